@@ -55,7 +55,11 @@ def calibrate_ms() -> float:
 
 def describe_run(profile: Profile, load_before: float, calibration_ms: float) -> str:
     """Return the line below the table: machine, versions, and what makes this run comparable with another."""
-    name = "short profile: a quick look, no evidence" if profile is SHORT else "full profile"
+    name = (
+        "short profile: a quick look, no evidence"
+        if profile is SHORT
+        else "full profile"
+    )
     return (
         f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {name}; {os.cpu_count()} cores shared by servers, "
         f"producer and worker, load {load_before:.1f} at the start; Python {platform.python_version()}; "
@@ -65,35 +69,90 @@ def describe_run(profile: Profile, load_before: float, calibration_ms: float) ->
 
 
 #: Families that need nothing but the servers, in the order of the table: what the log says, and what measures them.
-SIMPLE: dict[str, tuple[str, Callable[[EmbeddedServers, Profile], Awaitable[list[Row]]]]] = {
-    "recall": ("recall and raw GET", lambda on, profile: memory_rows.measure(on.redis_url, profile)),
-    "command": ("the command", lambda on, profile: front_door.measure(on.nats_url, on.redis_url, profile)),
-    "documents": ("documents", lambda on, profile: document_rows.measure(on.redis_url, profile)),
-    "episodes": ("what was said word for word", lambda on, profile: episode_rows.measure(on.redis_url, profile)),
+SIMPLE: dict[
+    str, tuple[str, Callable[[EmbeddedServers, Profile], Awaitable[list[Row]]]]
+] = {
+    "recall": (
+        "recall and raw GET",
+        lambda on, profile: memory_rows.measure(on.redis_url, profile),
+    ),
+    "command": (
+        "the command",
+        lambda on, profile: front_door.measure(on.nats_url, on.redis_url, profile),
+    ),
+    "documents": (
+        "documents",
+        lambda on, profile: document_rows.measure(on.redis_url, profile),
+    ),
+    "episodes": (
+        "what was said word for word",
+        lambda on, profile: episode_rows.measure(on.redis_url, profile),
+    ),
     "listening": (
         "turns published, facts worked on",
         lambda on, profile: listening_rows.measure(on.nats_url, on.redis_url, profile),
     ),
-    "words": ("words into parameters", lambda _on, profile: words_rows.measure(profile)),
+    "words": (
+        "words into parameters",
+        lambda _on, profile: words_rows.measure(profile),
+    ),
     "prompts": ("prompts", lambda _on, profile: prompt_rows.measure(profile)),
-    "sessions": ("sessions", lambda on, profile: session_rows.measure(on.redis_url, profile)),
-    "pipelines": ("steps of pipelines", lambda on, profile: pipeline_rows.measure(on.nats_url, on.redis_url, profile)),
-    "children": ("tasks that tasks call", lambda on, profile: child_rows.measure(on.nats_url, on.redis_url, profile)),
-    "admission": ("admission", lambda on, profile: admission_rows.measure(on.nats_url, on.redis_url, profile)),
-    "budgets": ("budgets", lambda on, profile: budget_rows.measure(on.redis_url, profile)),
-    "projects": ("project memory", lambda on, profile: project_rows.measure(on.redis_url, profile)),
-    "analysis": ("analyses", lambda on, profile: analysis_rows.measure(on.nats_url, on.redis_url, profile)),
-    "decisions": ("questions of agents", lambda _on, profile: decision_rows.measure(profile)),
-    "world": ("a world of agents", lambda on, profile: world_rows.measure(on.nats_url, on.redis_url, profile)),
-    "http": ("requests over HTTP", lambda on, profile: http_rows.measure(on.nats_url, on.redis_url, profile)),
-    "output": ("output of tasks", lambda on, profile: output_rows.measure(on.nats_url, on.redis_url, profile)),
-    "scrape": ("scrapes", lambda on, profile: scrape_rows.measure(on.redis_url, profile)),
+    "sessions": (
+        "sessions",
+        lambda on, profile: session_rows.measure(on.redis_url, profile),
+    ),
+    "pipelines": (
+        "steps of pipelines",
+        lambda on, profile: pipeline_rows.measure(on.nats_url, on.redis_url, profile),
+    ),
+    "children": (
+        "tasks that tasks call",
+        lambda on, profile: child_rows.measure(on.nats_url, on.redis_url, profile),
+    ),
+    "admission": (
+        "admission",
+        lambda on, profile: admission_rows.measure(on.nats_url, on.redis_url, profile),
+    ),
+    "budgets": (
+        "budgets",
+        lambda on, profile: budget_rows.measure(on.redis_url, profile),
+    ),
+    "projects": (
+        "project memory",
+        lambda on, profile: project_rows.measure(on.redis_url, profile),
+    ),
+    "analysis": (
+        "analyses",
+        lambda on, profile: analysis_rows.measure(on.nats_url, on.redis_url, profile),
+    ),
+    "decisions": (
+        "questions of agents",
+        lambda _on, profile: decision_rows.measure(profile),
+    ),
+    "world": (
+        "a world of agents",
+        lambda on, profile: world_rows.measure(on.nats_url, on.redis_url, profile),
+    ),
+    "http": (
+        "requests over HTTP",
+        lambda on, profile: http_rows.measure(on.nats_url, on.redis_url, profile),
+    ),
+    "output": (
+        "output of tasks",
+        lambda on, profile: output_rows.measure(on.nats_url, on.redis_url, profile),
+    ),
+    "scrape": (
+        "scrapes",
+        lambda on, profile: scrape_rows.measure(on.redis_url, profile),
+    ),
     "peers": ("peers", lambda on, profile: peer_rows.measure(on.redis_url, profile)),
 }
 FAMILIES = ("raw", "ours", "gain", *SIMPLE)
 
 
-async def measure(profile: Profile, only: frozenset[str], console: Console) -> list[Row]:
+async def measure(
+    profile: Profile, only: frozenset[str], console: Console
+) -> list[Row]:
     """Start the servers, measure every family named in *only*, return the rows."""
     rows: list[Row] = []
     async with EmbeddedServers() as servers:
@@ -114,9 +173,16 @@ async def measure(profile: Profile, only: frozenset[str], console: Console) -> l
 def compared_with_peers(rows: Sequence[Row]) -> list[Row]:
     """Return *rows*, ours completed by its ratio to the fastest peer when both were measured."""
     names = tuple(peer.name for peer in peer_rows.PEERS)
-    best = max((row.tasks_per_s or 0 for row in rows if row.what.startswith(names)), default=0)
+    best = max(
+        (row.tasks_per_s or 0 for row in rows if row.what.startswith(names)), default=0
+    )
     return [
-        replace(row, compared=f"{row.compared}; tasks/s {ratio(row.tasks_per_s, best)} best peer".lstrip("; "))
+        replace(
+            row,
+            compared=f"{row.compared}; tasks/s {ratio(row.tasks_per_s, best)} best peer".lstrip(
+                "; "
+            ),
+        )
         if best and row.tasks_per_s and row.what == nats_rows.TITLES["ours"]
         else row
         for row in rows
@@ -126,16 +192,28 @@ def compared_with_peers(rows: Sequence[Row]) -> list[Row]:
 def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """Return the options; an unknown family is refused with the list of known ones."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--short", action="store_true", help="a quick look in a fraction of the time")
-    parser.add_argument("--only", help=f"comma-separated families out of {', '.join(FAMILIES)}")
     parser.add_argument(
-        "--no-peers", action="store_true", help="leave the other task queues out (nothing is installed)"
+        "--short", action="store_true", help="a quick look in a fraction of the time"
     )
-    parser.add_argument("--write", action="store_true", help=f"also write the table to benchmarks/{RESULTS.name}")
+    parser.add_argument(
+        "--only", help=f"comma-separated families out of {', '.join(FAMILIES)}"
+    )
+    parser.add_argument(
+        "--no-peers",
+        action="store_true",
+        help="leave the other task queues out (nothing is installed)",
+    )
+    parser.add_argument(
+        "--write",
+        action="store_true",
+        help=f"also write the table to benchmarks/{RESULTS.name}",
+    )
     options = parser.parse_args(arguments)
     options.families = frozenset(options.only.split(",") if options.only else FAMILIES)
     if unknown := options.families - set(FAMILIES):
-        parser.error(f"unknown {', '.join(sorted(unknown))}; known are {', '.join(FAMILIES)}")
+        parser.error(
+            f"unknown {', '.join(sorted(unknown))}; known are {', '.join(FAMILIES)}"
+        )
     if options.no_peers:
         options.families -= {"peers"}
     return options

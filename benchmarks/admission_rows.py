@@ -18,7 +18,12 @@ from runtime.messaging.connection import connected
 from runtime.messaging.jetstream import ask_jetstream
 from runtime.messaging.link import Link
 from runtime.messaging.outbox import Outbox, open_outbox
-from runtime.messaging.streams import Sizes, declare_consumer, declare_streams, task_sources
+from runtime.messaging.streams import (
+    Sizes,
+    declare_consumer,
+    declare_streams,
+    task_sources,
+)
 from supervisor.admission.desk import AdmissionDesk
 from supervisor.admission.gate import open_gate
 from supervisor.admission.room import MovedTasks, Room
@@ -41,7 +46,10 @@ class _Ample(Room):
 async def measure(nats_url: str, redis_url: str, profile: Profile) -> list[Row]:
     """Return the rows."""
     number = profile.tasks // 2
-    async with connected(nats_url, "bench-admission") as client, Redis.from_url(redis_url) as redis:
+    async with (
+        connected(nats_url, "bench-admission") as client,
+        Redis.from_url(redis_url) as redis,
+    ):
         await load_functions(redis)
         await declare_streams(client, Sizes())
         for source in task_sources(AGENT, 30.0):
@@ -49,7 +57,10 @@ async def measure(nats_url: str, redis_url: str, profile: Profile) -> list[Row]:
         link = Link(client)
         async with open_outbox(link) as outbox:
             raw = await _publish_raw(client, number)
-            moved = [await _move(link, redis, outbox, tenants, number, raw) for tenants in (1, 100, number)]
+            moved = [
+                await _move(link, redis, outbox, tenants, number, raw)
+                for tenants in (1, 100, number)
+            ]
             straight = await _send_straight(link, redis, outbox, number // 4)
         await ask_jetstream(client, f"STREAM.PURGE.{subjects.TASKS}")
     return [Row("raw nats-py publish, acknowledged", tasks_per_s=raw), *moved, straight]
@@ -61,7 +72,9 @@ async def _publish_raw(client: Client, number: int) -> float:
         await asyncio.gather(
             *(
                 stream.publish(
-                    subjects.task(AGENT, "raw"), b"x" * 400, headers={subjects.MESSAGE_ID_HEADER: f"raw {one}"}
+                    subjects.task(AGENT, "raw"),
+                    b"x" * 400,
+                    headers={subjects.MESSAGE_ID_HEADER: f"raw {one}"},
                 )
                 for one in range(begin, min(number, begin + _AT_ONCE))
             )
@@ -69,14 +82,18 @@ async def _publish_raw(client: Client, number: int) -> float:
     return number / (time.perf_counter() - began)
 
 
-async def _move(link: Link, redis: Redis, outbox: Outbox, tenants: int, number: int, raw: float) -> Row:
+async def _move(
+    link: Link, redis: Redis, outbox: Outbox, tenants: int, number: int, raw: float
+) -> Row:
     """Let *number* tasks of *tenants* wait, and time the desk that moves them."""
     await ask_jetstream(link.client, f"STREAM.PURGE.{subjects.TASKS}")
     for begin in range(0, number, _AT_ONCE):
         await asyncio.gather(
             *(
                 outbox.put(
-                    subjects.waiting(AGENT, "normal", f"{one % tenants}", "move"), b"x" * 400, f"{tenants}-{one}"
+                    subjects.waiting(AGENT, "normal", f"{one % tenants}", "move"),
+                    b"x" * 400,
+                    f"{tenants}-{one}",
                 )
                 for one in range(begin, min(number, begin + _AT_ONCE))
             )
@@ -85,14 +102,23 @@ async def _move(link: Link, redis: Redis, outbox: Outbox, tenants: int, number: 
     async def read_shares() -> Shares:
         return Shares()
 
-    desk = AdmissionDesk(link, redis, outbox, _Ample(link.client), holder="bench", read_shares=read_shares)
+    desk = AdmissionDesk(
+        link,
+        redis,
+        outbox,
+        _Ample(link.client),
+        holder="bench",
+        read_shares=read_shares,
+    )
     running, began = asyncio.create_task(desk.run()), 0.0
     while (left := (await _state(link, subjects.WAITING))["messages"]) > 0:
         began = began or (time.perf_counter() if left < number else 0.0)
         await asyncio.sleep(0.02)
     per_s = number / (time.perf_counter() - began)
     assert (await _state(link, subjects.TASKS))["messages"] == number
-    consumers = (await ask_jetstream(link.client, f"STREAM.INFO.{subjects.WAITING}"))["state"]["consumer_count"]
+    consumers = (await ask_jetstream(link.client, f"STREAM.INFO.{subjects.WAITING}"))[
+        "state"
+    ]["consumer_count"]
     await desk.drain()
     with suppress(asyncio.CancelledError):
         running.cancel()
@@ -106,7 +132,9 @@ async def _move(link: Link, redis: Redis, outbox: Outbox, tenants: int, number: 
 
 
 async def _state(link: Link, stream: str) -> dict[str, int]:
-    state: dict[str, int] = (await ask_jetstream(link.client, f"STREAM.INFO.{stream}"))["state"]
+    state: dict[str, int] = (await ask_jetstream(link.client, f"STREAM.INFO.{stream}"))[
+        "state"
+    ]
     return state
 
 
@@ -117,10 +145,16 @@ async def _send_straight(link: Link, redis: Redis, outbox: Outbox, number: int) 
     found: dict[bool, list[float]] = {False: [], True: []}
     for turn in range(6):
         is_gated = turn % 2 == 1
-        dispatch, began = Dispatch(outbox, ledger, gate if is_gated else None), time.perf_counter()
+        dispatch, began = (
+            Dispatch(outbox, ledger, gate if is_gated else None),
+            time.perf_counter(),
+        )
         for begin in range(0, number, _AT_ONCE):
             await asyncio.gather(
-                *(dispatch.assign(_assignment(f"s{turn}-{one}")) for one in range(begin, begin + _AT_ONCE))
+                *(
+                    dispatch.assign(_assignment(f"s{turn}-{one}"))
+                    for one in range(begin, begin + _AT_ONCE)
+                )
             )
         found[is_gated].append(number / (time.perf_counter() - began))
     return Row(
@@ -134,5 +168,11 @@ async def _send_straight(link: Link, redis: Redis, outbox: Outbox, number: int) 
 def _assignment(task_id: str) -> TaskAssignment:
     call = TaskCall(name="straight", parameters={"number": 1})
     return TaskAssignment.model_validate(
-        {"task_id": task_id, "agent_id": AGENT, "supervisor_id": "bench", "task": call, "created_at": 0}
+        {
+            "task_id": task_id,
+            "agent_id": AGENT,
+            "supervisor_id": "bench",
+            "task": call,
+            "created_at": 0,
+        }
     )

@@ -43,11 +43,18 @@ ASKED_MS, ASKED_EACH_MS = 100.0, 5.0
 MOST = 90
 #: Seconds between two requests to a supervisor that is about to serve.
 _AGAIN_S = 0.1
-_SLOW, _FAST = f"analysis by ten agents of {NAP_MS} ms", "analysis by ten instant agents"
+_SLOW, _FAST = (
+    f"analysis by ten agents of {NAP_MS} ms",
+    "analysis by ten instant agents",
+)
 _HOSTILE = "hostile 64 KB response, names and counts"
 #: What such a response repeats: each was read anew from every place of it once.
 _REPEATED = (".", "Mr. ", "'x ", "'x,' ", '"No." ', "\u00ab a", "Mara and ", "7 ")
-_SERVED, _READ, _CONTEXT = "analysis served from memory", "analysis read from the store", "context of an analysis"
+_SERVED, _READ, _CONTEXT = (
+    "analysis served from memory",
+    "analysis read from the store",
+    "context of an analysis",
+)
 
 
 async def measure(nats_url: str, redis_url: str, profile: Profile) -> list[Row]:
@@ -82,7 +89,9 @@ class _Timed:
 class _Stage:
     """A supervisor with two workers, and whoever asks them."""
 
-    def __init__(self, client: Client, redis: Redis, asking: Asking, processes: list[Worker]) -> None:
+    def __init__(
+        self, client: Client, redis: Redis, asking: Asking, processes: list[Worker]
+    ) -> None:
         self._client = client
         self._stories = StoryStore(redis)
         self._asking = asking
@@ -91,19 +100,28 @@ class _Stage:
     async def bare(self, count: int) -> list[float]:
         """Return the milliseconds of *count* tasks that do nothing."""
         await self._asking.ask(assignment(NOTHING, {"number": 0}))
-        return [(await self._asking.ask(assignment(NOTHING, {"number": number})))[0] for number in range(count)]
+        return [
+            (await self._asking.ask(assignment(NOTHING, {"number": number})))[0]
+            for number in range(count)
+        ]
 
     async def analysed(self, story_id: str, nap_ms: int, count: int) -> _Timed:
         """Have *count* responses of a new story analysed, one after the other."""
         on = {"contradiction": SeatSettings(enabled=True)}
-        await self._stories.load(StoryBase(settings=StorySettings(story_id=story_id, agents=on)))
+        await self._stories.load(
+            StoryBase(settings=StorySettings(story_id=story_id, agents=on))
+        )
         await self._ready(story_id)
         supervisor, took = self._processes[0], list[float]()
         cpu_s = supervisor.cpu_s()
         for number in range(1, count + 1):
-            taken_ms, reply = await self.ask(story_id, number, f"{nap_ms} {'Marcus said nothing. ' * 100}")
+            taken_ms, reply = await self.ask(
+                story_id, number, f"{nap_ms} {'Marcus said nothing. ' * 100}"
+            )
             if reply.document is None or reply.document["meta"]["agents_ok"] != _AGENTS:  # type: ignore[index,call-overload]
-                raise NotMeasuredError(f"an analysis is {reply.kind}: {reply.text or reply.document}")
+                raise NotMeasuredError(
+                    f"an analysis is {reply.kind}: {reply.text or reply.document}"
+                )
             took.append(taken_ms)
         return _Timed(took, (supervisor.cpu_s() - cpu_s) * 1000)
 
@@ -113,17 +131,25 @@ class _Stage:
         for _ in range(count + count // 10):
             taken_ms, reply = await self.ask("fast", 1, None)
             if not reply.served or reply.document is None:
-                raise NotMeasuredError(f"an analysis was not served: {reply.kind} {reply.text}")
+                raise NotMeasuredError(
+                    f"an analysis was not served: {reply.kind} {reply.text}"
+                )
             took.append(taken_ms)
             document = reply.document
         return took[count // 10 :], read_document(document)
 
-    async def ask(self, story_id: str, number: int, text: str | None) -> tuple[float, AnalysisReply]:
+    async def ask(
+        self, story_id: str, number: int, text: str | None
+    ) -> tuple[float, AnalysisReply]:
         """Return the milliseconds until the answer, and the answer."""
-        request = AnalysisRequest(story_id=story_id, response_number=number, text=text, wait_ms=60_000)
+        request = AnalysisRequest(
+            story_id=story_id, response_number=number, text=text, wait_ms=60_000
+        )
         body = request.model_dump_json(exclude_none=True).encode()
         started = time.perf_counter()
-        answer = await self._client.request(subjects.analyses(SUPERVISOR), body, timeout=PATIENCE_S)
+        answer = await self._client.request(
+            subjects.analyses(SUPERVISOR), body, timeout=PATIENCE_S
+        )
         taken_ms = (time.perf_counter() - started) * 1000
         for process in self._processes:
             process.ensure_running()
@@ -135,7 +161,10 @@ class _Stage:
             while True:
                 with contextlib.suppress(nats.errors.NoRespondersError):
                     reply = (await self.ask(story_id, 0, "0 Marcus said nothing."))[1]
-                    if reply.document is not None and reply.document["meta"]["agents_ok"] == _AGENTS:  # type: ignore[index,call-overload]
+                    if (
+                        reply.document is not None
+                        and reply.document["meta"]["agents_ok"] == _AGENTS
+                    ):  # type: ignore[index,call-overload]
                         return
                 await asyncio.sleep(_AGAIN_S)
 
@@ -152,13 +181,24 @@ async def _stage(nats_url: str, redis_url: str) -> AsyncIterator[_Stage]:
     async with contextlib.AsyncExitStack() as stack:
         producer = await stack.enter_async_context(Producer(nats_url, redis_url))
         await producer.prepare(NOTHING)
-        commands = [[*tasklore, "supervisor"], *[[*tasklore, "worker", "benchmarks.agents.tellers"]] * 2]
-        processes = [await stack.enter_async_context(running(command, environment)) for command in commands]
+        commands = [
+            [*tasklore, "supervisor"],
+            *[[*tasklore, "worker", "benchmarks.agents.tellers"]] * 2,
+        ]
+        processes = [
+            await stack.enter_async_context(running(command, environment))
+            for command in commands
+        ]
         await stack.enter_async_context(producer.worker(NOTHING))
         asking = await stack.enter_async_context(producer.asking(NOTHING))
         client = await nats.connect(nats_url)
         stack.push_async_callback(client.close)
-        yield _Stage(client, await stack.enter_async_context(Redis.from_url(redis_url)), asking, processes)
+        yield _Stage(
+            client,
+            await stack.enter_async_context(Redis.from_url(redis_url)),
+            asking,
+            processes,
+        )
 
 
 async def _read(redis_url: str, count: int) -> tuple[list[float], list[float]]:

@@ -45,7 +45,10 @@ def stop(*_):
 signal.signal(signal.SIGUSR1, start)
 signal.signal(signal.SIGUSR2, stop)
 """
-_WARM = ("Check my budget: the limit is 50000 and I have spent 42000.", "limit 50k, spent 42,000: how is my budget?")
+_WARM = (
+    "Check my budget: the limit is 50000 and I have spent 42000.",
+    "limit 50k, spent 42,000: how is my budget?",
+)
 _ASKED = "How is my budget doing? $50,000.00 limit, forty-two thousand spent so far."
 #: Seconds that a process may take to be ready, and that one answer may take.
 _READY_S, _ANSWER_S = 30.0, 10.0
@@ -59,7 +62,9 @@ async def trace() -> dict[str, list[tuple[str, str]]]:
             return await _trace(folder, servers)
 
 
-async def _trace(folder: str, servers: EmbeddedServers) -> dict[str, list[tuple[str, str]]]:
+async def _trace(
+    folder: str, servers: EmbeddedServers
+) -> dict[str, list[tuple[str, str]]]:
     environment = {
         "PYTHONPATH": f"{folder}{os.pathsep}{ROOT}",
         "TASKLORE_NATS_URL": servers.nats_url,
@@ -83,7 +88,9 @@ async def _trace(folder: str, servers: EmbeddedServers) -> dict[str, list[tuple[
 
 
 def _install_hook(folder: Path) -> None:
-    (folder / "sitecustomize.py").write_text(_HOOK.format(root=str(ROOT), out=str(folder)), "utf-8")
+    (folder / "sitecustomize.py").write_text(
+        _HOOK.format(root=str(ROOT), out=str(folder)), "utf-8"
+    )
 
 
 async def _ready(process: Worker) -> None:
@@ -97,7 +104,10 @@ async def _ask(words: str, environment: dict[str, str]) -> None:
     command = (sys.executable, "-m", "tasklore", "ask", words)
     async with asyncio.timeout(_ANSWER_S):
         process = await asyncio.create_subprocess_exec(
-            *command, cwd=ROOT, env={**os.environ, **environment}, stdout=asyncio.subprocess.DEVNULL
+            *command,
+            cwd=ROOT,
+            env={**os.environ, **environment},
+            stdout=asyncio.subprocess.DEVNULL,
         )
         if await process.wait() != 0:
             raise NotMeasuredError(f"{words!r} was not answered")
@@ -121,18 +131,26 @@ def _text(file: Path) -> str:
 
 def main() -> None:
     """Print the counts, and with `--list` what was passed."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.ask_trace", description=__doc__)
-    parser.add_argument("--list", action="store_true", help="name files and functions, too")
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.ask_trace", description=__doc__
+    )
+    parser.add_argument(
+        "--list", action="store_true", help="name files and functions, too"
+    )
     given = parser.parse_args()
     passed = asyncio.run(trace())
     for name, found in passed.items():
-        print(f"{name}: {len({file for file, _ in found})} files, {len(found)} functions")
+        print(
+            f"{name}: {len({file for file, _ in found})} files, {len(found)} functions"
+        )
         if given.list:
             for file in dict.fromkeys(file for file, _ in found):
                 functions = [function for other, function in found if other == file]
                 print(f"  {file}: {', '.join(functions)}")
     both = {one for found in passed.values() for one in found}
-    print(f"together: {len({file for file, _ in both})} files, {len(both)} functions (asked <= 60, <= 300)")
+    print(
+        f"together: {len({file for file, _ in both})} files, {len(both)} functions (asked <= 60, <= 300)"
+    )
 
 
 if __name__ == "__main__":

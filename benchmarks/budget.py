@@ -10,7 +10,11 @@ DISTINCT_QUESTIONS = 64
 def parameters(number: int) -> dict[str, Any]:
     """Return the parameters of the *number*-th question; they repeat every `DISTINCT_QUESTIONS`."""
     variant = number % DISTINCT_QUESTIONS
-    return {"budget_limit": 50_000 + variant, "spent": 42_000, "history": [5000, 7000, 8000, 6000]}
+    return {
+        "budget_limit": 50_000 + variant,
+        "spent": 42_000,
+        "history": [5000, 7000, 8000, 6000],
+    }
 
 
 def analyze(question: dict[str, Any]) -> dict[str, Any]:
@@ -18,7 +22,11 @@ def analyze(question: dict[str, Any]) -> dict[str, Any]:
     spent, history = question["spent"], question["history"]
     rate = sum(history) / len(history) if history else 0
     predicted = spent + rate * len(history)
-    anomalies = [{"value": value, "index": index} for index, value in enumerate(history) if value > 2 * rate]
+    anomalies = [
+        {"value": value, "index": index}
+        for index, value in enumerate(history)
+        if value > 2 * rate
+    ]
     return {
         "remaining": question["budget_limit"] - spent,
         "spending_rate": rate,

@@ -10,7 +10,13 @@ from redis.asyncio import Redis
 
 from benchmarks.profiles import Profile
 from benchmarks.table import Row, percentile
-from contracts.admission.limits import CallUsage, ModelCall, Payer, Reservation, read_limits
+from contracts.admission.limits import (
+    CallUsage,
+    ModelCall,
+    Payer,
+    Reservation,
+    read_limits,
+)
 from memory.budgets.governor import Governor
 from memory.budgets.store import Budgets
 from memory.functions import load_functions
@@ -25,15 +31,31 @@ _IMPORTED_S = 5.0
 LIMITS = [
     {"name": "rpm", "model": "gpt-6*", "requests": 1_000_000, "every": "minute"},
     {"name": "tpm", "model": "gpt-6*", "tokens": 1_000_000_000, "every": "minute"},
-    {"name": "day", "tenant": "*", "usd": 1_000_000, "every": "day", "at_limit": "refuse"},
+    {
+        "name": "day",
+        "tenant": "*",
+        "usd": 1_000_000,
+        "every": "day",
+        "at_limit": "refuse",
+    },
     {"name": "run", "usd": 1_000, "every": "tree", "at_limit": "refuse"},
 ]
 
 
 def _call(number: int) -> ModelCall:
-    payer = Payer(tenant="acme", agent="Reader", task="read", task_id=f"t{number % 100}", run=f"t{number}:1:1")
+    payer = Payer(
+        tenant="acme",
+        agent="Reader",
+        task="read",
+        task_id=f"t{number % 100}",
+        run=f"t{number}:1:1",
+    )
     return ModelCall(
-        "gpt-6-luna", payer, "What is the capital of France?", 200, lambda read, written: 10 * (read + written)
+        "gpt-6-luna",
+        payer,
+        "What is the capital of France?",
+        200,
+        lambda read, written: 10 * (read + written),
     )
 
 
@@ -43,7 +65,10 @@ async def measure(redis_url: str, profile: Profile) -> list[Row]:
         await load_functions(redis)
         await Budgets(redis).change(read_limits({"limits": LIMITS}), "bench")
         async with Governor(redis).running() as governor:
-            rows = [await _one_by_one(redis, governor, profile), await _side_by_side(redis_url, profile)]
+            rows = [
+                await _one_by_one(redis, governor, profile),
+                await _side_by_side(redis_url, profile),
+            ]
         await Budgets(redis).change(read_limits({}), "bench")
     return rows
 
@@ -76,11 +101,21 @@ async def _side_by_side(redis_url: str, profile: Profile) -> Row:
         loop = asyncio.get_running_loop()
         spans = await asyncio.gather(
             *(
-                loop.run_in_executor(pool, work_through, redis_url, range(first, first + calls + 1), begins_at)
+                loop.run_in_executor(
+                    pool,
+                    work_through,
+                    redis_url,
+                    range(first, first + calls + 1),
+                    begins_at,
+                )
                 for first in range(10_000_000, 10_000_000 * (PROCESSES + 1), 10_000_000)
             )
         )
-    rate = PROCESSES * calls / (max(ended for _, ended in spans) - min(began for began, _ in spans))
+    rate = (
+        PROCESSES
+        * calls
+        / (max(ended for _, ended in spans) - min(began for began, _ in spans))
+    )
     return Row(
         "calls that one store checks",
         tasks_per_s=rate,
@@ -89,7 +124,9 @@ async def _side_by_side(redis_url: str, profile: Profile) -> Row:
     )
 
 
-def work_through(redis_url: str, numbers: range, begins_at: float) -> tuple[float, float]:
+def work_through(
+    redis_url: str, numbers: range, begins_at: float
+) -> tuple[float, float]:
     """Reserve and settle the calls *numbers*, in a process of its own; return when that began and ended, by the clock.
 
     It begins at *begins_at*, so that all processes have imported what they need and run side by side.
@@ -97,15 +134,24 @@ def work_through(redis_url: str, numbers: range, begins_at: float) -> tuple[floa
     return asyncio.run(_work_through(redis_url, iter(numbers), begins_at))
 
 
-async def _work_through(redis_url: str, numbers: Iterator[int], begins_at: float) -> tuple[float, float]:
-    async with Redis.from_url(redis_url) as redis, Governor(redis).running() as governor:
+async def _work_through(
+    redis_url: str, numbers: Iterator[int], begins_at: float
+) -> tuple[float, float]:
+    async with (
+        Redis.from_url(redis_url) as redis,
+        Governor(redis).running() as governor,
+    ):
 
         async def work() -> None:
             for number in numbers:
-                governor.settle(await governor.reserve(_call(number)), CallUsage(20, 50, 0, 700))
+                governor.settle(
+                    await governor.reserve(_call(number)), CallUsage(20, 50, 0, 700)
+                )
 
         # The first call of a process loads the tables that count tokens.
-        governor.settle(await governor.reserve(_call(next(numbers))), CallUsage(20, 50, 0, 700))
+        governor.settle(
+            await governor.reserve(_call(next(numbers))), CallUsage(20, 50, 0, 700)
+        )
         await asyncio.sleep(begins_at - time.time())
         began = time.time()
         await asyncio.gather(*(work() for _ in range(AT_ONCE)))

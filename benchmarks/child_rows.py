@@ -25,7 +25,10 @@ async def measure(nats_url: str, redis_url: str, profile: Profile) -> list[Row]:
     """Return the rows, or one that says why there is no figure; callers and called are two workers."""
     try:
         async with Producer(nats_url, redis_url) as producer:
-            return [await _recalled(producer, profile.questions), await _mapped(producer, profile.rounds)]
+            return [
+                await _recalled(producer, profile.questions),
+                await _mapped(producer, profile.rounds),
+            ]
     except (NotMeasuredError, TimeoutError, nats.errors.Error) as error:
         return [missing(_CALL, str(error) or "no answer in time")]
 
@@ -33,7 +36,11 @@ async def measure(nats_url: str, redis_url: str, profile: Profile) -> list[Row]:
 def _caller(task: str) -> Lane:
     command = (sys.executable, "-m", "tasklore", "worker", "benchmarks.agents.callers")
     return replace(
-        NOTHING, name=task, task_subject=f"tasks.CallerAgent.{task}", consumer="CallerAgent", command=command
+        NOTHING,
+        name=task,
+        task_subject=f"tasks.CallerAgent.{task}",
+        consumer="CallerAgent",
+        command=command,
     )
 
 
@@ -42,7 +49,12 @@ async def _recalled(producer: Producer, count: int) -> Row:
     await producer.prepare(SLOW)
     await producer.prepare(lane)
     workers = producer.worker(SLOW), producer.worker(lane)
-    async with workers[0], workers[1], producer.asking(lane) as asking, producer.asking(SLOW) as asking_bare:
+    async with (
+        workers[0],
+        workers[1],
+        producer.asking(lane) as asking,
+        producer.asking(SLOW) as asking_bare,
+    ):
         # The first also waits for both to start, and remembers the answer.
         await _ask(asking, lane, 2)
         bare, called = list[float](), list[float]()
@@ -64,7 +76,12 @@ async def _mapped(producer: Producer, rounds: int) -> Row:
     lane = _caller("map_over")
     await producer.prepare(NOTHING)
     workers = producer.worker(NOTHING), producer.worker(lane)
-    async with workers[0], workers[1], producer.asking(lane) as asking, producer.asking(NOTHING) as asking_bare:
+    async with (
+        workers[0],
+        workers[1],
+        producer.asking(lane) as asking,
+        producer.asking(NOTHING) as asking_bare,
+    ):
         await _ask(asking, lane, 50)
         bare_s, mapped_s = list[float](), list[float]()
         for _ in range(max(2, rounds)):
@@ -94,5 +111,7 @@ async def _side_by_side(asking: Asking) -> float:
 async def _ask(asking: Asking, lane: Lane, count: int) -> Any:
     _, report = await asking.ask(assignment(lane, {"count": count, "at_once": AT_ONCE}))
     if report["status"] != "completed":
-        raise NotMeasuredError(f"{lane.task_subject} is {report['status']}: {report.get('error')}")
+        raise NotMeasuredError(
+            f"{lane.task_subject} is {report['status']}: {report.get('error')}"
+        )
     return report["result"]

@@ -43,7 +43,9 @@ class Verdict:
 def main() -> None:
     """Read the folder, print the table and every case that failed; end with 1 when one did."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=File, required=True, help="folder with the two files of cases")
+    parser.add_argument(
+        "--data", type=File, required=True, help="folder with the two files of cases"
+    )
     folder: File = parser.parse_args().data
     verdicts = [
         *patch_verdicts(json.loads((folder / "json_patch.json").read_text())),
@@ -60,10 +62,18 @@ def main() -> None:
 def table_of(verdicts: list[Verdict]) -> Table:
     """Return cases, passed and failed for each group."""
     table = Table("cases", "number", "passed", "failed", "source")
-    for source, group in dict.fromkeys((verdict.source, verdict.group) for verdict in verdicts):
-        wrong = [verdict.wrong for verdict in verdicts if (verdict.source, verdict.group) == (source, group)]
+    for source, group in dict.fromkeys(
+        (verdict.source, verdict.group) for verdict in verdicts
+    ):
+        wrong = [
+            verdict.wrong
+            for verdict in verdicts
+            if (verdict.source, verdict.group) == (source, group)
+        ]
         passed = wrong.count(None)
-        table.add_row(group, str(len(wrong)), str(passed), str(len(wrong) - passed), source)
+        table.add_row(
+            group, str(len(wrong)), str(passed), str(len(wrong) - passed), source
+        )
     return table
 
 
@@ -73,7 +83,12 @@ def patch_verdicts(cases: list[dict[str, Any]]) -> Iterator[Verdict]:
         if case.get("disabled"):
             continue
         name = case.get("comment") or json.dumps(case["patch"])
-        yield Verdict(PATCH_SOURCE, "error" if "error" in case else "patch", name, patch_fault(case))
+        yield Verdict(
+            PATCH_SOURCE,
+            "error" if "error" in case else "patch",
+            name,
+            patch_fault(case),
+        )
 
 
 def patch_fault(case: dict[str, Any]) -> str | None:
@@ -88,9 +103,15 @@ def patch_fault(case: dict[str, Any]) -> str | None:
     if "error" in case:
         return f"should be refused ({case['error']})"
     if "expected" in case and not equal(patched.body, case["expected"]):
-        return f"gave {json.dumps(patched.body)}, expected {json.dumps(case['expected'])}"
+        return (
+            f"gave {json.dumps(patched.body)}, expected {json.dumps(case['expected'])}"
+        )
     undone = apply_changes(patched.body, inverse(patched.changes))
-    return None if json.dumps(undone) == json.dumps(given) else f"taken back it is {json.dumps(undone)}"
+    return (
+        None
+        if json.dumps(undone) == json.dumps(given)
+        else f"taken back it is {json.dumps(undone)}"
+    )
 
 
 def path_verdicts(cases: list[dict[str, Any]]) -> Iterator[Verdict]:
@@ -98,11 +119,26 @@ def path_verdicts(cases: list[dict[str, Any]]) -> Iterator[Verdict]:
     for case in cases:
         selector = case["selector"]
         if case.get("invalid_selector"):
-            yield Verdict(JSONPATH_SOURCE, "invalid, refused", case["name"], _unless_refused(selector))
+            yield Verdict(
+                JSONPATH_SOURCE,
+                "invalid, refused",
+                case["name"],
+                _unless_refused(selector),
+            )
         elif _SEVERAL.search(_QUOTED.sub("", selector)):
-            yield Verdict(JSONPATH_SOURCE, "not singular, refused as such", case["name"], _unless_several(selector))
+            yield Verdict(
+                JSONPATH_SOURCE,
+                "not singular, refused as such",
+                case["name"],
+                _unless_several(selector),
+            )
         else:
-            yield Verdict(JSONPATH_SOURCE, "singular, looked up", case["name"], singular_fault(case))
+            yield Verdict(
+                JSONPATH_SOURCE,
+                "singular, looked up",
+                case["name"],
+                singular_fault(case),
+            )
 
 
 def _unless_refused(selector: str) -> str | None:
@@ -117,7 +153,11 @@ def _unless_several(selector: str) -> str | None:
     try:
         path = parse(selector)
     except InvalidPath as error:
-        return None if "selects any number of places" in str(error) else f"{selector!r}: {error}"
+        return (
+            None
+            if "selects any number of places" in str(error)
+            else f"{selector!r}: {error}"
+        )
     return f"{selector!r} was read as {path}"
 
 
@@ -136,7 +176,9 @@ def singular_fault(case: dict[str, Any]) -> str | None:
         found, places = [], []
     if json.dumps(found) != json.dumps(case["result"]):
         return f"found {found!r}, expected {case['result']!r}"
-    if "result_paths" in case and places != [parse(place) for place in case["result_paths"]]:
+    if "result_paths" in case and places != [
+        parse(place) for place in case["result_paths"]
+    ]:
         return f"stands at {places}, expected {case['result_paths']}"
     return None
 

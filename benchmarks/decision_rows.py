@@ -12,7 +12,13 @@ from pathlib import Path
 from benchmarks.profiles import Profile
 from benchmarks.table import Row, percentile
 from contracts.conversations import History, TakenMessages, Utterance
-from contracts.observations import Action, AgentTarget, Observation, Position, SensoryData
+from contracts.observations import (
+    Action,
+    AgentTarget,
+    Observation,
+    Position,
+    SensoryData,
+)
 from memory.rendering.narration import Narrator
 from memory.rendering.situation import BUDGET_TOKENS, situation
 from memory.rendering.tokens import Count, counter, estimate, exact
@@ -83,10 +89,23 @@ def _situation(words: str, count: Count, profile: Profile) -> Row:
 
 
 def _moment(number: int) -> Moment:
-    coins = [{"type": "coin", "position": {"x": place, "z": number % 9}} for place in range(6)]
-    sensed = {"position": {"x": number % 10, "z": 1}, "worldObjects": coins, "collected": {"coin": number}}
+    coins = [
+        {"type": "coin", "position": {"x": place, "z": number % 9}}
+        for place in range(6)
+    ]
+    sensed = {
+        "position": {"x": number % 10, "z": 1},
+        "worldObjects": coins,
+        "collected": {"coin": number},
+    }
     return Moment.read(
-        {"name": "Ana", "sensory_data": sensed, "simulation_time": PAST + number, "agents": _NAMES, "step": 1}
+        {
+            "name": "Ana",
+            "sensory_data": sensed,
+            "simulation_time": PAST + number,
+            "agents": _NAMES,
+            "step": 1,
+        }
     )
 
 
@@ -94,11 +113,28 @@ def _taken(number: int) -> TakenMessages:
     """Return a past like no other: who met whom where, and what they made of it."""
     said, seen = [], []
     for time_s in range(PAST):
-        speaker, words = _NAMES[(time_s + number) % 4], f"I counted {time_s * 7 + number} coins east of the old mill"
+        speaker, words = (
+            _NAMES[(time_s + number) % 4],
+            f"I counted {time_s * 7 + number} coins east of the old mill",
+        )
         is_own = speaker == "Ana"
-        said.append(Utterance(message_id=f"{number}-{time_s}", speaker=speaker, message=words, time=time_s, own=is_own))
+        said.append(
+            Utterance(
+                message_id=f"{number}-{time_s}",
+                speaker=speaker,
+                message=words,
+                time=time_s,
+                own=is_own,
+            )
+        )
         text = Action(action="text", target=AgentTarget(agent="Bob"), utterance=words)
-        did = text if is_own else Action(action="move", target=Position(x=time_s % 13, z=number % 7 + 0.5))
+        did = (
+            text
+            if is_own
+            else Action(
+                action="move", target=Position(x=time_s % 13, z=number % 7 + 0.5)
+            )
+        )
         seen.append(Observation(time=time_s, sensed=_sensed(time_s, number), did=did))
     return TakenMessages(History(tuple(said), 3), tuple(seen))
 
@@ -107,9 +143,13 @@ def _sensed(time_s: int, number: int) -> SensoryData:
     return SensoryData.model_validate(
         {
             "position": {"x": time_s % 17, "z": number % 5 + 0.25},
-            "nearbyAgents": [{"name": name, "position": {"x": time_s % 3, "z": 2}} for name in _NAMES[: time_s % 3]],
+            "nearbyAgents": [
+                {"name": name, "position": {"x": time_s % 3, "z": 2}}
+                for name in _NAMES[: time_s % 3]
+            ],
             "worldObjects": [
-                {"type": "coin", "position": {"x": place, "z": time_s % 11}} for place in range(time_s % 5)
+                {"type": "coin", "position": {"x": place, "z": time_s % 11}}
+                for place in range(time_s % 5)
             ],
             "collected": {"coin": time_s},
         }

@@ -66,7 +66,9 @@ async def edit(store: DocumentStore, user: str, number: int, *edits: Edit) -> No
     """
     now = datetime.now(UTC)
     draft = Draft(await store.snapshot(user), LIMITS, now)
-    draft.apply(Plan(plan_id=f"{user}-{number}", edits=edits, origin=Origin(by="rules", at=now)))
+    draft.apply(
+        Plan(plan_id=f"{user}-{number}", edits=edits, origin=Origin(by="rules", at=now))
+    )
     done = await store.commit(draft)
     if not isinstance(done, Committed) or not done.plans:
         raise NotMeasuredError(f"an edit was not stored: {done}")
@@ -74,7 +76,9 @@ async def edit(store: DocumentStore, user: str, number: int, *edits: Edit) -> No
 
 def like(number: int) -> Insert:
     """Return the edit that adds one item."""
-    made = make_item(f"Brel {number}", added=datetime.now(UTC).date(), source=f"stated:turn-{number}")
+    made = make_item(
+        f"Brel {number}", added=datetime.now(UTC).date(), source=f"stated:turn-{number}"
+    )
     return Insert(path="food.likes", new_value=made, file=FOOD)
 
 
@@ -83,7 +87,9 @@ async def _fill(store: DocumentStore, user: str, size: int) -> bytes:
     number, body = 0, b""
     while len(body) < size:
         # In batches: a plan has at most 500 edits.
-        await edit(store, user, 10**8 + number, *(like(number + more) for more in range(20)))
+        await edit(
+            store, user, 10**8 + number, *(like(number + more) for more in range(20))
+        )
         number += 20
         body = json_bytes((await store.snapshot(user, [FOOD])).documents[FOOD].body)
     return body
@@ -100,18 +106,41 @@ async def _large_edits(bare: Redis, lent: Redis, profile: Profile) -> list[Row]:
         return await bare.set("bench:large", found or body)
 
     async def known(number: int) -> None:
-        await edit(store, "large", number, Delete(path="food.likes[0]", file=FOOD), like(number))
+        await edit(
+            store,
+            "large",
+            number,
+            Delete(path="food.likes[0]", file=FOOD),
+            like(number),
+        )
 
     async def unknown(number: int) -> None:
         strange = DocumentStore(lent, KINDS)
-        await edit(strange, "strange", number, Delete(path="food.likes[0]", file=FOOD), like(number))
+        await edit(
+            strange,
+            "strange",
+            number,
+            Delete(path="food.likes[0]", file=FOOD),
+            like(number),
+        )
 
     await bare.set("bench:large", body)
     raw, warm, cold = await in_turns((get_and_set, known, unknown), profile.edits)
-    where = f"{size / 1024:.0f} KB, one insert and one delete, {profile.edits:,} in turns"
+    where = (
+        f"{size / 1024:.0f} KB, one insert and one delete, {profile.edits:,} in turns"
+    )
     return [
-        timed("redis-py GET and SET of 100 KB", raw, f"{size / 1024:.0f} KB, two round trips"),
-        timed("100 KB document edited", warm, f"{where}: snapshot, draft, commit", ("GET and SET", raw)),
+        timed(
+            "redis-py GET and SET of 100 KB",
+            raw,
+            f"{size / 1024:.0f} KB, two round trips",
+        ),
+        timed(
+            "100 KB document edited",
+            warm,
+            f"{where}: snapshot, draft, commit",
+            ("GET and SET", raw),
+        ),
         timed(
             "100 KB document edited, first by this process",
             cold,
@@ -128,11 +157,15 @@ async def _small_commits(bare: Redis, lent: Redis, profile: Profile) -> list[Row
     sha, body = await bare.script_load(_BARE), b"x" * sizes[0]
 
     async def bare_script(user: str, number: int) -> None:
-        if not await bare.evalsha(sha, 1, f"bench:{{{user}}}", str(number), str(number + 1), body):
+        if not await bare.evalsha(
+            sha, 1, f"bench:{{{user}}}", str(number), str(number + 1), body
+        ):
             raise NotMeasuredError("the bare script found another revision")
 
     async def commit(user: str, number: int) -> None:
-        await edit(store, user, number, Delete(path="food.likes[0]", file=FOOD), like(number))
+        await edit(
+            store, user, number, Delete(path="food.likes[0]", file=FOOD), like(number)
+        )
 
     each = profile.commits // SIDE_BY_SIDE
     scripts_s, scripts_cpu = await _side_by_side(bare_script, users, each)
@@ -166,9 +199,13 @@ async def _side_by_side(
     warm_up = each // 10
     await asyncio.gather(*(lead(user, range(warm_up)) for user in users))
     started, cpu = time.perf_counter(), time.process_time()
-    await asyncio.gather(*(lead(user, range(warm_up, warm_up + each)) for user in users))
+    await asyncio.gather(
+        *(lead(user, range(warm_up, warm_up + each)) for user in users)
+    )
     count = each * len(users)
-    return count / (time.perf_counter() - started), (time.process_time() - cpu) * 1e6 / count
+    return count / (time.perf_counter() - started), (
+        time.process_time() - cpu
+    ) * 1e6 / count
 
 
 async def _rendered(bare: Redis, lent: Redis, profile: Profile) -> list[Row]:
@@ -180,7 +217,12 @@ async def _rendered(bare: Redis, lent: Redis, profile: Profile) -> list[Row]:
 
     async def recall(_number: int) -> object:
         found = await store.snapshot("told")
-        block = render({name: one.body for name, one in found.documents.items()}, KINDS, today=today, query="brel 7")
+        block = render(
+            {name: one.body for name, one in found.documents.items()},
+            KINDS,
+            today=today,
+            query="brel 7",
+        )
         tokens.append(block.tokens)
         return block.text or None
 
@@ -225,14 +267,21 @@ async def in_turns(calls: Sequence[Call], count: int) -> list[Times]:
     return taken
 
 
-def timed(what: str, ours: Times, how: str, against: tuple[str, Times] | None = None) -> Row:
+def timed(
+    what: str, ours: Times, how: str, against: tuple[str, Times] | None = None
+) -> Row:
     """Return the row of *ours*, with its p95 and how it compares with what *against* names."""
     compared = f"p95 {percentile(ours.ms, 0.95):.3f} ms"
     if against is not None:
         name, theirs = against
         shares = {"p50": 0.5, "p95": 0.95}
-        ratios = [f"{word} {ratio(percentile(ours.ms, at), percentile(theirs.ms, at))}" for word, at in shares.items()]
-        compared += f"; {', '.join(ratios)}, CPU {ratio(ours.cpu_us, theirs.cpu_us)} {name}"
+        ratios = [
+            f"{word} {ratio(percentile(ours.ms, at), percentile(theirs.ms, at))}"
+            for word, at in shares.items()
+        ]
+        compared += (
+            f"; {', '.join(ratios)}, CPU {ratio(ours.cpu_us, theirs.cpu_us)} {name}"
+        )
     return Row(
         what,
         cpu_us=ours.cpu_us,

@@ -24,12 +24,28 @@ async def measure(nats_url: str, redis_url: str, profile: Profile) -> list[Row]:
     rows = []
     try:
         async with _answering(environment):
-            rows.append(await _repeat("tasklore ask", (*COMMAND, "ask", QUESTION), environment, profile.commands, _cpu))
+            rows.append(
+                await _repeat(
+                    "tasklore ask",
+                    (*COMMAND, "ask", QUESTION),
+                    environment,
+                    profile.commands,
+                    _cpu,
+                )
+            )
     except (NotMeasuredError, TimeoutError) as error:
         rows.append(missing("tasklore ask", str(error) or "no answer in time"))
     imports = (sys.executable, "-c", WORKER_IMPORTS)
     rows.append(await _repeat("worker imports", imports, {}, profile.commands, _cpu))
-    rows.append(await _repeat("tasklore demo", (*COMMAND, "demo"), {}, max(2, profile.commands // 2), _wall))
+    rows.append(
+        await _repeat(
+            "tasklore demo",
+            (*COMMAND, "demo"),
+            {},
+            max(2, profile.commands // 2),
+            _wall,
+        )
+    )
     return rows
 
 
@@ -49,7 +65,9 @@ async def _answering(environment: Mapping[str, str]) -> AsyncIterator[None]:
 
 async def _is_answered(environment: Mapping[str, str]) -> bool:
     try:
-        await asyncio.to_thread(run_to_end, (*COMMAND, "ask", QUESTION), environment, PATIENCE_S)
+        await asyncio.to_thread(
+            run_to_end, (*COMMAND, "ask", QUESTION), environment, PATIENCE_S
+        )
     except NotMeasuredError:
         return False
     return True
@@ -64,14 +82,23 @@ def _wall(cost: Finished) -> float:
 
 
 async def _repeat(
-    what: str, command: tuple[str, ...], environment: Mapping[str, str], times: int, figure: Callable[[Finished], float]
+    what: str,
+    command: tuple[str, ...],
+    environment: Mapping[str, str],
+    times: int,
+    figure: Callable[[Finished], float],
 ) -> Row:
     """Run *command* once unmeasured, then *times* times, and return the row of its median."""
     try:
-        costs = [await asyncio.to_thread(run_to_end, command, environment, PATIENCE_S) for _ in range(times + 1)][1:]
+        costs = [
+            await asyncio.to_thread(run_to_end, command, environment, PATIENCE_S)
+            for _ in range(times + 1)
+        ][1:]
     except NotMeasuredError as error:
         return missing(what, str(error))
     kind = "CPU" if figure is _cpu else "wall clock"
     return Row(
-        what, seconds=median(figure(cost) for cost in costs), how=f"{kind} of the process, median of {times}, warm"
+        what,
+        seconds=median(figure(cost) for cost in costs),
+        how=f"{kind} of the process, median of {times}, warm",
     )

@@ -19,11 +19,17 @@ from benchmarks.table import Row, missing, percentile
 
 #: Clients of the crowd, each with a connection that it keeps.
 CROWD = 200
-_ALONE, _TOGETHER = "HTTP request in words, one at a time", f"HTTP requests in words, {CROWD} at once"
+_ALONE, _TOGETHER = (
+    "HTTP request in words, one at a time",
+    f"HTTP requests in words, {CROWD} at once",
+)
 _KNOWN_ALONE, _KNOWN_TOGETHER = f"{_ALONE}, remembered", f"{_TOGETHER}, remembered"
 #: Different questions among those that are asked again and again.
 _QUESTIONS = 8
-_ANONYMOUS, _WITH_MEMORY = "chat answer, anonymous", "chat answer, turns handed to memory"
+_ANONYMOUS, _WITH_MEMORY = (
+    "chat answer, anonymous",
+    "chat answer, turns handed to memory",
+)
 #: Milliseconds that memory may add to an answer in the chat, p95.
 _ASKED_MS = 5.0
 _MEMORY = ("workers.agents.memory_worker", "workers.agents.switchboard")
@@ -46,8 +52,12 @@ async def measure(nats_url: str, redis_url: str, profile: Profile) -> list[Row]:
             await _asked(api, clients=8, each=5, base=0)
             alone = await _asked(api, clients=1, each=100, base=1000)
             crowd = await _asked(api, clients=CROWD, each=rounds, base=2000)
-            known_alone = await _asked(api, clients=1, each=100, base=0, questions=_QUESTIONS)
-            known_crowd = await _asked(api, clients=CROWD, each=rounds, base=0, questions=_QUESTIONS)
+            known_alone = await _asked(
+                api, clients=1, each=100, base=0, questions=_QUESTIONS
+            )
+            known_crowd = await _asked(
+                api, clients=CROWD, each=rounds, base=0, questions=_QUESTIONS
+            )
         async with _served(nats_url, redis_url, *_MEMORY) as api:
             memory = await _compare_with_memory(api, max(200, profile.questions // 10))
     except (NotMeasuredError, TimeoutError, OSError) as error:
@@ -74,12 +84,19 @@ async def _compare_with_memory(api: str, count: int) -> list[Row]:
         for user in users:
             took[user] += await _client(api, range(number, number + 10), user)
     seconds = time.perf_counter() - started
-    anonymous, known = (_Taken(took[user], count - len(took[user]), seconds / 2) for user in users)
+    anonymous, known = (
+        _Taken(took[user], count - len(took[user]), seconds / 2) for user in users
+    )
     if not (anonymous.took_ms and known.took_ms):
         return [missing(_WITH_MEMORY, f"{anonymous.lost + known.lost} wrong answers")]
     added_ms = percentile(known.took_ms, 0.95) - percentile(anonymous.took_ms, 0.95)
-    compared = f"p95 {added_ms:+.2f} ms beside anonymous; asked {_ASKED_MS:g} ms at most"
-    return [_row(_ANONYMOUS, anonymous), replace(_row(_WITH_MEMORY, known), compared=compared)]
+    compared = (
+        f"p95 {added_ms:+.2f} ms beside anonymous; asked {_ASKED_MS:g} ms at most"
+    )
+    return [
+        _row(_ANONYMOUS, anonymous),
+        replace(_row(_WITH_MEMORY, known), compared=compared),
+    ]
 
 
 def _row(what: str, taken: _Taken) -> Row:
@@ -94,17 +111,31 @@ def _row(what: str, taken: _Taken) -> Row:
 
 
 @asynccontextmanager
-async def _served(nats_url: str, redis_url: str, *more_agents: str) -> AsyncIterator[str]:
+async def _served(
+    nats_url: str, redis_url: str, *more_agents: str
+) -> AsyncIterator[str]:
     """Run a supervisor and a worker, one more with *more_agents*, and give the address of the API."""
-    servers = {"TASKLORE_NATS_URL": nats_url, "TASKLORE_REDIS_URL": redis_url, "TASKLORE_LOG_LEVEL": "error"}
-    limits = {"TASKLORE_API_RATE": "1000000", "TASKLORE_API_BURST": "100000", "TASKLORE_SUPERVISOR_ID": "bench-http"}
+    servers = {
+        "TASKLORE_NATS_URL": nats_url,
+        "TASKLORE_REDIS_URL": redis_url,
+        "TASKLORE_LOG_LEVEL": "error",
+    }
+    limits = {
+        "TASKLORE_API_RATE": "1000000",
+        "TASKLORE_API_BURST": "100000",
+        "TASKLORE_SUPERVISOR_ID": "bench-http",
+    }
     house = (sys.executable, "-m", "tasklore")
     async with AsyncExitStack() as stack:
         groups = [("workers.agents.budget",), *([more_agents] if more_agents else [])]
         for agents in groups:
-            worker = await stack.enter_async_context(running((*house, "worker", *agents), servers))
+            worker = await stack.enter_async_context(
+                running((*house, "worker", *agents), servers)
+            )
             await _said(worker, "ready http=")
-        supervisor = await stack.enter_async_context(running((*house, "supervisor"), servers | limits))
+        supervisor = await stack.enter_async_context(
+            running((*house, "supervisor"), servers | limits)
+        )
         await _said(supervisor, "ready http=")
         yield await _said(supervisor, "api http=")
 
@@ -120,28 +151,40 @@ async def _said(process: Worker, mark: str) -> str:
             await asyncio.sleep(0.05)
 
 
-async def _asked(api: str, *, clients: int, each: int, base: int, questions: int | None = None) -> _Taken:
+async def _asked(
+    api: str, *, clients: int, each: int, base: int, questions: int | None = None
+) -> _Taken:
     """Return how long each request took that *clients* sent at once, *each* one after the other.
 
     Each asks something of its own, or with *questions* one of so many.
     """
     started = time.perf_counter()
-    places = [range(base + number * each, base + (number + 1) * each) for number in range(clients)]
-    asking = [_client(api, [place % questions if questions else place for place in own]) for own in places]
+    places = [
+        range(base + number * each, base + (number + 1) * each)
+        for number in range(clients)
+    ]
+    asking = [
+        _client(api, [place % questions if questions else place for place in own])
+        for own in places
+    ]
     found = await asyncio.gather(*asking)
     seconds = time.perf_counter() - started
     took = [one for times in found for one in times]
     return _Taken(took, clients * each - len(took), seconds)
 
 
-async def _client(api: str, numbers: Sequence[int], user: str | None = None) -> list[float]:
+async def _client(
+    api: str, numbers: Sequence[int], user: str | None = None
+) -> list[float]:
     """Return the milliseconds of each request that was answered rightly, over one connection."""
     place = urlsplit(api)
     reader, writer = await asyncio.open_connection(place.hostname, place.port)
     took: list[float] = []
     try:
         for number in numbers:
-            asked = {"text": f"limit {_LIMIT}, spent {number}: how is my budget?"} | ({"user": user} if user else {})
+            asked = {"text": f"limit {_LIMIT}, spent {number}: how is my budget?"} | (
+                {"user": user} if user else {}
+            )
             body = json.dumps(asked).encode()
             head = f"POST /v1/requests HTTP/1.1\r\nHost: {place.netloc}\r\nContent-Type: application/json\r\n"
             started = time.perf_counter()

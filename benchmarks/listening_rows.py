@@ -45,7 +45,11 @@ _RAW_STREAM, _RAW_SUBJECT = "RAW_TURNS", "rawturns.bench"
 
 async def measure(nats_url: str, redis_url: str, profile: Profile) -> list[Row]:
     """Return the rows; one that cannot be measured says why and does not stop the others."""
-    environment = {"TASKLORE_NATS_URL": nats_url, "TASKLORE_REDIS_URL": redis_url, "TASKLORE_LOG_LEVEL": "warning"}
+    environment = {
+        "TASKLORE_NATS_URL": nats_url,
+        "TASKLORE_REDIS_URL": redis_url,
+        "TASKLORE_LOG_LEVEL": "warning",
+    }
     rows: list[Row] = []
     async with bare_client(redis_url) as client:
         bench = _Bench(client, environment, profile)
@@ -63,7 +67,9 @@ async def measure(nats_url: str, redis_url: str, profile: Profile) -> list[Row]:
 class _Bench:
     """The table of facts, and workers that are started on it."""
 
-    def __init__(self, client: Redis, environment: dict[str, str], profile: Profile) -> None:
+    def __init__(
+        self, client: Redis, environment: dict[str, str], profile: Profile
+    ) -> None:
         self._client = client
         self._environment = environment
         self._profile = profile
@@ -71,7 +77,10 @@ class _Bench:
 
     async def publishing(self, nats_url: str) -> list[Row]:
         """Measure what publishing takes, idle and beside a worker at work."""
-        async with connected(nats_url, "bench") as client, open_outbox(Link(client)) as outbox:
+        async with (
+            connected(nats_url, "bench") as client,
+            open_outbox(Link(client)) as outbox,
+        ):
             stream = client.jetstream()
             async with self._worker() as worker:
                 await _provisioned(stream, worker)
@@ -94,9 +103,23 @@ class _Bench:
         how = f"one at a time, stored when it returns; {len(busy.ours.ms):,} while {BACKLOG - left:,} of {BACKLOG:,}"
         return [
             timed("nats-py JetStream publish", idle.raw, "file stream, idle"),
-            timed("turn published, idle", idle.ours, "one at a time, stored when it returns", ("publish", idle.raw)),
-            timed("nats-py publish beside facts", busy.raw, "the same, a memory worker at work"),
-            timed("turn published beside facts", busy.ours, f"{how} facts were worked on", ("publish", busy.raw)),
+            timed(
+                "turn published, idle",
+                idle.ours,
+                "one at a time, stored when it returns",
+                ("publish", idle.raw),
+            ),
+            timed(
+                "nats-py publish beside facts",
+                busy.raw,
+                "the same, a memory worker at work",
+            ),
+            timed(
+                "turn published beside facts",
+                busy.ours,
+                f"{how} facts were worked on",
+                ("publish", busy.raw),
+            ),
         ]
 
     async def working(self) -> list[Row]:
@@ -111,9 +134,16 @@ class _Bench:
             last, ended, cpu_after = await self._until(worker, 0)
         await self._check(names, count // PEOPLE)
         measured = first - last
-        speed, cpu = measured / (ended - started), (cpu_after - cpu_before) * 1e6 / measured
+        speed, cpu = (
+            measured / (ended - started),
+            (cpu_after - cpu_before) * 1e6 / measured,
+        )
         return [
-            Row("redis-py EVALSHA, one by one", script, how="one connection, a hash field of 1 KB"),
+            Row(
+                "redis-py EVALSHA, one by one",
+                script,
+                how="one connection, a hash field of 1 KB",
+            ),
             Row(
                 "memory worker, rules only",
                 speed,
@@ -149,7 +179,9 @@ class _Bench:
             closed = (await self._facts.counts(name)).closed
             plans = len(await store.history(name, limit=each + 1))
             if closed["done"] != each or plans != each:
-                raise NotMeasuredError(f"of {each} facts {closed} were closed, with {plans} plans")
+                raise NotMeasuredError(
+                    f"of {each} facts {closed} were closed, with {plans} plans"
+                )
 
     @contextlib.asynccontextmanager
     async def _worker(self) -> AsyncIterator[Worker]:

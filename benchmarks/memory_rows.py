@@ -46,20 +46,32 @@ async def measure(redis_url: str, profile: Profile) -> list[Row]:
         memory = LongTermMemory(lent, budget_s=1.0)
         result = json.dumps(analyze(parameters(0))).encode()
         await memory.remember(
-            key, result, computed_ms=100, ttl=timedelta(minutes=10), now_ms=time.time_ns() // 1_000_000
+            key,
+            result,
+            computed_ms=100,
+            ttl=timedelta(minutes=10),
+            now_ms=time.time_ns() // 1_000_000,
         )
         recalled = await memory.recall(key)
         if recalled is None or recalled.result_json != result:
             raise NotMeasuredError("the memory does not return what it was given")
-        gets, recalls = await _take_turns(lambda: bare.get(key), lambda: memory.recall(key), profile.recalls)
+        gets, recalls = await _take_turns(
+            lambda: bare.get(key), lambda: memory.recall(key), profile.recalls
+        )
         exact, nearest = await _take_turns(*await _neighbours(memory), profile.recalls)
-        exact_beside, in_two = await _take_turns(*await _neighbours_in_two(memory), profile.recalls)
+        exact_beside, in_two = await _take_turns(
+            *await _neighbours_in_two(memory), profile.recalls
+        )
     compared = ", ".join(
-        f"p{int(share * 100)} {ratio(percentile(recalls, share), percentile(gets, share))}" for share in (0.5, 0.99)
+        f"p{int(share * 100)} {ratio(percentile(recalls, share), percentile(gets, share))}"
+        for share in (0.5, 0.99)
     )
     return [
         Row(
-            "redis-py GET", p50_ms=percentile(gets, 0.5), p99_ms=percentile(gets, 0.99), how="asyncio, hiredis, uvloop"
+            "redis-py GET",
+            p50_ms=percentile(gets, 0.5),
+            p99_ms=percentile(gets, 0.99),
+            how="asyncio, hiredis, uvloop",
         ),
         Row(
             "LTM recall of one key",
@@ -92,10 +104,17 @@ async def _neighbours(memory: LongTermMemory) -> tuple[_Call, _Call]:
     """Remember a thousand plans that differ in their limits; return an exact recall and one that finds a neighbour."""
     for limit in range(_NEIGHBOURS):
         await _remember(memory, _Plan.read({"limit": 100_000 + 10 * limit}))
-    known, (asked, near) = _standing(_Plan.read({"limit": 104_000}))[0], _standing(_Plan.read({"limit": 104_003}))
+    known, (asked, near) = (
+        _standing(_Plan.read({"limit": 104_000}))[0],
+        _standing(_Plan.read({"limit": 104_003})),
+    )
 
     async def find() -> Near | None:
-        return None if await memory.recall(asked) is not None else (await memory.nearest([(asked, near)]))[0]
+        return (
+            None
+            if await memory.recall(asked) is not None
+            else (await memory.nearest([(asked, near)]))[0]
+        )
 
     return (lambda: memory.recall(known)), find
 
@@ -107,22 +126,36 @@ async def _neighbours_in_two(memory: LongTermMemory) -> tuple[_Call, _Call]:
     trips = [_trip(drawn, "") for _ in range(_NEIGHBOURS)]
     for trip in trips:
         await _remember(memory, trip)
-    known, questions = _standing(trips[0])[0], cycle([_standing(_trip(drawn, "5")) for _ in range(_NEIGHBOURS)])
+    known, questions = (
+        _standing(trips[0])[0],
+        cycle([_standing(_trip(drawn, "5")) for _ in range(_NEIGHBOURS)]),
+    )
 
     async def find() -> Near | None:
         asked, near = next(questions)
-        return None if await memory.recall(asked) is not None else (await memory.nearest([(asked, near)]))[0]
+        return (
+            None
+            if await memory.recall(asked) is not None
+            else (await memory.nearest([(asked, near)]))[0]
+        )
 
     return (lambda: memory.recall(known)), find
 
 
 def _trip(drawn: random.Random, digits: str) -> _Trip:
-    return _Trip.read({name: f"{drawn.randint(100_000, 102_000)}.5{digits}" for name in _Trip.model_fields})
+    return _Trip.read(
+        {
+            name: f"{drawn.randint(100_000, 102_000)}.5{digits}"
+            for name in _Trip.model_fields
+        }
+    )
 
 
 async def _remember(memory: LongTermMemory, parameters: Parameters) -> None:
     key, near = _standing(parameters)
-    await memory.remember(key, b"1", computed_ms=1, ttl=timedelta(minutes=10), now_ms=0, near=near)
+    await memory.remember(
+        key, b"1", computed_ms=1, ttl=timedelta(minutes=10), now_ms=0, near=near
+    )
 
 
 def _standing(parameters: Parameters) -> tuple[str, Neighbourhood]:
@@ -133,7 +166,9 @@ def _standing(parameters: Parameters) -> tuple[str, Neighbourhood]:
 
 
 async def _take_turns(
-    first: Callable[[], Awaitable[object]], second: Callable[[], Awaitable[object]], count: int
+    first: Callable[[], Awaitable[object]],
+    second: Callable[[], Awaitable[object]],
+    count: int,
 ) -> tuple[list[float], list[float]]:
     """Return the milliseconds of *count* calls of each; who goes first changes every time."""
     times: tuple[list[float], list[float]] = ([], [])

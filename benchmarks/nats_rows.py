@@ -5,7 +5,15 @@ from statistics import median
 
 import nats.errors
 
-from benchmarks.lanes import OURS, RAW, RAW_BATCH_ALONE, SLOW, Lane, assignment, budget_assignment
+from benchmarks.lanes import (
+    OURS,
+    RAW,
+    RAW_BATCH_ALONE,
+    SLOW,
+    Lane,
+    assignment,
+    budget_assignment,
+)
 from benchmarks.processes import NotMeasuredError
 from benchmarks.producer import Producer, Rate
 from benchmarks.profiles import Profile
@@ -27,7 +35,9 @@ class _Samples:
     latencies_ms: list[float] = field(default_factory=list)
 
 
-async def measure(producer: Producer, profile: Profile, only: frozenset[str]) -> list[Row]:
+async def measure(
+    producer: Producer, profile: Profile, only: frozenset[str]
+) -> list[Row]:
     """Return a row for each lane named in *only*; one that cannot run says why and does not stop the other."""
     lanes = [lane for lane in (RAW, OURS) if lane.name in only]
     samples = {lane.name: _Samples() for lane in lanes}
@@ -41,30 +51,42 @@ async def measure(producer: Producer, profile: Profile, only: frozenset[str]) ->
             except (NotMeasuredError, TimeoutError, nats.errors.Error) as error:
                 failures[lane.name] = str(error) or "no answer in time"
     return [
-        missing(TITLES[lane.name], failures[lane.name]) if lane.name in failures else _row(lane, samples)
+        missing(TITLES[lane.name], failures[lane.name])
+        if lane.name in failures
+        else _row(lane, samples)
         for lane in lanes
     ]
 
 
-async def _take_turn(producer: Producer, profile: Profile, lane: Lane, samples: _Samples, turn: int) -> None:
+async def _take_turn(
+    producer: Producer, profile: Profile, lane: Lane, samples: _Samples, turn: int
+) -> None:
     """Prepare on turn 0, measure on every other."""
     if turn == 0:
         await producer.prepare(lane)
         return
-    samples.rates.append(await producer.measure_rate(lane, profile.warm_up, profile.tasks))
+    samples.rates.append(
+        await producer.measure_rate(lane, profile.warm_up, profile.tasks)
+    )
     samples.latencies_ms += await _latencies(producer, lane, profile.questions)
 
 
 async def _latencies(producer: Producer, lane: Lane, count: int) -> list[float]:
     """Ask *count* questions one after the other, after a tenth as many unmeasured ones."""
     async with producer.worker(lane, RAW_BATCH_ALONE), producer.asking(lane) as asking:
-        times = [(await asking.ask(budget_assignment(lane, number)))[0] for number in range(count + count // 10)]
+        times = [
+            (await asking.ask(budget_assignment(lane, number)))[0]
+            for number in range(count + count // 10)
+        ]
     return times[count // 10 :]
 
 
 def _row(lane: Lane, samples: dict[str, _Samples]) -> Row:
     ours = samples[lane.name]
-    speed, cpu = median(rate.tasks_per_s for rate in ours.rates), median(rate.cpu_us for rate in ours.rates)
+    speed, cpu = (
+        median(rate.tasks_per_s for rate in ours.rates),
+        median(rate.cpu_us for rate in ours.rates),
+    )
     p50, p99 = percentile(ours.latencies_ms, 0.5), percentile(ours.latencies_ms, 0.99)
     compared = ""
     raw = samples.get(RAW.name)
@@ -74,12 +96,22 @@ def _row(lane: Lane, samples: dict[str, _Samples]) -> Row:
             f"CPU {ratio(cpu, median(rate.cpu_us for rate in raw.rates))}, "
             f"p50 {ratio(p50, percentile(raw.latencies_ms, 0.5))} raw"
         )
-    spread = (
-        f"{min(rate.tasks_per_s for rate in ours.rates):,.0f} to {max(rate.tasks_per_s for rate in ours.rates):,.0f}/s"
-    )
+    spread = f"{min(rate.tasks_per_s for rate in ours.rates):,.0f} to {max(rate.tasks_per_s for rate in ours.rates):,.0f}/s"
     outcomes = ours.rates[-1].outcomes
-    seen = "" if set(outcomes) == {"none"} else "; " + ", ".join(f"{count} {word}" for word, count in outcomes.items())
-    return Row(TITLES[lane.name], speed, cpu, p50, p99, compared=compared, how=f"{_HOW[lane.name]}; {spread}{seen}")
+    seen = (
+        ""
+        if set(outcomes) == {"none"}
+        else "; " + ", ".join(f"{count} {word}" for word, count in outcomes.items())
+    )
+    return Row(
+        TITLES[lane.name],
+        speed,
+        cpu,
+        p50,
+        p99,
+        compared=compared,
+        how=f"{_HOW[lane.name]}; {spread}{seen}",
+    )
 
 
 async def measure_memory_gain(producer: Producer, profile: Profile) -> list[Row]:
@@ -88,9 +120,16 @@ async def measure_memory_gain(producer: Producer, profile: Profile) -> list[Row]
         misses, hits = await _ask_twice(producer, profile.slow_questions)
     except (NotMeasuredError, TimeoutError, nats.errors.Error) as error:
         return [missing("100 ms task over NATS", str(error) or "no answer in time")]
-    gain = f"{ratio(percentile(misses, 0.5), percentile(hits, 0.5))} faster than the miss"
+    gain = (
+        f"{ratio(percentile(misses, 0.5), percentile(hits, 0.5))} faster than the miss"
+    )
     return [
-        Row("100 ms task, miss", p50_ms=percentile(misses, 0.5), p99_ms=percentile(misses, 0.99), how="low load"),
+        Row(
+            "100 ms task, miss",
+            p50_ms=percentile(misses, 0.5),
+            p99_ms=percentile(misses, 0.99),
+            how="low load",
+        ),
         Row(
             "100 ms task, hit",
             p50_ms=percentile(hits, 0.5),
@@ -110,9 +149,13 @@ async def _ask_twice(producer: Producer, count: int) -> tuple[list[float], list[
         await asking.ask(assignment(SLOW, {"number": count}))
         for number in range(count):
             for expected in ("miss", "hit"):
-                elapsed_ms, report = await asking.ask(assignment(SLOW, {"number": number}))
+                elapsed_ms, report = await asking.ask(
+                    assignment(SLOW, {"number": number})
+                )
                 outcome = (report.get("memory") or {}).get("outcome")
                 if report["status"] != "completed" or outcome != expected:
-                    raise NotMeasuredError(f"{report['status']} with memory {outcome!r} where a {expected} was due")
+                    raise NotMeasuredError(
+                        f"{report['status']} with memory {outcome!r} where a {expected} was due"
+                    )
                 times[expected].append(elapsed_ms)
     return times["miss"], times["hit"]

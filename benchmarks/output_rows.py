@@ -20,7 +20,11 @@ from benchmarks.table import Row, missing, percentile
 
 #: Words a second of each stream.
 RATE = 50
-_FIRST, _TOGETHER, _AGAIN = "output, first word after a pause", "output, {} streams of 50 words a second", "reconnects"
+_FIRST, _TOGETHER, _AGAIN = (
+    "output, first word after a pause",
+    "output, {} streams of 50 words a second",
+    "reconnects",
+)
 _READY_S, _STREAM_S = 60.0, 300.0
 #: Streams that are opened at once, and how often each is tried.
 _OPENING, _TRIES = asyncio.Semaphore(16), 10
@@ -55,7 +59,9 @@ async def _measure_first(served: _Served, words: int) -> Row:
     took_ms: list[float] = []
     async for kind, data, _ in _events(served.apis[0], task_id):
         if kind == "text":
-            took_ms += [(time.time_ns() - int(word)) / 1e6 for word in data["text"].split()]
+            took_ms += [
+                (time.time_ns() - int(word)) / 1e6 for word in data["text"].split()
+            ]
     return Row(
         _FIRST,
         p50_ms=percentile(took_ms, 0.5),
@@ -109,10 +115,16 @@ async def _measure_reconnects(served: _Served, count: int) -> Row:
             pieces.append((name, data["text"]))
     whole = "".join(text for _, text in pieces)
     wrong, took_ms, left = 0, [], count
-    parts = {name: "".join(text for _, text in pieces[place + 1 :]) for place, (name, _) in enumerate(pieces)}
+    parts = {
+        name: "".join(text for _, text in pieces[place + 1 :])
+        for place, (name, _) in enumerate(pieces)
+    }
     # A place inside of an event is any word.
     ends = [f"1.1.{number}" for number in range(1, words)]
-    parts |= {name: "".join(f"{number} " for number in range(place, words)) for place, name in enumerate(ends, 1)}
+    parts |= {
+        name: "".join(f"{number} " for number in range(place, words))
+        for place, name in enumerate(ends, 1)
+    }
     names = sorted(parts)
 
     async def come_back() -> None:
@@ -140,16 +152,28 @@ async def _measure_reconnects(served: _Served, count: int) -> Row:
 
 @asynccontextmanager
 async def _serve(nats_url: str, redis_url: str) -> AsyncIterator[_Served]:
-    servers = {"TASKLORE_NATS_URL": nats_url, "TASKLORE_REDIS_URL": redis_url, "TASKLORE_LOG_LEVEL": "error"}
-    servers |= {"TASKLORE_API_RATE": "1000000", "TASKLORE_API_BURST": "100000", "TASKLORE_SLOTS": "1024"}
+    servers = {
+        "TASKLORE_NATS_URL": nats_url,
+        "TASKLORE_REDIS_URL": redis_url,
+        "TASKLORE_LOG_LEVEL": "error",
+    }
+    servers |= {
+        "TASKLORE_API_RATE": "1000000",
+        "TASKLORE_API_BURST": "100000",
+        "TASKLORE_SLOTS": "1024",
+    }
     servers |= {"TASKLORE_SUPERVISOR_ID": "bench-output"}
     house = (sys.executable, "-m", "tasklore")
     async with AsyncExitStack() as stack:
-        worker = await stack.enter_async_context(running((*house, "worker", "benchmarks.agents.teller"), servers))
+        worker = await stack.enter_async_context(
+            running((*house, "worker", "benchmarks.agents.teller"), servers)
+        )
         await _line(worker, "ready http=")
         found = _Served([], {"worker": worker})
         for number in (1, 2):
-            supervisor = await stack.enter_async_context(running((*house, "supervisor"), servers))
+            supervisor = await stack.enter_async_context(
+                running((*house, "supervisor"), servers)
+            )
             await _line(supervisor, "ready http=")
             found.apis.append(await _line(supervisor, "api http="))
             found.processes[f"supervisor {number}"] = supervisor
@@ -160,7 +184,9 @@ async def _line(process: Worker, mark: str) -> str:
     """Return the rest of the line that begins with *mark*, once *process* has printed it."""
     async with asyncio.timeout(_READY_S):
         while True:
-            for one, _ in pairwise([*process.log.read_text(errors="replace").splitlines(), ""]):
+            for one, _ in pairwise(
+                [*process.log.read_text(errors="replace").splitlines(), ""]
+            ):
                 if one.startswith(mark):
                     return one.removeprefix(mark)
             process.ensure_running()
@@ -169,7 +195,14 @@ async def _line(process: Worker, mark: str) -> str:
 
 async def _send(api: str, **parameters: object) -> str:
     """Send a task and return its id."""
-    body = json.dumps({"agent_id": "TellerAgent", "task": "tell", "parameters": parameters, "wait_seconds": 0})
+    body = json.dumps(
+        {
+            "agent_id": "TellerAgent",
+            "task": "tell",
+            "parameters": parameters,
+            "wait_seconds": 0,
+        }
+    )
     reader, writer = await _request(api, "POST", "/v1/tasks", body)
     head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
     length = int(head.partition("content-length: ")[2].partition("\r\n")[0])
@@ -180,25 +213,39 @@ async def _send(api: str, **parameters: object) -> str:
     return str(answer["task_id"])
 
 
-async def _events(api: str, task_id: str, after: str = "") -> AsyncIterator[tuple[str, dict[str, str], str]]:
+async def _events(
+    api: str, task_id: str, after: str = ""
+) -> AsyncIterator[tuple[str, dict[str, str], str]]:
     """Yield kind, data and id of each event of a task."""
     async with asyncio.timeout(_STREAM_S):
-        reader, writer = await _open(api, task_id, f"Last-Event-ID: {after}\r\n" if after else "")
+        reader, writer = await _open(
+            api, task_id, f"Last-Event-ID: {after}\r\n" if after else ""
+        )
         try:
             while size := int(await reader.readline(), 16):
-                for block in (await reader.readexactly(size + 2))[:-2].decode().split("\n\n"):
-                    fields = dict(line.split(": ", 1) for line in block.split("\n") if ": " in line)
+                for block in (
+                    (await reader.readexactly(size + 2))[:-2].decode().split("\n\n")
+                ):
+                    fields = dict(
+                        line.split(": ", 1)
+                        for line in block.split("\n")
+                        if ": " in line
+                    )
                     if "data" in fields:
                         yield fields["event"], json.loads(fields["data"]), fields["id"]
         finally:
             writer.close()
 
 
-async def _open(api: str, task_id: str, more: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+async def _open(
+    api: str, task_id: str, more: str
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """Open the events of a task, and again where the supervisor has no room for a moment."""
     async with _OPENING:
         for _ in range(_TRIES):
-            reader, writer = await _request(api, "GET", f"/v1/tasks/{task_id}/output", "", more)
+            reader, writer = await _request(
+                api, "GET", f"/v1/tasks/{task_id}/output", "", more
+            )
             head = (await reader.readuntil(b"\r\n\r\n")).decode()
             if " 200 " in head:
                 return reader, writer

@@ -122,9 +122,20 @@ def install(requirements: Path) -> None:
     if stamp.exists() and stamp.read_text() == wanted:
         return
     shutil.rmtree(venv, ignore_errors=True)
-    pip = [str(venv / "bin" / "python"), "-m", "pip", "install", "-q", "--require-hashes", "-r", str(requirements)]
+    pip = [
+        str(venv / "bin" / "python"),
+        "-m",
+        "pip",
+        "install",
+        "-q",
+        "--require-hashes",
+        "-r",
+        str(requirements),
+    ]
     for command in ([sys.executable, "-m", "venv", str(venv)], pip):
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, timeout=600
+        )
         if done.returncode:
             last = (done.stderr.strip().splitlines() or ["no message"])[-1]
             raise NotMeasuredError(f"peers cannot be installed: {last[-160:]}")
@@ -132,10 +143,14 @@ def install(requirements: Path) -> None:
 
 
 async def _measure_one(peer: Peer, url: str, profile: Profile) -> Row:
-    runs = [await _empty_queue(peer, url, profile.peer_tasks) for _ in range(profile.rounds)]
+    runs = [
+        await _empty_queue(peer, url, profile.peer_tasks) for _ in range(profile.rounds)
+    ]
     async with _emptied(url), _worker(peer, url):
         warmed = profile.peer_questions // 10
-        times = json.loads(await _call(peer, url, "latency", warmed + profile.peer_questions))[warmed:]
+        times = json.loads(
+            await _call(peer, url, "latency", warmed + profile.peer_questions)
+        )[warmed:]
     speeds = [speed for speed, _ in runs]
     return Row(
         f"{peer.name} ({await _versions(peer)})",
@@ -170,11 +185,15 @@ async def _emptied(url: str) -> AsyncIterator[Redis]:
 async def _worker(peer: Peer, url: str) -> AsyncIterator[Worker]:
     name, *arguments = peer.worker.split()
     command = (peer.program(name), *arguments)
-    async with running(command, {"BENCH_REDIS_URL": url, **dict(peer.environment)}) as worker:
+    async with running(
+        command, {"BENCH_REDIS_URL": url, **dict(peer.environment)}
+    ) as worker:
         yield worker
 
 
-async def _reach(redis: Redis, worker: Worker, keys: list[str], target: int) -> tuple[int, float, float]:
+async def _reach(
+    redis: Redis, worker: Worker, keys: list[str], target: int
+) -> tuple[int, float, float]:
     """Wait until *target* results exist; return how many do, when, and the worker's CPU seconds.
 
     Results come nearly in order, so a window that moves along the keys sees all but the last few.
@@ -207,9 +226,13 @@ async def _call(peer: Peer, url: str, command: str, count: int) -> bytes:
     except TimeoutError:
         process.kill()
         await process.wait()
-        raise NotMeasuredError(f"{command} did not end within {PATIENCE_S:.0f} s") from None
+        raise NotMeasuredError(
+            f"{command} did not end within {PATIENCE_S:.0f} s"
+        ) from None
     if process.returncode:
-        last = (complaints.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
+        last = (
+            complaints.decode(errors="replace").strip().splitlines() or ["no message"]
+        )[-1]
         raise NotMeasuredError(f"{command} failed: {last[-160:]}")
     return printed
 
@@ -218,7 +241,11 @@ async def _versions(peer: Peer) -> str:
     """Return the installed versions, joined by a plus."""
     script = "import importlib.metadata as m, sys; print(' + '.join(m.version(name) for name in sys.argv[1:]))"
     process = await asyncio.create_subprocess_exec(
-        peer.program("python"), "-c", script, *peer.distributions, stdout=subprocess.PIPE
+        peer.program("python"),
+        "-c",
+        script,
+        *peer.distributions,
+        stdout=subprocess.PIPE,
     )
     printed, _ = await process.communicate()
     return printed.decode().strip()

@@ -55,12 +55,19 @@ _FAN = f"for_each over {ITEMS:,} items that do nothing"
 async def measure(nats_url: str, redis_url: str, profile: Profile) -> list[Row]:
     """Return the rows, or one that says why there is no figure."""
     try:
-        bare, steps, fan = await _take_turns(nats_url, redis_url, max(2, profile.questions // STEPS))
+        bare, steps, fan = await _take_turns(
+            nats_url, redis_url, max(2, profile.questions // STEPS)
+        )
     except (NotMeasuredError, TimeoutError, nats.errors.Error) as error:
         return [missing(_STEP, str(error) or "no answer in time")]
     over_ms = percentile(steps, 0.5) - percentile(bare, 0.5)
     return [
-        Row(_BARE, p50_ms=percentile(bare, 0.5), p99_ms=percentile(bare, 0.99), how="one `tasklore worker`, low load"),
+        Row(
+            _BARE,
+            p50_ms=percentile(bare, 0.5),
+            p99_ms=percentile(bare, 0.99),
+            how="one `tasklore worker`, low load",
+        ),
         Row(
             _STEP,
             p50_ms=percentile(steps, 0.5),
@@ -74,7 +81,9 @@ async def measure(nats_url: str, redis_url: str, profile: Profile) -> list[Row]:
     ]
 
 
-async def _take_turns(nats_url: str, redis_url: str, rounds: int) -> tuple[list[float], list[float], Row]:
+async def _take_turns(
+    nats_url: str, redis_url: str, rounds: int
+) -> tuple[list[float], list[float], Row]:
     """Return the milliseconds of bare tasks and of steps, after a round that does not count, and the row of a list."""
     bare, steps = list[float](), list[float]()
     environment = {
@@ -84,9 +93,16 @@ async def _take_turns(nats_url: str, redis_url: str, rounds: int) -> tuple[list[
         "TASKLORE_LOG_LEVEL": "warning",
     }
     supervisor = [sys.executable, "-m", "tasklore", "supervisor"]
-    async with Producer(nats_url, redis_url) as producer, running(supervisor, environment) as driving:
+    async with (
+        Producer(nats_url, redis_url) as producer,
+        running(supervisor, environment) as driving,
+    ):
         await producer.prepare(NOTHING)
-        async with producer.worker(NOTHING), producer.asking(NOTHING) as asking, _connected(nats_url) as client:
+        async with (
+            producer.worker(NOTHING),
+            producer.asking(NOTHING) as asking,
+            _connected(nats_url) as client,
+        ):
             # The first question also waits for the worker to start.
             await asking.ask(assignment(NOTHING, {"number": 0}))
             for number in range(rounds + 1):
@@ -112,7 +128,9 @@ async def _fan_out(client: Client, asking: Asking, driving: Worker) -> Row:
     await asyncio.gather(*(bare(number) for number in range(ITEMS)))
     bare_s = time.perf_counter() - started
     before_mb, started = _resident_mb(driving), time.perf_counter()
-    event = await _ended(client, "bench-items", _items(), {"numbers": list(range(ITEMS))})
+    event = await _ended(
+        client, "bench-items", _items(), {"numbers": list(range(ITEMS))}
+    )
     took_s = time.perf_counter() - started
     if event.kind != "completed":
         raise NotMeasuredError(f"the list is {event.kind}: {event.text}")
@@ -128,10 +146,19 @@ async def _fan_out(client: Client, asking: Asking, driving: Worker) -> Row:
 def _resident_mb(worker: Worker) -> float:
     """Return the resident memory of a process, in megabytes."""
     status = Path(f"/proc/{worker.process.pid}/status").read_text("utf-8")
-    return int(next(line for line in status.splitlines() if line.startswith("VmRSS")).split()[1]) / 1024
+    return (
+        int(
+            next(
+                line for line in status.splitlines() if line.startswith("VmRSS")
+            ).split()[1]
+        )
+        / 1024
+    )
 
 
-async def _ended(client: Client, session_id: str, pipeline: Pipeline, inputs: dict[str, Any]) -> PipelineEvent:
+async def _ended(
+    client: Client, session_id: str, pipeline: Pipeline, inputs: dict[str, Any]
+) -> PipelineEvent:
     """Return the last event of a run, once it has ended."""
     ended: asyncio.Future[PipelineEvent] = asyncio.get_running_loop().create_future()
 
@@ -160,7 +187,9 @@ async def _connected(nats_url: str) -> AsyncIterator[Client]:
 async def _bare(asking: Asking, number: int) -> float:
     taken_ms, report = await asking.ask(assignment(NOTHING, {"number": number}))
     if report["status"] != "completed":
-        raise NotMeasuredError(f"a bare task is {report['status']}: {report.get('error')}")
+        raise NotMeasuredError(
+            f"a bare task is {report['status']}: {report.get('error')}"
+        )
     return taken_ms
 
 
@@ -173,7 +202,9 @@ async def _chain(client: Client, number: int) -> list[float]:
         # Read as little as will do: whatever this process does, the supervisor waits for a core.
         if b'"kind":"phase_done"' in message.data:
             done_at.append(time.perf_counter())
-        elif b'"phase":' not in message.data and b'"kind":"accepted"' not in message.data:
+        elif (
+            b'"phase":' not in message.data and b'"kind":"accepted"' not in message.data
+        ):
             ended.set_result(PipelineEvent.model_validate_json(message.data))
 
     heard = await client.subscribe(subjects.run_events(session_id), cb=hear)
@@ -184,20 +215,28 @@ async def _chain(client: Client, number: int) -> list[float]:
     finally:
         await heard.unsubscribe()
     if event.kind != "completed" or len(done_at) != STEPS:
-        raise NotMeasuredError(f"the run is {event.kind} after {len(done_at)} steps: {event.text}")
+        raise NotMeasuredError(
+            f"the run is {event.kind} after {len(done_at)} steps: {event.text}"
+        )
     return [(later - earlier) * 1000 for earlier, later in pairwise(done_at)]
 
 
-async def _start(client: Client, session_id: str, pipeline: Pipeline, inputs: dict[str, Any]) -> None:
+async def _start(
+    client: Client, session_id: str, pipeline: Pipeline, inputs: dict[str, Any]
+) -> None:
     """Have the run taken up, by a supervisor that may still have to start and to learn of the agent."""
     declared = pipeline.model_dump(mode="json")
-    request = PipelineRequest(action="run", session_id=session_id, pipeline=declared, inputs=inputs)
+    request = PipelineRequest(
+        action="run", session_id=session_id, pipeline=declared, inputs=inputs
+    )
     body = request.model_dump_json(exclude_none=True).encode()
     reply = None
     async with asyncio.timeout(PATIENCE_S):
         while reply is None or reply.kind != "accepted":
             try:
-                answer = await client.request(subjects.pipelines(SUPERVISOR), body, timeout=PATIENCE_S)
+                answer = await client.request(
+                    subjects.pipelines(SUPERVISOR), body, timeout=PATIENCE_S
+                )
             except nats.errors.NoRespondersError:
                 await asyncio.sleep(_AGAIN_S)
                 continue
@@ -208,8 +247,13 @@ async def _start(client: Client, session_id: str, pipeline: Pipeline, inputs: di
 
 def _pipeline() -> Pipeline:
     phases = [_phase(0, "${input.number}")]
-    phases += [_phase(index, f"${{step_{index - 1}:results.number}}") for index in range(1, STEPS)]
-    return Pipeline(name="steps", inputs={"number": Input(type="number")}, phases=tuple(phases))
+    phases += [
+        _phase(index, f"${{step_{index - 1}:results.number}}")
+        for index in range(1, STEPS)
+    ]
+    return Pipeline(
+        name="steps", inputs={"number": Input(type="number")}, phases=tuple(phases)
+    )
 
 
 def _items() -> Pipeline:
@@ -225,4 +269,9 @@ def _items() -> Pipeline:
 
 
 def _phase(index: int, number: str) -> Phase:
-    return Phase(name=f"step_{index}", agent="NothingAgent", task="do_nothing", parameters={"number": number})
+    return Phase(
+        name=f"step_{index}",
+        agent="NothingAgent",
+        task="do_nothing",
+        parameters={"number": number},
+    )

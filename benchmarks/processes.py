@@ -36,12 +36,18 @@ class Worker:
     def ensure_running(self) -> None:
         """Raise `NotMeasuredError` with the end of its output when the worker has ended."""
         if self.process.returncode is not None:
-            tail = " / ".join(self.log.read_text(errors="replace").strip().splitlines()[-2:])
-            raise NotMeasuredError(f"worker ended with {self.process.returncode}: {tail[-200:]}")
+            tail = " / ".join(
+                self.log.read_text(errors="replace").strip().splitlines()[-2:]
+            )
+            raise NotMeasuredError(
+                f"worker ended with {self.process.returncode}: {tail[-200:]}"
+            )
 
 
 @contextlib.asynccontextmanager
-async def running(command: Sequence[str], environment: Mapping[str, str]) -> AsyncIterator[Worker]:
+async def running(
+    command: Sequence[str], environment: Mapping[str, str]
+) -> AsyncIterator[Worker]:
     """Run *command* from the root of the project for the time of the block, in a process group of its own."""
     with tempfile.TemporaryDirectory(prefix="bench-") as directory:
         log = Path(directory) / "worker.log"
@@ -102,7 +108,9 @@ class Finished:
     wall_s: float
 
 
-def run_to_end(command: Sequence[str], environment: Mapping[str, str], timeout_s: float) -> Finished:
+def run_to_end(
+    command: Sequence[str], environment: Mapping[str, str], timeout_s: float
+) -> Finished:
     """Run *command* and return its cost, children included; `NotMeasuredError` when it fails or takes longer."""
     with tempfile.TemporaryFile() as output:
         started = time.perf_counter()
@@ -122,6 +130,10 @@ def run_to_end(command: Sequence[str], environment: Mapping[str, str], timeout_s
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode:
             output.seek(0)
-            tail = " / ".join(output.read().decode(errors="replace").strip().splitlines()[-2:])
-            raise NotMeasuredError(f"{' '.join(command[1:4])} ended with {process.returncode}: {tail[-200:]}")
+            tail = " / ".join(
+                output.read().decode(errors="replace").strip().splitlines()[-2:]
+            )
+            raise NotMeasuredError(
+                f"{' '.join(command[1:4])} ended with {process.returncode}: {tail[-200:]}"
+            )
     return Finished(cpu_s=usage.ru_utime + usage.ru_stime, wall_s=wall_s)

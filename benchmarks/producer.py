@@ -39,7 +39,10 @@ class Producer:
 
     def __init__(self, nats_url: str, redis_url: str) -> None:
         self._nats_url = nats_url
-        self._environment = {"TASKLORE_NATS_URL": nats_url, "TASKLORE_REDIS_URL": redis_url}
+        self._environment = {
+            "TASKLORE_NATS_URL": nats_url,
+            "TASKLORE_REDIS_URL": redis_url,
+        }
         self._client: Client
         self._stream: JetStreamContext
 
@@ -49,14 +52,19 @@ class Producer:
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         await self._client.close()
 
     @contextlib.asynccontextmanager
     async def worker(self, lane: Lane, batch: int = RAW_BATCH) -> AsyncIterator[Worker]:
         """Run the lane's worker for the time of the block."""
-        command = [part.format(nats_url=self._nats_url, batch=batch) for part in lane.command]
+        command = [
+            part.format(nats_url=self._nats_url, batch=batch) for part in lane.command
+        ]
         async with running(command, self._environment) as worker:
             yield worker
 
@@ -72,7 +80,10 @@ class Producer:
 
     async def _create(self, lane: Lane) -> None:
         """Create the streams in the leanest form that still stores every task and report on disk."""
-        tasks, reports = f"{lane.task_subject.partition('.')[0]}.>", f"{lane.reports_prefix}.>"
+        tasks, reports = (
+            f"{lane.task_subject.partition('.')[0]}.>",
+            f"{lane.reports_prefix}.>",
+        )
         await self._stream.add_stream(
             name=lane.tasks_stream,
             subjects=[tasks],
@@ -80,7 +91,10 @@ class Producer:
             storage=api.StorageType.FILE,
         )
         await self._stream.add_stream(
-            name=lane.reports_stream, subjects=[reports], storage=api.StorageType.FILE, max_age=3600
+            name=lane.reports_stream,
+            subjects=[reports],
+            storage=api.StorageType.FILE,
+            max_age=3600,
         )
         await self._stream.add_consumer(
             lane.tasks_stream,
@@ -109,7 +123,11 @@ class Producer:
             last, ended, cpu_after = await self._reach(lane, worker, warm_up + count)
         outcomes = await self._check_reports(lane, warm_up + count)
         measured = last - first
-        return Rate(measured / (ended - started), (cpu_after - cpu_before) * 1e6 / measured, outcomes)
+        return Rate(
+            measured / (ended - started),
+            (cpu_after - cpu_before) * 1e6 / measured,
+            outcomes,
+        )
 
     async def _fill(self, lane: Lane, count: int) -> None:
         pending = []
@@ -118,16 +136,24 @@ class Producer:
             pending.append(await self._stream.publish_async(lane.task_subject, body))
         await asyncio.gather(*pending)
 
-    async def _reach(self, lane: Lane, worker: Worker, target: int) -> tuple[int, float, float]:
+    async def _reach(
+        self, lane: Lane, worker: Worker, target: int
+    ) -> tuple[int, float, float]:
         """Wait for *target* stored reports; return how many there are, when, and the worker's CPU seconds."""
-        while (stored := (await self._stream.stream_info(lane.reports_stream)).state.messages) < target:
+        while (
+            stored := (
+                await self._stream.stream_info(lane.reports_stream)
+            ).state.messages
+        ) < target:
             worker.ensure_running()
             await asyncio.sleep(LOOK_S)
         return stored, time.perf_counter(), worker.cpu_s()
 
     async def _check_reports(self, lane: Lane, count: int) -> Counter[str]:
         """Read every report back: each task answered once and rightly; return how its memory answered."""
-        reader = await self._stream.pull_subscribe(f"{lane.reports_prefix}.>", stream=lane.reports_stream)
+        reader = await self._stream.pull_subscribe(
+            f"{lane.reports_prefix}.>", stream=lane.reports_stream
+        )
         seen: set[str] = set()
         outcomes: Counter[str] = Counter()
         read = 0
@@ -135,7 +161,10 @@ class Producer:
             messages = await reader.fetch(500, timeout=5)
             for message in messages:
                 report = json.loads(message.data)
-                if report["status"] != "completed" or int(float(report["result"]["predicted_spending"])) != 68_000:
+                if (
+                    report["status"] != "completed"
+                    or int(float(report["result"]["predicted_spending"])) != 68_000
+                ):
                     raise NotMeasuredError(f"wrong report: {message.data[:200]!r}")
                 seen.add(report["task_id"])
                 outcomes[(report.get("memory") or {}).get("outcome", "none")] += 1
@@ -150,7 +179,9 @@ class Producer:
     async def asking(self, lane: Lane) -> AsyncIterator["Asking"]:
         """Watch the lane's reports by a core subscription for the time of the block."""
         asking = Asking(self._stream, lane)
-        subscription = await self._client.subscribe(f"{lane.reports_prefix}.{SUPERVISOR}.>", cb=asking.notice)
+        subscription = await self._client.subscribe(
+            f"{lane.reports_prefix}.{SUPERVISOR}.>", cb=asking.notice
+        )
         await self._client.flush()
         yield asking
         await subscription.unsubscribe()

@@ -62,7 +62,10 @@ _LETTERS = {
 
 async def measure(redis_url: str, profile: Profile) -> list[Row]:
     """Return the rows, all measured on the running loop."""
-    async with bare_client(redis_url) as bare, valkey.connect(redis_url, deadline_s=60.0) as lent:
+    async with (
+        bare_client(redis_url) as bare,
+        valkey.connect(redis_url, deadline_s=60.0) as lent,
+    ):
         # A pause of the machine is a slow sample here; with the deadline of a task it would end the measurement.
         memory, chance = ProjectMemory(lent, deadline_s=60.0), random.Random(7)
         words = _words(chance)
@@ -70,10 +73,15 @@ async def measure(redis_url: str, profile: Profile) -> list[Row]:
         before = await _used(bare)
         await _fill(memory, say, chance)
         kb = (await _used(bare) - before) / DECISIONS / 1024
-        return [*await _searches(bare, memory, words, profile), await _appends(memory, say, profile, kb)]
+        return [
+            *await _searches(bare, memory, words, profile),
+            await _appends(memory, say, profile, kb),
+        ]
 
 
-async def _searches(bare: Redis, memory: ProjectMemory, words: list[str], profile: Profile) -> list[Row]:
+async def _searches(
+    bare: Redis, memory: ProjectMemory, words: list[str], profile: Profile
+) -> list[Row]:
     newest = await memory.search(PROJECT, limit=FOUND)
     middle = (await memory.search(PROJECT, limit=DECISIONS // 20))[-1].at_ms
     wishes: dict[str, dict[str, Any]] = {
@@ -99,8 +107,16 @@ async def _searches(bare: Redis, memory: ProjectMemory, words: list[str], profil
         return await bare.hmget(keys.project(PROJECT), ids)
 
     ids = [record.record_id for record in newest]
-    raw, *taken = await in_turns([fetch, *map(search, wishes.values())], profile.questions)
-    rows = [timed(f"redis-py HMGET of {FOUND} records", raw, "what a search fetches in the end")]
+    raw, *taken = await in_turns(
+        [fetch, *map(search, wishes.values())], profile.questions
+    )
+    rows = [
+        timed(
+            f"redis-py HMGET of {FOUND} records",
+            raw,
+            "what a search fetches in the end",
+        )
+    ]
     for (name, wish), times in zip(wishes.items(), taken, strict=True):
         count = len(await memory.search(PROJECT, **wish, limit=FOUND))
         p95 = percentile(times.ms, 0.95)
@@ -112,16 +128,24 @@ async def _searches(bare: Redis, memory: ProjectMemory, words: list[str], profil
     return rows
 
 
-async def _appends(memory: ProjectMemory, say: Callable[[], str], profile: Profile, kb: float) -> Row:
+async def _appends(
+    memory: ProjectMemory, say: Callable[[], str], profile: Profile, kb: float
+) -> Row:
     async def append(_number: int) -> object:
         return await memory.append(PROJECT, "decision", say(), tags=("tag-1", "tag-2"))
 
     (taken,) = await in_turns([append], profile.questions)
     low, high = WORDS
-    return timed("decision appended", taken, f"{low} to {high} words, to {DECISIONS:,}; {kb:.1f} KB of memory each")
+    return timed(
+        "decision appended",
+        taken,
+        f"{low} to {high} words, to {DECISIONS:,}; {kb:.1f} KB of memory each",
+    )
 
 
-async def _fill(memory: ProjectMemory, say: Callable[[], str], chance: random.Random) -> None:
+async def _fill(
+    memory: ProjectMemory, say: Callable[[], str], chance: random.Random
+) -> None:
     async def append(count: int) -> None:
         for _ in range(count):
             tags = [f"tag-{number}" for number in chance.sample(range(TAGS), 2)]
@@ -136,7 +160,13 @@ def _words(chance: random.Random) -> list[str]:
     """Return words, those that are said most first; short ones are."""
     found: set[str] = set()
     while len(found) < VOCABULARY:
-        found.add("".join(chance.choices([*_LETTERS], [*_LETTERS.values()], k=chance.randint(3, 11))))
+        found.add(
+            "".join(
+                chance.choices(
+                    [*_LETTERS], [*_LETTERS.values()], k=chance.randint(3, 11)
+                )
+            )
+        )
     return sorted(found, key=lambda word: (len(word), word))
 
 

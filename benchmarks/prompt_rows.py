@@ -25,7 +25,14 @@ SIZES = ((1, 0), (1, 400), (8, 0), (8, 400))
 #: Tokens that a turn with one new fact is allowed, on average over its batch.
 ALLOWED = 900
 SAID = "By the way, omelettes are what I reach for on slow mornings"
-DISHES = ("Pasta with basil", "Walnut bread", "Miso soup", "Scrambled eggs", "Lentil curry", "Apple pie")
+DISHES = (
+    "Pasta with basil",
+    "Walnut bread",
+    "Miso soup",
+    "Scrambled eggs",
+    "Lentil curry",
+    "Apple pie",
+)
 
 
 async def measure(_profile: Profile) -> list[Row]:
@@ -35,10 +42,18 @@ async def measure(_profile: Profile) -> list[Row]:
 
 def _row(turns: int, items: int) -> Row:
     kinds, count = Kinds.load(), counter()
-    bodies = documents(food__likes=[f"{DISHES[number % len(DISHES)]}, recipe {number}" for number in range(items)])
+    bodies = documents(
+        food__likes=[
+            f"{DISHES[number % len(DISHES)]}, recipe {number}"
+            for number in range(items)
+        ]
+    )
     batch = TurnBatch("u1", tuple(_turn(number) for number in range(turns)))
     files = load_agent_files(Path(switchboard.__file__).parent)
-    system, user = files.render(categories=categories_of(kinds)), question_of(scene_of(batch, bodies, kinds))
+    system, user = (
+        files.render(categories=categories_of(kinds)),
+        question_of(scene_of(batch, bodies, kinds)),
+    )
     tokens = (count(system) + count(user)) / turns
     schema = count(json.dumps(Heard.model_json_schema(), separators=(",", ":"))) / turns
     return Row(
@@ -49,5 +64,11 @@ def _row(turns: int, items: int) -> Row:
 
 
 def _turn(number: int) -> ChatTurn:
-    told = {"turn_id": f"t{number}", "conversation_id": "c", "user_id": "u1", "speaker": "person", "text": SAID}
+    told = {
+        "turn_id": f"t{number}",
+        "conversation_id": "c",
+        "user_id": "u1",
+        "speaker": "person",
+        "text": SAID,
+    }
     return ChatTurn.model_validate({**told, "at": NOW + timedelta(seconds=number)})

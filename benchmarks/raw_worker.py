@@ -26,7 +26,9 @@ async def answer(stream: JetStreamContext, message: Msg) -> None:
         "status": "completed",
         "result": analyze(assignment["task"]["parameters"]),
     }
-    subject = f"{RAW.reports_prefix}.{assignment['supervisor_id']}.{assignment['task_id']}.1"
+    subject = (
+        f"{RAW.reports_prefix}.{assignment['supervisor_id']}.{assignment['task_id']}.1"
+    )
     await stream.publish(subject, json.dumps(report).encode())
     await message.ack()
 

@@ -18,7 +18,11 @@ _HOURS = 12
 
 def fact(owner: str, number: int) -> Fact:
     """Return the *number*-th fact of *owner*, whose id begins with the owner's."""
-    form, tag = _FORMS[number % len(_FORMS)] if number < _HOURS else _FORMS[number % (len(_FORMS) - 1)]
+    form, tag = (
+        _FORMS[number % len(_FORMS)]
+        if number < _HOURS
+        else _FORMS[number % (len(_FORMS) - 1)]
+    )
     text = form.format(number)
     return Fact(fact_id=f"{owner}-{number}", text=text, tags=(tag,), evidence=text)
 
@@ -26,7 +30,11 @@ def fact(owner: str, number: int) -> Fact:
 def message(owner: str, number: int) -> bytes:
     """Return the message with the *number*-th fact of *owner*: also what lies in the table of facts."""
     told = fact(owner, number)
-    return _message(owner, f"turn-{told.fact_id}", (told,)).model_dump_json(exclude_none=True).encode()
+    return (
+        _message(owner, f"turn-{told.fact_id}", (told,))
+        .model_dump_json(exclude_none=True)
+        .encode()
+    )
 
 
 def rows(owner: str, count: int) -> list[tuple[str, bytes]]:
@@ -52,4 +60,10 @@ def turns(owner: str) -> Iterator[tuple[str, bytes]]:
 
 
 def _message(owner: str, turn_id: str, facts: tuple[Fact, ...]) -> ExtractedFacts:
-    return ExtractedFacts(turn_id=turn_id, conversation_id="bench", user_id=owner, facts=facts, at=datetime.now(UTC))
+    return ExtractedFacts(
+        turn_id=turn_id,
+        conversation_id="bench",
+        user_id=owner,
+        facts=facts,
+        at=datetime.now(UTC),
+    )

@@ -48,7 +48,9 @@ def _scrape(profile: Profile) -> Row:
     # As every process of ours does before it serves: else the row is of pauses that none of them has.
     calm_collector()
     took, cpu, lines = [], [], 0
-    with HealthServer("127.0.0.1", 0, alive={}, ready={}, metrics=metrics.render) as server:
+    with HealthServer(
+        "127.0.0.1", 0, alive={}, ready={}, metrics=metrics.render
+    ) as server:
         for _ in range(max(50, profile.questions // 10)):
             started, started_cpu = time.perf_counter(), time.process_time()
             with urllib.request.urlopen(f"{server.url}/metrics", timeout=10) as reply:  # noqa: S310 - our own address
@@ -72,7 +74,12 @@ async def _tally(redis_url: str, profile: Profile) -> Row:
         exchange = CommandBatch(client, 10.0)
         counters = list(keys.every_ended())
         for start in range(0, len(counters), _BATCH):
-            await exchange.run([("HINCRBY", key, "completed", 1) for key in counters[start : start + _BATCH]])
+            await exchange.run(
+                [
+                    ("HINCRBY", key, "completed", 1)
+                    for key in counters[start : start + _BATCH]
+                ]
+            )
         tally = Tally(client)
         for _ in range(max(5, profile.questions // 100)):
             started, started_cpu = time.perf_counter(), time.process_time()
@@ -80,7 +87,9 @@ async def _tally(redis_url: str, profile: Profile) -> Row:
             took.append((time.perf_counter() - started) * 1000)
             cpu.append((time.process_time() - started_cpu) * 1000)
         for start in range(0, len(counters), _BATCH):
-            await exchange.run([("UNLINK", key) for key in counters[start : start + _BATCH]])
+            await exchange.run(
+                [("UNLINK", key) for key in counters[start : start + _BATCH]]
+            )
     return Row(
         f"tasks that ended, from {len(counters):,} counters",
         p50_ms=percentile(took, 0.5),

@@ -19,7 +19,10 @@ from runtime.servers import valkey
 from workers.context.steps import MOST_STEPS, Steps
 
 #: What a phase hands on: some kilobytes of JSON, as a map of imports of a folder of some hundred files.
-RESULT = {f"module_{number}": [f"module_{number * 7 % 40}", f"module_{number * 3 % 40}"] for number in range(40)}
+RESULT = {
+    f"module_{number}": [f"module_{number * 7 % 40}", f"module_{number * 3 % 40}"]
+    for number in range(40)
+}
 #: Sessions of the small listing and of the large one, and entries in each.
 FEW, MANY, ENTRIES = 100, 1_000, 50
 #: Sessions of one page.
@@ -34,7 +37,10 @@ STEP_MS = 2.0
 
 async def measure(redis_url: str, profile: Profile) -> list[Row]:
     """Return the rows, all measured on the running loop."""
-    async with bare_client(redis_url) as bare, valkey.connect(redis_url, deadline_s=60.0) as lent:
+    async with (
+        bare_client(redis_url) as bare,
+        valkey.connect(redis_url, deadline_s=60.0) as lent,
+    ):
         # A pause of the machine is a slow sample here; with the deadline of a task it would end the measurement.
         cache = SessionCache(lent, deadline_s=60.0)
         return [
@@ -47,7 +53,9 @@ async def measure(redis_url: str, profile: Profile) -> list[Row]:
 async def _steps(bare: Redis, lent: Redis, profile: Profile) -> Row:
     """Measure a step of an instant function on a run of its own, which the ledger has begun."""
     run = RunName("bench-steps", 1, "bench")
-    await Ledger(lent, deadline_s=60.0).begin(run.task_id, 1, run.worker_id, 0, 3_600_000)
+    await Ledger(lent, deadline_s=60.0).begin(
+        run.task_id, 1, run.worker_id, 0, 3_600_000
+    )
     journal = Journal(lent, deadline_s=60.0)
 
     async def claim(_name: str) -> bool:
@@ -73,7 +81,13 @@ async def _steps(bare: Redis, lent: Redis, profile: Profile) -> Row:
 
 async def _lookups(bare: Redis, cache: SessionCache, profile: Profile) -> list[Row]:
     await cache.create("bench-lookups")
-    await cache.set("bench-lookups", "analysis:results", RESULT, computation_ms=2_000, agent="BenchAgent")
+    await cache.set(
+        "bench-lookups",
+        "analysis:results",
+        RESULT,
+        computation_ms=2_000,
+        agent="BenchAgent",
+    )
     found = await cache.get("bench-lookups", "analysis:results")
     if found is None or found.value != RESULT:
         raise NotMeasuredError("the session does not return what it was given")
@@ -83,7 +97,9 @@ async def _lookups(bare: Redis, cache: SessionCache, profile: Profile) -> list[R
         return await bare.get("bench:phase")
 
     async def look_up(number: int) -> object:
-        return await cache.get("bench-lookups", "analysis:results", reader=f"task-{number}")
+        return await cache.get(
+            "bench-lookups", "analysis:results", reader=f"task-{number}"
+        )
 
     gets, lookups = await in_turns((get, look_up), profile.recalls)
     over_ms = percentile(lookups.ms, 0.95) - percentile(gets.ms, 0.95)
@@ -111,9 +127,16 @@ async def _listings(bare: Redis, cache: SessionCache) -> list[Row]:
     one = await _timed_often(lambda: cache.entries("bench-0"))
     for number in range(MANY):
         await cache.drop(f"bench-{number}")
-    few_kb, many_kb = (after_few - empty) / FEW / 1024, (after_many - empty) / MANY / 1024
+    few_kb, many_kb = (
+        (after_few - empty) / FEW / 1024,
+        (after_many - empty) / MANY / 1024,
+    )
     return [
-        _listing(f"first page of {FEW} sessions", few, f"{PAGE} sessions of {ENTRIES} entries"),
+        _listing(
+            f"first page of {FEW} sessions",
+            few,
+            f"{PAGE} sessions of {ENTRIES} entries",
+        ),
         _listing(
             f"first page of {MANY:,} sessions",
             many,
@@ -121,7 +144,9 @@ async def _listings(bare: Redis, cache: SessionCache) -> list[Row]:
             f"p50 {ratio(percentile(many.ms, 0.5), percentile(few.ms, 0.5))}, "
             f"memory {ratio(many_kb, few_kb)} that of {FEW}",
         ),
-        _listing("entries of one session", one, f"{ENTRIES} entries, without their values"),
+        _listing(
+            "entries of one session", one, f"{ENTRIES} entries, without their values"
+        ),
     ]
 
 
@@ -129,7 +154,11 @@ async def _fill(cache: SessionCache, first: int, last: int) -> None:
     for number in range(first, last):
         await cache.create(f"bench-{number}", domain="webdev", project="bench")
         entries = [
-            NewEntry(f"phase_{index % 9}:results:{index}", {"number": index, "text": "x" * 100}, computation_ms=1_500)
+            NewEntry(
+                f"phase_{index % 9}:results:{index}",
+                {"number": index, "text": "x" * 100},
+                computation_ms=1_500,
+            )
             for index in range(ENTRIES)
         ]
         await cache.set_many(f"bench-{number}", entries)

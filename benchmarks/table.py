@@ -7,7 +7,16 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.table import Table
 
-HEADINGS = ("what", "tasks/s", "CPU us/task", "p50 ms", "p99 ms", "seconds", "compared", "how")
+HEADINGS = (
+    "what",
+    "tasks/s",
+    "CPU us/task",
+    "p50 ms",
+    "p99 ms",
+    "seconds",
+    "compared",
+    "how",
+)
 
 
 @dataclass(frozen=True)
@@ -66,7 +75,9 @@ def show(rows: Iterable[Row], caption: str, console: Console) -> None:
     table = Table(caption=caption, caption_justify="left")
     for index, heading in enumerate(HEADINGS):
         is_text = index in (0, 6, 7)
-        table.add_column(heading, justify="left" if is_text else "right", no_wrap=not is_text)
+        table.add_column(
+            heading, justify="left" if is_text else "right", no_wrap=not is_text
+        )
     for row in rows:
         table.add_row(*row.cells())
     console.print(table, markup=False)

@@ -34,7 +34,9 @@ async def measure(profile: Profile) -> list[Row]:
     catalogue, interpreter = Catalogue([card_of(agent)]), RuleInterpreter()
     plain = _times_ms(lambda text: text.lower().split(), rounds)
     found = _times_ms(find_amounts, rounds)
-    understood = _times_ms(lambda text: interpreter.understand(text, catalogue=catalogue), rounds)
+    understood = _times_ms(
+        lambda text: interpreter.understand(text, catalogue=catalogue), rounds
+    )
     keyed = _key_times_ms(interpreter, catalogue, profile.recalls)
     return [
         _row("amounts of a sentence", found, _AMOUNTS_MS, plain),
@@ -66,7 +68,9 @@ def _times_ms(read: Callable[[str], object], rounds: int) -> list[float]:
     return times[len(SENTENCES) :]
 
 
-def _key_times_ms(interpreter: RuleInterpreter, catalogue: Catalogue, count: int) -> list[float]:
+def _key_times_ms(
+    interpreter: RuleInterpreter, catalogue: Catalogue, count: int
+) -> list[float]:
     found = interpreter.understand(SENTENCES[0], catalogue=catalogue)
     if not isinstance(found, Understood):
         raise TypeError(f"{SENTENCES[0]!r} should be understood, not {found!r}")

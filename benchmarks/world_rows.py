@@ -48,13 +48,21 @@ async def measure(nats_url: str, redis_url: str, profile: Profile) -> list[Row]:
         "TASKLORE_ACK_WAIT_S": str(ACK_WAIT_S),
     }
     try:
-        async with asking("bench-world", nats_url=nats_url, redis_url=redis_url) as asker:
+        async with asking(
+            "bench-world", nats_url=nats_url, redis_url=redis_url
+        ) as asker:
             async with _workers(1, environment) as workers:
                 cpu_s = workers[0].cpu_s()
                 first = await run_world(asker, redis_url, "bench-one", shape)
                 cpu_s = workers[0].cpu_s() - cpu_s
             async with _workers(2, environment) as workers:
-                second = await run_world(asker, redis_url, "bench-two", shape, halfway=lambda: _kill(workers[1]))
+                second = await run_world(
+                    asker,
+                    redis_url,
+                    "bench-two",
+                    shape,
+                    halfway=lambda: _kill(workers[1]),
+                )
     except (NotMeasuredError, TaskloreError, TimeoutError) as error:
         return [missing(what, str(error))]
     return [_timed(what, first, cpu_s), _again(first, second)]
@@ -83,7 +91,9 @@ class Run:
             self.decisions += 1
             self.late += deed.late
             if deed.choice.to is not None and not deed.late:
-                self.texts[said_id(f"{world_id}-{world.step - 1}-{number}")] = deed.choice.to
+                self.texts[said_id(f"{world_id}-{world.step - 1}-{number}")] = (
+                    deed.choice.to
+                )
 
 
 async def run_world(
@@ -104,16 +114,26 @@ async def run_world(
             # Not between two steps, but while the next one is being decided.
             asyncio.get_running_loop().call_later(runner.took_ms / 2000, halfway)
 
-    runner = Runner(World.new(SEED, names(count), size, coins), agents.decide, notes=[note], steps=steps)
+    runner = Runner(
+        World.new(SEED, names(count), size, coins),
+        agents.decide,
+        notes=[note],
+        steps=steps,
+    )
     await runner.run()
-    arrived = await texts_in(redis_url, {name: agents.conversation_of(name) for name in runner.world.plan.names})
+    arrived = await texts_in(
+        redis_url,
+        {name: agents.conversation_of(name) for name in runner.world.plan.names},
+    )
     run.lost = sum(arrived[text, to] == 0 for text, to in run.texts.items())
     run.twice = sum(times > 1 for times in arrived.values())
     run.strange = sum(run.texts.get(text) != to for text, to in arrived)
     return run
 
 
-async def texts_in(redis_url: str, conversations: Mapping[str, str]) -> Counter[tuple[str, str]]:
+async def texts_in(
+    redis_url: str, conversations: Mapping[str, str]
+) -> Counter[tuple[str, str]]:
     """Return how often each text stands in the conversation of its receiver, by message id and name."""
     found: Counter[tuple[str, str]] = Counter()
     async with valkey.connect(redis_url, name="bench-world") as redis:
@@ -124,18 +144,27 @@ async def texts_in(redis_url: str, conversations: Mapping[str, str]) -> Counter[
             before: int | None = None
             while True:
                 page = await inbox.page(conversation, before, 1_000)
-                found.update((one.message_id, name) for one in page.messages if one.speaker != name)
+                found.update(
+                    (one.message_id, name)
+                    for one in page.messages
+                    if one.speaker != name
+                )
                 if (before := page.before) is None:
                     break
     return found
 
 
 @contextlib.asynccontextmanager
-async def _workers(count: int, environment: Mapping[str, str]) -> AsyncIterator[list[Worker]]:
+async def _workers(
+    count: int, environment: Mapping[str, str]
+) -> AsyncIterator[list[Worker]]:
     """Run *count* workers, all of them ready."""
     command = [sys.executable, "-m", "tasklore", "worker", "workers.agents.decision"]
     async with contextlib.AsyncExitStack() as stack:
-        workers = [await stack.enter_async_context(running(command, environment)) for _ in range(count)]
+        workers = [
+            await stack.enter_async_context(running(command, environment))
+            for _ in range(count)
+        ]
         gives_up_at = time.monotonic() + _STARTS_WITHIN.total_seconds()
         for worker in workers:
             while b"ready http=" not in await asyncio.to_thread(worker.log.read_bytes):
@@ -164,7 +193,9 @@ def _timed(what: str, run: Run, cpu_s: float) -> Row:
 
 
 def _again(first: Run, second: Run) -> Row:
-    same = sum(one == other for one, other in zip(first.worlds, second.worlds, strict=True))
+    same = sum(
+        one == other for one, other in zip(first.worlds, second.worlds, strict=True)
+    )
     return Row(
         "the same seed again, two workers, one killed",
         p50_ms=percentile(second.took_ms, 0.5),

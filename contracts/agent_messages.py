@@ -73,7 +73,9 @@ def agent_message(**fields: object) -> AgentMessage:
 def _told(error: ValidationError) -> str:
     """Return a sentence for each field that is wrong, in the order of the message."""
     problems: dict[str, str] = {}
-    for fault in error.errors(include_url=False, include_input=False, include_context=False):
+    for fault in error.errors(
+        include_url=False, include_input=False, include_context=False
+    ):
         field = str(fault["loc"][0]) if fault["loc"] else ""
         if not field:
             return "the body is no JSON object; send the fields of an AgentMessage in UTF-8"

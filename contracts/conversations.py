@@ -15,7 +15,9 @@ from pydantic_core import PydanticCustomError
 from contracts.errors import InvalidInput
 from contracts.observations import LONGEST_UTTERANCE, Observation, Word
 
-MessageId = Annotated[str, StringConstraints(min_length=1, max_length=128, pattern=r"^[\x21-\x7e]+$")]
+MessageId = Annotated[
+    str, StringConstraints(min_length=1, max_length=128, pattern=r"^[\x21-\x7e]+$")
+]
 
 
 #: Any text on any number of lines, without control characters.
@@ -24,16 +26,31 @@ _SPEAKABLE = r"^[^\x00-\x08\x0b-\x1f\x7f]*$"
 
 def _speakable(text: str) -> str:
     """Return *text* when it has no control characters; it may have any other signs, on several lines."""
-    odd = next((sign for sign in text if sign not in "\n\t" and unicodedata.category(sign) in ("Cc", "Cs")), None)
+    odd = next(
+        (
+            sign
+            for sign in text
+            if sign not in "\n\t" and unicodedata.category(sign) in ("Cc", "Cs")
+        ),
+        None,
+    )
     if odd is not None:
-        raise PydanticCustomError("unusable", "holds the control character {odd}; leave it out", {"odd": repr(odd)})
+        raise PydanticCustomError(
+            "unusable",
+            "holds the control character {odd}; leave it out",
+            {"odd": repr(odd)},
+        )
     if not text.strip():
         raise PydanticCustomError("unusable", "says nothing; leave the message out")
     return text
 
 
 #: What comes in from a program as said: held to more than what is stored already.
-Speech = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_UTTERANCE), AfterValidator(_speakable)]
+Speech = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=LONGEST_UTTERANCE),
+    AfterValidator(_speakable),
+]
 
 
 class Utterance(BaseModel):
@@ -44,11 +61,18 @@ class Utterance(BaseModel):
     in this its conversation: only the store sets it, whatever a message says of itself on its way in.
     """
 
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="ignore", defer_build=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        frozen=True, extra="ignore", defer_build=True
+    )
 
     message_id: MessageId
     speaker: Word
-    message: Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_UTTERANCE, pattern=_SPEAKABLE)]
+    message: Annotated[
+        str,
+        StringConstraints(
+            min_length=1, max_length=LONGEST_UTTERANCE, pattern=_SPEAKABLE
+        ),
+    ]
     time: float = Field(ge=0, le=1e12, allow_inf_nan=False)
     user_id: str | None = Field(default=None, min_length=1, max_length=256)
     own: bool = False
@@ -121,13 +145,17 @@ def said_id(task_id: str) -> str:
     return f"{task_id}:said"
 
 
-def split(messages: Sequence[Utterance], num_new: int) -> tuple[tuple[Utterance, ...], tuple[Utterance, ...]]:
+def split(
+    messages: Sequence[Utterance], num_new: int
+) -> tuple[tuple[Utterance, ...], tuple[Utterance, ...]]:
     """Return *messages* as past and current: the last *num_new* are current; with 0 all of them are past.
 
     Raises:
         InvalidInput: there are not so many.
     """
     if not 0 <= num_new <= len(messages):
-        raise InvalidInput(f"num_new is {num_new}, but there are {len(messages)} messages; it counts the last of them")
+        raise InvalidInput(
+            f"num_new is {num_new}, but there are {len(messages)} messages; it counts the last of them"
+        )
     at = len(messages) - num_new
     return tuple(messages[:at]), tuple(messages[at:])

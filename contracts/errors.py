@@ -78,7 +78,9 @@ class RetryLater(TaskloreError):
     With neither, after the pause of any other error. A time without a zone is in UTC. The run that raised it counts.
     """
 
-    def __init__(self, message: str, after_s: float | None = None, *, at: datetime | None = None) -> None:
+    def __init__(
+        self, message: str, after_s: float | None = None, *, at: datetime | None = None
+    ) -> None:
         super().__init__(message)
         self.after_s = after_s
         self.at = at if at is None or at.tzinfo is not None else at.replace(tzinfo=UTC)
@@ -122,7 +124,9 @@ class CallFailed(GiveUp):
     It has had all of its own runs: catch this error to go on without the result.
     """
 
-    def __init__(self, message: str, status: str, error_type: str | None = None) -> None:
+    def __init__(
+        self, message: str, status: str, error_type: str | None = None
+    ) -> None:
         super().__init__(message)
         self.status = status
         self.error_type = error_type
@@ -247,7 +251,9 @@ class BudgetSpent(LlmError):
     `unit` says of what it has none: `usd`, `tokens`, `requests` or `at_once`.
     """
 
-    def __init__(self, message: str, limit: str, at_limit: str = "refuse", *, unit: str = "") -> None:
+    def __init__(
+        self, message: str, limit: str, at_limit: str = "refuse", *, unit: str = ""
+    ) -> None:
         super().__init__(message)
         self.limit = limit
         self.at_limit = at_limit

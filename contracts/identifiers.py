@@ -44,7 +44,13 @@ def checked_name(text: str, what: str) -> str:
 def new_id(now_ms: int, random: bytes | None = None) -> str:
     """Return a UUID version 7 (RFC 9562) for *now_ms*, milliseconds since 1970; ids sort by time."""
     bits = int.from_bytes(random if random is not None else os.urandom(10), "big")
-    value = (now_ms & (1 << 48) - 1) << 80 | 0x7 << 76 | (bits >> 62 & 0xFFF) << 64 | 0b10 << 62 | bits & (1 << 62) - 1
+    value = (
+        (now_ms & (1 << 48) - 1) << 80
+        | 0x7 << 76
+        | (bits >> 62 & 0xFFF) << 64
+        | 0b10 << 62
+        | bits & (1 << 62) - 1
+    )
     digits = f"{value:032x}"
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
@@ -57,7 +63,11 @@ def user_token(user_id: str) -> str:
 def tenant_token(tenant: str) -> str:
     """Return *tenant* as it stands in a subject: its token, or a digest where that is long."""
     token = user_token(tenant)
-    return token if len(token) <= _LONGEST_TENANT else f"~{hashlib.sha256(tenant.encode()).hexdigest()}"
+    return (
+        token
+        if len(token) <= _LONGEST_TENANT
+        else f"~{hashlib.sha256(tenant.encode()).hexdigest()}"
+    )
 
 
 def scoped(scope: Scope, name: str) -> str:
@@ -88,7 +98,9 @@ def user_of(token: str) -> str:
     try:
         return base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)).decode()
     except ValueError as error:
-        raise InvalidInput(f"user token {token!r} must be the unpadded base64url of a user id in UTF-8") from error
+        raise InvalidInput(
+            f"user token {token!r} must be the unpadded base64url of a user id in UTF-8"
+        ) from error
 
 
 def partition_of(user_id: str) -> int:

@@ -12,7 +12,9 @@ class FailFastModel(BaseModel):
     """A model that reports the first wrong item of a list: a body may have a hundred thousand of them."""
 
     @classmethod
-    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler, /) -> CoreSchema:
+    def __get_pydantic_core_schema__(
+        cls, source: Any, handler: GetCoreSchemaHandler, /
+    ) -> CoreSchema:
         """Return the schema whose lists are left at their first fault."""
         schema = handler(source)
         pending: list[Any] = [schema]
@@ -31,7 +33,9 @@ class Message(FailFastModel):
     """What every message shares: it never changes once said, and carries the version of its shape."""
 
     # Built when first used: a process speaks few of these, and loads all of them.
-    model_config = ConfigDict(frozen=True, extra="ignore", ser_json_inf_nan="strings", defer_build=True)
+    model_config = ConfigDict(
+        frozen=True, extra="ignore", ser_json_inf_nan="strings", defer_build=True
+    )
 
     schema_version: int = Field(default=1, ge=1)
 
@@ -39,7 +43,9 @@ class Message(FailFastModel):
 class Part(FailFastModel):
     """A piece of a message; versioned by the message it stands in."""
 
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="ignore", defer_build=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        frozen=True, extra="ignore", defer_build=True
+    )
 
 
 def is_none(value: object) -> bool:

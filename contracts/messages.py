@@ -51,7 +51,9 @@ Remember = Literal["shared", "user", "never", "other"]
 Speaker = Literal["person", "assistant", "other"]
 Durability = Literal["permanent", "long_term", "short_term", "momentary", "other"]
 Polarity = Literal["positive", "negative", "neutral", "other"]
-FactRelation = Literal["new", "same", "updates", "ends", "adds_to", "contradicts", "forget", "other"]
+FactRelation = Literal[
+    "new", "same", "updates", "ends", "adds_to", "contradicts", "forget", "other"
+]
 
 
 class TaskCard(Part):
@@ -69,7 +71,9 @@ class TaskCard(Part):
     description: str = ""
     parameters: dict[str, JsonValue]
     result: dict[str, JsonValue] | None = None
-    remember: Annotated[Remember, reads_unknown_as_other(Remember), writes_only_known] = "shared"
+    remember: Annotated[
+        Remember, reads_unknown_as_other(Remember), writes_only_known
+    ] = "shared"
     max_attempts: int = Field(default=5, ge=1)
     deadline_s: float | None = None
     keywords: tuple[str, ...] = ()
@@ -96,7 +100,9 @@ class AgentCard(Message):
 
     def memory_version(self, task: TaskCard) -> str:
         """Return the version part of the keys of *task*, its agent's settings at their defaults."""
-        return f"v{self.version}.{task.version}" + (f"-{task.code}" if task.code else "")
+        return f"v{self.version}.{task.version}" + (
+            f"-{task.code}" if task.code else ""
+        )
 
 
 class WorkerPresence(Message):
@@ -127,9 +133,9 @@ class ChatTurn(Message):
     request_id: str | None = None
     agent_id: Name | None = None
     task: TaskCall | None = None
-    kind: Annotated[ReplyKind | None, reads_unknown_as_other(ReplyKind), writes_only_known] = Field(
-        default=None, exclude_if=is_none
-    )
+    kind: Annotated[
+        ReplyKind | None, reads_unknown_as_other(ReplyKind), writes_only_known
+    ] = Field(default=None, exclude_if=is_none)
 
 
 class Fact(Part):
@@ -150,16 +156,24 @@ class Fact(Part):
     tags: tuple[str, ...] = ()
     reasoning: str = ""
     confidence: float = Field(default=1.0, ge=0, le=1)
-    durability: Annotated[Durability, reads_unknown_as_other(Durability), writes_only_known] = "long_term"
+    durability: Annotated[
+        Durability, reads_unknown_as_other(Durability), writes_only_known
+    ] = "long_term"
     expiry: date | None = None
-    polarity: Annotated[Polarity, reads_unknown_as_other(Polarity), writes_only_known] = "neutral"
+    polarity: Annotated[
+        Polarity, reads_unknown_as_other(Polarity), writes_only_known
+    ] = "neutral"
     evidence: str = ""
     inferred: bool = False
     extracted_by: str = "rules"
-    subject: str | None = Field(default=None, min_length=1, max_length=200, exclude_if=is_none)
+    subject: str | None = Field(
+        default=None, min_length=1, max_length=200, exclude_if=is_none
+    )
     category: str = Field(default="", max_length=200)
     value: str = Field(default="", max_length=2_000)
-    relation: Annotated[FactRelation, reads_unknown_as_other(FactRelation), writes_only_known] = "new"
+    relation: Annotated[
+        FactRelation, reads_unknown_as_other(FactRelation), writes_only_known
+    ] = "new"
     related: tuple[str, ...] = Field(default=(), max_length=100)
     valid_from: date | None = Field(default=None, exclude_if=is_none)
 

@@ -8,7 +8,15 @@ import unicodedata
 from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, StringConstraints, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    StringConstraints,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError, to_json
 
 #: Further from the origin than any world reaches, in units of the world; beyond it numbers lose their decimals.
@@ -21,7 +29,9 @@ MOST_SEEN = 500
 MOST_FURTHER = 20_000
 
 #: Keys that hold what somebody said, whatever stands around these words.
-_SPEECH = re.compile(r"message|utterance|conversation|dialog|speech|receivedtext", re.IGNORECASE)
+_SPEECH = re.compile(
+    r"message|utterance|conversation|dialog|speech|receivedtext", re.IGNORECASE
+)
 #: Words that say so when they are a word of the key: `receivedTexts`, not `texture`.
 _SPEECH_WORDS = frozenset(
     {
@@ -54,16 +64,30 @@ _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 @lru_cache(maxsize=1024)
 def _one_name(text: str) -> str:
     """Return *text*, which can stand for itself in a sentence and cannot be taken for another."""
-    odd = next((sign for sign in text if sign in _STRUCTURE or unicodedata.category(sign) in _UNSEEN), None)
+    odd = next(
+        (
+            sign
+            for sign in text
+            if sign in _STRUCTURE or unicodedata.category(sign) in _UNSEEN
+        ),
+        None,
+    )
     if odd is None and ": " in text:
         odd = ": "
     if odd is not None:
-        raise _refused(f"{text!r} holds {odd!r}; a name stands in sentences, so leave it out")
+        raise _refused(
+            f"{text!r} holds {odd!r}; a name stands in sentences, so leave it out"
+        )
     if text != " ".join(text.split()) or not unicodedata.is_normalized("NFC", text):
-        raise _refused(f"{text!r} looks like another name; write single blanks inside only, and letters in NFC")
+        raise _refused(
+            f"{text!r} looks like another name; write single blanks inside only, and letters in NFC"
+        )
     if text.casefold() == "i":
         raise _refused(f"{text!r} is what an agent calls itself; write a name")
-    if not any(unicodedata.category(sign)[0] in "LN" or unicodedata.category(sign) == "So" for sign in text):
+    if not any(
+        unicodedata.category(sign)[0] in "LN" or unicodedata.category(sign) == "So"
+        for sign in text
+    ):
         raise _refused(f"{text!r} has no letter, digit or symbol; write a name")
     return text
 
@@ -75,7 +99,9 @@ def _refused(problem: str) -> PydanticCustomError:
 
 _Coordinate = Annotated[float, Field(allow_inf_nan=False, ge=-FARTHEST, le=FARTHEST)]
 #: The name of an agent, an action or a kind of object: one line that can stand in a sentence.
-Word = Annotated[str, StringConstraints(min_length=1, max_length=64), AfterValidator(_one_name)]
+Word = Annotated[
+    str, StringConstraints(min_length=1, max_length=64), AfterValidator(_one_name)
+]
 #: Seconds of a world since it began.
 WorldTime = Annotated[float, Field(allow_inf_nan=False, ge=0, le=1e12)]
 
@@ -84,7 +110,11 @@ class WorldPart(BaseModel):
     """What the parts of a world share: they are frozen, and speak the world's keys."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(
-        frozen=True, populate_by_name=True, serialize_by_alias=True, allow_inf_nan=False, defer_build=True
+        frozen=True,
+        populate_by_name=True,
+        serialize_by_alias=True,
+        allow_inf_nan=False,
+        defer_build=True,
     )
 
 
@@ -129,8 +159,12 @@ class SensoryData(WorldPart):
     __pydantic_extra__: dict[str, JsonValue]
 
     position: Position
-    nearby_agents: tuple[SeenAgent, ...] = Field(default=(), alias="nearbyAgents", max_length=MOST_SEEN)
-    world_objects: tuple[SeenObject, ...] = Field(default=(), alias="worldObjects", max_length=MOST_SEEN)
+    nearby_agents: tuple[SeenAgent, ...] = Field(
+        default=(), alias="nearbyAgents", max_length=MOST_SEEN
+    )
+    world_objects: tuple[SeenObject, ...] = Field(
+        default=(), alias="worldObjects", max_length=MOST_SEEN
+    )
     collected: dict[Word, Annotated[int, Field(ge=0, le=1_000_000_000)]] = Field(
         default_factory=dict, max_length=MOST_SEEN
     )
@@ -139,14 +173,22 @@ class SensoryData(WorldPart):
     @classmethod
     def _holds_no_speech(cls, raw: Any) -> Any:
         if (key := _speech_in(raw)) is not None:
-            raise _refused(f"{key!r} holds what somebody said; send it in new_messages, as sender and message")
+            raise _refused(
+                f"{key!r} holds what somebody said; send it in new_messages, as sender and message"
+            )
         return raw
 
     @model_validator(mode="after")
     def _is_one_look(self) -> Self:
-        if self.further and (size := len(to_json(self.further, inf_nan_mode="strings"))) > MOST_FURTHER:
+        if (
+            self.further
+            and (size := len(to_json(self.further, inf_nan_mode="strings")))
+            > MOST_FURTHER
+        ):
             names = ", ".join(sorted(self.further))[:100]
-            raise _refused(f"{names} take {size} bytes as JSON; send at most {MOST_FURTHER} of further senses")
+            raise _refused(
+                f"{names} take {size} bytes as JSON; send at most {MOST_FURTHER} of further senses"
+            )
         return self
 
     @property
@@ -191,7 +233,11 @@ def _speech_in(raw: Any) -> str | None:
                 # Most of a look is coordinates.
                 if kind is float or kind is int:
                     continue
-                if isinstance(key, str) and not isinstance(inner, _NUMBERS) and _names_speech(key):
+                if (
+                    isinstance(key, str)
+                    and not isinstance(inner, _NUMBERS)
+                    and _names_speech(key)
+                ):
                     return key
                 if kind is not str:
                     waiting.append(inner)
@@ -202,9 +248,13 @@ def _speech_in(raw: Any) -> str | None:
 
 def _names_speech(key: str) -> bool:
     # The same few keys come in every look; a long one is not worth keeping.
-    return _says_speech(key) if len(key) <= _LONGEST_KEY else _says_speech.__wrapped__(key)
+    return (
+        _says_speech(key) if len(key) <= _LONGEST_KEY else _says_speech.__wrapped__(key)
+    )
 
 
 @lru_cache(maxsize=1024)
 def _says_speech(key: str) -> bool:
-    return bool(_SPEECH.search(key)) or not _SPEECH_WORDS.isdisjoint(map(str.lower, _WORDS.findall(key)))
+    return bool(_SPEECH.search(key)) or not _SPEECH_WORDS.isdisjoint(
+        map(str.lower, _WORDS.findall(key))
+    )

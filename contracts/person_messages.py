@@ -30,8 +30,12 @@ class PersonRequest(Message):
     request_id: Name | None = None
     conversation_id: str | None = Field(default=None, min_length=1, max_length=256)
     user_id: str | None = Field(default=None, min_length=1, max_length=256)
-    tenant: str | None = Field(default=None, min_length=1, max_length=200, exclude_if=is_none)
-    memory: Annotated[MemoryMode, reads_unknown_as_other(MemoryMode), writes_only_known] = "use"
+    tenant: str | None = Field(
+        default=None, min_length=1, max_length=200, exclude_if=is_none
+    )
+    memory: Annotated[
+        MemoryMode, reads_unknown_as_other(MemoryMode), writes_only_known
+    ] = "use"
     wait_ms: int = Field(default=30_000, ge=0, le=600_000)
     time_zone: TimeZone | None = Field(default=None, exclude_if=is_none)
     not_before: AwareDatetime | None = Field(default=None, exclude_if=is_none)

@@ -37,7 +37,9 @@ class PipelineRequest(Message):
     What is stale is named by *phase*, *keys* of entries, *changed* files and tags of *standards* or *design*.
     """
 
-    action: Annotated[PipelineAction, reads_unknown_as_other(PipelineAction), writes_only_known]
+    action: Annotated[
+        PipelineAction, reads_unknown_as_other(PipelineAction), writes_only_known
+    ]
     session_id: Name | None = None
     pipeline: dict[str, JsonValue] | None = None
     inputs: dict[str, JsonValue] = Field(default_factory=dict)
@@ -66,7 +68,9 @@ class PipelineReply(Message):
     """
 
     session_id: Name | None = None
-    kind: Annotated[PipelineReplyKind, reads_unknown_as_other(PipelineReplyKind), writes_only_known]
+    kind: Annotated[
+        PipelineReplyKind, reads_unknown_as_other(PipelineReplyKind), writes_only_known
+    ]
     text: str = ""
     problems: tuple[str, ...] = ()
     stale: tuple[PhaseNote, ...] = ()
@@ -81,7 +85,9 @@ class PipelineEvent(Message):
 
     session_id: Name
     pipeline: Name
-    kind: Annotated[PipelineEventKind, reads_unknown_as_other(PipelineEventKind), writes_only_known]
+    kind: Annotated[
+        PipelineEventKind, reads_unknown_as_other(PipelineEventKind), writes_only_known
+    ]
     phase: Name | None = None
     agent_id: Name | None = None
     task_id: Name | None = None

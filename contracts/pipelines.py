@@ -29,7 +29,14 @@ import sys
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, PrivateAttr, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    PrivateAttr,
+    model_validator,
+)
 
 from contracts.identifiers import Name
 from contracts.spans import Span
@@ -90,7 +97,9 @@ class Input(_Declared):
     @model_validator(mode="before")
     @classmethod
     def _is_required_without_default(cls, raw: Any) -> Any:
-        return {"required": "default" not in raw, **raw} if isinstance(raw, dict) else raw
+        return (
+            {"required": "default" not in raw, **raw} if isinstance(raw, dict) else raw
+        )
 
 
 class Phase(_Declared):
@@ -161,13 +170,21 @@ class Phase(_Declared):
         if not isinstance(raw, dict) or raw.get("pipeline") is None:
             return raw
         inner = raw["pipeline"]
-        name = inner.get("name") if isinstance(inner, dict) else getattr(inner, "name", None)
+        name = (
+            inner.get("name")
+            if isinstance(inner, dict)
+            else getattr(inner, "name", None)
+        )
         return {"agent": PIPELINE_AGENT, "task": name, **raw}
 
     @property
     def has_parts(self) -> bool:
         """Whether it is items, rounds or a pipeline, whose results the driver puts together."""
-        return self.for_each is not None or self.repeat_until is not None or self.pipeline is not None
+        return (
+            self.for_each is not None
+            or self.repeat_until is not None
+            or self.pipeline is not None
+        )
 
     @property
     def longest(self) -> timedelta | None:
@@ -181,7 +198,11 @@ class Phase(_Declared):
     def agents(self) -> tuple[str, ...]:
         """The agents that work on it, those of the phases of its pipeline included."""
         inner = self.pipeline
-        return (self.agent,) if inner is None else tuple(one for phase in inner.phases for one in phase.agents)
+        return (
+            (self.agent,)
+            if inner is None
+            else tuple(one for phase in inner.phases for one in phase.agents)
+        )
 
 
 def items_phase(phase: str) -> str:

@@ -42,7 +42,11 @@ def read_key(text: str) -> EntryKey:
     if not (_NAME.fullmatch(phase) and _NAME.fullmatch(data_type)):
         raise InvalidInput(f"session key {text!r} breaks the naming rule; {_RULE}")
     if colon and not (identifier and identifier.isprintable()):
-        raise InvalidInput(f"session key {text!r} has an identifier that is empty or not printable; {_RULE}")
+        raise InvalidInput(
+            f"session key {text!r} has an identifier that is empty or not printable; {_RULE}"
+        )
     if len(text) > MAX_KEY:
-        raise InvalidInput(f"session key {text[:40]!r}... has {len(text)} characters, at most {MAX_KEY} are taken")
+        raise InvalidInput(
+            f"session key {text[:40]!r}... has {len(text)} characters, at most {MAX_KEY} are taken"
+        )
     return EntryKey(phase, data_type, identifier if colon else None)

@@ -31,7 +31,10 @@ def _read(value: Any) -> Any:
     else:
         span = _of_seconds(value)
     if span is None or span <= timedelta(0):
-        kind, text = "span", "must be a span of time above zero, such as '90s', '15m' or '2h', or a number of seconds"
+        kind, text = (
+            "span",
+            "must be a span of time above zero, such as '90s', '15m' or '2h', or a number of seconds",
+        )
         raise PydanticCustomError(kind, text)
     return span
 
@@ -45,5 +48,7 @@ def _of_seconds(number: float) -> timedelta | None:
 
 #: A `timedelta` above zero; written as seconds.
 Span = Annotated[
-    timedelta, BeforeValidator(_read), PlainSerializer(lambda span: span.total_seconds(), return_type=float)
+    timedelta,
+    BeforeValidator(_read),
+    PlainSerializer(lambda span: span.total_seconds(), return_type=float),
 ]

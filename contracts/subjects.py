@@ -7,7 +7,13 @@ import re
 from datetime import datetime
 
 from contracts.errors import InvalidInput
-from contracts.identifiers import PARTITIONS, checked_name, partition_of, tenant_token, user_token
+from contracts.identifiers import (
+    PARTITIONS,
+    checked_name,
+    partition_of,
+    tenant_token,
+    user_token,
+)
 
 TASKS = "TASKS"
 WAITING = "WAITING"
@@ -83,7 +89,11 @@ def covers(pattern: str, subject: str) -> bool:
     for place, part in enumerate(parts):
         if part == ">":
             return len(wanted) > place
-        if place >= len(wanted) or wanted[place] == ">" or part not in ("*", wanted[place]):
+        if (
+            place >= len(wanted)
+            or wanted[place] == ">"
+            or part not in ("*", wanted[place])
+        ):
             return False
     return len(parts) == len(wanted)
 
@@ -131,7 +141,9 @@ def waiting(agent_id: str, priority: str, tenant: str, task_name: str) -> str:
 
 def waiting_of(agent_id: str, *, priority: str = "", token: str = "") -> str:
     """Return the filter for every task of *agent_id* that waits: of a *priority*, and of a tenant's *token* there."""
-    whose = ".".join([checked_name(agent_id, "agent_id"), *filter(None, (priority, token))])
+    whose = ".".join(
+        [checked_name(agent_id, "agent_id"), *filter(None, (priority, token))]
+    )
     return f"waiting.{whose}.{'*' if token else '>'}"
 
 
@@ -144,7 +156,12 @@ def read_waiting(subject: str) -> tuple[str, str, str, str]:
     parts = subject.split(".")
     if len(parts) != 5 or parts[0] != "waiting":
         raise InvalidInput(f"no task waits on {subject!r}")
-    return checked_name(parts[1], "agent_id"), parts[2], parts[3], checked_name(parts[4], "task name")
+    return (
+        checked_name(parts[1], "agent_id"),
+        parts[2],
+        parts[3],
+        checked_name(parts[4], "task name"),
+    )
 
 
 def waits(agent_id: str) -> str:
@@ -230,7 +247,11 @@ def output_to(supervisor_id: str) -> str:
 def run_of_output(subject: str) -> tuple[str, int, int] | None:
     """Return task id, generation and attempt of a *subject* of output; None for any other."""
     parts = subject.split(".")
-    if len(parts) != 5 or parts[0] != "output" or not (parts[3].isdecimal() and parts[4].isdecimal()):
+    if (
+        len(parts) != 5
+        or parts[0] != "output"
+        or not (parts[3].isdecimal() and parts[4].isdecimal())
+    ):
         return None
     return parts[2], int(parts[3]), int(parts[4])
 
@@ -241,7 +262,12 @@ def cancel(task_id: str) -> str:
 
 
 #: Every subject of its kind, as many words long as each of them is: what a role may say, or hear, of all.
-TASK_ANY, REPORT_ANY, PROGRESS_ANY, RUN_ANY = "tasks.*.*", "reports.*.*.*", "progress.*.*", "runs.*"
+TASK_ANY, REPORT_ANY, PROGRESS_ANY, RUN_ANY = (
+    "tasks.*.*",
+    "reports.*.*.*",
+    "progress.*.*",
+    "runs.*",
+)
 WAITING_ANY, WAITS_ANY = "waiting.*.*.*.*", "waits.*"
 QUESTION_ANY, CANCEL_ANY = "questions.*", "cancel.*"
 SCHEDULE_ANY = "schedules.tasks.*.*"
@@ -279,7 +305,9 @@ def approvals(supervisor_id: str, person: str) -> str:
 
     A server's permissions can hold a program to the persons for whom it answers, by the last part.
     """
-    return f"approvals.{checked_name(supervisor_id, 'supervisor_id')}.{user_token(person)}"
+    return (
+        f"approvals.{checked_name(supervisor_id, 'supervisor_id')}.{user_token(person)}"
+    )
 
 
 def approvals_to(supervisor_id: str) -> str:
@@ -307,7 +335,10 @@ def messages(conversation_id: str, sender: str) -> str:
 
 def message_filters() -> list[str]:
     """Return the subjects of MESSAGES: partitions and filler; a publish to another one is refused at once."""
-    return [*(f"messages.{number}.*.*" for number in range(PARTITIONS)), f"{filler(MESSAGES)}.*"]
+    return [
+        *(f"messages.{number}.*.*" for number in range(PARTITIONS)),
+        f"{filler(MESSAGES)}.*",
+    ]
 
 
 def partition_filter(stream: str, partition: int) -> str:
@@ -339,7 +370,11 @@ def family(subject: str) -> str:
         return "cards"
     first = subject.partition(".")[0]
     # Whoever asks chooses where the answer goes.
-    return first if first in {"requests", "approvals", "progress", "cancel", "pipelines", "runs"} else "replies"
+    return (
+        first
+        if first in {"requests", "approvals", "progress", "cancel", "pipelines", "runs"}
+        else "replies"
+    )
 
 
 def place(subject: str) -> str:
@@ -350,7 +385,14 @@ def place(subject: str) -> str:
 
 def goes_on(subject: str) -> bool:
     """Return whether messages on *subject* are still to be worked on; the other streams keep finished ones."""
-    return subject.partition(".")[0] in {"tasks", "waiting", "reports", "turns", "facts", "messages"}
+    return subject.partition(".")[0] in {
+        "tasks",
+        "waiting",
+        "reports",
+        "turns",
+        "facts",
+        "messages",
+    }
 
 
 def tells_its_task(subject: str) -> bool:
@@ -389,7 +431,9 @@ def report_message_id(task_id: str, generation: int) -> str:
     return f"{task_id}:{generation}:report"
 
 
-def output_message_id(task_id: str, generation: int, attempt: int, run: str, first: int) -> str:
+def output_message_id(
+    task_id: str, generation: int, attempt: int, run: str, first: int
+) -> str:
     """Return the deduplication id of the output from event *first* on."""
     return f"{task_id}:{generation}:o{attempt}:{run}:{first}"
 

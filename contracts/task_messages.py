@@ -14,7 +14,17 @@ from contracts.words import reads_unknown_as_other, writes_only_known
 
 MemoryMode = Literal["use", "refresh", "bypass", "other"]
 Priority = Literal["interactive", "normal", "batch", "other"]
-MemoryOutcome = Literal["hit", "miss", "joined", "near", "refreshed", "bypassed", "off", "unavailable", "other"]
+MemoryOutcome = Literal[
+    "hit",
+    "miss",
+    "joined",
+    "near",
+    "refreshed",
+    "bypassed",
+    "off",
+    "unavailable",
+    "other",
+]
 Status = Literal["completed", "failed", "rejected", "expired", "cancelled", "other"]
 Fence = Literal["ledger", "none", "other"]
 
@@ -65,16 +75,22 @@ class TaskAssignment(Message):
     created_at: datetime
     deadline: datetime | None = None
     max_attempts: int = Field(default=5, ge=1, le=1000)
-    memory: Annotated[MemoryMode, reads_unknown_as_other(MemoryMode), writes_only_known] = "use"
+    memory: Annotated[
+        MemoryMode, reads_unknown_as_other(MemoryMode), writes_only_known
+    ] = "use"
     request_id: str | None = None
     parent_id: str | None = None
     root_id: Name | None = Field(default=None, exclude_if=is_none)
-    ancestors: tuple[str, ...] | None = Field(default=None, max_length=MOST_ANCESTORS, exclude_if=is_none)
-    user_id: str | None = None
-    tenant: str | None = Field(default=None, min_length=1, max_length=200, exclude_if=is_none)
-    priority: Annotated[Priority | None, reads_unknown_as_other(Priority), writes_only_known] = Field(
-        default=None, exclude_if=is_none
+    ancestors: tuple[str, ...] | None = Field(
+        default=None, max_length=MOST_ANCESTORS, exclude_if=is_none
     )
+    user_id: str | None = None
+    tenant: str | None = Field(
+        default=None, min_length=1, max_length=200, exclude_if=is_none
+    )
+    priority: Annotated[
+        Priority | None, reads_unknown_as_other(Priority), writes_only_known
+    ] = Field(default=None, exclude_if=is_none)
     conversation_id: str | None = None
     session_id: str | None = None
     phase: str | None = None
@@ -100,7 +116,9 @@ class TaskAssignment(Message):
     def waits_on(self) -> str:
         """The subject on which it waits for its turn: that of its tenant, else of its user or its supervisor."""
         tenant = self.tenant or self.user_id or self.supervisor_id
-        priority = self.priority if self.priority in ("interactive", "batch") else "normal"
+        priority = (
+            self.priority if self.priority in ("interactive", "batch") else "normal"
+        )
         return subjects.waiting(self.agent_id, priority, tenant, self.task.name)
 
 
@@ -122,7 +140,9 @@ class MemoryNote(Part):
     None otherwise, and `distances` is then left out.
     """
 
-    outcome: Annotated[MemoryOutcome, reads_unknown_as_other(MemoryOutcome), writes_only_known]
+    outcome: Annotated[
+        MemoryOutcome, reads_unknown_as_other(MemoryOutcome), writes_only_known
+    ]
     key: str | None = None
     age_ms: int | None = None
     saved_ms: int | None = Field(default=None, exclude_if=is_none)
@@ -150,7 +170,11 @@ class Usage(Part):
     @model_validator(mode="before")
     @classmethod
     def _read_left_out(cls, said: Any) -> Any:
-        return {**said, "cost_usd": None} if isinstance(said, dict) and said.get("unpriced") is True else said
+        return (
+            {**said, "cost_usd": None}
+            if isinstance(said, dict) and said.get("unpriced") is True
+            else said
+        )
 
 
 class CompletionReport(Message):

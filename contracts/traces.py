@@ -12,7 +12,8 @@ from contracts import subjects
 
 #: Version, trace, parent and flags. Of a version that is not known yet more may follow, which means nothing to us.
 _PARENT: Final = re.compile(
-    r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-[\x21-\x7e]{1,200})?", re.ASCII
+    r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-[\x21-\x7e]{1,200})?",
+    re.ASCII,
 )
 #: What vendors add: printable ASCII, of which W3C asks nobody to carry more than 512 characters.
 _STATE: Final = re.compile(r"[\x21-\x7e]([\x20-\x7e]{0,510}[\x21-\x7e])?", re.ASCII)
@@ -45,13 +46,18 @@ class TraceContext:
         """The headers of a message that belongs to it."""
         if not self.state:
             return {subjects.TRACE_HEADER: self.parent}
-        return {subjects.TRACE_HEADER: self.parent, subjects.TRACE_STATE_HEADER: self.state}
+        return {
+            subjects.TRACE_HEADER: self.parent,
+            subjects.TRACE_STATE_HEADER: self.state,
+        }
 
     def __str__(self) -> str:
         return f"{self.parent} {self.state}" if self.state else self.parent
 
 
-def made_context(trace_id: int, span_id: int, flags: int, state: str = "") -> TraceContext:
+def made_context(
+    trace_id: int, span_id: int, flags: int, state: str = ""
+) -> TraceContext:
     """Return the context of a span of ours."""
     return TraceContext(f"00-{trace_id:032x}-{span_id:016x}-{flags:02x}", state)
 
@@ -91,6 +97,11 @@ def _checked(parent: str, state: str) -> TraceContext | None:
     if found is None:
         return None
     version, trace_id, span_id, _, more = found.groups()
-    if version == "ff" or (version == "00" and more) or not trace_id.strip("0") or not span_id.strip("0"):
+    if (
+        version == "ff"
+        or (version == "00" and more)
+        or not trace_id.strip("0")
+        or not span_id.strip("0")
+    ):
         return None
     return TraceContext(parent, state if _STATE.fullmatch(state) else "")

@@ -60,7 +60,9 @@ def _checked(name: str) -> str:
 
 
 #: The name of a zone that there is, as a field of a message or a setting.
-TimeZone = Annotated[str, Field(min_length=1, max_length=_LONGEST), AfterValidator(_checked)]
+TimeZone = Annotated[
+    str, Field(min_length=1, max_length=_LONGEST), AfterValidator(_checked)
+]
 
 
 @cache
@@ -68,7 +70,11 @@ def _known() -> dict[str, str]:
     """Return the names of all zones by their small letters; reading the table anew takes as long as many requests."""
     from zoneinfo import available_timezones
 
-    return {one.lower(): one for one in sorted(available_timezones()) if _NAME.fullmatch(one)}
+    return {
+        one.lower(): one
+        for one in sorted(available_timezones())
+        if _NAME.fullmatch(one)
+    }
 
 
 def _cure(name: str) -> str:
@@ -78,5 +84,9 @@ def _cure(name: str) -> str:
     if not by_letters:
         return f"{name!r} cannot be looked up, for this machine has no table of time zones; install the package tzdata"
     found = difflib.get_close_matches(name.lower(), by_letters, n=1, cutoff=_ALIKE)
-    cure = f"did you mean {by_letters[found[0]]!r}?" if found else "write one such as 'Europe/Berlin' or 'UTC'"
+    cure = (
+        f"did you mean {by_letters[found[0]]!r}?"
+        if found
+        else "write one such as 'Europe/Berlin' or 'UTC'"
+    )
     return f"there is no time zone {name!r}; {cure}"

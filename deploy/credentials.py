@@ -33,8 +33,19 @@ from pathlib import Path
 from typing import Any
 
 from contracts.errors import ConfigurationError, TaskloreError
-from deploy.privileges.cast_file import public_keys, read_cast, replace_text, write_cast, write_private
-from deploy.privileges.nats_accounts import SYSTEM_USER, key_variable, nats_accounts, publishers
+from deploy.privileges.cast_file import (
+    public_keys,
+    read_cast,
+    replace_text,
+    write_cast,
+    write_private,
+)
+from deploy.privileges.nats_accounts import (
+    SYSTEM_USER,
+    key_variable,
+    nats_accounts,
+    publishers,
+)
 from deploy.privileges.roles import Cast, Role, named
 from deploy.privileges.valkey_users import renewed, valkey_users, with_passwords
 from deploy.secret_manifests import secret_manifests
@@ -48,31 +59,46 @@ _OPENSSL_S = 30.0
 _CURVE = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-noenc")
 
 #: Names under which the servers are reached: in a compose network, in Kubernetes, and on this machine.
-NATS_NAMES = ("nats", "nats-0", "nats-1", "nats-2", "*.nats-headless.tasklore.svc.cluster.local", "localhost")
+NATS_NAMES = (
+    "nats",
+    "nats-0",
+    "nats-1",
+    "nats-2",
+    "*.nats-headless.tasklore.svc.cluster.local",
+    "localhost",
+)
 VALKEY_NAMES = ("valkey", "localhost")
 API_NAMES = ("tasklore-api", "supervisor", "localhost")
 _IN_CLUSTER = ("{}.tasklore", "{}.tasklore.svc", "{}.tasklore.svc.cluster.local")
 
 
-def make_credentials(directory: Path, roles: Sequence[Role], valkey_address: str = "valkey:6379") -> None:
+def make_credentials(
+    directory: Path, roles: Sequence[Role], valkey_address: str = "valkey:6379"
+) -> None:
     """Make everything for *roles* in *directory*, which must be empty or absent.
 
     Raises:
         ConfigurationError: there is something in it already, or openssl or nkeys is missing.
     """
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
-        raise ConfigurationError(f"{str(directory)!r} is no empty directory; name a new one, or remove what is there")
+        raise ConfigurationError(
+            f"{str(directory)!r} is no empty directory; name a new one, or remove what is there"
+        )
     make_certificates(directory / "tls")
     make_keys(directory, [*(role.name for role in roles), SYSTEM_USER])
     passwords = {role.name: secrets.token_urlsafe(32) for role in roles}
-    write_private(directory / "users.acl", with_passwords(valkey_users(roles), passwords))
+    write_private(
+        directory / "users.acl", with_passwords(valkey_users(roles), passwords)
+    )
     write_private(directory / "accounts.conf", nats_accounts(roles))
     for name, password in passwords.items():
         _write_role(directory, name, password, valkey_address)
     _write_publishers(directory, roles)
 
 
-def add_roles(directory: Path, added: Cast, valkey_address: str = "valkey:6379") -> None:
+def add_roles(
+    directory: Path, added: Cast, valkey_address: str = "valkey:6379"
+) -> None:
     """Make credentials for the workers and programs of *added* alone, in a *directory* that has others'.
 
     No other key or password changes. `nats.env`, `accounts.conf` and `users.acl` are written anew with the new roles,
@@ -89,10 +115,14 @@ def add_roles(directory: Path, added: Cast, valkey_address: str = "valkey:6379")
     for name in new:
         if name in known or (directory / name).exists():
             cure = "choose another name, or remove its folder if it was never used"
-            raise ConfigurationError(f"{str(directory)!r} has credentials for {name!r} already; {cure}")
+            raise ConfigurationError(
+                f"{str(directory)!r} has credentials for {name!r} already; {cure}"
+            )
     for name in added.workers:
         if not re.fullmatch(r"[a-z]([a-z0-9-]{0,38}[a-z0-9])?", name):
-            raise ConfigurationError(f"--worker {name!r} is no name in Kubernetes; use up to 40 of a-z, 0-9 and '-'")
+            raise ConfigurationError(
+                f"--worker {name!r} is no name in Kubernetes; use up to 40 of a-z, 0-9 and '-'"
+            )
     cast = Cast(
         there.workers | added.workers,
         there.programs | added.programs,
@@ -102,9 +132,13 @@ def add_roles(directory: Path, added: Cast, valkey_address: str = "valkey:6379")
     passwords = {name: secrets.token_urlsafe(32) for name in new}
     try:
         accounts = nats_accounts(cast.roles())
-        users = renewed((directory / "users.acl").read_text("utf-8"), cast.roles(), passwords)
+        users = renewed(
+            (directory / "users.acl").read_text("utf-8"), cast.roles(), passwords
+        )
     except (OSError, ValueError) as error:
-        raise ConfigurationError(f"nobody can be added to {str(directory)!r}: {error}") from error
+        raise ConfigurationError(
+            f"nobody can be added to {str(directory)!r}: {error}"
+        ) from error
     keys = (directory / "nats.env").read_text("utf-8")
     nkeys = _nkeys()
     for name, password in passwords.items():
@@ -125,8 +159,13 @@ def _write_publishers(directory: Path, roles: Sequence[Role]) -> None:
 
 def _write_role(directory: Path, name: str, password: str, valkey_address: str) -> None:
     write_private(directory / name / "valkey.password", password)
-    write_private(directory / name / "tasklore_redis_url", f"rediss://{name}:{password}@{valkey_address}/0")
-    write_private(directory / name / "ca.crt", (directory / "tls" / "ca.crt").read_text("utf-8"))
+    write_private(
+        directory / name / "tasklore_redis_url",
+        f"rediss://{name}:{password}@{valkey_address}/0",
+    )
+    write_private(
+        directory / name / "ca.crt", (directory / "tls" / "ca.crt").read_text("utf-8")
+    )
 
 
 def make_certificates(directory: Path) -> None:
@@ -137,7 +176,15 @@ def make_certificates(directory: Path) -> None:
     """
     directory.mkdir(mode=0o700, parents=True)
     _openssl(
-        *("req", "-x509", *_CURVE, "-days", _DAYS, "-subj", "/CN=Tasklore development authority"),
+        *(
+            "req",
+            "-x509",
+            *_CURVE,
+            "-days",
+            _DAYS,
+            "-subj",
+            "/CN=Tasklore development authority",
+        ),
         *("-addext", "keyUsage=critical,keyCertSign,cRLSign"),
         *("-keyout", str(directory / "ca.key"), "-out", str(directory / "ca.crt")),
     )
@@ -153,7 +200,9 @@ def make_api_certificate(directory: Path) -> None:
     """
     if not (directory / "tls" / "ca.key").is_file():
         cure = "take it from a backup, or put a certificate of your own into the secret tasklore-api-tls"
-        raise ConfigurationError(f"{str(directory / 'tls' / 'ca.key')!r} is not there; {cure}")
+        raise ConfigurationError(
+            f"{str(directory / 'tls' / 'ca.key')!r} is not there; {cure}"
+        )
     _make_certificate(directory / "tls", "api", API_NAMES)
 
 
@@ -163,9 +212,22 @@ def _make_certificate(directory: Path, server: str, names: Sequence[str]) -> Non
     _openssl(
         *("req", "-x509", *_CURVE, "-days", _DAYS, "-subj", f"/CN={server}"),
         *("-CA", str(directory / "ca.crt"), "-CAkey", str(directory / "ca.key")),
-        *("-addext", f"subjectAltName={','.join(f'DNS:{name}' for name in every)},IP:127.0.0.1"),
-        *("-addext", "basicConstraints=critical,CA:FALSE", "-addext", "extendedKeyUsage=serverAuth,clientAuth"),
-        *("-keyout", str(directory / f"{server}.key"), "-out", str(directory / f"{server}.crt")),
+        *(
+            "-addext",
+            f"subjectAltName={','.join(f'DNS:{name}' for name in every)},IP:127.0.0.1",
+        ),
+        *(
+            "-addext",
+            "basicConstraints=critical,CA:FALSE",
+            "-addext",
+            "extendedKeyUsage=serverAuth,clientAuth",
+        ),
+        *(
+            "-keyout",
+            str(directory / f"{server}.key"),
+            "-out",
+            str(directory / f"{server}.crt"),
+        ),
     )
 
 
@@ -176,7 +238,10 @@ def make_keys(directory: Path, names: Sequence[str]) -> None:
         ConfigurationError: the package nkeys is missing.
     """
     nkeys = _nkeys()
-    write_private(directory / "nats.env", "".join([_make_key(nkeys, directory, name) for name in names]))
+    write_private(
+        directory / "nats.env",
+        "".join([_make_key(nkeys, directory, name) for name in names]),
+    )
 
 
 def _make_key(nkeys: Any, directory: Path, name: str) -> str:
@@ -191,38 +256,79 @@ def _nkeys() -> Any:
     try:
         return importlib.import_module("nkeys")
     except ImportError as error:
-        raise ConfigurationError("the package nkeys is missing; install nats-py[nkeys]") from error
+        raise ConfigurationError(
+            "the package nkeys is missing; install nats-py[nkeys]"
+        ) from error
 
 
 def _openssl(*words: str) -> None:
     command = ["openssl", *words]
     try:
-        subprocess.run(command, check=True, capture_output=True, text=True, timeout=_OPENSSL_S)  # noqa: S603 - our words
+        subprocess.run(
+            command, check=True, capture_output=True, text=True, timeout=_OPENSSL_S
+        )  # noqa: S603 - our words
     except FileNotFoundError as error:
         raise ConfigurationError("openssl is missing; install it") from error
     except subprocess.CalledProcessError as error:
-        raise ConfigurationError(f"openssl {words[0]} failed: {error.stderr.strip()}") from error
+        raise ConfigurationError(
+            f"openssl {words[0]} failed: {error.stderr.strip()}"
+        ) from error
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Make credentials in the one directory that is named, add to them, or print what a cluster reads of them."""
     parser = argparse.ArgumentParser(
-        prog="python -m deploy.credentials", description="Make what proves who is who in a deployment of one's own."
-    )
-    parser.add_argument("directory", type=Path, metavar="DIR", help="new, or made by this command")
-    parser.add_argument("--worker", action="append", default=[], metavar="NAME=AGENT[,AGENT]", help="add a worker")
-    parser.add_argument("--program", action="append", default=[], metavar="NAME=SPEAKER[,SPEAKER]", help="add one")
-    parser.add_argument(
-        "--calls", action="append", default=[], metavar="NAME=AGENT[,AGENT]", help="let a worker's tasks call agents"
+        prog="python -m deploy.credentials",
+        description="Make what proves who is who in a deployment of one's own.",
     )
     parser.add_argument(
-        "--approver", action="append", default=[], metavar="NAME=WHO[,WHO]", help="let a program answer questions"
+        "directory", type=Path, metavar="DIR", help="new, or made by this command"
     )
-    parser.add_argument("--api-tls", action="store_true", help="make a certificate for the API, see k8s/components")
-    parser.add_argument("--renew", action="store_true", help="write what this version lets each role do")
-    parser.add_argument("--print-secrets", action="store_true", help="print Secrets and ConfigMaps for kubectl")
+    parser.add_argument(
+        "--worker",
+        action="append",
+        default=[],
+        metavar="NAME=AGENT[,AGENT]",
+        help="add a worker",
+    )
+    parser.add_argument(
+        "--program",
+        action="append",
+        default=[],
+        metavar="NAME=SPEAKER[,SPEAKER]",
+        help="add one",
+    )
+    parser.add_argument(
+        "--calls",
+        action="append",
+        default=[],
+        metavar="NAME=AGENT[,AGENT]",
+        help="let a worker's tasks call agents",
+    )
+    parser.add_argument(
+        "--approver",
+        action="append",
+        default=[],
+        metavar="NAME=WHO[,WHO]",
+        help="let a program answer questions",
+    )
+    parser.add_argument(
+        "--api-tls",
+        action="store_true",
+        help="make a certificate for the API, see k8s/components",
+    )
+    parser.add_argument(
+        "--renew", action="store_true", help="write what this version lets each role do"
+    )
+    parser.add_argument(
+        "--print-secrets",
+        action="store_true",
+        help="print Secrets and ConfigMaps for kubectl",
+    )
     given = parser.parse_args(arguments)
-    has_roles = bool(given.worker or given.program or given.calls or given.approver or given.renew)
+    has_roles = bool(
+        given.worker or given.program or given.calls or given.approver or given.renew
+    )
     if given.print_secrets and (has_roles or given.api_tls):
         parser.error("--print-secrets prints what is there; add to it first")
     try:
@@ -230,8 +336,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sys.stdout.write(as_yaml(secret_manifests(given.directory)))
         elif has_roles or given.api_tls:
             if has_roles:
-                workers, programs = named(given.worker, "--worker"), named(given.program, "--program")
-                calls, approvers = named(given.calls, "--calls"), named(given.approver, "--approver")
+                workers, programs = (
+                    named(given.worker, "--worker"),
+                    named(given.program, "--program"),
+                )
+                calls, approvers = (
+                    named(given.calls, "--calls"),
+                    named(given.approver, "--approver"),
+                )
                 add_roles(given.directory, Cast(workers, programs, calls, approvers))
             if given.api_tls:
                 make_api_certificate(given.directory)

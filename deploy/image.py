@@ -59,36 +59,86 @@ def _demand_programs() -> None:
     missing = [program for program in PROGRAMS if shutil.which(program) is None]
     if not missing:
         if os.geteuid() != 0:
-            raise Lacking("buildah without a user namespace of its own needs root; run it as root")
+            raise Lacking(
+                "buildah without a user namespace of its own needs root; run it as root"
+            )
         return
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
-        raise Lacking(f"{', '.join(missing)} missing; as root on Debian: apt-get install {' '.join(PACKAGES)}")
+        raise Lacking(
+            f"{', '.join(missing)} missing; as root on Debian: apt-get install {' '.join(PACKAGES)}"
+        )
     _say(f"installing {' '.join(PACKAGES)}")
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    for command in (["update"], ["install", "--yes", "--no-install-recommends", *PACKAGES]):
+    for command in (
+        ["update"],
+        ["install", "--yes", "--no-install-recommends", *PACKAGES],
+    ):
         _run(["apt-get", "--quiet", *command], environment)
 
 
 def _built(folder: Path) -> Path:
     """Return the root of the image, built in *folder*."""
     _say("making a base of Debian's packages")
-    archive, suite = folder / "base.tar", platform.freedesktop_os_release().get("VERSION_CODENAME", "stable")
-    _run(["mmdebstrap", "--variant=minbase", f"--include={_IN_BASE}", suite, str(archive), *_sources()])
+    archive, suite = (
+        folder / "base.tar",
+        platform.freedesktop_os_release().get("VERSION_CODENAME", "stable"),
+    )
+    _run(
+        [
+            "mmdebstrap",
+            "--variant=minbase",
+            f"--include={_IN_BASE}",
+            suite,
+            str(archive),
+            *_sources(),
+        ]
+    )
     _say("building the image")
     # Without a container engine's storage: every layer is a plain folder.
-    buildah = ["buildah", "--root", f"{folder}/store", "--runroot", f"{folder}/run", "--storage-driver", "vfs"]
+    buildah = [
+        "buildah",
+        "--root",
+        f"{folder}/store",
+        "--runroot",
+        f"{folder}/run",
+        "--storage-driver",
+        "vfs",
+    ]
     container = _run([*buildah, "from", "scratch"]).strip()
     _run([*buildah, "add", "--quiet", container, str(archive), "/"])
     _run([*buildah, "commit", "--quiet", container, _BASE])
     archive.unlink()
-    mounts = ["--volume", f"{_CERTIFICATES}:{_CERTIFICATES}:ro"] if _CERTIFICATES.is_dir() else []
-    arguments = {"BASE_IMAGE": _BASE, "PIP_CERT": str(_CERTIFICATES / "ca-certificates.crt")}
-    arguments |= {name: os.environ[name] for name in ("PIP_FIND_LINKS", "PIP_NO_INDEX") if _has_folder(name)}
+    mounts = (
+        ["--volume", f"{_CERTIFICATES}:{_CERTIFICATES}:ro"]
+        if _CERTIFICATES.is_dir()
+        else []
+    )
+    arguments = {
+        "BASE_IMAGE": _BASE,
+        "PIP_CERT": str(_CERTIFICATES / "ca-certificates.crt"),
+    }
+    arguments |= {
+        name: os.environ[name]
+        for name in ("PIP_FIND_LINKS", "PIP_NO_INDEX")
+        if _has_folder(name)
+    }
     _run(
         [
             *(*buildah, "bud", "--isolation", "chroot", "--pull-never", *mounts),
-            *(word for name, value in arguments.items() for word in ("--build-arg", f"{name}={value}")),
-            *("--ignorefile", "deploy/Dockerfile.dockerignore", "--file", "deploy/Dockerfile", "--tag", _IMAGE, "."),
+            *(
+                word
+                for name, value in arguments.items()
+                for word in ("--build-arg", f"{name}={value}")
+            ),
+            *(
+                "--ignorefile",
+                "deploy/Dockerfile.dockerignore",
+                "--file",
+                "deploy/Dockerfile",
+                "--tag",
+                _IMAGE,
+                ".",
+            ),
         ]
     )
     container = _run([*buildah, "from", "--pull-never", _IMAGE]).strip()
@@ -103,8 +153,15 @@ def _has_folder(variable: str) -> bool:
 
 def _sources() -> list[str]:
     """Return where this machine has its own Debian from; without any, mmdebstrap knows a mirror itself."""
-    files = [Path("/etc/apt/sources.list.d/debian.sources"), Path("/etc/apt/sources.list")]
-    return [str(file) for file in files if file.is_file() and file.read_text("utf-8").strip()][:1]
+    files = [
+        Path("/etc/apt/sources.list.d/debian.sources"),
+        Path("/etc/apt/sources.list"),
+    ]
+    return [
+        str(file)
+        for file in files
+        if file.is_file() and file.read_text("utf-8").strip()
+    ][:1]
 
 
 def _run(command: Sequence[str], environment: dict[str, str] | None = None) -> str:
@@ -114,7 +171,13 @@ def _run(command: Sequence[str], environment: dict[str, str] | None = None) -> s
         CalledProcessError: it failed; the last of what it said is on stderr.
     """
     done = subprocess.run(  # noqa: S603 - programs of the machine, named above
-        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=_COMMAND_S, check=False
+        command,
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=_COMMAND_S,
+        check=False,
     )
     if done.returncode != 0:
         sys.stderr.write((done.stdout + done.stderr)[-3000:])

@@ -35,7 +35,10 @@ async def try_out(root: Path, folder: Path) -> None:
         TimeoutError: something took over a minute.
     """
     await _demand_confined(root)
-    async with EmbeddedServers(folder / "servers") as servers, _worker(root, servers) as worker:
+    async with (
+        EmbeddedServers(folder / "servers") as servers,
+        _worker(root, servers) as worker,
+    ):
         report = await _answered(servers.nats_url)
         _demand(report["status"] == "completed", f"the task ended with {report}")
         os.kill(await _first_in(worker), signal.SIGTERM)
@@ -58,12 +61,19 @@ async def _demand_confined(root: Path) -> None:
         "print(json.dumps([os.getuid(), os.getgid(), int(caps, 16), places]))\n"
     )
     process = await asyncio.create_subprocess_exec(
-        *_confined(root), "/opt/tasklore/bin/python", "-c", probe, stdout=asyncio.subprocess.PIPE
+        *_confined(root),
+        "/opt/tasklore/bin/python",
+        "-c",
+        probe,
+        stdout=asyncio.subprocess.PIPE,
     )
     async with asyncio.timeout(_PATIENCE_S):
         said, _ = await process.communicate()
     wanted = [int(USER_ID), int(USER_ID), 0, ["/tmp/x"]]  # noqa: S108 - its own
-    _demand(json.loads(said) == wanted, f"user, group, capabilities and places to write are {said!r}, wanted {wanted}")
+    _demand(
+        json.loads(said) == wanted,
+        f"user, group, capabilities and places to write are {said!r}, wanted {wanted}",
+    )
 
 
 @contextlib.asynccontextmanager
@@ -76,15 +86,24 @@ async def _worker(root: Path, servers: EmbeddedServers) -> AsyncIterator[Process
         "TASKLORE_HTTP_HOST": HOST,
         "TASKLORE_GRACE_S": "20",
     }
-    words = [word for name, value in settings.items() for word in ("--setenv", name, value)]
+    words = [
+        word for name, value in settings.items() for word in ("--setenv", name, value)
+    ]
     process = await asyncio.create_subprocess_exec(
-        *_confined(root, *words), "tasklore", "worker", "budget", stdout=asyncio.subprocess.PIPE
+        *_confined(root, *words),
+        "tasklore",
+        "worker",
+        "budget",
+        stdout=asyncio.subprocess.PIPE,
     )
     try:
         _demand(process.stdout is not None, "the worker has no output")
         async with asyncio.timeout(_PATIENCE_S):
             line = await process.stdout.readline() if process.stdout else b""
-        _demand(line.startswith(b"ready http="), f"the worker said {line!r} instead of being ready")
+        _demand(
+            line.startswith(b"ready http="),
+            f"the worker said {line!r} instead of being ready",
+        )
         yield process
     finally:
         if process.returncode is None:
@@ -95,9 +114,37 @@ async def _worker(root: Path, servers: EmbeddedServers) -> AsyncIterator[Process
 def _confined(root: Path, *more: str) -> list[str]:
     """Return the command of a container as a pod runs it: only /tmp is writable, no privileges, no other processes."""
     return [
-        *("bwrap", "--ro-bind", str(root), "/", "--tmpfs", "/tmp", "--proc", "/proc", "--dev", "/dev"),  # noqa: S108
-        *("--unshare-all", "--share-net", "--uid", USER_ID, "--gid", USER_ID, "--cap-drop", "ALL", "--clearenv"),
-        *("--setenv", "PATH", "/opt/tasklore/bin:/usr/bin:/bin", "--setenv", "PYTHONUNBUFFERED", "1"),
+        *(
+            "bwrap",
+            "--ro-bind",
+            str(root),
+            "/",
+            "--tmpfs",
+            "/tmp",
+            "--proc",
+            "/proc",
+            "--dev",
+            "/dev",
+        ),  # noqa: S108
+        *(
+            "--unshare-all",
+            "--share-net",
+            "--uid",
+            USER_ID,
+            "--gid",
+            USER_ID,
+            "--cap-drop",
+            "ALL",
+            "--clearenv",
+        ),
+        *(
+            "--setenv",
+            "PATH",
+            "/opt/tasklore/bin:/usr/bin:/bin",
+            "--setenv",
+            "PYTHONUNBUFFERED",
+            "1",
+        ),
         *("--chdir", "/app", "--die-with-parent", "--as-pid-1", *more, "--"),
     ]
 
@@ -130,7 +177,11 @@ async def _answered(url: str) -> dict[str, object]:
         client = await nats.connect(url)
         try:
             reports = await client.subscribe(f"reports.{supervisor_id}.>")
-            await client.request(f"tasks.{_AGENT}.{_TASK}", json.dumps(assignment).encode(), timeout=_PATIENCE_S)
+            await client.request(
+                f"tasks.{_AGENT}.{_TASK}",
+                json.dumps(assignment).encode(),
+                timeout=_PATIENCE_S,
+            )
             message = await reports.next_msg(timeout=_PATIENCE_S)
             return dict(json.loads(message.data))
         finally:

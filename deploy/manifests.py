@@ -10,7 +10,16 @@ import yaml
 
 from contracts import subjects
 from contracts.identifiers import PARTITIONS
-from tasklore.k8s.pods import API_PORT, SECRETS, Manifest, PodRole, deployment, job, labels_of, selector_of
+from tasklore.k8s.pods import (
+    API_PORT,
+    SECRETS,
+    Manifest,
+    PodRole,
+    deployment,
+    job,
+    labels_of,
+    selector_of,
+)
 from tasklore.k8s.printing import as_yaml
 from tasklore.k8s.scaling import Consumer, Scale, scaled_object
 from tasklore.k8s.workers import Wanted, bootstrap_manifests, worker_manifests
@@ -52,18 +61,26 @@ def generated() -> dict[str, str]:
     """Return every generated file by its path from `k8s/base`."""
     return {
         "supervisor.yaml": _text(_supervisor()),
-        "bootstrap.yaml": _text(job(PodRole("bootstrap", "bootstrap", ("bootstrap", *OURS), grace_s=30))),
+        "bootstrap.yaml": _text(
+            job(PodRole("bootstrap", "bootstrap", ("bootstrap", *OURS), grace_s=30))
+        ),
         "budget.yaml": _text(_worker("budget", OURS[:1])),
         "memory.yaml": _text(_worker("memory", OURS[1:])),
         "rules.yaml": _text([_rules()]),
-        "../components/decision/decision.yaml": _text(_worker("decision-agent", _DECISION, has_job=True)),
+        "../components/decision/decision.yaml": _text(
+            _worker("decision-agent", _DECISION, has_job=True)
+        ),
     }
 
 
 def stale() -> list[str]:
     """Return the names of generated files that are missing or not as they would be made now."""
     files = {name: (BASE / name, text) for name, text in generated().items()}
-    return [name for name, (file, text) in files.items() if not file.is_file() or file.read_text("utf-8") != text]
+    return [
+        name
+        for name, (file, text) in files.items()
+        if not file.is_file() or file.read_text("utf-8") != text
+    ]
 
 
 def main() -> None:
@@ -78,33 +95,60 @@ def _supervisor() -> list[Manifest]:
     service: Manifest = {
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": {"name": "tasklore-api", "namespace": _SUPERVISOR.namespace, "labels": labels_of(_SUPERVISOR)},
+        "metadata": {
+            "name": "tasklore-api",
+            "namespace": _SUPERVISOR.namespace,
+            "labels": labels_of(_SUPERVISOR),
+        },
         "spec": {
             "selector": selector_of(_SUPERVISOR),
-            "ports": [{"name": "api", "port": 80, "targetPort": "api", "protocol": "TCP"}],
+            "ports": [
+                {"name": "api", "port": 80, "targetPort": "api", "protocol": "TCP"}
+            ],
         },
     }
-    inboxes = [Consumer(subjects.MESSAGES, f"inbox-{number}", _MESSAGES_A_POD) for number in range(PARTITIONS)]
-    consumers = [Consumer(subjects.REPORTS, "SupervisorAgent", _REPORTS_A_POD), *inboxes]
-    return [*deployment(_SUPERVISOR), service, scaled_object(_SUPERVISOR, Scale(fewest=2, most=6), consumers)]
+    inboxes = [
+        Consumer(subjects.MESSAGES, f"inbox-{number}", _MESSAGES_A_POD)
+        for number in range(PARTITIONS)
+    ]
+    consumers = [
+        Consumer(subjects.REPORTS, "SupervisorAgent", _REPORTS_A_POD),
+        *inboxes,
+    ]
+    return [
+        *deployment(_SUPERVISOR),
+        service,
+        scaled_object(_SUPERVISOR, Scale(fewest=2, most=6), consumers),
+    ]
 
 
-def _worker(name: str, references: tuple[str, ...], *, has_job: bool = False) -> list[Manifest]:
+def _worker(
+    name: str, references: tuple[str, ...], *, has_job: bool = False
+) -> list[Manifest]:
     agents = [agent for reference in references for agent in load_agents(reference)]
     wanted = Wanted(references, "tasklore", name=name)
-    return worker_manifests(wanted, agents) + (bootstrap_manifests(wanted, agents) if has_job else [])
+    return worker_manifests(wanted, agents) + (
+        bootstrap_manifests(wanted, agents) if has_job else []
+    )
 
 
 def _rules() -> Manifest:
     """Return the rules of `deploy/prometheus/rules` for Prometheus' operator."""
-    groups = [group for file in sorted(RULES.glob("*.yml")) for group in yaml.safe_load(file.read_text())["groups"]]
+    groups = [
+        group
+        for file in sorted(RULES.glob("*.yml"))
+        for group in yaml.safe_load(file.read_text())["groups"]
+    ]
     return {
         "apiVersion": "monitoring.coreos.com/v1",
         "kind": "PrometheusRule",
         "metadata": {
             "name": "tasklore",
             "namespace": "tasklore",
-            "labels": {"app.kubernetes.io/name": "tasklore", "app.kubernetes.io/part-of": "tasklore"},
+            "labels": {
+                "app.kubernetes.io/name": "tasklore",
+                "app.kubernetes.io/part-of": "tasklore",
+            },
         },
         "spec": {"groups": groups},
     }

@@ -33,12 +33,18 @@ def secret_manifests(directory: Path) -> list[Manifest]:
     try:
         users = renewed(read_kept(directory, "users.acl"), roles)
     except ValueError as error:
-        raise ConfigurationError(f"users.acl in {str(directory)!r}: {error}; take it from a backup") from error
+        raise ConfigurationError(
+            f"users.acl in {str(directory)!r}: {error}; take it from a backup"
+        ) from error
     pods = [*_FIXED, *(f"worker-{name}" for name in cast.workers)]
     keys = public_keys(directory)
     known = {"publishers.json": publishers(roles, keys)}
     return [
-        *(manifest for role in pods for manifest in _of_role(directory, role, known if role in READERS else {})),
+        *(
+            manifest
+            for role in pods
+            for manifest in _of_role(directory, role, known if role in READERS else {})
+        ),
         *(_of_server(directory, server) for server in ("nats", "valkey")),
         _secret("api", {"api.keys": read_kept(directory, "api.keys", _API_KEYS_CURE)}),
         *_of_api(directory),
@@ -52,22 +58,35 @@ def secret_manifests(directory: Path) -> list[Manifest]:
 def _of_role(directory: Path, role: str, known: Mapping[str, str]) -> list[Manifest]:
     own = directory / role
     return [
-        _secret(f"nats-{role}", {name: read_kept(own, name) for name in ("nats.nkey", "ca.crt")} | dict(known)),
-        _secret(f"valkey-{role}", {"valkey.password": read_kept(own, "valkey.password")}),
+        _secret(
+            f"nats-{role}",
+            {name: read_kept(own, name) for name in ("nats.nkey", "ca.crt")}
+            | dict(known),
+        ),
+        _secret(
+            f"valkey-{role}", {"valkey.password": read_kept(own, "valkey.password")}
+        ),
     ]
 
 
 def _of_server(directory: Path, server: str) -> Manifest:
     files = {"tls.crt": f"{server}.crt", "tls.key": f"{server}.key", "ca.crt": "ca.crt"}
-    return _secret(f"{server}-tls", {key: read_kept(directory / "tls", file) for key, file in files.items()})
+    return _secret(
+        f"{server}-tls",
+        {key: read_kept(directory / "tls", file) for key, file in files.items()},
+    )
 
 
 def _of_api(directory: Path) -> list[Manifest]:
     """Return the API's own certificate, when there is one: only the component `api-tls` has it mounted."""
-    files = {key: directory / "tls" / f"api.{key[4:]}" for key in ("tls.crt", "tls.key")}
+    files = {
+        key: directory / "tls" / f"api.{key[4:]}" for key in ("tls.crt", "tls.key")
+    }
     if not all(file.is_file() for file in files.values()):
         return []
-    made = _secret("api-tls", {key: file.read_text("utf-8") for key, file in files.items()})
+    made = _secret(
+        "api-tls", {key: file.read_text("utf-8") for key, file in files.items()}
+    )
     return [{**made, "type": "kubernetes.io/tls"}]
 
 
@@ -79,17 +98,33 @@ def _of_models(directory: Path) -> list[Manifest]:
 
 
 def _secret(name: str, texts: Mapping[str, str]) -> Manifest:
-    data = {key: base64.b64encode(text.encode()).decode() for key, text in texts.items()}
-    return {"apiVersion": "v1", "kind": "Secret", "metadata": _metadata(name), "type": "Opaque", "data": data}
+    data = {
+        key: base64.b64encode(text.encode()).decode() for key, text in texts.items()
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": _metadata(name),
+        "type": "Opaque",
+        "data": data,
+    }
 
 
 def _config_map(name: str, texts: Mapping[str, str]) -> Manifest:
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": _metadata(name), "data": dict(texts)}
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": _metadata(name),
+        "data": dict(texts),
+    }
 
 
 def _metadata(name: str) -> Manifest:
     return {
         "name": f"{PART_OF}-{name}",
         "namespace": _NAMESPACE,
-        "labels": {"app.kubernetes.io/name": PART_OF, "app.kubernetes.io/part-of": PART_OF},
+        "labels": {
+            "app.kubernetes.io/name": PART_OF,
+            "app.kubernetes.io/part-of": PART_OF,
+        },
     }

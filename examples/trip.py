@@ -26,4 +26,6 @@ class Share(BaseModel):
 async def share_trip(trip: Trip) -> Share:
     """Tell what each traveller pays for the hotel and all tickets together."""
     total = trip.hotel + sum(trip.tickets)
-    return Share(each=total / trip.travellers, dearest_ticket=max(trip.tickets, default=None))
+    return Share(
+        each=total / trip.travellers, dearest_ticket=max(trip.tickets, default=None)
+    )

@@ -13,7 +13,12 @@ class Breaker:
         clock: Monotonic seconds.
     """
 
-    def __init__(self, failures: int = 3, rest_s: float = 1.0, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        failures: int = 3,
+        rest_s: float = 1.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._limit = failures
         self._rest_s = rest_s
         self._clock = clock

@@ -15,7 +15,13 @@ import hiredis
 from redis.asyncio import ConnectionPool, Redis
 from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import ConnectionError as LostConnection
-from redis.exceptions import InvalidResponse, NoPermissionError, OutOfMemoryError, RedisError, ResponseError
+from redis.exceptions import (
+    InvalidResponse,
+    NoPermissionError,
+    OutOfMemoryError,
+    RedisError,
+    ResponseError,
+)
 
 from contracts.errors import MemoryUnavailable
 from memory.breaker import Breaker
@@ -59,7 +65,9 @@ def _find_shared(pool: ConnectionPool) -> _Shared:
     """Return what everybody shares who uses *pool*."""
     shared = _shared.get(pool)
     if shared is None:
-        shared = _shared[pool] = _Shared(asyncio.Semaphore(max(1, min(CONCURRENT, pool.max_connections // 2))), [])
+        shared = _shared[pool] = _Shared(
+            asyncio.Semaphore(max(1, min(CONCURRENT, pool.max_connections // 2))), []
+        )
     return shared
 
 
@@ -72,7 +80,9 @@ class CommandBatch:
         breaker: When given, a server that keeps failing is left alone for a while.
     """
 
-    def __init__(self, client: Redis, deadline_s: float, breaker: Breaker | None = None) -> None:
+    def __init__(
+        self, client: Redis, deadline_s: float, breaker: Breaker | None = None
+    ) -> None:
         self._pool = client.connection_pool
         self._deadline_s = deadline_s
         self._breaker = breaker
@@ -91,7 +101,9 @@ class CommandBatch:
             return []
         breaker = self._breaker
         if breaker is not None and not breaker.allows():
-            raise MemoryUnavailable("Redis failed repeatedly and is left alone for a moment")
+            raise MemoryUnavailable(
+                "Redis failed repeatedly and is left alone for a moment"
+            )
         try:
             with Deadline(self._deadline_s):
                 async with self._turns:
@@ -99,7 +111,11 @@ class CommandBatch:
         except (TimeoutError, OSError, RedisError) as error:
             if breaker is not None:
                 # A full server still answers, and reads.
-                (breaker.succeeded if isinstance(error, OutOfMemoryError) else breaker.failed)()
+                (
+                    breaker.succeeded
+                    if isinstance(error, OutOfMemoryError)
+                    else breaker.failed
+                )()
             raise MemoryUnavailable(
                 f"Redis gave no usable answer within {self._deadline_s:g} s: {error or type(error).__name__}"
             ) from error
@@ -121,22 +137,34 @@ class CommandBatch:
                 pause_s = min(_MOST_PAUSE_S, 2 * pause_s or _FIRST_PAUSE_S)
 
     async def _run_once(self, commands: Sequence[Command]) -> list[Any]:
-        connection = self._idle.pop() if self._idle else await self._pool.get_connection()  # type: ignore[no-untyped-call] # redis-py
+        connection = (
+            self._idle.pop() if self._idle else await self._pool.get_connection()
+        )  # type: ignore[no-untyped-call] # redis-py
         try:
             if not _is_ready(connection):
                 # As the pool does: connects again what the server has closed meanwhile.
                 await self._pool.ensure_connection(connection)
             replies, errors = await _transact(connection, commands)
-            if errors and (unknown := [at for at, reply in enumerate(replies) if _is_unknown_function(reply)]):
+            if errors and (
+                unknown := [
+                    at
+                    for at, reply in enumerate(replies)
+                    if _is_unknown_function(reply)
+                ]
+            ):
                 repeated = [commands[index] for index in unknown]
                 names = {str(one[1]) for one in repeated}
-                loads: list[Command] = [("FUNCTION", "LOAD", LIBRARIES[name]) for name in names]
+                loads: list[Command] = [
+                    ("FUNCTION", "LOAD", LIBRARIES[name]) for name in names
+                ]
                 answers, _ = await _transact(connection, loads + repeated)
                 for answer in answers[: len(loads)]:
                     demand_loaded(answer)
                 for index, answer in zip(unknown, answers[len(loads) :], strict=True):
                     replies[index] = answer
-                errors = [reply for reply in replies if isinstance(reply, ResponseError)]
+                errors = [
+                    reply for reply in replies if isinstance(reply, ResponseError)
+                ]
         except BaseException:
             # Replies may still be under way: the next user of this connection would read them as its own.
             await connection.disconnect(nowait=True)
@@ -185,7 +213,9 @@ async def _transact(
     stream: asyncio.StreamReader = connection._reader  # type: ignore[assignment]  # noqa: SLF001 - see the head
     writer: asyncio.StreamWriter = connection._writer  # type: ignore[assignment]  # noqa: SLF001
     make_error = connection._parser.parse_error  # noqa: SLF001
-    reader = hiredis.Reader(protocolError=InvalidResponse, replyError=make_error, notEnoughData=_INCOMPLETE)
+    reader = hiredis.Reader(
+        protocolError=InvalidResponse, replyError=make_error, notEnoughData=_INCOMPLETE
+    )
     replies: list[Any] = []
     try:
         writer.write(b"".join(map(_pack, commands)))
@@ -202,7 +232,9 @@ async def _transact(
     failures = [reply for reply in replies if isinstance(reply, RedisError)]
     errors = [failure for failure in failures if isinstance(failure, ResponseError)]
     if len(errors) < len(failures):
-        raise next(failure for failure in failures if not isinstance(failure, ResponseError))
+        raise next(
+            failure for failure in failures if not isinstance(failure, ResponseError)
+        )
     if len(replies) > len(commands):
         raise LostConnection("the server sent more replies than it was asked for")
     return replies, errors
@@ -210,7 +242,11 @@ async def _transact(
 
 def as_mapping(reply: Any) -> dict[bytes, bytes]:
     """Return a HGETALL reply as a dict: protocol 3 sends one, protocol 2 a flat list."""
-    return reply if isinstance(reply, dict) else dict(zip(reply[::2], reply[1::2], strict=True))
+    return (
+        reply
+        if isinstance(reply, dict)
+        else dict(zip(reply[::2], reply[1::2], strict=True))
+    )
 
 
 class Deadline:
@@ -231,7 +267,9 @@ class Deadline:
             raise RuntimeError("a deadline belongs in a task")
         self._task = task
         self._cancelling = task.cancelling()
-        self._handle = asyncio.get_running_loop().call_later(self._seconds, self._spare_once)
+        self._handle = asyncio.get_running_loop().call_later(
+            self._seconds, self._spare_once
+        )
 
     def _spare_once(self) -> None:
         self._handle = asyncio.get_running_loop().call_later(GRACE_S, self._strike)
@@ -241,8 +279,15 @@ class Deadline:
         self._task.cancel()
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self._handle.cancel()
-        if self._has_struck and self._task.uncancel() <= self._cancelling and kind is asyncio.CancelledError:
+        if (
+            self._has_struck
+            and self._task.uncancel() <= self._cancelling
+            and kind is asyncio.CancelledError
+        ):
             raise TimeoutError from error

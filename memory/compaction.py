@@ -36,9 +36,19 @@ async def rewrite(client: Redis, deadline_s: float = 60.0) -> None:
     try:
         async with asyncio.timeout(deadline_s):
             if (await _persistence(client)).get("aof_enabled"):
-                await _do(client, client.bgrewriteaof, _is_rewriting, "aof_last_bgrewrite_status")
+                await _do(
+                    client,
+                    client.bgrewriteaof,
+                    _is_rewriting,
+                    "aof_last_bgrewrite_status",
+                )
             # One that is only scheduled shows nowhere, and would be taken for done.
-            await _do(client, lambda: client.bgsave(schedule=False), _is_saving, "rdb_last_bgsave_status")
+            await _do(
+                client,
+                lambda: client.bgsave(schedule=False),
+                _is_saving,
+                "rdb_last_bgsave_status",
+            )
     except TimeoutError as error:
         raise MemoryUnavailable(
             f"Redis did not write its files anew within {deadline_s:g} s; try again, with more time"
@@ -50,7 +60,10 @@ async def rewrite(client: Redis, deadline_s: float = 60.0) -> None:
 
 
 async def _do(
-    client: Redis, start: Callable[[], Awaitable[Any]], is_under_way: Callable[[_Info], bool], status: str
+    client: Redis,
+    start: Callable[[], Awaitable[Any]],
+    is_under_way: Callable[[_Info], bool],
+    status: str,
 ) -> None:
     """Start a job that is not yet under way, and return when it ended well."""
     while True:
@@ -89,7 +102,9 @@ async def _persistence(client: Redis) -> _Info:
 
 
 def _is_rewriting(info: _Info) -> bool:
-    return bool(info.get("aof_rewrite_in_progress") or info.get("aof_rewrite_scheduled"))
+    return bool(
+        info.get("aof_rewrite_in_progress") or info.get("aof_rewrite_scheduled")
+    )
 
 
 def _is_saving(info: _Info) -> bool:

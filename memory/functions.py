@@ -47,7 +47,9 @@ async def load_functions(client: Redis) -> None:
     except NoPermissionError as error:
         raise Forbidden(f"Redis refuses: {error}") from error
     except (OSError, RedisError) as error:
-        raise MemoryUnavailable(f"Redis took no functions: {error or type(error).__name__}") from error
+        raise MemoryUnavailable(
+            f"Redis took no functions: {error or type(error).__name__}"
+        ) from error
 
 
 async def offer_functions(client: Redis) -> None:

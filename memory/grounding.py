@@ -26,8 +26,12 @@ _MARKS = str.maketrans(
 #: Alphabets whose words stand apart: half a word of theirs is no quotation of it.
 _SPACED = ("LATIN", "GREEK", "CYRILLIC", "ARMENIAN", "GEORGIAN")
 #: Separators inside a number that other scripts have signs of their own for.
-_SEPARATORS = str.maketrans({"\u066b": ".", "\u066c": ",", "\uff0e": ".", "\u2019": "'"})
-_DIGITS = re.compile(r"\d{1,3}(?:[., '\u00a0\u202f]\d{3})+(?:[.,]\d{1,20})?(?!\d)|\d{1,40}(?:[.,]\d{1,20})?")
+_SEPARATORS = str.maketrans(
+    {"\u066b": ".", "\u066c": ",", "\uff0e": ".", "\u2019": "'"}
+)
+_DIGITS = re.compile(
+    r"\d{1,3}(?:[., '\u00a0\u202f]\d{3})+(?:[.,]\d{1,20})?(?!\d)|\d{1,40}(?:[.,]\d{1,20})?"
+)
 #: What a number in digits is multiplied by when the word stands behind it; where "mil" is a million, that is the other
 #: of two readings.
 _SCALES = {
@@ -46,7 +50,9 @@ _SCALES = {
     for word in words.split()
 }
 _SCALE = re.compile(
-    r"\s?(" + "|".join(sorted(_SCALES, key=len, reverse=True)) + r")(?:(?<=[^\x00-\u02ff\u0400-\u04ff])|\b)",
+    r"\s?("
+    + "|".join(sorted(_SCALES, key=len, reverse=True))
+    + r")(?:(?<=[^\x00-\u02ff\u0400-\u04ff])|\b)",
     re.IGNORECASE,
 )
 #: A letter and a hyphen before digits make a name of them: "L-2041".
@@ -111,8 +117,14 @@ def numbers_in(text: str) -> tuple[Number, ...]:
 
 def quotations_in(text: str) -> tuple[Passage, ...]:
     """Return what stands between quotation marks, of any kind, and has a letter or a digit."""
-    places = (Passage(*match.span(match.lastindex or 0)) for match in _QUOTED.finditer(text))
-    return tuple(place for place in places if any(sign.isalnum() for sign in text[place.start : place.end]))
+    places = (
+        Passage(*match.span(match.lastindex or 0)) for match in _QUOTED.finditer(text)
+    )
+    return tuple(
+        place
+        for place in places
+        if any(sign.isalnum() for sign in text[place.start : place.end])
+    )
 
 
 class _Evened(NamedTuple):
@@ -134,7 +146,9 @@ def _even(text: str) -> _Evened:
             continue
         if unicodedata.category(sign) == "Cf":
             continue
-        folded = unicodedata.normalize("NFKD", _digit(sign)).casefold().translate(_MARKS)
+        folded = (
+            unicodedata.normalize("NFKD", _digit(sign)).casefold().translate(_MARKS)
+        )
         signs.extend(folded)
         places.extend([place] * len(folded))
     return _Evened("".join(signs), tuple(places))
@@ -163,16 +177,24 @@ def _cuts(text: str, place: int) -> bool:
 
 def _is_spaced(sign: str) -> bool:
     """Return whether *sign* is a letter or digit of a word that stands apart."""
-    return (sign.isascii() and sign.isalnum()) or (sign.isalpha() and unicodedata.name(sign, "").startswith(_SPACED))
+    return (sign.isascii() and sign.isalnum()) or (
+        sign.isalpha() and unicodedata.name(sign, "").startswith(_SPACED)
+    )
 
 
 def _number(text: str, match: re.Match[str]) -> Number:
     start, end = match.span()
-    readings: tuple[Decimal, ...] = next((one.readings for one in find_amounts(match.group())), ())
+    readings: tuple[Decimal, ...] = next(
+        (one.readings for one in find_amounts(match.group())), ()
+    )
     factor = 1
     while (scale := _SCALE.match(text, end)) is not None:
         factor, end = factor * _SCALES[scale[1].casefold()], scale.end()
-    joined = (text[start - 1] if start else " ") + (text[end] if end < len(text) else " ")
+    joined = (text[start - 1] if start else " ") + (
+        text[end] if end < len(text) else " "
+    )
     is_name = _JOINED.search(text, max(start - 2, 0), start) is not None
     is_plain = not is_name and not any(_is_spaced(sign) for sign in joined)
-    return Number(start, end, tuple(one * factor for one in readings), is_plain, factor > 1)
+    return Number(
+        start, end, tuple(one * factor for one in readings), is_plain, factor > 1
+    )

@@ -113,7 +113,9 @@ def check_queue(name: str) -> str:
 def escape(text: str, what: str) -> str:
     """Return any *text* as it stands in a key; *what* it is, an error says."""
     if not 1 <= len(text) <= MAX_FREE_ID:
-        raise InvalidInput(f"{what} must have 1 to {MAX_FREE_ID} characters, this has {len(text)}")
+        raise InvalidInput(
+            f"{what} must have 1 to {MAX_FREE_ID} characters, this has {len(text)}"
+        )
     try:
         return quote(text, safe="")
     except UnicodeEncodeError as error:
@@ -125,7 +127,9 @@ def escape(text: str, what: str) -> str:
 def check_name(name: str, what: str = "agent id") -> str:
     """Return *name* when it is one; *what* names the field in the error."""
     if not _NAME.fullmatch(name):
-        raise InvalidInput(f"{what} {name!r} must be 1 to 64 letters, digits, '_' or '-'")
+        raise InvalidInput(
+            f"{what} {name!r} must be 1 to 64 letters, digits, '_' or '-'"
+        )
     return name
 
 
@@ -149,7 +153,9 @@ def token_of(owner: str, cure: str) -> str:
     try:
         return user_token(owner)
     except UnicodeEncodeError as error:
-        raise InvalidInput(f"{owner!r} holds half of a surrogate pair, which is no text; send valid Unicode") from error
+        raise InvalidInput(
+            f"{owner!r} holds half of a surrogate pair, which is no text; send valid Unicode"
+        ) from error
 
 
 class ScheduleKeys(NamedTuple):

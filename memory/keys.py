@@ -77,13 +77,21 @@ from memory import key_parts
 from memory.key_parts import LongTermKey as LongTermKey
 from memory.key_parts import QueueKeys as QueueKeys
 from memory.key_parts import SessionKeys as SessionKeys
-from memory.key_parts import check_name, check_queue, check_resource, check_token, escape
+from memory.key_parts import (
+    check_name,
+    check_queue,
+    check_resource,
+    check_token,
+    escape,
+)
 from memory.slots import companion, companions
 
 #: The channel on which single flights that others wait for are announced.
 FLIGHTS = "tl:flights"
 #: The keys of the outbox of webhooks.
-WEBHOOKS = key_parts.WebhookKeys(*(f"tl:webhooks:{{all}}:{part}" for part in key_parts.WebhookKeys._fields))
+WEBHOOKS = key_parts.WebhookKeys(
+    *(f"tl:webhooks:{{all}}:{part}" for part in key_parts.WebhookKeys._fields)
+)
 
 _LTM = "tl:ltm:"
 _NEAR = ":near:"
@@ -92,10 +100,15 @@ _QUARANTINE = "tl:ltm-quarantine:"
 _TASK = "tl:task:"
 _VERSION = re.compile(r"[A-Za-z0-9._+-]{1,64}\Z")
 _PLAIN_ID = re.compile(r"[A-Za-z0-9_.-]{1,512}\Z")
-_ENTRY = re.compile(r"tl:ltm:\{([A-Za-z0-9_-]{1,64})\}:v([^:]+):(?:u:([A-Za-z0-9_-]+):)?(.+)\Z", re.DOTALL)
+_ENTRY = re.compile(
+    r"tl:ltm:\{([A-Za-z0-9_-]{1,64})\}:v([^:]+):(?:u:([A-Za-z0-9_-]+):)?(.+)\Z",
+    re.DOTALL,
+)
 
 
-def ltm(agent_id: str, version: str, question: str, user_token: str | None = None) -> str:
+def ltm(
+    agent_id: str, version: str, question: str, user_token: str | None = None
+) -> str:
     """Return the key of the answer to *question*, a `Parameters.key(task_name)`, shared or of one user.
 
     *version* is agent version, dot, task version, digest of the code and perhaps a settings fingerprint
@@ -115,7 +128,9 @@ def ltm(agent_id: str, version: str, question: str, user_token: str | None = Non
 @lru_cache(maxsize=1024)
 def _entry_prefix(agent_id: str, version: str, user_token: str | None) -> str:
     if not _VERSION.match(number := version.removeprefix("v")):
-        raise InvalidInput(f"version {version!r} must be 1 to 64 letters, digits, '.', '+', '_' or '-'")
+        raise InvalidInput(
+            f"version {version!r} must be 1 to 64 letters, digits, '.', '+', '_' or '-'"
+        )
     shared = f"{_LTM}{{{check_name(agent_id)}}}:v{number}:"
     return shared if user_token is None else f"{shared}u:{check_token(user_token)}:"
 
@@ -133,7 +148,9 @@ def parse_ltm(key: str) -> LongTermKey | None:
 
 def ltm_pattern(agent_id: str | None = None) -> str:
     """Return the SCAN pattern of every remembered entry, of one agent when given."""
-    return f"{_LTM}{{{check_name(agent_id)}}}:*" if agent_id is not None else f"{_LTM}{{*"
+    return (
+        f"{_LTM}{{{check_name(agent_id)}}}:*" if agent_id is not None else f"{_LTM}{{*"
+    )
 
 
 def hits_of(entry_key: str) -> str:
@@ -148,14 +165,20 @@ def near(entry_key: str, frame: str, fields: int = 1) -> tuple[str, ...]:
     `contracts.parameters.neighbours.Neighbourhood`. Entries of one version and user share them.
     """
     root = near_of(entry_key) + check_name(frame, "frame")
-    return root, f"{root}:until", *(f"{root}:{number}" for number in range(2, fields + 1))
+    return (
+        root,
+        f"{root}:until",
+        *(f"{root}:{number}" for number in range(2, fields + 1)),
+    )
 
 
 def near_of(entry_key: str) -> str:
     """Return how every key that `near` makes for *entry_key* begins; raises InvalidInput for a key of another kind."""
     parts = parse_ltm(entry_key)
     if parts is None:
-        raise InvalidInput(f"{entry_key!r} is not a long-term memory key; make it with `memory.keys.ltm`")
+        raise InvalidInput(
+            f"{entry_key!r} is not a long-term memory key; make it with `memory.keys.ltm`"
+        )
     whose = f"u:{parts.user_token}:" if parts.user_token is not None else ""
     return f"{_LTM}{{{parts.agent_id}}}{_NEAR}v{parts.version}:{whose}"
 
@@ -228,12 +251,22 @@ def children(task_id: str) -> str:
 
 def budget(*parts: str) -> str:
     """Return the key of a part of the budgets: all in one slot, as one call is held against many accounts."""
-    return ":".join(("tl:budget:{all}", *(part.replace("{", "%7B").replace("}", "%7D") for part in parts)))
+    return ":".join(
+        (
+            "tl:budget:{all}",
+            *(part.replace("{", "%7B").replace("}", "%7D") for part in parts),
+        )
+    )
 
 
 def places(bound: str) -> tuple[str, str, str, str]:
     """Return the keys of one bound on runs: places that are held, by which runs, and those that wait."""
-    return (root := f"tl:places:{{{escape(bound, 'bound')}}}"), f"{root}:runs", f"{root}:queue", f"{root}:seen"
+    return (
+        (root := f"tl:places:{{{escape(bound, 'bound')}}}"),
+        f"{root}:runs",
+        f"{root}:queue",
+        f"{root}:seen",
+    )
 
 
 def parse_task(key: bytes) -> str:
@@ -259,8 +292,20 @@ def stream(name: str) -> str:
 def conversation(conversation_id: str) -> key_parts.ConversationKeys:
     """Return the keys of a conversation and of what waits for it; the id is free text."""
     tag = f"{{{escape(conversation_id, 'conversation id')}}}"
-    said, inbox, observed = f"tl:conversation:{tag}", f"tl:inbox:{tag}", f"tl:observations:{tag}"
-    own = (said, f"{said}:ids", inbox, f"{inbox}:state", f"{said}:digest", observed, f"{observed}:ids")
+    said, inbox, observed = (
+        f"tl:conversation:{tag}",
+        f"tl:inbox:{tag}",
+        f"tl:observations:{tag}",
+    )
+    own = (
+        said,
+        f"{said}:ids",
+        inbox,
+        f"{inbox}:state",
+        f"{said}:digest",
+        observed,
+        f"{observed}:ids",
+    )
     return key_parts.ConversationKeys(*own)
 
 
@@ -302,7 +347,13 @@ def parse_plans(key: str) -> str:
 def queue(name: str, owner_token: str) -> QueueKeys:
     """Return the keys of what waits for *owner_token* in the queue *name*, `turns` or `facts`."""
     rows = f"tl:{check_queue(name)}:{{{check_token(owner_token)}}}"
-    return QueueKeys(rows, *(f"{rows}:{part}" for part in ("pending", "state", "closed", "lease", "fence")))
+    return QueueKeys(
+        rows,
+        *(
+            f"{rows}:{part}"
+            for part in ("pending", "state", "closed", "lease", "fence")
+        ),
+    )
 
 
 def episodes(owner_token: str) -> key_parts.EpisodeKeys:
@@ -363,14 +414,23 @@ def project(project_id: str) -> str:
 
 def project_part(project_id: str, *parts: str) -> str:
     """Return the key of something beside a project's records, such as `"tag", "naming"`; same tag, any text."""
-    return ":".join((project(project_id), *(escape(part, "part of a project key") for part in parts)))
+    return ":".join(
+        (
+            project(project_id),
+            *(escape(part, "part of a project key") for part in parts),
+        )
+    )
 
 
 def story(story_id: str) -> key_parts.StoryKeys:
     """Return the keys of the story *story_id*."""
     tag = f"{{{check_name(story_id, 'story id')}}}"
-    own = (f"tl:story:{tag}{part}" for part in ("", ":entities", ":responses", ":written"))
-    return key_parts.StoryKeys(*own, *(f"tl:analysis:{tag}{part}" for part in ("", ":records", ":written")))
+    own = (
+        f"tl:story:{tag}{part}" for part in ("", ":entities", ":responses", ":written")
+    )
+    return key_parts.StoryKeys(
+        *own, *(f"tl:analysis:{tag}{part}" for part in ("", ":records", ":written"))
+    )
 
 
 def story_changes(story_id: str, section: str) -> str:
@@ -391,7 +451,11 @@ def schedules(supervisor_id: str) -> key_parts.ScheduleKeys:
 
 def request(digest: str) -> tuple[str, str, str]:
     """Return the keys of a request over HTTP: itself, its holder, its end."""
-    return (root := f"tl:request:{{{check_name(digest, 'request digest')}}}"), f"{root}:held", f"{root}:end"
+    return (
+        (root := f"tl:request:{{{check_name(digest, 'request digest')}}}"),
+        f"{root}:held",
+        f"{root}:end",
+    )
 
 
 def _documents(user_token: str) -> str:

@@ -89,11 +89,24 @@ async def search_memory(
     has_items = within.conversation_id is None and within.speaker in (None, "person")
     items = [
         one
-        for one in (_items_for(query, bodies, kinds, at or now.date()) if has_items else ())
-        if within.is_open or (one.at is not None and (within.since or one.at) <= one.at <= (within.until or one.at))
+        for one in (
+            _items_for(query, bodies, kinds, at or now.date()) if has_items else ()
+        )
+        if within.is_open
+        or (
+            one.at is not None
+            and (within.since or one.at) <= one.at <= (within.until or one.at)
+        )
     ]
     turns = (
-        Memory("turn", one.text, one.turn_id, one.at.date(), hit.score, one.agent_id or one.speaker)
+        Memory(
+            "turn",
+            one.text,
+            one.turn_id,
+            one.at.date(),
+            hit.score,
+            one.agent_id or one.speaker,
+        )
         for hit in found.hits
         for one in [hit.episode]
     )
@@ -118,11 +131,17 @@ async def turns_for(
     if not any(sign.isalnum() for sign in query):
         return SearchResult()
     then = now if at is None else datetime.combine(at, time.max, now.tzinfo)
-    found = await recall(episodes, user_id, query, then, limit=_MOST_TURNS, within=within)
-    return replace(found, hits=tuple(hit for hit in found.hits if hit.episode.at <= then))
+    found = await recall(
+        episodes, user_id, query, then, limit=_MOST_TURNS, within=within
+    )
+    return replace(
+        found, hits=tuple(hit for hit in found.hits if hit.episode.at <= then)
+    )
 
 
-def _items_for(query: str, bodies: Mapping[str, Body], kinds: Kinds, day: date) -> Sequence[Memory]:
+def _items_for(
+    query: str, bodies: Mapping[str, Body], kinds: Kinds, day: date
+) -> Sequence[Memory]:
     """Return the items that have to do with *query*, best first, as they stood on *day*; the past behind what holds."""
     found: list[tuple[str, Memory, bool]] = []
     for resource_id, body in bodies.items():
@@ -130,15 +149,35 @@ def _items_for(query: str, bodies: Mapping[str, Body], kinds: Kinds, day: date) 
         for path, value in leaf_values(body):
             item = Item.read(value)
             state = item.state(day) if item is not None else ""
-            if item is None or state in {"expired", "paused"} or (item.added is not None and item.added > day):
+            if (
+                item is None
+                or state in {"expired", "paused"}
+                or (item.added is not None and item.added > day)
+            ):
                 continue
             place = kind.place_at(path) if kind is not None else None
             heading = place.meaning if place is not None else str(path.parent)
             reference = f"{resource_id}:{lasting_name(path, value)}"
             memory = Memory(
-                "item", item.display, reference, item.added, 0.0, "person", item.subject, item.since, item.until
+                "item",
+                item.display,
+                reference,
+                item.added,
+                0.0,
+                "person",
+                item.subject,
+                item.since,
+                item.until,
             )
-            found.append((f"{heading} {item.subject or ''} {leaf_text(value)}", memory, state == "past"))
+            found.append(
+                (
+                    f"{heading} {item.subject or ''} {leaf_text(value)}",
+                    memory,
+                    state == "past",
+                )
+            )
     scores = rank_items(query, [text for text, _, _ in found], kinds)
-    order = sorted(range(len(found)), key=lambda number: (found[number][2], -scores[number]))
+    order = sorted(
+        range(len(found)), key=lambda number: (found[number][2], -scores[number])
+    )
     return [found[number][1] for number in order if scores[number] > 0]

@@ -37,7 +37,12 @@ def read(path: Path) -> str:
 def register(source: str, when_full: WhenFull) -> str:
     """Return the name of the function that runs *source*; a digest of it, so that versions stand side by side."""
     flags = _FLAGS[when_full]
-    name = "tl_" + hashlib.sha1(f"{flags}{source}".encode(), usedforsecurity=False).hexdigest()[:20]
+    name = (
+        "tl_"
+        + hashlib.sha1(f"{flags}{source}".encode(), usedforsecurity=False).hexdigest()[
+            :20
+        ]
+    )
     callback = f"function(KEYS, ARGV)\n{source}\nend"
     registered = f"redis.register_function{{function_name='{name}', flags={{{flags}}}, callback={callback}}}"
     LIBRARIES[name] = f"#!lua name={name}\n{registered}\n"

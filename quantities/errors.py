@@ -18,7 +18,12 @@ class InvalidAmount(InvalidInput):
 class AmbiguousAmount(InvalidAmount):
     """A quantity or a date has two readings ("1.500"); `readings` holds both spelled plainly, for a question back."""
 
-    def __init__(self, text: str, readings: Sequence[str], cure: str = "write the number without separators") -> None:
+    def __init__(
+        self,
+        text: str,
+        readings: Sequence[str],
+        cure: str = "write the number without separators",
+    ) -> None:
         super().__init__(f"{text!r} can mean {' or '.join(readings)}; {cure}")
         self.text = text
         self.readings = tuple(readings)

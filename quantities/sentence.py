@@ -4,7 +4,9 @@ import re
 import unicodedata
 from typing import Literal, NamedTuple
 
-Kind = Literal["iso", "length", "date", "clock", "other", "fraction", "number", "word", "symbol"]
+Kind = Literal[
+    "iso", "length", "date", "clock", "other", "fraction", "number", "word", "symbol"
+]
 
 _TOKEN = re.compile(
     r"""
@@ -64,8 +66,12 @@ class Sentence:
         self.written = written
         self.text = fold(written)
         self.tokens = _tokens(self.text)
-        self._words = [token.text if token.kind == "word" else "" for token in self.tokens]
-        self._symbols = [token.text if token.kind == "symbol" else "" for token in self.tokens]
+        self._words = [
+            token.text if token.kind == "word" else "" for token in self.tokens
+        ]
+        self._symbols = [
+            token.text if token.kind == "symbol" else "" for token in self.tokens
+        ]
 
     def token(self, place: int) -> Token | None:
         """Return the token at *place*, None outside the sentence."""
@@ -93,18 +99,29 @@ class Sentence:
             return place
         before, mark, after = self.tokens[place - 1 : place + 2]
         gap = mark.start - before.end
-        is_joined = gap == after.start - mark.end and (gap == 0 or (gap == 1 and after.kind == "word"))
+        is_joined = gap == after.start - mark.end and (
+            gap == 0 or (gap == 1 and after.kind == "word")
+        )
         return place + 1 if is_joined else place
 
     def after_and(self, place: int) -> int:
         """Return the place after an "and", hyphenated or not; 0 when there is none."""
         place = self.after_hyphen(place)
-        return self.after_hyphen(place + 1) if self.word(place) == "and" or self.symbol(place) == "&" else 0
+        return (
+            self.after_hyphen(place + 1)
+            if self.word(place) == "and" or self.symbol(place) == "&"
+            else 0
+        )
 
     def whole(self, place: int) -> int | None:
         """Return the whole number in digits at *place*, None when there is none of at most four digits."""
         token = self.token(place)
-        is_short = token is not None and token.kind == "number" and len(token.text) <= 4 and token.text.isdigit()
+        is_short = (
+            token is not None
+            and token.kind == "number"
+            and len(token.text) <= 4
+            and token.text.isdigit()
+        )
         return int(token.text) if token and is_short else None
 
     def cut(self, first: int, end: int) -> tuple[int, int, str]:

@@ -21,7 +21,9 @@ _SHOWN = 20
 def main(files: list[str]) -> int:
     """Install *files*, then the project itself without its dependencies; return pip's exit code."""
     if sys.version_info < (3, 11):  # noqa: UP036 - it runs with whatever Python is there
-        sys.exit(f"Tasklore needs Python 3.11 or newer, this is {sys.version.split()[0]}; try make PYTHON=python3.12")
+        sys.exit(
+            f"Tasklore needs Python 3.11 or newer, this is {sys.version.split()[0]}; try make PYTHON=python3.12"
+        )
     if not _has_pip():
         _say("creating .venv")
         venv.create(_FOLDER, with_pip=True, symlinks=True, clear=True)
@@ -36,11 +38,20 @@ def _has_pip() -> bool:
     """Return whether the environment can install: one whose making was interrupted has Python, but no pip."""
     python = _FOLDER / "bin" / "python"
     command = [str(python), "-m", "pip", "--version"]
-    return python.exists() and subprocess.run(command, capture_output=True, check=False).returncode == 0  # noqa: S603
+    return (
+        python.exists()
+        and subprocess.run(command, capture_output=True, check=False).returncode == 0
+    )  # noqa: S603
 
 
 def _pip(*arguments: str) -> int:
-    command = [str(_FOLDER / "bin" / "python"), "-m", "pip", "install", "--disable-pip-version-check"]
+    command = [
+        str(_FOLDER / "bin" / "python"),
+        "-m",
+        "pip",
+        "install",
+        "--disable-pip-version-check",
+    ]
     process = subprocess.Popen(  # noqa: S603 - pip of our own environment
         [*command, "--progress-bar", "off", *arguments],
         cwd=_ROOT,
@@ -68,7 +79,9 @@ def _report(process: "subprocess.Popen[str]", seen: dict[str, object]) -> None:
     while process.poll() is None:
         time.sleep(_EVERY_S)
         if process.poll() is None:
-            _say(f"installing, {time.monotonic() - began:.0f} s: {seen['count']} packages, {seen['last']}")
+            _say(
+                f"installing, {time.monotonic() - began:.0f} s: {seen['count']} packages, {seen['last']}"
+            )
 
 
 def _say(what: str) -> None:

@@ -55,7 +55,9 @@ class Access:
         Raises:
             ConfigurationError: a file cannot be read.
         """
-        options: dict[str, Any] = {"inbox_prefix": inbox_prefix(self.role)} if self.role else {}
+        options: dict[str, Any] = (
+            {"inbox_prefix": inbox_prefix(self.role)} if self.role else {}
+        )
         if self.seed_file is not None:
             options["nkeys_seed_str"] = _text_in(self.seed_file, SEED_VARIABLE)
         if self.nats_ca_file is not None:
@@ -133,7 +135,9 @@ def _path(environ: Mapping[str, str], variable: str) -> Path | None:
 def _context(authority: Path | None, variable: str) -> ssl.SSLContext:
     """Return a context that trusts *authority* alone, for None those of the system."""
     try:
-        context = ssl.create_default_context(cafile=None if authority is None else str(authority))
+        context = ssl.create_default_context(
+            cafile=None if authority is None else str(authority)
+        )
     except OSError as error:
         raise _unreadable(authority or Path(), variable, error) from error
     context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -149,4 +153,6 @@ def _text_in(path: Path, variable: str) -> str:
 
 def _unreadable(path: Path, variable: str, error: Exception) -> ConfigurationError:
     words = getattr(error, "strerror", None) or str(error)
-    return ConfigurationError(f"{variable} names {str(path)!r}, which cannot be read: {words}; correct it")
+    return ConfigurationError(
+        f"{variable} names {str(path)!r}, which cannot be read: {words}; correct it"
+    )

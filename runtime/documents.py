@@ -73,7 +73,9 @@ CHANNELS = (
     ),
     Channel(
         "waiting",
-        subjects.WAITING_ALL.replace(">", "{agent_id}.{priority}.{tenant_token}.{task_name}"),
+        subjects.WAITING_ALL.replace(
+            ">", "{agent_id}.{priority}.{tenant_token}.{task_name}"
+        ),
         TaskAssignment,
         False,
         f"A task that waits for its turn, in stream {subjects.WAITING}, as it goes to its agent then.",
@@ -101,7 +103,9 @@ CHANNELS = (
     ),
     Channel(
         "messages",
-        subjects.MESSAGES_ALL.replace(">", "{partition}.{conversation_token}.{sender_token}"),
+        subjects.MESSAGES_ALL.replace(
+            ">", "{partition}.{conversation_token}.{sender_token}"
+        ),
         AgentMessage,
         True,
         f"Something said to an agent, in stream {subjects.MESSAGES}; {PARTITIONS} partitions by conversation.",
@@ -129,13 +133,19 @@ CHANNELS = (
     ),
     Channel(
         "output",
-        subjects.OUTPUT_ALL.replace(">", "{supervisor_id}.{task_id}.{generation}.{attempt}"),
+        subjects.OUTPUT_ALL.replace(
+            ">", "{supervisor_id}.{task_id}.{generation}.{attempt}"
+        ),
         TaskOutput,
         False,
         f"What one run of a task emits, in stream {subjects.OUTPUT} for an hour.",
     ),
     Channel(
-        "cancel", _template(subjects.cancel("task_id")), Cancellation, True, "The wish to stop a task. Not stored."
+        "cancel",
+        _template(subjects.cancel("task_id")),
+        Cancellation,
+        True,
+        "The wish to stop a task. Not stored.",
     ),
     Channel(
         "pipelines",
@@ -160,7 +170,8 @@ CHANNELS = (
     ),
     Channel(
         "approvals",
-        _template(subjects.approvals("supervisor_id", "user")).rpartition(".")[0] + ".{person_token}",
+        _template(subjects.approvals("supervisor_id", "user")).rpartition(".")[0]
+        + ".{person_token}",
         QuestionAnswer,
         True,
         "A person's answer to a question; the outcome, an AnswerOutcome, goes to the reply subject. Not stored.",
@@ -182,7 +193,8 @@ CHANNELS = (
     ),
     Channel(
         "workers",
-        _CARDS.replace(subjects.AGENTS_BUCKET, subjects.WORKERS_BUCKET) + ".{worker_id}",
+        _CARDS.replace(subjects.AGENTS_BUCKET, subjects.WORKERS_BUCKET)
+        + ".{worker_id}",
         WorkerPresence,
         False,
         f"A worker that is alive, in the key-value bucket {subjects.WORKERS_BUCKET}; gone after 15 s of silence.",
@@ -192,7 +204,11 @@ CHANNELS = (
 
 def asyncapi() -> dict[str, Any]:
     """Return the document; nothing is connected or started."""
-    broker = NatsBroker("nats://localhost:4222", description="Any NATS server from 2.14 with JetStream.", logger=None)
+    broker = NatsBroker(
+        "nats://localhost:4222",
+        description="Any NATS server from 2.14 with JetStream.",
+        logger=None,
+    )
     for channel in CHANNELS:
         _document(broker, channel)
     specification = AsyncAPI(
@@ -218,14 +234,21 @@ def as_text(document: dict[str, Any]) -> str:
 
 def _document(broker: NatsBroker, channel: Channel) -> None:
     if not channel.is_taken:
-        broker.publisher(channel.address, title=channel.name, description=channel.description, schema=channel.message)
+        broker.publisher(
+            channel.address,
+            title=channel.name,
+            description=channel.description,
+            schema=channel.message,
+        )
         return
 
     async def take(message: Any) -> None:
         """Never called."""
 
     take.__annotations__["message"] = channel.message
-    broker.subscriber(channel.address, title=channel.name, description=channel.description)(take)
+    broker.subscriber(
+        channel.address, title=channel.name, description=channel.description
+    )(take)
 
 
 def _put_in_order(document: dict[str, Any]) -> None:
@@ -234,18 +257,28 @@ def _put_in_order(document: dict[str, Any]) -> None:
     document["channels"] = {name: document["channels"][name] for name in order}
     document["operations"] = {name: document["operations"][name] for name in order}
     components = document["components"]
-    messages = sorted(components["messages"].items(), key=lambda item: order.index(item[0].partition(":")[0]))
+    messages = sorted(
+        components["messages"].items(),
+        key=lambda item: order.index(item[0].partition(":")[0]),
+    )
     components["messages"] = {
-        name: {part: value for part, value in message.items() if part != "correlationId"} for name, message in messages
+        name: {
+            part: value for part, value in message.items() if part != "correlationId"
+        }
+        for name, message in messages
     }
     components["schemas"] = dict(sorted(components["schemas"].items()))
 
 
-def _describe_answer(document: dict[str, Any], operation: str, name: str, answer: type[Message]) -> None:
+def _describe_answer(
+    document: dict[str, Any], operation: str, name: str, answer: type[Message]
+) -> None:
     """Add what FastStream leaves out: a request is answered on the reply subject of its message."""
     schema = answer.model_json_schema(ref_template="#/components/schemas/{model}")
     components = document["components"]
-    schemas = components["schemas"] | schema.pop("$defs", {}) | {answer.__name__: schema}
+    schemas = (
+        components["schemas"] | schema.pop("$defs", {}) | {answer.__name__: schema}
+    )
     components["schemas"] = dict(sorted(schemas.items()))
     components["messages"][f"{name}:Message"] = {
         "title": f"{name}:Message",

@@ -67,7 +67,10 @@ class Pulse:
     def check(self) -> tuple[bool, str]:
         """Say whether the loop has beaten in time."""
         silent_s = self._monotonic() - self._beat_at
-        return silent_s < self._stuck_after_s, f"the event loop beat {silent_s:.1f} s ago"
+        return (
+            silent_s < self._stuck_after_s,
+            f"the event loop beat {silent_s:.1f} s ago",
+        )
 
     def start(self) -> None:
         """Beat in the running event loop until `stop`."""
@@ -117,7 +120,11 @@ class HealthServer:
     @property
     def url(self) -> str:
         """Where it listens, for example `http://127.0.0.1:8080`; the port is known once it has started."""
-        return f"http://[{self._host}]:{self._port}" if ":" in self._host else f"http://{self._host}:{self._port}"
+        return (
+            f"http://[{self._host}]:{self._port}"
+            if ":" in self._host
+            else f"http://{self._host}:{self._port}"
+        )
 
     def start(self) -> None:
         """Listen, and answer in a thread.
@@ -135,7 +142,10 @@ class HealthServer:
             raise ConfigurationError(msg) from error
         self._port = int(self._server.server_address[1])
         self._thread = threading.Thread(
-            target=self._server.serve_forever, args=(_POLL_S,), name="tasklore-health", daemon=True
+            target=self._server.serve_forever,
+            args=(_POLL_S,),
+            name="tasklore-health",
+            daemon=True,
         )
         self._thread.start()
 
@@ -151,7 +161,10 @@ class HealthServer:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.stop()
 
@@ -164,7 +177,9 @@ def _examined(checks: Mapping[str, Check]) -> _Page:
     well = all(ok for ok, _ in results.values())
     body = {
         "status": "ok" if well else "failing",
-        "checks": {name: {"ok": ok, "detail": detail} for name, (ok, detail) in results.items()},
+        "checks": {
+            name: {"ok": ok, "detail": detail} for name, (ok, detail) in results.items()
+        },
     }
     status = HTTPStatus.OK if well else HTTPStatus.SERVICE_UNAVAILABLE
     return status, "application/json", json.dumps(body).encode()
@@ -184,7 +199,9 @@ class _Server(ThreadingMixIn, TCPServer):
     block_on_close = False
     allow_reuse_address = True
 
-    def __init__(self, address: tuple[str, int], pages: Mapping[str, Callable[[], _Page]]) -> None:
+    def __init__(
+        self, address: tuple[str, int], pages: Mapping[str, Callable[[], _Page]]
+    ) -> None:
         self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         self.pages = pages
         self._free = threading.BoundedSemaphore(_CONNECTIONS)
@@ -220,7 +237,9 @@ class _Handler(BaseHTTPRequestHandler):
         """Answer with a page."""
         page = self.server.pages.get(self.path.partition("?")[0])
         if page is None:
-            self._answer(HTTPStatus.NOT_FOUND, "text/plain", " ".join(self.server.pages).encode())
+            self._answer(
+                HTTPStatus.NOT_FOUND, "text/plain", " ".join(self.server.pages).encode()
+            )
         else:
             self._answer(*page())
 

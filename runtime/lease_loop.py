@@ -84,7 +84,9 @@ class LeaseLoop(ABC, Generic[Key, Lease]):
     #: Seconds for which a key rests after a mistake of our own.
     mistake_s: ClassVar[float] = 5.0
 
-    def __init__(self, what: str, *, at_once: int, lease_s: float, slack_s: float = 0.0) -> None:
+    def __init__(
+        self, what: str, *, at_once: int, lease_s: float, slack_s: float = 0.0
+    ) -> None:
         self._what = what
         self._at_once = at_once
         self._lease_s = lease_s
@@ -144,8 +146,13 @@ class LeaseLoop(ABC, Generic[Key, Lease]):
     def vital_sign(self) -> tuple[bool, str]:
         """Return whether the loop turns, and a word on it."""
         silent_s = self._loop.time() - self._turned_at
-        is_alive = self._stopping or silent_s < 10 * LOOK_S + PAUSE_CAP_S + self._slack_s
-        return is_alive, f"works on {len(self._held)} ({self._what}), last looked {silent_s:.1f} s ago"
+        is_alive = (
+            self._stopping or silent_s < 10 * LOOK_S + PAUSE_CAP_S + self._slack_s
+        )
+        return (
+            is_alive,
+            f"works on {len(self._held)} ({self._what}), last looked {silent_s:.1f} s ago",
+        )
 
     def look_soon(self, key: Key | None = None) -> None:
         """Look at once; *key* rests no longer."""
@@ -219,7 +226,11 @@ class LeaseLoop(ABC, Generic[Key, Lease]):
 
     def rest_s_of(self, key: Key) -> float:
         """Return for how many seconds *key* still rests, 0 when it does not."""
-        return max(0.0, self._rests[key].until - self._loop.time()) if key in self._rests else 0.0
+        return (
+            max(0.0, self._rests[key].until - self._loop.time())
+            if key in self._rests
+            else 0.0
+        )
 
     def rests_of(self, key: Key) -> int:
         """Return how often *key* has rested in a row."""
@@ -247,26 +258,41 @@ class LeaseLoop(ABC, Generic[Key, Lease]):
                 self.serve(key)
                 room -= 1
         now = self._loop.time()
-        rested_s = min((rest.until - now for rest in self._rests.values() if rest.until > now), default=LOOK_S)
+        rested_s = min(
+            (rest.until - now for rest in self._rests.values() if rest.until > now),
+            default=LOOK_S,
+        )
         return min(jitter(LOOK_S), max(0.01, rested_s))
 
     async def _look(self, room: int) -> None:
-        found = await self.due(room * self.ahead + len(self._serving) + len(self._rests))
+        found = await self.due(
+            room * self.ahead + len(self._serving) + len(self._rests)
+        )
         now, waiting = self._loop.time(), set(found)
         # How often a key rested is forgotten once it is not due any more.
-        self._rests = {key: rest for key, rest in self._rests.items() if rest.until > now or key in waiting}
+        self._rests = {
+            key: rest
+            for key, rest in self._rests.items()
+            if rest.until > now or key in waiting
+        }
         rests = {key for key, rest in self._rests.items() if rest.until > now}
-        self._due.extend(key for key in found if key not in self._serving and key not in rests)
+        self._due.extend(
+            key for key in found if key not in self._serving and key not in rests
+        )
 
     async def _serve(self, key: Key) -> None:
         rests = self.rests_of(key)
         try:
             rest_s = await self.attend(key)
         except MemoryUnavailable as error:
-            log.info(f"{self._what}_waits_for_store", key=self._label(key), error=str(error))
+            log.info(
+                f"{self._what}_waits_for_store", key=self._label(key), error=str(error)
+            )
             self._let_rest(key, backoff(rests + 1), rests + 1)
         except LeaseLost as error:
-            log.warning(f"{self._what}_lease_lost", key=self._label(key), error=str(error))
+            log.warning(
+                f"{self._what}_lease_lost", key=self._label(key), error=str(error)
+            )
             self._let_rest(key, jitter(ELSEWHERE_S), rests)
         except NotYet as error:
             log.info(f"{self._what}_waits", key=self._label(key), error=str(error))
@@ -308,7 +334,11 @@ class LeaseLoop(ABC, Generic[Key, Lease]):
         try:
             await self.give_back(lease)
         except MemoryUnavailable as error:
-            log.info(f"{self._what}_lease_not_given_back", key=self._label(key), error=str(error))
+            log.info(
+                f"{self._what}_lease_not_given_back",
+                key=self._label(key),
+                error=str(error),
+            )
             self._unreturned.append(lease)
 
     async def _renew_all(self) -> None:
@@ -319,14 +349,20 @@ class LeaseLoop(ABC, Generic[Key, Lease]):
                 for key, held in list(self._held.items()):
                     group.create_task(self._renew(key, held, turns))
 
-    async def _renew(self, key: Key, held: _Held[Lease], turns: asyncio.Semaphore) -> None:
+    async def _renew(
+        self, key: Key, held: _Held[Lease], turns: asyncio.Semaphore
+    ) -> None:
         """Renew one lease, and stop the work on it when it is lost."""
         asked_at = self._loop.time()
         try:
             async with turns:
                 is_held = await self.renew(held.lease)
         except Exception as error:  # noqa: BLE001 - what cannot be read of one key must not end the work on others
-            log.warning(f"{self._what}_lease_not_renewed", key=self._label(key), error=repr(error))
+            log.warning(
+                f"{self._what}_lease_not_renewed",
+                key=self._label(key),
+                error=repr(error),
+            )
             return
         held.until = asked_at + self._lease_s if is_held else float("-inf")
         if not is_held:

@@ -14,10 +14,20 @@ Level = Literal["debug", "info", "warning", "error"]
 Format = Literal["auto", "console", "json"]
 
 #: Libraries that tell at info what is ours to tell, and at debug what people wrote.
-_TALKATIVE = ("asyncio", "faststream", "httpcore", "httpx", "nats", "openai", "uvicorn.access")
+_TALKATIVE = (
+    "asyncio",
+    "faststream",
+    "httpcore",
+    "httpx",
+    "nats",
+    "openai",
+    "uvicorn.access",
+)
 
 
-def configure(level: Level = "info", format: Format = "auto", stream: TextIO | None = None) -> None:  # noqa: A002  # as the setting is called
+def configure(
+    level: Level = "info", format: Format = "auto", stream: TextIO | None = None
+) -> None:  # noqa: A002  # as the setting is called
     """Send all that is logged from now on to *stream* (None is stderr); may be called again.
 
     `auto` is `console` on a terminal and `json` elsewhere. Libraries are heard from warning on, at any *level*: what
@@ -34,7 +44,9 @@ def configure(level: Level = "info", format: Format = "auto", stream: TextIO | N
         # A cached logger would not notice that it was configured anew.
         cache_logger_on_first_use=False,
     )
-    _route_libraries(out, number, shared, _renderer(pretty=pretty, colors=pretty and out.isatty()))
+    _route_libraries(
+        out, number, shared, _renderer(pretty=pretty, colors=pretty and out.isatty())
+    )
 
 
 def bind_task(agent: str, task_id: str) -> None:
@@ -55,16 +67,23 @@ def _shared_processors(*, pretty: bool) -> list[Processor]:
 
 def _renderer(*, pretty: bool, colors: bool) -> Processor:
     if pretty:
-        return structlog.dev.ConsoleRenderer(colors=colors, exception_formatter=structlog.dev.plain_traceback)
+        return structlog.dev.ConsoleRenderer(
+            colors=colors, exception_formatter=structlog.dev.plain_traceback
+        )
     return structlog.processors.JSONRenderer()
 
 
-def _route_libraries(out: TextIO, number: int, shared: list[Processor], renderer: Processor) -> None:
+def _route_libraries(
+    out: TextIO, number: int, shared: list[Processor], renderer: Processor
+) -> None:
     handler = logging.StreamHandler(out)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=[structlog.stdlib.add_logger_name, *shared],
-            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
+            processors=[
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                renderer,
+            ],
         )
     )
     root = logging.getLogger()

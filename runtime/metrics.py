@@ -22,7 +22,15 @@ from runtime.counting.words import MAX_TASKS
 __all__ = ["CONTENT_TYPE", "MAX_TASKS", "Metrics"]
 
 
-class Metrics(TaskCounts, TransportCounts, ListeningCounts, PlanCounts, ModelCounts, HttpCounts, WholeCounts):
+class Metrics(
+    TaskCounts,
+    TransportCounts,
+    ListeningCounts,
+    PlanCounts,
+    ModelCounts,
+    HttpCounts,
+    WholeCounts,
+):
     """Everything this process counts; it is the meter that the engines, the outbox, the leases and the LLM ask for.
 
     Counting is for any thread. *version* None is that of the installed distribution.

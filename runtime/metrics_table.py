@@ -60,7 +60,11 @@ def families() -> Metrics:
 
 def exported() -> frozenset[str]:
     """Return every name that a scrape may have, those of histograms with their endings."""
-    endings = {"histogram": ("_bucket", "_sum", "_count"), "counter": ("",), "gauge": ("",)}
+    endings = {
+        "histogram": ("_bucket", "_sum", "_count"),
+        "counter": ("",),
+        "gauge": ("",),
+    }
     found = {f"{PREFIX}build_info"}
     for one in families().declared:
         found |= {one.name + ending for ending in endings[one.kind]}
@@ -71,7 +75,13 @@ def exported() -> frozenset[str]:
 
 def page() -> str:
     """Return docs/reference/metrics.md."""
-    return _HEAD.format(most=MAX_TASKS) + "".join(_ours()) + "".join(_labels()) + _LEDGER + "".join(_others())
+    return (
+        _HEAD.format(most=MAX_TASKS)
+        + "".join(_ours())
+        + "".join(_labels())
+        + _LEDGER
+        + "".join(_others())
+    )
 
 
 def main() -> None:
@@ -81,7 +91,9 @@ def main() -> None:
 
 def _ours() -> Iterator[str]:
     yield "## Series of Tasklore\n\n| name | kind | labels | meaning |\n|---|---|---|---|\n"
-    build = [(f"{PREFIX}build_info", "gauge", ("version",), "The running version; always 1.")]
+    build = [
+        (f"{PREFIX}build_info", "gauge", ("version",), "The running version; always 1.")
+    ]
     for name, kind, labels, about in build + [
         (one.name, one.kind, one.labels, one.about) for one in families().declared
     ]:
@@ -95,11 +107,19 @@ def _labels() -> Iterator[str]:
     """Yield the table of the label values that are closed words, which stand at 0 from the start."""
     yield "## Label values\n\n| series | label | values |\n|---|---|---|\n"
     metrics = families()
-    found = {family.name: family.samples for family in metrics.registry.collect() if family.type != "gauge"}
+    found = {
+        family.name: family.samples
+        for family in metrics.registry.collect()
+        if family.type != "gauge"
+    }
     for one in metrics.declared:
         for label in one.labels:
             samples = found.get(one.name.removesuffix("_total"), ())
-            if values := dict.fromkeys(f"`{sample.labels[label]}`" for sample in samples if label in sample.labels):
+            if values := dict.fromkeys(
+                f"`{sample.labels[label]}`"
+                for sample in samples
+                if label in sample.labels
+            ):
                 yield f"| `{one.name}` | `{label}` | {', '.join(values)} |\n"
     yield "\n"
 
@@ -118,7 +138,9 @@ def _others() -> Iterator[str]:
 def _frame() -> Iterator[tuple[str, str, str]]:
     """Yield name, kind and meaning of each family that is not ours: the frame's, and those of the process."""
     metrics = Metrics("documented")
-    ours = {one.name.removesuffix("_total") for one in metrics.declared} | {f"{PREFIX}build"}
+    ours = {one.name.removesuffix("_total") for one in metrics.declared} | {
+        f"{PREFIX}build"
+    }
     make_broker("nats://127.0.0.1:4222", "documented", metrics.registry, lambda: None)
     for family in sorted(metrics.registry.collect(), key=lambda one: one.name):
         if family.name not in ours:

@@ -15,7 +15,14 @@ _GLOBAL = ipaddress.ip_network("2000::/3")
 _NOT_PUBLIC = tuple(
     map(
         ipaddress.ip_network,
-        ("192.0.0.0/24", "168.63.129.16/32", "192.88.99.0/24", "2001::/23", "2002::/16", "3fff::/20"),
+        (
+            "192.0.0.0/24",
+            "168.63.129.16/32",
+            "192.88.99.0/24",
+            "2001::/23",
+            "2002::/16",
+            "3fff::/20",
+        ),
     )
 )
 
@@ -31,7 +38,9 @@ def networks_in(text: str) -> tuple[Network, ...]:
         try:
             found.append(_plain(ipaddress.ip_network(word)))
         except ValueError as error:
-            raise ValueError(f"{word!r} is no address and no network; write one such as 10.0.0.0/8") from error
+            raise ValueError(
+                f"{word!r} is no address and no network; write one such as 10.0.0.0/8"
+            ) from error
     return tuple(found)
 
 
@@ -55,6 +64,13 @@ def plain_address(text: str) -> Address:
 
 def is_public(address: Address) -> bool:
     """Return whether *address* is one of the internet, of a single host, and no way to another one."""
-    if not address.is_global or address.is_multicast or address.is_reserved or address.is_unspecified:
+    if (
+        not address.is_global
+        or address.is_multicast
+        or address.is_reserved
+        or address.is_unspecified
+    ):
         return False
-    return not any(address in network for network in _NOT_PUBLIC) and (address.version == 4 or address in _GLOBAL)
+    return not any(address in network for network in _NOT_PUBLIC) and (
+        address.version == 4 or address in _GLOBAL
+    )

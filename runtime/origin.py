@@ -11,7 +11,15 @@ from pathlib import Path
 from contracts.errors import ConfigurationError
 
 #: Every top-level package that our distribution installs.
-PACKAGES = ("contracts", "quantities", "memory", "runtime", "supervisor", "workers", "tasklore")
+PACKAGES = (
+    "contracts",
+    "quantities",
+    "memory",
+    "runtime",
+    "supervisor",
+    "workers",
+    "tasklore",
+)
 
 _DISTRIBUTION = "tasklore"
 
@@ -29,11 +37,16 @@ def demand_own_packages(packages: Sequence[str] = PACKAGES) -> None:
         expected = root / package / "__init__.py"
         if place is None or place != expected:
             raise ConfigurationError(
-                _complaint(package, f"comes from {str(place or 'nowhere')!r}, not from {str(root)!r}")
+                _complaint(
+                    package,
+                    f"comes from {str(place or 'nowhere')!r}, not from {str(root)!r}",
+                )
             )
         digest = written.get(f"{package}/__init__.py")
         if digest is not None and digest != _digest(place):
-            raise ConfigurationError(_complaint(package, f"in {str(place.parent)!r} was overwritten"))
+            raise ConfigurationError(
+                _complaint(package, f"in {str(place.parent)!r} was overwritten")
+            )
 
 
 def _written_digests(root: Path) -> dict[str, str]:
@@ -42,7 +55,9 @@ def _written_digests(root: Path) -> dict[str, str]:
     RECORD is read by hand: importlib.metadata costs every command 0.03 s of CPU.
     """
     records = root.glob(f"{_DISTRIBUTION}-*.dist-info/RECORD")
-    lines = (line for record in records for line in record.read_text("utf-8").splitlines())
+    lines = (
+        line for record in records for line in record.read_text("utf-8").splitlines()
+    )
     entries = (line.split(",") for line in lines if "/__init__.py,sha256=" in line)
     return {file: digest.removeprefix("sha256=") for file, digest, *_ in entries}
 
@@ -52,7 +67,11 @@ def _place_of(package: str) -> Path | None:
         spec = find_spec(package)
     except ValueError:
         return None
-    return Path(spec.origin).resolve() if spec is not None and spec.origin is not None else None
+    return (
+        Path(spec.origin).resolve()
+        if spec is not None and spec.origin is not None
+        else None
+    )
 
 
 def _digest(file: Path) -> str:
@@ -60,13 +79,23 @@ def _digest(file: Path) -> str:
     import base64
     import hashlib
 
-    return base64.urlsafe_b64encode(hashlib.sha256(file.read_bytes()).digest()).rstrip(b"=").decode()
+    return (
+        base64.urlsafe_b64encode(hashlib.sha256(file.read_bytes()).digest())
+        .rstrip(b"=")
+        .decode()
+    )
 
 
 def _complaint(package: str, what: str) -> str:
     from importlib.metadata import packages_distributions
 
-    others = sorted({name for name in packages_distributions().get(package, ()) if name.lower() != _DISTRIBUTION})
+    others = sorted(
+        {
+            name
+            for name in packages_distributions().get(package, ())
+            if name.lower() != _DISTRIBUTION
+        }
+    )
     whose = f" (it is also installed by {', '.join(others)})" if others else ""
     return (
         f"the package {package!r} {what}{whose}: another distribution uses this name; "

@@ -45,7 +45,14 @@ class Process:
     code of others that *may_block* the loop, all of its threads.
     """
 
-    def __init__(self, name: str, settings: Settings, service: str = "tasklore", *, may_block: bool = False) -> None:
+    def __init__(
+        self,
+        name: str,
+        settings: Settings,
+        service: str = "tasklore",
+        *,
+        may_block: bool = False,
+    ) -> None:
         demand_own_packages()
         if settings.nats_url is None or settings.redis_url is None:
             raise ConfigurationError(
@@ -57,7 +64,11 @@ class Process:
         self.redis_url = settings.redis_url
         self.metrics = Metrics(version("tasklore"))
         self.broker = make_broker(
-            self.nats_url, f"tasklore-{name}", self.metrics.registry, self._notice_closed, self._notice_refusal
+            self.nats_url,
+            f"tasklore-{name}",
+            self.metrics.registry,
+            self._notice_closed,
+            self._notice_refusal,
         )
         self.address = ""
         self._settings = settings
@@ -70,11 +81,18 @@ class Process:
         self._is_ending = False
         self._may_block = may_block
         # What blocks for longer than its lease runs elsewhere, too, and may still be wanted here.
-        self._watchdog = Watchdog(settings.stall_s + (settings.ack_wait_s if may_block else 0.0))
+        self._watchdog = Watchdog(
+            settings.stall_s + (settings.ack_wait_s if may_block else 0.0)
+        )
         self.hurried = asyncio.Event()
         """Set by a second signal: whoever waits for work to end does so no longer."""
 
-    async def run(self, lifespan: Callable[[], AbstractAsyncContextManager[None]], start: Hook, drain: Hook) -> None:
+    async def run(
+        self,
+        lifespan: Callable[[], AbstractAsyncContextManager[None]],
+        start: Hook,
+        drain: Hook,
+    ) -> None:
         """Run until a signal or a failure.
 
         Raises:
@@ -115,7 +133,9 @@ class Process:
         return not self._is_ending, "leaving" if self._is_ending else "serving"
 
     @asynccontextmanager
-    async def _opened(self, lifespan: Callable[[], AbstractAsyncContextManager[None]]) -> AsyncIterator[None]:
+    async def _opened(
+        self, lifespan: Callable[[], AbstractAsyncContextManager[None]]
+    ) -> AsyncIterator[None]:
         """Open *lifespan*, which may wait for servers that are not there yet; a signal ends that too."""
         self._heed_signals(asyncio.current_task())
         async with self._recording(), lifespan():
@@ -167,7 +187,9 @@ class Process:
 
         return Listener(
             reconnected=count_and_tell,
-            closed=lambda: self.fail(Unreachable("the connection to NATS was closed for good")),
+            closed=lambda: self.fail(
+                Unreachable("the connection to NATS was closed for good")
+            ),
             refused=self._notice_refusal,
         )
 
@@ -175,16 +197,27 @@ class Process:
         """Count a connection to Redis that was lost and stands again."""
         self.metrics.count_reconnect("redis")
 
-    def serve_probes(self, stack: AsyncExitStack, alive: Mapping[str, Check], ready: Mapping[str, Check]) -> None:
+    def serve_probes(
+        self,
+        stack: AsyncExitStack,
+        alive: Mapping[str, Check],
+        ready: Mapping[str, Check],
+    ) -> None:
         """Answer `/healthz`, `/readyz` and `/metrics` until *stack* ends; `address` is known from here on."""
-        pulse = Pulse(on_beat=(lambda: None) if self._may_block else self._watchdog.beat)
+        pulse = Pulse(
+            on_beat=(lambda: None) if self._may_block else self._watchdog.beat
+        )
         if self._may_block:
             self._watchdog.beat_from_thread()
         self.metrics.watch_event_loop(pulse.lag_s)
         server = HealthServer(
             self._settings.http_host,
             self._settings.http_port,
-            alive={"event_loop": pulse.check, "models": self.metrics.check_models, **alive},
+            alive={
+                "event_loop": pulse.check,
+                "models": self.metrics.check_models,
+                **alive,
+            },
             ready={"serving": self._serving, **ready},
             metrics=self.metrics.render,
         )
@@ -238,7 +271,9 @@ class Process:
     def _notice_closed(self) -> None:
         """End because the broker hears nothing any more; that it is closed at the end is as it should be."""
         if not self._is_ending:
-            self.fail(Unreachable("the broker's connection to NATS was closed for good"))
+            self.fail(
+                Unreachable("the broker's connection to NATS was closed for good")
+            )
 
     def _notice_end(self, task: "asyncio.Task[None]") -> None:
         self._tasks.remove(task)

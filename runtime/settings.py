@@ -16,7 +16,14 @@ from contracts.identifiers import NAME_PATTERN
 from contracts.zones import TimeZone
 from quantities.numerals.locales import mark_of
 from runtime.models.prices import parse_prices
-from runtime.models.settings import DEFAULT_ROLE, MEDIUM_MODEL, SMALL_MODEL, LlmRole, LlmSettings, parse_roles
+from runtime.models.settings import (
+    DEFAULT_ROLE,
+    MEDIUM_MODEL,
+    SMALL_MODEL,
+    LlmRole,
+    LlmSettings,
+    parse_roles,
+)
 from runtime.networks import networks_in
 from runtime.servers.endpoints import DEFAULT_DATA_DIR, SECRETS_VARIABLE, masked_url
 from runtime.variables import PREFIX, folders_in, unknown_variables, variable_of
@@ -28,7 +35,10 @@ _SCHEMES = {
     "nats_url": ("nats://", "tls://"),
     "redis_url": ("redis://", "rediss://", "unix://"),
     **dict.fromkeys(("nats_monitor_url", "approval_url"), ("http://", "https://")),
-    **dict.fromkeys(("llm_base_url", "llm_anthropic_base_url", "llm_google_base_url"), ("http://", "https://")),
+    **dict.fromkeys(
+        ("llm_base_url", "llm_anthropic_base_url", "llm_google_base_url"),
+        ("http://", "https://"),
+    ),
 }
 #: How each list in one text is read.
 _LISTS: dict[str, Callable[[str], object]] = {
@@ -155,7 +165,9 @@ class Settings(BaseSettings):
     """Time between two sweeps of expired items and sessions; these are never shown, swept or not."""
     erase_said: Literal["on_forget", "at_once"] = "on_forget"
     """When messages of people are overwritten in a stream's files; `at_once` takes up to 20 ms each, one by one."""
-    session_value_max_bytes: int = Field(default=16 * 1024**2, ge=1024, le=512 * 1024**2)
+    session_value_max_bytes: int = Field(
+        default=16 * 1024**2, ge=1024, le=512 * 1024**2
+    )
     """Largest value of a session, before compression; keep a larger one elsewhere and its place in the session."""
     pipeline_lease_s: float = Field(default=5.0, ge=0.5, le=3600)
     """Lease on a pipeline's run: another supervisor goes on after it; renewed three times within it."""
@@ -291,7 +303,9 @@ class Settings(BaseSettings):
             ConfigurationError: values are unusable; the message names each variable and its cure, and no secret.
         """
         given = {name: value for name, value in arguments.items() if value is not None}
-        for variable, nearest in unknown_variables(os.environ, cls.model_fields).items():
+        for variable, nearest in unknown_variables(
+            os.environ, cls.model_fields
+        ).items():
             log.warning("unknown_setting", variable=variable, nearest=nearest)
         try:
             # The library warns about a directory that is not there.
@@ -299,7 +313,9 @@ class Settings(BaseSettings):
             settings = cls(_secrets_dir=secrets if secrets.is_dir() else None, **given)
             settings.llm()
         except ValidationError as error:
-            sentences = [_sentence(details, given) for details in error.errors(include_url=False)]
+            sentences = [
+                _sentence(details, given) for details in error.errors(include_url=False)
+            ]
             raise ConfigurationError("; ".join(sentences)) from None
         return settings
 
@@ -317,9 +333,14 @@ class Settings(BaseSettings):
             "finder": (self.llm_finder_model, self.llm_finder_temperature),
             "editor": (self.llm_editor_model, self.llm_editor_temperature),
         }
-        named = {name: self._role(model, temperature) for name, (model, temperature) in roles.items()}
+        named = {
+            name: self._role(model, temperature)
+            for name, (model, temperature) in roles.items()
+        }
         for name, (provider, model) in parse_roles(self.llm_roles).items():
-            named[name] = self._role(model, self.llm_temperature).model_copy(update={"provider": provider})
+            named[name] = self._role(model, self.llm_temperature).model_copy(
+                update={"provider": provider}
+            )
         return LlmSettings(
             base_url=self.llm_base_url,
             api_key=self.llm_api_key,
@@ -356,7 +377,9 @@ class Settings(BaseSettings):
             try:
                 mark_of(locale)
             except InvalidAmount as error:
-                raise ValueError("no language that is known here; write one such as 'en' or 'de-CH'") from error
+                raise ValueError(
+                    "no language that is known here; write one such as 'en' or 'de-CH'"
+                ) from error
         return locale
 
     @field_validator(*_LISTS)
@@ -368,9 +391,13 @@ class Settings(BaseSettings):
     @model_validator(mode="after")
     def _check_pairs(self) -> Self:
         if self.retry_base_s > self.retry_cap_s:
-            raise ValueError(f"{PREFIX}RETRY_BASE_S must not exceed {PREFIX}RETRY_CAP_S ({self.retry_cap_s:g})")
+            raise ValueError(
+                f"{PREFIX}RETRY_BASE_S must not exceed {PREFIX}RETRY_CAP_S ({self.retry_cap_s:g})"
+            )
         if (self.api_tls_cert_file is None) != (self.api_tls_key_file is None):
-            raise ValueError(f"{PREFIX}API_TLS_CERT_FILE and {PREFIX}API_TLS_KEY_FILE go together: set both or neither")
+            raise ValueError(
+                f"{PREFIX}API_TLS_CERT_FILE and {PREFIX}API_TLS_KEY_FILE go together: set both or neither"
+            )
         return self
 
 
@@ -378,7 +405,10 @@ def shown(name: str, value: object) -> str:
     """Return *value* of the setting *name* for a person's eyes: secrets and passwords are `***`, None is `none`."""
     if value is None or name in _SCHEMES:
         return "none" if value is None else masked_url(str(value))
-    if isinstance(value, SecretStr) or Settings.model_fields[name].annotation == SecretStr | None:
+    if (
+        isinstance(value, SecretStr)
+        or Settings.model_fields[name].annotation == SecretStr | None
+    ):
         return "***"
     return str(value)
 
@@ -391,9 +421,15 @@ def _sentence(details: ErrorDetails, arguments: Mapping[str, object]) -> str:
     name = str(details["loc"][0])
     if name not in Settings.model_fields:
         # The key and the address are checked once more by the settings of the LLM, under names without our prefix.
-        name = name if (nested := f"llm_{name}") not in Settings.model_fields else nested
+        name = (
+            name if (nested := f"llm_{name}") not in Settings.model_fields else nested
+        )
     if name not in Settings.model_fields:
         return f"there is no setting {name!r}"
-    where = f"{variable_of(name)} (given as an argument)" if name in arguments else variable_of(name)
+    where = (
+        f"{variable_of(name)} (given as an argument)"
+        if name in arguments
+        else variable_of(name)
+    )
     default = shown(name, Settings.model_fields[name].default)
     return f"{where} cannot be {shown(name, details['input'])!r}: {cure} (default {default})"

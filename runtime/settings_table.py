@@ -72,7 +72,10 @@ def explain(settings: Settings) -> list[Row]:
 def reference_page() -> str:
     """Return the text of docs/reference/settings.md."""
     reasons = _reasons()
-    lines = [_line(name, field, reasons[name]) for name, field in Settings.model_fields.items()]
+    lines = [
+        _line(name, field, reasons[name])
+        for name, field in Settings.model_fields.items()
+    ]
     return _PAGE_HEAD + "\n".join(lines) + "\n"
 
 
@@ -98,7 +101,12 @@ def _reasons() -> dict[str, str]:
 
 
 def _line(name: str, field: FieldInfo, reason: str) -> str:
-    cells = [f"`{variable_of(name)}`", f"`{shown(name, field.default)}`", _takes(field), _unit(name)]
+    cells = [
+        f"`{variable_of(name)}`",
+        f"`{shown(name, field.default)}`",
+        _takes(field),
+        _unit(name),
+    ]
     return f"| {' | '.join(cells)} | {reason} |"
 
 
@@ -110,12 +118,18 @@ def _takes(field: FieldInfo) -> str:
     words = [word for word in get_args(field.annotation) if isinstance(word, str)]
     if words:
         return ", ".join(f"`{word}`" for word in words)
-    return " ".join(text for constraint in field.metadata for text in _bounds(constraint))
+    return " ".join(
+        text for constraint in field.metadata for text in _bounds(constraint)
+    )
 
 
 def _bounds(constraint: Any) -> list[str]:
     signs = {"gt": "more than", "ge": "from", "lt": "less than", "le": "to"}
-    return [f"{word} {getattr(constraint, sign)}" for sign, word in signs.items() if hasattr(constraint, sign)]
+    return [
+        f"{word} {getattr(constraint, sign)}"
+        for sign, word in signs.items()
+        if hasattr(constraint, sign)
+    ]
 
 
 if __name__ == "__main__":

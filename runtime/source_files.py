@@ -19,7 +19,9 @@ def place_in_package(path: Path) -> tuple[Path, str]:
 
 def name_of_its_own(path: Path) -> str:
     """Return a unique module name for the file, which may be called as a module that is needed (`json.py`)."""
-    return f"{path.stem}_{hashlib.blake2b(str(path).encode(), digest_size=4).hexdigest()}"
+    return (
+        f"{path.stem}_{hashlib.blake2b(str(path).encode(), digest_size=4).hexdigest()}"
+    )
 
 
 def make_importable(folder: Path) -> None:
@@ -38,7 +40,9 @@ def execute(name: str, path: Path) -> ModuleType:
     """
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise ImportError(f"{str(path)!r} cannot be loaded as Python; give a file that ends in .py")
+        raise ImportError(
+            f"{str(path)!r} cannot be loaded as Python; give a file that ends in .py"
+        )
     module = importlib.util.module_from_spec(spec)
     # Annotations are looked up there while the file runs.
     sys.modules[name] = module

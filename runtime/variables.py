@@ -16,13 +16,25 @@ def variable_of(name: str) -> str:
     return f"{PREFIX}{name.upper()}"
 
 
-def unknown_variables(environ: Mapping[str, str], settings: Iterable[str]) -> dict[str, str | None]:
+def unknown_variables(
+    environ: Mapping[str, str], settings: Iterable[str]
+) -> dict[str, str | None]:
     """Return each variable with our prefix that names none of *settings*, with the nearest one that does, or None."""
     known = [name.upper() for name in settings]
-    ours = {name: name.upper().removeprefix(PREFIX) for name in sorted(environ) if name.upper().startswith(PREFIX)}
+    ours = {
+        name: name.upper().removeprefix(PREFIX)
+        for name in sorted(environ)
+        if name.upper().startswith(PREFIX)
+    }
     strangers = {name: bare for name, bare in ours.items() if bare not in known}
-    nearest = {name: difflib.get_close_matches(bare, known, n=1, cutoff=_ALIKE) for name, bare in strangers.items()}
-    return {name: variable_of(found[0]) if found else None for name, found in nearest.items()}
+    nearest = {
+        name: difflib.get_close_matches(bare, known, n=1, cutoff=_ALIKE)
+        for name, bare in strangers.items()
+    }
+    return {
+        name: variable_of(found[0]) if found else None
+        for name, found in nearest.items()
+    }
 
 
 def folders_in(folders: str) -> tuple[Path, ...]:

@@ -38,18 +38,24 @@ class Cancelling(NamedTuple):
     @classmethod
     def by(cls, report: CompletionReport) -> "Cancelling":
         """Return the result for a task that ended with *report*."""
-        return cls("cancelled" if report.status == "cancelled" else "too_late", report.status)
+        return cls(
+            "cancelled" if report.status == "cancelled" else "too_late", report.status
+        )
 
 
 class Canceller:
     """Cancels tasks under the name *reporter*, which stands in the reports of those that did not run."""
 
-    def __init__(self, client: Client, outbox: Outbox, ledger: Ledger, reporter: str) -> None:
+    def __init__(
+        self, client: Client, outbox: Outbox, ledger: Ledger, reporter: str
+    ) -> None:
         self._client = client
         self._ledger = ledger
         self._reporter = Reporter(outbox, ledger, reporter)
 
-    async def cancel(self, task_id: str, reason: str, *, grace_s: float = _GRACE_S) -> Cancelling:
+    async def cancel(
+        self, task_id: str, reason: str, *, grace_s: float = _GRACE_S
+    ) -> Cancelling:
         """Cancel the newest generation of *task_id* and return the result.
 
         Its children are cancelled by the workers, as they hear of it or are to begin.
@@ -66,7 +72,9 @@ class Canceller:
                 await self._reporter.publish(found)
             return Cancelling.by(report)
         request = Cancellation(task_id=task_id, reason=reason)
-        await self._client.publish(subjects.cancel(task_id), request.model_dump_json().encode())
+        await self._client.publish(
+            subjects.cancel(task_id), request.model_dump_json().encode()
+        )
         return await self.conclude(task_id, found, reason, grace_s=grace_s)
 
     async def heed(self, request: Cancellation) -> None:
@@ -76,21 +84,36 @@ class Canceller:
             if isinstance(found, CancelOutcome):
                 await self.conclude(request.task_id, found, request.reason)
         except MemoryUnavailable as error:
-            log.warning("cancellation_not_noted", task_id=request.task_id, error=str(error))
+            log.warning(
+                "cancellation_not_noted", task_id=request.task_id, error=str(error)
+            )
 
     async def conclude(
-        self, task_id: str, found: CancelOutcome, reason: str, *, grace_s: float = _GRACE_S
+        self,
+        task_id: str,
+        found: CancelOutcome,
+        reason: str,
+        *,
+        grace_s: float = _GRACE_S,
     ) -> Cancelling:
         """Report *found* as cancelled, unless its worker does so within *grace_s* seconds."""
-        report = await self._await_report(task_id, found.generation, grace_s) if found.state == "running" else None
+        report = (
+            await self._await_report(task_id, found.generation, grace_s)
+            if found.state == "running"
+            else None
+        )
         if report is not None:
             return Cancelling.by(CompletionReport.model_validate_json(report))
         try:
             assignment = TaskAssignment.model_validate_json(found.assignment or b"")
         except ValidationError:
             return Cancelling("noted")
-        error = ErrorNote(type="TaskCancelled", message=reason or "cancelled on request")
-        own = self._reporter.report(assignment, found.generation, "cancelled", error=error)
+        error = ErrorNote(
+            type="TaskCancelled", message=reason or "cancelled on request"
+        )
+        own = self._reporter.report(
+            assignment, found.generation, "cancelled", error=error
+        )
         report = await self._reporter.conclude(assignment, own)
         try:
             # A scheduled run that stays in LATER is found cancelled when it is due.
@@ -100,12 +123,16 @@ class Canceller:
             log.info("schedule_not_removed", task_id=task_id, error=str(failure))
         return Cancelling.by(CompletionReport.model_validate_json(report))
 
-    async def _await_report(self, task_id: str, generation: int, grace_s: float) -> bytes | None:
+    async def _await_report(
+        self, task_id: str, generation: int, grace_s: float
+    ) -> bytes | None:
         try:
             async with asyncio.timeout(grace_s):
                 while True:
                     entry = await self._ledger.read(task_id)
-                    known = entry.generations.get(generation) if entry is not None else None
+                    known = (
+                        entry.generations.get(generation) if entry is not None else None
+                    )
                     if known is not None and known.report is not None:
                         return known.report
                     await asyncio.sleep(_LOOK_S)

@@ -36,7 +36,9 @@ class CardIndex:
     one of that name is learned.
     """
 
-    def __init__(self, refused: Callable[[], None] = lambda: None, own: AgentCard | None = None) -> None:
+    def __init__(
+        self, refused: Callable[[], None] = lambda: None, own: AgentCard | None = None
+    ) -> None:
         self._own = own
         self.catalogue = self._make_catalogue([])
         self._refused = refused
@@ -58,7 +60,12 @@ class CardIndex:
             return
         self._heard.append(card)
         self.catalogue = self.catalogue.with_card(card)
-        log.info("agent_known", agent=card.agent_id, version=card.version, tasks=len(card.tasks))
+        log.info(
+            "agent_known",
+            agent=card.agent_id,
+            version=card.version,
+            tasks=len(card.tasks),
+        )
 
     def forget(self, agent_id: str) -> None:
         """Remove an agent that was retired."""
@@ -82,14 +89,24 @@ class CardIndex:
             self._heard.clear()
             cards = await read_cards(line, self._warn)
             problems = await asyncio.to_thread(
-                lambda: {card.agent_id: problem for card in cards if (problem := problem_of(card)) is not None}
+                lambda: {
+                    card.agent_id: problem
+                    for card in cards
+                    if (problem := problem_of(card)) is not None
+                }
             )
             for agent_id, problem in problems.items():
                 self._warn(agent_id, problem)
-            catalogue = self._make_catalogue(card for card in cards if card.agent_id not in problems)
+            catalogue = self._make_catalogue(
+                card for card in cards if card.agent_id not in problems
+            )
             # A notice that came meanwhile may be newer than the page that was read: it must not be undone.
             for change in self._heard:
-                catalogue = catalogue.without(change) if isinstance(change, str) else catalogue.with_card(change)
+                catalogue = (
+                    catalogue.without(change)
+                    if isinstance(change, str)
+                    else catalogue.with_card(change)
+                )
             if catalogue.cards != self.catalogue.cards:
                 self.catalogue = catalogue
             self._read = state
@@ -100,7 +117,11 @@ class CardIndex:
 
     def _clash(self, agent_id: str) -> str | None:
         is_ours = self._own is not None and self._own.agent_id == agent_id
-        return "that name stands for the pipelines declared here; give the agent another one" if is_ours else None
+        return (
+            "that name stands for the pipelines declared here; give the agent another one"
+            if is_ours
+            else None
+        )
 
     def _warn(self, agent_id: str, problem: str) -> None:
         """Warn of a card once, although the bucket is read again and again."""
@@ -110,7 +131,9 @@ class CardIndex:
             self._refused()
 
 
-async def read_cards(line: Line, warn: Warn = lambda _agent_id, _problem: None) -> list[AgentCard]:
+async def read_cards(
+    line: Line, warn: Warn = lambda _agent_id, _problem: None
+) -> list[AgentCard]:
     """Return every readable card in the bucket, by agent id; *warn* is called for each other one.
 
     Raises:
@@ -151,8 +174,12 @@ def _read_card(key: str, body: bytes) -> AgentCard:
     try:
         card = AgentCard.model_validate_json(body)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
+        first = error.errors(
+            include_url=False, include_input=False, include_context=False
+        )[0]
+        more = (
+            f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
+        )
         raise InvalidInput(f"{fault_of(first)}{more}") from error
     if (problem := _misplacement(card, key)) is not None:
         raise InvalidInput(problem)
@@ -161,4 +188,8 @@ def _read_card(key: str, body: bytes) -> AgentCard:
 
 def _misplacement(card: AgentCard, key: str) -> str | None:
     """Return the fault of *card* under *key*, None when that is its own."""
-    return None if card.agent_id == key else f"it is the card of {card.agent_id!r}; put it under that key"
+    return (
+        None
+        if card.agent_id == key
+        else f"it is the card of {card.agent_id!r}; put it under that key"
+    )

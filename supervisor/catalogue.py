@@ -38,7 +38,9 @@ class Catalogue:
             held = known.get(card.agent_id)
             if held is None or card.version >= held.version:
                 known[card.agent_id] = card
-        self._cards: Mapping[str, AgentCard] = MappingProxyType(dict(sorted(known.items())))
+        self._cards: Mapping[str, AgentCard] = MappingProxyType(
+            dict(sorted(known.items()))
+        )
         # Made when they are first asked for: a thousand cards that arrive one by one are a thousand catalogues.
         self._offers = None
 
@@ -58,12 +60,21 @@ class Catalogue:
         """Return this catalogue without *agent_id*, known or not."""
         if agent_id not in self._cards:
             return self
-        return Catalogue(card for card in self._cards.values() if card.agent_id != agent_id)
+        return Catalogue(
+            card for card in self._cards.values() if card.agent_id != agent_id
+        )
 
     def find(self, agent_id: str, task_name: str) -> Offer | None:
         """Return the task *task_name* of *agent_id*, or None."""
         card = self._cards.get(agent_id)
-        return next((Offer(card, task) for task in card.tasks if task.name == task_name), None) if card else None
+        return (
+            next(
+                (Offer(card, task) for task in card.tasks if task.name == task_name),
+                None,
+            )
+            if card
+            else None
+        )
 
     def card_of(self, agent_id: str, task_name: str) -> TaskCard | None:
         """Return the card of one task, or None."""
@@ -74,7 +85,10 @@ class Catalogue:
         """Return every task that may be asked for in words, sorted by agent id, then as its agent lists them."""
         if self._offers is None:
             self._offers = tuple(
-                Offer(card, task) for card in self._cards.values() for task in card.tasks if task.in_words
+                Offer(card, task)
+                for card in self._cards.values()
+                for task in card.tasks
+                if task.in_words
             )
         return self._offers
 
@@ -94,6 +108,16 @@ class Catalogue:
 
 def _ability(offer: Offer) -> str:
     """Return the first sentence of the task's description, or its name when it has none."""
-    first = offer.task.description.strip().split("\n\n", 1)[0].replace("\n", " ").split(". ", 1)[0].rstrip(".")
-    first = first if len(first) <= _LONGEST_DESCRIPTION else f"{first[:_LONGEST_DESCRIPTION]}..."
+    first = (
+        offer.task.description.strip()
+        .split("\n\n", 1)[0]
+        .replace("\n", " ")
+        .split(". ", 1)[0]
+        .rstrip(".")
+    )
+    first = (
+        first
+        if len(first) <= _LONGEST_DESCRIPTION
+        else f"{first[:_LONGEST_DESCRIPTION]}..."
+    )
     return f"{first[0].lower()}{first[1:]} ({offer.label})" if first else offer.label

@@ -15,7 +15,12 @@ from contracts.identifiers import user_of, user_token
 from memory.conversations.inbox import Inbox
 from runtime.messaging.erasure import Eraser
 from runtime.messaging.outbox import Outbox
-from runtime.messaging.partitions import ACK_WAIT_S, PartitionDesk, Whose, ordered_sources
+from runtime.messaging.partitions import (
+    ACK_WAIT_S,
+    PartitionDesk,
+    Whose,
+    ordered_sources,
+)
 from runtime.messaging.pull import Delivery, PullEngine
 from runtime.messaging.signatures import Publishers
 from runtime.messaging.streams import Source
@@ -44,7 +49,13 @@ class MessageDesk(PartitionDesk):
         publishers: Publishers | None = None,
     ) -> None:
         super().__init__(
-            subjects.MESSAGES, self._post, whose, outbox=outbox, meter=meter, eraser=eraser, publishers=publishers
+            subjects.MESSAGES,
+            self._post,
+            whose,
+            outbox=outbox,
+            meter=meter,
+            eraser=eraser,
+            publishers=publishers,
         )
         self._inbox = inbox
         self._messages = meter
@@ -52,7 +63,9 @@ class MessageDesk(PartitionDesk):
     async def _post(self, delivery: Delivery) -> None:
         message = read_message(delivery)
         said, owner = message.as_utterance(), message.conversation_id
-        is_new = await self._inbox.post(owner, said, user_id=message.user_id, known_as=inbox_id(message))
+        is_new = await self._inbox.post(
+            owner, said, user_id=message.user_id, known_as=inbox_id(message)
+        )
         self._messages.count_message("delivered" if is_new else "known")
 
 
@@ -62,7 +75,11 @@ class Delivering:
     *leave* hands back tasks that would take longer than the end may.
     """
 
-    def __init__(self, engines: Sequence[PullEngine], leave: Callable[[], Awaitable[None]] | None = None) -> None:
+    def __init__(
+        self,
+        engines: Sequence[PullEngine],
+        leave: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
         self._engines = engines
         self._leave = leave
 
@@ -131,8 +148,14 @@ def read_message(delivery: Delivery) -> AgentMessage:
         except InvalidInput:
             name = ""
         # Decoding passes over characters that are no base64.
-        name = name if name and user_token(user_of(speaks)) == speaks else f"{speaks!r}, which is nobody's token"
-        raise InvalidInput(f"sender is {message.sender!r}, but it was sent as {name}; speak as yourself")
+        name = (
+            name
+            if name and user_token(user_of(speaks)) == speaks
+            else f"{speaks!r}, which is nobody's token"
+        )
+        raise InvalidInput(
+            f"sender is {message.sender!r}, but it was sent as {name}; speak as yourself"
+        )
     raise InvalidInput(
         f"conversation_id is {message.conversation_id!r}, but it lies on {delivery.subject!r}; publish it to {wanted!r}"
     )

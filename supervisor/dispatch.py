@@ -47,7 +47,9 @@ class Dispatch:
     Without a *gate* all go straight to TASKS.
     """
 
-    def __init__(self, outbox: Outbox, ledger: Ledger, gate: Gate | None = None) -> None:
+    def __init__(
+        self, outbox: Outbox, ledger: Ledger, gate: Gate | None = None
+    ) -> None:
         self._outbox = outbox
         self._ledger = ledger
         self._gate = gate
@@ -55,7 +57,9 @@ class Dispatch:
         self._pending: dict[str, _Pending] = {}
         self._pending_bytes = 0
 
-    async def assign(self, assignment: TaskAssignment, *, patience_s: float = 10.0) -> None:
+    async def assign(
+        self, assignment: TaskAssignment, *, patience_s: float = 10.0
+    ) -> None:
         """Publish *assignment*; return when it is durably stored, and in the ledger, or pending there.
 
         One with a `not_before` waits in LATER until then, as a run that is retried does.
@@ -65,9 +69,14 @@ class Dispatch:
             NotAccepted: it is not known to be stored; send it again with the same task id.
             MessageTooLarge: its parameters do not fit into a message; nothing was started.
         """
-        task_id, body = assignment.task_id, assignment.model_dump_json(exclude_none=True).encode()
+        task_id, body = (
+            assignment.task_id,
+            assignment.model_dump_json(exclude_none=True).encode(),
+        )
         headers, subject = first_run(assignment)
-        waits = assignment.not_before is None and not await self._is_open(assignment.agent_id)
+        waits = assignment.not_before is None and not await self._is_open(
+            assignment.agent_id
+        )
         await self._outbox.put(
             assignment.waits_on if waits else subject,
             body,
@@ -100,7 +109,9 @@ class Dispatch:
         # Two people may choose one id.
         message_id = f"{user_token(user_id)[:200]}:{turn.turn_id}"
         body = turn.model_dump_json(exclude_none=True).encode()
-        await self._outbox.put(subjects.turns(user_id), body, message_id, patience_s=patience_s)
+        await self._outbox.put(
+            subjects.turns(user_id), body, message_id, patience_s=patience_s
+        )
 
     async def tell_ledger(self) -> int:
         """Add the pending assignments to the ledger, and return how many there were.
@@ -143,5 +154,7 @@ def first_run(assignment: TaskAssignment) -> tuple[dict[str, str], str]:
     agent_id, name = assignment.agent_id, assignment.task.name
     if assignment.not_before is None:
         return headers, subjects.task(agent_id, name)
-    headers |= subjects.schedule_headers(assignment.waits_from.astimezone(UTC), subjects.due(agent_id, name))
+    headers |= subjects.schedule_headers(
+        assignment.waits_from.astimezone(UTC), subjects.due(agent_id, name)
+    )
     return headers, subjects.schedule(assignment.task_id, 1)

@@ -38,7 +38,14 @@ _REPORT_S = 1.0
 class Asker:
     """Sends tasks under one supervisor id and returns their reports, and speaks to agents; made by `asking`."""
 
-    def __init__(self, supervisor_id: str, link: Link, outbox: Outbox, dispatch: Dispatch, reports: ReportDesk) -> None:
+    def __init__(
+        self,
+        supervisor_id: str,
+        link: Link,
+        outbox: Outbox,
+        dispatch: Dispatch,
+        reports: ReportDesk,
+    ) -> None:
         self._supervisor_id = supervisor_id
         self._link = link
         self._outbox = outbox
@@ -101,7 +108,9 @@ class Asker:
         )
         wait_s = within.total_seconds() + _REPORT_S
         # Awaited from before it is sent: a quick task is done by the time its acceptance is noted.
-        awaited = asyncio.ensure_future(self._reports.report_of(assignment, wait_s, is_new=task_id is None))
+        awaited = asyncio.ensure_future(
+            self._reports.report_of(assignment, wait_s, is_new=task_id is None)
+        )
         try:
             await self._dispatch.assign(assignment)
             found = await awaited
@@ -143,7 +152,9 @@ class Asker:
         await self._outbox.put(
             subjects.messages(said.conversation_id, said.sender),
             said.model_dump_json(exclude_none=True).encode(),
-            subjects.agent_message_id(said.conversation_id, said.sender, said.message_id),
+            subjects.agent_message_id(
+                said.conversation_id, said.sender, said.message_id
+            ),
         )
         return said.message_id
 

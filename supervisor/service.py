@@ -9,7 +9,12 @@ import structlog
 
 from contracts import subjects
 from contracts.admission.waits import APPROVED_WITHIN
-from contracts.errors import InvalidInput, MemoryUnavailable, MessageTooLarge, NotAccepted
+from contracts.errors import (
+    InvalidInput,
+    MemoryUnavailable,
+    MessageTooLarge,
+    NotAccepted,
+)
 from contracts.identifiers import new_id
 from contracts.messages import (
     ChatTurn,
@@ -30,7 +35,14 @@ from supervisor.replies.notices import MEMORY_AGENT, Learned, say_kept, with_not
 from supervisor.replies.report_texts import part_reply, report_reply
 from supervisor.reports.reports import ReportDesk
 from supervisor.requests.readings import FirstReading, PartRead, RequestReadings
-from supervisor.requests.request import Alongside, Ended, Incoming, ignore_part, part_task_id, single_task_id
+from supervisor.requests.request import (
+    Alongside,
+    Ended,
+    Incoming,
+    ignore_part,
+    part_task_id,
+    single_task_id,
+)
 from supervisor.understanding.outcome import Interpreter
 
 log = structlog.get_logger(__name__)
@@ -65,7 +77,9 @@ class Service:
         self._supervisor_id = supervisor_id
         self._learned = learned
         self._catalogue = catalogue
-        self._understanding = RequestReadings(interpreter, catalogue, conversations, self._publish_turn, now, time_zone)
+        self._understanding = RequestReadings(
+            interpreter, catalogue, conversations, self._publish_turn, now, time_zone
+        )
         self._dispatch = dispatch
         self._reports = reports
         self._conversations = conversations
@@ -91,8 +105,13 @@ class Service:
         *alongside* goes into the store together with the turns of both sides.
         """
         started = time.monotonic()
-        if request.not_before is not None and request.not_before > self._now() + MOST_AHEAD:
-            raise InvalidInput(f"a task waits for {MOST_AHEAD.days} days at most; make a schedule for a later one")
+        if (
+            request.not_before is not None
+            and request.not_before > self._now() + MOST_AHEAD
+        ):
+            raise InvalidInput(
+                f"a task waits for {MOST_AHEAD.days} days at most; make a schedule for a later one"
+            )
         request_id = request.request_id
         if request_id is None:
             # A repeat comes with the id that was given here, and is the same task.
@@ -100,36 +119,71 @@ class Service:
             request = request.model_copy(update={"request_id": request_id})
         conversation_id = request.conversation_id or request_id
         task_id = self.task_id_of(request)
-        asked = Incoming(request, request_id, conversation_id, task_id, routed, ended, is_new, alongside or Alongside())
+        asked = Incoming(
+            request,
+            request_id,
+            conversation_id,
+            task_id,
+            routed,
+            ended,
+            is_new,
+            alongside or Alongside(),
+        )
         owner = request.user_id if self._learned is not None else None
-        taking = asyncio.ensure_future(self._learned.lines(owner)) if self._learned and owner else None
+        taking = (
+            asyncio.ensure_future(self._learned.lines(owner))
+            if self._learned and owner
+            else None
+        )
         try:
             read = await self._understanding.of(asked, before)
-            reply = read if isinstance(read, PersonReply) else await self._answer(read, asked)
+            reply = (
+                read
+                if isinstance(read, PersonReply)
+                else await self._answer(read, asked)
+            )
             lines = await taking if taking is not None else ()
             if reply.kind == "unable" and request.user_id:
                 reply = await self._from_memory(reply, request.user_id, asked)
-            reply = reply.model_copy(update={"text": with_notes(reply.text, lines)}) if lines else reply
+            reply = (
+                reply.model_copy(update={"text": with_notes(reply.text, lines)})
+                if lines
+                else reply
+            )
         finally:
             if taking is not None:
                 taking.cancel()
-        reply = fit(reply.model_copy(update={"elapsed_ms": int((time.monotonic() - started) * 1000)}))
+        reply = fit(
+            reply.model_copy(
+                update={"elapsed_ms": int((time.monotonic() - started) * 1000)}
+            )
+        )
         # "Still at it" is no turn: the answer to a repeated request will be the one that is kept. Neither is a refusal.
         if reply.kind != "pending" and isinstance(read, FirstReading):
             await self._note_answer(asked, reply)
         return reply
 
-    async def _from_memory(self, reply: PersonReply, owner: str, asked: Incoming) -> PersonReply:
+    async def _from_memory(
+        self, reply: PersonReply, owner: str, asked: Incoming
+    ) -> PersonReply:
         """Return memory's answer to words that ask for no task: learned, recalled or kept; else *reply*."""
         recalling = asyncio.ensure_future(self._recall(asked))
         try:
             turn_id = asked.turn_id("person")
-            taught = await self._learned.of_turn(owner, turn_id) if self._learned is not None else ()
+            taught = (
+                await self._learned.of_turn(owner, turn_id)
+                if self._learned is not None
+                else ()
+            )
             if taught:
-                return reply.model_copy(update={"kind": "answer", "text": with_notes("", taught)})
+                return reply.model_copy(
+                    update={"kind": "answer", "text": with_notes("", taught)}
+                )
             if (recalled := await recalling) is not None:
                 return recalled
-            is_kept = self._learned is not None and await self._learned.is_kept(owner, turn_id)
+            is_kept = self._learned is not None and await self._learned.is_kept(
+                owner, turn_id
+            )
             return say_kept(reply) if is_kept else reply
         finally:
             recalling.cancel()
@@ -140,14 +194,20 @@ class Service:
         offer = self._catalogue().find(MEMORY_AGENT, RECALL)
         if offer is None:
             return None
-        task = TaskCall(name=RECALL, parameters={"question": asked.request.text[:LONGEST_QUESTION]})
+        task = TaskCall(
+            name=RECALL, parameters={"question": asked.request.text[:LONGEST_QUESTION]}
+        )
         assignment = self._assignment(MEMORY_AGENT, task, asked, asked.task_id, None)
         try:
             report = await self._report_of(assignment, asked)
         except (NotAccepted, MessageTooLarge) as error:
             log.warning("question_not_put_to_memory", error=str(error))
             return None
-        found = report.result if report is not None and report.status == "completed" else None
+        found = (
+            report.result
+            if report is not None and report.status == "completed"
+            else None
+        )
         if not isinstance(found, dict) or not found.get("quotations"):
             return None
         return PersonReply(
@@ -170,9 +230,13 @@ class Service:
                 for place, part in enumerate(read.parts, start=1)
             ]
         parts = [one.result() for one in answering]
-        return combine(parts, request_id=asked.request_id, conversation_id=asked.conversation_id)
+        return combine(
+            parts, request_id=asked.request_id, conversation_id=asked.conversation_id
+        )
 
-    async def _answer_one_of(self, part: PartRead, place: int, asked: Incoming, whole: str) -> ReplyPart:
+    async def _answer_one_of(
+        self, part: PartRead, place: int, asked: Incoming, whole: str
+    ) -> ReplyPart:
         """Answer *part*, at *place* among several, and call `ended` before the others have ended."""
         task_id = part_task_id(whole, place)
         reply = await self._answer_part(part, asked, task_id, parent_id=whole)
@@ -181,18 +245,28 @@ class Service:
         return answered
 
     async def _answer_part(
-        self, part: PartRead, asked: Incoming, task_id: str, parent_id: str | None = None
+        self,
+        part: PartRead,
+        asked: Incoming,
+        task_id: str,
+        parent_id: str | None = None,
     ) -> PersonReply:
         """Answer *part*; as one of several its task is a child of *parent_id*, and is cancelled with it."""
         if part.kind != "task" or part.agent_id is None or part.task is None:
-            return part_reply(part, request_id=asked.request_id, conversation_id=asked.conversation_id)
-        assignment = self._assignment(part.agent_id, part.task, asked, task_id, parent_id, part.approver)
+            return part_reply(
+                part, request_id=asked.request_id, conversation_id=asked.conversation_id
+            )
+        assignment = self._assignment(
+            part.agent_id, part.task, asked, task_id, parent_id, part.approver
+        )
         report = None
         problem: NotAccepted | MessageTooLarge | None = None
         try:
             report = await self._report_of(assignment, asked)
         except NotAccepted as error:
-            log.warning("task_not_accepted", task_id=assignment.task_id, error=str(error))
+            log.warning(
+                "task_not_accepted", task_id=assignment.task_id, error=str(error)
+            )
             problem = error
         except MessageTooLarge as error:
             if assignment.parent_id is None:
@@ -210,18 +284,26 @@ class Service:
             computed=part.computed,
         )
 
-    async def _report_of(self, assignment: TaskAssignment, asked: Incoming) -> CompletionReport | None:
+    async def _report_of(
+        self, assignment: TaskAssignment, asked: Incoming
+    ) -> CompletionReport | None:
         """Hand *assignment* over and return its report, None when it takes longer than *asked* waits."""
         within_s, state = asked.request.wait_ms / 1000, None
         if assignment.approval is not None:
             state = await self._reports.state_of(assignment.task_id)
-        is_late = assignment.waits_from > assignment.created_at + timedelta(seconds=within_s)
+        is_late = assignment.waits_from > assignment.created_at + timedelta(
+            seconds=within_s
+        )
         if is_late or (assignment.approval is not None and state != "running"):
             # A person is asked, which may take days.
             within_s = 0.0
         # Waited for before it is sent: the report of a new one cannot have come earlier, so that no store is asked.
         awaited = (
-            asyncio.ensure_future(self._reports.report_of(assignment, within_s, is_new=True)) if asked.is_new else None
+            asyncio.ensure_future(
+                self._reports.report_of(assignment, within_s, is_new=True)
+            )
+            if asked.is_new
+            else None
         )
         try:
             if state in (None, "unknown", "away"):
@@ -246,12 +328,18 @@ class Service:
         now, request = self._now(), asked.request
         card = self._catalogue().card_of(agent_id, task.name)
         starts_at, approval = request.not_before or now, None
-        deadline = starts_at + timedelta(seconds=card.deadline_s) if card is not None and card.deadline_s else None
+        deadline = (
+            starts_at + timedelta(seconds=card.deadline_s)
+            if card is not None and card.deadline_s
+            else None
+        )
         if approver is not None:
             # The worker counts from the yes.
             deadline = None
             until = starts_at + APPROVED_WITHIN
-            approval = RequiredApproval(who=approver, words=request.text[:LONGEST_QUESTION], until=until)
+            approval = RequiredApproval(
+                who=approver, words=request.text[:LONGEST_QUESTION], until=until
+            )
         return TaskAssignment(
             task_id=task_id,
             agent_id=agent_id,
@@ -279,10 +367,21 @@ class Service:
         """Keep *reply* as one turn, or as one for each part: a question last, as that is answered next."""
         now = self._now()
         if not reply.parts:
-            turn = asked.turn("assistant", reply.text, now, (reply.agent_id, reply.task), kind=reply.kind)
-            asked.alongside.has_ended = await self._note(turn, asked.alongside.ending(reply))
+            turn = asked.turn(
+                "assistant",
+                reply.text,
+                now,
+                (reply.agent_id, reply.task),
+                kind=reply.kind,
+            )
+            asked.alongside.has_ended = await self._note(
+                turn, asked.alongside.ending(reply)
+            )
             return
-        places = sorted(range(len(reply.parts)), key=lambda place: reply.parts[place].kind == "question")
+        places = sorted(
+            range(len(reply.parts)),
+            key=lambda place: reply.parts[place].kind == "question",
+        )
         for place in places:
             part = reply.parts[place]
             about = part.agent_id, part.task
@@ -296,7 +395,11 @@ class Service:
         is_kept = True
         try:
             await self._conversations.append(
-                turn.conversation_id, body, turn.turn_id, user_id=turn.user_id, beside=beside
+                turn.conversation_id,
+                body,
+                turn.turn_id,
+                user_id=turn.user_id,
+                beside=beside,
             )
         except MemoryUnavailable as error:
             log.warning("turn_not_kept", error=str(error))
@@ -309,7 +412,9 @@ class Service:
 
     def _send_turn(self, turn: ChatTurn, body: bytes) -> None:
         try:
-            self._publish(subjects.turns(turn.user_id or turn.conversation_id), body, turn.turn_id)
+            self._publish(
+                subjects.turns(turn.user_id or turn.conversation_id), body, turn.turn_id
+            )
         except MessageTooLarge as error:
             # The answer is there: it goes back, although no worker can learn from it.
             log.warning("turn_not_published", error=str(error))

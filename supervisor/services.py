@@ -118,14 +118,18 @@ def make_learned(redis: Redis, settings: Settings, cards: CardIndex) -> Learned 
     if not settings.say_learned:
         return None
     return Learned(
-        Notices(redis), lambda: cards.catalogue.find(MEMORY_AGENT, "undo") is not None, episodes=Episodes(redis)
+        Notices(redis),
+        lambda: cards.catalogue.find(MEMORY_AGENT, "undo") is not None,
+        episodes=Episodes(redis),
     )
 
 
 def make_cached_interpreter(llm: Llm, redis: Redis, settings: Settings) -> Interpreter:
     """Return the interpreter of sentences, by rules and by *llm* where one is configured."""
     mark = mark_of(settings.locale) if settings.locale else None
-    reading = make_interpreter(Counted(llm), open_recollections(redis, settings.kinds_dir), mark)
+    reading = make_interpreter(
+        Counted(llm), open_recollections(redis, settings.kinds_dir), mark
+    )
     return CachedInterpreter(reading)
 
 
@@ -143,14 +147,20 @@ def make_turn_sender(outbox: Outbox) -> Publish:
 
 
 def make_wait_desk(
-    link: Link, redis: Redis, outbox: Outbox, settings: Settings, webhooks: WebhookEvents | None
+    link: Link,
+    redis: Redis,
+    outbox: Outbox,
+    settings: Settings,
+    webhooks: WebhookEvents | None,
 ) -> WaitDesk:
     """Return the desk that looks after waits, and takes answers to them."""
     waits = Waits(redis, keep=timedelta(days=settings.ledger_keep_days))
     return WaitDesk(Answers(waits, outbox), event_sender(link), webhooks)
 
 
-def make_webhooks(redis: Redis, settings: Settings, metrics: Metrics, reports: ReportDesk) -> Webhooks | None:
+def make_webhooks(
+    redis: Redis, settings: Settings, metrics: Metrics, reports: ReportDesk
+) -> Webhooks | None:
     """Return the parts that send webhooks, of *reports* too; None where there is no secret for them.
 
     Raises:
@@ -158,27 +168,48 @@ def make_webhooks(redis: Redis, settings: Settings, metrics: Metrics, reports: R
     """
     if settings.webhook_secret is None:
         return None
-    addresses, outbox = Addresses(networks_in(settings.webhook_networks)), WebhookOutbox(redis)
+    addresses, outbox = (
+        Addresses(networks_in(settings.webhook_networks)),
+        WebhookOutbox(redis),
+    )
     try:
-        everywhere = addresses.make_callback(settings.webhook_url) if settings.webhook_url else None
+        everywhere = (
+            addresses.make_callback(settings.webhook_url)
+            if settings.webhook_url
+            else None
+        )
     except NotAllowed as error:
         raise ConfigurationError(f"TASKLORE_WEBHOOK_URL {error}") from error
-    sender = Sender(addresses, parse_secrets(settings.webhook_secret.get_secret_value()))
+    sender = Sender(
+        addresses, parse_secrets(settings.webhook_secret.get_secret_value())
+    )
     desk = WebhookDesk(outbox, sender, metrics)
     hears_tasks, soon = settings.webhook_tasks, desk.look_soon
-    events = WebhookEvents(outbox, metrics, everywhere=everywhere, hears_tasks=hears_tasks, look_soon=soon)
+    events = WebhookEvents(
+        outbox, metrics, everywhere=everywhere, hears_tasks=hears_tasks, look_soon=soon
+    )
     reports.note_ended = events.note_reports
     return Webhooks(addresses, events, desk)
 
 
 def make_admission(opened: Connections, gate: Gate) -> AdmissionDesk:
     """Return the desk that moves waiting tasks into TASKS."""
-    budgets, holder = Budgets(opened.redis, deadline_s=1.0), f"{opened.name}-{secrets.token_hex(4)}"
+    budgets, holder = (
+        Budgets(opened.redis, deadline_s=1.0),
+        f"{opened.name}-{secrets.token_hex(4)}",
+    )
 
     async def read_shares() -> Shares:
         return (await budgets.read()).limits.shares
 
-    return AdmissionDesk(opened.link, opened.redis, opened.outbox, gate.room, holder=holder, read_shares=read_shares)
+    return AdmissionDesk(
+        opened.link,
+        opened.redis,
+        opened.outbox,
+        gate.room,
+        holder=holder,
+        read_shares=read_shares,
+    )
 
 
 def make_pipelines(
@@ -210,7 +241,9 @@ def make_pipelines(
     holder = f"{opened.name}-{secrets.token_hex(4)}"
     desk = PipelineDesk(parts, holder=holder, lease_s=settings.pipeline_lease_s)
     driving = Driving(desk.look_soon, desk.cancel)
-    requests = PipelineRequests(parts, cards=lambda: opened.cards.catalogue.cards, driving=driving)
+    requests = PipelineRequests(
+        parts, cards=lambda: opened.cards.catalogue.cards, driving=driving
+    )
     if not declared:
         return desk, requests, None
     tasks = PipelineTasks(
@@ -225,9 +258,14 @@ def make_pipelines(
     return desk, requests, tasks
 
 
-def make_schedules(opened: Connections, pipelines: PipelineRequests) -> tuple[ScheduleDesk, ScheduleBook, TickMaker]:
+def make_schedules(
+    opened: Connections, pipelines: PipelineRequests
+) -> tuple[ScheduleDesk, ScheduleBook, TickMaker]:
     """Return the desk of schedules, their book, and the maker of their ticks."""
-    supervisor_id, store = opened.settings.supervisor_id, ScheduleStore(opened.redis, opened.settings.supervisor_id)
+    supervisor_id, store = (
+        opened.settings.supervisor_id,
+        ScheduleStore(opened.redis, opened.settings.supervisor_id),
+    )
     book = ScheduleBook(store, lambda: opened.cards.catalogue)
     maker = TickMaker(
         supervisor_id,
@@ -260,7 +298,10 @@ def make_analyses(opened: Connections) -> tuple[AnalysisDesk, AnalysisRequests]:
 
 
 async def open_delivering(
-    opened: Connections, leases: Leases, heal: Callable[[Source], Awaitable[str]], tasks: PipelineTasks | None
+    opened: Connections,
+    leases: Leases,
+    heal: Callable[[Source], Awaitable[str]],
+    tasks: PipelineTasks | None,
 ) -> Delivering:
     """Return the delivery of messages to agents, and of *tasks*, None where no pipeline may be asked for as one.
 
@@ -290,9 +331,16 @@ async def open_delivering(
     )
     if tasks is None:
         return Delivering(engines)
-    source = Source(subjects.TASKS, PIPELINE_AGENT, subjects.tasks_of(PIPELINE_AGENT), opened.settings.ack_wait_s)
+    source = Source(
+        subjects.TASKS,
+        PIPELINE_AGENT,
+        subjects.tasks_of(PIPELINE_AGENT),
+        opened.settings.ack_wait_s,
+    )
     await declare_consumer(opened.link.client, source, may_create=may_create)
-    engine = PullEngine(opened.link, source, AT_ONCE, tasks, leases, meter, partial(heal, source))
+    engine = PullEngine(
+        opened.link, source, AT_ONCE, tasks, leases, meter, partial(heal, source)
+    )
     return Delivering([*engines, engine], tasks.drain)
 
 
@@ -341,11 +389,18 @@ def open_api(
         sessions=sessions,
         answers=opened.answers,
         webhooks=opened.webhooks and opened.webhooks.addresses,
-        links=Links(secret.get_secret_value(), opened.answers, settings.approval_url) if secret is not None else None,
+        links=Links(secret.get_secret_value(), opened.answers, settings.approval_url)
+        if secret is not None
+        else None,
         kinds=Kinds.load(*filter(None, [settings.kinds_dir])),
         keys=demand_keys(settings.api_host, settings.api_keys_file),
-        limits=ClientLimits(settings.api_body_max_bytes, settings.api_rate, settings.api_burst),
-        unknown=UnknownClients(Origins(networks_in(settings.api_trusted_proxies)), rate=settings.api_unknown_rate),
+        limits=ClientLimits(
+            settings.api_body_max_bytes, settings.api_rate, settings.api_burst
+        ),
+        unknown=UnknownClients(
+            Origins(networks_in(settings.api_trusted_proxies)),
+            rate=settings.api_unknown_rate,
+        ),
         meter=opened.metrics,
         grace_s=settings.grace_s,
     )

@@ -121,9 +121,13 @@ class Recovery:
                     await self.look()
                 failures = 0
             except TaskloreError as error:
-                pause_s = random.uniform(0.5, 1.0) * min(_PAUSE_CAP_S, _PAUSE_S * 2**failures)  # noqa: S311 - jitter
+                pause_s = random.uniform(0.5, 1.0) * min(
+                    _PAUSE_CAP_S, _PAUSE_S * 2**failures
+                )  # noqa: S311 - jitter
                 failures = min(failures + 1, 10)
-                log.warning("recovery_failed", error=str(error), pause_s=round(pause_s, 2))
+                log.warning(
+                    "recovery_failed", error=str(error), pause_s=round(pause_s, 2)
+                )
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(pause_s):
                     await self._wake.wait()
@@ -144,7 +148,9 @@ class Recovery:
         # The process that noted these epochs did not have the assignments that were added only now.
         queues = {subjects.TASKS, subjects.WAITING}
         if late or {*queues, subjects.LATER} & set(lost):
-            number = await self._republish(waiting_only=not queues & set(lost) and not late)
+            number = await self._republish(
+                waiting_only=not queues & set(lost) and not late
+            )
         if {subjects.TASKS, subjects.REPORTS} & set(lost):
             await self._publish_reports()
         # Not before everything is stored; and what was read at first, since others may have been made meanwhile.
@@ -154,12 +160,16 @@ class Recovery:
         self._log(lost, known, number)
         return number
 
-    def _log(self, lost: list[str], known: Mapping[str, str | None], number: int) -> None:
+    def _log(
+        self, lost: list[str], known: Mapping[str, str | None], number: int
+    ) -> None:
         replaced = [stream for stream in lost if known[stream] is not None]
         for _ in replaced:
             self._meter.count_stream_lost()
         if replaced:
-            log.warning("stream_lost", streams=replaced, before=dict(known), republished=number)
+            log.warning(
+                "stream_lost", streams=replaced, before=dict(known), republished=number
+            )
         elif number:
             # Streams are first seen while tasks come: these were under way.
             tell = log.info if lost else log.warning
@@ -182,23 +192,42 @@ class Recovery:
         return found
 
     async def _ask(self) -> dict[str, str]:
-        infos = {stream: await ask_or_none(self._client, f"STREAM.INFO.{stream}") for stream in WATCHED}
-        return {stream: str(info["created"]) for stream, info in infos.items() if info is not None}
+        infos = {
+            stream: await ask_or_none(self._client, f"STREAM.INFO.{stream}")
+            for stream in WATCHED
+        }
+        return {
+            stream: str(info["created"])
+            for stream, info in infos.items()
+            if info is not None
+        }
 
     async def _republish(self, *, waiting_only: bool) -> int:
         number = 0
         async for batch in self._unfinished.read():
             tasks = [task for task in batch if task.is_waiting or not waiting_only]
-            letters = [letter for task in tasks if (letter := letter_of(task)) is not None]
-            stored = sum(await asyncio.gather(*(self._put(letter) for letter in letters)))
+            letters = [
+                letter for task in tasks if (letter := letter_of(task)) is not None
+            ]
+            stored = sum(
+                await asyncio.gather(*(self._put(letter) for letter in letters))
+            )
             self._meter.count_tasks_republished(stored)
             number += stored
         return number
 
     async def _publish_reports(self) -> None:
         async for entries in self._unfinished.read_recent(REPORTS_KEPT_S):
-            reports = [(known.report, entry.user) for entry in entries for known in entry.generations.values()]
-            letters = [letter for report, user in reports if (letter := _letter_with(report, user)) is not None]
+            reports = [
+                (known.report, entry.user)
+                for entry in entries
+                for known in entry.generations.values()
+            ]
+            letters = [
+                letter
+                for report, user in reports
+                if (letter := _letter_with(report, user)) is not None
+            ]
             await asyncio.gather(*(self._put(letter) for letter in letters))
 
     async def _put(self, letter: _Letter) -> bool:
@@ -213,7 +242,9 @@ class Recovery:
             )
         except MessageTooLarge as error:
             # From a program with other limits: it must not keep all the others from coming back.
-            log.warning("not_republished", message_id=letter.message_id, error=str(error))
+            log.warning(
+                "not_republished", message_id=letter.message_id, error=str(error)
+            )
             return False
         return True
 
@@ -239,13 +270,18 @@ def letter_of(task: OpenTask) -> _Letter | None:
     try:
         assignment = TaskAssignment.model_validate_json(task.assignment)
     except ValidationError as error:
-        log.warning("unreadable_assignment", task_id=task.task_id, problems=error.error_count())
+        log.warning(
+            "unreadable_assignment", task_id=task.task_id, problems=error.error_count()
+        )
         return None
     if assignment.task_id != task.task_id:
         # Another program wrote it: a foreign id is no part of a header.
         log.warning("misplaced_assignment", task_id=task.task_id)
         return None
-    message_id, attempt = subjects.task_message_id(task.task_id, task.generation), max(1, task.attempts)
+    message_id, attempt = (
+        subjects.task_message_id(task.task_id, task.generation),
+        max(1, task.attempts),
+    )
     if task.is_waiting:
         # Its first message may have been in this very stream, which would swallow the id although it is acknowledged.
         attempt = task.attempts + 1
@@ -259,5 +295,9 @@ def letter_of(task: OpenTask) -> _Letter | None:
         subjects.task(assignment.agent_id, assignment.task.name),
         task.assignment,
         message_id,
-        {subjects.GENERATION_HEADER: str(task.generation), subjects.ATTEMPT_HEADER: str(attempt), **traced},
+        {
+            subjects.GENERATION_HEADER: str(task.generation),
+            subjects.ATTEMPT_HEADER: str(attempt),
+            **traced,
+        },
     )

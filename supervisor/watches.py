@@ -70,7 +70,9 @@ class StreamWatch(Watcher):
     *now* returns seconds since 1970.
     """
 
-    def __init__(self, client: Client, stream: str, now: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, client: Client, stream: str, now: Callable[[], float] = time.time
+    ) -> None:
         self._client = client
         self._stream = stream
         self._now = now
@@ -83,17 +85,25 @@ class StreamWatch(Watcher):
 
     def oldest_s(self) -> float:
         """Return the age of the oldest message, in seconds."""
-        return 0.0 if self._oldest_at is None else max(0.0, self._now() - self._oldest_at)
+        return (
+            0.0 if self._oldest_at is None else max(0.0, self._now() - self._oldest_at)
+        )
 
     async def look(self) -> None:
         """Ask once."""
         try:
-            state: dict[str, Any] = (await ask_jetstream(self._client, f"STREAM.INFO.{self._stream}"))["state"]
+            state: dict[str, Any] = (
+                await ask_jetstream(self._client, f"STREAM.INFO.{self._stream}")
+            )["state"]
         except TaskloreError as error:
             log.info("stream_not_counted", stream=self._stream, error=str(error))
             state = {"messages": 0}
         self._waiting = state["messages"]
-        self._oldest_at = datetime.fromisoformat(state["first_ts"]).timestamp() if self._waiting else None
+        self._oldest_at = (
+            datetime.fromisoformat(state["first_ts"]).timestamp()
+            if self._waiting
+            else None
+        )
 
 
 class BacklogWatch(Watcher):
@@ -132,7 +142,9 @@ class BacklogWatch(Watcher):
 
     def slot_s(self) -> Mapping[str, float]:
         """Return the seconds for which they will hold a slot, all together, by agent."""
-        return self._sum_by_agent({name: self._run_times.of(*name) for name in self._tasks})
+        return self._sum_by_agent(
+            {name: self._run_times.of(*name) for name in self._tasks}
+        )
 
     def workers(self) -> Mapping[str, float]:
         """Return the number of workers that are alive, by agent."""
@@ -144,7 +156,9 @@ class BacklogWatch(Watcher):
 
     def oldest_s(self) -> float:
         """Return for how many seconds the oldest task has been waiting or running, 0 when there is none."""
-        return 0.0 if self._oldest_at is None else max(0.0, self._now() - self._oldest_at)
+        return (
+            0.0 if self._oldest_at is None else max(0.0, self._now() - self._oldest_at)
+        )
 
     async def look(self) -> None:
         """Ask once."""
@@ -152,7 +166,11 @@ class BacklogWatch(Watcher):
         state: dict[str, Any] = {}
         present: dict[str, bytes] = {}
         try:
-            state = (await ask_jetstream(self._link.client, f"STREAM.INFO.{subjects.TASKS}", question))["state"]
+            state = (
+                await ask_jetstream(
+                    self._link.client, f"STREAM.INFO.{subjects.TASKS}", question
+                )
+            )["state"]
             present = await read_bucket(self._link, subjects.WORKERS_BUCKET)
         except TaskloreError as error:
             # Before the first worker there is no bucket of them.
@@ -161,14 +179,26 @@ class BacklogWatch(Watcher):
         for subject, number in (state.get("subjects") or {}).items():
             agent, _, task = subject.partition(".")[2].partition(".")
             self._tasks[agent, task] = number
-        self._oldest_at = datetime.fromisoformat(state["first_ts"]).timestamp() if self._tasks else None
+        self._oldest_at = (
+            datetime.fromisoformat(state["first_ts"]).timestamp()
+            if self._tasks
+            else None
+        )
         self._workers = Counter(key.partition(".")[0] for key in present)
-        waiting: Counter[str] = Counter(dict.fromkeys([*self._workers, *self._agents()], 0))
+        waiting: Counter[str] = Counter(
+            dict.fromkeys([*self._workers, *self._agents()], 0)
+        )
         for (agent, _), number in self._tasks.items():
             waiting[agent] += number
-        self._shown = frozenset(agent for agent, _ in waiting.most_common(MOST_AGENTS)) if state else frozenset()
+        self._shown = (
+            frozenset(agent for agent, _ in waiting.most_common(MOST_AGENTS))
+            if state
+            else frozenset()
+        )
 
-    def _sum_by_agent(self, weights: Mapping[tuple[str, str], float]) -> dict[str, float]:
+    def _sum_by_agent(
+        self, weights: Mapping[tuple[str, str], float]
+    ) -> dict[str, float]:
         found = dict.fromkeys(self._shown, 0.0)
         for name, number in self._tasks.items():
             shown = name[0] if name[0] in self._shown else OTHER
@@ -227,14 +257,22 @@ class StoreWatch(Watcher):
             self._part = 0.0
             await self._kill_scripts()
         else:
-            self._part = info["used_memory"] / info["maxmemory"] if info.get("maxmemory") else 0.0
+            self._part = (
+                info["used_memory"] / info["maxmemory"]
+                if info.get("maxmemory")
+                else 0.0
+            )
 
     async def _kill_scripts(self) -> None:
         pool = self._redis.connection_pool
         # A busy server accepts no CLIENT SETNAME.
         options = {**pool.connection_kwargs, "client_name": None}
         for kind in ("FUNCTION", "SCRIPT"):
-            async with Redis(connection_pool=ConnectionPool(connection_class=pool.connection_class, **options)) as bare:
+            async with Redis(
+                connection_pool=ConnectionPool(
+                    connection_class=pool.connection_class, **options
+                )
+            ) as bare:
                 try:
                     async with asyncio.timeout(KILL_S):
                         await bare.execute_command(kind, "KILL")  # type: ignore[no-untyped-call]  # redis-py
@@ -249,7 +287,9 @@ class LimitWatch(Watcher):
 
     every_s = TALLY_S
 
-    def __init__(self, budgets: Budgets, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+    def __init__(
+        self, budgets: Budgets, now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    ) -> None:
         self._budgets = budgets
         self._now = now
         self._accounts: tuple[AccountView, ...] = ()
@@ -282,7 +322,9 @@ class LimitWatch(Watcher):
             log.info("limits_not_read", error=str(error))
 
     def _largest(
-        self, part: Callable[[AccountView], float], every: Collection[str | None] = (None, *get_args(Every))
+        self,
+        part: Callable[[AccountView], float],
+        every: Collection[str | None] = (None, *get_args(Every)),
     ) -> dict[str, float]:
         found: dict[str, float] = {}
         for one in self._accounts:
@@ -304,7 +346,11 @@ class WaitWatch(Watcher):
 
     def oldest_s(self) -> float:
         """Return for how many seconds the webhook that waits longest is tried, 0 when none waits."""
-        return 0.0 if self._oldest is None else max(0.0, (datetime.now(UTC) - self._oldest).total_seconds())
+        return (
+            0.0
+            if self._oldest is None
+            else max(0.0, (datetime.now(UTC) - self._oldest).total_seconds())
+        )
 
     async def look(self) -> None:
         """Ask once."""
@@ -322,7 +368,10 @@ class CallbackWatch(Watcher):
     every_s = 1800.0
 
     def __init__(
-        self, events: WebhookEvents, ledger: Ledger, now: Callable[[], datetime] = lambda: datetime.now(UTC)
+        self,
+        events: WebhookEvents,
+        ledger: Ledger,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._events = events
         self._ledger = ledger
@@ -332,11 +381,21 @@ class CallbackWatch(Watcher):
         """Ask the ledger once for each open task that calls back; an event that is known is not stored again."""
         seen = 0
         try:
-            while page := await self._events.outbox.open_tasks(self._now(), seen, CALLBACKS):
+            while page := await self._events.outbox.open_tasks(
+                self._now(), seen, CALLBACKS
+            ):
                 seen += len(page)
                 entries = [await self._ledger.read(task_id) for task_id in page]
-                reports = [one.generations[one.newest].report for one in entries if one is not None]
-                ended = [(CompletionReport.model_validate_json(body), "") for body in reports if body is not None]
+                reports = [
+                    one.generations[one.newest].report
+                    for one in entries
+                    if one is not None
+                ]
+                ended = [
+                    (CompletionReport.model_validate_json(body), "")
+                    for body in reports
+                    if body is not None
+                ]
                 await self._events.note_reports(ended)
                 seen -= len(ended)
         except (MemoryUnavailable, ValidationError) as error:
@@ -367,18 +426,28 @@ def make_watches(
     webhooks: WebhookEvents | None = None,
 ) -> tuple[Watcher, ...]:
     """Return the watches of a supervisor, to be run; *metrics* exports their last values."""
-    dead, messages = StreamWatch(link.client, subjects.DEAD), StreamWatch(link.client, subjects.MESSAGES)
+    dead, messages = (
+        StreamWatch(link.client, subjects.DEAD),
+        StreamWatch(link.client, subjects.MESSAGES),
+    )
     backlog = BacklogWatch(link, lambda: cards.catalogue.cards, reports.run_times)
     ledger, store = LedgerWatch(Tally(redis)), StoreWatch(redis)
-    limits, costs = LimitWatch(Budgets(redis)), CostKeeper(Budgets(redis), reports.costs)
+    limits, costs = (
+        LimitWatch(Budgets(redis)),
+        CostKeeper(Budgets(redis), reports.costs),
+    )
     waits = WaitWatch(Waits(redis), WebhookOutbox(redis))
     metrics.watch_waits(lambda: waits.open)
     calling = () if webhooks is None else (CallbackWatch(webhooks, Ledger(redis)),)
     if webhooks is not None:
-        metrics.watch_webhooks(lambda: waits.sending, lambda: waits.failed, waits.oldest_s)
+        metrics.watch_webhooks(
+            lambda: waits.sending, lambda: waits.failed, waits.oldest_s
+        )
     metrics.watch_dead_letters(dead.waiting, dead.oldest_s)
     metrics.watch_waiting("messages", messages.waiting, messages.oldest_s)
-    metrics.watch_tasks(backlog.unfinished, backlog.slot_s, backlog.workers, backlog.oldest_s)
+    metrics.watch_tasks(
+        backlog.unfinished, backlog.slot_s, backlog.workers, backlog.oldest_s
+    )
     metrics.watch_ledger(ledger.ended, ledger.age_s)
     metrics.watch_store(store.part)
     metrics.watch_limits(limits.used, limits.spent, limits.unconfirmed, limits.waiting)

@@ -19,7 +19,14 @@ from redis.asyncio import Redis
 from contracts import subjects
 from contracts.admission.waits import AnswerOutcome
 from contracts.errors import ConfigurationError, MemoryUnavailable, Unreachable
-from contracts.messages import AgentCard, AnalysisReply, Cancellation, PersonReply, PersonRequest, PipelineReply
+from contracts.messages import (
+    AgentCard,
+    AnalysisReply,
+    Cancellation,
+    PersonReply,
+    PersonRequest,
+    PipelineReply,
+)
 from memory.breaker import Breaker
 from memory.budgets.governor import Governor
 from memory.budgets.store import Budgets
@@ -37,7 +44,13 @@ from runtime.messaging.link import Link
 from runtime.messaging.outbox import Outbox, open_outbox
 from runtime.messaging.output import OutputDesk, open_output
 from runtime.messaging.pull import Desk, PullEngine
-from runtime.messaging.streams import Sizes, Source, declare_consumer, declare_streams, find_consumer
+from runtime.messaging.streams import (
+    Sizes,
+    Source,
+    declare_consumer,
+    declare_streams,
+    find_consumer,
+)
 from runtime.models.llm import Llm
 from runtime.process import Process
 from runtime.servers import valkey
@@ -110,7 +123,9 @@ async def run_supervisor(
         DriftedConfiguration: a stream or consumer is not as it should be.
     """
     supervisor = Supervisor(settings, on_ready, on_api)
-    await supervisor.process.run(supervisor.lifespan, supervisor.start, supervisor.drain)
+    await supervisor.process.run(
+        supervisor.lifespan, supervisor.start, supervisor.drain
+    )
 
 
 @dataclass(slots=True)
@@ -141,20 +156,36 @@ class _Parts:
     def loops(self) -> tuple[LeaseLoop[Any, Any] | AdmissionDesk, ...]:
         """What is worked on under leases."""
         hooks = () if self.webhooks is None else (self.webhooks.desk,)
-        return (self.desk, self.analysing, self.schedules, self.waiting, self.admission, *hooks)
+        return (
+            self.desk,
+            self.analysing,
+            self.schedules,
+            self.waiting,
+            self.admission,
+            *hooks,
+        )
 
 
 class Supervisor:
     """One supervisor process; its frame calls `lifespan`, `start` and `drain`."""
 
     def __init__(
-        self, settings: Settings, on_ready: Callable[[str], None], on_api: Callable[[str], None] = lambda _address: None
+        self,
+        settings: Settings,
+        on_ready: Callable[[str], None],
+        on_api: Callable[[str], None] = lambda _address: None,
     ) -> None:
         self._settings = settings
         self._on_ready = on_ready
         self._on_api = on_api
-        self.process = Process(f"{settings.supervisor_id}-{os.getpid()}", settings, "tasklore-supervisor")
-        self._declared = read_pipelines(settings.pipelines_dir) if settings.pipelines_dir is not None else {}
+        self.process = Process(
+            f"{settings.supervisor_id}-{os.getpid()}", settings, "tasklore-supervisor"
+        )
+        self._declared = (
+            read_pipelines(settings.pipelines_dir)
+            if settings.pipelines_dir is not None
+            else {}
+        )
         own = agent_card(self._declared) if self._declared else None
         self._cards = CardIndex(self.process.metrics.count_refused_card, own)
         self._parts: _Parts | None = None
@@ -166,28 +197,42 @@ class Supervisor:
         broker, supervisor_id = self.process.broker, self._settings.supervisor_id
         broker.add_middleware(make_refusals())
 
-        listen = functools.partial(broker.subscriber, queue=supervisor_id, max_workers=REQUESTS_AT_ONCE)
+        listen = functools.partial(
+            broker.subscriber, queue=supervisor_id, max_workers=REQUESTS_AT_ONCE
+        )
 
-        @listen(subjects.requests(supervisor_id), title="requests")(decoder=reads(PersonRequest))
+        @listen(subjects.requests(supervisor_id), title="requests")(
+            decoder=reads(PersonRequest)
+        )
         async def answer(request: PersonRequest) -> PersonReply:
             return await self._demand_parts().service.answer(request)
 
         # An unreadable request is refused there, as a reply of its own kind; so are all below.
-        @listen(subjects.pipelines(supervisor_id), title="pipelines")(decoder=reads_nothing)
+        @listen(subjects.pipelines(supervisor_id), title="pipelines")(
+            decoder=reads_nothing
+        )
         async def drive(body: bytes) -> PipelineReply:
             return await self._demand_parts().pipelines.answer_bytes(body)
 
-        @listen(subjects.analyses(supervisor_id), title="analyses")(decoder=reads_nothing)
+        @listen(subjects.analyses(supervisor_id), title="analyses")(
+            decoder=reads_nothing
+        )
         async def analyse(body: bytes) -> AnalysisReply:
             return await self._demand_parts().analyses.answer_bytes(body)
 
-        @listen(subjects.approvals_to(supervisor_id), title="approvals")(decoder=reads_nothing)
+        @listen(subjects.approvals_to(supervisor_id), title="approvals")(
+            decoder=reads_nothing
+        )
         async def approve(body: bytes, message: NatsMessage) -> AnswerOutcome:
-            return await answer_bytes(self._demand_parts().waiting.answers, message.raw_message.subject, body)
+            return await answer_bytes(
+                self._demand_parts().waiting.answers, message.raw_message.subject, body
+            )
 
     def _heed_cancellations(self) -> None:
         """Make the cancellations of other programs final: one supervisor does so for all."""
-        cancellations = self.process.broker.subscriber(subjects.CANCEL_ANY, queue="supervisors", title="cancel")
+        cancellations = self.process.broker.subscriber(
+            subjects.CANCEL_ANY, queue="supervisors", title="cancel"
+        )
 
         @cancellations(decoder=reads_or_ignores(Cancellation))
         async def heed(cancellation: Cancellation) -> None:
@@ -196,7 +241,9 @@ class Supervisor:
     def _hear_cards(self) -> None:
         """Follow the bucket of cards: each put and each delete is a message on the bucket's own subject."""
         # The program that puts a card waits for the stream's own reply: ours would come first and be taken for it.
-        notices = self.process.broker.subscriber(subjects.CARD_NOTICES, title="cards", no_reply=True)
+        notices = self.process.broker.subscriber(
+            subjects.CARD_NOTICES, title="cards", no_reply=True
+        )
 
         async def is_card(message: StreamMessage[Msg]) -> bool:
             return "KV-Operation" not in message.headers
@@ -222,14 +269,24 @@ class Supervisor:
                 "schedules": parts.schedules.vital_sign,
                 "messages": parts.delivering.vital_sign,
                 "waits": parts.waiting.vital_sign,
-            } | ({"webhooks": parts.webhooks.desk.vital_sign} if parts.webhooks is not None else {})
-            self.process.serve_probes(stack, vital, {"reports": self._ready, "messages": self._delivers})
+            } | (
+                {"webhooks": parts.webhooks.desk.vital_sign}
+                if parts.webhooks is not None
+                else {}
+            )
+            self.process.serve_probes(
+                stack, vital, {"reports": self._ready, "messages": self._delivers}
+            )
             yield
             await self.process.end_tasks()
 
     async def _open(self, stack: AsyncExitStack) -> _Parts:
         settings, process = self._settings, self.process
-        connecting = connected(process.nats_url, f"tasklore-pull-{process.name}", process.listener(self._reconnected))
+        connecting = connected(
+            process.nats_url,
+            f"tasklore-pull-{process.name}",
+            process.listener(self._reconnected),
+        )
         client = await stack.enter_async_context(connecting)
         redis = await stack.enter_async_context(self._connect_store())
         if settings.provision == "auto":
@@ -237,22 +294,38 @@ class Supervisor:
             await declare_consumer(client, self._reports())
             await offer_functions(redis)
         await apply_limits_file(redis, settings.limits_file, process.spawn)
-        leasing = Leases(process.nats_url, REPORT_ACK_WAIT_S, process.metrics, process.fail)
+        leasing = Leases(
+            process.nats_url, REPORT_ACK_WAIT_S, process.metrics, process.fail
+        )
         leases = await stack.enter_async_context(leasing)
         link, ledger = Link(client), self._make_ledger(redis)
-        boxing = open_outbox(link, process.metrics, settings.publish_deadline_s, lambda: self._provision(client))
+        boxing = open_outbox(
+            link,
+            process.metrics,
+            settings.publish_deadline_s,
+            lambda: self._provision(client),
+        )
         outbox = await stack.enter_async_context(boxing)
         gate = await open_gate(link, Room(client, Budgets(redis, deadline_s=1.0)))
         reports = ReportDesk(client, ledger, hint_pause_s=HINT_PAUSE_S)
         dispatch = Dispatch(outbox, ledger, gate)
         engine = self._engine(link, self._reports(), reports, leases)
-        pairs = self._engine(link, comparison.SOURCE, comparison.ComparisonDesk(client, ledger, outbox), leases)
-        await link.listen(subjects.reports_to(settings.supervisor_id), reports.hear_hint)
+        pairs = self._engine(
+            link,
+            comparison.SOURCE,
+            comparison.ComparisonDesk(client, ledger, outbox),
+            leases,
+        )
+        await link.listen(
+            subjects.reports_to(settings.supervisor_id), reports.hear_hint
+        )
         await (recovery := self._recovery(client, redis, outbox, dispatch)).listen()
         service = Service(
             settings.supervisor_id,
             catalogue=lambda: self._cards.catalogue,
-            interpreter=make_cached_interpreter(await self._open_llm(stack, redis), redis, settings),
+            interpreter=make_cached_interpreter(
+                await self._open_llm(stack, redis), redis, settings
+            ),
             dispatch=dispatch,
             reports=reports,
             conversations=Conversations(redis),
@@ -262,34 +335,96 @@ class Supervisor:
         )
         canceller = Canceller(client, outbox, ledger, process.name)
         # Values of many megabytes must not hold up a report, nor the renewal of a lease.
-        large = await stack.enter_async_context(valkey.connect(process.redis_url, name=f"{process.name}-sessions"))
+        large = await stack.enter_async_context(
+            valkey.connect(process.redis_url, name=f"{process.name}-sessions")
+        )
         sessions = SessionCache(large, max_value_bytes=settings.session_value_max_bytes)
         output = await stack.enter_async_context(open_output(link))
         webhooks = make_webhooks(redis, settings, process.metrics, reports)
-        opened = (process.name, settings, process.metrics, link, redis, outbox, webhooks)
-        waiting = make_wait_desk(link, redis, outbox, settings, webhooks and webhooks.events)
-        everything = Connections(*opened, self._cards, dispatch, reports, canceller, ledger, output, waiting.answers)
+        opened = (
+            process.name,
+            settings,
+            process.metrics,
+            link,
+            redis,
+            outbox,
+            webhooks,
+        )
+        waiting = make_wait_desk(
+            link, redis, outbox, settings, webhooks and webhooks.events
+        )
+        everything = Connections(
+            *opened,
+            self._cards,
+            dispatch,
+            reports,
+            canceller,
+            ledger,
+            output,
+            waiting.answers,
+        )
         desk, pipelines, tasks = make_pipelines(everything, sessions, self._declared)
-        delivering = await open_delivering(everything, leases, functools.partial(self._heal, client), tasks)
+        delivering = await open_delivering(
+            everything, leases, functools.partial(self._heal, client), tasks
+        )
         schedules, book, maker = make_schedules(everything, pipelines)
-        desks = (output, delivering, waiting, make_admission(everything, gate), webhooks)
+        desks = (
+            output,
+            delivering,
+            waiting,
+            make_admission(everything, gate),
+            webhooks,
+        )
         driven = (desk, pipelines, *make_analyses(everything), schedules, *desks)
         api = open_api(everything, service, sessions, pipelines, (book, maker))
-        watches = make_watches(process.metrics, link, redis, self._cards, reports, webhooks and webhooks.events)
-        return _Parts(link, engine, pairs, service, recovery, canceller, sessions, *driven, watches, api)
+        watches = make_watches(
+            process.metrics,
+            link,
+            redis,
+            self._cards,
+            reports,
+            webhooks and webhooks.events,
+        )
+        return _Parts(
+            link,
+            engine,
+            pairs,
+            service,
+            recovery,
+            canceller,
+            sessions,
+            *driven,
+            watches,
+            api,
+        )
 
     def _connect_store(self) -> AbstractAsyncContextManager[Redis]:
-        url, name, most = self.process.redis_url, self.process.name, self._settings.redis_max_connections
-        return valkey.connect(url, name=name, max_connections=most, reconnected=self.process.count_redis_reconnect)
+        url, name, most = (
+            self.process.redis_url,
+            self.process.name,
+            self._settings.redis_max_connections,
+        )
+        return valkey.connect(
+            url,
+            name=name,
+            max_connections=most,
+            reconnected=self.process.count_redis_reconnect,
+        )
 
     async def _open_llm(self, stack: AsyncExitStack, redis: Redis) -> Llm:
         metrics = self.process.metrics
-        governor = await stack.enter_async_context(Governor(redis, unchecked=metrics.count_unchecked).running())
-        llm = await stack.enter_async_context(Llm(self._settings.llm(), meter=metrics, governor=governor))
+        governor = await stack.enter_async_context(
+            Governor(redis, unchecked=metrics.count_unchecked).running()
+        )
+        llm = await stack.enter_async_context(
+            Llm(self._settings.llm(), meter=metrics, governor=governor)
+        )
         await llm.warm_up()
         return llm
 
-    def _recovery(self, client: Client, redis: Redis, outbox: Outbox, dispatch: Dispatch) -> Recovery:
+    def _recovery(
+        self, client: Client, redis: Redis, outbox: Outbox, dispatch: Dispatch
+    ) -> Recovery:
         return Recovery(
             client,
             outbox,
@@ -301,14 +436,22 @@ class Supervisor:
         )
 
     def _make_ledger(self, redis: Redis) -> Ledger:
-        keep, deadline_s = timedelta(days=self._settings.ledger_keep_days), self._settings.ledger_deadline_ms / 1000
+        keep, deadline_s = (
+            timedelta(days=self._settings.ledger_keep_days),
+            self._settings.ledger_deadline_ms / 1000,
+        )
         return Ledger(redis, keep=keep, deadline_s=deadline_s, breaker=Breaker())
 
     async def start(self) -> None:
         """Learn the agents and begin to serve reports."""
         parts = self._demand_parts()
         await self._cards.load(parts.link)
-        for run in (parts.engine.run, parts.comparing.run, parts.recovery.run, parts.delivering.run):
+        for run in (
+            parts.engine.run,
+            parts.comparing.run,
+            parts.recovery.run,
+            parts.delivering.run,
+        ):
             self.process.spawn(run())
         for loop in parts.loops:
             self.process.spawn(loop.run())
@@ -330,21 +473,38 @@ class Supervisor:
             await parts.api.drain(self.process.hurried)
         parts.engine.stop()
         parts.comparing.stop()
-        await asyncio.gather(*(loop.drain() for loop in parts.loops), parts.delivering.drain())
+        await asyncio.gather(
+            *(loop.drain() for loop in parts.loops), parts.delivering.drain()
+        )
 
     def _ready(self) -> tuple[bool, str]:
-        return self._parts is not None and self._parts.engine.ready, f"{len(self._cards.catalogue.cards)} agents known"
+        return (
+            self._parts is not None and self._parts.engine.ready,
+            f"{len(self._cards.catalogue.cards)} agents known",
+        )
 
     def _delivers(self) -> tuple[bool, str]:
-        return self._parts is not None and self._parts.delivering.ready, "inboxes of agents"
+        return (
+            self._parts is not None and self._parts.delivering.ready,
+            "inboxes of agents",
+        )
 
     def _reports(self) -> Source:
         supervisor_id = self._settings.supervisor_id
-        return Source(subjects.REPORTS, supervisor_id, subjects.reports_to(supervisor_id), REPORT_ACK_WAIT_S)
+        return Source(
+            subjects.REPORTS,
+            supervisor_id,
+            subjects.reports_to(supervisor_id),
+            REPORT_ACK_WAIT_S,
+        )
 
-    def _engine(self, link: Link, source: Source, desk: Desk, leases: Leases) -> PullEngine:
+    def _engine(
+        self, link: Link, source: Source, desk: Desk, leases: Leases
+    ) -> PullEngine:
         heal = functools.partial(self._heal, link.client, source)
-        return PullEngine(link, source, REPORT_SLOTS, desk, leases, self.process.metrics, heal)
+        return PullEngine(
+            link, source, REPORT_SLOTS, desk, leases, self.process.metrics, heal
+        )
 
     async def _provision(self, client: Client) -> None:
         if self._settings.provision == "auto":

@@ -25,7 +25,9 @@ def run_command_line() -> int | None:
     from tasklore.app import load_groups
 
     try:
-        code: int | None = load_groups(sys.argv[1:])(prog_name="tasklore", standalone_mode=False)
+        code: int | None = load_groups(sys.argv[1:])(
+            prog_name="tasklore", standalone_mode=False
+        )
     except TyperException as error:
         context = getattr(error, "ctx", None)
         where = f"; see `{context.command_path} --help`" if context is not None else ""

@@ -25,7 +25,9 @@ def print_new_key(
     chosen = tuple(dict.fromkeys(_role(role) for role in roles or ("ask",)))
     key = make_key(path, name, chosen, user, tuple(approves), tenant)
     print(key, flush=True)
-    say(f"{name!r} may {', '.join(chosen)}{f' for {user!r}' if user else ''}; its hash is in {str(path)!r}")
+    say(
+        f"{name!r} may {', '.join(chosen)}{f' for {user!r}' if user else ''}; its hash is in {str(path)!r}"
+    )
     if os.environ.get(_VARIABLE) != str(path):
         say(f"a supervisor uses it with {_VARIABLE}={path.absolute()}")
 

@@ -41,17 +41,27 @@ GROUPS = (
 
 Agents = Annotated[
     list[str] | None,
-    Option("--agents", metavar="REF", help="Agents to run, repeatable; without it all that are installed."),
+    Option(
+        "--agents",
+        metavar="REF",
+        help="Agents to run, repeatable; without it all that are installed.",
+    ),
 ]
 References = Annotated[
     list[str] | None,
-    Argument(metavar="REF", help="A module (my_agents.greeter), a file (./greeter.py), an installed agent."),
+    Argument(
+        metavar="REF",
+        help="A module (my_agents.greeter), a file (./greeter.py), an installed agent.",
+    ),
 ]
 
 
 @app.callback(invoke_without_command=True)
 def front(
-    context: Context, version: Annotated[bool, Option("--version", help="Print the version and exit.")] = False
+    context: Context,
+    version: Annotated[
+        bool, Option("--version", help="Print the version and exit.")
+    ] = False,
 ) -> None:
     """Agent workers that remember: ask in plain words, compute once, recall ever after.
 
@@ -76,14 +86,23 @@ def demo() -> int:
     return run(demonstrate())
 
 
-@app.command(cls=Command, epilog=example("tasklore up --agents ./greeter.py --data-dir ./data"))
+@app.command(
+    cls=Command, epilog=example("tasklore up --agents ./greeter.py --data-dir ./data")
+)
 def up(
     agents: Agents = None,
     more: Annotated[list[str] | None, Argument(metavar="REF", hidden=True)] = None,
     data_dir: Annotated[
-        Path | None, Option("--data-dir", metavar="DIR", help="Keep data here; without it they are gone at the end.")
+        Path | None,
+        Option(
+            "--data-dir",
+            metavar="DIR",
+            help="Keep data here; without it they are gone at the end.",
+        ),
     ] = None,
-    workers: Annotated[int, Option("--workers", metavar="N", min=1, max=64, help="Worker processes.")] = 1,
+    workers: Annotated[
+        int, Option("--workers", metavar="N", min=1, max=64, help="Worker processes.")
+    ] = 1,
 ) -> int:
     """Run everything on this machine until Ctrl-C.
 
@@ -107,17 +126,38 @@ def up(
     ),
 )
 def ask(
-    text: Annotated[list[str], Argument(metavar="TEXT", help="What you want to know, in plain words.")],
+    text: Annotated[
+        list[str],
+        Argument(metavar="TEXT", help="What you want to know, in plain words."),
+    ],
     conversation: Annotated[
-        str | None, Option("--conversation", metavar="ID", help="Go on with this conversation, or begin it.")
+        str | None,
+        Option(
+            "--conversation",
+            metavar="ID",
+            help="Go on with this conversation, or begin it.",
+        ),
     ] = None,
-    user: Annotated[str | None, Option("--user", metavar="ID", help="Ask as this user.")] = None,
+    user: Annotated[
+        str | None, Option("--user", metavar="ID", help="Ask as this user.")
+    ] = None,
     as_json: Json = False,
     no_memory: Annotated[
-        bool, Option("--no-memory", help="Neither read nor write the long-term memory for this question.")
+        bool,
+        Option(
+            "--no-memory",
+            help="Neither read nor write the long-term memory for this question.",
+        ),
     ] = False,
     wait: Annotated[
-        float, Option("--wait", metavar="S", min=0, max=600, help="Seconds to wait for the answer.")
+        float,
+        Option(
+            "--wait",
+            metavar="S",
+            min=0,
+            max=600,
+            help="Seconds to wait for the answer.",
+        ),
     ] = 30.0,
     request_id: Annotated[
         str | None,
@@ -128,12 +168,23 @@ def ask(
         ),
     ] = None,
     time_zone: Annotated[
-        str | None, Option("--time-zone", metavar="NAME", help="Where you are, such as Europe/Berlin.")
+        str | None,
+        Option(
+            "--time-zone", metavar="NAME", help="Where you are, such as Europe/Berlin."
+        ),
     ] = None,
     at: Annotated[
-        str | None, Option("--at", metavar="TIME", help="Begin then, such as 2026-12-24T18:00, by --time-zone or UTC.")
+        str | None,
+        Option(
+            "--at",
+            metavar="TIME",
+            help="Begin then, such as 2026-12-24T18:00, by --time-zone or UTC.",
+        ),
     ] = None,
-    after: Annotated[str | None, Option("--after", metavar="SPAN", help="Begin so long from now, such as 2h.")] = None,
+    after: Annotated[
+        str | None,
+        Option("--after", metavar="SPAN", help="Begin so long from now, such as 2h."),
+    ] = None,
 ) -> int:
     """Ask a question, or give a task, in plain words.
 
@@ -156,19 +207,38 @@ def ask(
 
 
 @app.command(
-    cls=Command, epilog=example("tasklore worker ./greeter.py", "tasklore worker --config config/agent_config.json")
+    cls=Command,
+    epilog=example(
+        "tasklore worker ./greeter.py",
+        "tasklore worker --config config/agent_config.json",
+    ),
 )
 def worker(
     references: References = None,
     config: Annotated[
         Path | None,
-        Option("--config", metavar="FILE", help="JSON file with the settings of one agent (agent_id names it)."),
+        Option(
+            "--config",
+            metavar="FILE",
+            help="JSON file with the settings of one agent (agent_id names it).",
+        ),
     ] = None,
     slots: Annotated[
-        int | None, Option("--slots", metavar="N", min=1, max=4096, help="Tasks held at once of each agent.")
+        int | None,
+        Option(
+            "--slots",
+            metavar="N",
+            min=1,
+            max=4096,
+            help="Tasks held at once of each agent.",
+        ),
     ] = None,
     reload: Annotated[
-        bool, Option("--reload", help="Start again when a Python file of the agents changes; for developing.")
+        bool,
+        Option(
+            "--reload",
+            help="Start again when a Python file of the agents changes; for developing.",
+        ),
     ] = False,
 ) -> int:
     """Serve agents until SIGTERM or Ctrl-C.
@@ -199,15 +269,28 @@ def supervisor() -> None:
     serve_supervisor()
 
 
-@app.command(cls=Command, epilog=example("tasklore bootstrap budget memory switchboard"))
+@app.command(
+    cls=Command, epilog=example("tasklore bootstrap budget memory switchboard")
+)
 def bootstrap(
     references: References = None,
     agent_ids: Annotated[
         list[str] | None,
-        Option("--agent-id", metavar="ID", help="An agent whose code is not installed here, repeatable."),
+        Option(
+            "--agent-id",
+            metavar="ID",
+            help="An agent whose code is not installed here, repeatable.",
+        ),
     ] = None,
     wait: Annotated[
-        float, Option("--wait", metavar="S", min=0, max=3600, help="Seconds to wait for a server to come up.")
+        float,
+        Option(
+            "--wait",
+            metavar="S",
+            min=0,
+            max=3600,
+            help="Seconds to wait for a server to come up.",
+        ),
     ] = 120.0,
 ) -> int:
     """Make the streams, buckets and consumers that a deployment needs, once, with the rights to do so.
@@ -220,10 +303,20 @@ def bootstrap(
     return run(make_everything(references or [], agent_ids or [], wait))
 
 
-@app.command(cls=Command, epilog=example('tasklore cancel r-1f2e3d --reason "asked twice"'))
+@app.command(
+    cls=Command, epilog=example('tasklore cancel r-1f2e3d --reason "asked twice"')
+)
 def cancel(
-    task: Annotated[str, Argument(metavar="TASK", help="The id of the task; a pending answer and a report name it.")],
-    reason: Annotated[str, Option("--reason", metavar="TEXT", help="Why; it stands in the report.")] = "",
+    task: Annotated[
+        str,
+        Argument(
+            metavar="TASK",
+            help="The id of the task; a pending answer and a report name it.",
+        ),
+    ],
+    reason: Annotated[
+        str, Option("--reason", metavar="TEXT", help="Why; it stands in the report.")
+    ] = "",
     as_json: Json = False,
 ) -> int:
     """Cancel a task: one that waits never starts, one that runs is asked to stop, and no later success counts.
@@ -237,7 +330,13 @@ def cancel(
 
 @app.command(cls=Command, epilog=example("tasklore trace 0199a1b2-3c4d"))
 def trace(
-    task: Annotated[str, Argument(metavar="TASK", help="The id of the task; a pending answer and a report name it.")],
+    task: Annotated[
+        str,
+        Argument(
+            metavar="TASK",
+            help="The id of the task; a pending answer and a report name it.",
+        ),
+    ],
     as_json: Json = False,
 ) -> None:
     """Draw the tree of the tasks that a task called: states, times, runs, what was recalled, tokens and cost.
@@ -249,17 +348,42 @@ def trace(
     run(print_trace(task, as_json=as_json))
 
 
-@app.command(cls=Command, epilog=example("tasklore budget --by tenant", "tasklore budget --days 7 --by model --watch"))
+@app.command(
+    cls=Command,
+    epilog=example(
+        "tasklore budget --by tenant", "tasklore budget --days 7 --by model --watch"
+    ),
+)
 def budget(
-    by: Annotated[str, Option("--by", metavar="WHAT", help="Group spending by tenant, agent or model.")] = "agent",
+    by: Annotated[
+        str,
+        Option(
+            "--by", metavar="WHAT", help="Group spending by tenant, agent or model."
+        ),
+    ] = "agent",
     days: Annotated[
-        int | None, Option("--days", metavar="N", min=1, help="Spending of so many days, today the last; up to 62.")
+        int | None,
+        Option(
+            "--days",
+            metavar="N",
+            min=1,
+            help="Spending of so many days, today the last; up to 62.",
+        ),
     ] = None,
     tree: Annotated[
-        str | None, Option("--tree", metavar="TASK", help="Only the tree of this task: what it and its children spent.")
+        str | None,
+        Option(
+            "--tree",
+            metavar="TASK",
+            help="Only the tree of this task: what it and its children spent.",
+        ),
     ] = None,
-    limit: Annotated[int, Option("--limit", metavar="N", min=1, help="At most so many accounts.")] = 50,
-    watch: Annotated[bool, Option("--watch", help="Stay, and show every change.")] = False,
+    limit: Annotated[
+        int, Option("--limit", metavar="N", min=1, help="At most so many accounts.")
+    ] = 50,
+    watch: Annotated[
+        bool, Option("--watch", help="Stay, and show every change.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Show the room under each limit, and the spending of today and this month, by agent.
@@ -273,24 +397,53 @@ def budget(
     run(print_budget(by, days, tree, limit=limit, is_watched=watch, as_json=as_json))
 
 
-@app.command("api-key", cls=Command, epilog=example("tasklore api-key shop --role ask --user alice --file keys.json"))
+@app.command(
+    "api-key",
+    cls=Command,
+    epilog=example("tasklore api-key shop --role ask --user alice --file keys.json"),
+)
 def api_key(
-    name: Annotated[str, Argument(metavar="NAME", help="What the key is called; rates are counted by it.")],
+    name: Annotated[
+        str,
+        Argument(
+            metavar="NAME", help="What the key is called; rates are counted by it."
+        ),
+    ],
     roles: Annotated[
         list[str] | None,
-        Option("--role", metavar="ROLE", help="ask, read, approve or admin, repeatable; ask without it, admin is all."),
+        Option(
+            "--role",
+            metavar="ROLE",
+            help="ask, read, approve or admin, repeatable; ask without it, admin is all.",
+        ),
     ] = None,
-    user: Annotated[str | None, Option("--user", metavar="ID", help="The only user that it may act for.")] = None,
+    user: Annotated[
+        str | None,
+        Option("--user", metavar="ID", help="The only user that it may act for."),
+    ] = None,
     tenant: Annotated[
         str | None,
-        Option("--tenant", metavar="NAME", help="Whose budgets its tasks spend; they may name any without it."),
+        Option(
+            "--tenant",
+            metavar="NAME",
+            help="Whose budgets its tasks spend; they may name any without it.",
+        ),
     ] = None,
     approves: Annotated[
         list[str] | None,
-        Option("--approves", metavar="NAME", help="A role, such as finance, in which it answers; repeatable."),
+        Option(
+            "--approves",
+            metavar="NAME",
+            help="A role, such as finance, in which it answers; repeatable.",
+        ),
     ] = None,
     file: Annotated[
-        Path | None, Option("--file", metavar="FILE", help="Where keys are kept; else TASKLORE_API_KEYS_FILE.")
+        Path | None,
+        Option(
+            "--file",
+            metavar="FILE",
+            help="Where keys are kept; else TASKLORE_API_KEYS_FILE.",
+        ),
     ] = None,
 ) -> None:
     """Make a key for the HTTP API and print it, once; only its hash is kept.
@@ -304,7 +457,10 @@ def api_key(
 
 @app.command(cls=Command, epilog=example("tasklore init greeter"))
 def init(
-    name: Annotated[str, Argument(metavar="NAME", help="What the project and its folder are called.")],
+    name: Annotated[
+        str,
+        Argument(metavar="NAME", help="What the project and its folder are called."),
+    ],
 ) -> None:
     """Write a small project: an agent, its test, what installs it, and what runs it in a container or in Kubernetes.
 
@@ -315,9 +471,12 @@ def init(
     write_project(name)
 
 
-app.command(cls=Command, epilog=example("tasklore doctor", "tasklore doctor --monitor http://127.0.0.1:8222 --strict"))(
-    doctor_app.doctor
-)
+app.command(
+    cls=Command,
+    epilog=example(
+        "tasklore doctor", "tasklore doctor --monitor http://127.0.0.1:8222 --strict"
+    ),
+)(doctor_app.doctor)
 
 
 @app.command(cls=Command, epilog=example("tasklore config"))
@@ -334,7 +493,10 @@ def config(as_json: Json = False) -> None:
 def load_groups(arguments: Sequence[str] = ()) -> Typer:
     """Return the app with the group that *arguments* call, with none for a command of its own, else with all."""
     first = arguments[0] if arguments else ""
-    own = {one.name or getattr(one.callback, "__name__", "") for one in app.registered_commands}
+    own = {
+        one.name or getattr(one.callback, "__name__", "")
+        for one in app.registered_commands
+    }
     loaded = {group.name for group in app.registered_groups}
     for name in [first] if first in GROUPS else () if first in own else GROUPS:
         if name not in loaded:

@@ -14,7 +14,13 @@ from memory.functions import load_functions
 from runtime import logs
 from runtime.messaging.connection import connected
 from runtime.messaging.partitions import ACK_WAIT_S
-from runtime.messaging.streams import Sizes, Source, declare_consumer, declare_streams, task_sources
+from runtime.messaging.streams import (
+    Sizes,
+    Source,
+    declare_consumer,
+    declare_streams,
+    task_sources,
+)
 from runtime.servers import valkey
 from runtime.settings import Settings
 from supervisor.delivery import inbox_sources
@@ -33,7 +39,9 @@ log = structlog.get_logger(__name__)
 _PAUSE_S = 1.0
 
 
-async def bootstrap(references: Sequence[str], agent_ids: Sequence[str], wait_s: float) -> int:
+async def bootstrap(
+    references: Sequence[str], agent_ids: Sequence[str], wait_s: float
+) -> int:
     """Declare everything for the agents of *references* and *agent_ids*, and return the exit code.
 
     Servers that are not there yet are waited for, *wait_s* seconds; what exists already is left as it is, or adjusted.
@@ -47,8 +55,12 @@ async def bootstrap(references: Sequence[str], agent_ids: Sequence[str], wait_s:
     settings = Settings.load()
     logs.configure(settings.log_level, settings.log_format)
     if settings.provision == "never":
-        raise ConfigurationError("TASKLORE_PROVISION is 'never' here; leave it out where the bootstrap runs")
-    sources = sources_to_declare(settings, [agent for one in references for agent in load_agents(one)], agent_ids)
+        raise ConfigurationError(
+            "TASKLORE_PROVISION is 'never' here; leave it out where the bootstrap runs"
+        )
+    sources = sources_to_declare(
+        settings, [agent for one in references for agent in load_agents(one)], agent_ids
+    )
     nats_url = settings.nats_url or current_endpoints().nats
     redis_url = settings.redis_url or current_endpoints().redis_url
     gives_up_at = time.monotonic() + wait_s
@@ -68,26 +80,43 @@ async def bootstrap(references: Sequence[str], agent_ids: Sequence[str], wait_s:
             log.warning("server_not_ready", error=str(error))
             await asyncio.sleep(_PAUSE_S)
         else:
-            print(f"Everything is there: the streams, {len(sources)} consumers and the functions.")
+            print(
+                f"Everything is there: the streams, {len(sources)} consumers and the functions."
+            )
             return OK
 
 
-def sources_to_declare(settings: Settings, agents: Sequence[Agent], agent_ids: Sequence[str] = ()) -> list[Source]:
+def sources_to_declare(
+    settings: Settings, agents: Sequence[Agent], agent_ids: Sequence[str] = ()
+) -> list[Source]:
     """Return every consumer that a deployment of *agents*, and others known by name alone, reads."""
     supervisor_id = settings.supervisor_id
     declared = (PIPELINE_AGENT,) if settings.pipelines_dir is not None else ()
-    working = dict.fromkeys([*(agent.agent_id for agent in agents if agent.tasks), *agent_ids, *declared])
+    working = dict.fromkeys(
+        [*(agent.agent_id for agent in agents if agent.tasks), *agent_ids, *declared]
+    )
     heard: dict[Queue, None] = dict.fromkeys(
         listener.queue for agent in agents for listener in agent.listeners.values()
     )
     return [
-        Source(subjects.REPORTS, supervisor_id, subjects.reports_to(supervisor_id), REPORT_ACK_WAIT_S),
+        Source(
+            subjects.REPORTS,
+            supervisor_id,
+            subjects.reports_to(supervisor_id),
+            REPORT_ACK_WAIT_S,
+        ),
         comparison.SOURCE,
         *inbox_sources(),
         *(
             source
             for agent_id in working
-            for source in task_sources(checked_name(agent_id, "--agent-id"), settings.ack_wait_s)
+            for source in task_sources(
+                checked_name(agent_id, "--agent-id"), settings.ack_wait_s
+            )
         ),
-        *(source for queue in heard for source in sources_of(queue, min(ACK_WAIT_S, settings.ack_wait_s))),
+        *(
+            source
+            for queue in heard
+            for source in sources_of(queue, min(ACK_WAIT_S, settings.ack_wait_s))
+        ),
     ]

@@ -23,4 +23,6 @@ def print_settings(*, as_json: bool) -> None:
         print_json([asdict(row) for row in rows])
     else:
         columns = ("VARIABLE", "VALUE", "UNIT", "SOURCE")
-        print_table(columns, [(row.env, row.value, row.unit, row.source) for row in rows])
+        print_table(
+            columns, [(row.env, row.value, row.unit, row.source) for row in rows]
+        )

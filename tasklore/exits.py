@@ -1,6 +1,11 @@
 """How a command ends: exit codes, and one line on stderr that names the cure."""
 
-from contracts.errors import ConfigurationError, InvalidInput, TaskloreError, Unreachable
+from contracts.errors import (
+    ConfigurationError,
+    InvalidInput,
+    TaskloreError,
+    Unreachable,
+)
 
 #: It worked, also when the answer is a question back or "I cannot do that".
 OK = 0

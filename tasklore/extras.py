@@ -12,7 +12,11 @@ def advice_for(error: BaseException) -> str | None:
     """Return how to install the package that *error*, or one in its group, misses; None when no extra has it."""
     if isinstance(error, BaseExceptionGroup):
         return next(filter(None, map(advice_for, error.exceptions)), None)
-    package = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
+    package = (
+        (error.name or "").partition(".")[0]
+        if isinstance(error, ModuleNotFoundError)
+        else ""
+    )
     if package not in _EXTRAS:
         return None
     return f'this needs {package}, which is not installed: pip install "tasklore[{_EXTRAS[package]}]"'

@@ -25,16 +25,25 @@ Made from the help of each command; a test compares the two.
 def page() -> str:
     """Return the manual."""
     root = get_command(load_groups())
-    sections = [f"## `{path}`\n\n```text\n{text}\n```\n" for path, text in _pages(root, None, "tasklore")]
+    sections = [
+        f"## `{path}`\n\n```text\n{text}\n```\n"
+        for path, text in _pages(root, None, "tasklore")
+    ]
     return "\n".join([_HEAD, *sections])
 
 
 def _pages(command: Any, parent: Any, name: str) -> Iterator[tuple[str, str]]:
     settings = {**command.context_settings, "terminal_width": _WIDTH}
-    with command.context_class(command, info_name=name, parent=parent, **settings) as context:
-        text = "\n".join(line.rstrip() for line in command.get_help(context).strip().splitlines())
+    with command.context_class(
+        command, info_name=name, parent=parent, **settings
+    ) as context:
+        text = "\n".join(
+            line.rstrip() for line in command.get_help(context).strip().splitlines()
+        )
         yield context.command_path, text
-        for inner in command.list_commands(context) if hasattr(command, "list_commands") else ():
+        for inner in (
+            command.list_commands(context) if hasattr(command, "list_commands") else ()
+        ):
             yield from _pages(command.get_command(context, inner), context, inner)
 
 

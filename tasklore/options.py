@@ -28,7 +28,10 @@ SETTLED: dict[str, Any] = {
     "rich_markup_mode": None,
     "pretty_exceptions_enable": False,
     "add_completion": False,
-    "context_settings": {"max_content_width": 100, "help_option_names": ["--help", "-h"]},
+    "context_settings": {
+        "max_content_width": 100,
+        "help_option_names": ["--help", "-h"],
+    },
 }
 
 
@@ -48,9 +51,17 @@ class Command(TyperCommand):
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the sections of arguments and options."""
-        shown: list[Any] = [one for one in self.get_params(ctx) if one.get_help_record(ctx) is not None]
-        arguments = [(one.metavar or one.name, one.help) for one in shown if one.param_type_name == "argument"]
-        options = [one.get_help_record(ctx) for one in shown if one.param_type_name == "option"]
+        shown: list[Any] = [
+            one for one in self.get_params(ctx) if one.get_help_record(ctx) is not None
+        ]
+        arguments = [
+            (one.metavar or one.name, one.help)
+            for one in shown
+            if one.param_type_name == "argument"
+        ]
+        options = [
+            one.get_help_record(ctx) for one in shown if one.param_type_name == "option"
+        ]
         for title, rows in (("Arguments", arguments), ("Options", options)):
             if rows:
                 with formatter.section(title):
@@ -58,7 +69,9 @@ class Command(TyperCommand):
 
 
 Json = Annotated[bool, Option("--json", help="Print JSON for programs.")]
-AgentId = Annotated[str | None, Option("--agent", metavar="AGENT", help="Only of this agent.")]
+AgentId = Annotated[
+    str | None, Option("--agent", metavar="AGENT", help="Only of this agent.")
+]
 
 
 def show_help_alone(context: Context) -> None:
@@ -82,7 +95,11 @@ def day_of(text: str, option: str) -> date:
     from quantities.times import find_moments
 
     found = find_moments(text, datetime.now().astimezone(), lean="past")
-    value = found[0].value if len(found) == 1 and found[0].text == text.strip() else None
+    value = (
+        found[0].value if len(found) == 1 and found[0].text == text.strip() else None
+    )
     if value is None:
-        raise InvalidInput(f"{option} {text!r} names no one day; say one such as 2026-05-01, or 'last Friday'")
+        raise InvalidInput(
+            f"{option} {text!r} names no one day; say one such as 2026-05-01, or 'last Friday'"
+        )
     return value.date() if isinstance(value, datetime) else value

@@ -55,7 +55,9 @@ def current_endpoints() -> Endpoints:
     except ConfigurationError as error:
         if is_starting(endpoints_dir()):
             directory = str(endpoints_dir())
-            raise Unreachable(f"the system in {directory!r} is starting; try again in a few seconds") from error
+            raise Unreachable(
+                f"the system in {directory!r} is starting; try again in a few seconds"
+            ) from error
         raise Unreachable(str(error)) from error
 
 
@@ -106,7 +108,9 @@ def current_supervisor() -> str:
     Raises:
         InvalidInput: the name in the environment is none.
     """
-    return checked_name(os.environ.get(SUPERVISOR_VARIABLE) or DEFAULT_SUPERVISOR, SUPERVISOR_VARIABLE)
+    return checked_name(
+        os.environ.get(SUPERVISOR_VARIABLE) or DEFAULT_SUPERVISOR, SUPERVISOR_VARIABLE
+    )
 
 
 @contextlib.contextmanager
@@ -132,10 +136,16 @@ async def demand_listener(url: str) -> None:
     parts = urlsplit(url)
     if "," in url or parts.hostname is None or parts.scheme not in _PORTS:
         return
-    what, variable = ("NATS server", NATS_VARIABLE) if _PORTS[parts.scheme] == 4222 else ("Redis", REDIS_VARIABLE)
+    what, variable = (
+        ("NATS server", NATS_VARIABLE)
+        if _PORTS[parts.scheme] == 4222
+        else ("Redis", REDIS_VARIABLE)
+    )
     try:
         async with asyncio.timeout(_LISTENS_WITHIN_S):
-            _, writer = await asyncio.open_connection(parts.hostname, parts.port or _PORTS[parts.scheme])
+            _, writer = await asyncio.open_connection(
+                parts.hostname, parts.port or _PORTS[parts.scheme]
+            )
     except (OSError, TimeoutError, ValueError) as error:
         msg = f"no {what} answers at {masked_url(url)}; start the system with `tasklore up`, or correct {variable}"
         raise Unreachable(msg) from error
@@ -143,7 +153,9 @@ async def demand_listener(url: str) -> None:
 
 
 @contextlib.asynccontextmanager
-async def open_nats(name: str, listener: "Listener | None" = None) -> "AsyncIterator[Client]":
+async def open_nats(
+    name: str, listener: "Listener | None" = None
+) -> "AsyncIterator[Client]":
     """Open a connection, as *name*, to the NATS of the system that runs here.
 
     Raises:

@@ -43,7 +43,11 @@ async def all_cards(client: Client) -> list[AgentCard]:
 
 def in_force(cards: Iterable[AgentCard]) -> dict[tuple[str, str], str]:
     """Return under which version each task of *cards* is remembered, by agent and task."""
-    return {(card.agent_id, task.name): card.memory_version(task) for card in cards for task in card.tasks}
+    return {
+        (card.agent_id, task.name): card.memory_version(task)
+        for card in cards
+        for task in card.tasks
+    }
 
 
 async def card_of(client: Client, agent_id: str) -> AgentCard:
@@ -56,14 +60,19 @@ async def card_of(client: Client, agent_id: str) -> AgentCard:
     cards = {card.agent_id: card for card in await all_cards(client)}
     if agent_id not in cards:
         known = ", ".join(cards) or "none yet"
-        raise InvalidInput(f"no agent is called {agent_id!r}; known are {known} (see `tasklore agents list`)")
+        raise InvalidInput(
+            f"no agent is called {agent_id!r}; known are {known} (see `tasklore agents list`)"
+        )
     return cards[agent_id]
 
 
 async def count_left_behind(url: str, cards: Iterable[AgentCard]) -> dict[str, int]:
     """Return how many answers of each agent are of other versions than its card's; none when that takes long."""
     try:
-        async with asyncio.timeout(_LOOK_S), valkey.connect(url, name="tasklore-ltm", max_connections=1) as client:
+        async with (
+            asyncio.timeout(_LOOK_S),
+            valkey.connect(url, name="tasklore-ltm", max_connections=1) as client,
+        ):
             return await LongTermMemory(client).left_behind(in_force(cards))
     except (RedisError, OSError, TaskloreError):
         return {}
@@ -77,9 +86,17 @@ async def whole_key(memory: LongTermMemory, key: str) -> str:
     """
     if parse_ltm(key) is not None:
         return key
-    found = [entry.key async for entry in memory.entries(task=key.partition(":")[0]) if entry.parts.question == key]
+    found = [
+        entry.key
+        async for entry in memory.entries(task=key.partition(":")[0])
+        if entry.parts.question == key
+    ]
     if not found:
-        raise InvalidInput(f"nothing is remembered under {key!r}; `tasklore ltm list` shows what is")
+        raise InvalidInput(
+            f"nothing is remembered under {key!r}; `tasklore ltm list` shows what is"
+        )
     if len(found) > 1:
-        raise InvalidInput(f"{key!r} is remembered {len(found)} times; give one whole key: {', '.join(sorted(found))}")
+        raise InvalidInput(
+            f"{key!r} is remembered {len(found)} times; give one whole key: {', '.join(sorted(found))}"
+        )
     return found[0]

@@ -7,7 +7,14 @@ from collections.abc import Iterable, Iterator
 
 from contracts.errors import InvalidInput
 from contracts.identifiers import checked_name
-from memory.ledger.task_tree import GONE, AlikeTasks, TaskSums, TaskTree, Trace, TracedTask
+from memory.ledger.task_tree import (
+    GONE,
+    AlikeTasks,
+    TaskSums,
+    TaskTree,
+    Trace,
+    TracedTask,
+)
 from tasklore.places import open_redis
 from tasklore.render.board import STATUSES
 from tasklore.render.screen import HELD, folded, patience, print_json, printable, styled
@@ -46,7 +53,10 @@ async def print_trace(task_id: str, *, as_json: bool) -> None:
         Unreachable: no system runs here, or its Redis does not answer.
     """
     checked_name(task_id, "TASK")
-    async with open_redis("tasklore-trace", _LEDGER_S) as redis, patience("reading the tasks"):
+    async with (
+        open_redis("tasklore-trace", _LEDGER_S) as redis,
+        patience("reading the tasks"),
+    ):
         trace = await TaskTree(redis, deadline_s=_LEDGER_S).read(task_id)
     if trace is None:
         raise InvalidInput(
@@ -80,11 +90,15 @@ def draw(trace: Trace, width: int, *, is_plain: bool = False) -> Iterator[str]:
         sums.append(f"{trace.more_tasks:,} more not read")
     below = list(_entries(root))
     lines = _LINES[is_plain]
-    yield from _line(", ".join(sums), *(((lines[2],) * 2) if below else ("   ", "   ")), width)
+    yield from _line(
+        ", ".join(sums), *(((lines[2],) * 2) if below else ("   ", "   ")), width
+    )
     yield from _branches(root, "", width, lines)
 
 
-def _branches(task: TracedTask, indent: str, width: int, lines: tuple[str, str, str, str]) -> Iterator[str]:
+def _branches(
+    task: TracedTask, indent: str, width: int, lines: tuple[str, str, str, str]
+) -> Iterator[str]:
     """Yield the lines below *task*; where its *indent* leaves no room, they begin with their level in its place."""
     entries = list(_entries(task))
     level = len(indent) // 3 + 1
@@ -93,19 +107,29 @@ def _branches(task: TracedTask, indent: str, width: int, lines: tuple[str, str, 
     for number, entry in enumerate(entries, 1):
         is_last = number == len(entries)
         rest = indent + lines[2 + is_last]
-        first, under = mark + (indent + lines[is_last])[surplus + len(mark) :], blank + rest[surplus + len(mark) :]
+        first, under = (
+            mark + (indent + lines[is_last])[surplus + len(mark) :],
+            blank + rest[surplus + len(mark) :],
+        )
         if not isinstance(entry, TracedTask):
             yield from _line(entry, first, under, width)
             continue
         bar = lines[2] if any(_entries(entry)) else ""
-        yield from _line(describe_task(entry), first, under + bar, width, _word_of(entry))
+        yield from _line(
+            describe_task(entry), first, under + bar, width, _word_of(entry)
+        )
         yield from _branches(entry, rest, width, lines)
 
 
-def _line(text: str, first: str, rest: str, width: int, word: tuple[str, str] | None = None) -> list[str]:
+def _line(
+    text: str, first: str, rest: str, width: int, word: tuple[str, str] | None = None
+) -> list[str]:
     """Return *text* folded to *width*, short facts in one piece, the first occurrence of *word* in its style."""
     facts = re.split(r"(, |  )", text)
-    kept = "".join(fact.replace(" ", HELD) if 2 < len(fact) < _ROOM // 2 else fact for fact in facts)
+    kept = "".join(
+        fact.replace(" ", HELD) if 2 < len(fact) < _ROOM // 2 else fact
+        for fact in facts
+    )
     lines = folded(kept, max(width, _ROOM), rest + "  ", first).split("\n")
     if word is not None:
         for place, line in enumerate(lines):
@@ -136,7 +160,9 @@ def _word_of(task: TracedTask) -> tuple[str, str]:
 def describe_task(task: TracedTask) -> str:
     """Return *task* in a line: name, state, times, runs, the memory's part, models, tokens and cost, error."""
     facts = [_word_of(task)[0]]
-    if task.run_ms is not None and not (task.memory in ("hit", "near", "joined") and not task.run_ms):
+    if task.run_ms is not None and not (
+        task.memory in ("hit", "near", "joined") and not task.run_ms
+    ):
         facts[0] += f" {'in' if not task.is_open else 'for'} {duration(task.run_ms)}"
     if task.queued_ms and task.state == "accepted":
         facts[0] += f" for {duration(task.queued_ms)}"
@@ -151,7 +177,12 @@ def describe_task(task: TracedTask) -> str:
         facts.append(_RECALLED[task.memory] + saved)
     usage = task.usage
     facts += [one_line(model, 60) for model in usage.models]
-    facts += _price(usage.input_tokens, usage.output_tokens, usage.cost_usd or 0, is_unpriced=usage.unpriced)
+    facts += _price(
+        usage.input_tokens,
+        usage.output_tokens,
+        usage.cost_usd or 0,
+        is_unpriced=usage.unpriced,
+    )
     if task.error:
         facts.append(one_line(task.error, 200))
     name = f"{task.agent_id}.{task.task}" if task.task else task.task_id
@@ -160,7 +191,11 @@ def describe_task(task: TracedTask) -> str:
 
 def describe_alike(alike: AlikeTasks) -> str:
     """Return children with one name in a line: count, states, times, cost, and the tasks below them."""
-    facts = [describe_states(alike.sums, "more"), f"{duration(alike.sums.run_ms)} of running", *_money(alike.sums)]
+    facts = [
+        describe_states(alike.sums, "more"),
+        f"{duration(alike.sums.run_ms)} of running",
+        *_money(alike.sums),
+    ]
     if alike.below.tasks:
         facts += [f"below them {describe_states(alike.below)}", *_money(alike.below)]
     return f"{alike.agent_id}.{alike.task}  {', '.join(facts)}"
@@ -168,17 +203,26 @@ def describe_alike(alike: AlikeTasks) -> str:
 
 def describe_states(sums: TaskSums, more: str = "") -> str:
     """Return the number of tasks, and how many are in each state: "3 tasks (2 completed, 1 failed)"."""
-    states = ", ".join(f"{count:,} {_STATES.get(state, (state, ''))[0]}" for state, count in sums.states.items())
+    states = ", ".join(
+        f"{count:,} {_STATES.get(state, (state, ''))[0]}"
+        for state, count in sums.states.items()
+    )
     return f"{count_of(sums.tasks, f'{more} task'.strip())} ({states})"
 
 
 def _money(sums: TaskSums) -> Iterable[str]:
-    yield from _price(sums.input_tokens, sums.output_tokens, sums.cost_usd, is_unpriced=sums.unpriced)
+    yield from _price(
+        sums.input_tokens, sums.output_tokens, sums.cost_usd, is_unpriced=sums.unpriced
+    )
     if sums.recalled:
-        yield f"{sums.recalled:,} recalled" + (f" (saved {duration(sums.saved_ms)})" if sums.saved_ms else "")
+        yield f"{sums.recalled:,} recalled" + (
+            f" (saved {duration(sums.saved_ms)})" if sums.saved_ms else ""
+        )
 
 
-def _price(input_tokens: int, output_tokens: int, cost_usd: float, *, is_unpriced: bool) -> Iterator[str]:
+def _price(
+    input_tokens: int, output_tokens: int, cost_usd: float, *, is_unpriced: bool
+) -> Iterator[str]:
     """Yield tokens and cost; a small cost keeps two digits."""
     if input_tokens or output_tokens:
         yield f"{input_tokens:,} + {output_tokens:,} tokens"

@@ -43,7 +43,11 @@ class Provider:
             self.refused += 1
             return False
         self.counted.append((now, tokens))
-        self.in_window, self.billed, self.served = self.in_window + tokens, self.billed + tokens, self.served + 1
+        self.in_window, self.billed, self.served = (
+            self.in_window + tokens,
+            self.billed + tokens,
+            self.served + 1,
+        )
         return True
 
 
@@ -79,12 +83,16 @@ async def run_storm(  # noqa: C901 - one loop over the events of a simulation
 
     governors = [Governor(redis, now=now) for _ in range(processes)]
     #: (time, order, process, task, what): a slot that looks for work, a call that ends.
-    events: list[tuple[float, int, int, int, tuple[Reservation, CallUsage] | float | None]] = []
+    events: list[
+        tuple[float, int, int, int, tuple[Reservation, CallUsage] | float | None]
+    ] = []
     #: Parked tasks by when they are due.
     parked: list[tuple[float, int]] = []
     for process in range(processes):
         for _ in range(slots):
-            heapq.heappush(events, (begin + draw.random(), next(number), process, -1, None))
+            heapq.heappush(
+                events, (begin + draw.random(), next(number), process, -1, None)
+            )
     tasks, before = iter(range(most_tasks)), 0
     while events:
         at, _, process, task, what = heapq.heappop(events)
@@ -103,18 +111,34 @@ async def run_storm(  # noqa: C901 - one loop over the events of a simulation
             is_due = bool(parked) and parked[0][0] <= clock[0]
             task = heapq.heappop(parked)[1] if is_due else next(tasks, -1)
             if task < 0:
-                heapq.heappush(events, (parked[0][0] if parked else clock[0] + 1, next(number), process, -1, None))
+                heapq.heappush(
+                    events,
+                    (
+                        parked[0][0] if parked else clock[0] + 1,
+                        next(number),
+                        process,
+                        -1,
+                        None,
+                    ),
+                )
                 continue
         prompt, output = 50 + task * 7919 % 400, 20 + task * 104_729 % 380
         call = ModelCall(
-            "gpt-6-luna", Payer(run=f"t{task}:1:1"), _WORD * prompt, 500, lambda read, written: read + written
+            "gpt-6-luna",
+            Payer(run=f"t{task}:1:1"),
+            _WORD * prompt,
+            500,
+            lambda read, written: read + written,
         )
         try:
             held = await governor.reserve(call)
         except LlmThrottled as error:
             wait_s = error.away_s or 0.0
             if clock[0] + wait_s <= waits_until:
-                heapq.heappush(events, (clock[0] + wait_s, next(number), process, task, waits_until))
+                heapq.heappush(
+                    events,
+                    (clock[0] + wait_s, next(number), process, task, waits_until),
+                )
                 continue
             storm.parked += 1
             heapq.heappush(parked, (clock[0] + wait_s + draw.uniform(0, _LATE_S), task))
@@ -127,6 +151,15 @@ async def run_storm(  # noqa: C901 - one loop over the events of a simulation
             taken = CallUsage(prompt, output, 0, prompt + output)
         else:
             taken = CallUsage(requests=0)
-        heapq.heappush(events, (clock[0] + draw.uniform(0.1, 3.0), next(number), process, task, (held, taken)))
+        heapq.heappush(
+            events,
+            (
+                clock[0] + draw.uniform(0.1, 3.0),
+                next(number),
+                process,
+                task,
+                (held, taken),
+            ),
+        )
     storm.used = (provider.billed - before) / (limit * (seconds - 60) / 60)
     return storm

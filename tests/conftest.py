@@ -12,10 +12,15 @@ import structlog
 # How long an example takes is the machine's, which others use too: the benchmarks measure time, no test does. The same
 # examples each time, so that a change is judged by what it changes; `make long` looks for new ones.
 _CALM = hypothesis.settings(
-    deadline=None, derandomize=True, database=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.register_profile("calm", _CALM)
-hypothesis.settings.register_profile("searching", _CALM, derandomize=False, max_examples=1000)
+hypothesis.settings.register_profile(
+    "searching", _CALM, derandomize=False, max_examples=1000
+)
 hypothesis.settings.load_profile("calm")
 
 pytest_plugins = ["tests.servers", "tests.fixtures_llm"]
@@ -47,14 +52,18 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", f"{mark}: {why}")
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> None:
     """Leave marked tests out unless an expression of marks was given, and mix files that wait with those that do not.
 
     Side by side, those of one kind leave the cores idle, and those of the other queue for them.
     """
     items[:] = _mixed(items)
     if not config.option.markexpr:
-        left_out = [item for item in items if any(map(item.get_closest_marker, LEFT_OUT))]
+        left_out = [
+            item for item in items if any(map(item.get_closest_marker, LEFT_OUT))
+        ]
         items[:] = [item for item in items if item not in left_out]
         config.hook.pytest_deselected(items=left_out)
 
@@ -64,7 +73,11 @@ def _mixed(items: list[pytest.Item]) -> list[pytest.Item]:
     kinds: dict[bool, list[list[pytest.Item]]] = {True: [], False: []}
     for path, tests in groupby(items, lambda item: item.path):
         kinds[_waits(path)].append(list(tests))
-    placed = [(place / len(files), file) for files in kinds.values() for place, file in enumerate(files)]
+    placed = [
+        (place / len(files), file)
+        for files in kinds.values()
+        for place, file in enumerate(files)
+    ]
     return [item for _, file in sorted(placed, key=lambda one: one[0]) for item in file]
 
 

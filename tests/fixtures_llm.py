@@ -30,9 +30,15 @@ async def open_llm(scripted_llm: ScriptedLlm, pauses: Pauses) -> AsyncIterator[O
     async with AsyncExitStack() as stack:
 
         def open_one(*, meter: Meter | None = None, **settings: Any) -> Llm:
-            merged = LlmSettings(**{"base_url": scripted_llm.base_url, "api_key": KEY, **settings})
+            merged = LlmSettings(
+                **{"base_url": scripted_llm.base_url, "api_key": KEY, **settings}
+            )
             llm = Llm(
-                merged, meter=meter, monotonic=pauses.monotonic, sleep=pauses.sleep, uniform=lambda _low, high: high
+                merged,
+                meter=meter,
+                monotonic=pauses.monotonic,
+                sleep=pauses.sleep,
+                uniform=lambda _low, high: high,
             )
             stack.push_async_exit(llm)
             return llm

@@ -30,36 +30,63 @@ class Connection:
 
     async def __aenter__(self) -> Self:
         host, port = self._place.hostname, self._place.port
-        self.reader, self.writer = await asyncio.open_connection(host, port, limit=2**22, ssl=self._tls)
+        self.reader, self.writer = await asyncio.open_connection(
+            host, port, limit=2**22, ssl=self._tls
+        )
         return self
 
     async def __aexit__(self, *_: object) -> None:
         self.writer.transport.abort()
 
-    def send(self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None) -> None:
+    def send(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
         """Send a request; *body* is sent as JSON unless it is bytes."""
-        content = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
+        content = (
+            body
+            if isinstance(body, bytes)
+            else b""
+            if body is None
+            else json.dumps(body).encode()
+        )
         told = {"Host": self._place.netloc, "Content-Length": str(len(content))}
         if content:
             told["Content-Type"] = "application/json"
         lines = [
             f"{method} {path} HTTP/1.1",
-            *(f"{name}: {value}" for name, value in (told | dict(headers or {})).items()),
+            *(
+                f"{name}: {value}"
+                for name, value in (told | dict(headers or {})).items()
+            ),
         ]
         self.writer.write("\r\n".join(lines).encode() + b"\r\n\r\n" + content)
 
     async def head(self) -> tuple[int, dict[str, str]]:
         """Return status and headers of the answer."""
         async with asyncio.timeout(PATIENCE_S):
-            first, *lines = (await self.reader.readuntil(b"\r\n\r\n")).decode().strip().split("\r\n")
-        headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
+            first, *lines = (
+                (await self.reader.readuntil(b"\r\n\r\n"))
+                .decode()
+                .strip()
+                .split("\r\n")
+            )
+        headers = {
+            name.lower(): value
+            for name, _, value in (line.partition(": ") for line in lines)
+        }
         return int(first.split(" ")[1]), headers
 
     async def answer(self) -> Answer:
         """Return the whole answer."""
         status, headers = await self.head()
         async with asyncio.timeout(PATIENCE_S):
-            body = await self.reader.readexactly(int(headers.get("content-length", "0")))
+            body = await self.reader.readexactly(
+                int(headers.get("content-length", "0"))
+            )
         is_json = "json" in headers.get("content-type", "")
         return Answer(status, headers, json.loads(body) if is_json else body.decode())
 
@@ -78,7 +105,11 @@ class Connection:
                 elif "data" not in fields:
                     fields = {}
                 else:
-                    yield fields.get("id", ""), fields.get("event", ""), json.loads(fields["data"])
+                    yield (
+                        fields.get("id", ""),
+                        fields.get("event", ""),
+                        json.loads(fields["data"]),
+                    )
                     fields = {}
 
     async def _line(self) -> str:
@@ -95,7 +126,13 @@ async def until(fact: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
-async def ask(url: str, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None) -> Answer:
+async def ask(
+    url: str,
+    method: str,
+    path: str,
+    body: Any = None,
+    headers: Mapping[str, str] | None = None,
+) -> Answer:
     """Return what *method* of *path* answers."""
     async with Connection(url) as connection:
         connection.send(method, path, body, headers)

@@ -53,7 +53,9 @@ def apply_patch(body: Any, patch: Sequence[Any]) -> Patched:
 
 
 def _add(patched: Patched, operation: dict[str, Any]) -> None:
-    patched.apply(_addition(patched.body, _tokens(operation, "path"), _value(operation)))
+    patched.apply(
+        _addition(patched.body, _tokens(operation, "path"), _value(operation))
+    )
 
 
 def _remove(patched: Patched, operation: dict[str, Any]) -> None:
@@ -61,7 +63,12 @@ def _remove(patched: Patched, operation: dict[str, Any]) -> None:
 
 
 def _replace(patched: Patched, operation: dict[str, Any]) -> None:
-    patched.apply(Update(path=str(_place(patched.body, _tokens(operation, "path"))), new_value=_value(operation)))
+    patched.apply(
+        Update(
+            path=str(_place(patched.body, _tokens(operation, "path"))),
+            new_value=_value(operation),
+        )
+    )
 
 
 def _copy(patched: Patched, operation: dict[str, Any]) -> None:
@@ -82,12 +89,22 @@ def _move(patched: Patched, operation: dict[str, Any]) -> None:
 
 
 def _test(patched: Patched, operation: dict[str, Any]) -> None:
-    found, value = lookup(patched.body, _place(patched.body, _tokens(operation, "path"))), _value(operation)
+    found, value = (
+        lookup(patched.body, _place(patched.body, _tokens(operation, "path"))),
+        _value(operation),
+    )
     if not equal(found, value):
         raise NotAPatch(f"{found!r} is not {value!r}")
 
 
-_OPERATIONS = {"add": _add, "remove": _remove, "replace": _replace, "copy": _copy, "move": _move, "test": _test}
+_OPERATIONS = {
+    "add": _add,
+    "remove": _remove,
+    "replace": _replace,
+    "copy": _copy,
+    "move": _move,
+    "test": _test,
+}
 
 
 def _value(operation: dict[str, Any]) -> Any:
@@ -99,9 +116,15 @@ def _value(operation: dict[str, Any]) -> Any:
 def _tokens(operation: dict[str, Any], name: str) -> list[str]:
     """Return the tokens of a JSON pointer (RFC 6901)."""
     pointer = operation.get(name)
-    if not isinstance(pointer, str) or (pointer and not pointer.startswith("/")) or _BAD_ESCAPE.search(pointer):
+    if (
+        not isinstance(pointer, str)
+        or (pointer and not pointer.startswith("/"))
+        or _BAD_ESCAPE.search(pointer)
+    ):
         raise NotAPatch(f"{name} {pointer!r} is no JSON pointer")
-    return [token.replace("~1", "/").replace("~0", "~") for token in pointer.split("/")[1:]]
+    return [
+        token.replace("~1", "/").replace("~0", "~") for token in pointer.split("/")[1:]
+    ]
 
 
 def _place(body: Any, tokens: Sequence[str]) -> Path:
@@ -122,7 +145,10 @@ def _place(body: Any, tokens: Sequence[str]) -> Path:
 def _addition(body: Any, tokens: Sequence[str], value: Any) -> Edit:
     """Return the edit that RFC 6902 calls `add`: a name that is there is replaced, as is the whole document."""
     place = _place(body, tokens)
-    if not tokens or (isinstance(find(body, place.parent), dict) and tokens[-1] in lookup(body, place.parent)):
+    if not tokens or (
+        isinstance(find(body, place.parent), dict)
+        and tokens[-1] in lookup(body, place.parent)
+    ):
         return Update(path=str(place), new_value=value)
     if place.last != APPEND and not isinstance(find(body, place.parent), dict | list):
         raise NotAPatch(f"nothing can be added at {place}")
@@ -134,7 +160,9 @@ def equal(left: Any, right: Any) -> bool:
     if isinstance(left, bool) or isinstance(right, bool):
         return left is right
     if isinstance(left, dict) and isinstance(right, dict):
-        return left.keys() == right.keys() and all(equal(left[name], right[name]) for name in left)
+        return left.keys() == right.keys() and all(
+            equal(left[name], right[name]) for name in left
+        )
     if isinstance(left, list) and isinstance(right, list):
         return len(left) == len(right) and all(map(equal, left, right))
     return left == right

@@ -90,19 +90,36 @@ class Asked:
     @property
     def schema(self) -> Mapping[str, Any]:
         """The JSON schema that the answer is to fit."""
-        schema: Mapping[str, Any] = self.body["response_format"]["json_schema"]["schema"]
+        schema: Mapping[str, Any] = self.body["response_format"]["json_schema"][
+            "schema"
+        ]
         return schema
 
     def _said_by(self, role: str) -> str:
-        return "\n".join(str(message["content"]) for message in self.body["messages"] if message["role"] == role)
+        return "\n".join(
+            str(message["content"])
+            for message in self.body["messages"]
+            if message["role"] == role
+        )
 
 
 def answer(
-    value: Mapping[str, Any] | BaseModel, *, input_tokens: int = 100, output_tokens: int = 20, cached_tokens: int = 0
+    value: Mapping[str, Any] | BaseModel,
+    *,
+    input_tokens: int = 100,
+    output_tokens: int = 20,
+    cached_tokens: int = 0,
 ) -> Canned:
     """Answer with *value* as JSON; it may as well not fit the schema asked for."""
-    text = value.model_dump_json() if isinstance(value, BaseModel) else json.dumps(value)
-    return saying(text, input_tokens=input_tokens, output_tokens=output_tokens, cached_tokens=cached_tokens)
+    text = (
+        value.model_dump_json() if isinstance(value, BaseModel) else json.dumps(value)
+    )
+    return saying(
+        text,
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
+        cached_tokens=cached_tokens,
+    )
 
 
 def saying(
@@ -137,7 +154,9 @@ def saying(
     return raw(json.dumps(completion).encode())
 
 
-def raw(body: bytes, *, content_type: str = "application/json", status: int = 200) -> Canned:
+def raw(
+    body: bytes, *, content_type: str = "application/json", status: int = 200
+) -> Canned:
     """Send *body* untouched: no completion, no JSON, whatever a broken proxy sends."""
     return Canned(status=status, body=body, headers={"Content-Type": content_type})
 
@@ -147,7 +166,9 @@ def refusal(words: str = "I cannot help with that.") -> Canned:
     return saying(None, refusal=words)
 
 
-def cut_off(text: str = '{"reasoning": "it all beg', *, output_tokens: int = 20) -> Canned:
+def cut_off(
+    text: str = '{"reasoning": "it all beg', *, output_tokens: int = 20
+) -> Canned:
     """End at the token limit, in the middle of *text*."""
     return saying(text, finish_reason="length", output_tokens=output_tokens)
 
@@ -157,12 +178,21 @@ def filtered() -> Canned:
     return saying("", finish_reason="content_filter")
 
 
-def fault(status: int, message: str = "scripted fault", *, code: str | None = None, **headers: str) -> Canned:
+def fault(
+    status: int,
+    message: str = "scripted fault",
+    *,
+    code: str | None = None,
+    **headers: str,
+) -> Canned:
     """Answer with an HTTP error in the provider's form; *headers* are spelled with underscores (`retry_after="2"`)."""
-    error = {"error": {"message": message, "type": "scripted", "param": None, "code": code}}
+    error = {
+        "error": {"message": message, "type": "scripted", "param": None, "code": code}
+    }
     names = {name.replace("_", "-"): value for name, value in headers.items()}
     return replace(
-        raw(json.dumps(error).encode(), status=status), headers={"Content-Type": "application/json", **names}
+        raw(json.dumps(error).encode(), status=status),
+        headers={"Content-Type": "application/json", **names},
     )
 
 
@@ -213,7 +243,9 @@ class ScriptedLlm:
         with self._changed:
             self._queue.extend(replies)
 
-    async def wait_for_requests(self, count: int, *, in_flight: bool = False, deadline_s: float = 30.0) -> None:
+    async def wait_for_requests(
+        self, count: int, *, in_flight: bool = False, deadline_s: float = 30.0
+    ) -> None:
         """Return once *count* requests have arrived (or are waiting for a reply at once, with *in_flight*).
 
         Raises:
@@ -223,7 +255,10 @@ class ScriptedLlm:
         def wait() -> bool:
             with self._changed:
                 return self._changed.wait_for(
-                    lambda: (self._in_flight if in_flight else len(self.requests)) >= count, deadline_s
+                    lambda: (
+                        (self._in_flight if in_flight else len(self.requests)) >= count
+                    ),
+                    deadline_s,
                 )
 
         if not await asyncio.to_thread(wait):
@@ -257,7 +292,9 @@ class ScriptedLlm:
 
     def __enter__(self) -> Self:
         self._server = _Server(self)
-        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
+        threading.Thread(
+            target=self._server.serve_forever, args=(0.02,), daemon=True
+        ).start()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -336,7 +373,9 @@ class _Handler(BaseHTTPRequestHandler):
         if canned.ending == "stall":
             return not self._hung_up(None)
         due = time.monotonic() + canned.delay_s
-        while (left_s := due - time.monotonic()) > 0 or (canned.gate and not canned.gate.is_set()):
+        while (left_s := due - time.monotonic()) > 0 or (
+            canned.gate and not canned.gate.is_set()
+        ):
             if self._hung_up(max(left_s, 0.01)):
                 return False
         return True

@@ -27,7 +27,9 @@ class Colour(BaseModel):
 
 async def ask(llm: Llm, role: str = "editor", **options: Any) -> Reply[Colour]:
     """Ask for a colour."""
-    return await llm.ask(role, Colour, system="Name the colour.", user="grass", **options)
+    return await llm.ask(
+        role, Colour, system="Name the colour.", user="grass", **options
+    )
 
 
 @dataclass

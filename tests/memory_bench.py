@@ -33,24 +33,33 @@ Respond = Callable[[str, str], "Mapping[str, Any] | BaseModel | LlmError"]
 
 def item(display: str, *, source: str = "stated:t0", **fields: Any) -> Body:
     """Return an item that was said on New Year's day."""
-    made = make_item(display, added=fields.pop("added", date(2026, 1, 1)), source=source)
+    made = make_item(
+        display, added=fields.pop("added", date(2026, 1, 1)), source=source
+    )
     return {**made, **fields}
 
 
 def documents(**places: Sequence[str | JsonValue]) -> dict[str, Body]:
     """Return every kind's document; `food__likes=["Pasta"]` puts items, or values as they are, to `food.likes`."""
-    bodies = {resource_id: kind.complete({}) for resource_id, kind in KINDS.by_id.items()}
+    bodies = {
+        resource_id: kind.complete({}) for resource_id, kind in KINDS.by_id.items()
+    }
     for name, values in places.items():
         top, _, inner = name.partition("__")
         body = next(body for body in bodies.values() if top in body)
         holder = cast("dict[str, JsonValue]", body[top])
-        holder[inner] = [item(value) if isinstance(value, str) else value for value in values]
+        holder[inner] = [
+            item(value) if isinstance(value, str) else value for value in values
+        ]
     return bodies
 
 
 def draft_of(bodies: Mapping[str, Body]) -> Draft:
     """Return a draft over *bodies*, each at its first revision."""
-    stored = {resource_id: Document(resource_id, 1, body) for resource_id, body in bodies.items()}
+    stored = {
+        resource_id: Document(resource_id, 1, body)
+        for resource_id, body in bodies.items()
+    }
     return Draft(Snapshot(USER, stored), LIMITS, NOW)
 
 
@@ -107,8 +116,12 @@ class Lender:
 class BenchContext(ListenContext):
     """A context that keeps what a host would count, and knows its model."""
 
-    def __init__(self, model: Any, draft: Draft, agent_files: Path | None = None) -> None:
-        super().__init__(USER, cast("Services", Lender(model)), draft=draft, agent_files=agent_files)
+    def __init__(
+        self, model: Any, draft: Draft, agent_files: Path | None = None
+    ) -> None:
+        super().__init__(
+            USER, cast("Services", Lender(model)), draft=draft, agent_files=agent_files
+        )
         self.model = model
         self.refusals: list[str] = []
 
@@ -118,17 +131,28 @@ class BenchContext(ListenContext):
 
 
 def context_over(
-    bodies: Mapping[str, Body], respond: Respond | None = None, *, agent_files: Path | None = None
+    bodies: Mapping[str, Body],
+    respond: Respond | None = None,
+    *,
+    agent_files: Path | None = None,
 ) -> BenchContext:
     """Return a context over *bodies*; with *respond* a language model is configured."""
     return BenchContext(Model(respond), draft_of(bodies), agent_files)
 
 
 def fact(
-    text: str, fact_id: str = "f1", *, tags: Sequence[str] = ("food",), turn_id: str = "t1", **fields: Any
+    text: str,
+    fact_id: str = "f1",
+    *,
+    tags: Sequence[str] = ("food",),
+    turn_id: str = "t1",
+    **fields: Any,
 ) -> PendingFact:
     """Return a fact that was said now."""
-    return PendingFact(Fact(fact_id=fact_id, text=text, tags=tuple(tags), evidence=text, **fields), turn_id)
+    return PendingFact(
+        Fact(fact_id=fact_id, text=text, tags=tuple(tags), evidence=text, **fields),
+        turn_id,
+    )
 
 
 def batch(*facts: PendingFact) -> FactBatch:

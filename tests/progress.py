@@ -26,7 +26,9 @@ class Progress:
         """Count a test that is done, and print a line when it is time."""
         if report.failed:
             self._failed += 1
-            self._config.pluginmanager.get_plugin("terminalreporter").write_line(f"FAILED {report.nodeid}")
+            self._config.pluginmanager.get_plugin("terminalreporter").write_line(
+                f"FAILED {report.nodeid}"
+            )
         if report.when != "teardown":
             return
         self._running.pop(report.nodeid, None)
@@ -34,14 +36,24 @@ class Progress:
         now = time.monotonic()
         if now - self._said >= _EVERY_S:
             self._said = now
-            files = sorted({PurePath(one.partition("::")[0]).name for one in self._running})
+            files = sorted(
+                {PurePath(one.partition("::")[0]).name for one in self._running}
+            )
             terminal = self._config.pluginmanager.get_plugin("terminalreporter")
             failed = f", {self._failed} FAILED" if self._failed else ""
-            terminal.write_line(f"{now - self._began:4.0f} s: {self._done:,} done{failed}; {', '.join(files)[:80]}")
+            terminal.write_line(
+                f"{now - self._began:4.0f} s: {self._done:,} done{failed}; {', '.join(files)[:80]}"
+            )
 
-    def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
+    def pytest_report_teststatus(
+        self, report: pytest.TestReport
+    ) -> tuple[str, str, str] | None:
         """Show no dot for a test that passed."""
-        return ("passed", "", "PASSED") if report.passed and report.when == "call" else None
+        return (
+            ("passed", "", "PASSED")
+            if report.passed and report.when == "call"
+            else None
+        )
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -33,7 +33,10 @@ HOSTILE = st.sampled_from(
         "\n",
     ]
 )
-TEXTS = st.one_of(st.text(max_size=80), st.lists(st.one_of(HOSTILE, st.text(max_size=8)), max_size=12).map("".join))
+TEXTS = st.one_of(
+    st.text(max_size=80),
+    st.lists(st.one_of(HOSTILE, st.text(max_size=8)), max_size=12).map("".join),
+)
 
 
 def realistic(chance: random.Random) -> dict[str, Any]:
@@ -54,21 +57,48 @@ def realistic(chance: random.Random) -> dict[str, Any]:
         "memory_create": {"memories": [_memory(chance, name) for name in in_scene]},
         "relationship": {
             "interactions": [
-                {"chars": [in_scene[0], name], "score": 28, "change": chance.randint(-9, 10), "tier": "Acquaintance"}
+                {
+                    "chars": [in_scene[0], name],
+                    "score": 28,
+                    "change": chance.randint(-9, 10),
+                    "tier": "Acquaintance",
+                }
                 for name in people[1:4]
             ]
         },
         "plot_threads": {"new": threads[:1], "mentioned": threads[1:], "resolved": []},
-        "knowledge": {"facts": [{"subj": _sentence(chance, 2, 4), "fact": _sentence(chance, 5, 12)} for _ in range(5)]},
+        "knowledge": {
+            "facts": [
+                {"subj": _sentence(chance, 2, 4), "fact": _sentence(chance, 5, 12)}
+                for _ in range(5)
+            ]
+        },
     }
     immediate = {
-        "fact_extract": {"facts": {name: [_sentence(chance, 5, 25) for _ in range(5)] for name in people[-2:]}},
-        "memory_extract": {"memories": {name: [_memory(chance, name) for _ in range(3)] for name in in_scene}},
-        "thread_extract": {"loaded": [_loaded(thread) for thread in threads[:4]], "monitored": 22},
+        "fact_extract": {
+            "facts": {
+                name: [_sentence(chance, 5, 25) for _ in range(5)]
+                for name in people[-2:]
+            }
+        },
+        "memory_extract": {
+            "memories": {
+                name: [_memory(chance, name) for _ in range(3)] for name in in_scene
+            }
+        },
+        "thread_extract": {
+            "loaded": [_loaded(thread) for thread in threads[:4]],
+            "monitored": 22,
+        },
     }
     meta = {"resp_num": 120, "updated": "2026-01-02T03:04:05", "status": "fresh"}
     meta |= {"agents_run": 8, "agents_ok": 8, "agents_fail": 0, "agents_skip": 0}
-    return {"version": "1.1", "meta": meta, "background": background, "immediate": immediate}
+    return {
+        "version": "1.1",
+        "meta": meta,
+        "background": background,
+        "immediate": immediate,
+    }
 
 
 def _sentence(chance: random.Random, least: int, most: int) -> str:
@@ -77,7 +107,11 @@ def _sentence(chance: random.Random, least: int, most: int) -> str:
 
 def _thread(chance: random.Random, number: int) -> dict[str, Any]:
     status = chance.choice(["critical", "on_track", "active", "on_track"])
-    return {"id": f"THREAD-{number:03}", "title": _sentence(chance, 2, 7), "status": status}
+    return {
+        "id": f"THREAD-{number:03}",
+        "title": _sentence(chance, 2, 7),
+        "status": status,
+    }
 
 
 def _loaded(thread: dict[str, Any]) -> dict[str, Any]:
@@ -86,7 +120,12 @@ def _loaded(thread: dict[str, Any]) -> dict[str, Any]:
 
 def _memory(chance: random.Random, name: str) -> dict[str, Any]:
     response = chance.randint(1, 120)
-    return {"id": f"MEM-{response:03}", "char": name, "sig": chance.randint(1, 10), "sum": _sentence(chance, 5, 15)}
+    return {
+        "id": f"MEM-{response:03}",
+        "char": name,
+        "sig": chance.randint(1, 10),
+        "sum": _sentence(chance, 5, 15),
+    }
 
 
 @st.composite
@@ -95,15 +134,27 @@ def hostile(draw: st.DrawFn) -> dict[str, Any]:
     body = realistic(random.Random(draw(st.integers(0, 2**32))))
     texts = draw(st.lists(TEXTS, min_size=1, max_size=6))
     chance = random.Random(draw(st.integers(0, 2**32)))
-    return {**body, **{group: _spoiled(body[group], texts, chance) for group in ("background", "immediate")}}
+    return {
+        **body,
+        **{
+            group: _spoiled(body[group], texts, chance)
+            for group in ("background", "immediate")
+        },
+    }
 
 
 def _spoiled(value: Any, texts: list[str], chance: random.Random) -> Any:
     if isinstance(value, dict):
         return {
-            chance.choice(texts) if key in NAMES and chance.random() < 0.5 else key: _spoiled(inner, texts, chance)
+            chance.choice(texts)
+            if key in NAMES and chance.random() < 0.5
+            else key: _spoiled(inner, texts, chance)
             for key, inner in value.items()
         }
     if isinstance(value, list):
         return [_spoiled(inner, texts, chance) for inner in value]
-    return chance.choice(texts) if isinstance(value, str) and chance.random() < 0.6 else value
+    return (
+        chance.choice(texts)
+        if isinstance(value, str) and chance.random() < 0.6
+        else value
+    )

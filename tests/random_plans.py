@@ -36,19 +36,33 @@ class RandomPlans:
         path, held = self._random.choice(list(_lists(bodies[resource_id])))
         kind = self._random.random()
         if kind < 0.45 or not held:
-            index = self._random.choice(["", "[-]", f"[{self._random.randint(0, len(held))}]"])
-            return Insert(path=f"{path}{index}", new_value=self._item(), file=resource_id)
+            index = self._random.choice(
+                ["", "[-]", f"[{self._random.randint(0, len(held))}]"]
+            )
+            return Insert(
+                path=f"{path}{index}", new_value=self._item(), file=resource_id
+            )
         place = self._random.randrange(len(held))
-        spelled = f"{path}[{place if self._random.random() < 0.8 else place - len(held)}]"
+        spelled = (
+            f"{path}[{place if self._random.random() < 0.8 else place - len(held)}]"
+        )
         if kind < 0.7:
             return Delete(path=spelled, file=resource_id)
         value = held[place]
-        changed = {**value, "confidence": self._number()} if isinstance(value, dict) else self._item()
+        changed = (
+            {**value, "confidence": self._number()}
+            if isinstance(value, dict)
+            else self._item()
+        )
         return Update(path=spelled, new_value=changed, file=resource_id)
 
     def _item(self) -> JsonValue:
         self._made += 1
-        return {"item": "x", "display": f"{self._label}{self._made}.", "confidence": self._number()}
+        return {
+            "item": "x",
+            "display": f"{self._label}{self._made}.",
+            "confidence": self._number(),
+        }
 
     def _number(self) -> float:
         return self._random.choice([0.0, 0.5, 1.0, 0.25, 1e-7])
@@ -65,16 +79,23 @@ def _lists(body: Body) -> Iterator[tuple[Path, list[JsonValue]]]:
 async def contents(store: DocumentStore) -> dict[str, bytes]:
     """Return both documents to the byte, apart from their stamps."""
     found = (await store.snapshot(USER, [FOOD, GENERAL])).documents
-    return {resource_id: content(document.body) for resource_id, document in found.items()}
+    return {
+        resource_id: content(document.body) for resource_id, document in found.items()
+    }
 
 
-async def grow(store: DocumentStore, random: Random, length: int = LENGTH, label: str = "p") -> list[dict[str, bytes]]:
+async def grow(
+    store: DocumentStore, random: Random, length: int = LENGTH, label: str = "p"
+) -> list[dict[str, bytes]]:
     """Apply *length* random plans and return what the documents were before, after the first, and so on."""
     plans = RandomPlans(random, label)
     seen = [await contents(store)]
     for number in range(length):
         draft = Draft(await store.snapshot(USER, [FOOD, GENERAL]), LIMITS, NOW)
-        bodies = {resource_id: document.body for resource_id, document in draft.documents.items()}
+        bodies = {
+            resource_id: document.body
+            for resource_id, document in draft.documents.items()
+        }
         try:
             applied = draft.apply(plan(f"{label}{number}", *plans.edits(bodies)))
         except EditRefused:
@@ -85,7 +106,9 @@ async def grow(store: DocumentStore, random: Random, length: int = LENGTH, label
     return seen
 
 
-async def back_and_forth(store: DocumentStore, random: Random, length: int = LENGTH) -> int:
+async def back_and_forth(
+    store: DocumentStore, random: Random, length: int = LENGTH
+) -> int:
     """Take back all of a random history and apply it again, comparing every step; return how many plans it had."""
     seen = await grow(store, random, length)
     for expected in reversed(seen[:-1]):

@@ -35,7 +35,9 @@ class Heard:
         """Return whether one of its signatures is right, computed as the specification says."""
         key = base64.b64decode(secret.removeprefix("whsec_"))
         signed = f"{self.id}.{self.headers['webhook-timestamp']}.".encode() + self.body
-        right = base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode()
+        right = base64.b64encode(
+            hmac.new(key, signed, hashlib.sha256).digest()
+        ).decode()
         return f"v1,{right}" in self.headers["webhook-signature"].split(" ")
 
 
@@ -60,12 +62,19 @@ class Receiver:
                 await asyncio.sleep(0.01)
         return list(self.heard)
 
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def serve(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         self.open += 1
         self.most_open = max(self.most_open, self.open)
         try:
-            first, *lines = (await reader.readuntil(b"\r\n\r\n")).decode().strip().split("\r\n")
-            headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
+            first, *lines = (
+                (await reader.readuntil(b"\r\n\r\n")).decode().strip().split("\r\n")
+            )
+            headers = {
+                name.lower(): value
+                for name, _, value in (line.partition(": ") for line in lines)
+            }
             body = await reader.readexactly(int(headers.get("content-length", "0")))
             path = first.split(" ")[1]
             self.heard.append(Heard(path, headers, body))
@@ -76,7 +85,9 @@ class Receiver:
             self.open -= 1
             writer.close()
 
-    async def _answer(self, path: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:  # noqa: C901
+    async def _answer(
+        self, path: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:  # noqa: C901
         status = self.statuses.pop(0) if self.statuses else 200
         what, _, rest = path.strip("/").partition("/")
         if what == "hang":
@@ -100,9 +111,13 @@ class Receiver:
         elif what == "close":
             return
         elif what == "interim":
-            writer.write(b"HTTP/1.1 103 Early Hints\r\nLink: </>\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n")
+            writer.write(
+                b"HTTP/1.1 103 Early Hints\r\nLink: </>\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n"
+            )
         elif what == "redirect":
-            writer.write(f"HTTP/1.1 302 Found\r\nLocation: {rest}\r\nContent-Length: 0\r\n\r\n".encode())
+            writer.write(
+                f"HTTP/1.1 302 Found\r\nLocation: {rest}\r\nContent-Length: 0\r\n\r\n".encode()
+            )
         else:
             code = int(rest.partition("/")[0]) if what == "status" else status
             writer.write(f"HTTP/1.1 {code} Fine\r\nContent-Length: 0\r\n\r\n".encode())

@@ -50,8 +50,12 @@ async def valkey_or_redis(store_server: ValkeyServer) -> AsyncIterator[Redis]:
         yield client
 
 
-@pytest.fixture(scope="session", params=["valkey", *(["redis"] if _DEBIAN_REDIS else [])])
-def store_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ValkeyServer]:
+@pytest.fixture(
+    scope="session", params=["valkey", *(["redis"] if _DEBIAN_REDIS else [])]
+)
+def store_server(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ValkeyServer]:
     """Run each kind of store that this machine has."""
     binary = Path(_DEBIAN_REDIS) if request.param == "redis" and _DEBIAN_REDIS else None
     server = ValkeyServer(tmp_path_factory.mktemp("store"), binary=binary)
@@ -61,6 +65,8 @@ def store_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPa
 
 
 async def _emptied(url: str) -> AsyncIterator[Redis]:
-    async with Redis.from_url(url, socket_timeout=None, socket_connect_timeout=PATIENCE_S) as client:
+    async with Redis.from_url(
+        url, socket_timeout=None, socket_connect_timeout=PATIENCE_S
+    ) as client:
         await client.flushdb()
         yield client

@@ -18,14 +18,29 @@ from memory.queues.queue import PersonalQueue
 from tests.integration.documents import FOOD, GENERAL, NOW, commit, like, plan
 
 #: Ids that are each other's prefix, token, key, case or form, and some that name nobody.
-NAMES = ["ann", "ann ", "Ann", "an", "ann:plans", "{ann}", "tl:doc:{YW5u}", "YW5u", "ann}", "*", "ann\u0301", "0"]
+NAMES = [
+    "ann",
+    "ann ",
+    "Ann",
+    "an",
+    "ann:plans",
+    "{ann}",
+    "tl:doc:{YW5u}",
+    "YW5u",
+    "ann}",
+    "*",
+    "ann\u0301",
+    "0",
+]
 NOBODY: list[Any] = [None, "", " ", "\n", "x" * 300, 0, "\udcff", ["ann"], b"ann"]
 
 
 class Strangers:
     """Each user has a secret, a plan and a row that waits; everybody tries to get at those of the others."""
 
-    def __init__(self, store: DocumentStore, queue: PersonalQueue, random: Random) -> None:
+    def __init__(
+        self, store: DocumentStore, queue: PersonalQueue, random: Random
+    ) -> None:
         self.outcomes = Counter[str]()
         self._store = store
         self._queue = queue
@@ -41,15 +56,24 @@ class Strangers:
     async def settle(self) -> None:
         """Give everybody a document with a secret."""
         for name in NAMES:
-            await commit(self._store, plan(f"plan-of-{NAMES.index(name)}", like(_secret(name))), user=name)
+            await commit(
+                self._store,
+                plan(f"plan-of-{NAMES.index(name)}", like(_secret(name))),
+                user=name,
+            )
             self._snapshots[name] = await self._store.snapshot(name)
             await self._queue.append(name, [("row", _secret(name).encode())])
-            self._claims[name] = await self._queue.claim(name, holder="w", limit=1, lease_ms=3_600_000, now_ms=0)
+            self._claims[name] = await self._queue.claim(
+                name, holder="w", limit=1, lease_ms=3_600_000, now_ms=0
+            )
 
     async def intrude(self, accesses: int) -> None:
         """Try *accesses* times; raises AssertionError when one of them gave or changed what is somebody else's."""
         for _ in range(accesses):
-            attempt, (me, other) = self._random.choice(self._tries), self._random.sample(NAMES, 2)
+            attempt, (me, other) = (
+                self._random.choice(self._tries),
+                self._random.sample(NAMES, 2),
+            )
             if self._random.random() < 0.1:
                 me = self._random.choice(NOBODY)
             try:
@@ -61,7 +85,9 @@ class Strangers:
             self.outcomes["served"] += 1
             told = repr(found)
             for name in NAMES:
-                assert name == me or _secret(name) not in told, f"{attempt.__name__} told {me!r} of {name!r}"
+                assert name == me or _secret(name) not in told, (
+                    f"{attempt.__name__} told {me!r} of {name!r}"
+                )
 
     async def check(self) -> None:
         """Raise AssertionError unless everybody's documents, rows and history are as they were."""
@@ -74,7 +100,9 @@ class Strangers:
             assert (await self._queue.counts(name)).waiting == 1
 
     async def _reads(self, me: str, other: str) -> object:
-        return await self._store.snapshot(me, self._random.choice([None, [FOOD], [FOOD, GENERAL]]))
+        return await self._store.snapshot(
+            me, self._random.choice([None, [FOOD], [FOOD, GENERAL]])
+        )
 
     async def _reads_history(self, me: str, other: str) -> object:
         return await self._store.history(me, self._random.choice([None, FOOD]))
@@ -83,7 +111,9 @@ class Strangers:
         return await self._store.at(me, FOOD, self._random.randint(0, 1))
 
     async def _explains(self, me: str, other: str) -> object:
-        return await self._store.explain(me, FOOD, self._random.choice(["food.likes[0]", "food", "$"]))
+        return await self._store.explain(
+            me, FOOD, self._random.choice(["food.likes[0]", "food", "$"])
+        )
 
     async def _exports(self, me: str, other: str) -> object:
         return await self._store.export_document(me, FOOD)
@@ -103,35 +133,62 @@ class Strangers:
     async def _relabels(self, me: str, other: str) -> object:
         """Hand in the other's documents as one's own: the store knows their life and takes them for stale."""
         draft = Draft(Snapshot(me, self._snapshots[other].documents), LIMITS, NOW)
-        draft.apply(plan(f"mine-{self._random.random()}".replace(".", "-"), like("stolen")))
+        draft.apply(
+            plan(f"mine-{self._random.random()}".replace(".", "-"), like("stolen"))
+        )
         done = await self._store.commit(draft)
         assert isinstance(done, Stale), done
         return done
 
     async def _borrows_claim(self, me: str, other: str) -> object:
         draft = Draft(await self._store.snapshot(me), LIMITS, NOW)
-        done = await self._store.commit(draft, claim=self._claims[other], closings=[Closing("row", "done")])
+        done = await self._store.commit(
+            draft, claim=self._claims[other], closings=[Closing("row", "done")]
+        )
         raise AssertionError(f"{me!r} closed a row of {other!r}: {done!r}")
 
     async def _names_key(self, me: str, other: str) -> object:
         """Ask for a resource that is spelled like the other's key, or a piece of one."""
         token = user_token(other)
         key = keys.document(token, FOOD)
-        names = [key, key[1:], f"}}:{key}", f"../{token}:{FOOD}", f"{FOOD}:log", "plans", "reads", other, token]
+        names = [
+            key,
+            key[1:],
+            f"}}:{key}",
+            f"../{token}:{FOOD}",
+            f"{FOOD}:log",
+            "plans",
+            "reads",
+            other,
+            token,
+        ]
         name = self._random.choice(names)
-        call = self._random.choice([self._store.export_document, lambda user, one: self._store.snapshot(user, [one])])
+        call = self._random.choice(
+            [
+                self._store.export_document,
+                lambda user, one: self._store.snapshot(user, [one]),
+            ]
+        )
         return await call(me, name)
 
     async def _imports(self, me: str, other: str) -> object:
         """Hand in a file that calls itself by the other's key."""
         token = base64.b64encode(other.encode()).decode()
-        name = self._random.choice([keys.document(user_token(other), FOOD), f"{token}/{FOOD}", f"{{{token}}}:{FOOD}"])
+        name = self._random.choice(
+            [
+                keys.document(user_token(other), FOOD),
+                f"{token}/{FOOD}",
+                f"{{{token}}}:{FOOD}",
+            ]
+        )
         content = json_bytes({"_metadata": {"resource_id": name}, "food": {}})
         record = await self._store.import_document(me, content, at=NOW)
         raise AssertionError(f"{me!r} imported {record!r}")
 
     async def _notes(self, me: str, other: str) -> object:
-        await self._store.note_reads(me, [(FOOD, f"food.likes.{self._random.randint(0, 9)}")], NOW)
+        await self._store.note_reads(
+            me, [(FOOD, f"food.likes.{self._random.randint(0, 9)}")], NOW
+        )
         return await self._store.reads(me)
 
 

@@ -23,7 +23,12 @@ def spellings(secret: str) -> list[bytes]:
     """
     assert len(secret) >= _SHORTEST, f"{secret!r} would be found everywhere"
     escaped = json.dumps(secret)[1:-1]
-    ways = {secret.encode(), escaped.encode(), json.dumps(escaped)[1:-1].encode(), quote(secret, safe="").encode()}
+    ways = {
+        secret.encode(),
+        escaped.encode(),
+        json.dumps(escaped)[1:-1].encode(),
+        quote(secret, safe="").encode(),
+    }
     for text in (secret.encode(), escaped.encode()):
         # Base64 of a longer text that holds it, for each of the three places where it may begin.
         for before in range(3):
@@ -59,8 +64,14 @@ async def until_away(folders: Sequence[Path], *secrets: str) -> None:
     The server looks through its files once in its sync interval, 1 s here.
     """
     gives_up_at = time.monotonic() + PATIENCE_S
-    while found := [(secret, *one) for secret in secrets for folder in folders for one in _found_in(folder, secret)]:
+    while found := [
+        (secret, *one)
+        for secret in secrets
+        for folder in folders
+        for one in _found_in(folder, secret)
+    ]:
         assert time.monotonic() < gives_up_at, "\n".join(
-            f"{secret!r} is still in {file} at {at}: {around!r}" for secret, file, at, around in found
+            f"{secret!r} is still in {file} at {at}: {around!r}"
+            for secret, file, at, around in found
         )
         await asyncio.sleep(0.1)

@@ -16,7 +16,9 @@ AT = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
 class Budget(Parameters):
     """The seed's question."""
 
-    budget_limit: Amount = Field(aliases=("limit",), cues=("limit", "budget of", "budget"))
+    budget_limit: Amount = Field(
+        aliases=("limit",), cues=("limit", "budget of", "budget")
+    )
     spent: Amount = Field(cues=("spent", "spending"))
     history: tuple[Amount, ...] = Field((), cues=("history", "past"))
 
@@ -55,8 +57,18 @@ def card_for(
     version: int = 1,
 ) -> AgentCard:
     """Return a card with one task."""
-    task = TaskCard(name=task_name, description=description, parameters=parameters.schema_for_cards())
-    return AgentCard(agent_id=agent_id, version=version, keywords=tuple(keywords), tasks=(task,), digest="0")
+    task = TaskCard(
+        name=task_name,
+        description=description,
+        parameters=parameters.schema_for_cards(),
+    )
+    return AgentCard(
+        agent_id=agent_id,
+        version=version,
+        keywords=tuple(keywords),
+        tasks=(task,),
+        digest="0",
+    )
 
 
 BUDGET = card_for(
@@ -73,27 +85,45 @@ TRIP = card_for(
     "Tell what each traveller pays for the hotel and all tickets together.",
     ("trip", "travellers", "hotel"),
 )
-RIDE = card_for("RideAgent", "book_ride", Ride, "Book a ride in a taxi.", ("ride", "taxi"))
-GREETER = card_for("GreeterAgent", "greet", Greeting, "Greet somebody by name.", ("greet", "hello"))
+RIDE = card_for(
+    "RideAgent", "book_ride", Ride, "Book a ride in a taxi.", ("ride", "taxi")
+)
+GREETER = card_for(
+    "GreeterAgent", "greet", Greeting, "Greet somebody by name.", ("greet", "hello")
+)
 EVERYBODY = Catalogue([BUDGET, TRIP, RIDE, GREETER])
 
 
 def said(
-    speaker: Literal["person", "assistant"], text: str, task: TaskCall | None = None, agent: str | None = None
+    speaker: Literal["person", "assistant"],
+    text: str,
+    task: TaskCall | None = None,
+    agent: str | None = None,
 ) -> ChatTurn:
     """Return one turn."""
     return ChatTurn(
-        turn_id=f"turn-{speaker}", conversation_id="c", speaker=speaker, text=text, at=AT, agent_id=agent, task=task
+        turn_id=f"turn-{speaker}",
+        conversation_id="c",
+        speaker=speaker,
+        text=text,
+        at=AT,
+        agent_id=agent,
+        task=task,
     )
 
 
 def budget_turn(text: str = "Remaining: 8,000", **parameters: Any) -> list[ChatTurn]:
     """Return a conversation in which the budget agent was asked with *parameters*."""
     call = TaskCall(name="analyze_budget", parameters=parameters)
-    return [said("person", "Analyze my budget"), said("assistant", text, call, "BudgetTrackerAgent")]
+    return [
+        said("person", "Analyze my budget"),
+        said("assistant", text, call, "BudgetTrackerAgent"),
+    ]
 
 
-def understand(text: str, previous: Sequence[ChatTurn] = (), catalogue: Catalogue = EVERYBODY) -> Interpretation:
+def understand(
+    text: str, previous: Sequence[ChatTurn] = (), catalogue: Catalogue = EVERYBODY
+) -> Interpretation:
     """Return what the rules alone make of *text*."""
     return RuleInterpreter().understand(text, catalogue=catalogue, previous=previous)
 

@@ -13,7 +13,13 @@ from quantities.amounts import Amount
 from workers.agent import Agent
 from workers.context.context import Context
 from workers.listening.context import ListenContext
-from workers.listening.values import FactBatch, PendingFact, Ruling, TurnBatch, TurnFacts
+from workers.listening.values import (
+    FactBatch,
+    PendingFact,
+    Ruling,
+    TurnBatch,
+    TurnFacts,
+)
 from workers.middleware import Middleware
 
 if TYPE_CHECKING:

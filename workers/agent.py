@@ -18,7 +18,15 @@ from workers.context.access import REMEMBER_FOR
 from workers.context.children import Callee, declare_callable
 from workers.listening.declaration import Listener, ListenOptions, Queue, read_listener
 from workers.middleware import Middleware
-from workers.task import Task, TaskOptions, Use, demand_version, read_schedule, read_task, words_of
+from workers.task import (
+    Task,
+    TaskOptions,
+    Use,
+    demand_version,
+    read_schedule,
+    read_task,
+    words_of,
+)
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -62,7 +70,9 @@ class Agent:
         self._fingerprint = fingerprint(self._settings)
         self.middleware = tuple(middleware)
         if not all(isinstance(one, Middleware) for one in self.middleware):
-            raise ConfigurationError(f"{agent_id}: middleware takes instances of Middleware, not {self.middleware!r}")
+            raise ConfigurationError(
+                f"{agent_id}: middleware takes instances of Middleware, not {self.middleware!r}"
+            )
         self._tasks: dict[str, Task] = {}
         self._listeners: dict[str, Listener] = {}
 
@@ -229,11 +239,15 @@ class Agent:
         Raises:
             ConfigurationError: the function or an option cannot be served; the message says how to mend it.
         """
-        options = ListenOptions(items=items, users=users, attempts=attempts, deadline=deadline)
+        options = ListenOptions(
+            items=items, users=users, attempts=attempts, deadline=deadline
+        )
         names = dict(sys._getframe(1).f_locals)  # noqa: SLF001 - the documented way to the caller's names
 
         def add(function: F) -> F:
-            listener = read_listener(function, self.agent_id, queue, options, self._settings_class, names)
+            listener = read_listener(
+                function, self.agent_id, queue, options, self._settings_class, names
+            )
             if queue in self._listeners:
                 msg = f"{self.agent_id} listens to {queue!r} twice; merge {self._listeners[queue].label} and this one"
                 raise ConfigurationError(msg)
@@ -264,13 +278,17 @@ class Agent:
         agent._tasks, agent._listeners = dict(self._tasks), dict(self._listeners)  # noqa: SLF001
         return agent
 
-    def with_defaults(self, *, max_attempts: int, deadline: timedelta | None) -> "Agent":
+    def with_defaults(
+        self, *, max_attempts: int, deadline: timedelta | None
+    ) -> "Agent":
         """Return the same agent, its tasks with these limits where they declare none of their own."""
         agent = copy.copy(self)
         agent._tasks = {  # noqa: SLF001 - its own class
             task.name: replace(
                 task,
-                max_attempts=max_attempts if task.max_attempts is None else task.max_attempts,
+                max_attempts=max_attempts
+                if task.max_attempts is None
+                else task.max_attempts,
                 deadline=deadline if task.deadline is None else task.deadline,
             )
             for task in self._tasks.values()
@@ -287,5 +305,7 @@ class Agent:
             msg = f"{self.agent_id} has two tasks {task.name!r}; rename one, or give it @agent.task(name=...)"
             raise ConfigurationError(msg)
         self._tasks[task.name] = task
-        declare_callable(task.handler.function, Callee(self.agent_id, task.name, task.handler.result))
+        declare_callable(
+            task.handler.function, Callee(self.agent_id, task.name, task.handler.result)
+        )
         return function

@@ -42,7 +42,9 @@ class RoleConfig(BaseModel):
     `temperature` null leaves it to the provider. `max_output_tokens` null is the worker's own limit.
     """
 
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        frozen=True, extra="forbid", strict=True
+    )
 
     model: str = Field(min_length=1, max_length=200)
     temperature: float | None = Field(default=None, ge=0, le=2)
@@ -72,7 +74,9 @@ class AgentFiles:
         # A template runs expressions of whoever wrote it: any of them may fail in any way.
         except Exception as error:
             given = ", ".join(sorted(values)) or "nothing"
-            raise ConfigurationError(f"{self.prompt} cannot be rendered: {error}; it is given {given}") from error
+            raise ConfigurationError(
+                f"{self.prompt} cannot be rendered: {error}; it is given {given}"
+            ) from error
 
 
 def files_of(agent: "Agent", override: Path | None = None) -> tuple[AgentFiles, ...]:
@@ -83,7 +87,10 @@ def files_of(agent: "Agent", override: Path | None = None) -> tuple[AgentFiles, 
     """
     functions = [task.handler.function for task in agent.tasks.values()]
     functions += [listener.function for listener in agent.listeners.values()]
-    folders = {Path(inspect.getfile(inspect.unwrap(function))).resolve().parent for function in functions}
+    folders = {
+        Path(inspect.getfile(inspect.unwrap(function))).resolve().parent
+        for function in functions
+    }
     roles = tuple(role for folder in sorted(folders) for role in find_roles(folder))
     if override is not None:
         for folder in folders:
@@ -96,8 +103,16 @@ def find_roles(folder: Path) -> tuple[Path, ...]:
 
     A role folder has both a `config.yaml` and a folder `prompts`.
     """
-    below = sorted(path for path in folder.iterdir() if path.is_dir() and not (path / "__init__.py").exists())
-    return tuple(path for path in (folder, *below) if (path / CONFIG).is_file() and (path / "prompts").is_dir())
+    below = sorted(
+        path
+        for path in folder.iterdir()
+        if path.is_dir() and not (path / "__init__.py").exists()
+    )
+    return tuple(
+        path
+        for path in (folder, *below)
+        if (path / CONFIG).is_file() and (path / "prompts").is_dir()
+    )
 
 
 @cache
@@ -138,7 +153,9 @@ def llm_settings_of(settings: "Settings", files: Iterable[AgentFiles]) -> LlmSet
     See `roles_of`.
     """
     told = settings.llm()
-    return told.model_copy(update={"roles": {**told.roles, **roles_of(settings, files)}})
+    return told.model_copy(
+        update={"roles": {**told.roles, **roles_of(settings, files)}}
+    )
 
 
 def roles_of(settings: "Settings", files: Iterable[AgentFiles]) -> dict[str, LlmRole]:
@@ -154,13 +171,21 @@ def roles_of(settings: "Settings", files: Iterable[AgentFiles]) -> dict[str, Llm
     for file in files:
         role = LlmRole(
             model=_set_or(settings, f"llm_{file.role}_model", file.model),
-            temperature=_set_or(settings, f"llm_{file.role}_temperature", file.temperature),
+            temperature=_set_or(
+                settings, f"llm_{file.role}_temperature", file.temperature
+            ),
             max_output_tokens=file.max_output_tokens or settings.llm_max_output_tokens,
             attempt_deadline_s=settings.llm_attempt_deadline_s,
         )
         if file.role in _RESERVED or roles.setdefault(file.role, role) != role:
-            whose = "the house's own" if file.role in _RESERVED else "described differently by another agent"
-            raise ConfigurationError(f"the role {file.role!r} of {file.prompt} is {whose}; rename its folder")
+            whose = (
+                "the house's own"
+                if file.role in _RESERVED
+                else "described differently by another agent"
+            )
+            raise ConfigurationError(
+                f"the role {file.role!r} of {file.prompt} is {whose}; rename its folder"
+            )
     return roles
 
 
@@ -176,16 +201,26 @@ def _refuse_strangers(folder: Path, override: Path, roles: Collection[str]) -> N
     mine = override / folder.name
     if folder.name in roles or not mine.is_dir():
         return
-    for stranger in sorted(path.name for path in mine.iterdir() if path.is_dir() and path.name not in roles):
+    for stranger in sorted(
+        path.name for path in mine.iterdir() if path.is_dir() and path.name not in roles
+    ):
         near = get_close_matches(stranger, roles, 1)
-        cure = f"did you mean {near[0]!r}?" if near else f"its roles are {', '.join(roles) or 'none'}"
-        raise ConfigurationError(f"{mine / stranger} is no role of {folder.name!r}; {cure}")
+        cure = (
+            f"did you mean {near[0]!r}?"
+            if near
+            else f"its roles are {', '.join(roles) or 'none'}"
+        )
+        raise ConfigurationError(
+            f"{mine / stranger} is no role of {folder.name!r}; {cure}"
+        )
 
 
 def _overlaid(folder: Path, override: Path) -> Path:
     """Return the place in *override* that lies over the role *folder*."""
     if not override.is_dir():
-        raise ConfigurationError(f"{override} is no folder; name one with <agent>/<role>/{CONFIG}, or none")
+        raise ConfigurationError(
+            f"{override} is no folder; name one with <agent>/<role>/{CONFIG}, or none"
+        )
     if (folder / "__init__.py").exists():
         return override / folder.name
     return override / folder.parent.name / folder.name
@@ -194,19 +229,27 @@ def _overlaid(folder: Path, override: Path) -> Path:
 def _text_of(file: Path) -> str:
     try:
         if file.stat().st_size > _MOST_BYTES:
-            raise ConfigurationError(f"{file} is larger than {_MOST_BYTES} bytes; shorten it")
+            raise ConfigurationError(
+                f"{file} is larger than {_MOST_BYTES} bytes; shorten it"
+            )
         return file.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"{file} cannot be read: {error}; write it as UTF-8 text") from error
+        raise ConfigurationError(
+            f"{file} cannot be read: {error}; write it as UTF-8 text"
+        ) from error
 
 
 def _read_config(file: Path) -> dict[str, Any]:
     try:
         said = yaml.safe_load(_text_of(file))
     except (yaml.YAMLError, RecursionError) as error:
-        raise ConfigurationError(f"{file} is no YAML: {error}; write `model: gpt-6.1-terra` and the like") from error
+        raise ConfigurationError(
+            f"{file} is no YAML: {error}; write `model: gpt-6.1-terra` and the like"
+        ) from error
     if not isinstance(said, dict):
-        raise ConfigurationError(f"{file} holds no fields; write `model: gpt-6.1-terra` and the like")
+        raise ConfigurationError(
+            f"{file} holds no fields; write `model: gpt-6.1-terra` and the like"
+        )
     return {str(name): value for name, value in said.items()}
 
 
@@ -219,7 +262,9 @@ def _checked(config: dict[str, Any], file: Path) -> RoleConfig:
         raise ConfigurationError(f"{file}: {wrong}; the fields are {known}") from error
 
 
-def _read_prompt(file: Path, known: Collection[str] | None) -> tuple["Template", frozenset[str]]:
+def _read_prompt(
+    file: Path, known: Collection[str] | None
+) -> tuple["Template", frozenset[str]]:
     """Return the template in *file* and the names it uses; with *known*, others than those are refused."""
     # Only a worker with prompts pays for it.
     from jinja2 import StrictUndefined, TemplateError, meta
@@ -227,21 +272,31 @@ def _read_prompt(file: Path, known: Collection[str] | None) -> tuple["Template",
 
     text = _text_of(file)
     # Plain text for a model, so nothing is escaped; without a loader no other file is reached.
-    environment = ImmutableSandboxedEnvironment(autoescape=False, undefined=StrictUndefined, trim_blocks=True)
+    environment = ImmutableSandboxedEnvironment(
+        autoescape=False, undefined=StrictUndefined, trim_blocks=True
+    )
     try:
         syntax = environment.parse(text)
-        names = frozenset(meta.find_undeclared_variables(syntax)) - frozenset(environment.globals)
+        names = frozenset(meta.find_undeclared_variables(syntax)) - frozenset(
+            environment.globals
+        )
         template = environment.from_string(text)
     except TemplateError as error:
         line = getattr(error, "lineno", None)
         where = f"{file}, line {line}" if line else str(file)
         raise ConfigurationError(f"{where}: {error}; mend the Jinja in it") from error
     if not text.strip():
-        raise ConfigurationError(f"{file} is empty; write what the model is to do, or remove the file")
+        raise ConfigurationError(
+            f"{file} is empty; write what the model is to do, or remove the file"
+        )
     if any(True for _ in meta.find_referenced_templates(syntax)):
-        raise ConfigurationError(f"{file} refers to another template; put everything into this file")
+        raise ConfigurationError(
+            f"{file} refers to another template; put everything into this file"
+        )
     unknown = sorted(names - frozenset(known)) if known is not None else []
     if unknown:
         may = ", ".join(sorted(known or ())) or "none"
-        raise ConfigurationError(f"{file} uses {', '.join(map(repr, unknown))}; the names it is given are {may}")
+        raise ConfigurationError(
+            f"{file} uses {', '.join(map(repr, unknown))}; the names it is given are {may}"
+        )
     return template, names

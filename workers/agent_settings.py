@@ -20,7 +20,9 @@ _AFFECTS_RESULTS = "affects_results"
 _DIGEST = 4
 
 
-def initial_settings(agent_id: str, given: BaseModel | type[BaseModel] | None) -> BaseModel | None:
+def initial_settings(
+    agent_id: str, given: BaseModel | type[BaseModel] | None
+) -> BaseModel | None:
     """Return the settings an agent starts with: a copy of an instance, or a class with all of its defaults.
 
     Raises:
@@ -32,7 +34,9 @@ def initial_settings(agent_id: str, given: BaseModel | type[BaseModel] | None) -
         # A later change of the caller's object must not change results behind the fingerprint.
         return given.model_copy(deep=True)
     if not (isinstance(given, type) and issubclass(given, BaseModel)):
-        raise ConfigurationError(f"{agent_id}: settings must be a pydantic model, or an instance of one; not {given!r}")
+        raise ConfigurationError(
+            f"{agent_id}: settings must be a pydantic model, or an instance of one; not {given!r}"
+        )
     try:
         return given()
     except ValidationError as error:
@@ -40,7 +44,9 @@ def initial_settings(agent_id: str, given: BaseModel | type[BaseModel] | None) -
         raise ConfigurationError(f"{msg} ({_problems(error)})") from error
 
 
-def changed_settings(agent_id: str, settings: BaseModel | None, values: Mapping[str, Any]) -> BaseModel | None:
+def changed_settings(
+    agent_id: str, settings: BaseModel | None, values: Mapping[str, Any]
+) -> BaseModel | None:
     """Return *settings* with *values*, by field name, in place of its own.
 
     Raises:
@@ -49,7 +55,9 @@ def changed_settings(agent_id: str, settings: BaseModel | None, values: Mapping[
     known = list(type(settings).model_fields) if settings is not None else []
     for name in values:
         if name not in known:
-            raise ConfigurationError(f"{agent_id} has no setting {name!r}{_cure(name, known)}")
+            raise ConfigurationError(
+                f"{agent_id} has no setting {name!r}{_cure(name, known)}"
+            )
     if settings is None:
         return None
     kept = {name: getattr(settings, name) for name in known}
@@ -86,14 +94,21 @@ def _plain(value: Any) -> Any:
     """Return *value* as JSON that is equal for equal values."""
     if isinstance(value, BaseModel):
         fields = type(value).model_fields.items()
-        return {name: _plain(getattr(value, name)) for name, field in fields if _counts(field.json_schema_extra)}
+        return {
+            name: _plain(getattr(value, name))
+            for name, field in fields
+            if _counts(field.json_schema_extra)
+        }
     if isinstance(value, Mapping):
         return {str(name): _plain(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     if isinstance(value, set | frozenset):
         # Their order differs between processes.
-        return sorted((_plain(item) for item in value), key=lambda item: json.dumps(item, sort_keys=True))
+        return sorted(
+            (_plain(item) for item in value),
+            key=lambda item: json.dumps(item, sort_keys=True),
+        )
     if isinstance(value, float | Decimal) and not isinstance(value, bool):
         number = Decimal(repr(value)) if isinstance(value, float) else value
         return {"number": canonical(number)} if number.is_finite() else str(number)
@@ -105,7 +120,9 @@ def _counts(extra: Any) -> bool:
 
 
 def _problems(error: ValidationError) -> str:
-    problems = error.errors(include_url=False, include_context=False, include_input=False)
+    problems = error.errors(
+        include_url=False, include_context=False, include_input=False
+    )
     return "; ".join(fault_of(problem, "settings") for problem in problems)
 
 

@@ -37,7 +37,11 @@ def card_of(agent: Agent) -> AgentCard:
 
 def same_contract(one: AgentCard, other: AgentCard) -> bool:
     """Return whether workers of both cards may serve one queue and one memory."""
-    return (one.agent_id, one.version, one.digest) == (other.agent_id, other.version, other.digest)
+    return (one.agent_id, one.version, one.digest) == (
+        other.agent_id,
+        other.version,
+        other.digest,
+    )
 
 
 def _card_of_task(task: Task) -> TaskCard:
@@ -74,7 +78,13 @@ def _digest(agent: Agent, tasks: tuple[TaskCard, ...]) -> str:
 def _contract_of(task: TaskCard) -> list[Any]:
     # The order of parameters is that of the memory's key.
     order = list(cast("dict[str, Any]", task.parameters.get("properties", {})))
-    contract = [task.version, task.remember, _bare(task.parameters), order, _bare(task.result)]
+    contract = [
+        task.version,
+        task.remember,
+        _bare(task.parameters),
+        order,
+        _bare(task.result),
+    ]
     # Else an older worker that starts again would put back a card by which words start the task at once.
     return contract if task.approver is None else [*contract, task.approver]
 

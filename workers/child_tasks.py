@@ -11,7 +11,13 @@ from pydantic import ValidationError
 
 from contracts import subjects
 from contracts.errors import InvalidInput, MemoryUnavailable, TaskCancelled, Unreachable
-from contracts.messages import AgentCard, Cancellation, CompletionReport, TaskAssignment, TaskCard
+from contracts.messages import (
+    AgentCard,
+    Cancellation,
+    CompletionReport,
+    TaskAssignment,
+    TaskCard,
+)
 from memory.ledger.ledger import Ledger
 from runtime import tracing
 from runtime.messaging.direct import read_last
@@ -68,7 +74,9 @@ class ChildTasks:
         self._noting: asyncio.Task[None] | None = None
         self._cards: dict[str, tuple[float, AgentCard]] = {}
 
-    async def ask(self, assignment: TaskAssignment, parent_generation: int, *, may_be_known: bool) -> CompletionReport:
+    async def ask(
+        self, assignment: TaskAssignment, parent_generation: int, *, may_be_known: bool
+    ) -> CompletionReport:
         """Return the report of *assignment*, which is published unless an earlier run of its parent has done so.
 
         A failed one is asked for anew, as its next generation, once for each time that the parent was redriven.
@@ -87,9 +95,18 @@ class ChildTasks:
         try:
             entry = await self._ledger.read(task_id) if may_be_known else None
             if entry is not None:
-                generation, stored = entry.newest, entry.generations[entry.newest].report
-                report = None if stored is None else CompletionReport.model_validate_json(stored)
-                if report is not None and (report.status == "completed" or generation >= parent_generation):
+                generation, stored = (
+                    entry.newest,
+                    entry.generations[entry.newest].report,
+                )
+                report = (
+                    None
+                    if stored is None
+                    else CompletionReport.model_validate_json(stored)
+                )
+                if report is not None and (
+                    report.status == "completed" or generation >= parent_generation
+                ):
                     return report
                 generation += report is not None
             await self._publish(assignment, generation)
@@ -108,18 +125,28 @@ class ChildTasks:
         """
         now = asyncio.get_running_loop().time()
         found_at, card = self._cards.get(agent_id, (0.0, None))
-        if card is None or now - found_at > _CARD_S or all(task.name != task_name for task in card.tasks):
+        if (
+            card is None
+            or now - found_at > _CARD_S
+            or all(task.name != task_name for task in card.tasks)
+        ):
             stream = subjects.bucket_stream(subjects.AGENTS_BUCKET)
-            body = await read_last(self._link.client, stream, f"$KV.{subjects.AGENTS_BUCKET}.{agent_id}")
+            body = await read_last(
+                self._link.client, stream, f"$KV.{subjects.AGENTS_BUCKET}.{agent_id}"
+            )
             if not body:
-                raise InvalidInput(f"no agent {agent_id!r} has announced itself; correct the name, or start its worker")
+                raise InvalidInput(
+                    f"no agent {agent_id!r} has announced itself; correct the name, or start its worker"
+                )
             card = AgentCard.model_validate_json(body)
             self._cards[agent_id] = now, card
         for task in card.tasks:
             if task.name == task_name:
                 return task
         names = ", ".join(task.name for task in card.tasks)
-        raise InvalidInput(f"agent {agent_id!r} has no task {task_name!r}; it has {names}")
+        raise InvalidInput(
+            f"agent {agent_id!r} has no task {task_name!r}; it has {names}"
+        )
 
     async def raise_if_cancelled(self, parent: TaskAssignment) -> None:
         """Wait a moment whether *parent* is to be cancelled too, or what is above it.
@@ -127,7 +154,9 @@ class ChildTasks:
         Raises:
             TaskCancelled: it is.
         """
-        above = dict.fromkeys(filter(None, (parent.task_id, parent.parent_id, parent.root_id)))
+        above = dict.fromkeys(
+            filter(None, (parent.task_id, parent.parent_id, parent.root_id))
+        )
         gives_up_at = asyncio.get_running_loop().time() + _NOTED_S
         while asyncio.get_running_loop().time() < gives_up_at:
             if (wish := await self._ledger.wish(*above)) is not None:
@@ -137,9 +166,15 @@ class ChildTasks:
     async def cancel(self, task_id: str, reason: str) -> None:
         """Ask that *task_id* and all below it end; one that is not heard of it runs on."""
         try:
-            await self._publish_cancellation(Cancellation(task_id=task_id, reason=reason))
+            await self._publish_cancellation(
+                Cancellation(task_id=task_id, reason=reason)
+            )
         except Exception as error:  # noqa: BLE001 - whatever the broker raises, its parent has ended
-            log.info("child_not_cancelled", task_id=task_id, error=str(error) or type(error).__name__)
+            log.info(
+                "child_not_cancelled",
+                task_id=task_id,
+                error=str(error) or type(error).__name__,
+            )
 
     async def _publish(self, assignment: TaskAssignment, generation: int) -> None:
         """Publish *assignment* until it is stored, and then have it noted in the ledger.
@@ -153,11 +188,22 @@ class ChildTasks:
             subjects.task(assignment.agent_id, assignment.task.name),
             body,
             subjects.task_message_id(task_id, generation),
-            headers={subjects.GENERATION_HEADER: str(generation), subjects.ATTEMPT_HEADER: "1"},
+            headers={
+                subjects.GENERATION_HEADER: str(generation),
+                subjects.ATTEMPT_HEADER: "1",
+            },
         )
-        self._published.append((task_id, generation, body, str(tracing.current() or "")))
+        self._published.append(
+            (task_id, generation, body, str(tracing.current() or ""))
+        )
         if assignment.parent_id is not None:
-            self._called.append((assignment.parent_id, task_id, f"{assignment.agent_id}.{assignment.task.name}"))
+            self._called.append(
+                (
+                    assignment.parent_id,
+                    task_id,
+                    f"{assignment.agent_id}.{assignment.task.name}",
+                )
+            )
         if self._noting is None:
             self._noting = asyncio.create_task(self._note_published())
 
@@ -181,7 +227,9 @@ class ChildTasks:
                 waiter.heard[generation] = arrival.body
             waiter.news.set()
 
-    async def _await_report(self, task_id: str, generation: int, waiter: "_Waiter") -> CompletionReport:
+    async def _await_report(
+        self, task_id: str, generation: int, waiter: "_Waiter"
+    ) -> CompletionReport:
         pause_s = _LOOK_S
         while True:
             try:
@@ -192,7 +240,9 @@ class ChildTasks:
             waiter.news.clear()
             stored = waiter.heard.get(str(generation))
             if stored is None:
-                stored = await self._find_report(task_id, generation, is_unfenced=waiter.is_unfenced)
+                stored = await self._find_report(
+                    task_id, generation, is_unfenced=waiter.is_unfenced
+                )
             if stored is not None:
                 try:
                     return CompletionReport.model_validate_json(stored)
@@ -200,7 +250,9 @@ class ChildTasks:
                     log.warning("unreadable_report", task_id=task_id)
                     waiter.heard.clear()
 
-    async def _find_report(self, task_id: str, generation: int, *, is_unfenced: bool) -> bytes | None:
+    async def _find_report(
+        self, task_id: str, generation: int, *, is_unfenced: bool
+    ) -> bytes | None:
         """Return the report that the ledger holds; the stream is asked when the ledger is away, or was."""
         try:
             stored = await self._ledger.find_report(task_id, generation)
@@ -210,7 +262,9 @@ class ChildTasks:
             pass
         try:
             return await read_last(
-                self._link.client, subjects.REPORTS, subjects.report(self.caller_id, task_id, generation)
+                self._link.client,
+                subjects.REPORTS,
+                subjects.report(self.caller_id, task_id, generation),
             )
         except Unreachable as error:
             log.info("report_not_read", task_id=task_id, error=str(error))

@@ -50,14 +50,23 @@ def _of_source(source: str) -> str:
 
 def _plain(code: CodeType) -> str:
     """Return what *code* does, without where it stands."""
-    constants = [_plain(one) if isinstance(one, CodeType) else _ordered(one) for one in code.co_consts]
+    constants = [
+        _plain(one) if isinstance(one, CodeType) else _ordered(one)
+        for one in code.co_consts
+    ]
     return f"{code.co_code.hex()} {code.co_names} {code.co_varnames} {constants}"
 
 
 def _ordered(constant: object) -> str:
     # The order of a set differs between processes.
-    return repr(sorted(map(repr, constant))) if isinstance(constant, frozenset) else repr(constant)
+    return (
+        repr(sorted(map(repr, constant)))
+        if isinstance(constant, frozenset)
+        else repr(constant)
+    )
 
 
 def _digest(text: str) -> str:
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=_DIGEST).hexdigest()
+    return hashlib.blake2b(
+        text.encode("utf-8", "surrogatepass"), digest_size=_DIGEST
+    ).hexdigest()

@@ -54,18 +54,28 @@ def load_config(path: Path | str) -> HostConfig:
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"the configuration {str(path)!r} cannot be read: {error}") from error
+        raise ConfigurationError(
+            f"the configuration {str(path)!r} cannot be read: {error}"
+        ) from error
     try:
-        raw = json.loads(_without_comments(text), parse_float=Decimal, object_pairs_hook=_each_once)
+        raw = json.loads(
+            _without_comments(text), parse_float=Decimal, object_pairs_hook=_each_once
+        )
     except ValueError as error:
-        raise ConfigurationError(f"the configuration {str(path)!r} is no JSON: {error}") from error
+        raise ConfigurationError(
+            f"the configuration {str(path)!r} is no JSON: {error}"
+        ) from error
     if not isinstance(raw, dict):
-        raise ConfigurationError(f"the configuration {str(path)!r} must be one JSON object")
+        raise ConfigurationError(
+            f"the configuration {str(path)!r} must be one JSON object"
+        )
     own = {name: raw.pop(name) for name in _OWN if name in raw}
     try:
         return HostConfig(**own, settings=raw)
     except ValidationError as error:
-        problems = error.errors(include_url=False, include_context=False, include_input=False)
+        problems = error.errors(
+            include_url=False, include_context=False, include_input=False
+        )
         told = "; ".join(map(fault_of, problems))
         raise ConfigurationError(f"the configuration {str(path)!r}: {told}") from error
 

@@ -11,7 +11,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, JsonValue, PydanticUserError, TypeAdapter, ValidationError
+from pydantic import (
+    BaseModel,
+    JsonValue,
+    PydanticUserError,
+    TypeAdapter,
+    ValidationError,
+)
 from pydantic.errors import PydanticInvalidForJsonSchema
 
 from contracts.errors import ConfigurationError, GiveUp
@@ -22,7 +28,11 @@ from workers.context.context import Context
 T = TypeVar("T")
 
 #: Arguments that cannot be given by name.
-UNNAMED = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD, inspect.Parameter.POSITIONAL_ONLY)
+UNNAMED = (
+    inspect.Parameter.VAR_POSITIONAL,
+    inspect.Parameter.VAR_KEYWORD,
+    inspect.Parameter.POSITIONAL_ONLY,
+)
 
 
 @dataclass(frozen=True)
@@ -67,14 +77,19 @@ class Handler:
 
     def _write(self, value: Any) -> bytes:
         try:
-            return self.result.dump_json(self.result.validate_python(value), by_alias=True, context=RESULT)
+            return self.result.dump_json(
+                self.result.validate_python(value), by_alias=True, context=RESULT
+            )
         except (ValidationError, ValueError, TypeError) as error:
             msg = f"{self.label} returned a {type(value).__name__} that does not fit its return annotation: {error}"
             raise GiveUp(msg) from error
 
 
 def read_handler(
-    function: Callable[..., Any], label: str, settings: type[BaseModel] | None, names: Mapping[str, Any]
+    function: Callable[..., Any],
+    label: str,
+    settings: type[BaseModel] | None,
+    names: Mapping[str, Any],
 ) -> Handler:
     """Return what the signature of *function* says; *names* are those visible where it is defined.
 
@@ -117,14 +132,20 @@ def read_handler(
     )
 
 
-def hints_of(function: Callable[..., Any], label: str, names: Mapping[str, Any]) -> dict[str, Any]:
+def hints_of(
+    function: Callable[..., Any], label: str, names: Mapping[str, Any]
+) -> dict[str, Any]:
     """Return the annotations of *function*, those in quotes read with *names* beside the module's own.
 
     Raises:
         ConfigurationError: it is no plain function, or an annotation cannot be read.
     """
     plain = inspect.isfunction(function) or inspect.ismethod(function)
-    if not plain or inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
+    if (
+        not plain
+        or inspect.isasyncgenfunction(function)
+        or inspect.isgeneratorfunction(function)
+    ):
         msg = f"{label} is no plain function; decorate a `def` or `async def` that returns its result"
         raise ConfigurationError(msg)
     try:
@@ -146,10 +167,20 @@ def _role_of(kind: Any, settings: type[BaseModel] | None) -> type | None:
 
 def _what_fits(name: str, kind: Any, settings: type[BaseModel] | None) -> str:
     """Return why the argument *name* is not served, and what would be."""
-    fitting = ["a subclass of Parameters", "Context", *([settings.__name__] if settings is not None else [])]
-    what = "has no annotation" if kind is None else f"is annotated with {getattr(kind, '__name__', kind)}"
+    fitting = [
+        "a subclass of Parameters",
+        "Context",
+        *([settings.__name__] if settings is not None else []),
+    ]
+    what = (
+        "has no annotation"
+        if kind is None
+        else f"is annotated with {getattr(kind, '__name__', kind)}"
+    )
     if isinstance(kind, type) and issubclass(kind, BaseModel):
-        cure = f"derive it from Parameters, or hand it to Agent(settings={kind.__name__})"
+        cure = (
+            f"derive it from Parameters, or hand it to Agent(settings={kind.__name__})"
+        )
     else:
         cure = "move plain values into the parameters class"
     return f"the argument {name!r} {what}; a task takes named arguments of {', '.join(fitting)} only: {cure}"

@@ -57,12 +57,20 @@ class Host:
             was_here, found = served.consumer.jobs.cancel(wish.task_id, wish.reason)
             children |= found
             if was_here:
-                log.info("task_cancelled", agent=served.agent.agent_id, task_id=wish.task_id)
+                log.info(
+                    "task_cancelled", agent=served.agent.agent_id, task_id=wish.task_id
+                )
         return children
 
-    async def renew_runs(self, ledger: Ledger, worker_id: str, lease_ms: int) -> list[Name]:
+    async def renew_runs(
+        self, ledger: Ledger, worker_id: str, lease_ms: int
+    ) -> list[Name]:
         """Lease anew in *ledger* what runs here, and return what other workers have taken; for any thread."""
-        runs = [name for served in list(self.agents) for name in served.consumer.jobs.running()]
+        runs = [
+            name
+            for served in list(self.agents)
+            for name in served.consumer.jobs.running()
+        ]
         try:
             await self.ended.flush(ledger)
             return await ledger.hold(runs, worker_id, lease_ms)
@@ -95,14 +103,27 @@ class Host:
             fine, word = listener.vital_sign()
             if not fine:
                 return False, word
-        heard = f", {len(self.listeners)} listeners at work for {self._listened_to} users" if self.listeners else ""
+        heard = (
+            f", {len(self.listeners)} listeners at work for {self._listened_to} users"
+            if self.listeners
+            else ""
+        )
         return True, f"{len(self.agents)} agents, {self.held} deliveries open{heard}"
 
     def ready(self) -> tuple[bool, str]:
         """Return whether every consumer can be read, and which cannot."""
-        missing = [served.agent.agent_id for served in self.agents if not served.engine.ready]
-        missing += [f"{one.agent_id} on {one.queue_name}" for one in self.listeners if not one.ready]
-        return not missing, f"no consumer for {', '.join(missing)}" if missing else "pulling"
+        missing = [
+            served.agent.agent_id for served in self.agents if not served.engine.ready
+        ]
+        missing += [
+            f"{one.agent_id} on {one.queue_name}"
+            for one in self.listeners
+            if not one.ready
+        ]
+        return (
+            not missing,
+            f"no consumer for {', '.join(missing)}" if missing else "pulling",
+        )
 
     @property
     def _listened_to(self) -> int:
@@ -148,11 +169,15 @@ class Host:
             await hurried.wait()
 
         emptied, hurry = asyncio.create_task(empty()), asyncio.create_task(hurry_up())
-        await asyncio.wait([emptied, hurry], timeout=grace_s, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(
+            [emptied, hurry], timeout=grace_s, return_when=asyncio.FIRST_COMPLETED
+        )
         if emptied.done():
             log.info("drained")
         else:
-            log.warning("drained_with_work_left", left=self.held, users=self._listened_to)
+            log.warning(
+                "drained_with_work_left", left=self.held, users=self._listened_to
+            )
         for waiting in (emptied, hurry):
             waiting.cancel()
         await asyncio.gather(emptied, hurry, return_exceptions=True)

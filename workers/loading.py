@@ -10,7 +10,12 @@ from typing import Any
 
 from contracts.errors import ConfigurationError
 from contracts.faults import nearest
-from runtime.source_files import execute, make_importable, name_of_its_own, place_in_package
+from runtime.source_files import (
+    execute,
+    make_importable,
+    name_of_its_own,
+    place_in_package,
+)
 from workers.agent import Agent
 from workers.user_code import origin_of, running_user_code
 
@@ -31,12 +36,16 @@ def load_agents(reference: str) -> tuple[Agent, ...]:
     """
     place, _, attribute = reference.partition(":")
     if not place:
-        raise ConfigurationError("no agent is named; give a module path, a file path or an entry point's name")
+        raise ConfigurationError(
+            "no agent is named; give a module path, a file path or an entry point's name"
+        )
     if place.endswith(".py") or "/" in place or "\\" in place:
         return _agents_in(_load_file(Path(place)), attribute, reference)
     point = _entry_point(place)
     if point is None and "." in place and Path(place).is_file():
-        raise ConfigurationError(f"{place!r} is no Python file; name the .py file that the agent is in, or its module")
+        raise ConfigurationError(
+            f"{place!r} is no Python file; name the .py file that the agent is in, or its module"
+        )
     if point is not None and not attribute:
         return _agents_at(point)
     return _agents_in(_load_module(place), attribute, reference)
@@ -59,7 +68,9 @@ def find_agent(agent_id: str) -> Agent:
     if agent_id not in known:
         cure = f"name its module or file; installed are {', '.join(sorted(known)) or 'none'}"
         told = "".join(f"; {problem}" for problem in broken)
-        raise ConfigurationError(f"no installed agent is called {agent_id!r}{nearest(agent_id, known)}; {cure}{told}")
+        raise ConfigurationError(
+            f"no installed agent is called {agent_id!r}{nearest(agent_id, known)}; {cure}{told}"
+        )
     return known[agent_id]
 
 
@@ -73,13 +84,17 @@ def _entry_point(name: str) -> EntryPoint | None:
 
 
 def _agents_at(point: EntryPoint) -> tuple[Agent, ...]:
-    return _agents_in(_load_module(point.module), point.attr or "", f"{point.name} ({point.value})")
+    return _agents_in(
+        _load_module(point.module), point.attr or "", f"{point.name} ({point.value})"
+    )
 
 
 def _load_module(path: str) -> ModuleType:
     make_importable(Path.cwd())
     if not all(part.isidentifier() for part in path.split(".")):
-        raise ConfigurationError(f"{path!r} is no module path; write 'package.module', or './file.py' for a file")
+        raise ConfigurationError(
+            f"{path!r} is no module path; write 'package.module', or './file.py' for a file"
+        )
     try:
         with running_user_code(f"the module {path!r}", path):
             return importlib.import_module(path)
@@ -92,7 +107,9 @@ def _absent_module(path: str, missing: str) -> str:
     parent = missing.rpartition(".")[0]
     names = _neighbours(parent)
     cure = f"write './{path.replace('.', '/')}.py' for a file, or start where {path.partition('.')[0]!r} lies"
-    where = f"in {parent!r}" if parent else f"in {Path.cwd()} or among what is installed"
+    where = (
+        f"in {parent!r}" if parent else f"in {Path.cwd()} or among what is installed"
+    )
     return f"there is no module {missing!r} {where}{nearest(missing, names)}; {cure}"
 
 
@@ -108,8 +125,14 @@ def _neighbours(parent: str) -> list[str]:
 def _load_file(path: Path) -> ModuleType:
     path = path.expanduser().resolve()
     if not path.is_file():
-        beside = [file.name for file in path.parent.glob("*.py")] if path.parent.is_dir() else []
-        raise ConfigurationError(f"there is no file {str(path)!r}{nearest(path.name, beside)}; give the path of one")
+        beside = (
+            [file.name for file in path.parent.glob("*.py")]
+            if path.parent.is_dir()
+            else []
+        )
+        raise ConfigurationError(
+            f"there is no file {str(path)!r}{nearest(path.name, beside)}; give the path of one"
+        )
     root, name = place_in_package(path)
     make_importable(root)
     if "." in name:
@@ -129,18 +152,28 @@ def _execute(name: str, path: Path) -> ModuleType:
 
 
 def _agents_in(module: ModuleType, attribute: str, reference: str) -> tuple[Agent, ...]:
-    names = {name: value for name, value in vars(module).items() if isinstance(value, Agent)}
+    names = {
+        name: value for name, value in vars(module).items() if isinstance(value, Agent)
+    }
     if attribute:
         named: Any = vars(module).get(attribute)
         if not isinstance(named, Agent):
-            what = f"no agent {attribute!r}" if named is None else f"{attribute!r}, but it is a {type(named).__name__}"
+            what = (
+                f"no agent {attribute!r}"
+                if named is None
+                else f"{attribute!r}, but it is a {type(named).__name__}"
+            )
             cure = f"agents there are {', '.join(names) or 'none'}"
-            raise ConfigurationError(f"{reference}: the module has {what}{nearest(attribute, names)}; {cure}")
+            raise ConfigurationError(
+                f"{reference}: the module has {what}{nearest(attribute, names)}; {cure}"
+            )
         names = {attribute: named}
     agents = tuple({id(agent): agent for agent in names.values()}.values())
     if not agents:
         cure = 'write `agent = Agent("MyAgent")` at its top level'
-        raise ConfigurationError(f"{reference}: {origin_of(module)} declares no agent; {cure}")
+        raise ConfigurationError(
+            f"{reference}: {origin_of(module)} declares no agent; {cure}"
+        )
     _demand_servable(agents, reference)
     return agents
 
@@ -152,5 +185,7 @@ def _demand_servable(agents: tuple[Agent, ...], reference: str) -> None:
             msg = f"{reference}: {agent.agent_id} has no task; decorate a function with @agent.task or @agent.listen"
             raise ConfigurationError(msg)
         if agent.agent_id in seen:
-            raise ConfigurationError(f"{reference}: two agents are called {agent.agent_id!r}; rename one")
+            raise ConfigurationError(
+                f"{reference}: two agents are called {agent.agent_id!r}; rename one"
+            )
         seen.add(agent.agent_id)

@@ -62,7 +62,9 @@ class Middleware:
     async def before_run(self, job: "Job", context: "Context") -> None:
         """Act before the function of the task is called, within its deadline; not for answers that are served."""
 
-    async def after_run(self, job: "Job", context: "Context", error: BaseException | None) -> None:
+    async def after_run(
+        self, job: "Job", context: "Context", error: BaseException | None
+    ) -> None:
         """Act when the function has returned, or ended with *error*, before its result is remembered and reported.
 
         *error* is the one that is reported, TaskExpired or TaskCancelled for a run that was cut short; CancelledError
@@ -71,7 +73,9 @@ class Middleware:
         cancelled and that is logged; the result counts all the same.
         """
 
-    def before_retry(self, job: "Job", decision: "RetryDecision", error: Exception) -> None:
+    def before_retry(
+        self, job: "Job", decision: "RetryDecision", error: Exception
+    ) -> None:
         """Note that *job* raised *error* and runs again after `decision.pause_s` seconds."""
 
     def on_reports(self, outcomes: "Sequence[Outcome]") -> None:
@@ -80,7 +84,9 @@ class Middleware:
         Each generation of a task is seen once, but for a worker that dies at this moment or a ledger that is away.
         """
 
-    async def before_acknowledge(self, delivery: "Delivery", assignment: "TaskAssignment") -> None:
+    async def before_acknowledge(
+        self, delivery: "Delivery", assignment: "TaskAssignment"
+    ) -> None:
         """Act when the report is stored, or the schedule of another run, and *delivery* is about to be acknowledged.
 
         It keeps its slot meanwhile. Not called for a delivery that is handed back (a short wait before another run),
@@ -96,7 +102,11 @@ class Hooks:
 
         def overridden(name: str) -> tuple[Any, ...]:
             hook = getattr(Middleware, name)
-            return tuple(getattr(one, name) for one in given if getattr(type(one), name) is not hook)
+            return tuple(
+                getattr(one, name)
+                for one in given
+                if getattr(type(one), name) is not hook
+            )
 
         self.on_deliveries = overridden("on_deliveries")
         self.after_read = overridden("after_read")
@@ -135,7 +145,9 @@ async def notify_async(hooks: tuple[Any, ...], *arguments: Any) -> None:
             log.exception("middleware_failed", hook=hook.__qualname__)
 
 
-async def call_task(job: "Job", context: "Context", hooks: Hooks, caller: Caller) -> bytes:
+async def call_task(
+    job: "Job", context: "Context", hooks: Hooks, caller: Caller
+) -> bytes:
     """Return the result of the task of *job*, with `before_run` before its function and `after_run` after it.
 
     *caller* calls `before_run` and the function under the limits of the task; `after_run` is called outside them, in
@@ -162,11 +174,15 @@ async def call_task(job: "Job", context: "Context", hooks: Hooks, caller: Caller
         raise
     finally:
         if was_called and hooks.after_run:
-            after = asyncio.create_task(notify_async(hooks.after_run, job, context, failure), context=variables)
+            after = asyncio.create_task(
+                notify_async(hooks.after_run, job, context, failure), context=variables
+            )
             try:
                 # A wait that ends in time even where a hook does not heed its cancellation.
                 await asyncio.wait({after}, timeout=AFTER_RUN_S)
             finally:
                 if not after.done():
                     after.cancel()
-                    log.warning("middleware_cut_short", task=job.task.name, limit_s=AFTER_RUN_S)
+                    log.warning(
+                        "middleware_cut_short", task=job.task.name, limit_s=AFTER_RUN_S
+                    )

@@ -18,7 +18,11 @@ from workers.summary import role_files
 
 
 async def open_models(
-    stack: AsyncExitStack, agents: Sequence[Agent], settings: Settings, redis: Redis, metrics: Metrics
+    stack: AsyncExitStack,
+    agents: Sequence[Agent],
+    settings: Settings,
+    redis: Redis,
+    metrics: Metrics,
 ) -> tuple[Llm, Governor]:
     """Open the models of *agents*, and the governor that holds their calls to the limits.
 
@@ -26,13 +30,18 @@ async def open_models(
         ConfigurationError: the file of limits cannot be read; the message names its field.
     """
     deadline_s, unchecked = settings.ledger_deadline_ms / 1000, metrics.count_unchecked
-    governor = Governor(redis, declared=_declared(settings), unchecked=unchecked, deadline_s=deadline_s)
+    governor = Governor(
+        redis, declared=_declared(settings), unchecked=unchecked, deadline_s=deadline_s
+    )
     await stack.enter_async_context(governor.running())
     files = [file for agent in agents for file in files_of(agent, settings.agent_files)]
     files.append(role_files(settings.agent_files))
     opening = Llm(llm_settings_of(settings, files), meter=metrics, governor=governor)
     llm = await stack.enter_async_context(opening)
-    if any(agent.listeners or any("llm" in task.uses for task in agent.tasks.values()) for agent in agents):
+    if any(
+        agent.listeners or any("llm" in task.uses for task in agent.tasks.values())
+        for agent in agents
+    ):
         await llm.warm_up()
     return llm, governor
 

@@ -26,7 +26,9 @@ REFRESH_S = 5.0
 _TRIES = 5
 
 
-async def announce(client: Client, card: AgentCard, forget: Callable[[str], Awaitable[None]]) -> None:
+async def announce(
+    client: Client, card: AgentCard, forget: Callable[[str], Awaitable[None]]
+) -> None:
     """Put *card* into the bucket unless a higher version lies there.
 
     *forget* is awaited with each task whose parameters changed without a new version: what was remembered under the old
@@ -50,7 +52,10 @@ async def announce(client: Client, card: AgentCard, forget: Callable[[str], Awai
 
 
 async def _put_card(
-    client: Client, bucket: KeyValue, card: AgentCard, forget: Callable[[str], Awaitable[None]]
+    client: Client,
+    bucket: KeyValue,
+    card: AgentCard,
+    forget: Callable[[str], Awaitable[None]],
 ) -> bool:
     body = card.model_dump_json().encode()
     try:
@@ -61,12 +66,26 @@ async def _put_card(
         return await _update(bucket, card.agent_id, body, revision or 0)
     known = _read_card(card.agent_id, entry.value or b"")
     if known is not None and known.version > card.version:
-        log.warning("newer_card_kept", agent=card.agent_id, version=card.version, newer=known.version)
+        log.warning(
+            "newer_card_kept",
+            agent=card.agent_id,
+            version=card.version,
+            newer=known.version,
+        )
         return True
-    if known is not None and known.version == card.version and not same_contract(known, card):
+    if (
+        known is not None
+        and known.version == card.version
+        and not same_contract(known, card)
+    ):
         await _refuse_conflict(client, card)
         for task in changed_tasks(known, card):
-            log.warning("parameters_changed", agent=card.agent_id, task=task, cure="raise the task's version")
+            log.warning(
+                "parameters_changed",
+                agent=card.agent_id,
+                task=task,
+                cure="raise the task's version",
+            )
             await forget(task)
     return await _update(bucket, card.agent_id, body, entry.revision or 0)
 
@@ -93,7 +112,11 @@ def changed_tasks(old: AgentCard, new: AgentCard) -> list[str]:
 
 async def _refuse_conflict(client: Client, card: AgentCard) -> None:
     for worker in await live_workers(client):
-        if worker.agent_id == card.agent_id and worker.version == card.version and worker.digest != card.digest:
+        if (
+            worker.agent_id == card.agent_id
+            and worker.version == card.version
+            and worker.digest != card.digest
+        ):
             msg = (
                 f"worker {worker.worker_id} serves {card.agent_id} version {card.version} with other tasks or "
                 f"parameters (its digest {worker.digest}, ours {card.digest}); raise the version of one, or rename it"
@@ -108,13 +131,20 @@ async def live_workers(client: Client) -> list[WorkerPresence]:
         Unreachable: the bucket did not answer.
     """
     found = await read_bucket(client, subjects.WORKERS_BUCKET)
-    presences = [(key, presence) for key, body in found.items() if (presence := _read_presence(body)) is not None]
+    presences = [
+        (key, presence)
+        for key, body in found.items()
+        if (presence := _read_presence(body)) is not None
+    ]
     # Whatever else says that it is a worker was not put there by one.
     return [presence for key, presence in presences if key == _key_of(presence)]
 
 
 async def show_presence(
-    client: Client, presence: WorkerPresence, card: AgentCard, heal: Callable[[], Awaitable[object]]
+    client: Client,
+    presence: WorkerPresence,
+    card: AgentCard,
+    heal: Callable[[], Awaitable[object]],
 ) -> None:
     """Refresh *presence* until cancelled, and put *card* again where it is gone; an outage is waited out.
 
@@ -150,7 +180,10 @@ async def _show(client: Client, presence: WorkerPresence, card: AgentCard) -> No
 
 
 async def _show_anew(
-    client: Client, presence: WorkerPresence, card: AgentCard, heal: Callable[[], Awaitable[object]]
+    client: Client,
+    presence: WorkerPresence,
+    card: AgentCard,
+    heal: Callable[[], Awaitable[object]],
 ) -> None:
     log.warning("bucket_lost", agent=presence.agent_id)
     try:
@@ -161,7 +194,11 @@ async def _show_anew(
 
 
 def _note_hidden(presence: WorkerPresence, error: Exception) -> None:
-    log.info("presence_not_shown", agent=presence.agent_id, error=str(error) or type(error).__name__)
+    log.info(
+        "presence_not_shown",
+        agent=presence.agent_id,
+        error=str(error) or type(error).__name__,
+    )
 
 
 async def _restore_card(client: Client, card: AgentCard) -> None:

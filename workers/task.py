@@ -146,7 +146,11 @@ def read_task(
     Raises:
         ConfigurationError: something cannot be served; the message says how to mend it.
     """
-    name = options.name if options.name is not None else getattr(function, "__name__", "task")
+    name = (
+        options.name
+        if options.name is not None
+        else getattr(function, "__name__", "task")
+    )
     label = f"{agent_id}.{name}"
     _demand_name(name, f"{agent_id}: the task name")
     handler = read_handler(function, label, settings, names)
@@ -181,14 +185,20 @@ def read_task(
         handler=handler,
     )
     _demand_lifetime(task, label)
-    needed = [field for field, one in task.parameters.model_fields.items() if one.is_required()]
+    needed = [
+        field
+        for field, one in task.parameters.model_fields.items()
+        if one.is_required()
+    ]
     if task.schedule is not None and needed:
         msg = f"{label} begins by itself, so each of its parameters needs a default: give one to {', '.join(needed)}"
         raise ConfigurationError(msg)
     return task
 
 
-def read_schedule(every: timedelta | None, cron: str | None, time_zone: str, missed: MissedTicks) -> Timing | None:
+def read_schedule(
+    every: timedelta | None, cron: str | None, time_zone: str, missed: MissedTicks
+) -> Timing | None:
     """Return when a task begins by itself, None for never; supervisors read the cron expression.
 
     Raises:
@@ -197,17 +207,28 @@ def read_schedule(every: timedelta | None, cron: str | None, time_zone: str, mis
     if every is None and cron is None:
         return None
     if every is not None and cron is not None:
-        raise ConfigurationError("every and cron are two ways to say it; leave one of them out")
-    if every is not None and (every < timedelta(seconds=1) or every % timedelta(seconds=1)):
-        raise ConfigurationError(f"every must be whole seconds, at least one, not {every!r}")
+        raise ConfigurationError(
+            "every and cron are two ways to say it; leave one of them out"
+        )
+    if every is not None and (
+        every < timedelta(seconds=1) or every % timedelta(seconds=1)
+    ):
+        raise ConfigurationError(
+            f"every must be whole seconds, at least one, not {every!r}"
+        )
     if missed not in ("skip", "once", "all"):
-        raise ConfigurationError(f'missed must be "skip", "once" or "all", not {missed!r}')
+        raise ConfigurationError(
+            f'missed must be "skip", "once" or "all", not {missed!r}'
+        )
     try:
         zone_of(time_zone)
     except InvalidInput as error:
         raise ConfigurationError(str(error)) from error
     return Timing(
-        cron=cron, every_s=every // timedelta(seconds=1) if every else None, time_zone=time_zone, missed=missed
+        cron=cron,
+        every_s=every // timedelta(seconds=1) if every else None,
+        time_zone=time_zone,
+        missed=missed,
     )
 
 
@@ -221,7 +242,9 @@ def words_of(words: Iterable[str], what: str) -> tuple[str, ...]:
         raise ConfigurationError(f"{what} must be several strings; write ({words!r},)")
     several = tuple(words)
     if not all(isinstance(word, str) and word.strip() for word in several):
-        raise ConfigurationError(f"{what} must be strings that are not empty, not {several!r}")
+        raise ConfigurationError(
+            f"{what} must be strings that are not empty, not {several!r}"
+        )
     return several
 
 
@@ -232,7 +255,9 @@ def demand_version(version: int, what: str) -> None:
         ConfigurationError: it is another.
     """
     if type(version) is not int or version < 1:
-        raise ConfigurationError(f"{what}: version must be a whole number from 1, not {version!r}")
+        raise ConfigurationError(
+            f"{what}: version must be a whole number from 1, not {version!r}"
+        )
 
 
 def _demand_name(name: str, what: str) -> None:
@@ -245,18 +270,32 @@ def _demand_name(name: str, what: str) -> None:
 def _demand_limits(options: TaskOptions, label: str) -> None:
     demand_version(options.version, label)
     attempts = options.max_attempts
-    if attempts is not None and (type(attempts) is not int or not 1 <= attempts <= _MOST_ATTEMPTS):
+    if attempts is not None and (
+        type(attempts) is not int or not 1 <= attempts <= _MOST_ATTEMPTS
+    ):
         msg = f"{label}: max_attempts counts runs, the first included: 1 to {_MOST_ATTEMPTS}, not {attempts!r}"
         raise ConfigurationError(msg)
     for name in ("remember_for", "deadline", "retry_base", "retry_cap"):
         span = getattr(options, name)
-        if span is not None and not (isinstance(span, timedelta) and span > timedelta(0)):
-            raise ConfigurationError(f"{label}: {name} must be a timedelta above zero, or None; not {span!r}")
-    if options.retry_base is not None and options.retry_cap is not None and options.retry_base > options.retry_cap:
-        raise ConfigurationError(f"{label}: retry_base {options.retry_base} exceeds retry_cap {options.retry_cap}")
+        if span is not None and not (
+            isinstance(span, timedelta) and span > timedelta(0)
+        ):
+            raise ConfigurationError(
+                f"{label}: {name} must be a timedelta above zero, or None; not {span!r}"
+            )
+    if (
+        options.retry_base is not None
+        and options.retry_cap is not None
+        and options.retry_base > options.retry_cap
+    ):
+        raise ConfigurationError(
+            f"{label}: retry_base {options.retry_base} exceeds retry_cap {options.retry_cap}"
+        )
 
 
-def _per(options: TaskOptions, label: str, parameters: type[Parameters]) -> tuple[str, ...]:
+def _per(
+    options: TaskOptions, label: str, parameters: type[Parameters]
+) -> tuple[str, ...]:
     most, per = options.at_most, options.per
     names = (per,) if isinstance(per, str) else words_of(per, f"{label}: per")
     if most is None:
@@ -265,15 +304,21 @@ def _per(options: TaskOptions, label: str, parameters: type[Parameters]) -> tupl
             raise ConfigurationError(msg)
         return ()
     if type(most) is not int or not 1 <= most <= _MOST_AT_ONCE:
-        raise ConfigurationError(f"{label}: at_most counts runs: 1 to {_MOST_AT_ONCE:,}, not {most!r}")
+        raise ConfigurationError(
+            f"{label}: at_most counts runs: 1 to {_MOST_AT_ONCE:,}, not {most!r}"
+        )
     known = [*parameters.model_fields, *_CALLER]
     for name in names:
         if name not in known:
-            raise ConfigurationError(f"{label}: per knows no {name!r}; it knows {', '.join(known)}")
+            raise ConfigurationError(
+                f"{label}: per knows no {name!r}; it knows {', '.join(known)}"
+            )
     return names
 
 
-def bound_of(task: Task, assignment: TaskAssignment, parameters: Parameters, user: str | None) -> str:
+def bound_of(
+    task: Task, assignment: TaskAssignment, parameters: Parameters, user: str | None
+) -> str:
     """Return the name of the bound that a run of *task* falls under: its own, or that of the values of `per`.
 
     *user* is the token of the user who asks. Values are digested, as they may be words of a person.
@@ -299,8 +344,12 @@ def _approver(options: TaskOptions, label: str) -> str | None:
 
 def _retry_on(options: TaskOptions, label: str) -> tuple[type[Exception], ...]:
     kinds = tuple(options.retry_on)
-    if not all(isinstance(kind, type) and issubclass(kind, Exception) for kind in kinds):
-        raise ConfigurationError(f"{label}: retry_on takes classes of exceptions, not {kinds!r}")
+    if not all(
+        isinstance(kind, type) and issubclass(kind, Exception) for kind in kinds
+    ):
+        raise ConfigurationError(
+            f"{label}: retry_on takes classes of exceptions, not {kinds!r}"
+        )
     return kinds
 
 
@@ -332,6 +381,8 @@ def _uses(options: TaskOptions, label: str) -> frozenset[str]:
     uses = words_of(options.uses, f"{label}: uses")
     unknown = sorted(set(uses) - set(get_args(Use)))
     if unknown:
-        msg = f"{label}: uses knows {', '.join(get_args(Use))}, not {', '.join(unknown)}"
+        msg = (
+            f"{label}: uses knows {', '.join(get_args(Use))}, not {', '.join(unknown)}"
+        )
         raise ConfigurationError(msg)
     return frozenset(uses)

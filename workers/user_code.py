@@ -15,7 +15,8 @@ import workers
 from contracts.errors import ConfigurationError
 
 _VALUES, _WORKERS, *_STORES = (
-    Path(module.__file__ or "").resolve().parent for module in (contracts, workers, memory, runtime)
+    Path(module.__file__ or "").resolve().parent
+    for module in (contracts, workers, memory, runtime)
 )
 _STANDARD = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib")})
 _INSTALLED = tuple({sysconfig.get_path(name) for name in ("purelib", "platlib")})
@@ -58,10 +59,16 @@ def is_raised_by(error: BaseException, function: Callable[..., Any]) -> bool:
             return False
         if any(map(path.is_relative_to, _INSTALLED)) and not _is_machinery(path):
             # An agent that was itself installed as a library has its code there.
-            is_package = any(map(file.is_relative_to, _INSTALLED)) and file.parent not in _SHARED
+            is_package = (
+                any(map(file.is_relative_to, _INSTALLED)) and file.parent not in _SHARED
+            )
             return path == file or (is_package and path.is_relative_to(file.parent))
         is_called = _is_machinery(path)
-        if not (is_called or name.startswith("<frozen") or any(map(path.is_relative_to, _STANDARD))):
+        if not (
+            is_called
+            or name.startswith("<frozen")
+            or any(map(path.is_relative_to, _STANDARD))
+        ):
             return True
     return False
 
@@ -76,10 +83,22 @@ def _told(error: BaseException) -> str:
     if isinstance(error, SyntaxError):
         return f'{error.filename}, line {error.lineno}: "{(error.text or "").strip()}" - SyntaxError: {error.msg}'
     said = f"{type(error).__name__}: {error}"
-    foreign = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_foreign(frame.filename)]
+    foreign = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if _is_foreign(frame.filename)
+    ]
     # An agent that was installed as a library has no lines elsewhere.
-    own = [frame for frame in foreign if not Path(frame.filename).is_relative_to(_INSTALLED[0])] or foreign
-    return f'{own[-1].filename}, line {own[-1].lineno}: "{own[-1].line}" - {said}' if own else said
+    own = [
+        frame
+        for frame in foreign
+        if not Path(frame.filename).is_relative_to(_INSTALLED[0])
+    ] or foreign
+    return (
+        f'{own[-1].filename}, line {own[-1].lineno}: "{own[-1].line}" - {said}'
+        if own
+        else said
+    )
 
 
 def _is_foreign(filename: str) -> bool:
@@ -89,4 +108,6 @@ def _is_foreign(filename: str) -> bool:
     path = Path(filename).resolve()
     if any(path.is_relative_to(folder) for folder in _INSTALLED):
         return not _is_machinery(path)
-    return not _is_machinery(path) and not any(path.is_relative_to(folder) for folder in _STANDARD)
+    return not _is_machinery(path) and not any(
+        path.is_relative_to(folder) for folder in _STANDARD
+    )

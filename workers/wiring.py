@@ -43,7 +43,14 @@ from runtime.messaging.leases import Beat, Leases
 from runtime.messaging.link import Link
 from runtime.messaging.outbox import Outbox, open_outbox
 from runtime.messaging.pull import PullEngine
-from runtime.messaging.streams import Sizes, Source, declare_consumer, declare_streams, find_consumer, task_sources
+from runtime.messaging.streams import (
+    Sizes,
+    Source,
+    declare_consumer,
+    declare_streams,
+    find_consumer,
+    task_sources,
+)
 from runtime.models.llm import Llm
 from runtime.process import Process
 from runtime.servers import valkey
@@ -118,37 +125,63 @@ class Worker:
     """One worker process; its frame calls `lifespan`, `start` and `drain`."""
 
     def __init__(
-        self, agents: Sequence[Agent], settings: Settings, *, remembers: bool, on_ready: Callable[[str], None]
+        self,
+        agents: Sequence[Agent],
+        settings: Settings,
+        *,
+        remembers: bool,
+        on_ready: Callable[[str], None],
     ) -> None:
-        deadline = timedelta(seconds=settings.task_deadline_s) if settings.task_deadline_s else None
+        deadline = (
+            timedelta(seconds=settings.task_deadline_s)
+            if settings.task_deadline_s
+            else None
+        )
         demand_one_listener(agents)
-        self._agents = [agent.with_defaults(max_attempts=settings.max_attempts, deadline=deadline) for agent in agents]
+        self._agents = [
+            agent.with_defaults(max_attempts=settings.max_attempts, deadline=deadline)
+            for agent in agents
+        ]
         self._settings = settings
         self._remembers = remembers
         self._on_ready = on_ready
         # No other process has had this name: host, process id and a random end.
-        host = "".join(letter if letter.isalnum() else "-" for letter in socket.gethostname()[:20])
+        host = "".join(
+            letter if letter.isalnum() else "-" for letter in socket.gethostname()[:20]
+        )
         self._worker_id = f"{host}-{os.getpid()}-{new_id(0)[-6:]}"
-        self.process = Process(self._worker_id, settings, "tasklore-worker", may_block=True)
+        self.process = Process(
+            self._worker_id, settings, "tasklore-worker", may_block=True
+        )
         self._metrics = self.process.metrics
         self._host = Host()
-        self._exclusive = ExclusiveRuns(self._host.pause, patience_s=settings.ack_wait_s)
+        self._exclusive = ExclusiveRuns(
+            self._host.pause, patience_s=settings.ack_wait_s
+        )
         self._presences: list[WorkerPresence] = []
         self._parts: _Parts | None = None
         self._serve_cancellations()
         self._progress = self.process.broker.publisher(
-            subjects.progress(settings.supervisor_id, "task"), schema=Progress, title="progress"
+            subjects.progress(settings.supervisor_id, "task"),
+            schema=Progress,
+            title="progress",
         )
 
     def _serve_cancellations(self) -> None:
         wishes = self.process.broker.subscriber(subjects.CANCEL_ANY, title="cancel")
         # One worker notes it for good: nobody may run the task now, and a supervisor need not be there.
-        wishes_to_note = self.process.broker.subscriber(subjects.CANCEL_ANY, queue="workers", title="cancel for good")
+        wishes_to_note = self.process.broker.subscriber(
+            subjects.CANCEL_ANY, queue="workers", title="cancel for good"
+        )
 
         @wishes(decoder=reads_or_ignores(Cancellation))
         async def cancel(wish: Cancellation) -> None:
             for child in self._host.cancel(wish):
-                await self._cancel(Cancellation(task_id=child, reason=f"its parent was cancelled: {wish.reason}"))
+                await self._cancel(
+                    Cancellation(
+                        task_id=child, reason=f"its parent was cancelled: {wish.reason}"
+                    )
+                )
 
         @wishes_to_note(decoder=reads_or_ignores(Cancellation))
         async def note(wish: Cancellation) -> None:
@@ -157,41 +190,63 @@ class Worker:
             try:
                 await self._parts.ledger.cancel(wish.task_id, None, wish.reason)
             except MemoryUnavailable as error:
-                log.warning("cancellation_not_noted", task_id=wish.task_id, error=str(error))
+                log.warning(
+                    "cancellation_not_noted", task_id=wish.task_id, error=str(error)
+                )
 
     async def _cancel(self, request: Cancellation) -> None:
-        await self.process.broker.publish(request, subject=subjects.cancel(request.task_id))
+        await self.process.broker.publish(
+            request, subject=subjects.cancel(request.task_id)
+        )
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
         """Open every connection, and close them in the other order."""
         async with AsyncExitStack() as stack:
             self._parts = await self._open(stack)
-            self.process.serve_probes(stack, {"engines": self._host.alive}, {"consumers": self._host.ready})
+            self.process.serve_probes(
+                stack, {"engines": self._host.alive}, {"consumers": self._host.ready}
+            )
             yield
             await self.process.end_tasks()
 
     async def _open(self, stack: AsyncExitStack) -> _Parts:
         settings, url = self._settings, self.process.nats_url
         listener = self.process.listener(self._host.reconnected)
-        client = await stack.enter_async_context(connected(url, f"tasklore-pull-{self._worker_id}", listener))
+        client = await stack.enter_async_context(
+            connected(url, f"tasklore-pull-{self._worker_id}", listener)
+        )
         await self._provision(client)
         redis = await self._connect_redis(stack, self._worker_id)
         if settings.provision == "auto":
             await offer_functions(redis)
         leases = await stack.enter_async_context(
-            Leases(url, settings.ack_wait_s, self._metrics, self.process.fail, self._renewing_runs)
+            Leases(
+                url,
+                settings.ack_wait_s,
+                self._metrics,
+                self.process.fail,
+                self._renewing_runs,
+            )
         )
         link = Link(client)
         heal = functools.partial(self._provision, client, again=True)
-        outbox = await stack.enter_async_context(open_outbox(link, self._metrics, settings.publish_deadline_s, heal))
+        outbox = await stack.enter_async_context(
+            open_outbox(link, self._metrics, settings.publish_deadline_s, heal)
+        )
         due_copies = await stack.enter_async_context(open_due_copies(link))
-        llm, governor = await open_models(stack, self._agents, settings, redis, self._metrics)
+        llm, governor = await open_models(
+            stack, self._agents, settings, redis, self._metrics
+        )
         breaker = Breaker()
         budget_s = settings.memory_budget_ms / 1000
         flights = await stack.enter_async_context(
             SingleFlight[bytes](
-                redis, owner=self._worker_id, lease_s=settings.ack_wait_s, budget_s=budget_s, breaker=breaker
+                redis,
+                owner=self._worker_id,
+                lease_s=settings.ack_wait_s,
+                budget_s=budget_s,
+                breaker=breaker,
             )
         )
         return _Parts(
@@ -213,19 +268,34 @@ class Worker:
         most = self._settings.redis_max_connections
         told = self.process.count_redis_reconnect
         return await stack.enter_async_context(
-            valkey.connect(self.process.redis_url, name=name, max_connections=most, reconnected=told)
+            valkey.connect(
+                self.process.redis_url,
+                name=name,
+                max_connections=most,
+                reconnected=told,
+            )
         )
 
     async def _open_services(
-        self, stack: AsyncExitStack, llm: Llm, redis: Redis, link: Link, outbox: Outbox, ledger: Ledger
+        self,
+        stack: AsyncExitStack,
+        llm: Llm,
+        redis: Redis,
+        link: Link,
+        outbox: Outbox,
+        ledger: Ledger,
     ) -> Services:
         settings = self._settings
-        kinds = Kinds.load(*([settings.kinds_dir] if settings.kinds_dir is not None else []))
+        kinds = Kinds.load(
+            *([settings.kinds_dir] if settings.kinds_dir is not None else [])
+        )
         # Values of many megabytes must not hold up a recall. No phase, no connection.
         large = await self._connect_redis(stack, f"{self._worker_id}-sessions")
         # No session, no task: asking for one may take longer than asking a mere memory.
         budget_s = settings.ledger_deadline_ms / 1000
-        flights = SingleFlight[Computed](large, owner=self._worker_id, lease_s=settings.ack_wait_s, budget_s=budget_s)
+        flights = SingleFlight[Computed](
+            large, owner=self._worker_id, lease_s=settings.ack_wait_s, budget_s=budget_s
+        )
         return Services(
             llm,
             Conversations(redis),
@@ -239,27 +309,41 @@ class Worker:
             Journal(large, keep=timedelta(days=settings.ledger_keep_days)),
             Waits(redis, keep=timedelta(days=settings.ledger_keep_days)),
             StoryStore(large),
-            await stack.enter_async_context(open_answers(large, self._worker_id, settings.story_calls, budget_s)),
+            await stack.enter_async_context(
+                open_answers(large, self._worker_id, settings.story_calls, budget_s)
+            ),
             Inbox(redis),
             settings.agent_files,
             self._metrics.count_session_hits,
             redis,
-            ChildTasks(link, outbox, ledger, access_of().role or "workers", self._cancel),
+            ChildTasks(
+                link, outbox, ledger, access_of().role or "workers", self._cancel
+            ),
             outbox,
         )
 
     def _make_ledger(self, redis: Redis) -> Ledger:
-        keep, deadline_s = timedelta(days=self._settings.ledger_keep_days), self._settings.ledger_deadline_ms / 1000
+        keep, deadline_s = (
+            timedelta(days=self._settings.ledger_keep_days),
+            self._settings.ledger_deadline_ms / 1000,
+        )
         return Ledger(redis, keep=keep, deadline_s=deadline_s, breaker=Breaker())
 
     def _make_places(self, redis: Redis) -> Places:
-        return Places(redis, self._settings.ack_wait_s, self._settings.ledger_deadline_ms / 1000)
+        return Places(
+            redis, self._settings.ack_wait_s, self._settings.ledger_deadline_ms / 1000
+        )
 
     @asynccontextmanager
     async def _renewing_runs(self) -> AsyncIterator[Beat]:
         """Open what the thread of leases needs to renew runs in the ledger too, whatever the event loop does."""
-        owner, lease_ms = self.process.loop, max(1, int(self._settings.ack_wait_s * 1000))
-        async with valkey.connect(self.process.redis_url, name=f"{self._worker_id}-leases", max_connections=4) as redis:
+        owner, lease_ms = (
+            self.process.loop,
+            max(1, int(self._settings.ack_wait_s * 1000)),
+        )
+        async with valkey.connect(
+            self.process.redis_url, name=f"{self._worker_id}-leases", max_connections=4
+        ) as redis:
             ledger, places = self._make_ledger(redis), self._make_places(redis)
 
             async def beat() -> None:
@@ -277,9 +361,16 @@ class Worker:
             await self._start_agent(agent, parts)
         for listener in self._host.listeners:
             listener.start(self.process.spawn)
-        self._metrics.watch_slots(self._settings.slots * len(self._host.agents), lambda: float(self._host.held))
+        self._metrics.watch_slots(
+            self._settings.slots * len(self._host.agents),
+            lambda: float(self._host.held),
+        )
         self.process.spawn(self._host.flush_hits(parts.memory))
-        log.info("worker_ready", worker=self._worker_id, agents=[agent.agent_id for agent in self._agents])
+        log.info(
+            "worker_ready",
+            worker=self._worker_id,
+            agents=[agent.agent_id for agent in self._agents],
+        )
         self._on_ready(self.process.address)
 
     async def _start_agent(self, agent: Agent, parts: _Parts) -> None:
@@ -291,9 +382,24 @@ class Worker:
         await announce(parts.client, card, forget)
         if agent.tasks:
             await self._start_tasks(agent, parts)
-        opened = parts.client, parts.link, parts.outbox, parts.leases, parts.listening, parts.services
-        own = self._metrics, self._settings, self._worker_id, self._heal, self._exclusive
-        self._host.listeners += await open_listeners(agent, Ground(*opened, parts.services.episodes, *own))
+        opened = (
+            parts.client,
+            parts.link,
+            parts.outbox,
+            parts.leases,
+            parts.listening,
+            parts.services,
+        )
+        own = (
+            self._metrics,
+            self._settings,
+            self._worker_id,
+            self._heal,
+            self._exclusive,
+        )
+        self._host.listeners += await open_listeners(
+            agent, Ground(*opened, parts.services.episodes, *own)
+        )
         presence = WorkerPresence(
             worker_id=self._worker_id,
             agent_id=agent.agent_id,
@@ -305,7 +411,12 @@ class Worker:
         )
         self._presences.append(presence)
         self.process.spawn(
-            show_presence(parts.client, presence, card, functools.partial(self._provision, parts.client, again=True))
+            show_presence(
+                parts.client,
+                presence,
+                card,
+                functools.partial(self._provision, parts.client, again=True),
+            )
         )
 
     async def _start_tasks(self, agent: Agent, parts: _Parts) -> None:
@@ -316,28 +427,56 @@ class Worker:
             await declare_consumer(parts.client, waiting)
         consumer = self._make_consumer(agent, parts)
         engine = PullEngine(
-            parts.link, source, settings.slots, consumer, parts.leases, self._metrics, lambda: self._heal(source)
+            parts.link,
+            source,
+            settings.slots,
+            consumer,
+            parts.leases,
+            self._metrics,
+            lambda: self._heal(source),
         )
         self._host.agents.append(ServedAgent(agent, engine, consumer))
         self.process.spawn(engine.run())
 
     def _make_consumer(self, agent: Agent, parts: _Parts) -> Consumer:
-        settings, metrics, worker_id, host = self._settings, self._metrics, self._worker_id, self._host
+        settings, metrics, worker_id, host = (
+            self._settings,
+            self._metrics,
+            self._worker_id,
+            self._host,
+        )
         kept = parts.memory, parts.ledger, parts.flights, parts.services.sessions
         stores = Stores(*kept, host.hits, host.own_hits, host.ended, parts.governor)
-        middleware: list[Middleware] = [NearMatches(parts.memory), Metering(agent.agent_id, agent.tasks, metrics)]
+        middleware: list[Middleware] = [
+            NearMatches(parts.memory),
+            Metering(agent.agent_id, agent.tasks, metrics),
+        ]
         if tracing.is_on():
             middleware.append(Tracing())
         if settings.erase_said == "at_once":
             middleware.append(Erasing(Eraser(parts.client)))
         acknowledger = Acknowledger(hooks := Hooks([*middleware, *agent.middleware]))
         publisher = ReportPublisher(
-            agent.agent_id, parts.ledger, parts.outbox, metrics, acknowledger=acknowledger, hooks=hooks
+            agent.agent_id,
+            parts.ledger,
+            parts.outbox,
+            metrics,
+            acknowledger=acknowledger,
+            hooks=hooks,
         )
         waits, longest_s = parts.services.waits, settings.retry_schedule_s
-        retries = Retries(stores, waits, parts.outbox, metrics, acknowledger, scheduled_over_s=longest_s)
+        retries = Retries(
+            stores,
+            waits,
+            parts.outbox,
+            metrics,
+            acknowledger,
+            scheduled_over_s=longest_s,
+        )
         retry = RetryPolicy(
-            settings.retry_base_s, settings.retry_cap_s, longest_wait_s(timedelta(days=settings.ledger_keep_days))
+            settings.retry_base_s,
+            settings.retry_cap_s,
+            longest_wait_s(timedelta(days=settings.ledger_keep_days)),
         )
         executor = Executor(
             worker_id,
@@ -349,7 +488,13 @@ class Worker:
             metrics,
             exclusive=self._exclusive,
             bounded=BoundedRuns(
-                worker_id, parts.places, host.places, parts.ledger, parts.client, retries, parts.governor.limits
+                worker_id,
+                parts.places,
+                host.places,
+                parts.ledger,
+                parts.client,
+                retries,
+                parts.governor.limits,
             ),
             hooks=hooks,
             lease_s=settings.ack_wait_s,
@@ -380,12 +525,21 @@ class Worker:
 
     async def _heal(self, source: Source) -> str:
         may_create = self._settings.provision == "auto"
-        return await find_consumer(self._demand_parts().client, source, Sizes.of(self._settings), may_create=may_create)
+        return await find_consumer(
+            self._demand_parts().client,
+            source,
+            Sizes.of(self._settings),
+            may_create=may_create,
+        )
 
     async def _send_progress(self, supervisor_id: str, progress: Progress) -> None:
-        await self._progress.publish(progress, subject=subjects.progress(supervisor_id, progress.task_id))
+        await self._progress.publish(
+            progress, subject=subjects.progress(supervisor_id, progress.task_id)
+        )
 
     def _demand_parts(self) -> _Parts:
         if self._parts is None:
-            raise ConfigurationError("the worker was not opened; run it through its frame")
+            raise ConfigurationError(
+                "the worker was not opened; run it through its frame"
+            )
         return self._parts

@@ -29,5 +29,9 @@ async def call_in_turn(calls: Calls, context: Context) -> list[float]:
 async def map_over(calls: Calls, context: Context) -> float:
     """Return the seconds of a map over items that do nothing."""
     began = time.perf_counter()
-    await context.map("NothingAgent.do_nothing", [{"number": n} for n in range(calls.count)], at_once=calls.at_once)
+    await context.map(
+        "NothingAgent.do_nothing",
+        [{"number": n} for n in range(calls.count)],
+        at_once=calls.at_once,
+    )
     return time.perf_counter() - began

@@ -23,6 +23,8 @@ async def tell(tale: Tale, context: Context) -> int:
     loop = asyncio.get_running_loop()
     began_at = loop.time() + max(0.0, tale.begin_at - time.time())
     for number in range(tale.words):
-        await asyncio.sleep(max(0.0, began_at + number * tale.pause_ms / 1000 - loop.time()))
+        await asyncio.sleep(
+            max(0.0, began_at + number * tale.pause_ms / 1000 - loop.time())
+        )
         await context.emit(f"{time.time_ns()} " if tale.times else f"{number} ")
     return tale.words

@@ -19,8 +19,17 @@ _REDUCTION: dict[str, JsonValue] = {"before": 8_000, "after": 500, "pct": 94}
 #: What each finds: about as much as ten agents find in a page of prose.
 FOUND: dict[str, dict[str, JsonValue]] = {
     "resp_analyzer": {
-        "scene": {"type": "dialogue", "pace": "medium", "tension": 6, "words": 450, "dlg": 0.4},
-        "chars": {"in_scene": ["Marcus Thompson", "Lily Chen"], "mentioned": ["David Park", "Sarah Mitchell"]},
+        "scene": {
+            "type": "dialogue",
+            "pace": "medium",
+            "tension": 6,
+            "words": 450,
+            "dlg": 0.4,
+        },
+        "chars": {
+            "in_scene": ["Marcus Thompson", "Lily Chen"],
+            "mentioned": ["David Park", "Sarah Mitchell"],
+        },
         "loc": "Coffee Corner Cafe",
         "time": {"elapsed": 30, "timestamp": "Tuesday 3:00 PM"},
         "alerts": {"variety": "Last 4/5 dialogue-heavy"},
@@ -39,30 +48,59 @@ FOUND: dict[str, dict[str, JsonValue]] = {
         ]
     },
     "relationship": {
-        "interactions": [{"chars": ["Marcus Thompson", "Lily Chen"], "change": 1, "trigger": "Lily listens (+1)"}]
+        "interactions": [
+            {
+                "chars": ["Marcus Thompson", "Lily Chen"],
+                "change": 1,
+                "trigger": "Lily listens (+1)",
+            }
+        ]
     },
     "plot_threads": {"new": [], "mentioned": [], "resolved": []},
     "knowledge": {
-        "facts": [{"cat": "setting", "subj": f"Place {n}", "fact": _FILLER, "conf": "high"} for n in range(3)]
+        "facts": [
+            {"cat": "setting", "subj": f"Place {n}", "fact": _FILLER, "conf": "high"}
+            for n in range(3)
+        ]
     },
     "contradiction": {"enabled": True, "found": []},
     "entity_analysis": {
-        "tier1": [{"name": "Marcus Thompson", "file": "entities/Marcus.md", "tokens": 3200}],
+        "tier1": [
+            {"name": "Marcus Thompson", "file": "entities/Marcus.md", "tokens": 3200}
+        ],
         "tier2": [{"name": "David Park", "file": "entities/David.md", "tokens": 2200}],
         "tier3": ["Amy Rodriguez", "[12 others]"],
         "locs": ["Coffee Corner Cafe"],
     },
-    "fact_extract": {"facts": {"David Park": [_FILLER] * 5, "Sarah Mitchell": [_FILLER] * 5}, "reduction": _REDUCTION},
+    "fact_extract": {
+        "facts": {"David Park": [_FILLER] * 5, "Sarah Mitchell": [_FILLER] * 5},
+        "reduction": _REDUCTION,
+    },
     "memory_extract": {
         "memories": {
-            who: [{"id": f"MEM-{n}", "title": "Winter", "when": f"Ch1-R{n}", "sig": 7, "why": "told", "sum": _FILLER}]
+            who: [
+                {
+                    "id": f"MEM-{n}",
+                    "title": "Winter",
+                    "when": f"Ch1-R{n}",
+                    "sig": 7,
+                    "why": "told",
+                    "sum": _FILLER,
+                }
+            ]
             for n, who in enumerate(("Marcus Thompson", "Lily Chen"))
         },
         "reduction": _REDUCTION,
     },
     "thread_extract": {
         "loaded": [
-            {"id": f"THREAD-00{n}", "title": "Interview", "status": "critical", "countdown": n} for n in (1, 2, 3)
+            {
+                "id": f"THREAD-00{n}",
+                "title": "Interview",
+                "status": "critical",
+                "countdown": n,
+            }
+            for n in (1, 2, 3)
         ],
         "monitored": 22,
         "reduction": _REDUCTION,
@@ -83,4 +121,9 @@ def _teller(section: str, agent_id: str, task: str) -> Agent:
     return agent
 
 
-globals().update({f"{seat.section}_agent": _teller(seat.section, seat.agent_id, seat.task) for seat in ROSTER})
+globals().update(
+    {
+        f"{seat.section}_agent": _teller(seat.section, seat.agent_id, seat.task)
+        for seat in ROSTER
+    }
+)

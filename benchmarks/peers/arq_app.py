@@ -43,7 +43,9 @@ class WorkerSettings:
 
 
 async def _pool() -> ArqRedis:
-    return await create_pool(SETTINGS, job_serializer=to_json, job_deserializer=json.loads)
+    return await create_pool(
+        SETTINGS, job_serializer=to_json, job_deserializer=json.loads
+    )
 
 
 async def enqueue(count: int) -> list[str]:

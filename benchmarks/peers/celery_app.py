@@ -29,7 +29,10 @@ def analyze_budget(question: dict[str, Any]) -> dict[str, Any]:
 
 async def enqueue(count: int) -> list[str]:
     """Publish *count* questions."""
-    return [f"celery-task-meta-{analyze_budget.delay(parameters(number)).id}" for number in range(count)]
+    return [
+        f"celery-task-meta-{analyze_budget.delay(parameters(number)).id}"
+        for number in range(count)
+    ]
 
 
 async def latency(count: int) -> list[float]:

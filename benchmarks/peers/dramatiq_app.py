@@ -28,7 +28,10 @@ def analyze_budget(question: dict[str, Any]) -> dict[str, Any]:
 
 async def enqueue(count: int) -> list[str]:
     """Publish *count* questions."""
-    return [backend.build_message_key(analyze_budget.send(parameters(number))) for number in range(count)]
+    return [
+        backend.build_message_key(analyze_budget.send(parameters(number)))
+        for number in range(count)
+    ]
 
 
 async def latency(count: int) -> list[float]:

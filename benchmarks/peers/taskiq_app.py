@@ -13,9 +13,9 @@ from benchmarks.budget import analyze, parameters
 from benchmarks.peers.protocol import REDIS_URL, run
 
 # consumer_id "0": the queue is filled before the worker starts.
-broker = RedisStreamBroker(REDIS_URL, consumer_id="0", xread_count=200).with_result_backend(
-    RedisAsyncResultBackend(REDIS_URL, serializer=JSONSerializer())
-)
+broker = RedisStreamBroker(
+    REDIS_URL, consumer_id="0", xread_count=200
+).with_result_backend(RedisAsyncResultBackend(REDIS_URL, serializer=JSONSerializer()))
 
 
 @broker.task(task_name="analyze_budget")
@@ -27,7 +27,10 @@ async def analyze_budget(question: dict[str, Any]) -> dict[str, Any]:
 async def enqueue(count: int) -> list[str]:
     """Publish *count* questions; the result's key is the task id."""
     await broker.startup()
-    keys = [(await analyze_budget.kiq(parameters(number))).task_id for number in range(count)]
+    keys = [
+        (await analyze_budget.kiq(parameters(number))).task_id
+        for number in range(count)
+    ]
     await broker.shutdown()
     return keys
 

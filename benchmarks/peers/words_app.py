@@ -29,7 +29,9 @@ def _recognized(recognize: Callable[..., Any]) -> Reader:
     def read(text: str) -> list[str]:
         found = recognize(text, numbers.Culture.English)
         values = [one.resolution.get("value") for one in found if one.resolution]
-        return [str(value).rstrip("%") for value in values if value not in {None, "null"}]
+        return [
+            str(value).rstrip("%") for value in values if value not in {None, "null"}
+        ]
 
     return read
 
@@ -53,7 +55,10 @@ def _quantity_whole(text: str) -> list[str]:
 
 
 def _is_measure(unit: Any) -> bool:
-    return unit.entity.name not in {"dimensionless", "currency"} and unit.name != "percentage"
+    return (
+        unit.entity.name not in {"dimensionless", "currency"}
+        and unit.name != "percentage"
+    )
 
 
 def _digits_in(text: str) -> list[str]:

@@ -25,17 +25,26 @@ class AmountTable:
 
     def cases(self, folder: Path) -> list[Case]:
         """Return the cases of the file in *folder*."""
-        return [Case(row["input"], _expected(row)) for row in json.loads((folder / self.file).read_text("utf-8"))]
+        return [
+            Case(row["input"], _expected(row))
+            for row in json.loads((folder / self.file).read_text("utf-8"))
+        ]
 
 
 _RECOGNIZERS = "microsoft/Recognizers-Text (MIT)"
 AMOUNT_TABLES = (
     AmountTable("numbers", "recognizers_number.json", "numbers", _RECOGNIZERS, 0.85),
-    AmountTable("currency values", "recognizers_currency.json", "money", _RECOGNIZERS, 0.92),
+    AmountTable(
+        "currency values", "recognizers_currency.json", "money", _RECOGNIZERS, 0.92
+    ),
     AmountTable("percents", "recognizers_percent.json", "percents", _RECOGNIZERS, 1.0),
-    AmountTable("dimensions", "recognizers_dimension.json", "measures", _RECOGNIZERS, 0.85),
+    AmountTable(
+        "dimensions", "recognizers_dimension.json", "measures", _RECOGNIZERS, 0.85
+    ),
     AmountTable("ages", "recognizers_age.json", "ages", _RECOGNIZERS),
-    AmountTable("numerals", "duckling_numerals.json", "whole", "facebook/duckling (BSD-3)", 0.92),
+    AmountTable(
+        "numerals", "duckling_numerals.json", "whole", "facebook/duckling (BSD-3)", 0.92
+    ),
     AmountTable("text2num", "text2num.json", "one", "allo-media/text2num (MIT)", 1.0),
     AmountTable("wordings of 50,000", "fifty_thousand.json", "one", "own", 1.0),
 )
@@ -45,7 +54,9 @@ def _expected(row: dict[str, Any]) -> Values:
     """Return the values of a row. What a table marks without a value ("the percentage") has none to be found."""
     if "results" in row:
         said = (result.get("value") for result in row["results"])
-        return values_of(value.rstrip("%") for value in said if value not in {None, "null"})
+        return values_of(
+            value.rstrip("%") for value in said if value not in {None, "null"}
+        )
     if row["value"] == AMBIGUOUS:
         return frozenset({AMBIGUOUS})
     return values_of([row["value"]])
@@ -59,7 +70,11 @@ def _said(found: Iterable[Found]) -> Values:
 def _is_dimension(found: Found) -> bool:
     """False for times and temperatures, which these tables keep in tables of their own."""
     measure = measure_named(found.unit or "")
-    return measure is None or measure.dimension not in {"time", "calendar", "temperature"}
+    return measure is None or measure.dimension not in {
+        "time",
+        "calendar",
+        "temperature",
+    }
 
 
 def _found(text: str, kind: str) -> list[Found]:
@@ -70,13 +85,19 @@ def _found(text: str, kind: str) -> list[Found]:
 def _numbers(text: str) -> Values:
     """Return the numbers of a text; digits glued to their measure ("29km") are none in these tables."""
     found = find_amounts(text, locale="en")
-    return _said(one for one in found if one.kind != "measure" or " " in one.text or "-" in one.text)
+    return _said(
+        one
+        for one in found
+        if one.kind != "measure" or " " in one.text or "-" in one.text
+    )
 
 
 def _whole(text: str) -> Values:
     """Return the one number that *text* is from its first character to its last; nothing when it is no number."""
     found = find_amounts(text)
-    is_all = len(found) == 1 and found[0].text.removesuffix(" of") == text.strip().rstrip(" .,!?").removesuffix(" of")
+    is_all = len(found) == 1 and found[0].text.removesuffix(
+        " of"
+    ) == text.strip().rstrip(" .,!?").removesuffix(" of")
     return _said(found) if is_all else frozenset()
 
 

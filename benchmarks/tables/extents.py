@@ -17,16 +17,25 @@ _MONTH_S, _YEAR_S = 30 * 86_400, 365 * 86_400
 
 def measured(folder: Path) -> Iterator[tuple[str, Score]]:
     """Yield the title of each table and our score."""
-    yield "durations", _score(folder / "recognizers_duration.json", _seconds, _durations)
+    yield (
+        "durations",
+        _score(folder / "recognizers_duration.json", _seconds, _durations),
+    )
 
 
-def _score(file: Path, expected: Callable[[Any], Values], read: Callable[[str], Values]) -> Score:
-    cases = [Case(row["input"], expected(row)) for row in json.loads(file.read_text("utf-8"))]
+def _score(
+    file: Path, expected: Callable[[Any], Values], read: Callable[[str], Values]
+) -> Score:
+    cases = [
+        Case(row["input"], expected(row)) for row in json.loads(file.read_text("utf-8"))
+    ]
     return judged(cases, *timed(read, [case.text for case in cases]))
 
 
 def _seconds(row: dict[str, Any]) -> Values:
-    return values_of(result["FutureResolution"]["duration"] for result in row["results"])
+    return values_of(
+        result["FutureResolution"]["duration"] for result in row["results"]
+    )
 
 
 def _durations(text: str) -> Values:

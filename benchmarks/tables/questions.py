@@ -45,13 +45,19 @@ def measured(folder: Path) -> Questions:
         keys_ns.append(perf_counter_ns() - started)
     alike, apart = _compared(rows, keys)
     times = tuple(reading_ns)
-    return Questions(Score(alike[0], alike[1], times), Score(apart[0], apart[1], times), tuple(keys_ns))
+    return Questions(
+        Score(alike[0], alike[1], times),
+        Score(apart[0], apart[1], times),
+        tuple(keys_ns),
+    )
 
 
 _Count = tuple[int, tuple[str, ...]]
 
 
-def _compared(rows: list[dict[str, object]], keys: list[str | None]) -> tuple[_Count, _Count]:
+def _compared(
+    rows: list[dict[str, object]], keys: list[str | None]
+) -> tuple[_Count, _Count]:
     """Return how many pairs are right and which are wrong: of those that are one question, and of the others."""
     right = {True: 0, False: 0}
     wrong: dict[bool, list[str]] = {True: [], False: []}
@@ -61,7 +67,9 @@ def _compared(rows: list[dict[str, object]], keys: list[str | None]) -> tuple[_C
         if shares is is_one:
             right[is_one] += 1
         else:
-            wrong[is_one].append(f"{rows[first]['input']!r} and {rows[second]['input']!r}")
+            wrong[is_one].append(
+                f"{rows[first]['input']!r} and {rows[second]['input']!r}"
+            )
     return (right[True], tuple(wrong[True])), (right[False], tuple(wrong[False]))
 
 

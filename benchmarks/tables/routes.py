@@ -29,7 +29,9 @@ class Routes:
 
 def measured(folder: Path) -> Routes:
     """Declare each intent as an agent by its ten sentences, and nothing else, and ask it every sentence."""
-    examples: dict[str, list[str]] = json.loads((folder / "clinc150_choice.json").read_text("utf-8"))
+    examples: dict[str, list[str]] = json.loads(
+        (folder / "clinc150_choice.json").read_text("utf-8")
+    )
     rows = json.loads((folder / "clinc150.json").read_text("utf-8"))
     catalogue = Catalogue(_cards(examples))
     interpreter = RuleInterpreter()
@@ -39,7 +41,9 @@ def measured(folder: Path) -> Routes:
         if isinstance(found, Unfitting):
             return frozenset()
         if isinstance(found, Several):
-            return frozenset(str(getattr(part, "agent_id", None)) for part in found.parts)
+            return frozenset(
+                str(getattr(part, "agent_id", None)) for part in found.parts
+            )
         asks_which = isinstance(found, Clarification) and found.agent_id is None
         return frozenset() if asks_which else frozenset({str(found.agent_id)})
 
@@ -58,5 +62,9 @@ def measured(folder: Path) -> Routes:
 
 def _cards(examples: dict[str, list[str]]) -> Iterator[AgentCard]:
     for intent, sentences in examples.items():
-        task = TaskCard(name="answer", parameters=_Nothing.schema_for_cards(), examples=tuple(sentences))
+        task = TaskCard(
+            name="answer",
+            parameters=_Nothing.schema_for_cards(),
+            examples=tuple(sentences),
+        )
         yield AgentCard(agent_id=intent, tasks=(task,), digest="0")

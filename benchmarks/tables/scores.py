@@ -53,7 +53,11 @@ def spelled(value: object) -> str:
         number = Decimal(str(value))
     except InvalidOperation:
         return str(value)
-    return format(_ROUNDED.create_decimal(number).normalize(_ROUNDED), "f") if number.is_finite() else str(value)
+    return (
+        format(_ROUNDED.create_decimal(number).normalize(_ROUNDED), "f")
+        if number.is_finite()
+        else str(value)
+    )
 
 
 def values_of(values: Iterable[object]) -> Values:
@@ -61,7 +65,9 @@ def values_of(values: Iterable[object]) -> Values:
     return frozenset(spelled(value) for value in values if value is not None)
 
 
-def judged(cases: Iterable[Case], answers: Iterable[Values], times_ns: Iterable[int]) -> Score:
+def judged(
+    cases: Iterable[Case], answers: Iterable[Values], times_ns: Iterable[int]
+) -> Score:
     """Return how often the answer was just what the case expects."""
     misses = []
     right = 0
@@ -69,7 +75,9 @@ def judged(cases: Iterable[Case], answers: Iterable[Values], times_ns: Iterable[
         if found == case.expected:
             right += 1
         else:
-            misses.append(f"{case.text!r}: expected {_shown(case.expected)}, found {_shown(found)}")
+            misses.append(
+                f"{case.text!r}: expected {_shown(case.expected)}, found {_shown(found)}"
+            )
     return Score(right, tuple(misses), tuple(times_ns))
 
 
@@ -77,7 +85,9 @@ def _shown(values: Values) -> str:
     return ", ".join(sorted(values)) or "nothing"
 
 
-def timed(read: Callable[[str], Values], texts: Iterable[str]) -> tuple[list[Values], list[int]]:
+def timed(
+    read: Callable[[str], Values], texts: Iterable[str]
+) -> tuple[list[Values], list[int]]:
     """Return what *read* makes of each text and the nanoseconds it took, after one round that is not counted."""
     texts = list(texts)
     for text in texts:

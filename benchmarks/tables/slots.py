@@ -47,7 +47,15 @@ class BookRestaurant(Parameters):
     party_size_number: int = Field(
         ge=1,
         cues=(
-            *("people", "persons", "guests", "party of {}", "group of {}", "table for {}", "spot for {}"),
+            *(
+                "people",
+                "persons",
+                "guests",
+                "party of {}",
+                "group of {}",
+                "table for {}",
+                "spot for {}",
+            ),
             *("reservation for {}", "restaurant for {}", "seats for {}"),
         ),
     )
@@ -59,8 +67,23 @@ class BookTable(Parameters):
     people: int = Field(
         ge=1,
         cues=(
-            *("party of {}", "group of {}", "table for {}", "table of {}", "booking for {}", "booking of {}"),
-            *("reservation for {}", "lunch for {}", "dinner for {}", "seat {}", "seats {}", "fit {}", "party size"),
+            *(
+                "party of {}",
+                "group of {}",
+                "table for {}",
+                "table of {}",
+                "booking for {}",
+                "booking of {}",
+            ),
+            *(
+                "reservation for {}",
+                "lunch for {}",
+                "dinner for {}",
+                "seat {}",
+                "seats {}",
+                "fit {}",
+                "party size",
+            ),
             *(
                 "people",
                 "persons",
@@ -80,14 +103,18 @@ class BookTable(Parameters):
 def measured(folder: Path) -> Iterator[tuple[str, float | None, Score]]:
     """Yield each table's title, what is asked of it, and the score."""
     yield _SNIPS, 0.85, _snips(json.loads((folder / "snips.json").read_text("utf-8")))
-    values, served = _people(json.loads((folder / "restaurant8k_people.json").read_text("utf-8")))
+    values, served = _people(
+        json.loads((folder / "restaurant8k_people.json").read_text("utf-8"))
+    )
     yield _PEOPLE, 0.75, values
     yield _SERVED, 0.98, served
 
 
 def _prepared(name: str, parameters: type[Parameters]) -> RoutingTask:
     card = TaskCard(name=name, parameters=parameters.schema_for_cards())
-    found = Router(Catalogue([AgentCard(agent_id="Booking", tasks=(card,), digest="0")])).find("Booking", name)
+    found = Router(
+        Catalogue([AgentCard(agent_id="Booking", tasks=(card,), digest="0")])
+    ).find("Booking", name)
     if found is None:
         raise LookupError(f"{name} should be offered")
     return found
@@ -112,7 +139,9 @@ def _snips(rows: list[dict[str, Any]]) -> Score:
             if found == meant.get(slot.name):
                 right += 1
             else:
-                misses.append(f"{row['input']!r}: {slot.name} is {meant.get(slot.name)}, found {found}")
+                misses.append(
+                    f"{row['input']!r}: {slot.name} is {meant.get(slot.name)}, found {found}"
+                )
     return Score(right, tuple(misses), tuple(times))
 
 
@@ -125,7 +154,9 @@ def _people(rows: list[dict[str, Any]]) -> tuple[Score, Score]:
     task = _prepared("book_table", BookTable)
     wrong, served, times = [], [], []
     for row in rows:
-        filled, is_served, spent = _read(row["input"], task, is_asked="people" in row["requested"])
+        filled, is_served, spent = _read(
+            row["input"], task, is_asked="people" in row["requested"]
+        )
         times.append(spent)
         found, meant = filled.values.get("people"), people_meant(row["people"])
         if found is None or found != meant:
@@ -133,11 +164,15 @@ def _people(rows: list[dict[str, Any]]) -> tuple[Score, Score]:
             wrong.append(miss)
             if is_served:
                 served.append(miss)
-    first, second = (Score(len(rows) - len(bad), tuple(bad), tuple(times)) for bad in (wrong, served))
+    first, second = (
+        Score(len(rows) - len(bad), tuple(bad), tuple(times)) for bad in (wrong, served)
+    )
     return first, second
 
 
-def _read(text: str, task: RoutingTask, *, is_asked: bool = False) -> tuple[Filled, bool, int]:
+def _read(
+    text: str, task: RoutingTask, *, is_asked: bool = False
+) -> tuple[Filled, bool, int]:
     """Return what fills the slots of *task*, whether it would be started, and the nanoseconds that this took."""
     started = perf_counter_ns()
     utterance = Utterance(collapse_space(text))

@@ -137,34 +137,64 @@ class Limit(BaseModel):
     @property
     def amount(self) -> int:
         """Its size: requests, tokens, or billionths of a dollar."""
-        return int(self.usd * NANO_USD) if self.usd is not None else int(getattr(self, self.measure))
+        return (
+            int(self.usd * NANO_USD)
+            if self.usd is not None
+            else int(getattr(self, self.measure))
+        )
 
     @property
     def own_bound(self) -> str | None:
         """The name of its bound on runs; None for one that counts values apart, and for a limit on models."""
-        if self.at_most is None or "*" in (self.tenant, self.user, self.agent, self.task):
+        if self.at_most is None or "*" in (
+            self.tenant,
+            self.user,
+            self.agent,
+            self.task,
+        ):
             return None
-        return bound_name(self.scope_of(Payer(self.tenant, user_token(self.user), self.agent, self.task)) or {})
+        return bound_name(
+            self.scope_of(
+                Payer(self.tenant, user_token(self.user), self.agent, self.task)
+            )
+            or {}
+        )
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         given = [one for one in get_args(Measure) if getattr(self, one) is not None]
         if len(given) != 1:
             names = "requests, tokens, usd, at_once and at_most"
-            raise ValueError(f"name one of {names}, not {' and '.join(given) or 'none'}")
+            raise ValueError(
+                f"name one of {names}, not {' and '.join(given) or 'none'}"
+            )
         if (self.measure in ("at_once", "at_most")) != (self.every is None):
-            raise ValueError('set every = "minute", "day", "month", "task" or "tree"; at_once and at_most have none')
+            raise ValueError(
+                'set every = "minute", "day", "month", "task" or "tree"; at_once and at_most have none'
+            )
         if self.at_most is not None and self.model:
-            raise ValueError("at_most counts runs of tasks: take model out, or set at_once, which counts requests")
+            raise ValueError(
+                "at_most counts runs of tasks: take model out, or set at_once, which counts requests"
+            )
         if self.at_most is not None and self.at_limit != "park":
-            raise ValueError('a task that finds no place waits for one: take at_limit out, or set it to "park"')
+            raise ValueError(
+                'a task that finds no place waits for one: take at_limit out, or set it to "park"'
+            )
         if self.every in ("task", "tree") and self.at_limit == "park":
-            raise ValueError('what a task or tree has spent never refills: set at_limit = "refuse" or "next"')
+            raise ValueError(
+                'what a task or tree has spent never refills: set at_limit = "refuse" or "next"'
+            )
         return self
 
     def scope_of(self, payer: Payer, model: str = "") -> dict[str, str] | None:
         """Return the values of *payer* by the dimensions that are named, None where the limit does not cover it."""
-        values = {"model": model, "tenant": payer.tenant, "user": payer.user, "agent": payer.agent, "task": payer.task}
+        values = {
+            "model": model,
+            "tenant": payer.tenant,
+            "user": payer.user,
+            "agent": payer.agent,
+            "task": payer.task,
+        }
         scope = {}
         for dimension in _DIMENSIONS:
             wanted, value = getattr(self, dimension), values[dimension]
@@ -172,24 +202,47 @@ class Limit(BaseModel):
                 wanted = user_token(wanted)
             if wanted:
                 scope[dimension] = value
-                if wanted != "*" and not (fnmatchcase(value, wanted) if dimension == "model" else value == wanted):
+                if wanted != "*" and not (
+                    fnmatchcase(value, wanted)
+                    if dimension == "model"
+                    else value == wanted
+                ):
                     return None
         return scope
 
-    def account_of(self, model: str, payer: Payer, now: datetime, zone: tzinfo) -> Account | None:
+    def account_of(
+        self, model: str, payer: Payer, now: datetime, zone: tzinfo
+    ) -> Account | None:
         """Return the account of a call of *model* for *payer*, None where the limit does not cover it."""
         if self.at_most is not None or (scope := self.scope_of(payer, model)) is None:
             return None
-        own = [f"{dimension}={value}" for dimension, value in scope.items() if getattr(self, dimension) == "*"]
+        own = [
+            f"{dimension}={value}"
+            for dimension, value in scope.items()
+            if getattr(self, dimension) == "*"
+        ]
         if self.every in ("task", "tree"):
-            id_ = payer.task_id if self.every == "task" else payer.root_id or payer.task_id
+            id_ = (
+                payer.task_id
+                if self.every == "task"
+                else payer.root_id or payer.task_id
+            )
             if not id_:
                 return None
             own.append(f"{self.every}={id_}")
         window, refills_at = window_of(self.every, now, zone)
         left_s = None if refills_at is None else (refills_at - now).total_seconds()
         key = ";".join((self.name, *own))
-        return Account(self.name, key, self.measure, self.every, self.amount, self.at_limit, window, left_s)
+        return Account(
+            self.name,
+            key,
+            self.measure,
+            self.every,
+            self.amount,
+            self.at_limit,
+            window,
+            left_s,
+        )
 
 
 class Shares(BaseModel):
@@ -203,9 +256,10 @@ class Shares(BaseModel):
     weights: dict[str, Annotated[float, Field(ge=0.001, le=1000, strict=True)]] = Field(
         default_factory=dict, max_length=10_000
     )
-    longest_wait_s: dict[Literal["normal", "batch"], Annotated[float, Field(ge=0, le=86_400, strict=True)]] = Field(
-        default_factory=dict
-    )
+    longest_wait_s: dict[
+        Literal["normal", "batch"],
+        Annotated[float, Field(ge=0, le=86_400, strict=True)],
+    ] = Field(default_factory=dict)
 
 
 class Limits(BaseModel):
@@ -219,9 +273,15 @@ class Limits(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     limits: tuple[Limit, ...] = Field(default=(), max_length=MOST_LIMITS)
-    shares: "Shares" = Field(default_factory=lambda: Shares(), exclude_if=lambda shares: shares == Shares())
-    fallbacks: dict[str, tuple[str, ...]] = Field(default_factory=dict, max_length=MOST_LIMITS)
-    without_store: dict[Literal["money", "rates"], Literal["refuse", "pass"]] = Field(default_factory=dict)
+    shares: "Shares" = Field(
+        default_factory=lambda: Shares(), exclude_if=lambda shares: shares == Shares()
+    )
+    fallbacks: dict[str, tuple[str, ...]] = Field(
+        default_factory=dict, max_length=MOST_LIMITS
+    )
+    without_store: dict[Literal["money", "rates"], Literal["refuse", "pass"]] = Field(
+        default_factory=dict
+    )
     time_zone: TimeZone = "UTC"
 
     @model_validator(mode="after")
@@ -230,15 +290,21 @@ class Limits(BaseModel):
             seen, chain = {model}, list(self.fallbacks[model])
             while chain:
                 if (name := chain.pop()) in seen:
-                    raise ValueError(f"fallbacks of {model!r} lead back to {name!r}; let a chain end")
+                    raise ValueError(
+                        f"fallbacks of {model!r} lead back to {name!r}; let a chain end"
+                    )
                 seen.add(name)
                 chain += self.fallbacks.get(name, ())
         names = [limit.name for limit in self.limits]
         if twice := {name for name in names if names.count(name) > 1}:
-            raise ValueError(f"two limits are called {min(twice)!r}; give each a name of its own")
+            raise ValueError(
+                f"two limits are called {min(twice)!r}; give each a name of its own"
+            )
         return self
 
-    def accounts_of(self, model: str, payer: Payer, now: datetime) -> tuple[Account, ...]:
+    def accounts_of(
+        self, model: str, payer: Payer, now: datetime
+    ) -> tuple[Account, ...]:
         """Return every account that a call of *model* for *payer* is held against."""
         zone = zone_of(self.time_zone)
         found = (limit.account_of(model, payer, now, zone) for limit in self.limits)
@@ -251,14 +317,23 @@ class Limits(BaseModel):
         """
         found: dict[tuple[bool, int, str], int] = {}
         for limit in self.limits:
-            if limit.at_most is not None and (scope := limit.scope_of(payer)) is not None:
-                order = not scope.keys() & {"tenant", "user"}, -len(scope), bound_name(scope)
+            if (
+                limit.at_most is not None
+                and (scope := limit.scope_of(payer)) is not None
+            ):
+                order = (
+                    not scope.keys() & {"tenant", "user"},
+                    -len(scope),
+                    bound_name(scope),
+                )
                 found[order] = min(limit.at_most, found.get(order, MOST_RUNS))
         return {order[2]: found[order] for order in sorted(found)}
 
     def passes_without_store(self, accounts: tuple[Account, ...]) -> bool:
         """Say whether a call may go out unchecked while the store is away: no by default where money is limited."""
-        asked = {"money" if account.measure == "usd" else "rates" for account in accounts}
+        asked = {
+            "money" if account.measure == "usd" else "rates" for account in accounts
+        }
         defaults = {"money": "refuse", "rates": "pass"} | dict(self.without_store)
         return all(defaults[one] == "pass" for one in asked)
 
@@ -293,7 +368,9 @@ def read_limits(value: Mapping[str, Any]) -> Limits:
         faults = []
         for details in error.errors(include_url=False, include_context=False):
             match details["loc"]:
-                case ("limits", int(place), *rest) if isinstance(name := value["limits"][place], Mapping):
+                case ("limits", int(place), *rest) if isinstance(
+                    name := value["limits"][place], Mapping
+                ):
                     place_of = (f"limit {name.get('name', place + 1)!r}", *rest)
                     faults.append(fault_of({**details, "loc": place_of}))
                 case _:
@@ -301,13 +378,19 @@ def read_limits(value: Mapping[str, Any]) -> Limits:
         raise InvalidInput("; ".join(faults)) from error
 
 
-def window_of(every: Every | None, now: datetime, zone: tzinfo) -> tuple[str, datetime | None]:
+def window_of(
+    every: Every | None, now: datetime, zone: tzinfo
+) -> tuple[str, datetime | None]:
     """Return the name of the present window, and when the next one begins."""
     local = now.astimezone(zone)
     if every == "day":
-        begins = (local + timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
+        begins = (local + timedelta(days=1)).replace(
+            hour=0, minute=0, second=0, microsecond=0
+        )
         return f"{local:%Y-%m-%d}", begins.astimezone(UTC)
     if every == "month":
-        begins = (local.replace(day=1) + timedelta(days=32)).replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+        begins = (local.replace(day=1) + timedelta(days=32)).replace(
+            day=1, hour=0, minute=0, second=0, microsecond=0
+        )
         return f"{local:%Y-%m}", begins.astimezone(UTC)
     return "", None

@@ -21,4 +21,6 @@ class Timing(Part):
     every_s: int | None = Field(default=None, exclude_if=is_none)
     at: AwareDatetime | None = Field(default=None, exclude_if=is_none)
     time_zone: str = "UTC"
-    missed: Annotated[MissedTicks, reads_unknown_as_other(MissedTicks), writes_only_known] = "once"
+    missed: Annotated[
+        MissedTicks, reads_unknown_as_other(MissedTicks), writes_only_known
+    ] = "once"

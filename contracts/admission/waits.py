@@ -133,7 +133,9 @@ def parse_wait_id(text: str) -> tuple[str, str]:
     """
     task_id, _, slot = text.partition(".")
     if slot != START and (not slot.isdecimal() or len(slot) > 4):
-        raise InvalidInput(f"{text!r} is no id of an approval; `tasklore approvals list` shows those there are")
+        raise InvalidInput(
+            f"{text!r} is no id of an approval; `tasklore approvals list` shows those there are"
+        )
     return checked_name(task_id, "task id"), slot
 
 

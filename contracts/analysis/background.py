@@ -147,7 +147,9 @@ class Contradictions(Section):
 class Background(Piece):
     """Sections that the next response does not wait for; a missing section is an agent that did not come through."""
 
-    response_analysis: ResponseAnalysis | None = Field(default=None, alias="resp_analyzer")
+    response_analysis: ResponseAnalysis | None = Field(
+        default=None, alias="resp_analyzer"
+    )
     memory_creation: MemoryCreation | None = Field(default=None, alias="memory_create")
     relationships: Relationships | None = Field(default=None, alias="relationship")
     plot_threads: PlotThreads | None = None

@@ -108,7 +108,9 @@ class AnalysisDocument(Piece):
 
     def minified(self) -> bytes:
         """Return the document as JSON without a needless space, in UTF-8."""
-        return json.dumps(self.body(), ensure_ascii=False, separators=(",", ":")).encode()
+        return json.dumps(
+            self.body(), ensure_ascii=False, separators=(",", ":")
+        ).encode()
 
     def sections(self) -> Iterator[tuple[str, JsonValue]]:
         """Yield what each agent left, ours and others, by its key."""
@@ -143,7 +145,9 @@ def read_document(raw: bytes | str | Mapping[str, JsonValue]) -> AnalysisDocumen
         raise InvalidInput(f"this is no analysis document: {listed}{more}") from error
 
 
-def problems_in(raw: bytes | str | Mapping[str, JsonValue]) -> tuple[DocumentProblem, ...]:
+def problems_in(
+    raw: bytes | str | Mapping[str, JsonValue],
+) -> tuple[DocumentProblem, ...]:
     """Return everything because of which *raw* is no analysis document; none when it is one.
 
     Raises:
@@ -161,10 +165,15 @@ def upcast(document: AnalysisDocument) -> AnalysisDocument:
     """Return *document* in the form that we write; one that is in it already, or in a later one, as it is."""
     if _numbers(document.version) >= _numbers(VERSION):
         return document
-    skipped = sum(isinstance(one, dict) and one.get("status") == SKIPPED for _, one in document.sections())
+    skipped = sum(
+        isinstance(one, dict) and one.get("status") == SKIPPED
+        for _, one in document.sections()
+    )
     skipped = min(skipped, document.meta.agents_ok)
     counts = {"agents_ok": document.meta.agents_ok - skipped, "agents_skipped": skipped}
-    return document.model_copy(update={"version": VERSION, "meta": document.meta.model_copy(update=counts)})
+    return document.model_copy(
+        update={"version": VERSION, "meta": document.meta.model_copy(update=counts)}
+    )
 
 
 def schema() -> dict[str, Any]:
@@ -183,7 +192,11 @@ def _numbers(version: str) -> tuple[int, int]:
 def _json(raw: bytes | str | Mapping[str, JsonValue]) -> JsonValue:
     """Return the value that *raw* spells; every text in it can be written as UTF-8."""
     try:
-        body: JsonValue = json.loads(raw, parse_constant=_refuse) if isinstance(raw, bytes | str) else dict(raw)
+        body: JsonValue = (
+            json.loads(raw, parse_constant=_refuse)
+            if isinstance(raw, bytes | str)
+            else dict(raw)
+        )
         json.dumps(body, ensure_ascii=False, allow_nan=False).encode()
     except (ValueError, RecursionError) as error:
         msg = f"this is no JSON: {error}; for the Markdown form there is `python -m examples.migrate_analyses`"
@@ -199,14 +212,18 @@ def _refuse(word: str) -> NoReturn:
 def _problems(error: ValidationError, body: JsonValue) -> Iterator[DocumentProblem]:
     """Yield one problem for each place that pydantic complains of."""
     told: set[str] = set()
-    for one in error.errors(include_url=False, include_input=False, include_context=False):
+    for one in error.errors(
+        include_url=False, include_input=False, include_context=False
+    ):
         place = _spelled(_steps(one["loc"], body, is_missing=one["type"] == "missing"))
         if place not in told:
             told.add(place)
             yield DocumentProblem(place, complaint_of(one))
 
 
-def _steps(loc: tuple[int | str, ...], body: JsonValue, *, is_missing: bool) -> list[int | str]:
+def _steps(
+    loc: tuple[int | str, ...], body: JsonValue, *, is_missing: bool
+) -> list[int | str]:
     """Return *loc* without what names no place in *body*: the kinds of a union."""
     steps: list[int | str] = []
     for step in loc:
@@ -223,7 +240,11 @@ def _steps(loc: tuple[int | str, ...], body: JsonValue, *, is_missing: bool) -> 
 
 def _spelled(steps: list[int | str]) -> str:
     parts = (
-        f"[{step}]" if isinstance(step, int) else f".{step}" if _PLAIN.fullmatch(step) else f"[{json.dumps(step)}]"
+        f"[{step}]"
+        if isinstance(step, int)
+        else f".{step}"
+        if _PLAIN.fullmatch(step)
+        else f"[{json.dumps(step)}]"
         for step in steps
     )
     return "".join(parts).removeprefix(".") or "$"

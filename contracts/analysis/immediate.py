@@ -73,5 +73,9 @@ class Immediate(Piece):
 
     entity_analysis: EntityAnalysis | None = None
     fact_extraction: FactExtraction | None = Field(default=None, alias="fact_extract")
-    memory_extraction: MemoryExtraction | None = Field(default=None, alias="memory_extract")
-    thread_extraction: ThreadExtraction | None = Field(default=None, alias="thread_extract")
+    memory_extraction: MemoryExtraction | None = Field(
+        default=None, alias="memory_extract"
+    )
+    thread_extraction: ThreadExtraction | None = Field(
+        default=None, alias="thread_extract"
+    )

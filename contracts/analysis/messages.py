@@ -25,7 +25,9 @@ class AnalysisRequest(Message):
     response_number: int = Field(ge=0, le=MOST_NUMBER)
     chapter: int | None = Field(default=None, ge=0, le=MOST_NUMBER)
     text: str | None = Field(default=None, min_length=1, max_length=400_000)
-    until: Annotated[AnalysisExtent, reads_unknown_as_other(AnalysisExtent), writes_only_known] = "all"
+    until: Annotated[
+        AnalysisExtent, reads_unknown_as_other(AnalysisExtent), writes_only_known
+    ] = "all"
     wait_ms: int = Field(default=30_000, ge=0, le=600_000)
     refresh: bool = False
 
@@ -39,7 +41,9 @@ class AnalysisReply(Message):
 
     story_id: Name | None = None
     response_number: int | None = None
-    kind: Annotated[AnalysisReplyKind, reads_unknown_as_other(AnalysisReplyKind), writes_only_known]
+    kind: Annotated[
+        AnalysisReplyKind, reads_unknown_as_other(AnalysisReplyKind), writes_only_known
+    ]
     text: str = ""
     document: dict[str, JsonValue] | None = None
     served: bool = False

@@ -11,14 +11,18 @@ from contracts.analysis.stories import AnalysisGroup, SeatSettings
 from contracts.errors import InvalidInput
 
 _MODELS: Mapping[str, type[Section]] = {
-    field.alias or name: next(one for one in get_args(field.annotation) if one is not type(None))
+    field.alias or name: next(
+        one for one in get_args(field.annotation) if one is not type(None)
+    )
     for group in (Background, Immediate)
     for name, field in group.model_fields.items()
 }
 
 #: The long name of each section in Python, by which the document is read, too.
 _LONG_NAMES: Mapping[str, str] = {
-    name: field.alias or name for group in (Background, Immediate) for name, field in group.model_fields.items()
+    name: field.alias or name
+    for group in (Background, Immediate)
+    for name, field in group.model_fields.items()
 }
 
 #: Seconds from dispatch until a section is marked late: the next response waits for the immediate ones.
@@ -56,11 +60,21 @@ ROSTER = (
     Seat("plot_threads", "background", "StoryThreadAgent"),
     Seat("knowledge", "background", "StoryKnowledgeAgent"),
     # It asks most of a model, so a story switches it on.
-    Seat("contradiction", "background", "StoryContradictionAgent", after=("knowledge",), enabled=False),
+    Seat(
+        "contradiction",
+        "background",
+        "StoryContradictionAgent",
+        after=("knowledge",),
+        enabled=False,
+    ),
     _immediate("entity_analysis", "StoryEntityAgent"),
     _immediate("fact_extract", "StoryFactAgent", "entity_analysis"),
-    _immediate("memory_extract", "StoryMemoryRecallAgent", "memory_create", "plot_threads"),
-    _immediate("thread_extract", "StoryThreadRecallAgent", "plot_threads", "memory_create"),
+    _immediate(
+        "memory_extract", "StoryMemoryRecallAgent", "memory_create", "plot_threads"
+    ),
+    _immediate(
+        "thread_extract", "StoryThreadRecallAgent", "plot_threads", "memory_create"
+    ),
 )
 
 
@@ -73,7 +87,9 @@ def roster_of(agents: Mapping[str, SeatSettings]) -> tuple[Seat, ...]:
     """
     seats = [_changed(seat, agents.get(seat.section)) for seat in ROSTER]
     known = {seat.section for seat in ROSTER}
-    seats += [_own(section, said) for section, said in agents.items() if section not in known]
+    seats += [
+        _own(section, said) for section, said in agents.items() if section not in known
+    ]
     by_section = {seat.section: seat for seat in seats}
     for seat in seats:
         for other in seat.after:
@@ -119,13 +135,23 @@ def _own(section: str, said: SeatSettings) -> Seat:
     group = said.group or "background"
     otherwise_s = IMMEDIATE_S if group == "immediate" else BACKGROUND_S
     deadline_s = said.deadline_s or otherwise_s
-    return Seat(section, group, said.agent, said.task, said.after or (), deadline_s, said.enabled is not False)
+    return Seat(
+        section,
+        group,
+        said.agent,
+        said.task,
+        said.after or (),
+        deadline_s,
+        said.enabled is not False,
+    )
 
 
 def _demand_no_circle(seats: Mapping[str, Seat]) -> None:
     free: set[str] = set()
     waiting = set(seats)
-    while ready := {section for section in waiting if free.issuperset(seats[section].after)}:
+    while ready := {
+        section for section in waiting if free.issuperset(seats[section].after)
+    }:
         free |= ready
         waiting -= ready
     if waiting:

@@ -16,7 +16,9 @@ from contracts.identifiers import Name
 EntityKind = Literal["character", "location", "object", "group"]
 AnalysisGroup = Literal["background", "immediate"]
 
-_Word = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=300)]
+_Word = Annotated[
+    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=300)
+]
 #: The name of a section of the analysis document.
 SectionName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
 _Points = Annotated[float, Field(allow_inf_nan=False, ge=-1000, le=1000)]
@@ -29,7 +31,9 @@ MOST_NUMBER = 1_000_000_000
 class StoryPart(BaseModel):
     """What every part of a story shares: it is frozen, and fields that are not known are left out on reading."""
 
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="ignore", defer_build=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        frozen=True, extra="ignore", defer_build=True
+    )
 
 
 class Entity(StoryPart):
@@ -98,8 +102,12 @@ class Bond(StoryPart):
 class Tastes(StoryPart):
     """What a character likes and dislikes in others: points by trait, positive in both; dislikes are subtracted."""
 
-    likes: dict[_Word, Annotated[float, Field(gt=0, le=1000)]] = Field(default_factory=dict)
-    dislikes: dict[_Word, Annotated[float, Field(gt=0, le=1000)]] = Field(default_factory=dict)
+    likes: dict[_Word, Annotated[float, Field(gt=0, le=1000)]] = Field(
+        default_factory=dict
+    )
+    dislikes: dict[_Word, Annotated[float, Field(gt=0, le=1000)]] = Field(
+        default_factory=dict
+    )
 
 
 class Relations(StoryPart):
@@ -171,7 +179,9 @@ class StorySettings(StoryPart):
     critical_countdown: int = Field(default=5, ge=0)
     patience_s: float = Field(default=10.0, ge=0, le=3600)
     late_s: float = Field(default=300.0, ge=0, le=86400)
-    reader_usd_per_million: float = Field(default=3.0, ge=0, le=1_000_000, allow_inf_nan=False)
+    reader_usd_per_million: float = Field(
+        default=3.0, ge=0, le=1_000_000, allow_inf_nan=False
+    )
     traits: dict[_Word, tuple[_Word, ...]] = Field(default_factory=dict)
     agents: dict[SectionName, SeatSettings] = Field(default_factory=dict)
 

@@ -21,7 +21,11 @@ _UNIONS = (Union, types.UnionType)
 
 def is_typed(kind: Any) -> bool:
     """True for Percent, Quantity, Duration and Moment, which read a field themselves, with the unit it declares."""
-    return isinstance(kind, type) and kind is not Amount and kind.__module__.startswith("quantities.amounts.")
+    return (
+        isinstance(kind, type)
+        and kind is not Amount
+        and kind.__module__.startswith("quantities.amounts.")
+    )
 
 
 def leaf_types(annotation: Any) -> set[Any]:
@@ -31,7 +35,9 @@ def leaf_types(annotation: Any) -> set[Any]:
         return {annotation}
     if hasattr(annotation, "__metadata__"):
         return leaf_types(arguments[0])
-    return set().union(*(leaf_types(argument) for argument in arguments if argument is not ...))
+    return set().union(
+        *(leaf_types(argument) for argument in arguments if argument is not ...)
+    )
 
 
 def held_types(kinds: set[Any]) -> set[Any]:
@@ -40,7 +46,15 @@ def held_types(kinds: set[Any]) -> set[Any]:
     while waiting:
         kind = waiting.pop()
         if isinstance(kind, type) and issubclass(kind, BaseModel):
-            inner = set().union(*(leaf_types(field.annotation) for field in kind.model_fields.values())) - held
+            inner = (
+                set().union(
+                    *(
+                        leaf_types(field.annotation)
+                        for field in kind.model_fields.values()
+                    )
+                )
+                - held
+            )
             held |= inner
             waiting += inner
     return held
@@ -52,33 +66,55 @@ def may_be_text(annotation: Any) -> bool:
     if hasattr(annotation, "__metadata__"):
         return may_be_text(members[0])
     is_union = get_origin(annotation) in _UNIONS
-    kinds = {get_args(one)[0] if hasattr(one, "__metadata__") else one for one in members}
+    kinds = {
+        get_args(one)[0] if hasattr(one, "__metadata__") else one for one in members
+    }
     if is_union and str in kinds and not kinds.isdisjoint(NUMBERS):
         return True
-    return (is_union or get_origin(annotation) in _SEQUENCES) and any(map(may_be_text, members))
+    return (is_union or get_origin(annotation) in _SEQUENCES) and any(
+        map(may_be_text, members)
+    )
 
 
 def may_be_bool(kind: Any) -> bool:
     """True for bool, for a `Literal` of one, and for anything that is neither class nor constant."""
-    return kind is bool or isinstance(kind, bool) or not isinstance(kind, type | str | bytes | int | Enum | None)
+    return (
+        kind is bool
+        or isinstance(kind, bool)
+        or not isinstance(kind, type | str | bytes | int | Enum | None)
+    )
 
 
 def lone_kind(annotation: Any) -> type | None:
     """Return the type that *annotation* is of, when it is of one number or typed value, or of one or None."""
     origin = get_origin(annotation)
     if origin in _UNIONS:
-        kinds = {lone_kind(member) for member in get_args(annotation) if member is not type(None)}
+        kinds = {
+            lone_kind(member)
+            for member in get_args(annotation)
+            if member is not type(None)
+        }
         # Several kinds of numbers are measured alike.
-        return next(iter(kinds)) if len(kinds) == 1 or (kinds and kinds <= set(NUMBERS)) else None
+        return (
+            next(iter(kinds))
+            if len(kinds) == 1 or (kinds and kinds <= set(NUMBERS))
+            else None
+        )
     if hasattr(annotation, "__metadata__"):
         return lone_kind(get_args(annotation)[0])
-    return cast("type", annotation) if annotation in NUMBERS or is_typed(annotation) else None
+    return (
+        cast("type", annotation)
+        if annotation in NUMBERS or is_typed(annotation)
+        else None
+    )
 
 
 def takes_only_lists(annotation: Any) -> bool:
     """Return whether *annotation* is a sequence, or a sequence or None: then its items need no parentheses."""
     origin = get_origin(annotation)
     if origin in _UNIONS:
-        members = [member for member in get_args(annotation) if member is not type(None)]
+        members = [
+            member for member in get_args(annotation) if member is not type(None)
+        ]
         return len(members) == 1 and takes_only_lists(members[0])
     return (origin or annotation) in _SEQUENCES

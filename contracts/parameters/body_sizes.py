@@ -18,5 +18,10 @@ def demand_few_values(body: bytes) -> None:
     Raises:
         MessageTooLarge: there are more.
     """
-    if body.count(b",") >= MOST_VALUES and _STRING.sub(b"", body).count(b",") >= MOST_VALUES:
-        raise MessageTooLarge(f"the body may hold {MOST_VALUES:,} values; send fewer, or a reference to where they are")
+    if (
+        body.count(b",") >= MOST_VALUES
+        and _STRING.sub(b"", body).count(b",") >= MOST_VALUES
+    ):
+        raise MessageTooLarge(
+            f"the body may hold {MOST_VALUES:,} values; send fewer, or a reference to where they are"
+        )

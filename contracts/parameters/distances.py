@@ -50,8 +50,14 @@ def measured(value: Any, spelled: str, tolerance: Tolerance) -> Measured | None:
     than an amount can be.
     """
     measure = _MEASURES.get(type(value).__name__)
-    found = measure(value, tolerance) if measure is not None else _measured_number(value, spelled)
-    return found if found is not None and abs(found.number.adjusted()) <= LONGEST else None
+    found = (
+        measure(value, tolerance)
+        if measure is not None
+        else _measured_number(value, spelled)
+    )
+    return (
+        found if found is not None and abs(found.number.adjusted()) <= LONGEST else None
+    )
 
 
 def _measured_number(value: object, spelled: str) -> Measured | None:
@@ -59,7 +65,12 @@ def _measured_number(value: object, spelled: str) -> Measured | None:
     if number is None or abs(number.adjusted()) > LONGEST:
         return None
     unit = spelled.removeprefix(canonical(number))
-    return Measured(number, unit, partial(_spelled, "", unit), _is_whole if isinstance(value, int) else None)
+    return Measured(
+        number,
+        unit,
+        partial(_spelled, "", unit),
+        _is_whole if isinstance(value, int) else None,
+    )
 
 
 def _decimal(value: object) -> Decimal | None:
@@ -67,7 +78,11 @@ def _decimal(value: object) -> Decimal | None:
         return value.value
     if isinstance(value, float):
         return Decimal(repr(value))
-    return Decimal(value) if isinstance(value, int | Decimal) and not isinstance(value, bool) else None
+    return (
+        Decimal(value)
+        if isinstance(value, int | Decimal) and not isinstance(value, bool)
+        else None
+    )
 
 
 def _spelled(before: str, after: str, number: Decimal) -> str:
@@ -100,13 +115,21 @@ def _measured_quantity(value: "Quantity", tolerance: Tolerance) -> Measured | No
 
 def _measured_duration(value: "Duration", tolerance: Tolerance) -> Measured | None:
     months, seconds = value.months, value.seconds
-    counts_months = tolerance.unit == MONTHS or (tolerance.is_percent and not seconds and bool(months))
+    counts_months = tolerance.unit == MONTHS or (
+        tolerance.is_percent and not seconds and bool(months)
+    )
     number, other = (months, seconds) if counts_months else (seconds, months)
     # A share of what has both is a share of neither; and nothing is near to none of it.
     if not number or (tolerance.is_percent and other):
         return None
     before = f"{canonical(months)}mo" if months and not counts_months else ""
-    after = f"mo{canonical(seconds)}s" if counts_months and seconds else "mo" if counts_months else "s"
+    after = (
+        f"mo{canonical(seconds)}s"
+        if counts_months and seconds
+        else "mo"
+        if counts_months
+        else "s"
+    )
     return Measured(number, f"{before}{after}", partial(_spelled, before, after))
 
 
@@ -146,7 +169,9 @@ def moved(asked: Any, number: Decimal, tolerance: Tolerance) -> object:
         return _quantity_at(asked, number)
     if kind == "Duration":
         return _duration_at(asked, number, tolerance)
-    moved_to: object = _moment_at(asked, number) if kind == "Moment" else type(asked)(number)
+    moved_to: object = (
+        _moment_at(asked, number) if kind == "Moment" else type(asked)(number)
+    )
     return moved_to
 
 
@@ -166,7 +191,9 @@ def distance_between(asked: Any, other: Any) -> tuple[Decimal, str]:
         number = EXACT.subtract(asked.value, other.value).copy_abs()
         text = f"{canonical(number)} point{'' if number == 1 else 's'}"
     else:
-        number = EXACT.subtract(_decimal(asked) or Decimal(0), _decimal(other) or Decimal(0)).copy_abs()
+        number = EXACT.subtract(
+            _decimal(asked) or Decimal(0), _decimal(other) or Decimal(0)
+        ).copy_abs()
         text = canonical(number)
     return number, text if number else "0"
 
@@ -179,10 +206,17 @@ def _quantity_at(asked: "Quantity", number: Decimal) -> "Quantity":
     return next((one for one in (tidy, told) if one == exact), exact)
 
 
-def _duration_at(asked: "Duration", number: Decimal, tolerance: Tolerance) -> "Duration":
-    counts_months = tolerance.unit == MONTHS or (tolerance.is_percent and bool(asked.months))
+def _duration_at(
+    asked: "Duration", number: Decimal, tolerance: Tolerance
+) -> "Duration":
+    counts_months = tolerance.unit == MONTHS or (
+        tolerance.is_percent and bool(asked.months)
+    )
     there = asked.months if counts_months else asked.seconds
-    step = {"value": EXACT.subtract(number, there), "unit": "month" if counts_months else "second"}
+    step = {
+        "value": EXACT.subtract(number, there),
+        "unit": "month" if counts_months else "second",
+    }
     return asked + type(asked)(step)
 
 
@@ -206,7 +240,9 @@ def _since_the_first(value: date | datetime) -> Decimal:
         value = datetime.combine(value, time.min)
     elif value.tzinfo is not None:
         value = value.astimezone(UTC).replace(tzinfo=None)
-    return EXACT.multiply(Decimal((value - _FIRST) // timedelta(microseconds=1)), _MICROSECOND)
+    return EXACT.multiply(
+        Decimal((value - _FIRST) // timedelta(microseconds=1)), _MICROSECOND
+    )
 
 
 _LAST: Final = _since_the_first(datetime.combine(date.max, time.max))

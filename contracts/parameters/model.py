@@ -80,7 +80,9 @@ def Field(  # noqa: N802 - the name pydantic users expect
         extra["unit"] = unit
     if tolerance is not None:
         # Only the class knows in whose terms; what has no exact text is refused there.
-        is_told = isinstance(tolerance, str | int | Decimal | TextValue) and not isinstance(tolerance, bool)
+        is_told = isinstance(
+            tolerance, str | int | Decimal | TextValue
+        ) and not isinstance(tolerance, bool)
         extra["tolerance"] = str(tolerance) if is_told else tolerance
     return _PydanticField(
         default,
@@ -104,7 +106,9 @@ class _Reading:
         self.name = name
         self.unit = _declared(field, "unit")
         self.typed: Any = next(iter(typed)) if len(typed) == 1 and not numbers else None
-        self.is_read = str not in kinds and (self.typed is not None or (numbers and not typed))
+        self.is_read = str not in kinds and (
+            self.typed is not None or (numbers and not typed)
+        )
         self.whole = Amount not in kinds
         # The field's own validation takes a whole number as it is, unless a unit or a type has to be put to it.
         self.takes_int = self.unit is None and self.typed is None
@@ -113,7 +117,9 @@ class _Reading:
         # What is not read here (a mapping, a model, a timedelta, anything) would take True for 1, and NaN.
         held = held_types(kinds)
         is_open = bool(held & _OPEN)
-        self.is_checked = not self.is_read and (is_open or not held.isdisjoint((*NUMBERS, timedelta)))
+        self.is_checked = not self.is_read and (
+            is_open or not held.isdisjoint((*NUMBERS, timedelta))
+        )
         self.takes_bools = is_open or any(map(may_be_bool, held))
         # Inside a model, a text is not known to be that of a timedelta.
         self.is_span = timedelta in kinds and str not in kinds
@@ -125,15 +131,26 @@ class _Reading:
         if (kind is int and self.takes_int) or raw is None:
             return raw
         if kind is list or kind is tuple:
-            return [item if type(item) is int and self.takes_int else self.read(item) for item in raw]
+            return [
+                item if type(item) is int and self.takes_int else self.read(item)
+                for item in raw
+            ]
         if kind is set or kind is frozenset:
             return {self.read(item) for item in raw}
         if self.typed is not None:
-            return self.typed.read(raw) if self.unit is None else self.typed.read(raw, unit=self.unit)
+            return (
+                self.typed.read(raw)
+                if self.unit is None
+                else self.typed.read(raw, unit=self.unit)
+            )
         amount = Amount.read(raw, unit=self.unit)
         if not self.whole:
             return amount
-        return int(amount.value) if amount.value == amount.value.to_integral_value() else amount.value
+        return (
+            int(amount.value)
+            if amount.value == amount.value.to_integral_value()
+            else amount.value
+        )
 
     def fault(self, raw: Any) -> str | None:
         """Return the place in *raw* of a boolean among numbers, an infinite number, or months for a `timedelta`.
@@ -155,7 +172,9 @@ class _Reading:
             elif isinstance(item, Mapping):
                 waiting += ((f"{place}.{key}", inner) for key, inner in item.items())
             elif isinstance(item, list | tuple | set | frozenset):
-                waiting += ((f"{place}.{number}", inner) for number, inner in enumerate(item))
+                waiting += (
+                    (f"{place}.{number}", inner) for number, inner in enumerate(item)
+                )
         return None
 
 
@@ -166,7 +185,9 @@ class Parameters(FailFastModel):
     infinity are refused, and nothing is rounded.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, str_max_length=100_000)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", allow_inf_nan=False, str_max_length=100_000
+    )
 
     _readings: ClassVar[dict[str, _Reading]] = {}
     _spelled: ClassVar[tuple[tuple[str, bool], ...]] = ()
@@ -183,12 +204,17 @@ class Parameters(FailFastModel):
                 not in its terms.
         """
         super().__pydantic_init_subclass__(**kwargs)
-        cls._readings = {name: _Reading(name, field) for name, field in cls.model_fields.items()}
-        cls._spelled = tuple((name, reading.bare_list) for name, reading in cls._readings.items())
+        cls._readings = {
+            name: _Reading(name, field) for name, field in cls.model_fields.items()
+        }
+        cls._spelled = tuple(
+            (name, reading.bare_list) for name, reading in cls._readings.items()
+        )
         cls._defaults = {
             name: _read_default(cls, reading)
             for name, reading in cls._readings.items()
-            if not cls.model_fields[name].is_required() and (reading.is_read or _is_raw(cls.model_fields[name]))
+            if not cls.model_fields[name].is_required()
+            and (reading.is_read or _is_raw(cls.model_fields[name]))
         }
         cls._tolerances = _tolerances(cls)
         cls._aliases = {}
@@ -229,7 +255,10 @@ class Parameters(FailFastModel):
         values = self.__dict__
         return question_key(
             task_name,
-            [spell_field(name, values[name], bare_list=bare_list) for name, bare_list in self._spelled],
+            [
+                spell_field(name, values[name], bare_list=bare_list)
+                for name, bare_list in self._spelled
+            ],
         )
 
     def neighbourhood(self, task_name: str) -> Neighbourhood | None:
@@ -237,7 +266,9 @@ class Parameters(FailFastModel):
         if not self._tolerances:
             return None
         values = {name: self.__dict__[name] for name in self._readings}
-        bare_lists = {name: reading.bare_list for name, reading in self._readings.items()}
+        bare_lists = {
+            name: reading.bare_list for name, reading in self._readings.items()
+        }
         return neighbourhood(task_name, values, bare_lists, self._tolerances)
 
     @model_validator(mode="before")
@@ -253,7 +284,9 @@ class Parameters(FailFastModel):
             name: Any = aliases.get(given, given)
             reading = readings.get(name)
             if name in ready:
-                problems.append(f"{name} is given twice, by two of its names; give it once")
+                problems.append(
+                    f"{name} is given twice, by two of its names; give it once"
+                )
             elif reading is None or not (reading.is_read or reading.is_checked):
                 ready[name] = value
             else:
@@ -277,8 +310,13 @@ def _demand_few(cls: type[Parameters], raw: Mapping[Any, Any]) -> None:
     if len(raw) <= _MOST_UNKNOWN:
         return
     known = [*cls.model_fields, *cls._aliases]
-    if cls.model_config.get("extra") == "forbid" and len(raw) > len(known) + _MOST_UNKNOWN:
-        told = {"problems": f"there are {len(raw):,} parameters; known are {', '.join(known)}"}
+    if (
+        cls.model_config.get("extra") == "forbid"
+        and len(raw) > len(known) + _MOST_UNKNOWN
+    ):
+        told = {
+            "problems": f"there are {len(raw):,} parameters; known are {', '.join(known)}"
+        }
         raise PydanticCustomError("unreadable", "{problems}", told)
 
 
@@ -291,7 +329,9 @@ def _check_unit(name: str, typed: Any, unit: str) -> None:
 
 
 def _read_default(cls: type[Parameters], reading: _Reading) -> Any:
-    default = cls.model_fields[reading.name].get_default(call_default_factory=True, validated_data={})
+    default = cls.model_fields[reading.name].get_default(
+        call_default_factory=True, validated_data={}
+    )
     if isinstance(default, str) and (fault := reading.fault(default)):
         raise TypeError(f"{cls.__name__}: the default of {fault}")
     try:
@@ -306,7 +346,9 @@ def _is_raw(field: FieldInfo) -> bool:
     kinds = leaf_types(field.annotation)
     if isinstance(field.default, str):
         return bool(kinds & _OF_TEXT) and str not in kinds
-    is_model = any(isinstance(kind, type) and issubclass(kind, BaseModel) for kind in kinds)
+    is_model = any(
+        isinstance(kind, type) and issubclass(kind, BaseModel) for kind in kinds
+    )
     return is_model and isinstance(field.default, Mapping)
 
 

@@ -13,7 +13,13 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from contracts.parameters.distances import Measured, distance_between, measured, moved, sign_of
+from contracts.parameters.distances import (
+    Measured,
+    distance_between,
+    measured,
+    moved,
+    sign_of,
+)
 from contracts.parameters.questions import question_key, spell_field
 from contracts.parameters.tolerances import EXACT, Tolerance
 from quantities.amounts import canonical
@@ -71,14 +77,26 @@ class Neighbourhood:
         ranked = []
         for place in dict.fromkeys(places):
             numbers = self._numbers_at(place)
-            if numbers is not None and place != self.place and (used := self._used(numbers)) is not None:
+            if (
+                numbers is not None
+                and place != self.place
+                and (used := self._used(numbers)) is not None
+            ):
                 ranked.append((used, numbers, place))
         return [place for _, _, place in sorted(ranked)[:most]]
 
     def values_at(self, place: str) -> dict[str, Any]:
         """Return the values of the tolerant fields at *place*, one that is near, in the types and units asked in."""
-        numbers = self._numbers_at(place) or tuple(measure.number for measure in self.measures)
-        return dict(zip(self.fields, map(moved, self.asked, numbers, self.tolerances), strict=True))
+        numbers = self._numbers_at(place) or tuple(
+            measure.number for measure in self.measures
+        )
+        return dict(
+            zip(
+                self.fields,
+                map(moved, self.asked, numbers, self.tolerances),
+                strict=True,
+            )
+        )
 
     def distances(self, place: str) -> dict[str, tuple[Decimal, str]]:
         """Return how far *place*, one that is near, lies from the question, for each tolerant field.
@@ -86,13 +104,18 @@ class Neighbourhood:
         As a number and as text, as `contracts.parameters.distances.distance_between` tells them.
         """
         there = self.values_at(place)
-        return {name: distance_between(asked, there[name]) for name, asked in zip(self.fields, self.asked, strict=True)}
+        return {
+            name: distance_between(asked, there[name])
+            for name, asked in zip(self.fields, self.asked, strict=True)
+        }
 
     def question_at(self, place: str) -> str:
         """Return the key of the question at *place*, one that is near, as `Parameters.key` makes it."""
         spelled = list(self.spelled)
         numbers = self._numbers_at(place)
-        for index, measure, number in zip(self.places, self.measures, numbers or (), strict=numbers is not None):
+        for index, measure, number in zip(
+            self.places, self.measures, numbers or (), strict=numbers is not None
+        ):
             spelled[index] = measure.spell(number)
         return question_key(self.task_name, spelled)
 
@@ -103,7 +126,9 @@ class Neighbourhood:
             numbers = tuple(map(Decimal, parts))
         except decimal.InvalidOperation:
             return None
-        fits = len(numbers) == len(self.measures) and all(map(_fits, numbers, parts, self.measures))
+        fits = len(numbers) == len(self.measures) and all(
+            map(_fits, numbers, parts, self.measures)
+        )
         return numbers if fits else None
 
     def _used(self, numbers: tuple[Decimal, ...]) -> Fraction | Decimal | None:
@@ -112,9 +137,14 @@ class Neighbourhood:
         Of one field the distance itself, which ranks the same and costs less.
         """
         used = Fraction()
-        for measure, other, tolerance in zip(self.measures, numbers, self.tolerances, strict=True):
+        for measure, other, tolerance in zip(
+            self.measures, numbers, self.tolerances, strict=True
+        ):
             try:
-                distance, reach = EXACT.subtract(measure.number, other).copy_abs(), tolerance.reach(measure.number)
+                distance, reach = (
+                    EXACT.subtract(measure.number, other).copy_abs(),
+                    tolerance.reach(measure.number),
+                )
                 if distance > reach and not _is_doubtful(measure, distance, reach):
                     return None
             except decimal.DecimalException:
@@ -128,7 +158,12 @@ class Neighbourhood:
 def _window(measure: Measured, tolerance: Tolerance) -> Window:
     score, reach = float(measure.number), float(tolerance.reach(measure.number))
     wider = reach * (1 + _SLACK)
-    return Window(score, math.nextafter(score - wider, -math.inf), math.nextafter(score + wider, math.inf), reach)
+    return Window(
+        score,
+        math.nextafter(score - wider, -math.inf),
+        math.nextafter(score + wider, math.inf),
+        reach,
+    )
 
 
 def _fits(number: Decimal, spelled: str, measure: Measured) -> bool:
@@ -150,7 +185,10 @@ def _is_doubtful(measure: Measured, distance: Decimal, reach: Decimal) -> bool:
 
 
 def neighbourhood(
-    task_name: str, values: Mapping[str, object], bare_lists: Mapping[str, bool], tolerances: Mapping[str, Tolerance]
+    task_name: str,
+    values: Mapping[str, object],
+    bare_lists: Mapping[str, bool],
+    tolerances: Mapping[str, Tolerance],
 ) -> Neighbourhood | None:
     """Return the neighbourhood of asking *task_name* with *values*, by field in declared order.
 
@@ -162,7 +200,9 @@ def neighbourhood(
     for index, (name, value) in enumerate(values.items()):
         text = spell_field(name, value, bare_list=bare_lists[name])
         spelled.append(text)
-        measure = measured(value, text, tolerances[name]) if name in tolerances else None
+        measure = (
+            measured(value, text, tolerances[name]) if name in tolerances else None
+        )
         if measure is None:
             framed.append(text)
             continue
@@ -185,4 +225,9 @@ def neighbourhood(
 
 
 def _digest(text: str) -> str:
-    return base64.b32encode(hashlib.blake2b(text.encode(), digest_size=16).digest()).decode().rstrip("=").lower()
+    return (
+        base64.b32encode(hashlib.blake2b(text.encode(), digest_size=16).digest())
+        .decode()
+        .rstrip("=")
+        .lower()
+    )

@@ -58,7 +58,9 @@ def question_key(task_name: str, values: list[str]) -> str:
     if len(whole) <= MAX_KEY:
         return whole
     digest = hashlib.blake2b(whole.encode(), digest_size=16).digest()
-    return f"{whole[:_READABLE]}~{base64.b32encode(digest).decode().rstrip('=').lower()}"
+    return (
+        f"{whole[:_READABLE]}~{base64.b32encode(digest).decode().rstrip('=').lower()}"
+    )
 
 
 def spell_field(name: str, value: Any, *, bare_list: bool = True) -> str:
@@ -78,7 +80,12 @@ def spell_field(name: str, value: Any, *, bare_list: bool = True) -> str:
                 return f"no_{name}"
             if bare_list:
                 # most lists hold amounts: one call less for each of them
-                spelled = ",".join([_spell_amount(item) if type(item) is Amount else _spell(item) for item in value])
+                spelled = ",".join(
+                    [
+                        _spell_amount(item) if type(item) is Amount else _spell(item)
+                        for item in value
+                    ]
+                )
                 # A list of nothing but None must not read as None.
                 return spelled + "," if spelled == "~none" else spelled
         return _spell(value)
@@ -138,7 +145,11 @@ def _spell_text(text: str) -> str:
         return "%"
     # letters and digits alone are spelled as they are
     is_plain = text.isascii() and text.isalnum()
-    escaped = text if is_plain else quote(text, safe="", errors="surrogatepass").replace("~", "%7E")
+    escaped = (
+        text
+        if is_plain
+        else quote(text, safe="", errors="surrogatepass").replace("~", "%7E")
+    )
     return f"%{ord(text[0]):02X}{escaped[1:]}" if _MISTAKABLE.match(text) else escaped
 
 
@@ -156,13 +167,17 @@ def _spell_mapping(items: Mapping[Any, Any]) -> str:
 
 
 def _spell_model(model: BaseModel) -> str:
-    values = ",".join([_spell(getattr(model, name)) for name in type(model).model_fields])
+    values = ",".join(
+        [_spell(getattr(model, name)) for name in type(model).model_fields]
+    )
     return f"{quote(type(model).__name__)}({values})"
 
 
 def _spell_moment(moment: datetime) -> str:
     try:
-        return quote((moment.astimezone(UTC) if moment.tzinfo else moment).isoformat(), safe="")
+        return quote(
+            (moment.astimezone(UTC) if moment.tzinfo else moment).isoformat(), safe=""
+        )
     except OverflowError as error:
         msg = f"{moment.isoformat()} is past the calendar in UTC and has no key; send years 1 to 9999"
         raise TypeError(msg) from error
@@ -171,17 +186,30 @@ def _spell_moment(moment: datetime) -> str:
 def _spell_time(hour: time) -> str:
     if (offset := hour.utcoffset()) is not None:
         # any day that has one before and one after it
-        hour = (datetime.combine(date(2000, 1, 2), hour.replace(tzinfo=None)) - offset).time().replace(tzinfo=UTC)
+        hour = (
+            (datetime.combine(date(2000, 1, 2), hour.replace(tzinfo=None)) - offset)
+            .time()
+            .replace(tzinfo=UTC)
+        )
     return quote(hour.isoformat(), safe="")
 
 
 def _spell_duration(duration: "Duration") -> str:
     months = f"{canonical(duration.months)}mo" if duration.months else ""
-    return f"{months}{canonical(duration.seconds)}s" if duration.seconds or not months else months
+    return (
+        f"{months}{canonical(duration.seconds)}s"
+        if duration.seconds or not months
+        else months
+    )
 
 
 def _spell_span(span: timedelta) -> str:
-    return canonical(WIDE.divide(Decimal(span // timedelta(microseconds=1)), _MICROSECONDS)) + "s"
+    return (
+        canonical(
+            WIDE.divide(Decimal(span // timedelta(microseconds=1)), _MICROSECONDS)
+        )
+        + "s"
+    )
 
 
 @cache

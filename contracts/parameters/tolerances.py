@@ -23,7 +23,9 @@ from quantities.amounts.spellings import LONGEST, WIDE
 from quantities.units import base_code
 
 #: Holds the difference of any two amounts, and a share of one, without rounding; what it cannot hold is never near.
-EXACT = decimal.Context(prec=WIDE.prec, traps=[decimal.Inexact, decimal.InvalidOperation, decimal.Overflow])
+EXACT = decimal.Context(
+    prec=WIDE.prec, traps=[decimal.Inexact, decimal.InvalidOperation, decimal.Overflow]
+)
 
 _HUNDRED: Final = Decimal(100)
 _LONGEST_TEXT = 32
@@ -57,7 +59,9 @@ class Tolerance:
         return self.told
 
 
-def read_tolerance(raw: object, kind: type = Decimal, unit: str | None = None) -> Tolerance:
+def read_tolerance(
+    raw: object, kind: type = Decimal, unit: str | None = None
+) -> Tolerance:
     """Return the tolerance that *raw* declares for a field of *kind* that counts in *unit*.
 
     Raises:
@@ -70,11 +74,21 @@ def read_tolerance(raw: object, kind: type = Decimal, unit: str | None = None) -
     try:
         tolerance = read(raw, unit)
     except InvalidAmount as error:
-        raise TypeError(f"a tolerance of a {kind.__name__} is such as {_EXAMPLES[read]}: {error}") from error
-    if not tolerance.amount.is_finite() or tolerance.amount <= 0 or abs(tolerance.amount.adjusted()) > LONGEST:
-        raise TypeError(f"a tolerance is finite and above zero, such as {_EXAMPLES[read]}; not {raw!r}")
+        raise TypeError(
+            f"a tolerance of a {kind.__name__} is such as {_EXAMPLES[read]}: {error}"
+        ) from error
+    if (
+        not tolerance.amount.is_finite()
+        or tolerance.amount <= 0
+        or abs(tolerance.amount.adjusted()) > LONGEST
+    ):
+        raise TypeError(
+            f"a tolerance is finite and above zero, such as {_EXAMPLES[read]}; not {raw!r}"
+        )
     if tolerance.is_percent and tolerance.amount >= _HUNDRED:
-        raise TypeError(f"a tolerance of {tolerance} would take anything for near; keep below 100%")
+        raise TypeError(
+            f"a tolerance of {tolerance} would take anything for near; keep below 100%"
+        )
     return tolerance
 
 
@@ -92,9 +106,17 @@ def _plain(raw: object) -> Decimal | None:
 
 def _share(raw: object) -> Tolerance | None:
     """Return the tolerance in percent of the asked value, None when *raw* is no percentage."""
-    text = str(raw).strip() if isinstance(raw, str) or type(raw).__name__ == "Percent" else ""
+    text = (
+        str(raw).strip()
+        if isinstance(raw, str) or type(raw).__name__ == "Percent"
+        else ""
+    )
     number = _plain(text.removesuffix("%").rstrip()) if text.endswith("%") else None
-    return None if number is None else Tolerance(number, is_percent=True, told=f"{_told(number)}%")
+    return (
+        None
+        if number is None
+        else Tolerance(number, is_percent=True, told=f"{_told(number)}%")
+    )
 
 
 def _told(number: Decimal) -> str:
@@ -104,7 +126,9 @@ def _told(number: Decimal) -> str:
 def _of_number(raw: object, unit: str | None) -> Tolerance:  # noqa: ARG001 - it counts the field's unit anyway
     number = _plain(raw)
     if (found := _share(raw)) is None and number is None:
-        raise TypeError(f"a tolerance is a number above zero or a percentage, such as {_IN_NUMBERS}; not {raw!r}")
+        raise TypeError(
+            f"a tolerance is a number above zero or a percentage, such as {_IN_NUMBERS}; not {raw!r}"
+        )
     return found or Tolerance(number or Decimal(0), told=_told(number or Decimal(0)))
 
 
@@ -114,7 +138,9 @@ def _of_percent(raw: object, unit: str | None) -> Tolerance:  # noqa: ARG001 - a
         text = text.removesuffix(ending).rstrip()
     number = _plain(text)
     if number is None:
-        raise TypeError(f"a tolerance of a percentage counts percent points, such as {_IN_POINTS}; not {raw!r}")
+        raise TypeError(
+            f"a tolerance of a percentage counts percent points, such as {_IN_POINTS}; not {raw!r}"
+        )
     return Tolerance(number, told=f"{_told(number)} point{'' if number == 1 else 's'}")
 
 
@@ -124,14 +150,20 @@ def _of_quantity(raw: object, unit: str | None) -> Tolerance:
     is_temperature = unit is not None and Quantity(0, unit).dimension == WITHOUT_ZERO
     if (found := _share(raw)) is not None:
         if is_temperature:
-            raise TypeError(f"{raw} of a temperature depends on where its scale begins; write such as '2 {unit}'")
+            raise TypeError(
+                f"{raw} of a temperature depends on where its scale begins; write such as '2 {unit}'"
+            )
         return found
     # What lies between two temperatures is not converted as a temperature is: there is no zero of a scale in it.
     read = Quantity(raw, None if is_temperature and _plain(raw) is None else unit)
     if is_temperature and read.dimension != WITHOUT_ZERO:
-        raise TypeError(f"{read} is a {read.dimension} where a temperature is expected; write such as '2 {unit}'")
+        raise TypeError(
+            f"{read} is a {read.dimension} where a temperature is expected; write such as '2 {unit}'"
+        )
     (worth, dimension), (zero, _) = read.base, Quantity(0, read.unit).base
-    return Tolerance(EXACT.subtract(worth, zero), unit=base_code(dimension), told=str(read))
+    return Tolerance(
+        EXACT.subtract(worth, zero), unit=base_code(dimension), told=str(read)
+    )
 
 
 def _of_duration(raw: object, unit: str | None) -> Tolerance:
@@ -141,7 +173,9 @@ def _of_duration(raw: object, unit: str | None) -> Tolerance:
         return found
     read = Duration.read(raw, unit=unit)
     if read.months and read.seconds:
-        raise TypeError(f"{read} mixes months, which have no fixed length, with days or hours; write one of them")
+        raise TypeError(
+            f"{read} mixes months, which have no fixed length, with days or hours; write one of them"
+        )
     if read.months:
         return Tolerance(read.months, unit=MONTHS, told=str(read))
     return Tolerance(read.seconds, unit=SECONDS, told=str(read))
@@ -149,10 +183,14 @@ def _of_duration(raw: object, unit: str | None) -> Tolerance:
 
 def _of_moment(raw: object, unit: str | None) -> Tolerance:
     if _share(raw) is not None:
-        raise TypeError(f"{raw} of a moment means nothing; write a length of time, such as {_IN_HOURS}")
+        raise TypeError(
+            f"{raw} of a moment means nothing; write a length of time, such as {_IN_HOURS}"
+        )
     found = _of_duration(raw, unit)
     if found.unit == MONTHS:
-        raise TypeError(f"{found} has no fixed length; write days or hours, such as {_IN_HOURS}")
+        raise TypeError(
+            f"{found} has no fixed length; write days or hours, such as {_IN_HOURS}"
+        )
     return found
 
 

@@ -42,18 +42,33 @@ UNVERIFIED = (
 
 
 def _stale() -> list[Problem]:
-    found = [Problem(f"k8s/base/{name}", "is stale", "run python -m deploy.manifests") for name in manifests.stale()]
+    found = [
+        Problem(f"k8s/base/{name}", "is stale", "run python -m deploy.manifests")
+        for name in manifests.stale()
+    ]
     rights = privileges.stale(Cast())
-    return found + [Problem(f"deploy/{path}", "is stale", "run python -m deploy.privileges") for path in rights]
+    return found + [
+        Problem(f"deploy/{path}", "is stale", "run python -m deploy.privileges")
+        for path in rights
+    ]
 
 
 CHECKS: dict[str, tuple[str, Callable[[], list[Problem]]]] = {
     "generated": ("manifests and rights are as their parts make them", _stale),
     "kustomize": ("all overlays build", overlays.problems),
-    "schema": (f"strict schemas of Kubernetes {' and '.join(schemas.VERSIONS)}", schemas.problems),
+    "schema": (
+        f"strict schemas of Kubernetes {' and '.join(schemas.VERSIONS)}",
+        schemas.problems,
+    ),
     "golden": ("overlays are as they were reviewed", golden.problems),
-    "bootstrap": ("a job makes the consumers of every worker", lambda: problems_in(BUILT, golden.unprepared)),
-    "network": ("who may reach whom, pair by pair", lambda: problems_in(OVERLAYS, network.problems)),
+    "bootstrap": (
+        "a job makes the consumers of every worker",
+        lambda: problems_in(BUILT, golden.unprepared),
+    ),
+    "network": (
+        "who may reach whom, pair by pair",
+        lambda: problems_in(OVERLAYS, network.problems),
+    ),
     "checkov": (
         "checkov over the manifests of production, also with TLS, and the Dockerfile",
         scanners.checkov_problems,
@@ -61,24 +76,44 @@ CHECKS: dict[str, tuple[str, Callable[[], list[Problem]]]] = {
     "dockerfile": ("hadolint over the Dockerfile", scanners.hadolint_problems),
     "pins": ("the image installs what was tested", pins.problems),
     "compose": ("the compose file, and its services confined", compose.problems),
-    "monitoring": ("rules, alerts and dashboards ask for what is exported", monitoring.problems),
+    "monitoring": (
+        "rules, alerts and dashboards ask for what is exported",
+        monitoring.problems,
+    ),
     "runbooks": ("alerts link to their runbooks, by one address", runbooks.problems),
-    "dashboards": ("every query of the dashboards can be parsed", monitoring.dashboard_problems),
+    "dashboards": (
+        "every query of the dashboards can be parsed",
+        monitoring.dashboard_problems,
+    ),
     "values": ("the charts' values keep data and confine servers", values.problems),
     "nats": ("nats-server reads its configuration", servers.nats_problems),
-    "valkey": ("Valkey loads its users, and a dry run refuses what none may", servers.valkey_problems),
+    "valkey": (
+        "Valkey loads its users, and a dry run refuses what none may",
+        servers.valkey_problems,
+    ),
 }
 _AT_ONCE = 2
 
 
 def main(arguments: Sequence[str]) -> int:
     """Make the checks that are named, or all of them, and tell of each."""
-    parser = argparse.ArgumentParser(prog="python -m deploy.checks", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(CHECKS)}; all of them by default")
-    parser.add_argument("--list", action="store_true", help="tell which there are, and end")
+    parser = argparse.ArgumentParser(
+        prog="python -m deploy.checks", description=__doc__
+    )
+    parser.add_argument(
+        "names",
+        nargs="*",
+        metavar="NAME",
+        help=f"one of {', '.join(CHECKS)}; all of them by default",
+    )
+    parser.add_argument(
+        "--list", action="store_true", help="tell which there are, and end"
+    )
     given = parser.parse_args(arguments)
     if strangers := sorted(set(given.names) - set(CHECKS)):
-        parser.error(f"no check is called {', '.join(strangers)}; there are {', '.join(CHECKS)}")
+        parser.error(
+            f"no check is called {', '.join(strangers)}; there are {', '.join(CHECKS)}"
+        )
     names = given.names or list(CHECKS)
     if given.list:
         sys.stdout.write("".join(f"{name:<12} {CHECKS[name][0]}\n" for name in names))

@@ -24,16 +24,33 @@ def problems() -> list[Problem]:
     for overlay in OVERLAYS:
         file = _FOLDER / f"{overlay}.yaml"
         golden = file.read_text("utf-8").splitlines() if file.is_file() else []
-        changes = difflib.unified_diff(golden, rendered_text(overlay).splitlines(), "golden", "rendered", "", "", 1, "")
+        changes = difflib.unified_diff(
+            golden,
+            rendered_text(overlay).splitlines(),
+            "golden",
+            "rendered",
+            "",
+            "",
+            1,
+            "",
+        )
         if lines := list(itertools.islice(changes, _SHOWN)):
             cure = "correct it, or review the difference and run python -m deploy.checks.golden"
-            found.append(Problem(f"deploy/golden/{overlay}.yaml", "differs:\n" + "\n".join(lines), cure))
+            found.append(
+                Problem(
+                    f"deploy/golden/{overlay}.yaml",
+                    "differs:\n" + "\n".join(lines),
+                    cure,
+                )
+            )
     return found
 
 
 def counted(manifests: list[Manifest]) -> set[tuple[str, str]]:
     """Return the consumers, by stream and durable, that the scalers of *manifests* count."""
-    triggers = [one for scaler in manifests for one in listed(scaler, "spec", "triggers")]
+    triggers = [
+        one for scaler in manifests for one in listed(scaler, "spec", "triggers")
+    ]
     return {
         (str(at(one, "metadata", "stream")), str(at(one, "metadata", "consumer")))
         for one in triggers
@@ -47,14 +64,39 @@ def unprepared(manifests: list[Manifest]) -> list[Problem]:
     bootstrapped = {str(agent) for job in jobs for agent in _arguments(job)[1:]}
     found = []
     for one in manifests:
-        missing = set(map(str, _arguments(one)[1:])) - bootstrapped if one.get("kind") == "Deployment" else set()
+        missing = (
+            set(map(str, _arguments(one)[1:])) - bootstrapped
+            if one.get("kind") == "Deployment"
+            else set()
+        )
         if missing:
-            what = f"serves {', '.join(sorted(missing))}, for which no Job makes consumers"
-            found.append(Problem(name_of(one), what, "add it to a bootstrap job; see tasklore/k8s/workers.py"))
-    streams = {subjects.TASKS, subjects.WAITING, subjects.REPORTS, subjects.TURNS, subjects.FACTS, subjects.MESSAGES}
+            what = (
+                f"serves {', '.join(sorted(missing))}, for which no Job makes consumers"
+            )
+            found.append(
+                Problem(
+                    name_of(one),
+                    what,
+                    "add it to a bootstrap job; see tasklore/k8s/workers.py",
+                )
+            )
+    streams = {
+        subjects.TASKS,
+        subjects.WAITING,
+        subjects.REPORTS,
+        subjects.TURNS,
+        subjects.FACTS,
+        subjects.MESSAGES,
+    }
     for stream, durable in sorted(counted(manifests)):
         if stream not in streams:
-            found.append(Problem("ScaledObject", f"counts {durable} of {stream}", "name a stream of ours"))
+            found.append(
+                Problem(
+                    "ScaledObject",
+                    f"counts {durable} of {stream}",
+                    "name a stream of ours",
+                )
+            )
     return found
 
 

@@ -46,18 +46,36 @@ class Query(NamedTuple):
 
 def problems() -> list[Problem]:
     """Return missing tests and runbooks, and series that are queried and not exported."""
-    return [*_unknown_names([*rule_queries(), *panel_queries(), *scaler_queries()]), *_unfinished_alerts()]
+    return [
+        *_unknown_names([*rule_queries(), *panel_queries(), *scaler_queries()]),
+        *_unfinished_alerts(),
+    ]
 
 
 def dashboard_problems() -> list[Problem]:
     """Return each query of a dashboard that PromQL does not parse; the variables of Grafana stand for a minute."""
-    queries = [[one.place, _VARIABLE.sub("1m", one.expr)] for one in panel_queries() if not _is_lookup(one.expr)]
+    queries = [
+        [one.place, _VARIABLE.sub("1m", one.expr)]
+        for one in panel_queries()
+        if not _is_lookup(one.expr)
+    ]
     done = tools.run("python", "-c", _PARSE, text=json.dumps(queries))
     if "ModuleNotFoundError" in done.stderr:
-        raise CannotCheck("promql-parser of requirements/monitoring.txt is not installed; make deploy-check")
+        raise CannotCheck(
+            "promql-parser of requirements/monitoring.txt is not installed; make deploy-check"
+        )
     if done.returncode != 0:
-        return [Problem("deploy/grafana", done.stderr.strip()[-300:], "see deploy/checks/monitoring.py")]
-    return [Problem(place, f"cannot be parsed: {why}", "correct its query") for place, why in json.loads(done.stdout)]
+        return [
+            Problem(
+                "deploy/grafana",
+                done.stderr.strip()[-300:],
+                "see deploy/checks/monitoring.py",
+            )
+        ]
+    return [
+        Problem(place, f"cannot be parsed: {why}", "correct its query")
+        for place, why in json.loads(done.stdout)
+    ]
 
 
 def _is_lookup(expr: str) -> bool:
@@ -68,7 +86,9 @@ def _is_lookup(expr: str) -> bool:
 def rule_queries() -> Iterator[Query]:
     """Yield what rules and alerts ask."""
     for rule in _rules():
-        yield Query(f"rule {at(rule, 'record') or at(rule, 'alert')}", str(at(rule, "expr")))
+        yield Query(
+            f"rule {at(rule, 'record') or at(rule, 'alert')}", str(at(rule, "expr"))
+        )
 
 
 def panel_queries() -> Iterator[Query]:
@@ -77,7 +97,9 @@ def panel_queries() -> Iterator[Query]:
         board = json.loads(file.read_text(encoding="utf-8"))
         for panel in listed(board, "panels"):
             for target in listed(panel, "targets"):
-                yield Query(f"{file.name}, {at(panel, 'title')}", str(at(target, "expr")))
+                yield Query(
+                    f"{file.name}, {at(panel, 'title')}", str(at(target, "expr"))
+                )
         for variable in listed(board, "templating", "list"):
             yield Query(f"{file.name}, a variable", str(at(variable, "query")))
 
@@ -88,13 +110,19 @@ def scaler_queries() -> Iterator[Query]:
         for manifest in yaml.safe_load_all(file.read_text(encoding="utf-8")):
             for trigger in listed(manifest, "spec", "triggers"):
                 if at(trigger, "type") == "prometheus":
-                    yield Query(f"{file.name}, a trigger", str(at(trigger, "metadata", "query")))
+                    yield Query(
+                        f"{file.name}, a trigger", str(at(trigger, "metadata", "query"))
+                    )
 
 
 def names_in(expr: str) -> set[str]:
     """Return the series of ours, and the recorded ones, that *expr* names."""
     bare = _QUOTED.sub("", expr)
-    return {name for name in _NAME.findall(bare) if ":" in name or name.startswith(("tasklore_", "process_"))}
+    return {
+        name
+        for name in _NAME.findall(bare)
+        if ":" in name or name.startswith(("tasklore_", "process_"))
+    }
 
 
 def _rules() -> Iterator[object]:
@@ -107,7 +135,11 @@ def _unknown_names(asked: Iterable[Query]) -> Iterator[Problem]:
     known = exported() | {str(at(rule, "record")) for rule in _rules()}
     for place, expr in asked:
         for name in sorted(names_in(expr) - known):
-            yield Problem(place, f"asks for {name}, which nothing exports or records", "see docs/reference/metrics.md")
+            yield Problem(
+                place,
+                f"asks for {name}, which nothing exports or records",
+                "see docs/reference/metrics.md",
+            )
 
 
 def _unfinished_alerts() -> Iterator[Problem]:
@@ -121,16 +153,35 @@ def _unfinished_alerts() -> Iterator[Problem]:
         name = at(rule, "alert")
         if name is None:
             continue
-        fires = {bool(listed(test, "exp_alerts")) for test in tests if at(test, "alertname") == name}
+        fires = {
+            bool(listed(test, "exp_alerts"))
+            for test in tests
+            if at(test, "alertname") == name
+        }
         if fires != {True, False}:
             yield Problem(
-                f"alert {name}", "has no test that fires it, or none that does not", "see deploy/prometheus/tests"
+                f"alert {name}",
+                "has no test that fires it, or none that does not",
+                "see deploy/prometheus/tests",
             )
-        if at(rule, "labels", "severity") not in _SEVERITIES or not at(rule, "annotations", "summary"):
-            yield Problem(f"alert {name}", "has no severity or no summary", "critical wakes somebody, warning does not")
+        if at(rule, "labels", "severity") not in _SEVERITIES or not at(
+            rule, "annotations", "summary"
+        ):
+            yield Problem(
+                f"alert {name}",
+                "has no severity or no summary",
+                "critical wakes somebody, warning does not",
+            )
         runbook = f"deploy/runbooks/{name}.md"
-        if not str(at(rule, "annotations", "runbook_url")).endswith(runbook) or not (ROOT / runbook).is_file():
-            yield Problem(f"alert {name}", "has no runbook", f"write {runbook} and name it as runbook_url")
+        if (
+            not str(at(rule, "annotations", "runbook_url")).endswith(runbook)
+            or not (ROOT / runbook).is_file()
+        ):
+            yield Problem(
+                f"alert {name}",
+                "has no runbook",
+                f"write {runbook} and name it as runbook_url",
+            )
     alerts = {str(at(rule, "alert")) for rule in _rules()}
     for file in sorted(_RUNBOOKS.glob("*.md")):
         if file.stem not in alerts:

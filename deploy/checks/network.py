@@ -21,11 +21,27 @@ class End:
 
 
 def _ours(component: str, **more: str) -> End:
-    return End(component, labels={"app.kubernetes.io/name": HOME, "app.kubernetes.io/component": component} | more)
+    return End(
+        component,
+        labels={
+            "app.kubernetes.io/name": HOME,
+            "app.kubernetes.io/component": component,
+        }
+        | more,
+    )
 
 
-def _elsewhere(namespace: str, labels: Mapping[str, str] | None = None, more: Mapping[str, str] | None = None) -> End:
-    return End(namespace, namespace, labels or {}, {"kubernetes.io/metadata.name": namespace, **(more or {})})
+def _elsewhere(
+    namespace: str,
+    labels: Mapping[str, str] | None = None,
+    more: Mapping[str, str] | None = None,
+) -> End:
+    return End(
+        namespace,
+        namespace,
+        labels or {},
+        {"kubernetes.io/metadata.name": namespace, **(more or {})},
+    )
 
 
 _MODELS = {"tasklore.dev/asks-models": "true"}
@@ -36,21 +52,44 @@ NATS = End("nats", labels={"app.kubernetes.io/name": "nats"})
 VALKEY = End("valkey", labels={"app.kubernetes.io/name": "valkey"})
 STRANGERS = (
     End("a stranger beside us", labels={"app": "stranger"}),
-    End("a stranger called supervisor", labels={"app.kubernetes.io/component": "supervisor"}),
+    End(
+        "a stranger called supervisor",
+        labels={"app.kubernetes.io/component": "supervisor"},
+    ),
 )
 DNS = _elsewhere("kube-system", {"k8s-app": "kube-dns"})
-KEDA, MONITORING, OTHERS = _elsewhere("keda"), _elsewhere("monitoring"), _elsewhere("others")
+KEDA, MONITORING, OTHERS = (
+    _elsewhere("keda"),
+    _elsewhere("monitoring"),
+    _elsewhere("others"),
+)
 CALLERS = _elsewhere("callers", more={"tasklore.dev/may-call-api": "true"})
 MODEL = End("a language model", "", address="198.51.100.7")
 #: Nobody may be taken for one of ours because of a label alone, and nobody may look around in private networks.
 IMPOSTORS = (
-    End("a name server of others", "others", {"k8s-app": "kube-dns"}, {"kubernetes.io/metadata.name": "others"}),
+    End(
+        "a name server of others",
+        "others",
+        {"k8s-app": "kube-dns"},
+        {"kubernetes.io/metadata.name": "others"},
+    ),
     _elsewhere("kube-system"),
-    End("a pod of others with our labels", "others", NATS.labels, {"kubernetes.io/metadata.name": "others"}),
+    End(
+        "a pod of others with our labels",
+        "others",
+        NATS.labels,
+        {"kubernetes.io/metadata.name": "others"},
+    ),
 )
 PRIVATE = tuple(
     End(address, "", address=address)
-    for address in ("10.1.2.3", "100.64.1.2", "169.254.169.254", "172.16.1.2", "192.168.1.2")
+    for address in (
+        "10.1.2.3",
+        "100.64.1.2",
+        "169.254.169.254",
+        "172.16.1.2",
+        "192.168.1.2",
+    )
 )
 
 METADATA = PRIVATE[2]
@@ -59,15 +98,36 @@ METADATA = PRIVATE[2]
 WANTED = [
     *((one, NATS, "TCP 4222") for one in OURS),
     *((one, VALKEY, "TCP 6379") for one in OURS),
-    *((one, DNS, port) for one in (*OURS, NATS, VALKEY, *STRANGERS) for port in ("TCP 53", "UDP 53")),
+    *(
+        (one, DNS, port)
+        for one in (*OURS, NATS, VALKEY, *STRANGERS)
+        for port in ("TCP 53", "UDP 53")
+    ),
     *((MONITORING, one, "TCP 9464") for one in OURS),
     *((one, NATS, "TCP 8222") for one in (KEDA, MONITORING)),
     *((one, MODEL, "TCP 443") for one in (SUPERVISOR, MEMORY)),
     (NATS, NATS, "TCP 6222"),
     (CALLERS, SUPERVISOR, "TCP 8080"),
 ]
-_EVERYBODY = (*OURS, NATS, VALKEY, *STRANGERS, DNS, KEDA, MONITORING, OTHERS, CALLERS, MODEL, *IMPOSTORS, *PRIVATE)
-_PORTS = ("UDP 53", "UDP 123", *(f"TCP {port}" for port in (53, 80, 443, 4222, 6222, 6379, 8080, 8222, 9464)))
+_EVERYBODY = (
+    *OURS,
+    NATS,
+    VALKEY,
+    *STRANGERS,
+    DNS,
+    KEDA,
+    MONITORING,
+    OTHERS,
+    CALLERS,
+    MODEL,
+    *IMPOSTORS,
+    *PRIVATE,
+)
+_PORTS = (
+    "UDP 53",
+    "UDP 123",
+    *(f"TCP {port}" for port in (53, 80, 443, 4222, 6222, 6379, 8080, 8222, 9464)),
+)
 
 
 def problems(manifests: Iterable[Manifest]) -> list[Problem]:
@@ -88,22 +148,34 @@ def problems(manifests: Iterable[Manifest]) -> list[Problem]:
                     if may != (_pair(own, other, port, direction) in wanted):
                         reach = "reach" if direction == "Egress" else "be reached by"
                         what = f"{own.name} {'may' if may else 'cannot'} {reach} {other.name} at {port}"
-                        found.append(Problem("network policies", what, "see k8s/base/network.yaml"))
+                        found.append(
+                            Problem(
+                                "network policies", what, "see k8s/base/network.yaml"
+                            )
+                        )
     return found
 
 
 def _pair(own: End, other: End, port: str, direction: str) -> tuple[int, int, str]:
-    return (id(own), id(other), port) if direction == "Egress" else (id(other), id(own), port)
+    return (
+        (id(own), id(other), port)
+        if direction == "Egress"
+        else (id(other), id(own), port)
+    )
 
 
-def passes(policies: Iterable[Manifest], own: End, other: End, port: str, direction: str) -> bool:
+def passes(
+    policies: Iterable[Manifest], own: End, other: End, port: str, direction: str
+) -> bool:
     """Tell whether *policies* let *own* reach *other* (`Egress`) or be reached by it (`Ingress`), as at `TCP 4222`."""
     return _has_port(_fitting(_rules(policies, own, direction), other, direction), port)
 
 
 def _rules(policies: Iterable[Manifest], own: End, direction: str) -> list[object]:
     """Return the rules for *own*; an empty rule, which fits everything, when no policy chooses it."""
-    choosing = [one for one in policies if _chooses(at(one, "spec", "podSelector"), own.labels)]
+    choosing = [
+        one for one in policies if _chooses(at(one, "spec", "podSelector"), own.labels)
+    ]
     choosing = [one for one in choosing if _is_for(one, direction)]
     if own.namespace != HOME or not choosing:
         return [{}]
@@ -113,38 +185,57 @@ def _rules(policies: Iterable[Manifest], own: End, direction: str) -> list[objec
 def _fitting(rules: Iterable[object], other: End, direction: str) -> list[object]:
     side = "to" if direction == "Egress" else "from"
     return [
-        rule for rule in rules if not listed(rule, side) or any(_is_peer(peer, other) for peer in listed(rule, side))
+        rule
+        for rule in rules
+        if not listed(rule, side)
+        or any(_is_peer(peer, other) for peer in listed(rule, side))
     ]
 
 
 def _is_for(policy: Manifest, direction: str) -> bool:
     """Return whether *policy* applies to *direction*: by its types, else inwards, and outwards when it has rules."""
-    kinds = listed(policy, "spec", "policyTypes") or ["Ingress", *(["Egress"] if at(policy, "spec", "egress") else [])]
+    kinds = listed(policy, "spec", "policyTypes") or [
+        "Ingress",
+        *(["Egress"] if at(policy, "spec", "egress") else []),
+    ]
     return direction in kinds
 
 
 def _chooses(selector: object, labels: Mapping[str, str]) -> bool:
     wanted = mapped(selector, "matchLabels")
-    return selector is not None and all(labels.get(key) == value for key, value in wanted.items())
+    return selector is not None and all(
+        labels.get(key) == value for key, value in wanted.items()
+    )
 
 
 def _has_port(rules: Iterable[object], port: str) -> bool:
     protocol, _, number = port.partition(" ")
     for rule in rules:
         # TCP is what is meant where no protocol is named, and a port without a number is every one.
-        ports = [(at(one, "protocol") or "TCP", at(one, "port")) for one in listed(rule, "ports")]
-        if not ports or any(one == protocol and where in (int(number), None) for one, where in ports):
+        ports = [
+            (at(one, "protocol") or "TCP", at(one, "port"))
+            for one in listed(rule, "ports")
+        ]
+        if not ports or any(
+            one == protocol and where in (int(number), None) for one, where in ports
+        ):
             return True
     return False
 
 
 def _is_peer(peer: object, other: End) -> bool:
     if at(peer, "ipBlock") is not None:
-        return other.address is not None and _in_block(mapped(peer, "ipBlock"), other.address)
+        return other.address is not None and _in_block(
+            mapped(peer, "ipBlock"), other.address
+        )
     if other.address is not None:
         return False
     space, pods = at(peer, "namespaceSelector"), at(peer, "podSelector")
-    is_there = _chooses(space, other.namespace_labels) if space is not None else other.namespace == HOME
+    is_there = (
+        _chooses(space, other.namespace_labels)
+        if space is not None
+        else other.namespace == HOME
+    )
     return is_there and (pods is None or _chooses(pods, other.labels))
 
 
@@ -152,4 +243,8 @@ def _in_block(block: Mapping[str, object], address: str) -> bool:
     def holds(network: object) -> bool:
         return ipaddress.ip_address(address) in ipaddress.ip_network(str(network))
 
-    return "cidr" in block and holds(block["cidr"]) and not any(map(holds, listed(block, "except")))
+    return (
+        "cidr" in block
+        and holds(block["cidr"])
+        and not any(map(holds, listed(block, "except")))
+    )

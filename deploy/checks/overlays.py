@@ -41,11 +41,19 @@ def problems() -> list[Problem]:
         try:
             rendered_text(overlay)
         except ValueError as error:
-            found.append(Problem(f"k8s/overlays/{overlay}", str(error), "correct the file that it names"))
+            found.append(
+                Problem(
+                    f"k8s/overlays/{overlay}",
+                    str(error),
+                    "correct the file that it names",
+                )
+            )
     return found
 
 
-def problems_in(overlays: Iterable[str], check: Callable[[list[Manifest]], list[Problem]]) -> list[Problem]:
+def problems_in(
+    overlays: Iterable[str], check: Callable[[list[Manifest]], list[Problem]]
+) -> list[Problem]:
     """Return the problems that *check* finds in the manifests of each of *overlays*, with its name in their place."""
     return [
         Problem(f"{overlay}: {one.place}", one.what, one.cure)

@@ -22,19 +22,34 @@ _CURE = "make it anew; docs/reference/deploy.md says how"
 def problems() -> list[Problem]:
     """Return pins that are missing, have another version than in the tests, or have no hash."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    extras = [one for extra in EXTRAS for one in project["optional-dependencies"][extra]]
-    needed = {name for one in (*project["dependencies"], *extras) for name in _names(Requirement(one))}
+    extras = [
+        one for extra in EXTRAS for one in project["optional-dependencies"][extra]
+    ]
+    needed = {
+        name
+        for one in (*project["dependencies"], *extras)
+        for name in _names(Requirement(one))
+    }
     image, tested = pins(IMAGE), pins(TESTED)
     place = "deploy/requirements.txt"
-    found = [Problem(place, f"lacks {name}", _CURE) for name in sorted(needed - image.keys())]
+    found = [
+        Problem(place, f"lacks {name}", _CURE) for name in sorted(needed - image.keys())
+    ]
     for name, versions in sorted(image.items()):
         if name in tested and not versions <= tested[name]:
             what = f"has {name} {', '.join(sorted(versions))}, tests ran with {', '.join(sorted(tested[name]))}"
             found.append(Problem(place, what, _CURE))
-    files = [IMAGE, *IMAGE.parent.glob("requirements-*.txt"), *TESTED.parent.glob("*.txt")]
+    files = [
+        IMAGE,
+        *IMAGE.parent.glob("requirements-*.txt"),
+        *TESTED.parent.glob("*.txt"),
+    ]
     for file in files:
         bare = without_hash(file.read_text("utf-8"))
-        found += [Problem(str(file.relative_to(ROOT)), f"pins {name} without a hash", _CURE) for name in bare]
+        found += [
+            Problem(str(file.relative_to(ROOT)), f"pins {name} without a hash", _CURE)
+            for name in bare
+        ]
     return found
 
 
@@ -44,7 +59,9 @@ def without_hash(text: str) -> list[str]:
     return [
         entry.split(maxsplit=1)[0]
         for entry in entries
-        if entry.strip() and not entry.startswith("#") and not ("==" in entry and "--hash=sha256:" in entry)
+        if entry.strip()
+        and not entry.startswith("#")
+        and not ("==" in entry and "--hash=sha256:" in entry)
     ]
 
 
@@ -60,9 +77,18 @@ def _names(wanted: Requirement) -> set[str]:
     """Return the name of *wanted*, and the names that its extras bring directly."""
     brought = [Requirement(one) for one in requires(wanted.name) or [] if wanted.extras]
     markers = [(one.name, one.marker) for one in brought]
-    with_extras = {name for name, marker in markers for extra in wanted.extras if _is_for(marker, extra)}
+    with_extras = {
+        name
+        for name, marker in markers
+        for extra in wanted.extras
+        if _is_for(marker, extra)
+    }
     return {canonicalize_name(name) for name in {wanted.name, *with_extras}}
 
 
 def _is_for(marker: Marker | None, extra: str) -> bool:
-    return marker is not None and marker.evaluate({"extra": extra}) and not marker.evaluate({"extra": ""})
+    return (
+        marker is not None
+        and marker.evaluate({"extra": extra})
+        and not marker.evaluate({"extra": ""})
+    )

@@ -27,7 +27,11 @@ def at(manifest: object, *path: str | int) -> object:
     for step in path:
         if isinstance(found, dict) and isinstance(step, str):
             found = found.get(step)
-        elif isinstance(found, list) and isinstance(step, int) and -len(found) <= step < len(found):
+        elif (
+            isinstance(found, list)
+            and isinstance(step, int)
+            and -len(found) <= step < len(found)
+        ):
             found = found[step]
         else:
             return None

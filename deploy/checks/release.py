@@ -16,7 +16,11 @@ from deploy.checks.tools import ROOT
 _NAMED = ("deploy/Dockerfile", "deploy/compose.yaml")
 _IMAGE = re.compile(r"^\s*(?:image:|ARG BASE_IMAGE=)\s*(\S+)", re.MULTILINE)
 #: Where charts and overlays name it by parts; `digest` then says which.
-_PARTS = ("k8s/values/nats.yaml", "k8s/values/valkey.yaml", "k8s/overlays/prod/kustomization.yaml")
+_PARTS = (
+    "k8s/values/nats.yaml",
+    "k8s/values/valkey.yaml",
+    "k8s/overlays/prod/kustomization.yaml",
+)
 _TAG = re.compile(r"^\s*(?:tag|newTag):\s*(\S+)", re.MULTILINE)
 _CURE = "append @sha256:DIGEST (`digest:` instead of `newTag:` in a kustomization) of the image that was tried"
 
@@ -27,7 +31,9 @@ def problems(root: Path = ROOT) -> Iterator[Problem]:
         for name in names:
             for image in pattern.findall((root / name).read_text("utf-8")):
                 if "@sha256:" not in image:
-                    yield Problem(name, f"names {image.strip(chr(34))} without a digest", _CURE)
+                    yield Problem(
+                        name, f"names {image.strip(chr(34))} without a digest", _CURE
+                    )
 
 
 if __name__ == "__main__":

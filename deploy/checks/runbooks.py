@@ -22,25 +22,42 @@ def problems() -> list[Problem]:
 
 def unlinked(manifests: Iterable[Manifest], address: str) -> Iterator[Problem]:
     """Yield alerts of *manifests* that do not link to a runbook of ours at *address*, "" for none."""
-    if address and (not address.startswith(("https://", "http://")) or address.endswith("/")):
+    if address and (
+        not address.startswith(("https://", "http://")) or address.endswith("/")
+    ):
         yield Problem(
-            _COMPONENT, f"has the address {address!r}", "write one such as https://git.example/tasklore/blob/main"
+            _COMPONENT,
+            f"has the address {address!r}",
+            "write one such as https://git.example/tasklore/blob/main",
         )
     rules = 0
     for manifest in manifests:
         if at(manifest, "metadata", "name") == _VALUE:
-            yield Problem(name_of(manifest), "reaches the cluster, which has no use for it", _CURE)
+            yield Problem(
+                name_of(manifest), "reaches the cluster, which has no use for it", _CURE
+            )
         if manifest.get("kind") == "PrometheusRule":
             rules += 1
             yield from _alerts(manifest, f"{address}/" if address else "")
     if not rules:
-        yield Problem("PrometheusRule", "is not there", "see k8s/base/kustomization.yaml")
+        yield Problem(
+            "PrometheusRule", "is not there", "see k8s/base/kustomization.yaml"
+        )
 
 
 def _alerts(manifest: Manifest, before: str) -> Iterator[Problem]:
-    for rule in (rule for group in listed(manifest, "spec", "groups") for rule in listed(group, "rules")):
+    for rule in (
+        rule
+        for group in listed(manifest, "spec", "groups")
+        for rule in listed(group, "rules")
+    ):
         if (name := at(rule, "alert")) is None:
             continue
-        path, link = f"deploy/runbooks/{name}.md", at(rule, "annotations", "runbook_url")
+        path, link = (
+            f"deploy/runbooks/{name}.md",
+            at(rule, "annotations", "runbook_url"),
+        )
         if link != before + path or not (ROOT / path).is_file():
-            yield Problem(f"alert {name}", f"links to {link}, not to {before}{path}", _CURE)
+            yield Problem(
+                f"alert {name}", f"links to {link}, not to {before}{path}", _CURE
+            )

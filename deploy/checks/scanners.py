@@ -27,23 +27,49 @@ def checkov_problems() -> list[Problem]:
             *("checkov", "--file"),
             *(*files, DOCKERFILE),
             *("--framework", "kubernetes", "dockerfile"),
-            *("--skip-check", ",".join(SKIPPED), "--skip-download", "--quiet", "--compact", "--output", "json"),
+            *(
+                "--skip-check",
+                ",".join(SKIPPED),
+                "--skip-download",
+                "--quiet",
+                "--compact",
+                "--output",
+                "json",
+            ),
         )
     try:
         said: object = json.loads(done.stdout)
     except ValueError:
-        return [Problem("checkov", f"said no JSON: {(done.stderr or done.stdout).strip()[-300:]}", "look at it")]
-    reports = {at(one, "check_type"): one for one in (said if isinstance(said, list) else [said])}
+        return [
+            Problem(
+                "checkov",
+                f"said no JSON: {(done.stderr or done.stdout).strip()[-300:]}",
+                "look at it",
+            )
+        ]
+    reports = {
+        at(one, "check_type"): one
+        for one in (said if isinstance(said, list) else [said])
+    }
     cure = "see that it finds what it is given"
     found = [
         Problem("checkov", f"looked at no {kind}", cure)
         for kind in ("kubernetes", "dockerfile")
         if not at(reports.get(kind), "summary", "passed")
     ]
-    failed = [one for report in reports.values() for one in listed(report, "results", "failed_checks")]
+    failed = [
+        one
+        for report in reports.values()
+        for one in listed(report, "results", "failed_checks")
+    ]
     cure = "mend it, or skip it with a reason"
     return found + [
-        Problem(str(at(one, "resource")), f"{at(one, 'check_id')} {at(one, 'check_name')}", cure) for one in failed
+        Problem(
+            str(at(one, "resource")),
+            f"{at(one, 'check_id')} {at(one, 'check_name')}",
+            cure,
+        )
+        for one in failed
     ]
 
 
@@ -52,8 +78,17 @@ def hadolint_problems() -> list[Problem]:
     done = run("hadolint", "--format", "json", DOCKERFILE)
     lines = json.loads(done.stdout) if done.stdout.strip().startswith("[") else []
     found = [
-        Problem(f"deploy/Dockerfile:{one['line']}", f"{one['code']} {one['message']}", "correct it") for one in lines
+        Problem(
+            f"deploy/Dockerfile:{one['line']}",
+            f"{one['code']} {one['message']}",
+            "correct it",
+        )
+        for one in lines
     ]
     if done.returncode != 0 and not found:
-        found.append(Problem("deploy/Dockerfile", (done.stderr or done.stdout).strip(), "correct it"))
+        found.append(
+            Problem(
+                "deploy/Dockerfile", (done.stderr or done.stdout).strip(), "correct it"
+            )
+        )
     return found

@@ -19,10 +19,24 @@ def problems() -> list[Problem]:
             file = Path(folder, f"{overlay}.yaml")
             file.write_text(rendered_text(overlay), "utf-8")
             for version in VERSIONS:
-                done = run("kubernetes-validate", "--strict", "--no-warn", "--quiet", "-k", version, file)
+                done = run(
+                    "kubernetes-validate",
+                    "--strict",
+                    "--no-warn",
+                    "--quiet",
+                    "-k",
+                    version,
+                    file,
+                )
                 if done.returncode != 0:
-                    words = (done.stdout + done.stderr).replace(str(file), overlay).strip()
+                    words = (
+                        (done.stdout + done.stderr).replace(str(file), overlay).strip()
+                    )
                     found.append(
-                        Problem(f"k8s/overlays/{overlay}", f"Kubernetes {version}: {words}", "correct the field")
+                        Problem(
+                            f"k8s/overlays/{overlay}",
+                            f"Kubernetes {version}: {words}",
+                            "correct the field",
+                        )
                     )
     return found

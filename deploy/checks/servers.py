@@ -62,7 +62,11 @@ def valkey_problems() -> list[Problem]:
                 answer = client.execute_command("ACL", "DRYRUN", role.name, *command)  # type: ignore[no-untyped-call]
                 if answer == b"OK":
                     found.append(
-                        Problem(f"role {role.name}", f"may {' '.join(command)}", "see deploy/privileges/roles.py")
+                        Problem(
+                            f"role {role.name}",
+                            f"may {' '.join(command)}",
+                            "see deploy/privileges/roles.py",
+                        )
                     )
     return found
 
@@ -99,11 +103,29 @@ def _valkey(folder: Path) -> Iterator["redis.Redis"]:
     except ConfigurationError as error:
         raise CannotCheck(str(error)) from error
     users = folder / "users-and-judge.acl"
-    users.write_text((folder / "users.acl").read_text("utf-8") + "user judge on nopass ~* &* +@all\n", "utf-8")
+    users.write_text(
+        (folder / "users.acl").read_text("utf-8")
+        + "user judge on nopass ~* &* +@all\n",
+        "utf-8",
+    )
     socket = folder / "valkey.sock"
-    settings = ("--port", "0", "--unixsocket", socket, "--aclfile", users, "--dir", folder, "--appendonly", "no")
+    settings = (
+        "--port",
+        "0",
+        "--unixsocket",
+        socket,
+        "--aclfile",
+        users,
+        "--dir",
+        folder,
+        "--appendonly",
+        "no",
+    )
     process = subprocess.Popen(  # noqa: S603 - a program that was found
-        [binary, VALKEY / "valkey.conf", *settings], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        [binary, VALKEY / "valkey.conf", *settings],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
     )
     try:
         yield _judge(process, socket)
@@ -117,6 +139,14 @@ def _judge(process: "subprocess.Popen[str]", socket: Path) -> "redis.Redis":
     said = []
     for line in process.stdout:
         said.append(line.strip())
-        if "Ready to accept connections" in line or "server is now ready" in line.lower():
-            return redis.Redis(unix_socket_path=str(socket), username="judge", password="any", socket_timeout=_START_S)  # noqa: S106
+        if (
+            "Ready to accept connections" in line
+            or "server is now ready" in line.lower()
+        ):
+            return redis.Redis(
+                unix_socket_path=str(socket),
+                username="judge",
+                password="any",
+                socket_timeout=_START_S,
+            )  # noqa: S106
     raise CannotCheck(f"valkey-server ended: {' '.join(said)[-400:]}")

@@ -22,20 +22,31 @@ def find(program: str) -> Path:
     Raises:
         CannotCheck: it is nowhere.
     """
-    folders = [str(FOLDER), str(Path(sys.executable).parent), os.environ.get("PATH", "")]
+    folders = [
+        str(FOLDER),
+        str(Path(sys.executable).parent),
+        os.environ.get("PATH", ""),
+    ]
     if place := shutil.which(program, path=os.pathsep.join(folders)):
         return Path(place)
-    raise CannotCheck(f"{program} is not installed; run make deploy-check, which installs requirements/deploy.txt")
+    raise CannotCheck(
+        f"{program} is not installed; run make deploy-check, which installs requirements/deploy.txt"
+    )
 
 
-def run(program: str, *arguments: str | Path, text: str | None = None) -> subprocess.CompletedProcess[str]:
+def run(
+    program: str, *arguments: str | Path, text: str | None = None
+) -> subprocess.CompletedProcess[str]:
     """Return what *program* did with *arguments* and *text* on its standard input; its status is not judged.
 
     Raises:
         CannotCheck: it is nowhere, or does not end in time.
     """
     command: Sequence[str | Path] = [find(program), *arguments]
-    environment = {**os.environ, "PATH": f"{FOLDER}{os.pathsep}{os.environ.get('PATH', '')}"}
+    environment = {
+        **os.environ,
+        "PATH": f"{FOLDER}{os.pathsep}{os.environ.get('PATH', '')}",
+    }
     try:
         return subprocess.run(  # noqa: S603 - programs that were found above
             command,

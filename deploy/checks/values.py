@@ -56,8 +56,12 @@ def problems() -> list[Problem]:
 
 def read(name: str) -> dict[str, object]:
     """Return the values for the chart *name*, with Valkey's own configuration as a mapping: its last line counts."""
-    values: dict[str, object] = yaml.safe_load((ROOT / "k8s" / "values" / f"{name}.yaml").read_text("utf-8"))
-    lines = [line.partition(" ") for line in str(values.get("valkeyConfig", "")).splitlines()]
+    values: dict[str, object] = yaml.safe_load(
+        (ROOT / "k8s" / "values" / f"{name}.yaml").read_text("utf-8")
+    )
+    lines = [
+        line.partition(" ") for line in str(values.get("valkeyConfig", "")).splitlines()
+    ]
     return values | {"valkeyConfig": {word: rest for word, _, rest in lines}}
 
 

@@ -27,24 +27,50 @@ def generated(cast: Cast) -> dict[Path, str]:
 def stale(cast: Cast, into: Path = DEPLOY) -> dict[Path, str]:
     """Return the text of each file, by its place below *into*, that is missing or not as it would be written now."""
     files = {path: (into / path, text) for path, text in generated(cast).items()}
-    return {path: text for path, (file, text) in files.items() if not file.exists() or file.read_text("utf-8") != text}
+    return {
+        path: text
+        for path, (file, text) in files.items()
+        if not file.exists() or file.read_text("utf-8") != text
+    }
 
 
 def main() -> None:
     """Write the files that are stale."""
-    parser = argparse.ArgumentParser(prog="python -m deploy.privileges", description=__doc__)
-    parser.add_argument("--into", type=Path, default=DEPLOY, metavar="DIR", help="where nats/ and valkey/ lie")
-    parser.add_argument("--worker", action="append", default=[], metavar="NAME=AGENT[,AGENT]")
-    parser.add_argument("--program", action="append", default=[], metavar="NAME=SPEAKER[,SPEAKER]")
-    parser.add_argument("--calls", action="append", default=[], metavar="NAME=AGENT[,AGENT]")
-    parser.add_argument("--approver", action="append", default=[], metavar="NAME=WHO[,WHO]")
+    parser = argparse.ArgumentParser(
+        prog="python -m deploy.privileges", description=__doc__
+    )
+    parser.add_argument(
+        "--into",
+        type=Path,
+        default=DEPLOY,
+        metavar="DIR",
+        help="where nats/ and valkey/ lie",
+    )
+    parser.add_argument(
+        "--worker", action="append", default=[], metavar="NAME=AGENT[,AGENT]"
+    )
+    parser.add_argument(
+        "--program", action="append", default=[], metavar="NAME=SPEAKER[,SPEAKER]"
+    )
+    parser.add_argument(
+        "--calls", action="append", default=[], metavar="NAME=AGENT[,AGENT]"
+    )
+    parser.add_argument(
+        "--approver", action="append", default=[], metavar="NAME=WHO[,WHO]"
+    )
     given = parser.parse_args()
     cast = Cast()
     try:
-        workers, programs = named(given.worker, "--worker"), named(given.program, "--program")
+        workers, programs = (
+            named(given.worker, "--worker"),
+            named(given.program, "--program"),
+        )
         calls = named(given.calls, "--calls")
         approvers = named(given.approver, "--approver")
-        files = stale(Cast(cast.workers | workers, cast.programs | programs, calls, approvers), given.into)
+        files = stale(
+            Cast(cast.workers | workers, cast.programs | programs, calls, approvers),
+            given.into,
+        )
     except (TaskloreError, ValueError) as error:
         parser.error(str(error))
     for path, text in files.items():

@@ -18,7 +18,9 @@ def read_cast(directory: Path) -> Cast:
     """
     if not (directory / "nats.env").is_file():
         cure = "make them with `python -m deploy.credentials DIR`"
-        raise ConfigurationError(f"{str(directory)!r} holds no credentials (no nats.env); {cure}")
+        raise ConfigurationError(
+            f"{str(directory)!r} holds no credentials (no nats.env); {cure}"
+        )
     file = directory / _NAME
     if not file.exists():
         return Cast()
@@ -26,16 +28,28 @@ def read_cast(directory: Path) -> Cast:
         kept = json.loads(file.read_text("utf-8"))
         workers, programs, calls, approvers = (
             {str(name): tuple(map(str, listed)) for name, listed in named.items()}
-            for named in (kept["workers"], kept["programs"], kept.get("calls", {}), kept.get("approvers", {}))
+            for named in (
+                kept["workers"],
+                kept["programs"],
+                kept.get("calls", {}),
+                kept.get("approvers", {}),
+            )
         )
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise ConfigurationError(f"{str(file)!r} is not as it was written; take it from a backup") from error
+        raise ConfigurationError(
+            f"{str(file)!r} is not as it was written; take it from a backup"
+        ) from error
     return Cast(workers, programs, calls, approvers)
 
 
 def write_cast(directory: Path, cast: Cast) -> None:
     """Keep *cast* in *directory*."""
-    kept = {"workers": cast.workers, "programs": cast.programs, "calls": cast.calls, "approvers": cast.approvers}
+    kept = {
+        "workers": cast.workers,
+        "programs": cast.programs,
+        "calls": cast.calls,
+        "approvers": cast.approvers,
+    }
     replace_text(directory / _NAME, json.dumps(kept, indent=2) + "\n")
 
 
@@ -45,10 +59,18 @@ def public_keys(directory: Path) -> dict[str, str]:
     Raises:
         ConfigurationError: the list of them is not there.
     """
-    return dict(line.split("=", 1) for line in read_kept(directory, "nats.env").splitlines() if "=" in line)
+    return dict(
+        line.split("=", 1)
+        for line in read_kept(directory, "nats.env").splitlines()
+        if "=" in line
+    )
 
 
-def read_kept(directory: Path, name: str, cure: str = "take it from a backup, or make credentials anew") -> str:
+def read_kept(
+    directory: Path,
+    name: str,
+    cure: str = "take it from a backup, or make credentials anew",
+) -> str:
     """Return the text of the file *name* in *directory*.
 
     Raises:
@@ -57,13 +79,19 @@ def read_kept(directory: Path, name: str, cure: str = "take it from a backup, or
     try:
         return (directory / name).read_text("utf-8")
     except OSError as error:
-        raise ConfigurationError(f"{str(directory / name)!r} cannot be read: {error.strerror}; {cure}") from error
+        raise ConfigurationError(
+            f"{str(directory / name)!r} cannot be read: {error.strerror}; {cure}"
+        ) from error
 
 
 def write_private(path: Path, text: str) -> None:
     """Write *text* into *path*, which is new, for this user alone."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+    with os.fdopen(
+        os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600),
+        "w",
+        encoding="utf-8",
+    ) as file:
         file.write(text)
 
 

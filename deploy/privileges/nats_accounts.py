@@ -21,7 +21,9 @@ SYSTEM_USER = "sys"
 #: What a role publishes inside its own account: answers, whose way back the server knows, and who it is.
 _LOCAL = {ANSWERS, USER_INFO}
 #: Requests with more than one answer; each answer prolongs the way back, which else would end with the first.
-_STREAMED = re.compile(r"\$JS\.(API\.CONSUMER\.MSG\.NEXT\..+|API\.DIRECT\.GET\.[^.]+|ACK\..+)")
+_STREAMED = re.compile(
+    r"\$JS\.(API\.CONSUMER\.MSG\.NEXT\..+|API\.DIRECT\.GET\.[^.]+|ACK\..+)"
+)
 #: How long a way back stays open without an answer: a pull request stands for 30 s and shows signs of life, and each
 #: takes half a kilobyte of the server's memory; what a supervisor is asked may take as long as a person waits.
 _STREAMED_FOR, _ASKED_FOR = "30s", "1h"
@@ -52,9 +54,19 @@ def nats_accounts(roles: Sequence[Role]) -> str:
     serving = {subject: role.account for role in roles for subject in role.serve}
     services = {role.account: services_of(role, serving) for role in roles}
     streams = {role.account: streams_of(role, roles) for role in roles}
-    exports = [_service(one) for one in _each(one for own in services.values() for one in own if one not in serving)]
-    exports += [f'{{stream: "{one}"}}' for one in _each(one for own in streams.values() for one in own)]
-    accounts = "\n".join(_account(role, services[role.account], streams[role.account]) for role in roles)
+    exports = [
+        _service(one)
+        for one in _each(
+            one for own in services.values() for one in own if one not in serving
+        )
+    ]
+    exports += [
+        f'{{stream: "{one}"}}'
+        for one in _each(one for own in streams.values() for one in own)
+    ]
+    accounts = "\n".join(
+        _account(role, services[role.account], streams[role.account]) for role in roles
+    )
     return (
         f"{_HEADING}\nsystem_account: {SYSTEM_ACCOUNT}\n\naccounts {{\n"
         f"  {SYSTEM_ACCOUNT} {{\n    users: [{{nkey: ${key_variable(SYSTEM_USER)}}}]\n  }}\n"
@@ -77,21 +89,39 @@ def services_of(role: Role, serving: Mapping[str, str]) -> dict[str, str]:
     """Return the account in which each subject is imported that *role* publishes to; *serving* has those of roles."""
     wanted = [one for one in role.publish if one not in _LOCAL]
     # One subject within another would be two imports of one message, which would be stored twice.
-    distinct = [one for one in wanted if not any(other != one and covers(other, one) for other in wanted)]
+    distinct = [
+        one
+        for one in wanted
+        if not any(other != one and covers(other, one) for other in wanted)
+    ]
     # Without this import the server answers requests to JetStream in the role's own account too: it has none.
-    return {one: serving.get(one, ACCOUNT) for one in _each([*distinct, JETSTREAM_INFO])}
+    return {
+        one: serving.get(one, ACCOUNT) for one in _each([*distinct, JETSTREAM_INFO])
+    }
 
 
 def streams_of(role: Role, roles: Iterable[Role]) -> list[str]:
     """Return the subjects that *role* imports: those it alone publishes would come twice."""
-    own = {one for one in role.publish if not any(one in other.publish for other in roles if other is not role)}
+    own = {
+        one
+        for one in role.publish
+        if not any(one in other.publish for other in roles if other is not role)
+    }
     return [one for one in role.hear if one not in own]
 
 
 def _account(role: Role, services: Mapping[str, str], streams: Iterable[str]) -> str:
-    imports = [f'{{service: {{account: {account}, subject: "{one}"}}}}' for one, account in services.items()]
-    imports += [f'{{stream: {{account: {ACCOUNT}, subject: "{one}"}}}}' for one in streams]
-    exports = [f'{{service: "{one}", response_threshold: "{_ASKED_FOR}"}}' for one in role.serve]
+    imports = [
+        f'{{service: {{account: {account}, subject: "{one}"}}}}'
+        for one, account in services.items()
+    ]
+    imports += [
+        f'{{stream: {{account: {ACCOUNT}, subject: "{one}"}}}}' for one in streams
+    ]
+    exports = [
+        f'{{service: "{one}", response_threshold: "{_ASKED_FOR}"}}'
+        for one in role.serve
+    ]
     exported = f"    exports: [\n{_lines(exports, 6)}    ]\n" if exports else ""
     return (
         f"  # {role.name}: {role.purpose}\n"

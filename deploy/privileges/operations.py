@@ -17,7 +17,10 @@ STREAMS = (
     subjects.DEAD,
     subjects.OUTPUT,
 )
-BUCKETS = (subjects.bucket_stream(subjects.AGENTS_BUCKET), subjects.bucket_stream(subjects.WORKERS_BUCKET))
+BUCKETS = (
+    subjects.bucket_stream(subjects.AGENTS_BUCKET),
+    subjects.bucket_stream(subjects.WORKERS_BUCKET),
+)
 
 #: The reply subjects that the server gives to requests from other accounts.
 ANSWERS = "_R_.>"
@@ -71,13 +74,18 @@ def takes(stream: str, durable: str) -> Operation:
             f"{_API}.CONSUMER.INFO.{stream}.{durable}",
             f"$JS.ACK.{stream}.{durable}.>",
         ),
-        hear=(subjects.stream_deleted(stream), subjects.consumer_deleted(stream, durable)),
+        hear=(
+            subjects.stream_deleted(stream),
+            subjects.consumer_deleted(stream, durable),
+        ),
     )
 
 
 def looks_into(*streams: str) -> Operation:
     """Ask for counts and configuration of *streams*, and for the content of no message."""
-    return says("look into streams", *(f"{_API}.STREAM.INFO.{stream}" for stream in streams))
+    return says(
+        "look into streams", *(f"{_API}.STREAM.INFO.{stream}" for stream in streams)
+    )
 
 
 def reads(*streams: str) -> Operation:
@@ -107,7 +115,10 @@ def admits() -> Operation:
         "admit tasks",
         publish=(
             subjects.WAITS_ANY,
-            *(f"{_API}.{call}.{stream}" for call in ("DIRECT.GET", "STREAM.MSG.GET", "STREAM.PURGE")),
+            *(
+                f"{_API}.{call}.{stream}"
+                for call in ("DIRECT.GET", "STREAM.MSG.GET", "STREAM.PURGE")
+            ),
             f"{_API}.CONSUMER.INFO.{subjects.TASKS}.*",
         ),
         hear=(subjects.WAITS_ANY,),
@@ -124,8 +135,16 @@ def provides() -> Operation:
     every = (*STREAMS, *BUCKETS)
     return says(
         "make streams and consumers",
-        *(f"{_API}.STREAM.{call}.{stream}" for stream in every for call in ("INFO", "CREATE", "UPDATE")),
-        *(f"{_API}.CONSUMER.{call}.{stream}.*" for stream in STREAMS for call in ("INFO", "DURABLE.CREATE")),
+        *(
+            f"{_API}.STREAM.{call}.{stream}"
+            for stream in every
+            for call in ("INFO", "CREATE", "UPDATE")
+        ),
+        *(
+            f"{_API}.CONSUMER.{call}.{stream}.*"
+            for stream in STREAMS
+            for call in ("INFO", "DURABLE.CREATE")
+        ),
     )
 
 
@@ -137,7 +156,10 @@ def examines() -> Operation:
 
 def announces(agent_id: str) -> Operation:
     """Put the card of *agent_id* and the presence of its workers into their buckets, having looked what lies there."""
-    agents, workers = subjects.bucket_stream(subjects.AGENTS_BUCKET), subjects.bucket_stream(subjects.WORKERS_BUCKET)
+    agents, workers = (
+        subjects.bucket_stream(subjects.AGENTS_BUCKET),
+        subjects.bucket_stream(subjects.WORKERS_BUCKET),
+    )
     card = f"$KV.{subjects.AGENTS_BUCKET}.{agent_id}"
     return says(
         f"announce {agent_id}",

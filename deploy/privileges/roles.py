@@ -17,14 +17,77 @@ SUPERVISOR = "SupervisorAgent"
 
 #: Commands on one key at a time that store, change and read; scripts, transactions and what a connection begins with.
 _STORE = (
-    *("ping", "client|setname", "time", "fcall", "fcall_ro", "multi", "exec", "discard", "watch", "unwatch"),
-    *("get", "mget", "set", "incr", "incrby", "exists", "type", "del", "unlink", "pexpire", "persist", "pttl"),
-    *("hget", "hmget", "hgetall", "hkeys", "hlen", "hexists", "hset", "hsetnx", "hincrby", "hdel", "hstrlen"),
+    *(
+        "ping",
+        "client|setname",
+        "time",
+        "fcall",
+        "fcall_ro",
+        "multi",
+        "exec",
+        "discard",
+        "watch",
+        "unwatch",
+    ),
+    *(
+        "get",
+        "mget",
+        "set",
+        "incr",
+        "incrby",
+        "exists",
+        "type",
+        "del",
+        "unlink",
+        "pexpire",
+        "persist",
+        "pttl",
+    ),
+    *(
+        "hget",
+        "hmget",
+        "hgetall",
+        "hkeys",
+        "hlen",
+        "hexists",
+        "hset",
+        "hsetnx",
+        "hincrby",
+        "hdel",
+        "hstrlen",
+    ),
     *("append", "strlen", "getrange"),
     *("lindex", "llen", "lpos", "lrange", "lset", "lpop", "lpush", "ltrim", "rpush"),
-    *("sadd", "srem", "scard", "sismember", "smembers", "publish", "subscribe", "unsubscribe"),
-    *("zadd", "zrem", "zremrangebyrank", "zremrangebyscore", "zpopmin", "zcard", "zcount", "zrank", "zscore", "zscan"),
-    *("zlexcount", "zrange", "zrangebylex", "zrangebyscore", "zrevrange", "zrevrangebyscore"),
+    *(
+        "sadd",
+        "srem",
+        "scard",
+        "sismember",
+        "smembers",
+        "publish",
+        "subscribe",
+        "unsubscribe",
+    ),
+    *(
+        "zadd",
+        "zrem",
+        "zremrangebyrank",
+        "zremrangebyscore",
+        "zpopmin",
+        "zcard",
+        "zcount",
+        "zrank",
+        "zscore",
+        "zscan",
+    ),
+    *(
+        "zlexcount",
+        "zrange",
+        "zrangebylex",
+        "zrangebyscore",
+        "zrevrange",
+        "zrevrangebyscore",
+    ),
 )
 #: Commands that show every key there is, whoever's: not for whoever runs code of others.
 _SEARCH = ("scan",)
@@ -57,22 +120,30 @@ class Role:
     @property
     def account(self) -> str:
         """Its account at NATS."""
-        return subjects.account_of(self.name if self.kind is None else f"{self.kind}-{self.name}")
+        return subjects.account_of(
+            self.name if self.kind is None else f"{self.kind}-{self.name}"
+        )
 
     @property
     def publish(self) -> tuple[str, ...]:
         """Every subject that it may publish to, each once."""
-        return tuple(dict.fromkeys(subject for one in self.operations for subject in one.publish))
+        return tuple(
+            dict.fromkeys(subject for one in self.operations for subject in one.publish)
+        )
 
     @property
     def hear(self) -> tuple[str, ...]:
         """Every subject on which it hears what others publish, each once."""
-        return tuple(dict.fromkeys(subject for one in self.operations for subject in one.hear))
+        return tuple(
+            dict.fromkeys(subject for one in self.operations for subject in one.hear)
+        )
 
     @property
     def serve(self) -> tuple[str, ...]:
         """Every subject on which it is asked, each once."""
-        return tuple(dict.fromkeys(subject for one in self.operations for subject in one.serve))
+        return tuple(
+            dict.fromkeys(subject for one in self.operations for subject in one.serve)
+        )
 
     @property
     def subscribe(self) -> tuple[str, ...]:
@@ -90,20 +161,41 @@ class Cast:
     `approvers`, by program, the persons in whose name it answers questions, such as `role:finance`.
     """
 
-    workers: dict[str, tuple[str, ...]] = field(default_factory=lambda: {"budget": ("BudgetTrackerAgent",)})
-    programs: dict[str, tuple[str, ...]] = field(default_factory=lambda: {"program": ("program",)})
+    workers: dict[str, tuple[str, ...]] = field(
+        default_factory=lambda: {"budget": ("BudgetTrackerAgent",)}
+    )
+    programs: dict[str, tuple[str, ...]] = field(
+        default_factory=lambda: {"program": ("program",)}
+    )
     calls: dict[str, tuple[str, ...]] = field(default_factory=dict)
     approvers: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def roles(self) -> tuple[Role, ...]:
         """Return every role."""
         if unknown := self.approvers.keys() - self.programs.keys():
-            raise ConfigurationError(f"--approver names {', '.join(sorted(unknown))}, which is no --program; add it")
-        programs = [_program(name, names, self.approvers.get(name, ())) for name, names in self.programs.items()]
+            raise ConfigurationError(
+                f"--approver names {', '.join(sorted(unknown))}, which is no --program; add it"
+            )
+        programs = [
+            _program(name, names, self.approvers.get(name, ()))
+            for name, names in self.programs.items()
+        ]
         if unknown := self.calls.keys() - self.workers.keys():
-            raise ConfigurationError(f"--calls names {', '.join(sorted(unknown))}, which is no --worker; add it")
-        workers = [_worker(f"worker-{name}", agents, self.calls.get(name, ())) for name, agents in self.workers.items()]
-        return (_supervisor(), _memory(), *workers, _bootstrap(), _operator(), *programs)
+            raise ConfigurationError(
+                f"--calls names {', '.join(sorted(unknown))}, which is no --worker; add it"
+            )
+        workers = [
+            _worker(f"worker-{name}", agents, self.calls.get(name, ()))
+            for name, agents in self.workers.items()
+        ]
+        return (
+            _supervisor(),
+            _memory(),
+            *workers,
+            _bootstrap(),
+            _operator(),
+            *programs,
+        )
 
 
 def named(words: Iterable[str], option: str) -> dict[str, tuple[str, ...]]:
@@ -116,7 +208,9 @@ def named(words: Iterable[str], option: str) -> dict[str, tuple[str, ...]]:
     for word in words:
         name, _, listed = word.partition("=")
         if not name or not all(listed.split(",")):
-            raise ConfigurationError(f"{option} {word!r} is not NAME=ONE[,ANOTHER]; write it as in prices=PriceAgent")
+            raise ConfigurationError(
+                f"{option} {word!r} is not NAME=ONE[,ANOTHER]; write it as in prices=PriceAgent"
+            )
         found[name] = tuple(listed.split(","))
     return found
 
@@ -130,28 +224,51 @@ def _supervisor() -> Role:
         (
             do.hears_answers("supervisor"),
             do.answers(
-                *(subjects.requests(SUPERVISOR), subjects.pipelines(SUPERVISOR), subjects.analyses(SUPERVISOR)),
+                *(
+                    subjects.requests(SUPERVISOR),
+                    subjects.pipelines(SUPERVISOR),
+                    subjects.analyses(SUPERVISOR),
+                ),
                 subjects.approvals_to(SUPERVISOR),
             ),
             do.hears("hear wishes to cancel", subjects.CANCEL_ANY),
             do.hears("hear of cards", subjects.CARD_NOTICES),
             do.hears("hear reports", subjects.reports_to(SUPERVISOR)),
-            do.hears("hear progress", subjects.progress_to(SUPERVISOR), subjects.RUN_ANY),
+            do.hears(
+                "hear progress", subjects.progress_to(SUPERVISOR), subjects.RUN_ANY
+            ),
             do.hears("hear output", subjects.OUTPUT_ANY),
             do.hears(
                 "hear of streams",
-                *(subjects.stream_notices(stream) for stream in (subjects.TASKS, subjects.WAITING, subjects.LATER)),
+                *(
+                    subjects.stream_notices(stream)
+                    for stream in (subjects.TASKS, subjects.WAITING, subjects.LATER)
+                ),
             ),
-            *(do.takes(subjects.REPORTS, durable) for durable in (SUPERVISOR, subjects.COMPARISONS)),
-            do.says("read reports as their leader has them", f"$JS.API.STREAM.MSG.GET.{subjects.REPORTS}"),
+            *(
+                do.takes(subjects.REPORTS, durable)
+                for durable in (SUPERVISOR, subjects.COMPARISONS)
+            ),
+            do.says(
+                "read reports as their leader has them",
+                f"$JS.API.STREAM.MSG.GET.{subjects.REPORTS}",
+            ),
             do.takes(subjects.MESSAGES, "*"),
             # That the stream is gone it hears among all that is told of it.
             replace(
                 do.takes(subjects.TASKS, PIPELINE_AGENT),
                 hear=(subjects.consumer_deleted(subjects.TASKS, PIPELINE_AGENT),),
             ),
-            do.says("bury what is no task of a pipeline", f"dead.{subjects.tasks_of(PIPELINE_AGENT)}"),
-            do.says("assign tasks", subjects.TASK_ANY, subjects.WAITING_ANY, subjects.SCHEDULE_ANY),
+            do.says(
+                "bury what is no task of a pipeline",
+                f"dead.{subjects.tasks_of(PIPELINE_AGENT)}",
+            ),
+            do.says(
+                "assign tasks",
+                subjects.TASK_ANY,
+                subjects.WAITING_ANY,
+                subjects.SCHEDULE_ANY,
+            ),
             do.admits(),
             do.says("report what was cancelled", subjects.REPORT_ANY),
             do.says("pass turns on", subjects.TURN_ANY),
@@ -160,7 +277,13 @@ def _supervisor() -> Role:
             do.says("tell of questions", subjects.QUESTION_ANY),
             do.says("set unreadable messages aside", f"dead.{subjects.MESSAGES_ALL}"),
             do.looks_into(
-                *(subjects.TASKS, subjects.WAITING, subjects.LATER, subjects.REPORTS, subjects.MESSAGES),
+                *(
+                    subjects.TASKS,
+                    subjects.WAITING,
+                    subjects.LATER,
+                    subjects.REPORTS,
+                    subjects.MESSAGES,
+                ),
                 *(subjects.DEAD, cards, presences),
             ),
             do.reads(cards, presences, subjects.OUTPUT),
@@ -175,9 +298,36 @@ def _supervisor() -> Role:
         (*_STORE, *_SEARCH, *_WATCH),
         owns=(
             *_keys(
-                *("task", "waits", "ended", "stream", "conversation", "inbox", "observations", "user-conversations"),
-                *("session", "sessions", "request", "running", "run", "user-sessions", "project", "projects"),
-                *("story", "stories", "analysis", "analysing", "notices", "schedules", "budget", "webhooks"),
+                *(
+                    "task",
+                    "waits",
+                    "ended",
+                    "stream",
+                    "conversation",
+                    "inbox",
+                    "observations",
+                    "user-conversations",
+                ),
+                *(
+                    "session",
+                    "sessions",
+                    "request",
+                    "running",
+                    "run",
+                    "user-sessions",
+                    "project",
+                    "projects",
+                ),
+                *(
+                    "story",
+                    "stories",
+                    "analysis",
+                    "analysing",
+                    "notices",
+                    "schedules",
+                    "budget",
+                    "webhooks",
+                ),
             ),
             _READS,
         ),
@@ -207,7 +357,10 @@ def _works(name: str, agents: tuple[str, ...]) -> tuple[Operation, ...]:
         do.hears_answers(name),
         *(do.takes(subjects.TASKS, agent) for agent in named),
         *(do.announces(agent) for agent in named),
-        *(do.says(f"bury tasks of {agent}", f"dead.{subjects.tasks_of(agent)}") for agent in named),
+        *(
+            do.says(f"bury tasks of {agent}", f"dead.{subjects.tasks_of(agent)}")
+            for agent in named
+        ),
         do.says("report", subjects.REPORT_ANY),
         do.says("tell progress", subjects.PROGRESS_ANY),
         do.says("emit output", subjects.OUTPUT_ANY),
@@ -221,7 +374,10 @@ def _calls(name: str, agents: tuple[str, ...]) -> tuple[Operation, ...]:
     cards = subjects.bucket_stream(subjects.AGENTS_BUCKET)
     return (
         do.says("call tasks", *(subjects.calls_to(agent) for agent in agents)),
-        *(do.reads_last(cards, f"$KV.{subjects.AGENTS_BUCKET}.{agent}") for agent in agents),
+        *(
+            do.reads_last(cards, f"$KV.{subjects.AGENTS_BUCKET}.{agent}")
+            for agent in agents
+        ),
         do.hears("hear reports on what it called", subjects.reports_to(name)),
         do.reads_last(subjects.REPORTS, subjects.reports_to(name)),
     )
@@ -229,7 +385,9 @@ def _calls(name: str, agents: tuple[str, ...]) -> tuple[Operation, ...]:
 
 def _working_keys(agents: tuple[str, ...]) -> tuple[str, ...]:
     own = [
-        f"tl:{kind}:{{{agent}}}*" for agent in agents for kind in ("ltm", "ltm-hits", "ltm-quarantine", "ltm-imports")
+        f"tl:{kind}:{{{agent}}}*"
+        for agent in agents
+        for kind in ("ltm", "ltm-hits", "ltm-quarantine", "ltm-imports")
     ]
     shared = _keys(
         *(
@@ -260,10 +418,15 @@ def _memory() -> Role:
             do.takes(subjects.TURNS, "*"),
             do.takes(subjects.FACTS, "*"),
             do.says("find facts", subjects.FACT_ANY),
-            do.says("bury turns and facts", f"dead.{subjects.TURNS_ALL}", f"dead.{subjects.FACTS_ALL}"),
+            do.says(
+                "bury turns and facts",
+                f"dead.{subjects.TURNS_ALL}",
+                f"dead.{subjects.FACTS_ALL}",
+            ),
         ),
         (*_STORE, *_SEARCH),
-        owns=_working_keys(agents) + _keys("doc", "turns", "facts", "owners", "episodes", "notices"),
+        owns=_working_keys(agents)
+        + _keys("doc", "turns", "facts", "owners", "episodes", "notices"),
         channels=(keys.FLIGHTS,),
     )
 
@@ -285,19 +448,34 @@ def _operator() -> Role:
         (
             do.hears_answers("operator"),
             do.says(
-                "ask", subjects.requests(SUPERVISOR), subjects.pipelines(SUPERVISOR), subjects.analyses(SUPERVISOR)
+                "ask",
+                subjects.requests(SUPERVISOR),
+                subjects.pipelines(SUPERVISOR),
+                subjects.analyses(SUPERVISOR),
             ),
-            do.hears("watch runs", subjects.RUN_ANY, subjects.PROGRESS_ANY, subjects.OUTPUT_ANY),
+            do.hears(
+                "watch runs",
+                subjects.RUN_ANY,
+                subjects.PROGRESS_ANY,
+                subjects.OUTPUT_ANY,
+            ),
             do.hears("hear of questions", subjects.QUESTION_ANY),
             do.says("wake tasks that wait", subjects.SCHEDULE_ANY),
             do.says("answer questions", subjects.approvals_to(SUPERVISOR)),
             do.says("wish to cancel", subjects.CANCEL_ANY),
             do.says("report what was cancelled", subjects.REPORT_ANY),
             do.says("send again, and tell", subjects.TASK_ANY, subjects.TURN_ANY),
-            do.says("retire agents", subjects.CARD_NOTICES, f"$JS.API.DIRECT.GET.{cards}.$KV.>"),
+            do.says(
+                "retire agents",
+                subjects.CARD_NOTICES,
+                f"$JS.API.DIRECT.GET.{cards}.$KV.>",
+            ),
             do.looks_into(*do.STREAMS, *do.BUCKETS),
             do.reads(*do.STREAMS, *do.BUCKETS),
-            do.says("read reports as their leader has them", f"$JS.API.STREAM.MSG.GET.{subjects.REPORTS}"),
+            do.says(
+                "read reports as their leader has them",
+                f"$JS.API.STREAM.MSG.GET.{subjects.REPORTS}",
+            ),
             do.erases(*do.STREAMS),
             do.examines(),
         ),
@@ -316,13 +494,26 @@ def _program(name: str, speakers: tuple[str, ...], persons: tuple[str, ...]) -> 
             do.hears_answers(name),
             do.says("ask", subjects.requests(SUPERVISOR)),
             do.says("assign tasks", subjects.TASK_ANY),
-            do.hears("hear its reports", subjects.reports_to(name), subjects.progress_to(name)),
+            do.hears(
+                "hear its reports",
+                subjects.reports_to(name),
+                subjects.progress_to(name),
+            ),
             do.reads_last(subjects.REPORTS, subjects.reports_to(name)),
             # From the beginning it reads it over HTTP: who makes consumers has the server publish where they like.
             do.hears("hear its output", subjects.output_to(name)),
             do.reads_last(subjects.OUTPUT, subjects.output_to(name)),
-            do.says("speak to agents", *(f"messages.*.*.{user_token(speaker)}" for speaker in speakers)),
-            *(do.says("answer questions", subjects.approvals(SUPERVISOR, demand_person(one))) for one in persons),
+            do.says(
+                "speak to agents",
+                *(f"messages.*.*.{user_token(speaker)}" for speaker in speakers),
+            ),
+            *(
+                do.says(
+                    "answer questions",
+                    subjects.approvals(SUPERVISOR, demand_person(one)),
+                )
+                for one in persons
+            ),
         ),
         tuple(_ACCEPT),
         owns=_keys("task"),

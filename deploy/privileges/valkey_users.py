@@ -14,7 +14,11 @@ _HEADING = """\
 
 def valkey_users(roles: Sequence[Role]) -> str:
     """Return the file as it is shipped, passwords left open."""
-    return _HEADING + "\n".join(["user default off", *(_user(role) for role in roles)]) + "\n"
+    return (
+        _HEADING
+        + "\n".join(["user default off", *(_user(role) for role in roles)])
+        + "\n"
+    )
 
 
 def with_passwords(text: str, passwords: Mapping[str, str]) -> str:
@@ -23,10 +27,14 @@ def with_passwords(text: str, passwords: Mapping[str, str]) -> str:
     Raises:
         ValueError: a role has none.
     """
-    return _with_hashes(text, {name: _hash(password) for name, password in passwords.items()})
+    return _with_hashes(
+        text, {name: _hash(password) for name, password in passwords.items()}
+    )
 
 
-def renewed(loaded: str, roles: Sequence[Role], passwords: Mapping[str, str] | None = None) -> str:
+def renewed(
+    loaded: str, roles: Sequence[Role], passwords: Mapping[str, str] | None = None
+) -> str:
     """Return *loaded*, a file that Valkey loads, with the rights of *roles* as they are declared now.
 
     Who is in it keeps the password, and who is none of *roles* keeps the line; *passwords* has those of new roles.
@@ -34,11 +42,22 @@ def renewed(loaded: str, roles: Sequence[Role], passwords: Mapping[str, str] | N
     Raises:
         ValueError: a role is neither in *loaded* nor in *passwords*.
     """
-    users = {words[1]: words for words in map(str.split, loaded.splitlines()) if words[:1] == ["user"]}
-    hashes = {name: word[1:] for name, words in users.items() for word in words if word.startswith("#")}
+    users = {
+        words[1]: words
+        for words in map(str.split, loaded.splitlines())
+        if words[:1] == ["user"]
+    }
+    hashes = {
+        name: word[1:]
+        for name, words in users.items()
+        for word in words
+        if word.startswith("#")
+    }
     hashes |= {name: _hash(password) for name, password in (passwords or {}).items()}
     declared = {"default", *(role.name for role in roles)}
-    others = [" ".join(words) + "\n" for name, words in users.items() if name not in declared]
+    others = [
+        " ".join(words) + "\n" for name, words in users.items() if name not in declared
+    ]
     return _with_hashes(valkey_users(roles), hashes) + "".join(others)
 
 

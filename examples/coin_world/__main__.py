@@ -72,7 +72,9 @@ async def _asked(options: Options) -> AsyncIterator[Runner]:
         ends.append(recorder.close)
     async with _way(options) as way:
         # Every run is one of its own: nobody remembers what was said in another.
-        agents = Agents(way, f"coins-{secrets.token_hex(6)}", tell_prompts=options.has_page)
+        agents = Agents(
+            way, f"coins-{secrets.token_hex(6)}", tell_prompts=options.has_page
+        )
         yield Runner(
             World(options.plan),
             agents.decide,
@@ -103,7 +105,13 @@ async def _replayed(options: Options) -> AsyncIterator[Runner]:
         warn(kept.unfinished)
     steps = min(options.steps or len(kept.worlds), len(kept.worlds))
     notes: list[Note] = [kept.check, tell]
-    yield Runner(World(kept.plan), kept.decide, notes=notes, steps=steps, interval_ms=_interval_ms(options))
+    yield Runner(
+        World(kept.plan),
+        kept.decide,
+        notes=notes,
+        steps=steps,
+        interval_ms=_interval_ms(options),
+    )
 
 
 async def _shown(runner: Runner, port: int) -> None:

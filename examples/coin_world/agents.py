@@ -8,7 +8,13 @@ from typing import Any, ClassVar, Protocol
 
 from pydantic import BaseModel, ConfigDict, FiniteFloat, ValidationError
 
-from contracts.errors import ConfigurationError, Forbidden, InvalidInput, NotAccepted, TaskExpired
+from contracts.errors import (
+    ConfigurationError,
+    Forbidden,
+    InvalidInput,
+    NotAccepted,
+    TaskExpired,
+)
 from contracts.faults import fault_of
 from contracts.messages import CompletionReport
 from examples.coin_world.running import Answer
@@ -26,7 +32,12 @@ class Asks(Protocol):
     """The way to one agent: `OverNats`, or `examples.coin_world.over_http.OverHttp`."""
 
     async def answer(
-        self, moment: Mapping[str, Any], *, task_id: str, conversation_id: str, within: timedelta
+        self,
+        moment: Mapping[str, Any],
+        *,
+        task_id: str,
+        conversation_id: str,
+        within: timedelta,
     ) -> Answer:
         """Return what the agent answers to *moment*, once for one *task_id*.
 
@@ -43,11 +54,21 @@ class OverNats:
         self._asker = asker
 
     async def answer(
-        self, moment: Mapping[str, Any], *, task_id: str, conversation_id: str, within: timedelta
+        self,
+        moment: Mapping[str, Any],
+        *,
+        task_id: str,
+        conversation_id: str,
+        within: timedelta,
     ) -> Answer:
         """Send the agent a task, and return what its report says."""
         report = await self._asker.ask(
-            AGENT, TASK, moment, task_id=task_id, conversation_id=conversation_id, within=within
+            AGENT,
+            TASK,
+            moment,
+            task_id=task_id,
+            conversation_id=conversation_id,
+            within=within,
         )
         return answer_of(report)
 
@@ -62,7 +83,14 @@ class Agents:
         patience: How long a step waits; who has not answered by then waits in that step.
     """
 
-    def __init__(self, way: Asks, world_id: str, *, tell_prompts: bool = False, patience: timedelta = PATIENCE) -> None:
+    def __init__(
+        self,
+        way: Asks,
+        world_id: str,
+        *,
+        tell_prompts: bool = False,
+        patience: timedelta = PATIENCE,
+    ) -> None:
         self._way = way
         self._world_id = world_id
         self._tell_prompts = tell_prompts
@@ -76,7 +104,9 @@ class Agents:
             TaskExpired: nobody was ever heard of: there is no worker that runs the agent.
         """
         names = world.plan.names
-        answers = await asyncio.gather(*(self._answer(world, number, name) for number, name in enumerate(names)))
+        answers = await asyncio.gather(
+            *(self._answer(world, number, name) for number, name in enumerate(names))
+        )
         if not self._is_heard:
             raise TaskExpired(f"nobody answered: {answers[0].problem}; {_CURE}")
         return dict(zip(names, answers, strict=True))
@@ -86,8 +116,16 @@ class Agents:
         return f"{self._world_id}.{name}"
 
     async def _answer(self, world: World, number: int, name: str) -> Answer:
-        others = {other: self.conversation_of(other) for other in world.plan.names if other != name}
-        moment = {**world.moment(name), "conversations": others, "tell_prompt": self._tell_prompts}
+        others = {
+            other: self.conversation_of(other)
+            for other in world.plan.names
+            if other != name
+        }
+        moment = {
+            **world.moment(name),
+            "conversations": others,
+            "tell_prompt": self._tell_prompts,
+        }
         try:
             answer = await self._way.answer(
                 moment,
@@ -119,7 +157,10 @@ async def demand_worker(asker: Asker) -> None:
 def answer_of(report: CompletionReport) -> Answer:
     """Return what *report* says, or why that is no answer."""
     if report.status != "completed":
-        return Answer(None, problem=report.error.message if report.error is not None else report.status)
+        return Answer(
+            None,
+            problem=report.error.message if report.error is not None else report.status,
+        )
     return answer_in(report.result)
 
 
@@ -136,7 +177,9 @@ def answer_in(decision: Any) -> Answer:
 class _Form(BaseModel):
     """What we read of an answer; it may hold more."""
 
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="ignore", strict=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        frozen=True, extra="ignore", strict=True
+    )
 
 
 class _Target(_Form):
@@ -168,7 +211,9 @@ def choice_of(decision: Any) -> Choice:
     target = read.target or _Target()
     return Choice(
         action=read.action,
-        target=Place(target.x, target.z) if target.x is not None and target.z is not None else None,
+        target=Place(target.x, target.z)
+        if target.x is not None and target.z is not None
+        else None,
         to=target.agent,
         said=read.utterance,
         reasoning=read.reasoning,

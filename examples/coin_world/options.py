@@ -58,17 +58,34 @@ def read_options(words: list[str] | None = None) -> Options:
     if told.replay is not None:
         for name in (*_BEGINS, "record", "api"):
             if getattr(told, name) is not None:
-                parser.refuse(f"--{name} does not go with --replay, which shows a run as it was; leave one out")
+                parser.refuse(
+                    f"--{name} does not go with --replay, which shows a run as it was; leave one out"
+                )
     if told.api is not None and not told.api.startswith(("http://", "https://")):
         parser.refuse(f"--api is {told.api}; it begins with http:// or https://")
-    begins = {name: usual if getattr(told, name) is None else getattr(told, name) for name, usual in _BEGINS.items()}
+    begins = {
+        name: usual if getattr(told, name) is None else getattr(told, name)
+        for name, usual in _BEGINS.items()
+    }
     if not 1 <= begins["agents"] <= MOST_AGENTS:
-        parser.refuse(f"--agents is {begins['agents']}; it goes from 1 to {MOST_AGENTS}")
+        parser.refuse(
+            f"--agents is {begins['agents']}; it goes from 1 to {MOST_AGENTS}"
+        )
     try:
-        plan = Plan(begins["seed"], names(begins["agents"]), begins["size"], begins["coins"])
+        plan = Plan(
+            begins["seed"], names(begins["agents"]), begins["size"], begins["coins"]
+        )
     except InvalidInput as error:
         parser.refuse(f"--{error}")
-    return Options(plan, told.steps, told.port, told.record, told.replay, not told.no_page, told.api)
+    return Options(
+        plan,
+        told.steps,
+        told.port,
+        told.record,
+        told.replay,
+        not told.no_page,
+        told.api,
+    )
 
 
 def _parser() -> _Parser:
@@ -81,16 +98,63 @@ def _parser() -> _Parser:
         allow_abbrev=False,
     )
     begins = parser.add_argument_group("how it begins")
-    begins.add_argument("--agents", type=int, metavar="N", help=f"1 to {MOST_AGENTS} of them [default: 6]")
-    begins.add_argument("--coins", type=int, metavar="N", help="coins that lie about [default: 40]")
-    begins.add_argument("--size", type=int, metavar="N", help=f"edge of the world, 1 to {LARGEST} [default: 20]")
-    begins.add_argument("--seed", type=int, metavar="N", help="the same seed, the same world [default: 7]")
+    begins.add_argument(
+        "--agents",
+        type=int,
+        metavar="N",
+        help=f"1 to {MOST_AGENTS} of them [default: 6]",
+    )
+    begins.add_argument(
+        "--coins", type=int, metavar="N", help="coins that lie about [default: 40]"
+    )
+    begins.add_argument(
+        "--size",
+        type=int,
+        metavar="N",
+        help=f"edge of the world, 1 to {LARGEST} [default: 20]",
+    )
+    begins.add_argument(
+        "--seed",
+        type=int,
+        metavar="N",
+        help="the same seed, the same world [default: 7]",
+    )
     goes = parser.add_argument_group("how it goes")
-    goes.add_argument("--steps", type=int, default=0, metavar="N", help="0: until all coins are gone [default: 0]")
-    goes.add_argument("--port", type=int, default=0, metavar="N", help="port of the page; 0: any [default: 0]")
-    goes.add_argument("--no-page", action="store_true", help="print what happens, and end with the world")
-    goes.add_argument("--api", metavar="URL", help="ask a supervisor over HTTP; its key in COIN_WORLD_API_KEY")
+    goes.add_argument(
+        "--steps",
+        type=int,
+        default=0,
+        metavar="N",
+        help="0: until all coins are gone [default: 0]",
+    )
+    goes.add_argument(
+        "--port",
+        type=int,
+        default=0,
+        metavar="N",
+        help="port of the page; 0: any [default: 0]",
+    )
+    goes.add_argument(
+        "--no-page",
+        action="store_true",
+        help="print what happens, and end with the world",
+    )
+    goes.add_argument(
+        "--api",
+        metavar="URL",
+        help="ask a supervisor over HTTP; its key in COIN_WORLD_API_KEY",
+    )
     kept = parser.add_argument_group("the same again")
-    kept.add_argument("--record", type=Path, metavar="FILE", help="keep the run; replaces an older recording")
-    kept.add_argument("--replay", type=Path, metavar="FILE", help="show what was kept; nobody is asked")
+    kept.add_argument(
+        "--record",
+        type=Path,
+        metavar="FILE",
+        help="keep the run; replaces an older recording",
+    )
+    kept.add_argument(
+        "--replay",
+        type=Path,
+        metavar="FILE",
+        help="show what was kept; nobody is asked",
+    )
     return parser

@@ -21,7 +21,13 @@ _AT_ONCE = 32
 #: Seconds past what the agent is given, for the way there and back.
 _ON_THE_WAY_S = 5.0
 #: What ends a step without an answer, and not the world: too many ask, or nobody decided in time.
-_LATER = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.GATEWAY_TIMEOUT})
+_LATER = frozenset(
+    {
+        HTTPStatus.TOO_MANY_REQUESTS,
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        HTTPStatus.GATEWAY_TIMEOUT,
+    }
+)
 
 
 class OverHttp:
@@ -29,11 +35,18 @@ class OverHttp:
 
     def __init__(self, url: str, key: str = "") -> None:
         self._address = f"{url.rstrip('/')}/v1/agents/{AGENT}/brain/decide"
-        self._headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
+        self._headers = {"Content-Type": "application/json"} | (
+            {"Authorization": f"Bearer {key}"} if key else {}
+        )
         self._threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="ask")
 
     async def answer(
-        self, moment: Mapping[str, Any], *, task_id: str, conversation_id: str, within: timedelta
+        self,
+        moment: Mapping[str, Any],
+        *,
+        task_id: str,
+        conversation_id: str,
+        within: timedelta,
     ) -> Answer:
         """Return what the agent decides.
 
@@ -42,12 +55,20 @@ class OverHttp:
             ConfigurationError: it is not let in, or there is no such agent.
             Unreachable: nobody answers there.
         """
-        body = {**moment, "conversation": conversation_id, "wait_seconds": within.total_seconds()}
+        body = {
+            **moment,
+            "conversation": conversation_id,
+            "wait_seconds": within.total_seconds(),
+        }
         asked = urllib.request.Request(  # noqa: S310 - the address is checked where it is read
-            self._address, json.dumps(body).encode(), {**self._headers, "Idempotency-Key": task_id}
+            self._address,
+            json.dumps(body).encode(),
+            {**self._headers, "Idempotency-Key": task_id},
         )
         loop = asyncio.get_running_loop()
-        status, told = await loop.run_in_executor(self._threads, _sent, asked, within.total_seconds() + _ON_THE_WAY_S)
+        status, told = await loop.run_in_executor(
+            self._threads, _sent, asked, within.total_seconds() + _ON_THE_WAY_S
+        )
         if status == HTTPStatus.OK:
             return answer_in(told)
         detail = told.get("detail", "") if isinstance(told, dict) else ""

@@ -46,7 +46,10 @@ class Recorder:
         Raises:
             InvalidInput: it cannot be written.
         """
-        told = {name: choice.as_data() if choice is not None else None for name, choice in choices.items()}
+        told = {
+            name: choice.as_data() if choice is not None else None
+            for name, choice in choices.items()
+        }
         step = {"step": world.step, "choices": told, "world": world.digest()}
         try:
             if self._file is None:
@@ -89,7 +92,10 @@ class Recorder:
 
 def sealed(before: str, content: Mapping[str, Any]) -> str:
     """Return the seal of a line that holds *content*, after a line with the seal *before*."""
-    told = json.dumps({name: value for name, value in content.items() if name != "seal"}, sort_keys=True)
+    told = json.dumps(
+        {name: value for name, value in content.items() if name != "seal"},
+        sort_keys=True,
+    )
     return hashlib.sha256(f"{before}{told}".encode()).hexdigest()[:16]
 
 
@@ -98,13 +104,17 @@ def _demand_own(path: Path) -> None:
     try:
         if not path.exists():
             if not path.parent.is_dir():
-                raise InvalidInput(f"--record: there is no folder {str(path.parent)!r}; make it, or name another file")
+                raise InvalidInput(
+                    f"--record: there is no folder {str(path.parent)!r}; make it, or name another file"
+                )
             return
         is_own = path.is_file() and _begins_like_ours(path)
     except OSError as error:
         raise _unwritable(path, error) from error
     if not is_own:
-        raise InvalidInput(f"--record: {str(path)!r} is there and is no recording; name another file")
+        raise InvalidInput(
+            f"--record: {str(path)!r} is there and is no recording; name another file"
+        )
 
 
 def _begins_like_ours(path: Path) -> bool:
@@ -114,4 +124,6 @@ def _begins_like_ours(path: Path) -> bool:
 
 
 def _unwritable(path: Path, error: OSError) -> InvalidInput:
-    return InvalidInput(f"--record: {str(path)!r} cannot be written ({error.strerror}); name another file")
+    return InvalidInput(
+        f"--record: {str(path)!r} cannot be written ({error.strerror}); name another file"
+    )

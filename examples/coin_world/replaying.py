@@ -38,7 +38,9 @@ class Recording:
 
     async def decide(self, world: World) -> Mapping[str, Answer]:
         """Return what everybody chose in this step when it was recorded."""
-        return {name: Answer(choice) for name, choice in self.choices[world.step].items()}
+        return {
+            name: Answer(choice) for name, choice in self.choices[world.step].items()
+        }
 
     def check(self, world: World, _choices: Choices) -> None:
         """Compare *world* with what it was after this step.
@@ -47,7 +49,11 @@ class Recording:
             InvalidInput: it is another one.
         """
         if world.digest() != self.worlds[world.step - 1]:
-            _refuse(world.step + 1, "makes another world than was recorded", "it is of other rules; record it anew")
+            _refuse(
+                world.step + 1,
+                "makes another world than was recorded",
+                "it is of other rules; record it anew",
+            )
 
 
 def read_recording(path: Path) -> Recording:
@@ -59,12 +65,19 @@ def read_recording(path: Path) -> Recording:
     try:
         lines = path.read_text("utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"cannot read {str(path)!r} ({error}); name a file that --record wrote") from error
+        raise InvalidInput(
+            f"cannot read {str(path)!r} ({error}); name a file that --record wrote"
+        ) from error
     contents, seal, cut = list[dict[str, Any]](), "", None
     # What comes after the last line break is nothing, or a line that nobody could finish.
     rest = len(lines) if lines[-1] else None
     for number, line in enumerate(lines if rest else lines[:-1], start=1):
-        if number == rest and contents and "end" not in contents[-1] and not _is_json(line):
+        if (
+            number == rest
+            and contents
+            and "end" not in contents[-1]
+            and not _is_json(line)
+        ):
             cut = number
             break
         content, seal = _read(number, line, seal)
@@ -77,26 +90,48 @@ def _recording(contents: Sequence[dict[str, Any]], cut: int | None) -> Recording
         _refuse(1, "begins no recording", "name a file that --record wrote")
     first, *steps = contents
     if (version := first.pop("coin_world")) != VERSION:
-        _refuse(1, f"is of version {plain(str(version))[:_MOST_TOLD]}, this is {VERSION}", "record it anew")
+        _refuse(
+            1,
+            f"is of version {plain(str(version))[:_MOST_TOLD]}, this is {VERSION}",
+            "record it anew",
+        )
     has_end = bool(steps) and "end" in steps[-1]
     kept = steps[:-1] if has_end else steps
     if not kept:
-        _refuse(len(contents), "is the last, and no step comes before it", "name another file")
+        _refuse(
+            len(contents),
+            "is the last, and no step comes before it",
+            "name another file",
+        )
     if has_end and steps[-1]["end"] != len(kept):
-        _refuse(len(contents), "ends another run than this", "name a file that --record wrote")
+        _refuse(
+            len(contents),
+            "ends another run than this",
+            "name a file that --record wrote",
+        )
     plan = _plan(first)
-    read = [_step(number, content, plan) for number, content in enumerate(kept, start=2)]
+    read = [
+        _step(number, content, plan) for number, content in enumerate(kept, start=2)
+    ]
     choices, worlds = [choices for choices, _ in read], [world for _, world in read]
-    return Recording(plan, choices, worlds, None if has_end else _told_of_its_end(len(read), cut))
+    return Recording(
+        plan, choices, worlds, None if has_end else _told_of_its_end(len(read), cut)
+    )
 
 
 def _told_of_its_end(steps: int, cut: int | None) -> str:
-    what = f"line {cut} of the recording was cut" if cut else "the recording does not say that the run ended"
+    what = (
+        f"line {cut} of the recording was cut"
+        if cut
+        else "the recording does not say that the run ended"
+    )
     return f"{what}: it was killed, or still goes on, or the file was cut; {steps} whole steps are there and are shown"
 
 
 class _Form(BaseModel):
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        frozen=True, extra="forbid", strict=True
+    )
 
 
 class _PlanForm(_Form):
@@ -120,7 +155,9 @@ class _ChoiceForm(_Form):
     by: str
 
     def choice(self) -> Choice:
-        target = Place(self.target.x, self.target.z) if self.target is not None else None
+        target = (
+            Place(self.target.x, self.target.z) if self.target is not None else None
+        )
         return Choice(self.action, target, self.to, self.said, self.reasoning, self.by)
 
 
@@ -135,17 +172,28 @@ def _plan(content: Mapping[str, Any]) -> Plan:
         form = _PlanForm.model_validate(content)
         return Plan(form.seed, tuple(form.names), form.size, form.coins)
     except (ValidationError, InvalidInput) as error:
-        _refuse(1, f"begins no world ({_fault(error)})", "name a file that --record wrote")
+        _refuse(
+            1, f"begins no world ({_fault(error)})", "name a file that --record wrote"
+        )
 
 
 def _step(number: int, content: Mapping[str, Any], plan: Plan) -> tuple[Choices, str]:
     try:
         form = _StepForm.model_validate(content)
     except ValidationError as error:
-        _refuse(number, f"holds no step ({_fault(error)})", "name a file that --record wrote")
+        _refuse(
+            number,
+            f"holds no step ({_fault(error)})",
+            "name a file that --record wrote",
+        )
     if form.step != number - 1 or not form.choices.keys() <= set(plan.names):
-        _refuse(number, "holds no step of this world", "name a file that --record wrote")
-    return {name: one.choice() if one is not None else None for name, one in form.choices.items()}, form.world
+        _refuse(
+            number, "holds no step of this world", "name a file that --record wrote"
+        )
+    return {
+        name: one.choice() if one is not None else None
+        for name, one in form.choices.items()
+    }, form.world
 
 
 def _fault(error: ValidationError | InvalidInput) -> str:
@@ -176,11 +224,21 @@ def _read(number: int, line: str, before: str) -> tuple[dict[str, Any], str]:
     except (ValueError, RecursionError):
         content, seal = None, ""
     if not isinstance(content, dict):
-        _refuse(number, "is no JSON object; it was cut or changed", "take the file as it was written")
+        _refuse(
+            number,
+            "is no JSON object; it was cut or changed",
+            "take the file as it was written",
+        )
     if content.pop("seal", None) != seal:
-        _refuse(number, "was changed, or stood somewhere else", "take the file as it was written")
+        _refuse(
+            number,
+            "was changed, or stood somewhere else",
+            "take the file as it was written",
+        )
     return content, seal
 
 
 def _refuse(line: int, what: str, cure: str) -> NoReturn:
-    raise InvalidInput(f"line {line} of the recording {what}; {cure}, or make another with --record")
+    raise InvalidInput(
+        f"line {line} of the recording {what}; {cure}, or make another with --record"
+    )

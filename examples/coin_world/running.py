@@ -118,7 +118,12 @@ class Runner:
         """Return the world as it is now, for a page."""
         running = self._plays and not self.is_over
         pace = {"interval_ms": round(self._interval_s * 1000), "took_ms": self.took_ms}
-        return {**self.world.picture(), "running": running, "over": self.is_over, **pace}
+        return {
+            **self.world.picture(),
+            "running": running,
+            "over": self.is_over,
+            **pace,
+        }
 
     def told(self, name: str) -> dict[str, Any] | None:
         """Return what *name* was shown when it was last asked, and what it decided; None for nobody."""
@@ -137,7 +142,9 @@ class Runner:
         """Return when the next step is to be made."""
         clock = asyncio.get_running_loop().time
         while not self._singles:
-            wait_s = self._began_at + self._interval_s - clock() if self._plays else None
+            wait_s = (
+                self._began_at + self._interval_s - clock() if self._plays else None
+            )
             if wait_s is not None and wait_s <= 0:
                 break
             with contextlib.suppress(TimeoutError):
@@ -150,7 +157,14 @@ class Runner:
         started = time.perf_counter()
         answers = await self._decide(self.world)
         choices = {name: answer.choice for name, answer in answers.items()}
-        self.world.apply(choices, {name: answer.problem for name, answer in answers.items() if answer.problem})
+        self.world.apply(
+            choices,
+            {
+                name: answer.problem
+                for name, answer in answers.items()
+                if answer.problem
+            },
+        )
         self._answers, self.took_ms = answers, (time.perf_counter() - started) * 1000
         for note in self._notes:
             note(self.world, choices)

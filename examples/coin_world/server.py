@@ -103,7 +103,9 @@ def make_app(world: Playing, leaving: asyncio.Event | None = None) -> FastAPI:
     @app.get("/agents/{name:path}")
     async def told(name: str) -> Mapping[str, Any]:
         if (found := world.told(name)) is None:
-            raise HTTPException(404, f"nobody is called {name!r}; names are those in /state")
+            raise HTTPException(
+                404, f"nobody is called {name!r}; names are those in /state"
+            )
         return found
 
     @app.post("/control")
@@ -111,16 +113,22 @@ def make_app(world: Playing, leaving: asyncio.Event | None = None) -> FastAPI:
         _demand_own_page(request)
         if order.interval_ms is not None:
             world.pace(order.interval_ms)
-        {"play": world.play, "pause": world.pause, "step": world.single_step}[order.action]()
+        {"play": world.play, "pause": world.pause, "step": world.single_step}[
+            order.action
+        ]()
         return {"running": world.picture()["running"]}
 
     app.mount("/page", StaticFiles(directory=PAGE))
-    app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(_HOSTS), www_redirect=False)
+    app.add_middleware(
+        TrustedHostMiddleware, allowed_hosts=list(_HOSTS), www_redirect=False
+    )
     app.add_middleware(_Headers)
     return app
 
 
-async def _events(world: Playing, gone: asyncio.Event) -> AsyncIterator[ServerSentEvent]:
+async def _events(
+    world: Playing, gone: asyncio.Event
+) -> AsyncIterator[ServerSentEvent]:
     """Yield the picture now and after each change, until *gone*; and a beat when nothing changes for long.
 
     A page that is slow misses pictures, and never the last one.
@@ -141,7 +149,9 @@ async def _is_quiet(world: Playing, seen: int, left: asyncio.Future[Any]) -> boo
     """Wait for a change, or the end; True when there was neither for the time of a beat."""
     change = asyncio.ensure_future(world.changed(seen))
     try:
-        done, _ = await asyncio.wait((change, left), timeout=BEAT_S, return_when=asyncio.FIRST_COMPLETED)
+        done, _ = await asyncio.wait(
+            (change, left), timeout=BEAT_S, return_when=asyncio.FIRST_COMPLETED
+        )
     finally:
         change.cancel()
     return not done
@@ -150,8 +160,13 @@ async def _is_quiet(world: Playing, seen: int, left: asyncio.Future[Any]) -> boo
 def _demand_own_page(request: Request) -> None:
     """Refuse what a page of somebody else sends here: browsers say where a request comes from."""
     origin = request.headers.get("origin")
-    if origin is not None and origin != f"{request.url.scheme}://{request.headers.get('host')}":
-        raise HTTPException(403, f"{origin} is not this page; open the page of this world")
+    if (
+        origin is not None
+        and origin != f"{request.url.scheme}://{request.headers.get('host')}"
+    ):
+        raise HTTPException(
+            403, f"{origin} is not this page; open the page of this world"
+        )
 
 
 class _Headers:
@@ -163,8 +178,14 @@ class _Headers:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                kept = [(name, value) for name, value in message["headers"] if name.decode() not in _HEADERS]
-                own = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
+                kept = [
+                    (name, value)
+                    for name, value in message["headers"]
+                    if name.decode() not in _HEADERS
+                ]
+                own = [
+                    (name.encode(), value.encode()) for name, value in _HEADERS.items()
+                ]
                 message = {**message, "headers": [*kept, *own]}
             await send(message)
 
@@ -195,7 +216,11 @@ async def serving(world: Playing, *, port: int = 0) -> AsyncIterator[str]:
         leaving = asyncio.Event()
         app = make_app(world, leaving)
         config = uvicorn.Config(
-            app, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=_LEAVE_S
+            app,
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            timeout_graceful_shutdown=_LEAVE_S,
         )
         server = _Server(config)
         served = asyncio.ensure_future(server.serve([listener]))

@@ -31,7 +31,9 @@ async def asker_of_a_system() -> AsyncIterator[Asker]:
             asker = await stack.enter_async_context(asking(NAME))
         except ConfigurationError:
             nats_url, redis_url = await stack.enter_async_context(_started())
-            asker = await stack.enter_async_context(asking(NAME, nats_url=nats_url, redis_url=redis_url))
+            asker = await stack.enter_async_context(
+                asking(NAME, nats_url=nats_url, redis_url=redis_url)
+            )
         yield asker
 
 

@@ -8,7 +8,11 @@ from examples.coin_world.world import Choice, World
 
 def plain(text: str) -> str:
     """Return *text* as one line of what can be printed: agents, models and files of other people wrote it."""
-    return " ".join("".join(letter for letter in text if letter.isprintable() or letter.isspace()).split())
+    return " ".join(
+        "".join(
+            letter for letter in text if letter.isprintable() or letter.isspace()
+        ).split()
+    )
 
 
 def say(text: str) -> None:
@@ -28,6 +32,8 @@ def tell(world: World, _choices: Mapping[str, Choice | None]) -> None:
         if deed.late or deed.refused:
             say(f"{world.time:g}s {name} waits: {deed.refused or choice.reasoning}")
         elif choice.action == "collect":
-            say(f"{world.time:g}s {name} has {world.collected(name)}, {world.left} left")
+            say(
+                f"{world.time:g}s {name} has {world.collected(name)}, {world.left} left"
+            )
         elif choice.action == "text":
             say(f"{world.time:g}s {name} to {choice.to}: {choice.said}")

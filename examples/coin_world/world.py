@@ -27,8 +27,36 @@ MOST_AGENTS = 500
 LARGEST = 1_000
 #: What agents are called; further ones of a world get a number.
 NAMES = (
-    *("Alice", "Bob", "Carol", "Dan", "Eve", "Frank", "Grace", "Heidi", "Ivan", "Judy", "Karl", "Leo", "Mia"),
-    *("Nora", "Otto", "Pia", "Quinn", "Rosa", "Sven", "Tess", "Uma", "Vera", "Walt", "Xenia", "Yuri", "Zoe"),
+    *(
+        "Alice",
+        "Bob",
+        "Carol",
+        "Dan",
+        "Eve",
+        "Frank",
+        "Grace",
+        "Heidi",
+        "Ivan",
+        "Judy",
+        "Karl",
+        "Leo",
+        "Mia",
+    ),
+    *(
+        "Nora",
+        "Otto",
+        "Pia",
+        "Quinn",
+        "Rosa",
+        "Sven",
+        "Tess",
+        "Uma",
+        "Vera",
+        "Walt",
+        "Xenia",
+        "Yuri",
+        "Zoe",
+    ),
 )
 #: How much farther a move may go than the stride, for want of decimals.
 _ROUNDING = 1e-6
@@ -37,7 +65,9 @@ _ROUNDING = 1e-6
 def names(count: int) -> tuple[str, ...]:
     """Return what *count* agents are called."""
     rounds = range(1, count // len(NAMES) + 2)
-    return tuple(f"{name}{number if number > 1 else ''}" for number in rounds for name in NAMES)[: max(0, count)]
+    return tuple(
+        f"{name}{number if number > 1 else ''}" for number in rounds for name in NAMES
+    )[: max(0, count)]
 
 
 class Place(NamedTuple):
@@ -95,19 +125,27 @@ class Plan:
 
     def __post_init__(self) -> None:
         if not 1 <= len(set(self.names)) == len(self.names) <= MOST_AGENTS:
-            raise InvalidInput(f"names are {len(self.names)}; give each of 1 to {MOST_AGENTS} agents one of its own")
+            raise InvalidInput(
+                f"names are {len(self.names)}; give each of 1 to {MOST_AGENTS} agents one of its own"
+            )
         if not 1 <= self.size <= LARGEST:
             raise InvalidInput(f"size is {self.size}; it goes from 1 to {LARGEST}")
         places = (self.size + 1) ** 2
         if not 0 <= self.coins <= places:
-            raise InvalidInput(f"coins are {self.coins}; a world of size {self.size} has places for 0 to {places}")
+            raise InvalidInput(
+                f"coins are {self.coins}; a world of size {self.size} has places for 0 to {places}"
+            )
 
 
 @dataclass
 class _Body:
     place: Place
     collected: int = 0
-    deed: Deed = field(default_factory=lambda: Deed(Choice("wait", reasoning="The world has just begun.")))
+    deed: Deed = field(
+        default_factory=lambda: Deed(
+            Choice("wait", reasoning="The world has just begun.")
+        )
+    )
 
 
 class World:
@@ -118,9 +156,15 @@ class World:
         self.step = 0
         chance = random.Random(plan.seed)  # noqa: S311 - the same for everybody who knows the seed
         edge = plan.size + 1
-        self._coins = {_place(*divmod(spot, edge)) for spot in chance.sample(range(edge**2), plan.coins)}
+        self._coins = {
+            _place(*divmod(spot, edge))
+            for spot in chance.sample(range(edge**2), plan.coins)
+        }
         self._bodies = {
-            name: _Body(_place(chance.randint(0, plan.size), chance.randint(0, plan.size))) for name in plan.names
+            name: _Body(
+                _place(chance.randint(0, plan.size), chance.randint(0, plan.size))
+            )
+            for name in plan.names
         }
 
     @classmethod
@@ -181,13 +225,18 @@ class World:
             "simulation_time": self.time,
             "allowed": ALLOWED,
             "agents": self.plan.names,
-            "bounds": {"low": {"x": 0, "z": 0}, "high": {"x": self.plan.size, "z": self.plan.size}},
+            "bounds": {
+                "low": {"x": 0, "z": 0},
+                "high": {"x": self.plan.size, "z": self.plan.size},
+            },
             "reach": REACH,
             "step": STRIDE,
         }
 
     def apply(
-        self, choices: Mapping[str, Choice | None], problems: Mapping[str, str] = MappingProxyType({})
+        self,
+        choices: Mapping[str, Choice | None],
+        problems: Mapping[str, str] = MappingProxyType({}),
     ) -> dict[str, Deed]:
         """Do what was chosen, all at once, and return what came of it; who chose nothing waits.
 
@@ -212,7 +261,14 @@ class World:
     def digest(self) -> str:
         """Return what tells this world from any other: a hash of all that happened in it, not of who decided it why."""
         bodies = [
-            (name, body.place, body.collected, body.deed.choice.action, body.deed.choice.to, body.deed.choice.said)
+            (
+                name,
+                body.place,
+                body.collected,
+                body.deed.choice.action,
+                body.deed.choice.to,
+                body.deed.choice.said,
+            )
             for name, body in self._bodies.items()
         ]
         state = json.dumps([self.step, bodies, sorted(self._coins)])
@@ -235,22 +291,36 @@ class World:
             case "wait":
                 return None
             case "text":
-                return None if choice.to in self._bodies else f"there is nobody called {choice.to!r}"
+                return (
+                    None
+                    if choice.to in self._bodies
+                    else f"there is nobody called {choice.to!r}"
+                )
             case "move" if choice.target is not None:
                 return self._no_way(body.place, choice.target)
             case "collect" if choice.target is not None:
                 if choice.target not in self._coins:
                     return "there is no coin any more"
-                return None if body.place.far_from(choice.target) <= REACH + _ROUNDING else "it is out of reach"
+                return (
+                    None
+                    if body.place.far_from(choice.target) <= REACH + _ROUNDING
+                    else "it is out of reach"
+                )
         return f"nobody can {choice.action!r} like that"
 
     def _no_way(self, here: Place, there: Place) -> str | None:
         if not all(0 <= edge <= self.plan.size for edge in there):
             return "that is outside the world"
-        return None if here.far_from(there) <= STRIDE + _ROUNDING else "that is too far for one step"
+        return (
+            None
+            if here.far_from(there) <= STRIDE + _ROUNDING
+            else "that is too far for one step"
+        )
 
     def _lot(self, name: str) -> bytes:
-        return hashlib.blake2b(f"{self.plan.seed} {self.step} {name}".encode(), digest_size=8).digest()
+        return hashlib.blake2b(
+            f"{self.plan.seed} {self.step} {name}".encode(), digest_size=8
+        ).digest()
 
 
 def _place(x: int, z: int) -> Place:

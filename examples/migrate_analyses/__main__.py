@@ -25,14 +25,18 @@ def migrate(file: Path, *, force: bool = False) -> list[str]:
     if target == file:
         raise InvalidInput(f"{file} is no Markdown file by its name")
     if target.exists() and not force:
-        raise InvalidInput(f"{target} is there already; move it away, or write over it with --force")
+        raise InvalidInput(
+            f"{target} is there already; move it away, or write over it with --force"
+        )
     try:
         text = file.read_bytes().decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput(f"{file} cannot be read: {error}") from error
     changed = datetime.fromtimestamp(file.stat().st_mtime, UTC).replace(microsecond=0)
     body, unread = read_markdown(text, updated=changed.isoformat())
-    listed = [f"{file}:{one.line} was not read ({one.why}): {one.text}" for one in unread]
+    listed = [
+        f"{file}:{one.line} was not read ({one.why}): {one.text}" for one in unread
+    ]
     try:
         document = upcast(read_document(body))
     except InvalidInput as error:
@@ -45,7 +49,9 @@ def main() -> int:
     """Migrate the files that the command line names; 1 when one was not."""
     reader = argparse.ArgumentParser(description=__doc__)
     reader.add_argument("files", type=Path, nargs="+")
-    reader.add_argument("--force", action="store_true", help="write over a document that is there")
+    reader.add_argument(
+        "--force", action="store_true", help="write over a document that is there"
+    )
     given, failed = reader.parse_args(), 0
     for file in given.files:
         try:

@@ -12,7 +12,15 @@ from pydantic import JsonValue
 from contracts.analysis.document import SKIPPED, VERSION, AnalysisDocument
 from contracts.analysis.pieces import Piece
 from examples.migrate_analyses.shapes import Key, Shape, keys_of
-from examples.migrate_analyses.words import bare, named, none_meant, read_leaf, split_list, split_name, word_of
+from examples.migrate_analyses.words import (
+    bare,
+    named,
+    none_meant,
+    read_leaf,
+    split_list,
+    split_name,
+    word_of,
+)
 
 _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)[ \t]*#*[ \t]*$")
 _BULLET = re.compile(r"([ \t]*)(?:[-*+]|\d{1,4}[.)])[ \t]+(.*\S)[ \t]*$")
@@ -57,7 +65,9 @@ class _Open:
     holds: JsonValue
 
 
-def read_markdown(text: str, *, updated: str) -> tuple[dict[str, JsonValue], list[Unread]]:
+def read_markdown(
+    text: str, *, updated: str
+) -> tuple[dict[str, JsonValue], list[Unread]]:
     """Return the analysis in *text*, and what of it was not taken over.
 
     *updated* is when it was written, in ISO 8601, unless it says so itself.
@@ -71,7 +81,9 @@ def read_markdown(text: str, *, updated: str) -> tuple[dict[str, JsonValue], lis
         else:
             # A line that goes on from the one above is not glued to it: nothing tells whether it belongs there.
             reader.leave(block.line, block.text, block.why)
-    return _with_meta(reader.body, updated), sorted(reader.unread, key=lambda one: one.line)
+    return _with_meta(reader.body, updated), sorted(
+        reader.unread, key=lambda one: one.line
+    )
 
 
 def _blocks(text: str) -> Iterator[Heading | Entry | Unread]:
@@ -93,7 +105,13 @@ def _blocks(text: str) -> Iterator[Heading | Entry | Unread]:
                 found.append(entry)
             open_entries.append(entry)
         elif any(map(str.isalnum, line)):
-            found.append(Unread(number, line.strip(), "only headings and list entries of one line are read"))
+            found.append(
+                Unread(
+                    number,
+                    line.strip(),
+                    "only headings and list entries of one line are read",
+                )
+            )
     yield from found
 
 
@@ -119,7 +137,9 @@ class _Reader:
         above = self._open[-1]
         shape, holds = self._part(above, bare(heading.text).rstrip(":"))
         if shape is None and above.shape is not None:
-            self.leave(heading.line, heading.text, "no part of the document has this name here")
+            self.leave(
+                heading.line, heading.text, "no part of the document has this name here"
+            )
         self._open.append(_Open(heading.level, shape, holds))
 
     def _part(self, above: _Open, name: str) -> tuple[Shape | None, JsonValue]:
@@ -129,7 +149,9 @@ class _Reader:
         shape, key = above.shape.inner, name
         if above.shape.model is not None:
             found = _key(above.shape.model, name)
-            shape, key = (found.shape, found.short) if found is not None else (None, name)
+            shape, key = (
+                (found.shape, found.short) if found is not None else (None, name)
+            )
         if shape is None or shape.kind not in ("object", "list", "named"):
             return None, None
         return shape, above.holds.setdefault(key, [] if shape.kind == "list" else {})
@@ -138,7 +160,9 @@ class _Reader:
         """Put *entry* into the part that is open."""
         here = self._open[-1]
         if here.shape is None:
-            self.leave(entry.line, entry.text, "it stands below a heading that is not known")
+            self.leave(
+                entry.line, entry.text, "it stands below a heading that is not known"
+            )
         else:
             self._fill(here.holds, here.shape, [entry])
 
@@ -153,15 +177,26 @@ class _Reader:
                 name, rest = split_name(entry.text)
                 self._put(holds, name, shape.inner, entry, rest)
 
-    def _set(self, holds: dict[str, JsonValue], model: type[Piece], entry: Entry) -> None:
+    def _set(
+        self, holds: dict[str, JsonValue], model: type[Piece], entry: Entry
+    ) -> None:
         name, text = split_name(entry.text)
         key = _key(model, name)
         if key is None:
-            self.leave(entry.line, entry.text, f"{model.__name__} has no {word_of(name)!r}")
+            self.leave(
+                entry.line, entry.text, f"{model.__name__} has no {word_of(name)!r}"
+            )
         else:
             self._put(holds, key.short, key.shape, entry, text)
 
-    def _put(self, holds: dict[str, JsonValue], name: str, shape: Shape, entry: Entry, text: str) -> None:
+    def _put(
+        self,
+        holds: dict[str, JsonValue],
+        name: str,
+        shape: Shape,
+        entry: Entry,
+        text: str,
+    ) -> None:
         """Put the value of *entry*, its *text* and what is indented below it, under *name*."""
         if shape.kind in ("object", "list", "named"):
             inner = holds.setdefault(name, [] if shape.kind == "list" else {})
@@ -176,11 +211,17 @@ class _Reader:
         for below in entry.entries:
             self.leave(below.line, below.text, "the entry above holds one value")
 
-    def _put_text(self, inner: JsonValue, shape: Shape, entry: Entry, text: str) -> None:
+    def _put_text(
+        self, inner: JsonValue, shape: Shape, entry: Entry, text: str
+    ) -> None:
         """Put what stands on the line of a list itself; nothing else has room for it."""
         if none_meant(text):
             return
-        if isinstance(inner, list) and shape.inner is not None and shape.inner.kind == "text":
+        if (
+            isinstance(inner, list)
+            and shape.inner is not None
+            and shape.inner.kind == "text"
+        ):
             inner.extend(split_list(text))
         else:
             self.leave(entry.line, entry.text, "its parts are to be entries below it")
@@ -201,12 +242,18 @@ class _Reader:
         self._fill(item, shape, entry.entries)
         missing = [key for key, one in _required(shape.model) if key not in item]
         if missing:
-            self.leave(entry.line, entry.text, f"{shape.model.__name__} needs {', '.join(missing)}")
+            self.leave(
+                entry.line,
+                entry.text,
+                f"{shape.model.__name__} needs {', '.join(missing)}",
+            )
         else:
             holds.append(item)
 
 
-def _name_item(item: dict[str, JsonValue], model: type[Piece], name: str, rest: str) -> None:
+def _name_item(
+    item: dict[str, JsonValue], model: type[Piece], name: str, rest: str
+) -> None:
     """Put the *name* an item begins with where it belongs, and the *rest* of its line."""
     required = _required(model)
     first = required[0][1] if required else keys_of(model)[0]
@@ -223,13 +270,17 @@ def _required(model: type[Piece]) -> list[tuple[str, Key]]:
 
 
 def _key(model: type[Piece], name: str) -> Key | None:
-    return next((key for key in keys_of(model) if named(key.short, key.long, name)), None)
+    return next(
+        (key for key in keys_of(model) if named(key.short, key.long, name)), None
+    )
 
 
 def _with_meta(body: dict[str, JsonValue], updated: str) -> dict[str, JsonValue]:
     """Return *body* in the form that we write, with the counts that the file did not tell."""
     parts = [body.get(group) for group in ("background", "immediate")]
-    sections = [section for part in parts if isinstance(part, dict) for section in part.values()]
+    sections = [
+        section for part in parts if isinstance(part, dict) for section in part.values()
+    ]
     told = [section.get("status") for section in sections if isinstance(section, dict)]
     skipped, failed = told.count(SKIPPED), told.count("failed") + told.count("late")
     counted: dict[str, JsonValue] = {
@@ -245,4 +296,6 @@ def _with_meta(body: dict[str, JsonValue], updated: str) -> dict[str, JsonValue]
     meta.setdefault("updated", updated)
     meta.setdefault("status", "partial" if failed else "fresh")
     version = body.get("version", VERSION if "agents_skip" in meta else "1.0")
-    return {"version": version, "meta": meta} | {key: body[key] for key in body if key not in ("version", "meta")}
+    return {"version": version, "meta": meta} | {
+        key: body[key] for key in body if key not in ("version", "meta")
+    }

@@ -29,7 +29,10 @@ class Key:
 def keys_of(model: type[Piece]) -> tuple[Key, ...]:
     """Return the fields of *model*, in the order they are declared in."""
     fields = model.model_fields.items()
-    return tuple(Key(model.key_of(name), name, _shape(one.annotation), one.is_required()) for name, one in fields)
+    return tuple(
+        Key(model.key_of(name), name, _shape(one.annotation), one.is_required())
+        for name, one in fields
+    )
 
 
 def _shape(annotation: Any) -> Shape:

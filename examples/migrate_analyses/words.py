@@ -26,7 +26,11 @@ def bare(text: str) -> str:
 def split_name(text: str) -> tuple[str, str]:
     """Return what stands before the first colon of *text*, and what behind it."""
     found = _NAME.match(bare(text))
-    return (found["name"].strip(), (found["rest"] or "").strip()) if found else (bare(text), "")
+    return (
+        (found["name"].strip(), (found["rest"] or "").strip())
+        if found
+        else (bare(text), "")
+    )
 
 
 def word_of(name: str) -> str:
@@ -37,7 +41,9 @@ def word_of(name: str) -> str:
 def named(short: str, long: str, name: str) -> bool:
     """Return whether *name* means the key *short* with the long name *long*, with its unit or without."""
     word = word_of(name)
-    return word in (short, long) or any(word == long.removesuffix(unit) for unit in _UNITS)
+    return word in (short, long) or any(
+        word == long.removesuffix(unit) for unit in _UNITS
+    )
 
 
 def none_meant(text: str) -> bool:

@@ -20,7 +20,9 @@ from workers.pydantic_agents import RoleModel, mcp_server, run
 #: Seconds for one paper, and bytes of it that are read.
 _FETCH_S, _MOST_BYTES = 20.0, 200_000
 
-glossary = mcp_server("glossary", command=[sys.executable, str(Path(__file__).with_name("glossary.py"))])
+glossary = mcp_server(
+    "glossary", command=[sys.executable, str(Path(__file__).with_name("glossary.py"))]
+)
 
 
 class Note(BaseModel):
@@ -57,7 +59,9 @@ async def fetch(url: str) -> str:
 
     def read() -> str:
         if not url.startswith(("http://", "https://")):
-            raise pydantic_ai.ModelRetry(f"{url!r} is no address; it begins with http:// or https://")
+            raise pydantic_ai.ModelRetry(
+                f"{url!r} is no address; it begins with http:// or https://"
+            )
         with urllib.request.urlopen(url, timeout=_FETCH_S) as reply:  # noqa: S310 - checked above
             return str(reply.read(_MOST_BYTES).decode(errors="replace"))
 
@@ -79,19 +83,32 @@ class Question(Parameters):
 
 
 reading = Agent("ReaderAgent", description="Reads a paper for a question.")
-research = Agent("ResearchAgent", description="Reads papers for a question and writes a report.")
+research = Agent(
+    "ResearchAgent", description="Reads papers for a question and writes a report."
+)
 
 
 @reading.task(uses=("llm",), in_words=False)
 async def read(paper: Paper, context: Context) -> Note:
     """Read one paper and note what it says about a question."""
-    return (await run(reader, f"{paper.question}\n\nThe paper: {paper.url}", context)).output
+    return (
+        await run(reader, f"{paper.question}\n\nThe paper: {paper.url}", context)
+    ).output
 
 
 @research.task(uses=("llm",), in_words=False)
 async def report(question: Question, context: Context) -> Report:
     """Read papers for a question and write a report."""
-    notes = await context.map(read, [Paper(url=url, question=question.question) for url in question.papers], at_once=4)
+    notes = await context.map(
+        read,
+        [Paper(url=url, question=question.question) for url in question.papers],
+        at_once=4,
+    )
     listed = "\n".join(f"- {note.title}: {note.finding}" for note in notes)
-    written = await run(writer, f"{question.question}\n\nNotes:\n{listed}", context, on_text=context.emit)
+    written = await run(
+        writer,
+        f"{question.question}\n\nNotes:\n{listed}",
+        context,
+        on_text=context.emit,
+    )
     return Report(text=written.output, papers=[note.title for note in notes])

@@ -16,7 +16,16 @@ from uuid import uuid4
 import structlog
 from redis.asyncio import Redis
 
-from contracts.admission.limits import NANO_USD, Account, CallUsage, Limits, Measure, ModelCall, Payer, Reservation
+from contracts.admission.limits import (
+    NANO_USD,
+    Account,
+    CallUsage,
+    Limits,
+    Measure,
+    ModelCall,
+    Payer,
+    Reservation,
+)
 from contracts.errors import BudgetSpent, LlmThrottled, MemoryUnavailable
 from memory import keys
 from memory.breaker import Breaker
@@ -127,7 +136,9 @@ class Governor:
         if not accounts:
             return held
         held.counted = await self._count_tokens(call.text)
-        ratio = self._ratios.get(model, 1.0 if model.startswith(("gpt-", "o1", "o3", "o4")) else _UNKNOWN)
+        ratio = self._ratios.get(
+            model, 1.0 if model.startswith(("gpt-", "o1", "o3", "o4")) else _UNKNOWN
+        )
         held.input_tokens = int(held.counted * ratio) + _FRAME_TOKENS
         try:
             await self._reserve(held)
@@ -136,7 +147,11 @@ class Governor:
                 # It may be reserved all the same, and does not leave.
                 self.settle(held, CallUsage(requests=0))
                 raise
-            log.warning("call_unchecked", model=model, limits=[account.name for account in accounts])
+            log.warning(
+                "call_unchecked",
+                model=model,
+                limits=[account.name for account in accounts],
+            )
             self._unchecked(model)
         except (BudgetSpent, LlmThrottled):
             self._drop(held)
@@ -157,18 +172,39 @@ class Governor:
         if taken is None and not held.accounts:
             return
         book, numbers = book_of(self._now()), taken or CallUsage()
-        tree = keys.budget("tree", call.payer.root_id or call.payer.task_id) if call.payer.task_id else book
+        tree = (
+            keys.budget("tree", call.payer.root_id or call.payer.task_id)
+            if call.payer.task_id
+            else book
+        )
         places = [keys.budget("calls"), keys.budget("leases"), book, tree]
         said = numbers.pause_ms, numbers.requests_in_minute, numbers.tokens_in_minute
         places += (keys.budget("account", account.key) for account in held.accounts)
-        kinds = [word for account in held.accounts for word in (_kind_of(account), account.measure)]
+        kinds = [
+            word
+            for account in held.accounts
+            for word in (_kind_of(account), account.measure)
+        ]
         self._settlements.append(
             (
-                *("FCALL", scripts.SETTLE, len(places), *places, self._clock(), held.call_id),
+                *(
+                    "FCALL",
+                    scripts.SETTLE,
+                    len(places),
+                    *places,
+                    self._clock(),
+                    held.call_id,
+                ),
                 book_field(call.payer, call.model),
                 "" if taken is None else taken.requests,
                 numbers.input + numbers.output,
-                *(numbers.nano_usd, numbers.input, numbers.output, numbers.cached, KEEP // timedelta(milliseconds=1)),
+                *(
+                    numbers.nano_usd,
+                    numbers.input,
+                    numbers.output,
+                    numbers.cached,
+                    KEEP // timedelta(milliseconds=1),
+                ),
                 *("" if one is None else one for one in said),
                 *kinds,
             )
@@ -191,7 +227,9 @@ class Governor:
     def save(self, payer: Payer, nano_usd: int) -> None:
         """Enter into the books the cost that a recalled answer spared."""
         book = book_of(self._now())
-        self._settlements.append(("HINCRBY", book, f"{book_field(payer, RECALLED)}|saved", nano_usd))
+        self._settlements.append(
+            ("HINCRBY", book, f"{book_field(payer, RECALLED)}|saved", nano_usd)
+        )
         if self._sending is None or self._sending.done():
             self._sending = asyncio.get_running_loop().create_task(self._send())
 
@@ -225,7 +263,12 @@ class Governor:
         call = held.call
         tokens = held.input_tokens + call.most_output
         price = call.price(held.input_tokens, call.most_output)
-        needs: dict[Measure, int] = {"requests": 1, "tokens": tokens, "usd": price or 0, "at_once": 1}
+        needs: dict[Measure, int] = {
+            "requests": 1,
+            "tokens": tokens,
+            "usd": price or 0,
+            "at_once": 1,
+        }
         places = [keys.budget("calls"), keys.budget("leases"), keys.budget("accounts")]
         rows: list[Any] = []
         for account in held.accounts:
@@ -234,7 +277,11 @@ class Governor:
                 raise BudgetSpent(msg, account.name, account.at_limit, unit="usd")
             place = keys.budget("account", account.key)
             places += place, f"{place}:queue"
-            refill = "" if account.refills_in_s is None else int(account.refills_in_s * 1000) + 1
+            refill = (
+                ""
+                if account.refills_in_s is None
+                else int(account.refills_in_s * 1000) + 1
+            )
             waits = int(account.at_limit == "park")
             rows += (
                 _kind_of(account),
@@ -247,8 +294,20 @@ class Governor:
             )
         waiter = call.payer.run.rpartition(":")[0] or held.call_id
         book, lease_ms = book_of(self._now()), int(LEASE_S * 1000)
-        heads = self._clock(), held.call_id, waiter, lease_ms, book, book_field(call.payer, call.model), price or 0
-        answer = (await self._batch.run([("FCALL", scripts.RESERVE, len(places), *places, *heads, *rows)]))[0]
+        heads = (
+            self._clock(),
+            held.call_id,
+            waiter,
+            lease_ms,
+            book,
+            book_field(call.payer, call.model),
+            price or 0,
+        )
+        answer = (
+            await self._batch.run(
+                [("FCALL", scripts.RESERVE, len(places), *places, *heads, *rows)]
+            )
+        )[0]
         if answer[0]:
             return
         raise _refusal(held, held.accounts[answer[1] - 1], needs, answer[2])
@@ -274,7 +333,15 @@ class Governor:
             await asyncio.sleep(RENEWED_S)
             places = keys.budget("calls"), keys.budget("leases"), keys.budget("limits")
             mine = [held.call_id for held in self._under_way.values() if held.accounts]
-            renewal: Command = ("FCALL", scripts.RENEW, 3, *places, self._clock(), int(LEASE_S * 1000), *mine)
+            renewal: Command = (
+                "FCALL",
+                scripts.RENEW,
+                3,
+                *places,
+                self._clock(),
+                int(LEASE_S * 1000),
+                *mine,
+            )
             with contextlib.suppress(MemoryUnavailable):
                 version = (await self._batch.run([renewal]))[0]
                 if self._limits is None or version != self._version:
@@ -293,7 +360,9 @@ def _kind_of(account: Account) -> str:
     return "w" if account.every == "minute" else "c"
 
 
-def _refusal(held: Reservation, account: Account, needs: dict[Measure, int], wait_ms: int) -> Exception:
+def _refusal(
+    held: Reservation, account: Account, needs: dict[Measure, int], wait_ms: int
+) -> Exception:
     """Return the error for a call that *account* has no room for within *wait_ms*, -1 for ever."""
     need, unit = needs[account.measure], account.measure
     shown: object = need
@@ -304,7 +373,9 @@ def _refusal(held: Reservation, account: Account, needs: dict[Measure, int], wai
         msg = f"limit {account.name!r}: a call of {held.call.model!r} may take {shown} {unit}, more than all; {cure}"
         at_limit = "refuse" if account.at_limit == "park" else account.at_limit
         return BudgetSpent(msg, account.name, at_limit, unit=unit)
-    msg = f"limit {account.name!r} has no room for {shown} {unit} of {held.call.model!r}"
+    msg = (
+        f"limit {account.name!r} has no room for {shown} {unit} of {held.call.model!r}"
+    )
     if account.at_limit != "park" or wait_ms < 0:
         return BudgetSpent(msg, account.name, account.at_limit, unit=unit)
     error = LlmThrottled(msg)

@@ -6,7 +6,15 @@ from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
-from contracts.admission.limits import NANO_USD, AtLimit, Every, Limit, Limits, Measure, window_of
+from contracts.admission.limits import (
+    NANO_USD,
+    AtLimit,
+    Every,
+    Limit,
+    Limits,
+    Measure,
+    window_of,
+)
 from contracts.zones import zone_of
 from memory.budgets.store import AccountState, BookLine, Budgets, Spending
 
@@ -75,7 +83,12 @@ class Overview:
 
 
 async def read_overview(
-    budgets: Budgets, now: datetime, *, by: By = "agent", days: int | None = None, tree: str | None = None
+    budgets: Budgets,
+    now: datetime,
+    *,
+    by: By = "agent",
+    days: int | None = None,
+    tree: str | None = None,
 ) -> Overview:
     """Return the accounts, and the spending of today and of this month, or of the last *days*, in groups by *by*.
 
@@ -87,17 +100,34 @@ async def read_overview(
     stored = await budgets.read()
     accounts = await read_accounts(budgets, stored.limits, now)
     if tree is not None:
-        own = tuple(one for one in accounts if tree in (one.whose.get("tree"), one.whose.get("task")))
+        own = tuple(
+            one
+            for one in accounts
+            if tree in (one.whose.get("tree"), one.whose.get("task"))
+        )
         return Overview(stored.version, now, by, own, tree=await budgets.tree(tree))
     today = now.astimezone(UTC).date()
-    firsts = [today, today.replace(day=1)] if days is None else [today - timedelta(days=days - 1)]
+    firsts = (
+        [today, today.replace(day=1)]
+        if days is None
+        else [today - timedelta(days=days - 1)]
+    )
     span = (today - min(firsts)).days
-    lines = await budgets.book([f"{today - timedelta(days=ago)}" for ago in range(span + 1)])
-    periods = (_sum_up([one for one in lines if one.day >= f"{first}"], f"{first}", f"{today}", by) for first in firsts)
+    lines = await budgets.book(
+        [f"{today - timedelta(days=ago)}" for ago in range(span + 1)]
+    )
+    periods = (
+        _sum_up(
+            [one for one in lines if one.day >= f"{first}"], f"{first}", f"{today}", by
+        )
+        for first in firsts
+    )
     return Overview(stored.version, now, by, accounts, tuple(periods))
 
 
-async def read_accounts(budgets: Budgets, limits: Limits, now: datetime) -> tuple[AccountView, ...]:
+async def read_accounts(
+    budgets: Budgets, limits: Limits, now: datetime
+) -> tuple[AccountView, ...]:
     """Return the accounts in the order of their limits, the fullest of each first.
 
     A limit without any has an empty one, but for those on runs that count values apart. Accounts of limits that were
@@ -106,9 +136,14 @@ async def read_accounts(budgets: Budgets, limits: Limits, now: datetime) -> tupl
     Raises:
         MemoryUnavailable: Redis does not answer.
     """
-    bounds = {one.name: one.own_bound for one in limits.limits if one.own_bound is not None}
+    bounds = {
+        one.name: one.own_bound for one in limits.limits if one.own_bound is not None
+    }
     runs = zip(bounds, await budgets.runs_under(bounds.values()), strict=True)
-    standings = [*await budgets.standings(), *(AccountState(name, 0, held, 0, lined) for name, (held, lined) in runs)]
+    standings = [
+        *await budgets.standings(),
+        *(AccountState(name, 0, held, 0, lined) for name, (held, lined) in runs),
+    ]
     found: dict[str, list[AccountState]] = {limit.name: [] for limit in limits.limits}
     apart = {limit.name: _dimensions_of(limit) for limit in limits.limits}
     for standing in standings:
@@ -119,8 +154,12 @@ async def read_accounts(budgets: Budgets, limits: Limits, now: datetime) -> tupl
     views = []
     for limit in limits.limits:
         window, refills_at = window_of(limit.every, now, zone_of(limits.time_zone))
-        refills_in_s = None if refills_at is None else (refills_at - now).total_seconds()
-        present = found[limit.name] or [AccountState(limit.name, 0, 0, 0, 0)] * (limit.at_most is None)
+        refills_in_s = (
+            None if refills_at is None else (refills_at - now).total_seconds()
+        )
+        present = found[limit.name] or [AccountState(limit.name, 0, 0, 0, 0)] * (
+            limit.at_most is None
+        )
         own = [_view(limit, standing, window, refills_in_s) for standing in present]
         views += sorted(own, key=lambda one: one.used, reverse=True)
     return tuple(views)
@@ -128,10 +167,16 @@ async def read_accounts(budgets: Budgets, limits: Limits, now: datetime) -> tupl
 
 def _dimensions_of(limit: Limit) -> list[str]:
     """Return what the accounts of *limit* are apart by, as their keys name it."""
-    return [one for one in _DIMENSIONS if getattr(limit, one, "") == "*" or limit.every == one]
+    return [
+        one
+        for one in _DIMENSIONS
+        if getattr(limit, one, "") == "*" or limit.every == one
+    ]
 
 
-def _view(limit: Limit, standing: AccountState, window: str, refills_in_s: float | None) -> AccountView:
+def _view(
+    limit: Limit, standing: AccountState, window: str, refills_in_s: float | None
+) -> AccountView:
     is_past = window != standing.window
     spent, unconfirmed = (0, 0) if is_past else (standing.spent, standing.unconfirmed)
     unit = NANO_USD if limit.measure == "usd" else 1
@@ -163,4 +208,9 @@ def _sum_up(lines: Sequence[BookLine], first: str, last: str, by: By) -> Period:
 
 def _add(spendings: Sequence[Spending]) -> Spending:
     # To a billionth of a dollar, as the books have them.
-    return Spending(*(round(sum(getattr(one, each.name) for one in spendings), 9) for each in fields(Spending)))
+    return Spending(
+        *(
+            round(sum(getattr(one, each.name) for one in spendings), 9)
+            for each in fields(Spending)
+        )
+    )

@@ -94,12 +94,16 @@ class Budgets:
 
     async def read(self) -> StoredLimits:
         """Return the limits that hold; version 0 has none."""
-        found = as_mapping((await self._batch.run([("HGETALL", keys.budget("limits"))]))[0])
+        found = as_mapping(
+            (await self._batch.run([("HGETALL", keys.budget("limits"))]))[0]
+        )
         return _stored({name.decode(): value.decode() for name, value in found.items()})
 
     async def history(self) -> list[StoredLimits]:
         """Return the versions that are kept, the newest first."""
-        lines = (await self._batch.run([("LRANGE", keys.budget("limits", "history"), 0, -1)]))[0]
+        lines = (
+            await self._batch.run([("LRANGE", keys.budget("limits", "history"), 0, -1)])
+        )[0]
         return [_stored(json.loads(line)) for line in lines]
 
     async def change(self, limits: Limits, who: str, *, over: int | None = None) -> int:
@@ -108,12 +112,26 @@ class Budgets:
         Raises:
             VersionConflict: version *over* is not the one that stands there any more.
         """
-        places = keys.budget("limits"), keys.budget("limits", "history"), keys.budget("accounts")
+        places = (
+            keys.budget("limits"),
+            keys.budget("limits", "history"),
+            keys.budget("accounts"),
+        )
         when = datetime.now(UTC).isoformat(timespec="seconds")
-        given = "" if over is None else over, limits.model_dump_json(), who, when, _VERSIONS
-        version: int = (await self._batch.run([("FCALL", scripts.CHANGE, 3, *places, *given)]))[0]
+        given = (
+            "" if over is None else over,
+            limits.model_dump_json(),
+            who,
+            when,
+            _VERSIONS,
+        )
+        version: int = (
+            await self._batch.run([("FCALL", scripts.CHANGE, 3, *places, *given)])
+        )[0]
         if version < 0:
-            raise VersionConflict("the limits were changed meanwhile; read them again, then repeat the change")
+            raise VersionConflict(
+                "the limits were changed meanwhile; read them again, then repeat the change"
+            )
         return version
 
     async def apply_file(self, limits: Limits, name: str) -> int | None:
@@ -123,16 +141,30 @@ class Budgets:
         """
         place = keys.budget("limits")
         while True:
-            noted, present = await self._batch.run([("HGET", place, "file"), ("HGET", place, "version")])
+            noted, present = await self._batch.run(
+                [("HGET", place, "file"), ("HGET", place, "version")]
+            )
             # The note outlives the history; a process that died before it wrote one is found in the history.
-            known = [one.limits for one in await self.history() if one.who.startswith(FROM_FILE)]
-            last = known[0] if known else Limits.model_validate_json(noted) if noted else None
+            known = [
+                one.limits
+                for one in await self.history()
+                if one.who.startswith(FROM_FILE)
+            ]
+            last = (
+                known[0]
+                if known
+                else Limits.model_validate_json(noted)
+                if noted
+                else None
+            )
             note = ("HSET", place, "file", limits.model_dump_json())
             if limits == last:
                 await self._batch.run([note])
                 return None
             try:
-                version = await self.change(limits, f"{FROM_FILE}{name}", over=int(present or 0))
+                version = await self.change(
+                    limits, f"{FROM_FILE}{name}", over=int(present or 0)
+                )
             except VersionConflict:
                 continue
             await self._batch.run([note])
@@ -140,7 +172,9 @@ class Budgets:
 
     async def book(self, days: Sequence[str]) -> list[BookLine]:
         """Return the lines of *days*, each as `2026-11-27`."""
-        found = await self._batch.run([("HGETALL", keys.budget("book", day)) for day in days])
+        found = await self._batch.run(
+            [("HGETALL", keys.budget("book", day)) for day in days]
+        )
         lines = []
         for day, fields in zip(days, map(as_mapping, found), strict=True):
             by_line: dict[str, dict[str, int]] = {}
@@ -154,7 +188,9 @@ class Budgets:
 
     async def tree(self, root_id: str) -> Spending:
         """Return what the tree under the task *root_id* has spent."""
-        found = as_mapping((await self._batch.run([("HGETALL", keys.budget("tree", root_id))]))[0])
+        found = as_mapping(
+            (await self._batch.run([("HGETALL", keys.budget("tree", root_id))]))[0]
+        )
         return _spending({name.decode(): int(amount) for name, amount in found.items()})
 
     async def standings(self) -> list[AccountState]:
@@ -165,24 +201,35 @@ class Budgets:
         now_ms = int(time[0]) * 1000 + int(time[1]) // 1000
         kinds = await self._batch.run([("TYPE", key) for key in listed])
         reads: list[Any] = [
-            ("SCARD" if kind == b"set" else "HGETALL", key) for key, kind in zip(listed, kinds, strict=True)
+            ("SCARD" if kind == b"set" else "HGETALL", key)
+            for key, kind in zip(listed, kinds, strict=True)
         ]
-        waits = [("ZCOUNT", key.decode() + ":queue", now_ms - _LOST_MS, "+inf") for key in listed]
+        waits = [
+            ("ZCOUNT", key.decode() + ":queue", now_ms - _LOST_MS, "+inf")
+            for key in listed
+        ]
         found = await self._batch.run([*reads, *waits])
         standings = []
-        for key, kind, content, waiting in zip(listed, kinds, found, found[len(listed) :], strict=False):
+        for key, kind, content, waiting in zip(
+            listed, kinds, found, found[len(listed) :], strict=False
+        ):
             name = key.decode().removeprefix(keys.budget("account", ""))
             if kind == b"set":
                 standings.append(AccountState(name, 0, content, 0, waiting))
             elif kind == b"hash" or waiting:
-                fields = {field.decode(): value.decode() for field, value in as_mapping(content).items()}
+                fields = {
+                    field.decode(): value.decode()
+                    for field, value in as_mapping(content).items()
+                }
                 standings.append(_standing(name, fields, waiting, now_ms))
         return standings
 
     async def runs_under(self, bounds: Collection[str]) -> list[tuple[int, int]]:
         """Return how many runs hold a place under each of *bounds*, and how many tasks wait for one."""
         places = [keys.places(bound) for bound in bounds]
-        found = await self._batch.run([("ZCARD", key) for held, _, queue, _ in places for key in (held, queue)])
+        found = await self._batch.run(
+            [("ZCARD", key) for held, _, queue, _ in places for key in (held, queue)]
+        )
         return list(zip(found[::2], found[1::2], strict=True))
 
     async def note_costs(self, costs: Mapping[tuple[str, str], Sequence[int]]) -> None:
@@ -197,24 +244,37 @@ class Budgets:
             ]
         await self._batch.run(commands)
 
-    async def costs_of(self, names: Collection[tuple[str, str]]) -> dict[tuple[str, str], list[int]]:
+    async def costs_of(
+        self, names: Collection[tuple[str, str]]
+    ) -> dict[tuple[str, str], list[int]]:
         """Return what the last reports of each of *names*, an agent and its task, had cost, in nano-dollars."""
-        found = await self._batch.run([("LRANGE", keys.budget("costs", ".".join(name)), 0, -1) for name in names])
-        return {name: [int(one) for one in amounts] for name, amounts in zip(names, found, strict=True)}
+        found = await self._batch.run(
+            [("LRANGE", keys.budget("costs", ".".join(name)), 0, -1) for name in names]
+        )
+        return {
+            name: [int(one) for one in amounts]
+            for name, amounts in zip(names, found, strict=True)
+        }
 
 
-def _standing(name: str, fields: Mapping[str, str], waiting: int, now_ms: int) -> AccountState:
+def _standing(
+    name: str, fields: Mapping[str, str], waiting: int, now_ms: int
+) -> AccountState:
     """Return an account by its hash; of a rate only the slots of the last minute count, tidied or not."""
     spent, reserved, unconfirmed = (int(fields.get(field, 0)) for field in "sru")
     ends = {
-        (int(field[1:]) + 1) * _SLOT_MS + _MINUTE_MS: int(fields[field]) for field in fields if _SLOT.fullmatch(field)
+        (int(field[1:]) + 1) * _SLOT_MS + _MINUTE_MS: int(fields[field])
+        for field in fields
+        if _SLOT.fullmatch(field)
     }
     present = {end: amount for end, amount in ends.items() if end > now_ms}
     blocked = int(fields.get("blocked", 0))
     at_ms = blocked if blocked > now_ms else min(present, default=None)
     refills_in_s = None if at_ms is None else math.ceil((at_ms - now_ms) / 100) / 10
     spent += sum(present.values())
-    return AccountState(name, spent, reserved, unconfirmed, waiting, fields.get("win", ""), refills_in_s)
+    return AccountState(
+        name, spent, reserved, unconfirmed, waiting, fields.get("win", ""), refills_in_s
+    )
 
 
 def read_limits_file(path: Path) -> Limits:
@@ -226,7 +286,9 @@ def read_limits_file(path: Path) -> Limits:
     try:
         return parse_limits(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"cannot read {str(path)!r}: {getattr(error, 'strerror', None) or error}") from error
+        raise InvalidInput(
+            f"cannot read {str(path)!r}: {getattr(error, 'strerror', None) or error}"
+        ) from error
     except InvalidInput as error:
         raise InvalidInput(f"{str(path)!r}: {error}") from error
 
@@ -243,7 +305,9 @@ def book_field(payer: Payer, model: str) -> str:
 
 async def read_stored(batch: CommandBatch) -> tuple[bytes | None, Limits]:
     """Return the version of the limits that hold, None without any, and the limits."""
-    version, limits = (await batch.run([("HMGET", keys.budget("limits"), "version", "limits")]))[0]
+    version, limits = (
+        await batch.run([("HMGET", keys.budget("limits"), "version", "limits")])
+    )[0]
     return version, Limits.model_validate_json(limits) if limits else Limits()
 
 
@@ -256,4 +320,7 @@ def _stored(found: Mapping[str, Any]) -> StoredLimits:
 
 def _spending(amounts: Mapping[str, int]) -> Spending:
     numbers = [amounts.get(name, 0) for name in ("calls", "input", "output", "cached")]
-    return Spending(*numbers, *(amounts.get(name, 0) / NANO_USD for name in ("usd", "unconfirmed", "saved")))
+    return Spending(
+        *numbers,
+        *(amounts.get(name, 0) / NANO_USD for name in ("usd", "unconfirmed", "saved")),
+    )

@@ -41,7 +41,13 @@ class Conversations:
         self._batch = CommandBatch(client, deadline_s)
 
     async def append(
-        self, conversation_id: str, turn: bytes, turn_id: str, *, user_id: str | None = None, beside: Commands = ()
+        self,
+        conversation_id: str,
+        turn: bytes,
+        turn_id: str,
+        *,
+        user_id: str | None = None,
+        beside: Commands = (),
     ) -> bool:
         """Add *turn* at the end and return True; False when *turn_id* is there already and nothing changed.
 
@@ -65,11 +71,21 @@ class Conversations:
 
         Of many who replace one turn at once one does.
         """
-        return bool((await self._batch.run([call(inbox_scripts.REPLACE, conversation_id, turn, by)]))[0])
+        return bool(
+            (
+                await self._batch.run(
+                    [call(inbox_scripts.REPLACE, conversation_id, turn, by)]
+                )
+            )[0]
+        )
 
     async def of_user(self, user_id: str) -> list[str]:
         """Return the ids of the conversations of *user_id* within the time that one is kept, sorted."""
-        owned: list[bytes] = (await self._batch.run([("SMEMBERS", keys.user_conversations(user_token(user_id)))]))[0]
+        owned: list[bytes] = (
+            await self._batch.run(
+                [("SMEMBERS", keys.user_conversations(user_token(user_id)))]
+            )
+        )[0]
         return sorted(conversation.decode() for conversation in owned)
 
     async def recent(self, conversation_id: str, count: int = 20) -> list[bytes]:
@@ -79,12 +95,16 @@ class Conversations:
         """
         if count < 1:
             return []
-        turns: list[bytes] = (await self._batch.run([call(inbox_scripts.RECENT, conversation_id, count)]))[0]
+        turns: list[bytes] = (
+            await self._batch.run([call(inbox_scripts.RECENT, conversation_id, count)])
+        )[0]
         return turns
 
     async def waiting(self, conversation_id: str) -> list[bytes]:
         """Return the messages that wait for an agent to take them, in order."""
-        messages: list[bytes] = (await self._batch.run([call(inbox_scripts.WAITING, conversation_id)]))[0]
+        messages: list[bytes] = (
+            await self._batch.run([call(inbox_scripts.WAITING, conversation_id)])
+        )[0]
         return messages
 
     async def drop(self, conversation_id: str, turns: Sequence[bytes]) -> int:
@@ -94,7 +114,13 @@ class Conversations:
         """
         of = keys.conversation(conversation_id)
         unlink: Command = ("UNLINK", of.observed, of.observed_in)
-        return int((await self._batch.run([call(inbox_scripts.REMOVE, conversation_id, *turns), unlink]))[0])
+        return int(
+            (
+                await self._batch.run(
+                    [call(inbox_scripts.REMOVE, conversation_id, *turns), unlink]
+                )
+            )[0]
+        )
 
     async def disown(self, user_id: str, conversation_ids: Sequence[str]) -> None:
         """Note no longer that *conversation_ids* are of *user_id*."""
@@ -104,7 +130,11 @@ class Conversations:
 
     async def forget(self, conversation_id: str) -> bool:
         """Remove a conversation, with what waits for it and what its agent observed; return whether there was any."""
-        return bool((await self._batch.run([("UNLINK", *keys.conversation(conversation_id))]))[0])
+        return bool(
+            (await self._batch.run([("UNLINK", *keys.conversation(conversation_id))]))[
+                0
+            ]
+        )
 
 
 def call(script: str, conversation_id: str, *arguments: str | bytes | int) -> Command:

@@ -13,7 +13,14 @@ import structlog
 from pydantic import ValidationError
 from redis.asyncio import Redis
 
-from contracts.conversations import Digest, History, Page, TakenMessages, Utterance, said_id
+from contracts.conversations import (
+    Digest,
+    History,
+    Page,
+    TakenMessages,
+    Utterance,
+    said_id,
+)
 from contracts.errors import InvalidInput
 from contracts.identifiers import checked_name
 from contracts.messages import ChatTurn
@@ -63,7 +70,12 @@ class Inbox:
         self._observations = Observations(client, deadline_s, keep_for=keep_for)
 
     async def post(
-        self, owner: str, message: Utterance, *, user_id: str | None = None, known_as: str | None = None
+        self,
+        owner: str,
+        message: Utterance,
+        *,
+        user_id: str | None = None,
+        known_as: str | None = None,
     ) -> bool:
         """Deliver *message* to the conversation *owner*, said for *user_id*; False when it is known by its id.
 
@@ -75,7 +87,15 @@ class Inbox:
         """
         known_as = message.message_id if known_as is None else known_as
         commands = self._noting(owner, user_id)
-        commands.append(call(inbox_scripts.POST, owner, *self._limits, known_as, body_of(message, user_id)))
+        commands.append(
+            call(
+                inbox_scripts.POST,
+                owner,
+                *self._limits,
+                known_as,
+                body_of(message, user_id),
+            )
+        )
         return bool((await self._batch.run(commands))[-1])
 
     async def take(
@@ -97,10 +117,14 @@ class Inbox:
             MemoryUnavailable: Redis did not answer in time; taking again is safe.
             InvalidInput: an id is none.
         """
-        words = [word for one in arriving for word in (one.message_id, body_of(one, user_id))]
+        words = [
+            word for one in arriving for word in (one.message_id, body_of(one, user_id))
+        ]
         commands = self._noting(owner, user_id)
         task = checked_name(task_id, "task id")
-        commands.append(call(inbox_scripts.TAKE, owner, *self._limits, task, self._window, *words))
+        commands.append(
+            call(inbox_scripts.TAKE, owner, *self._limits, task, self._window, *words)
+        )
         commands.append(self._observations.to_recall(owner, observations, task))
         reply, observed = (await self._batch.run(commands))[-2:]
         done, before = read_observations(observed, senses=senses)
@@ -127,11 +151,17 @@ class Inbox:
         # Before the messages: whoever finds the task settled finds what it did.
         if observation is not None:
             commands.append(self._observations.to_note(owner, task, observation))
-        own = ("", b"") if said is None else (said_id(task), _body(own_message(task, said), user_id))
+        own = (
+            ("", b"")
+            if said is None
+            else (said_id(task), _body(own_message(task, said), user_id))
+        )
         commands.append(call(inbox_scripts.SETTLE, owner, *self._limits, task, *own))
         await self._batch.run(commands)
 
-    async def summarise(self, owner: str, upto: int, text: str, *, removals: int | None = None) -> bool:
+    async def summarise(
+        self, owner: str, upto: int, text: str, *, removals: int | None = None
+    ) -> bool:
         """Keep *text* as what the first *upto* messages came to; False when as many are summarised already.
 
         They must have left the window: `earlier.count` of them have. With *removals*, those of the digest that *text*
@@ -145,7 +175,9 @@ class Inbox:
         command = call(inbox_scripts.SUMMARISE, owner, *self._limits, upto, text, known)
         return bool((await self._batch.run([command]))[0])
 
-    async def page(self, owner: str, before: int | None = None, count: int = 100) -> Page:
+    async def page(
+        self, owner: str, before: int | None = None, count: int = 100
+    ) -> Page:
         """Return up to *count* messages before the number *before*, the last ones by default, oldest first.
 
         Going on with the `before` of each page shows every message once, whatever is added meanwhile. What waits is in
@@ -155,10 +187,14 @@ class Inbox:
             InvalidInput: *count* or *before* is out of its range.
         """
         place, count = check_page(before, count)
-        first, bodies, gone = (await self._batch.run([call(inbox_scripts.PAGE, owner, place, count)]))[0]
+        first, bodies, gone = (
+            await self._batch.run([call(inbox_scripts.PAGE, owner, place, count)])
+        )[0]
         return Page(tuple(_readable(bodies)), first or None, gone)
 
-    async def recent_observations(self, owner: str, count: int) -> tuple[Observation, ...]:
+    async def recent_observations(
+        self, owner: str, count: int
+    ) -> tuple[Observation, ...]:
         """Return the last *count* observations, oldest first."""
         return await self._observations.recent(owner, count)
 
@@ -226,7 +262,9 @@ def utterance_of(turn: ChatTurn) -> Utterance:
     at = turn.at if turn.at.tzinfo is not None else turn.at.replace(tzinfo=UTC)
     return Utterance(
         message_id=turn.turn_id,
-        speaker=turn.agent_id if turn.speaker == "assistant" and turn.agent_id else turn.speaker,
+        speaker=turn.agent_id
+        if turn.speaker == "assistant" and turn.agent_id
+        else turn.speaker,
         message=_UNSPEAKABLE.sub(" ", turn.text)[:LONGEST_UTTERANCE] or " ",
         time=max(0.0, at.timestamp()),
         user_id=turn.user_id or None,
@@ -237,11 +275,15 @@ def utterance_of(turn: ChatTurn) -> Utterance:
 def check_summary(text: str) -> None:
     """Raise InvalidInput when *text* cannot be a summary."""
     if not 1 <= len(text) <= LONGEST_SUMMARY:
-        raise InvalidInput(f"a summary must have 1 to {LONGEST_SUMMARY:,} characters, this has {len(text):,}")
+        raise InvalidInput(
+            f"a summary must have 1 to {LONGEST_SUMMARY:,} characters, this has {len(text):,}"
+        )
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise InvalidInput("a summary holds half of a surrogate pair, which is no text; send valid Unicode") from error
+        raise InvalidInput(
+            "a summary holds half of a surrogate pair, which is no text; send valid Unicode"
+        ) from error
 
 
 def check_page(before: int | None, count: int) -> tuple[int, int]:
@@ -253,7 +295,9 @@ def check_page(before: int | None, count: int) -> tuple[int, int]:
     if not 1 <= count <= LARGEST_PAGE:
         raise InvalidInput(f"count must be 1 to {LARGEST_PAGE:,}, this is {count}")
     if before is not None and before < 1:
-        raise InvalidInput(f"before must be 1 or more, as the page after it says; this is {before}")
+        raise InvalidInput(
+            f"before must be 1 or more, as the page after it says; this is {before}"
+        )
     return before or 0, count
 
 
@@ -264,11 +308,23 @@ def _history(reply: list[Any]) -> History:
     """
     _, new, own, digest, first, bodies = reply
     at = max(0, len(bodies) - new)
-    is_past = [number in own or is_answer(body) for number, body in enumerate(bodies[at:], start=first + at)]
-    past = [*bodies[:at], *(body for body, past in zip(bodies[at:], is_past, strict=True) if past)]
-    current = [body for body, past in zip(bodies[at:], is_past, strict=True) if not past]
+    is_past = [
+        number in own or is_answer(body)
+        for number, body in enumerate(bodies[at:], start=first + at)
+    ]
+    past = [
+        *bodies[:at],
+        *(body for body, past in zip(bodies[at:], is_past, strict=True) if past),
+    ]
+    current = [
+        body for body, past in zip(bodies[at:], is_past, strict=True) if not past
+    ]
     earlier, heard = _readable(past), _readable(current)
-    return History((*earlier, *heard), len(heard), _digest(dict(zip(digest[::2], digest[1::2], strict=True))))
+    return History(
+        (*earlier, *heard),
+        len(heard),
+        _digest(dict(zip(digest[::2], digest[1::2], strict=True))),
+    )
 
 
 def _readable(bodies: Sequence[bytes]) -> list[Utterance]:
@@ -276,7 +332,11 @@ def _readable(bodies: Sequence[bytes]) -> list[Utterance]:
 
 
 def _digest(told: dict[bytes, bytes]) -> Digest:
-    by = {field[3:].decode(): int(count) for field, count in told.items() if field.startswith(b"by:")}
+    by = {
+        field[3:].decode(): int(count)
+        for field, count in told.items()
+        if field.startswith(b"by:")
+    }
     since, until = told.get(b"since"), told.get(b"until")
     summary = told.get(b"summary")
     return Digest(

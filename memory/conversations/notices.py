@@ -24,7 +24,9 @@ class Notices:
         deadline_s: Seconds for one call; then MemoryUnavailable, which every method may raise.
     """
 
-    def __init__(self, client: Redis, *, keep: timedelta = KEEP_FOR, deadline_s: float = 1.0) -> None:
+    def __init__(
+        self, client: Redis, *, keep: timedelta = KEEP_FOR, deadline_s: float = 1.0
+    ) -> None:
         self._keep_ms = keep // timedelta(milliseconds=1)
         self._batch = CommandBatch(client, deadline_s)
 
@@ -35,7 +37,13 @@ class Notices:
         key, _ = keys.notices(user_token(owner))
         await self._batch.run(
             [
-                ("RPUSH", key, json.dumps([turn_id, *lines], ensure_ascii=False).encode("utf-8", "replace")),
+                (
+                    "RPUSH",
+                    key,
+                    json.dumps([turn_id, *lines], ensure_ascii=False).encode(
+                        "utf-8", "replace"
+                    ),
+                ),
                 ("LTRIM", key, -KEEP, -1),
                 ("PEXPIRE", key, self._keep_ms),
             ]
@@ -46,10 +54,14 @@ class Notices:
         taken, _ = await self.take_awaited(owner)
         return taken
 
-    async def take_awaited(self, owner: str) -> tuple[list[tuple[str, tuple[str, ...]]], bool]:
+    async def take_awaited(
+        self, owner: str
+    ) -> tuple[list[tuple[str, tuple[str, ...]]], bool]:
         """Return what `take` does, and whether *owner* still hurries: nothing is known of their last turn yet."""
         key, hurry = keys.notices(user_token(owner))
-        taken, is_hurried = await self._batch.run([("LPOP", key, KEEP), ("EXISTS", hurry)])
+        taken, is_hurried = await self._batch.run(
+            [("LPOP", key, KEEP), ("EXISTS", hurry)]
+        )
         read = [json.loads(body) for body in taken or ()]
         return [(turn_id, tuple(lines)) for turn_id, *lines in read], bool(is_hurried)
 
@@ -60,7 +72,9 @@ class Notices:
 
     async def hurries(self, owner: str) -> bool:
         """Return whether a reply to *owner* waits."""
-        return bool((await self._batch.run([("EXISTS", keys.notices(user_token(owner))[1])]))[0])
+        return bool(
+            (await self._batch.run([("EXISTS", keys.notices(user_token(owner))[1])]))[0]
+        )
 
     async def calm(self, owner: str) -> None:
         """Note that the last turn of *owner* taught nothing: no reply need wait for it."""

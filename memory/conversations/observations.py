@@ -28,7 +28,12 @@ class Observations:
     """
 
     def __init__(
-        self, client: Redis, deadline_s: float = 1.0, *, keep: int = KEEP, keep_for: timedelta = KEEP_FOR
+        self,
+        client: Redis,
+        deadline_s: float = 1.0,
+        *,
+        keep: int = KEEP,
+        keep_for: timedelta = KEEP_FOR,
     ) -> None:
         self._keep = keep
         self._keep_ms = keep_for // timedelta(milliseconds=1)
@@ -41,21 +46,41 @@ class Observations:
             MemoryUnavailable: Redis did not answer in time; noting again is safe.
             InvalidInput: the conversation id is empty or too long.
         """
-        return bool((await self._batch.run([self.to_note(owner, task_id, observation)]))[0])
+        return bool(
+            (await self._batch.run([self.to_note(owner, task_id, observation)]))[0]
+        )
 
     async def recent(self, owner: str, count: int) -> tuple[Observation, ...]:
         """Return the last *count*, oldest first; none of an unknown owner."""
-        return read_observations((await self._batch.run([self.to_recall(owner, count)]))[0])[1]
+        return read_observations(
+            (await self._batch.run([self.to_recall(owner, count)]))[0]
+        )[1]
 
     def to_note(self, owner: str, task_id: str, observation: Observation) -> Command:
         """Return the command of `note`, to be sent in one write with others."""
         body = observation.model_dump_json()
         observed = keys.conversation(owner)[5:]
-        return ("FCALL", inbox_scripts.NOTE, 2, *observed, self._keep, self._keep_ms, task_id, body)
+        return (
+            "FCALL",
+            inbox_scripts.NOTE,
+            2,
+            *observed,
+            self._keep,
+            self._keep_ms,
+            task_id,
+            body,
+        )
 
     def to_recall(self, owner: str, count: int, task_id: str = "") -> Command:
         """Return the command whose reply `read_observations` reads: the last *count* before that of *task_id*."""
-        return ("FCALL", inbox_scripts.OBSERVED, 2, *keys.conversation(owner)[5:], count, task_id)
+        return (
+            "FCALL",
+            inbox_scripts.OBSERVED,
+            2,
+            *keys.conversation(owner)[5:],
+            count,
+            task_id,
+        )
 
 
 def read_observations(
@@ -66,7 +91,9 @@ def read_observations(
     Without *senses* those hold only actions, and cost a fraction of the time.
     """
     own, bodies = reply
-    found = tuple(one for body in bodies if (one := _read(body, senses=senses)) is not None)
+    found = tuple(
+        one for body in bodies if (one := _read(body, senses=senses)) is not None
+    )
     return (_read(own) if own is not None else None), found
 
 

@@ -11,7 +11,16 @@ from pydantic import JsonValue
 
 from contracts.edits import MAX_PATH
 from contracts.errors import EditRefused, InvalidInput
-from memory.documents.paths import ABSENT, Absent, Found, Path, Step, find, parse, step_into
+from memory.documents.paths import (
+    ABSENT,
+    Absent,
+    Found,
+    Path,
+    Step,
+    find,
+    parse,
+    step_into,
+)
 
 #: Characters of a recorded path: each one of a path that was accepted may be recorded as two escapes.
 _RECORDED = 12 * MAX_PATH
@@ -40,7 +49,10 @@ class Change:
 
 def inverse(changes: Sequence[Change]) -> tuple[Change, ...]:
     """Return the steps that take *changes* back, the last one first."""
-    return tuple(replace(change, before=change.after, after=change.before) for change in reversed(changes))
+    return tuple(
+        replace(change, before=change.after, after=change.before)
+        for change in reversed(changes)
+    )
 
 
 def apply_changes(body: JsonValue, changes: Iterable[Change]) -> JsonValue:
@@ -90,7 +102,9 @@ def load_changes(value: JsonValue) -> tuple[Change, ...]:
         InvalidInput: it is something else.
     """
     if not isinstance(value, list):
-        raise InvalidInput(f"recorded changes are a list, not {type(value).__name__}; the record is damaged")
+        raise InvalidInput(
+            f"recorded changes are a list, not {type(value).__name__}; the record is damaged"
+        )
     return tuple(_load(entry) for entry in value)
 
 
@@ -110,11 +124,17 @@ class WorkingCopy:
         """
         found, path = find(self.body, change.path), change.path
         if change.before is not ABSENT and found is ABSENT:
-            raise EditRefused(f"there is no {str(path)!r} any more, it has changed since; look again", "missing")
+            raise EditRefused(
+                f"there is no {str(path)!r} any more, it has changed since; look again",
+                "missing",
+            )
         if change.before is ABSENT and change.place == "list":
             return
         if not same(found, change.before):
-            raise EditRefused(f"{str(path)!r} is not what it was, it has changed since; look again", "overlap")
+            raise EditRefused(
+                f"{str(path)!r} is not what it was, it has changed since; look again",
+                "overlap",
+            )
 
     def execute(self, change: Change) -> Change:
         """Carry out *change* and return it, with the name ahead of one that was taken out.
@@ -127,12 +147,19 @@ class WorkingCopy:
             self.body = None if isinstance(after, Absent) else after
             return change
         holder = self._writable(change.path.steps[:-1])
-        if isinstance(holder, list) and isinstance(last, int) and 0 <= last <= len(holder):
+        if (
+            isinstance(holder, list)
+            and isinstance(last, int)
+            and 0 <= last <= len(holder)
+        ):
             _change_list(holder, last, change)
             return change
         if isinstance(holder, dict) and isinstance(last, str):
             return _change_dict(holder, last, change)
-        raise EditRefused(f"nothing can be put at {str(change.path)!r}; look at what is there", "missing")
+        raise EditRefused(
+            f"nothing can be put at {str(change.path)!r}; look at what is there",
+            "missing",
+        )
 
     def _writable(self, steps: Sequence[Step]) -> JsonValue:
         """Return the container at *steps*, it and all above it copied unless they are already."""
@@ -140,7 +167,10 @@ class WorkingCopy:
         for step in steps:
             child = step_into(holder, step)
             if isinstance(child, Absent):
-                raise EditRefused(f"there is no {str(Path(tuple(steps)))!r}; look at what is there", "missing")
+                raise EditRefused(
+                    f"there is no {str(Path(tuple(steps)))!r}; look at what is there",
+                    "missing",
+                )
             mine = self._own_copy(child)
             if isinstance(holder, dict) and isinstance(step, str):
                 holder[step] = mine
@@ -205,11 +235,27 @@ def _dump(change: Change) -> dict[str, JsonValue]:
 
 def _load(entry: JsonValue) -> Change:
     """Read one change."""
-    if not isinstance(entry, dict) or not entry.keys() <= {"path", "before", "after", "ahead"}:
-        raise InvalidInput("a recorded change has path, before, after and ahead alone; the record is damaged")
+    if not isinstance(entry, dict) or not entry.keys() <= {
+        "path",
+        "before",
+        "after",
+        "ahead",
+    }:
+        raise InvalidInput(
+            "a recorded change has path, before, after and ahead alone; the record is damaged"
+        )
     path, ahead = entry.get("path"), entry.get("ahead")
     if not isinstance(path, str) or not isinstance(ahead, str | None):
-        raise InvalidInput(f"path and ahead of a recorded change are texts, not {path!r} and {ahead!r}; it is damaged")
+        raise InvalidInput(
+            f"path and ahead of a recorded change are texts, not {path!r} and {ahead!r}; it is damaged"
+        )
     if "before" not in entry and "after" not in entry:
-        raise InvalidInput(f"the recorded change at {path!r} has neither before nor after; it is damaged")
-    return Change(parse(path, limit=_RECORDED), entry.get("before", ABSENT), entry.get("after", ABSENT), ahead)
+        raise InvalidInput(
+            f"the recorded change at {path!r} has neither before nor after; it is damaged"
+        )
+    return Change(
+        parse(path, limit=_RECORDED),
+        entry.get("before", ABSENT),
+        entry.get("after", ABSENT),
+        ahead,
+    )

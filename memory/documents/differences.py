@@ -13,7 +13,9 @@ from memory.documents.storage.history import json_bytes
 _ROOT = Path()
 
 
-def differences(before: JsonValue, after: JsonValue, path: Path = _ROOT) -> Iterator[Change]:
+def differences(
+    before: JsonValue, after: JsonValue, path: Path = _ROOT
+) -> Iterator[Change]:
     """Yield few changes that lead from *before* to *after*: names by their name, items of lists by their value.
 
     Only the order of names may differ afterwards.
@@ -32,9 +34,16 @@ def differences(before: JsonValue, after: JsonValue, path: Path = _ROOT) -> Iter
         yield Change(path, before, after)
 
 
-def _in_lists(before: list[JsonValue], after: list[JsonValue], path: Path) -> Iterator[Change]:
+def _in_lists(
+    before: list[JsonValue], after: list[JsonValue], path: Path
+) -> Iterator[Change]:
     """Yield the changes of one list, from its end to its front, so that no index shifts before its turn."""
-    matcher = SequenceMatcher(None, [json_bytes(item) for item in before], [json_bytes(item) for item in after], False)
+    matcher = SequenceMatcher(
+        None,
+        [json_bytes(item) for item in before],
+        [json_bytes(item) for item in after],
+        False,
+    )
     for word, first, last, start, end in reversed(matcher.get_opcodes()):
         if word == "equal":
             continue
@@ -44,18 +53,27 @@ def _in_lists(before: list[JsonValue], after: list[JsonValue], path: Path) -> It
         for item in reversed(after[start + paired : end]):
             yield Change(path / (first + paired), ABSENT, item)
         for offset in range(paired - 1, -1, -1):
-            yield from differences(before[first + offset], after[start + offset], path / (first + offset))
+            yield from differences(
+                before[first + offset], after[start + offset], path / (first + offset)
+            )
 
 
 def replacement(before: Body, after: Body) -> tuple[Change, ...]:
     """Return the changes that put *after* in the place of *before* to the byte, name by name at the top."""
-    gone = [Change(Path((name,)), value, ABSENT) for name, value in before.items() if name not in after]
+    gone = [
+        Change(Path((name,)), value, ABSENT)
+        for name, value in before.items()
+        if name not in after
+    ]
     changes = [*gone, *_top_places(before, after)]
     if json_bytes(apply_changes(before, changes)) == json_bytes(after):
         return tuple(changes)
     # The names stand in another order: all of them are taken out and put in again.
     out = [Change(Path((name,)), value, ABSENT) for name, value in before.items()]
-    return (*out, *(Change(Path((name,)), ABSENT, value) for name, value in after.items()))
+    return (
+        *out,
+        *(Change(Path((name,)), ABSENT, value) for name, value in after.items()),
+    )
 
 
 def _top_places(before: Body, after: Body) -> Iterator[Change]:

@@ -14,7 +14,16 @@ from contracts.errors import EditRefused, InvalidInput
 from memory.documents.edits import Change, apply_changes, apply_edits
 from memory.documents.guard import Limits, check, growth_of
 from memory.documents.items import Body
-from memory.documents.plans import AppliedPlan, Document, Origin, Plan, PlanKind, Snapshot, Step, resource_of
+from memory.documents.plans import (
+    AppliedPlan,
+    Document,
+    Origin,
+    Plan,
+    PlanKind,
+    Snapshot,
+    Step,
+    resource_of,
+)
 from memory.documents.rebase import rebase_edits
 from memory.documents.stamps import stamp, with_days
 
@@ -34,7 +43,14 @@ class Draft:
         known: Ids of plans that are stored already (`Stale.known` of an earlier attempt): they do nothing here.
     """
 
-    def __init__(self, snapshot: Snapshot, limits: Limits, now: datetime, *, known: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        limits: Limits,
+        now: datetime,
+        *,
+        known: Collection[str] = (),
+    ) -> None:
         self.snapshot = snapshot
         self._limits = limits
         self._day = now.date()
@@ -89,7 +105,9 @@ class Draft:
             return done
         seen = len(self._applied) if as_of is None else as_of
         if not 0 <= seen <= len(self._applied):
-            raise InvalidInput(f"as_of {as_of!r} must be 0 to {len(self._applied)}, as many plans as are applied")
+            raise InvalidInput(
+                f"as_of {as_of!r} must be 0 to {len(self._applied)}, as many plans as are applied"
+            )
         steps: dict[str, Step] = {}
         for resource_id, edits in self._by_resource(plan).items():
             step = self._apply_edits(resource_id, edits, seen)
@@ -130,7 +148,11 @@ class Draft:
         for applied in self._applied:
             if applied.plan.plan_id == plan.plan_id:
                 return applied
-        return self._append(AppliedPlan(plan, known=True)) if plan.plan_id in self._known else None
+        return (
+            self._append(AppliedPlan(plan, known=True))
+            if plan.plan_id in self._known
+            else None
+        )
 
     def _by_resource(self, plan: Plan) -> dict[str, list[Edit]]:
         """Return the edits of *plan* that change something, by the document that they are for."""
@@ -147,37 +169,64 @@ class Draft:
         name = None if file is None else resource_of(file)
         if name is None or name not in documents:
             given = "no file" if file is None else repr(file)
-            msg = (
-                f"an edit names {given}, but the documents here are {', '.join(documents) or 'none'}; name one of them"
-            )
+            msg = f"an edit names {given}, but the documents here are {', '.join(documents) or 'none'}; name one of them"
             raise EditRefused(msg, "file")
         return documents[name]
 
-    def _apply_edits(self, resource_id: str, edits: Sequence[Edit], seen: int) -> Step | None:
+    def _apply_edits(
+        self, resource_id: str, edits: Sequence[Edit], seen: int
+    ) -> Step | None:
         """Return what *edits*, made for the documents after the first *seen* plans, do to a document now."""
         document = self._document(resource_id)
-        over = [change for applied in self._applied[seen:] for change in applied.changes.get(resource_id, ())]
+        over = [
+            change
+            for applied in self._applied[seen:]
+            for change in applied.changes.get(resource_id, ())
+        ]
         if over:
             edits = rebase_edits(edits, over, self._states[seen][resource_id].body)
         dated = [with_days(edit, self._day, document.body) for edit in edits]
         applied = apply_edits(document.body, dated)
         if not applied.changes:
             return None
-        check(document.body, applied.body, applied.changes, self._limits, size=document.size)
+        check(
+            document.body,
+            applied.body,
+            applied.changes,
+            self._limits,
+            size=document.size,
+        )
         return self._step(document, applied.body, applied.changes, document.form)
 
-    def _step(self, document: Document, body: JsonValue, changes: tuple[Change, ...], form: str) -> Step:
+    def _step(
+        self,
+        document: Document,
+        body: JsonValue,
+        changes: tuple[Change, ...],
+        form: str,
+    ) -> Step:
         """Return *document* with *body* as its next revision."""
         if not isinstance(body, dict):
             msg = f"{document.resource_id!r} must stay an object of names and values; edit what is in it"
             raise EditRefused(msg, "type")
         revision = document.revision + 1
         stamped, overwritten = stamp(body, document.resource_id, revision, self._day)
-        size = None if document.size is None else document.size + growth_of(changes) + _STAMP_BYTES
-        after = Document(document.resource_id, revision, stamped, form, document.born, size)
+        size = (
+            None
+            if document.size is None
+            else document.size + growth_of(changes) + _STAMP_BYTES
+        )
+        after = Document(
+            document.resource_id, revision, stamped, form, document.born, size
+        )
         return Step(document, after, changes, overwritten)
 
     def _append(self, applied: AppliedPlan) -> AppliedPlan:
         self._applied.append(applied)
-        self._states.append({**self.documents, **{name: step.after for name, step in applied.steps.items()}})
+        self._states.append(
+            {
+                **self.documents,
+                **{name: step.after for name, step in applied.steps.items()},
+            }
+        )
         return applied

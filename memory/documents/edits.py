@@ -11,8 +11,27 @@ from pydantic import JsonValue
 
 from contracts.edits import Delete, Edit, Insert, NoChange, Update
 from contracts.errors import EditRefused, InvalidPath, UnknownPath
-from memory.documents.changes import Change, WorkingCopy, apply_changes, dump_changes, inverse, load_changes, same
-from memory.documents.paths import ABSENT, Absent, Append, Found, Path, Step, find, lookup, parse, resolve
+from memory.documents.changes import (
+    Change,
+    WorkingCopy,
+    apply_changes,
+    dump_changes,
+    inverse,
+    load_changes,
+    same,
+)
+from memory.documents.paths import (
+    ABSENT,
+    Absent,
+    Append,
+    Found,
+    Path,
+    Step,
+    find,
+    lookup,
+    parse,
+    resolve,
+)
 
 __all__ = [
     "ABSENT", "Absent", "Applied", "Change", "Found", "apply_changes", "apply_edits", "dump_changes", "inverse",
@@ -38,7 +57,11 @@ def apply_edits(body: JsonValue, edits: Sequence[Edit]) -> Applied:
     Raises:
         EditRefused: one does not fit (`path`, `missing`) or two meet at one place (`overlap`); nothing is applied.
     """
-    targets = [_target(body, edit, order) for order, edit in enumerate(edits) if not isinstance(edit, NoChange)]
+    targets = [
+        _target(body, edit, order)
+        for order, edit in enumerate(edits)
+        if not isinstance(edit, NoChange)
+    ]
     _refuse_overlaps(targets)
     working = WorkingCopy(body)
     changes: list[Change] = []
@@ -77,7 +100,10 @@ def _gap(body: JsonValue, path: Path) -> Path:
             return resolve(body, path.parent) / index
     found = lookup(body, path)
     if not isinstance(found, list):
-        raise EditRefused(f"there is something at {str(path)!r} already; use update to replace it", "path")
+        raise EditRefused(
+            f"there is something at {str(path)!r} already; use update to replace it",
+            "path",
+        )
     return resolve(body, path) / len(found)
 
 
@@ -100,8 +126,16 @@ def _target(body: JsonValue, edit: Insert | Update | Delete, order: int) -> _Tar
     """Find the place of *edit* in *body*."""
     path = place_of(body, edit)
     if isinstance(edit, Delete) and not path.steps:
-        raise EditRefused("'$' is the whole document and cannot be deleted; delete what is in it", "path")
-    return _Target(path, ABSENT if isinstance(edit, Delete) else edit.new_value, order, isinstance(edit, Insert))
+        raise EditRefused(
+            "'$' is the whole document and cannot be deleted; delete what is in it",
+            "path",
+        )
+    return _Target(
+        path,
+        ABSENT if isinstance(edit, Delete) else edit.new_value,
+        order,
+        isinstance(edit, Insert),
+    )
 
 
 def _refuse_overlaps(targets: Sequence[_Target]) -> None:
@@ -111,11 +145,17 @@ def _refuse_overlaps(targets: Sequence[_Target]) -> None:
         if target.in_list:
             continue
         if target.path.steps in taken:
-            raise EditRefused(f"two edits of one plan are about {str(target.path)!r}; keep one of them", "overlap")
+            raise EditRefused(
+                f"two edits of one plan are about {str(target.path)!r}; keep one of them",
+                "overlap",
+            )
         taken.add(target.path.steps)
     for target in targets:
         steps = target.path.steps
-        above = next((steps[:depth] for depth in range(len(steps)) if steps[:depth] in taken), None)
+        above = next(
+            (steps[:depth] for depth in range(len(steps)) if steps[:depth] in taken),
+            None,
+        )
         if above is not None:
             raise EditRefused(
                 f"{str(target.path)!r} lies in {str(Path(above))!r}, which the same plan replaces or deletes;"

@@ -10,7 +10,14 @@ from datetime import date
 
 from pydantic import JsonValue
 
-from memory.documents.items import Body, Item, lasting_name, leaf_text, leaf_values, slug
+from memory.documents.items import (
+    Body,
+    Item,
+    lasting_name,
+    leaf_text,
+    leaf_values,
+    slug,
+)
 from memory.documents.kinds import Kinds, Place
 from memory.documents.paths import Path
 
@@ -70,7 +77,11 @@ def entries_of(resource_id: str, body: Body, kinds: Kinds) -> Iterator[Entry]:
 
 def live_entries(bodies: Mapping[str, Body], kinds: Kinds, today: date) -> list[Entry]:
     """Return all that holds on *today*, or will again, in *bodies* by resource id."""
-    found = (entry for name, body in bodies.items() for entry in entries_of(name, body, kinds))
+    found = (
+        entry
+        for name, body in bodies.items()
+        for entry in entries_of(name, body, kinds)
+    )
     return [entry for entry in found if entry.is_live(today)]
 
 
@@ -87,7 +98,12 @@ def home_of(category: str, subject: str | None, kinds: Kinds) -> Place | None:
     """
     own = place_of(category, kinds)
     others = place_of(OTHERS, kinds)
-    if own is None or not subject or others is None or own.resource_id == others.resource_id:
+    if (
+        own is None
+        or not subject
+        or others is None
+        or own.resource_id == others.resource_id
+    ):
         return own
     return others
 

@@ -47,7 +47,12 @@ _SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
 def check(
-    before: JsonValue, after: JsonValue, changes: Sequence[Change], limits: Limits = LIMITS, *, size: int | None = None
+    before: JsonValue,
+    after: JsonValue,
+    changes: Sequence[Change],
+    limits: Limits = LIMITS,
+    *,
+    size: int | None = None,
 ) -> None:
     """Raise when *changes*, which led from *before* to *after*, are not allowed.
 
@@ -78,7 +83,11 @@ def check_document(body: JsonValue, limits: Limits = LIMITS) -> int:
 
 def size_of(value: JsonValue) -> int:
     """Return the bytes of *value* as compact JSON in UTF-8."""
-    return len(dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass"))
+    return len(
+        dumps(value, ensure_ascii=False, separators=(",", ":")).encode(
+            "utf-8", "surrogatepass"
+        )
+    )
 
 
 def growth_of(changes: Sequence[Change]) -> int:
@@ -108,7 +117,10 @@ def _check_size(body: JsonValue, limits: Limits) -> int:
 def _check_metadata(before: JsonValue, after: JsonValue) -> None:
     """Compare what documents know about themselves."""
     if not same(step_into(before, METADATA), step_into(after, METADATA)):
-        raise EditRefused(f"{METADATA!r} is written with the document alone; edit what stands beside it", "protected")
+        raise EditRefused(
+            f"{METADATA!r} is written with the document alone; edit what stands beside it",
+            "protected",
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +141,10 @@ def _check_values(before: Found, after: JsonValue, limits: Limits) -> None:
         seen += 1
         # No value takes less than a byte, and one that holds the same part many times over is met as often.
         if seen > limits.max_bytes:
-            raise EditRefused(f"the document would have more than {limits.max_bytes} bytes; insert less", "size")
+            raise EditRefused(
+                f"the document would have more than {limits.max_bytes} bytes; insert less",
+                "size",
+            )
         if isinstance(visit.after, dict | list):
             _check_container(visit, limits)
             visits.extend(_differing(visit))
@@ -146,11 +161,17 @@ def _differing(visit: _Visit) -> Iterator[_Visit]:
             if old is not child:
                 yield _Visit((*visit.steps, name), old, child)
     elif isinstance(after, list):
-        known = {id(child) for child in before} if isinstance(before, list) else frozenset()
+        known = (
+            {id(child) for child in before} if isinstance(before, list) else frozenset()
+        )
         aligned = isinstance(before, list) and len(before) == len(after)
         for index, child in enumerate(after):
             if id(child) not in known:
-                yield _Visit((*visit.steps, index), step_into(before, index) if aligned else ABSENT, child)
+                yield _Visit(
+                    (*visit.steps, index),
+                    step_into(before, index) if aligned else ABSENT,
+                    child,
+                )
 
 
 def _check_container(visit: _Visit, limits: Limits) -> None:
@@ -159,7 +180,10 @@ def _check_container(visit: _Visit, limits: Limits) -> None:
     if not isinstance(after, dict | list):
         return
     if len(visit.steps) >= limits.max_depth:
-        raise EditRefused(f"{_at(visit.steps)} is deeper than {limits.max_depth} levels; make it flatter", "depth")
+        raise EditRefused(
+            f"{_at(visit.steps)} is deeper than {limits.max_depth} levels; make it flatter",
+            "depth",
+        )
     had = len(visit.before) if isinstance(visit.before, dict | list) else 0
     if len(after) > max(limits.max_items, had):
         message = f"{_at(visit.steps)} would have {len(after)} entries of at most {limits.max_items}; delete some first"
@@ -172,11 +196,20 @@ def _check_container(visit: _Visit, limits: Limits) -> None:
 def _check_name(steps: tuple[Step, ...], name: object, limits: Limits) -> None:
     """Look at one name of an object; in JSON it is a text."""
     if not isinstance(name, str):
-        raise EditRefused(f"{_at(steps)} has the name {name!r}, which is no text; put it in quotes", "value")
+        raise EditRefused(
+            f"{_at(steps)} has the name {name!r}, which is no text; put it in quotes",
+            "value",
+        )
     if len(name) > limits.max_name:
-        raise EditRefused(f"a name in {_at(steps)} has more than {limits.max_name} characters; shorten it", "size")
+        raise EditRefused(
+            f"a name in {_at(steps)} has more than {limits.max_name} characters; shorten it",
+            "size",
+        )
     if _SURROGATE.search(name):
-        raise EditRefused(f"a name in {_at(steps)} holds half a character (a lone surrogate); leave it out", "value")
+        raise EditRefused(
+            f"a name in {_at(steps)} holds half a character (a lone surrogate); leave it out",
+            "value",
+        )
 
 
 def _check_scalar(steps: tuple[Step, ...], value: object, limits: Limits) -> None:
@@ -186,15 +219,27 @@ def _check_scalar(steps: tuple[Step, ...], value: object, limits: Limits) -> Non
             message = f"{_at(steps)} has {len(value)} characters of at most {limits.max_text}; shorten it"
             raise EditRefused(message, "size")
         if _SURROGATE.search(value):
-            raise EditRefused(f"{_at(steps)} holds half a character (a lone surrogate); leave it out", "value")
+            raise EditRefused(
+                f"{_at(steps)} holds half a character (a lone surrogate); leave it out",
+                "value",
+            )
     elif isinstance(value, int):
         if abs(value) > limits.max_number:
-            raise EditRefused(f"{_at(steps)} is a number beyond {limits.max_number}; write it as text", "value")
+            raise EditRefused(
+                f"{_at(steps)} is a number beyond {limits.max_number}; write it as text",
+                "value",
+            )
     elif isinstance(value, float):
         if not isfinite(value):
-            raise EditRefused(f"{_at(steps)} is {value}, which JSON has not; use a finite number or null", "value")
+            raise EditRefused(
+                f"{_at(steps)} is {value}, which JSON has not; use a finite number or null",
+                "value",
+            )
     elif value is not None:
-        raise EditRefused(f"{_at(steps)} is of type {type(value).__name__}, which JSON has not; use text", "value")
+        raise EditRefused(
+            f"{_at(steps)} is of type {type(value).__name__}, which JSON has not; use text",
+            "value",
+        )
 
 
 def _check_shape(change: Change) -> None:
@@ -206,29 +251,47 @@ def _check_shape(change: Change) -> None:
     if not isinstance(change.after, Absent):
         _check_kinds(steps, change.before, change.after, in_item=in_item)
     elif not in_item and _holds_list(change.before):
-        raise EditRefused(f"{_at(steps)} is a place for items and stays; delete what is in its lists", "type")
+        raise EditRefused(
+            f"{_at(steps)} is a place for items and stays; delete what is in its lists",
+            "type",
+        )
     elif in_item and steps[-1] in _NAMING:
-        raise EditRefused(f"{_at(steps)} says what the item is; delete the whole item, or update this", "type")
+        raise EditRefused(
+            f"{_at(steps)} says what the item is; delete the whole item, or update this",
+            "type",
+        )
 
 
-def _check_kinds(steps: tuple[Step, ...], before: JsonValue, after: JsonValue, *, in_item: bool) -> None:
+def _check_kinds(
+    steps: tuple[Step, ...], before: JsonValue, after: JsonValue, *, in_item: bool
+) -> None:
     """Compare the kinds of the values before and after."""
     old, new = _kind(before), _kind(after)
     if old != new and not _may_become(steps, before, after, in_item=in_item):
-        raise EditRefused(f"{_at(steps)} is {old} and cannot become {new}; write {old}", "type")
+        raise EditRefused(
+            f"{_at(steps)} is {old} and cannot become {new}; write {old}", "type"
+        )
     if not isinstance(before, dict) or not isinstance(after, dict):
         return
     in_item = in_item or is_item(before)
     if is_item(before) and not is_item(after):
-        raise EditRefused(f"{_at(steps)} is an item and would be none; give it 'item' and 'display'", "type")
+        raise EditRefused(
+            f"{_at(steps)} is an item and would be none; give it 'item' and 'display'",
+            "type",
+        )
     for name, child in before.items():
         if name in after:
             _check_kinds((*steps, name), child, after[name], in_item=in_item)
         elif not in_item and _holds_list(child):
-            raise EditRefused(f"{_at((*steps, name))} is a place for items and stays; leave it in", "type")
+            raise EditRefused(
+                f"{_at((*steps, name))} is a place for items and stays; leave it in",
+                "type",
+            )
 
 
-def _may_become(steps: tuple[Step, ...], before: JsonValue, after: JsonValue, *, in_item: bool) -> bool:
+def _may_become(
+    steps: tuple[Step, ...], before: JsonValue, after: JsonValue, *, in_item: bool
+) -> bool:
     """Return whether a value may become one of another kind: null may, and a value that may be null again."""
     if before is None:
         return not in_item or not isinstance(after, dict | list)
@@ -257,7 +320,13 @@ def _kind(value: JsonValue) -> str:
         return "true or false"
     if isinstance(value, int | float):
         return "a number"
-    return "a text" if isinstance(value, str) else "a list" if isinstance(value, list) else "an object"
+    return (
+        "a text"
+        if isinstance(value, str)
+        else "a list"
+        if isinstance(value, list)
+        else "an object"
+    )
 
 
 def _at(steps: tuple[Step, ...]) -> str:

@@ -93,7 +93,14 @@ class Item:
             item=name or slug(display),
             display=display or name.replace("_", " "),
             added=_day(value.get("added")),
-            expiry=next((day for name in _EXPIRY_NAMES if (day := _day(value.get(name))) is not None), None),
+            expiry=next(
+                (
+                    day
+                    for name in _EXPIRY_NAMES
+                    if (day := _day(value.get(name))) is not None
+                ),
+                None,
+            ),
             confidence=_confidence(value.get("confidence")),
             durability=_durability(value.get("durability")),
             source=_text(value.get("source")) or DEFAULT_SOURCE,
@@ -145,7 +152,9 @@ def make_item(
     """
     shown = " ".join(display.split())
     if not shown:
-        raise InvalidInput(f"display {display!r} of an item has no text; say what it is about")
+        raise InvalidInput(
+            f"display {display!r} of an item has no text; say what it is about"
+        )
     if not 0 <= confidence <= 1:
         raise InvalidInput(f"confidence {confidence!r} of {shown!r} must be 0 to 1")
     return {
@@ -180,7 +189,9 @@ def slug(text: str) -> str:
 
 def is_item(value: JsonValue) -> bool:
     """Tell whether *value* is an object with some text as `display` or `item`."""
-    return isinstance(value, dict) and bool(_text(value.get("display")) or _text(value.get("item")))
+    return isinstance(value, dict) and bool(
+        _text(value.get("display")) or _text(value.get("item"))
+    )
 
 
 def is_expired(item: Item | JsonValue, today: date) -> bool:
@@ -201,9 +212,15 @@ def leaf_text(value: JsonValue) -> str:
     item = Item.read(value)
     if item is None:
         return json.dumps(value, ensure_ascii=False)
-    more = [f"{name}: {leaf_text(other)}" for name, other in item.others.items() if name != CONFLICT]
+    more = [
+        f"{name}: {leaf_text(other)}"
+        for name, other in item.others.items()
+        if name != CONFLICT
+    ]
     shown = item.display.casefold()
-    if not all(word in shown for word in item.item.casefold().split("_")) and item.item != slug(item.display):
+    if not all(
+        word in shown for word in item.item.casefold().split("_")
+    ) and item.item != slug(item.display):
         more.insert(0, item.item)
     return f"{item.display} ({'; '.join(more)})" if more else item.display
 
@@ -260,13 +277,21 @@ def _day(value: JsonValue) -> date | None:
 
 
 def _confidence(value: JsonValue) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not math.isfinite(value)
+    ):
         return DEFAULT_CONFIDENCE
     return min(1.0, max(0.0, float(value)))
 
 
 def _durability(value: JsonValue) -> Durability:
-    return cast("Durability", value) if isinstance(value, str) and value in _DURABILITIES else DEFAULT_DURABILITY
+    return (
+        cast("Durability", value)
+        if isinstance(value, str) and value in _DURABILITIES
+        else DEFAULT_DURABILITY
+    )
 
 
 def _joint(between: re.Match[str]) -> str:

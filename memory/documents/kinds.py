@@ -12,7 +12,14 @@ from itertools import chain
 from pathlib import Path as File
 from typing import Annotated, cast
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    ValidationError,
+)
 
 from contracts.errors import ConfigurationError, InvalidPath, UnknownPath
 from contracts.faults import complaint_of
@@ -29,8 +36,12 @@ def _read_path(value: object) -> object:
         path = parse(value) if isinstance(value, str) else value
     except InvalidPath as error:
         raise ValueError(str(error)) from error
-    if isinstance(path, Path) and (not path.steps or not all(isinstance(step, str) for step in path.steps)):
-        raise ValueError(f"{str(path)!r} must lead to a list by names alone, as food.likes does")
+    if isinstance(path, Path) and (
+        not path.steps or not all(isinstance(step, str) for step in path.steps)
+    ):
+        raise ValueError(
+            f"{str(path)!r} must lead to a list by names alone, as food.likes does"
+        )
     return path
 
 
@@ -84,12 +95,21 @@ class Kind(BaseModel):
     def place_for(self, relation: str) -> Place | None:
         """Return where statements of *relation* are kept in this kind, None when it keeps none of them."""
         own = (place for place in self.places if place.relation == relation)
-        return next(chain(own, (place for place in self.places if relation in place.also)), None)
+        return next(
+            chain(own, (place for place in self.places if relation in place.also)), None
+        )
 
     def place_at(self, path: Path) -> Place | None:
         """Return the place that *path* is or lies in, None when it is outside of all."""
         steps = tuple(path.steps)
-        return next((place for place in self.places if steps[: len(place.path.steps)] == place.path.steps), None)
+        return next(
+            (
+                place
+                for place in self.places
+                if steps[: len(place.path.steps)] == place.path.steps
+            ),
+            None,
+        )
 
     def complete(self, body: Body) -> Body:
         """Return *body* with every place of the template that it lacks, and `_metadata`; nothing is replaced.
@@ -97,9 +117,15 @@ class Kind(BaseModel):
         *body* is left as it is, and its parts are shared with the result; a complete one is returned itself. For
         an edit: a file is written from the stored body.
         """
-        content = {name: value for name, value in self.template.items() if name != METADATA}
+        content = {
+            name: value for name, value in self.template.items() if name != METADATA
+        }
         whole = _complete(body, content)
-        return whole if METADATA in whole else {METADATA: deepcopy(self.template[METADATA]), **whole}
+        return (
+            whole
+            if METADATA in whole
+            else {METADATA: deepcopy(self.template[METADATA]), **whole}
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +179,11 @@ class Kinds:
         if resource_id is not None:
             kind = self.get(resource_id)
             return kind.place_for(relation) if kind is not None else None
-        found = [place for kind in self.by_id.values() if (place := kind.place_for(relation)) is not None]
+        found = [
+            place
+            for kind in self.by_id.values()
+            if (place := kind.place_for(relation)) is not None
+        ]
         return min(found, key=lambda place: place.relation != relation, default=None)
 
 
@@ -170,7 +200,12 @@ def stand_in(resource_id: str) -> Kind:
     """
     name = resource_id.removeprefix("resource_").removeprefix("user_") or resource_id
     place = {"path": f'["{name}"].other', "relation": "other", "meaning": "notes"}
-    raw = {"resource_id": resource_id, "title": name.replace("_", " ").capitalize(), "tags": [name], "places": [place]}
+    raw = {
+        "resource_id": resource_id,
+        "title": name.replace("_", " ").capitalize(),
+        "tags": [name],
+        "places": [place],
+    }
     return _read_kind(cast("dict[str, object]", raw), File(f"{resource_id}.toml"))
 
 
@@ -187,7 +222,9 @@ def _read_folder(folder: File) -> dict[str, Kind]:
         try:
             kind = _read_kind(tomllib.loads(text), file)
         except tomllib.TOMLDecodeError as error:
-            raise ConfigurationError(f"{file} is no TOML: {error}; mend that line") from error
+            raise ConfigurationError(
+                f"{file} is no TOML: {error}; mend that line"
+            ) from error
         if kind.resource_id in by_id:
             raise ConfigurationError(
                 f"{file}: resource_id {kind.resource_id!r} is in another file of that folder too; keep one"
@@ -220,17 +257,25 @@ def _read_kind(raw: Mapping[str, object], file: File) -> Kind:
 
 def _problem(found: Mapping[str, object]) -> str:
     at = ".".join(str(step) for step in cast("tuple[str | int, ...]", found["loc"]))
-    cure = {"missing": "add it", "extra_forbidden": "no such field; take it out or mend its name"}.get(
-        str(found["type"])
-    )
+    cure = {
+        "missing": "add it",
+        "extra_forbidden": "no such field; take it out or mend its name",
+    }.get(str(found["type"]))
     return f"{at}: {cure or complaint_of(found)}"
 
 
 def _template(kind: Kind, file: File) -> Body:
     """Return the template of *kind*: as its file spells it or, when it spells none, one list for each place."""
-    metadata: Body = {"resource_id": kind.resource_id, "tags": list(kind.tags), "last_updated": None, "revision": 0}
+    metadata: Body = {
+        "resource_id": kind.resource_id,
+        "tags": list(kind.tags),
+        "last_updated": None,
+        "revision": 0,
+    }
     if METADATA in kind.template:
-        raise ConfigurationError(f"{file}: template.{METADATA} is made from resource_id and tags; take it out")
+        raise ConfigurationError(
+            f"{file}: template.{METADATA} is made from resource_id and tags; take it out"
+        )
     content = dict(kind.template)
     if not content:
         for place in kind.places:
@@ -259,10 +304,16 @@ def _check(kind: Kind, place: Place, where: str) -> None:
             f"{where}.path: {str(place.path)!r} is not in the template; add `{place.path.last} = []` there"
         ) from error
     if not isinstance(value, list):
-        raise ConfigurationError(f"{where}.path: {str(place.path)!r} must be a list in the template")
+        raise ConfigurationError(
+            f"{where}.path: {str(place.path)!r} must be a list in the template"
+        )
     if place.path.steps[0] == METADATA:
-        raise ConfigurationError(f"{where}.path: {METADATA} is no place for items; choose another name")
-    if place.opposite is not None and place.opposite not in {other.relation for other in kind.places}:
+        raise ConfigurationError(
+            f"{where}.path: {METADATA} is no place for items; choose another name"
+        )
+    if place.opposite is not None and place.opposite not in {
+        other.relation for other in kind.places
+    }:
         raise ConfigurationError(
             f"{where}.opposite: {kind.resource_id!r} has no place of {place.opposite!r}; add one or leave it out"
         )
@@ -275,6 +326,10 @@ def _complete(body: Body, template: Body) -> Body:
         held = body.get(name)
         if name not in body:
             added[name] = deepcopy(wanted)
-        elif isinstance(held, dict) and isinstance(wanted, dict) and (whole := _complete(held, wanted)) is not held:
+        elif (
+            isinstance(held, dict)
+            and isinstance(wanted, dict)
+            and (whole := _complete(held, wanted)) is not held
+        ):
             added[name] = whole
     return body | added if added else body

@@ -38,8 +38,16 @@ _BLANKS = re.compile(r"[ \t\n\r]*")
 _PLAIN = {quote: re.compile(rf"[^{quote}\\\x00-\x1f\ud800-\udfff]+") for quote in "'\""}
 _HEX = re.compile(r"u([0-9A-Fa-f]{4})")
 _ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "/": "/", "\\": "\\"}
-_SPELLED = {character: f"\\{mark}" for mark, character in _ESCAPES.items() if mark != "/"}
-_SEVERAL = {".": "descendants", "*": "a wildcard", "?": "a filter", ":": "a slice", ",": "a union"}
+_SPELLED = {
+    character: f"\\{mark}" for mark, character in _ESCAPES.items() if mark != "/"
+}
+_SEVERAL = {
+    ".": "descendants",
+    "*": "a wildcard",
+    "?": "a filter",
+    ":": "a slice",
+    ",": "a union",
+}
 
 
 def read(text: str) -> tuple[Step, ...]:
@@ -116,7 +124,9 @@ class _House:
             self.refuse_several("*?:")
             raise self.refusal(self.selector_fits)
         if not _INDEX.fullmatch(found[0]) or abs(int(found[0])) > MAX_INDEX:
-            raise self.refusal(f"an index from -{MAX_INDEX} to {MAX_INDEX}, without leading zeros and not -0")
+            raise self.refusal(
+                f"an index from -{MAX_INDEX} to {MAX_INDEX}, without leading zeros and not -0"
+            )
         self.at = found.end()
         return int(found[0])
 
@@ -130,7 +140,9 @@ class _House:
             elif self.take("\\"):
                 parts.append(self.escape_pointer(quote))
             else:
-                raise self.refusal(f"a character or the closing {quote} (a control character is written \\u00XX)")
+                raise self.refusal(
+                    f"a character or the closing {quote} (a control character is written \\u00XX)"
+                )
         return "".join(parts)
 
     def escape_pointer(self, quote: str) -> str:
@@ -153,7 +165,9 @@ class _House:
         """Read `uXXXX`."""
         found = _HEX.match(self.text, self.at)
         if not found:
-            raise self.refusal("an escape: the quote, \\\\ \\/ \\b \\f \\n \\r \\t or \\uXXXX")
+            raise self.refusal(
+                "an escape: the quote, \\\\ \\/ \\b \\f \\n \\r \\t or \\uXXXX"
+            )
         self.at = found.end()
         return int(found[1], 16)
 
@@ -190,7 +204,9 @@ class _Query(_House):
     """The same over an RFC 9535 query: blanks between segments and in brackets, no [-], fewer unquoted names."""
 
     name = _SHORTHAND
-    name_fits = "a name (letters, digits or _, no digit first; others are quoted: ['odd name'])"
+    name_fits = (
+        "a name (letters, digits or _, no digit first; others are quoted: ['odd name'])"
+    )
     selector_fits = "an index or a quoted name"
 
     def steps(self) -> Iterator[Step]:
@@ -238,4 +254,6 @@ def _spell_character(character: str, quote: str) -> str:
     if character.isprintable():
         return character
     units = character.encode("utf-16-be", "surrogatepass").hex()
-    return "".join(f"\\u{units[start : start + 4]}" for start in range(0, len(units), 4))
+    return "".join(
+        f"\\u{units[start : start + 4]}" for start in range(0, len(units), 4)
+    )

@@ -58,7 +58,9 @@ class Path:
             InvalidPath: this is the root.
         """
         if not self.steps:
-            raise InvalidPath("'$' is the whole document and stands in nothing; name a place in it")
+            raise InvalidPath(
+                "'$' is the whole document and stands in nothing; name a place in it"
+            )
         return Path(self.steps[:-1])
 
     @property
@@ -78,7 +80,9 @@ def parse(text: str, *, limit: int = MAX_PATH) -> Path:
         InvalidPath: it cannot be read, or it selects more than one place; the message says at which character.
     """
     if len(text) > limit:
-        raise InvalidPath(f"a path of {len(text)} characters is longer than the {limit} it may have; name one place")
+        raise InvalidPath(
+            f"a path of {len(text)} characters is longer than the {limit} it may have; name one place"
+        )
     return Path(read(text))
 
 
@@ -86,7 +90,11 @@ def step_into(value: Found, step: Step) -> Found:
     """Return what stands one *step* into *value*, or ABSENT."""
     if isinstance(value, dict) and isinstance(step, str):
         return value.get(step, ABSENT)
-    if isinstance(value, list) and isinstance(step, int) and -len(value) <= step < len(value):
+    if (
+        isinstance(value, list)
+        and isinstance(step, int)
+        and -len(value) <= step < len(value)
+    ):
         return value[step]
     return ABSENT
 
@@ -153,7 +161,11 @@ def nearest(body: JsonValue, path: Path) -> Path:
     if isinstance(holder, list):
         item = _item_meant(holder, step)
         meant = way if item is None else way / item
-        return Path((*meant.steps, *rest)) if exists(body, Path((*meant.steps, *rest))) else meant
+        return (
+            Path((*meant.steps, *rest))
+            if exists(body, Path((*meant.steps, *rest)))
+            else meant
+        )
     around = chain(_below(holder, way), _below(body, Path()))
     spelled = {str(place)[:_COMPARED]: place for place in islice(around, _LOOKED_AT)}
     close = get_close_matches(str(path)[:_COMPARED], spelled, n=1, cutoff=0.6)
@@ -207,7 +219,11 @@ def _unknown(body: JsonValue, path: Path) -> str:
     elif isinstance(value, list):
         why = f"{str(way)!r} is a list of {len(value)}, whose items have an [index]"
     elif isinstance(value, dict):
-        why = f"{str(way)!r} has names" + (f", none is {step!r}" if isinstance(step, str) else " and no index")
+        why = f"{str(way)!r} has names" + (
+            f", none is {step!r}" if isinstance(step, str) else " and no index"
+        )
     else:
         why = f"{str(way)!r} holds nothing further"
-    return f"there is no {str(path)!r}: {why}; the nearest is {str(nearest(body, path))!r}"
+    return (
+        f"there is no {str(path)!r}: {why}; the nearest is {str(nearest(body, path))!r}"
+    )

@@ -109,7 +109,9 @@ class AppliedPlan:
     @property
     def revisions(self) -> dict[str, int]:
         """The revision of each document after the plan, by resource id."""
-        return {resource_id: step.after.revision for resource_id, step in self.steps.items()}
+        return {
+            resource_id: step.after.revision for resource_id, step in self.steps.items()
+        }
 
 
 def resource_of(file: str) -> str:

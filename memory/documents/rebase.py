@@ -21,7 +21,9 @@ class _Met(Exception):
         self.path = path
 
 
-def rebase_edits(edits: Sequence[Edit], over: Sequence[Change], body: Found = ABSENT) -> tuple[Edit, ...]:
+def rebase_edits(
+    edits: Sequence[Edit], over: Sequence[Change], body: Found = ABSENT
+) -> tuple[Edit, ...]:
     """Return *edits*, made for the body before the changes *over*, for the body after them.
 
     Where both could be one plan, the outcome is that of the plan with *edits* last. *body* is the one before; without
@@ -38,7 +40,9 @@ def rebase_edits(edits: Sequence[Edit], over: Sequence[Change], body: Found = AB
         raise EditRefused(message, "overlap") from met
 
 
-def cross(changes: Sequence[Change], over: Sequence[Change]) -> tuple[tuple[Change, ...], tuple[Change, ...]]:
+def cross(
+    changes: Sequence[Change], over: Sequence[Change]
+) -> tuple[tuple[Change, ...], tuple[Change, ...]]:
     """Return both, made for one body, each for the body after the other: either way round leads to the same body.
 
     Raises:
@@ -50,7 +54,10 @@ def cross(changes: Sequence[Change], over: Sequence[Change]) -> tuple[tuple[Chan
         for change in changes:
             mine = change
             for number, other in enumerate(rest):
-                mine, rest[number] = _move(mine, other, yields=False), _move(other, mine, yields=True)
+                mine, rest[number] = (
+                    _move(mine, other, yields=False),
+                    _move(other, mine, yields=True),
+                )
             moved.append(mine)
     except _Met as met:
         raise UndoRefused(f"{str(met.path)!r} was changed again") from met
@@ -76,9 +83,13 @@ def take_back(history: Sequence[PlanChanges], plan_id: str) -> tuple[Change, ...
         UndoRefused: a later plan, not taken back itself, touched the same place; the message names both.
     """
     kept = _settle(history, plan_id)
-    number = next((number for number, deed in enumerate(kept) if deed.plan_id == plan_id), None)
+    number = next(
+        (number for number, deed in enumerate(kept) if deed.plan_id == plan_id), None
+    )
     if number is None:
-        raise UndoRefused(f"plan {plan_id!r} is not in the history; edit the document instead")
+        raise UndoRefused(
+            f"plan {plan_id!r} is not in the history; edit the document instead"
+        )
     back = inverse(kept[number].changes)
     for deed in kept[number + 1 :]:
         try:
@@ -96,7 +107,11 @@ def _settle(history: Sequence[PlanChanges], wanted: str) -> list[PlanChanges]:
     again = {deed.undoes for deed in history} if _is_undo(history, wanted) else set()
     kept: list[PlanChanges] = []
     for deed in history:
-        stays = deed.undoes is None or deed.plan_id in again or wanted in (deed.plan_id, deed.undoes)
+        stays = (
+            deed.undoes is None
+            or deed.plan_id in again
+            or wanted in (deed.plan_id, deed.undoes)
+        )
         rest = None if stays else _without(kept, deed)
         kept = [*kept, deed] if rest is None else rest
     return kept
@@ -111,9 +126,14 @@ def _is_undo(history: Sequence[PlanChanges], plan_id: str) -> bool:
     return back
 
 
-def _without(kept: Sequence[PlanChanges], undo: PlanChanges) -> list[PlanChanges] | None:
+def _without(
+    kept: Sequence[PlanChanges], undo: PlanChanges
+) -> list[PlanChanges] | None:
     """Return *kept* as if the plan that *undo* takes back had never been, None when it takes back none of them."""
-    number = next((number for number, deed in enumerate(kept) if deed.plan_id == undo.undoes), None)
+    number = next(
+        (number for number, deed in enumerate(kept) if deed.plan_id == undo.undoes),
+        None,
+    )
     if number is None:
         return None
     back, between = inverse(kept[number].changes), list[PlanChanges]()
@@ -123,20 +143,26 @@ def _without(kept: Sequence[PlanChanges], undo: PlanChanges) -> list[PlanChanges
         except UndoRefused:
             return None
         between.append(PlanChanges(deed.plan_id, moved, deed.undoes))
-    undone = [change.path for change in back] == [change.path for change in undo.changes]
+    undone = [change.path for change in back] == [
+        change.path for change in undo.changes
+    ]
     return [*kept[:number], *between] if undone else None
 
 
 def _move(change: Change, over: Change, *, yields: bool) -> Change:
     """Return *change* as it is after *over*; one that *yields* goes behind where both make room at one index."""
-    steps = _shift_back(change.path.steps, over, is_gap=change.before is ABSENT, yields=yields)
+    steps = _shift_back(
+        change.path.steps, over, is_gap=change.before is ABSENT, yields=yields
+    )
     if steps is change.path.steps:
         return change
     # Spelled out, as `replace` takes twice as long and a long history does this often.
     return Change(Path(steps), change.before, change.after, change.ahead)
 
 
-def _rebase(edits: Sequence[Edit], over: Sequence[Change], body: Found) -> tuple[Edit, ...]:
+def _rebase(
+    edits: Sequence[Edit], over: Sequence[Change], body: Found
+) -> tuple[Edit, ...]:
     """Do what `rebase_edits` says, or raise _Met."""
     rebased = list(edits)
     meeting: dict[tuple[Step, ...], list[tuple[int, int]]] = {}
@@ -146,8 +172,12 @@ def _rebase(edits: Sequence[Edit], over: Sequence[Change], body: Found) -> tuple
         given, place = _places(edit, body)
         steps = place.steps
         for change in over:
-            steps = _shift_back(steps, change, is_gap=isinstance(edit, Insert), yields=True)
-        counts_from_end = any(isinstance(step, int) and step < 0 for step in given.steps)
+            steps = _shift_back(
+                steps, change, is_gap=isinstance(edit, Insert), yields=True
+            )
+        counts_from_end = any(
+            isinstance(step, int) and step < 0 for step in given.steps
+        )
         if over and (steps != place.steps or counts_from_end):
             rebased[order] = edit.model_copy(update={"path": str(Path(steps))})
         if isinstance(edit, Insert) and isinstance(place.last, int):
@@ -169,7 +199,9 @@ def _places(edit: Insert | Update | Delete, body: Found) -> tuple[Path, Path]:
     return given, given if isinstance(body, Absent) else place_of(body, edit)
 
 
-def _shift_back(steps: tuple[Step, ...], over: Change, *, is_gap: bool, yields: bool) -> tuple[Step, ...]:
+def _shift_back(
+    steps: tuple[Step, ...], over: Change, *, is_gap: bool, yields: bool
+) -> tuple[Step, ...]:
     """Return where the place *steps* is after *over*: the same object when it has not moved.
 
     Raises:
@@ -187,7 +219,9 @@ def _shift_back(steps: tuple[Step, ...], over: Change, *, is_gap: bool, yields: 
         return steps
     mine, other = steps[depth], where[depth]
     if isinstance(mine, int) and isinstance(other, int):
-        shift = _shift(mine, over, other, in_gap=is_gap and len(steps) == depth + 1, yields=yields)
+        shift = _shift(
+            mine, over, other, in_gap=is_gap and len(steps) == depth + 1, yields=yields
+        )
         return (*steps[:depth], mine + shift, *steps[depth + 1 :]) if shift else steps
     if mine == other:
         raise _Met(Path(steps))

@@ -28,7 +28,9 @@ Bodies = Mapping[str, Mapping[str, JsonValue]]
 TextForm = Callable[[str], Hashable]
 
 # A sign or a separator in a number is part of it: -5 is not 5, and 1.5 is not 15.
-_WORDS = re.compile(r"(?<!\w)[-+\u2212](?=\d)|\d+(?:[.,:/]\d+)*|[^\W\d_]+|[%\u00b0$\u20ac\u00a3\u00a5+#]")
+_WORDS = re.compile(
+    r"(?<!\w)[-+\u2212](?=\d)|\d+(?:[.,:/]\d+)*|[^\W\d_]+|[%\u00b0$\u20ac\u00a3\u00a5+#]"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +77,19 @@ class Review:
             "duplicate": sum(len(group) - 1 for group in self.duplicates),
             "stale": len(self.stale),
             "never_read": None if self.never_read is None else len(self.never_read),
-            "conflict": len({(spot.resource_id, spot.path) for conflict in self.conflicts for spot in conflict.spots}),
+            "conflict": len(
+                {
+                    (spot.resource_id, spot.path)
+                    for conflict in self.conflicts
+                    for spot in conflict.spots
+                }
+            ),
             "orphan": len(self.orphans),
         }
-        return {name: None if count is None else count / max(1, self.leaves) for name, count in found.items()}
+        return {
+            name: None if count is None else count / max(1, self.leaves)
+            for name, count in found.items()
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +107,9 @@ class _Leaf:
 
     def is_stale(self, today: date) -> bool:
         """Whether it should be asked for again."""
-        return not self.is_past(today) and (is_expired(self.value, today) or is_stale(self.value, today))
+        return not self.is_past(today) and (
+            is_expired(self.value, today) or is_stale(self.value, today)
+        )
 
     @property
     def home(self) -> Path:
@@ -117,11 +130,15 @@ def review(
     """
     found = list(_leaves(documents, kinds))
     form = text_form or plain_form
-    unread = [leaf for leaf in found if reads is not None and _lasting(leaf) not in reads]
+    unread = [
+        leaf for leaf in found if reads is not None and _lasting(leaf) not in reads
+    ]
     return Review(
         leaves=len(found),
         conflicts=tuple(_conflicts(found, kinds, form, today)),
-        duplicates=tuple(_duplicates([leaf for leaf in found if not leaf.is_past(today)], form)),
+        duplicates=tuple(
+            _duplicates([leaf for leaf in found if not leaf.is_past(today)], form)
+        ),
         stale=_spots(leaf for leaf in found if leaf.is_stale(today)),
         never_read=None if reads is None else _spots(unread),
         orphans=_spots(leaf for leaf in found if leaf.place is None),
@@ -133,10 +150,16 @@ def conflicts(
     documents: Bodies, kinds: Kinds, *, today: date, text_form: TextForm | None = None
 ) -> tuple[Conflict, ...]:
     """Return statements that cannot all hold on *today*; an expired one is in no conflict."""
-    return tuple(_conflicts(list(_leaves(documents, kinds)), kinds, text_form or plain_form, today))
+    return tuple(
+        _conflicts(
+            list(_leaves(documents, kinds)), kinds, text_form or plain_form, today
+        )
+    )
 
 
-def find_changed_protected(records: Iterable[PlanRecord], now: datetime) -> tuple[PlanRecord, ...]:
+def find_changed_protected(
+    records: Iterable[PlanRecord], now: datetime
+) -> tuple[PlanRecord, ...]:
     """Return the plans of the last 30 days that stand and replaced or ended something protected, newest first."""
     return tuple(
         record
@@ -166,12 +189,20 @@ def _leaves(documents: Bodies, kinds: Kinds) -> Iterator[_Leaf]:
             yield _Leaf(Spot(resource_id, path, text), value, item, place)
 
 
-def _conflicts(found: Iterable[_Leaf], kinds: Kinds, form: TextForm, today: date) -> Iterator[Conflict]:
-    alive = [leaf for leaf in found if leaf.item is None or leaf.item.state(today) == "current"]
+def _conflicts(
+    found: Iterable[_Leaf], kinds: Kinds, form: TextForm, today: date
+) -> Iterator[Conflict]:
+    alive = [
+        leaf
+        for leaf in found
+        if leaf.item is None or leaf.item.state(today) == "current"
+    ]
     by_place: dict[tuple[str, Path], list[_Leaf]] = {}
     for leaf in alive:
         if leaf.place is not None:
-            by_place.setdefault((leaf.spot.resource_id, leaf.place.path), []).append(leaf)
+            by_place.setdefault((leaf.spot.resource_id, leaf.place.path), []).append(
+                leaf
+            )
     for leaves in by_place.values():
         if leaves[0].place is not None and leaves[0].place.single and len(leaves) > 1:
             yield Conflict("single", _spots(leaves))
@@ -184,18 +215,26 @@ def _conflicts(found: Iterable[_Leaf], kinds: Kinds, form: TextForm, today: date
     yield from (Conflict("marked", _spots(leaves)) for leaves in by_mark.values())
 
 
-def _opposites(by_place: Mapping[tuple[str, Path], list[_Leaf]], kinds: Kinds, form: TextForm) -> Iterator[Conflict]:
+def _opposites(
+    by_place: Mapping[tuple[str, Path], list[_Leaf]], kinds: Kinds, form: TextForm
+) -> Iterator[Conflict]:
     by_form = {where: _by_form(leaves, form) for where, leaves in by_place.items()}
     seen: set[frozenset[tuple[str, Path]]] = set()
     for where, leaves in by_place.items():
         opposite = leaves[0].place.opposite if leaves[0].place is not None else None
         place = kinds.place_for(opposite, where[0]) if opposite is not None else None
         contrary = (where[0], place.path) if place is not None else None
-        if contrary in by_form and contrary != where and frozenset((where, contrary)) not in seen:
+        if (
+            contrary in by_form
+            and contrary != where
+            and frozenset((where, contrary)) not in seen
+        ):
             seen.add(frozenset((where, contrary)))
             for said, here in by_form[where].items():
                 if said in by_form[contrary]:
-                    yield Conflict("opposite", _spots([*here, *by_form[contrary][said]]))
+                    yield Conflict(
+                        "opposite", _spots([*here, *by_form[contrary][said]])
+                    )
 
 
 def _duplicates(found: Iterable[_Leaf], form: TextForm) -> Iterator[tuple[Spot, ...]]:
@@ -205,7 +244,9 @@ def _duplicates(found: Iterable[_Leaf], form: TextForm) -> Iterator[tuple[Spot, 
         if isinstance(leaf.spot.path.last, int):
             by_home.setdefault((leaf.spot.resource_id, leaf.home), []).append(leaf)
     for leaves in by_home.values():
-        yield from (_spots(same) for same in _by_form(leaves, form).values() if len(same) > 1)
+        yield from (
+            _spots(same) for same in _by_form(leaves, form).values() if len(same) > 1
+        )
 
 
 def _by_form(leaves: Iterable[_Leaf], form: TextForm) -> dict[Hashable, list[_Leaf]]:

@@ -13,7 +13,9 @@ _REVISION, _UPDATED = "revision", "last_updated"
 _STAMPED = frozenset((_REVISION, _UPDATED))
 
 
-def stamp(body: Body, resource_id: str, revision: int, day: date) -> tuple[Body, JsonValue]:
+def stamp(
+    body: Body, resource_id: str, revision: int, day: date
+) -> tuple[Body, JsonValue]:
     """Return *body* as *revision* of *day*, and the overwritten values, for `unstamp`: None without metadata."""
     metadata = body.get(METADATA)
     written: Body = {_UPDATED: day.isoformat(), _REVISION: revision}
@@ -30,7 +32,12 @@ def unstamp(body: Body, before: JsonValue) -> Body:
         return {name: value for name, value in body.items() if name != METADATA}
     # What stood there keeps its place; what did not was put at the end.
     kept = {name: before.get(name, value) for name, value in metadata.items()}
-    return {**body, METADATA: {name: kept[name] for name in kept if name not in _STAMPED or name in before}}
+    return {
+        **body,
+        METADATA: {
+            name: kept[name] for name in kept if name not in _STAMPED or name in before
+        },
+    }
 
 
 def with_stamp_of(body: Body, former: Body) -> Body:
@@ -42,8 +49,18 @@ def with_stamp_of(body: Body, former: Body) -> Body:
     known: Body = stamped if isinstance(stamped, dict) else {}
     if not isinstance(own, dict):
         return {METADATA: known, **body} if known else body
-    kept: Body = {name: value for name, value in own.items() if name not in _STAMPED or name in known}
-    return {**body, METADATA: {**kept, **{name: known[name] for name in (_UPDATED, _REVISION) if name in known}}}
+    kept: Body = {
+        name: value
+        for name, value in own.items()
+        if name not in _STAMPED or name in known
+    }
+    return {
+        **body,
+        METADATA: {
+            **kept,
+            **{name: known[name] for name in (_UPDATED, _REVISION) if name in known},
+        },
+    }
 
 
 def with_days(edit: Edit, day: date, body: JsonValue) -> Edit:
@@ -52,7 +69,11 @@ def with_days(edit: Edit, day: date, body: JsonValue) -> Edit:
         return edit
     former = _day_added(body, edit.path) if isinstance(edit, Update) else None
     value = _with_date(edit.new_value, former or day.isoformat())
-    return edit if value is edit.new_value else edit.model_copy(update={"new_value": value})
+    return (
+        edit
+        if value is edit.new_value
+        else edit.model_copy(update={"new_value": value})
+    )
 
 
 def _day_added(body: JsonValue, text: str) -> str | None:
@@ -69,8 +90,16 @@ def _day_added(body: JsonValue, text: str) -> str | None:
 def _with_date(value: JsonValue, day: str) -> JsonValue:
     if isinstance(value, list):
         dated = [_with_date(item, day) for item in value]
-        return value if all(one is other for one, other in zip(dated, value, strict=True)) else dated
+        return (
+            value
+            if all(one is other for one, other in zip(dated, value, strict=True))
+            else dated
+        )
     if not isinstance(value, dict) or not is_item(value) or "added" in value:
         return value
     first: Body = {name: value[name] for name in ("item", "display") if name in value}
-    return {**first, "added": day, **{name: other for name, other in value.items() if name not in first}}
+    return {
+        **first,
+        "added": day,
+        **{name: other for name, other in value.items() if name not in first},
+    }

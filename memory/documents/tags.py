@@ -10,7 +10,9 @@ from memory.documents.kinds import Kinds
 from memory.documents.plans import Document, Snapshot
 
 
-def targets(tags: Iterable[str], snapshot: Snapshot | Draft, kinds: Kinds) -> tuple[str, ...]:
+def targets(
+    tags: Iterable[str], snapshot: Snapshot | Draft, kinds: Kinds
+) -> tuple[str, ...]:
     """Return the ids of the documents that facts with *tags* are for, each once, in the order of the kinds.
 
     A document is known by the tags of its kind and by those in its own `_metadata.tags`. When no tag is known to any of
@@ -19,11 +21,17 @@ def targets(tags: Iterable[str], snapshot: Snapshot | Draft, kinds: Kinds) -> tu
     wanted = {tag_form(tag) for tag in tags}
     stored = snapshot.documents
     ids = [*kinds.ids, *sorted(set(stored) - set(kinds.ids))]
-    found = tuple(resource_id for resource_id in ids if wanted & tags_of(resource_id, stored, kinds))
+    found = tuple(
+        resource_id
+        for resource_id in ids
+        if wanted & tags_of(resource_id, stored, kinds)
+    )
     return found or (kinds.general,)
 
 
-def tags_of(resource_id: str, stored: Mapping[str, Document], kinds: Kinds) -> frozenset[str]:
+def tags_of(
+    resource_id: str, stored: Mapping[str, Document], kinds: Kinds
+) -> frozenset[str]:
     """Return the tags of one document as they are compared: of its kind and its stored body; none when unknown."""
     kind = kinds.get(resource_id)
     tags: list[JsonValue] = list(kind.tags) if kind is not None else []
@@ -31,7 +39,9 @@ def tags_of(resource_id: str, stored: Mapping[str, Document], kinds: Kinds) -> f
         metadata = stored[resource_id].body.get(METADATA)
         own = metadata.get("tags") if isinstance(metadata, dict) else None
         tags += own if isinstance(own, list) else [own]
-    return frozenset(form for tag in tags if isinstance(tag, str) and (form := tag_form(tag)))
+    return frozenset(
+        form for tag in tags if isinstance(tag, str) and (form := tag_form(tag))
+    )
 
 
 def tag_form(tag: str) -> str:

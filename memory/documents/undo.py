@@ -27,7 +27,9 @@ def entry_of(record: PlanRecord, resource_id: str, log: Sequence[LogEntry]) -> L
     )
 
 
-def take_back_changes(plan_id: str, log: Sequence[LogEntry], body: Body) -> tuple[Change, ...]:
+def take_back_changes(
+    plan_id: str, log: Sequence[LogEntry], body: Body
+) -> tuple[Change, ...]:
     """Return the changes of *body*, as it is now, that take back what *plan_id* did; *log* is all that is kept.
 
     Raises:

@@ -51,7 +51,10 @@ class MiniLm:
 
         self._np = np
         self._pieces = {
-            piece: number for number, piece in enumerate((folder / "vocab.txt").read_text("utf-8").split("\n"))
+            piece: number
+            for number, piece in enumerate(
+                (folder / "vocab.txt").read_text("utf-8").split("\n")
+            )
         }
         self._weights = _tensors(folder / "model.safetensors", np)
 
@@ -70,16 +73,26 @@ class MiniLm:
         vectors: dict[int, list[float]] = {}
         for at in range(0, len(order), _BATCH):
             numbers = order[at : at + _BATCH]
-            for number, vector in zip(numbers, self._pass([self._read(texts[one]) for one in numbers]), strict=True):
+            for number, vector in zip(
+                numbers,
+                self._pass([self._read(texts[one]) for one in numbers]),
+                strict=True,
+            ):
                 vectors[number] = vector.tolist()
         return [vectors[number] for number in range(len(texts))]
 
     def _read(self, text: str) -> list[int]:
         """Return *text* as the numbers of its pieces, between those of beginning and end."""
         folded = unicodedata.normalize("NFD", text.lower())
-        words = _WORD.findall("".join(sign for sign in folded if unicodedata.category(sign) != "Mn"))
+        words = _WORD.findall(
+            "".join(sign for sign in folded if unicodedata.category(sign) != "Mn")
+        )
         pieces = [number for word in words[:_MOST_PIECES] for number in self._cut(word)]
-        return [self._pieces["[CLS]"], *pieces[: _MOST_PIECES - 2], self._pieces["[SEP]"]]
+        return [
+            self._pieces["[CLS]"],
+            *pieces[: _MOST_PIECES - 2],
+            self._pieces["[SEP]"],
+        ]
 
     def _cut(self, word: str) -> list[int]:
         """Return the longest known pieces of *word*, from its beginning on."""
@@ -87,7 +100,9 @@ class MiniLm:
         while start < len(word):
             mark = "##" if start else ""
             ends = (
-                end for end in range(min(len(word), start + 40), start, -1) if mark + word[start:end] in self._pieces
+                end
+                for end in range(min(len(word), start + 40), start, -1)
+                if mark + word[start:end] in self._pieces
             )
             end = next(ends, None)
             if end is None:
@@ -101,10 +116,16 @@ class MiniLm:
         np, weights = self._np, self._weights
         longest = max(map(len, sentences))
         numbers = np.array([[*one, *[0] * (longest - len(one))] for one in sentences])
-        seen = np.array([[1.0] * len(one) + [0.0] * (longest - len(one)) for one in sentences], dtype="f4")
+        seen = np.array(
+            [[1.0] * len(one) + [0.0] * (longest - len(one)) for one in sentences],
+            dtype="f4",
+        )
         states = weights["embeddings.word_embeddings.weight"][numbers]
         states = states + weights["embeddings.position_embeddings.weight"][:longest]
-        states = self._even_out(states + weights["embeddings.token_type_embeddings.weight"][0], "embeddings.LayerNorm")
+        states = self._even_out(
+            states + weights["embeddings.token_type_embeddings.weight"][0],
+            "embeddings.LayerNorm",
+        )
         hidden = (1.0 - seen)[:, None, None, :] * -1e9
         for layer in range(_LAYERS):
             states = self._layer(states, hidden, f"encoder.layer.{layer}")
@@ -113,31 +134,50 @@ class MiniLm:
 
     def _layer(self, states: Any, hidden: Any, name: str) -> Any:
         np = self._np
-        query, key, value = (self._heads(states, f"{name}.attention.self.{part}") for part in ("query", "key", "value"))
+        query, key, value = (
+            self._heads(states, f"{name}.attention.self.{part}")
+            for part in ("query", "key", "value")
+        )
         scores = query @ key.transpose(0, 1, 3, 2) / (_WIDTH // _HEADS) ** 0.5 + hidden
         scores = np.exp(scores - scores.max(-1, keepdims=True))
         shares = scores / scores.sum(-1, keepdims=True)
         mixed = (shares @ value).transpose(0, 2, 1, 3).reshape(states.shape)
         states = self._even_out(
-            states + self._linear(mixed, f"{name}.attention.output.dense"), f"{name}.attention.output.LayerNorm"
+            states + self._linear(mixed, f"{name}.attention.output.dense"),
+            f"{name}.attention.output.LayerNorm",
         )
         inner = self._linear(states, f"{name}.intermediate.dense")
         # GELU by its tangent: 0.0003 from the exact one at most.
-        inner = 0.5 * inner * (1.0 + np.tanh(0.7978845608 * (inner + 0.044715 * inner * inner * inner)))
-        return self._even_out(states + self._linear(inner, f"{name}.output.dense"), f"{name}.output.LayerNorm")
+        inner = (
+            0.5
+            * inner
+            * (1.0 + np.tanh(0.7978845608 * (inner + 0.044715 * inner * inner * inner)))
+        )
+        return self._even_out(
+            states + self._linear(inner, f"{name}.output.dense"),
+            f"{name}.output.LayerNorm",
+        )
 
     def _heads(self, states: Any, name: str) -> Any:
         """Return *states* through the layer of that name, cut into the heads of attention."""
         batch, length, _ = states.shape
-        return self._linear(states, name).reshape(batch, length, _HEADS, _WIDTH // _HEADS).transpose(0, 2, 1, 3)
+        return (
+            self._linear(states, name)
+            .reshape(batch, length, _HEADS, _WIDTH // _HEADS)
+            .transpose(0, 2, 1, 3)
+        )
 
     def _linear(self, states: Any, name: str) -> Any:
-        return states @ self._weights[f"{name}.weight"].T + self._weights[f"{name}.bias"]
+        return (
+            states @ self._weights[f"{name}.weight"].T + self._weights[f"{name}.bias"]
+        )
 
     def _even_out(self, states: Any, name: str) -> Any:
         """Return *states* with mean 0 and variance 1, scaled as learned."""
         centred = states - states.mean(-1, keepdims=True)
-        scaled = centred / self._np.sqrt((centred * centred).mean(-1, keepdims=True) + 1e-12)
+        scaled = centred / self._np.sqrt(
+            (centred * centred).mean(-1, keepdims=True) + 1e-12
+        )
         return scaled * self._weights[f"{name}.weight"] + self._weights[f"{name}.bias"]
 
 
@@ -151,5 +191,7 @@ def _tensors(file: Path, numpy: Any) -> dict[str, Any]:
         if name == "__metadata__" or entry["dtype"] != "F32":
             continue
         begin, end = entry["data_offsets"]
-        tensors[name] = numpy.frombuffer(raw[8 + size + begin : 8 + size + end], dtype="<f4").reshape(entry["shape"])
+        tensors[name] = numpy.frombuffer(
+            raw[8 + size + begin : 8 + size + end], dtype="<f4"
+        ).reshape(entry["shape"])
     return tensors

@@ -53,11 +53,23 @@ def period_of(question: str, now: datetime) -> AskedPeriod | None:
             # "Where do I work now?" asks how it is, not what was said today.
             return None
         around = timedelta(days=_AROUND.get(unit, 0) if found.is_offset else 0)
-        return AskedPeriod(day - around, day + around, _without(question, found.start, found.end))
-    match = next((match for pattern in _PATTERNS if (match := pattern.search(question)) is not None), None)
+        return AskedPeriod(
+            day - around, day + around, _without(question, found.start, found.end)
+        )
+    match = next(
+        (
+            match
+            for pattern in _PATTERNS
+            if (match := pattern.search(question)) is not None
+        ),
+        None,
+    )
     if match is None:
         return None
-    first, last = _days_of({name: (part or "").casefold() for name, part in match.groupdict().items()}, now.date())
+    first, last = _days_of(
+        {name: (part or "").casefold() for name, part in match.groupdict().items()},
+        now.date(),
+    )
     return AskedPeriod(first, last, _without(question, *match.span()))
 
 
@@ -90,7 +102,10 @@ def _unit_before(unit: str, is_this: bool, today: date) -> tuple[date, date]:
 
 
 def _end_of(begin: date, months: int) -> date:
-    month, year = (begin.month + months - 2) % 12 + 1, begin.year + (begin.month + months - 2) // 12
+    month, year = (
+        (begin.month + months - 2) % 12 + 1,
+        begin.year + (begin.month + months - 2) // 12,
+    )
     return date(year, month, monthrange(year, month)[1])
 
 

@@ -29,7 +29,9 @@ def rank_items(query: str, texts: Sequence[str], kinds: Kinds) -> list[float]:
     Words count that tell the places of *kinds* apart, and words akin to those.
     """
     words = [words_of(text) for text in texts]
-    return _rank_words(_telling_words(query, set(chain.from_iterable(words)), kinds), words)
+    return _rank_words(
+        _telling_words(query, set(chain.from_iterable(words)), kinds), words
+    )
 
 
 def _rank_words(wanted: set[str], texts: Sequence[Sequence[str]]) -> list[float]:
@@ -38,13 +40,22 @@ def _rank_words(wanted: set[str], texts: Sequence[Sequence[str]]) -> list[float]
     documents = [Counter(text) for text in texts]
     lengths = [document.total() for document in documents]
     usual = max(1.0, sum(lengths) / len(lengths))
-    holders = Counter(word for document in documents for word in wanted & document.keys())
-    weights = {word: math.log(1 + (len(texts) - count + 0.5) / (count + 0.5)) for word, count in holders.items()}
-    lengthened = [SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * length / usual) for length in lengths]
+    holders = Counter(
+        word for document in documents for word in wanted & document.keys()
+    )
+    weights = {
+        word: math.log(1 + (len(texts) - count + 0.5) / (count + 0.5))
+        for word, count in holders.items()
+    }
+    lengthened = [
+        SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * length / usual)
+        for length in lengths
+    ]
     return [
         # in any order of the set, so that every process ranks alike
         math.fsum(
-            weights[word] * (document[word] * (SATURATION + 1) / (document[word] + length))
+            weights[word]
+            * (document[word] * (SATURATION + 1) / (document[word] + length))
             for word in wanted & document.keys()
         )
         for document, length in zip(documents, lengthened, strict=True)
@@ -53,11 +64,26 @@ def _rank_words(wanted: set[str], texts: Sequence[Sequence[str]]) -> list[float]
 
 def _telling_words(query: str, held: set[str], kinds: Kinds) -> set[str]:
     """Return the words of *query* that tell items apart, and those *held* by items that are akin to one of them."""
-    meanings = [set(words_of(place.meaning)) for kind in kinds.by_id.values() for place in kind.places]
-    often, most = Counter(chain.from_iterable(meanings)), max(_MANY, _MANY_SHARE * len(meanings))
+    meanings = [
+        set(words_of(place.meaning))
+        for kind in kinds.by_id.values()
+        for place in kind.places
+    ]
+    often, most = (
+        Counter(chain.from_iterable(meanings)),
+        max(_MANY, _MANY_SHARE * len(meanings)),
+    )
     wanted = {word for word in words_of(query) if often[word] <= most}
-    alike = {word[:_ALIKE]: {other for other in wanted if other.startswith(word[:_ALIKE])} for word in wanted}
-    return wanted | {one for one in held for word in alike.get(one[:_ALIKE], ()) if _is_akin(one, word)}
+    alike = {
+        word[:_ALIKE]: {other for other in wanted if other.startswith(word[:_ALIKE])}
+        for word in wanted
+    }
+    return wanted | {
+        one
+        for one in held
+        for word in alike.get(one[:_ALIKE], ())
+        if _is_akin(one, word)
+    }
 
 
 def _is_akin(one: str, other: str) -> bool:

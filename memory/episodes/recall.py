@@ -33,7 +33,9 @@ class SearchesEpisodes(Protocol):
 class KeepsTurns(SearchesEpisodes, Protocol):
     """What changes of users' memory need of it."""
 
-    async def settle(self, owner: str, *, is_on: bool = True, days: int | None = None) -> None:
+    async def settle(
+        self, owner: str, *, is_on: bool = True, days: int | None = None
+    ) -> None:
         """Say whether turns are kept, and for how many days."""
 
 
@@ -56,7 +58,13 @@ ANY = Within()
 
 
 async def recall(
-    episodes: SearchesEpisodes, owner: str, question: str, now: datetime, *, limit: int = 40, within: Within = ANY
+    episodes: SearchesEpisodes,
+    owner: str,
+    question: str,
+    now: datetime,
+    *,
+    limit: int = 40,
+    within: Within = ANY,
 ) -> SearchResult:
     """Return what answers *question*, best first: *within* its bounds, and of the period that it names itself.
 
@@ -68,7 +76,11 @@ async def recall(
     period = period_of(question, now) if within.is_open else None
     words = question
     if period is not None:
-        words = period.question if any(sign.isalnum() for sign in period.question) else question
+        words = (
+            period.question
+            if any(sign.isalnum() for sign in period.question)
+            else question
+        )
         within = replace(within, since=period.first, until=period.last)
     return await episodes.search(
         owner,
@@ -90,7 +102,9 @@ def pack(hits: Iterable[Hit], budget_tokens: int) -> tuple[Quotation, ...]:
         if spent + needed <= budget_tokens:
             spent += needed
             kept.append(hit)
-    return tuple(quotation_of(hit) for hit in sorted(kept, key=lambda hit: hit.episode.at))
+    return tuple(
+        quotation_of(hit) for hit in sorted(kept, key=lambda hit: hit.episode.at)
+    )
 
 
 #: Tokens of a line beside its text: mark, quotes, day and speaker.
@@ -100,4 +114,6 @@ LINE_TOKENS = 14
 def quotation_of(hit: Hit) -> Quotation:
     """Return *hit* as a line of a prompt shows it."""
     episode = hit.episode
-    return Quotation(episode.text, episode.agent_id or episode.speaker, episode.at.date())
+    return Quotation(
+        episode.text, episode.agent_id or episode.speaker, episode.at.date()
+    )

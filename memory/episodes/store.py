@@ -165,7 +165,13 @@ class Episodes:
             body = episode.model_copy(update={"text": episode.text[:LONGEST]})
             words = Counter(words_of(body.text))
             kept = body.model_dump_json(exclude_none=True).encode()
-            arguments += [episode.turn_id, kept, _day(episode.at), _SPEAKERS.get(episode.speaker, _OTHER), len(words)]
+            arguments += [
+                episode.turn_id,
+                kept,
+                _day(episode.at),
+                _SPEAKERS.get(episode.speaker, _OTHER),
+                len(words),
+            ]
             for word, often in words.items():
                 arguments += [word, often]
         mine = keys.episodes(token)[:5]
@@ -175,7 +181,9 @@ class Episodes:
         if keep is None:
             commands += [("PERSIST", key) for key in mine]
         else:
-            commands += [("PEXPIRE", key, keep // timedelta(milliseconds=1)) for key in mine]
+            commands += [
+                ("PEXPIRE", key, keep // timedelta(milliseconds=1)) for key in mine
+            ]
         new, last = (await self._batch.run(commands))[0]
         if last // _TRIM_EVERY != (last - new) // _TRIM_EVERY:
             await self.trim(owner, datetime.now(UTC))
@@ -205,21 +213,38 @@ class Episodes:
         words = list(dict.fromkeys(words_of(query)))[:MOST_WORDS]
         if not words:
             return SearchResult()
-        is_narrowed = any(one is not None for one in (since, until, speaker, conversation_id))
+        is_narrowed = any(
+            one is not None for one in (since, until, speaker, conversation_id)
+        )
         wanted = _MOST_HITS if is_narrowed else limit
         kept_since = 0 if self._keep is None else _day(datetime.now(UTC) - self._keep)
         days = max(kept_since, _day(since)), _LAST_DAY if until is None else _day(until)
         by = _SPEAKERS.get(speaker, _OTHER) if speaker else 0
         spelled = json.dumps(conversation_id, ensure_ascii=False)
         named = "" if conversation_id is None else f'"conversation_id":{spelled}'
-        terms: tuple[str | int, ...] = (wanted, *days, by, str(NEIGHBOUR), named, *words)
+        terms: tuple[str | int, ...] = (
+            wanted,
+            *days,
+            by,
+            str(NEIGHBOUR),
+            named,
+            *words,
+        )
         # Of who may only read.
-        search: Command = ("FCALL_RO", SEARCH, 4, *keys.episodes(_token_of(owner))[:4], *terms)
+        search: Command = (
+            "FCALL_RO",
+            SEARCH,
+            4,
+            *keys.episodes(_token_of(owner))[:4],
+            *terms,
+        )
         said = self._batch.run([search])
         if self.vectors is None:
             found = _read_reply((await said)[0])
         else:
-            (reply,), near = await asyncio.gather(said, self.vectors.near(owner, query, wanted))
+            (reply,), near = await asyncio.gather(
+                said, self.vectors.near(owner, query, wanted)
+            )
             found = await self._fuse(owner, _read_reply(reply), near, asked)
         # A hit's neighbours come along; here they have to meet the conditions, too.
         hits = tuple(
@@ -232,29 +257,49 @@ class Episodes:
         )
         return replace(found, hits=hits[:limit])
 
-    async def _fuse(self, owner: str, found: SearchResult, near: "Sequence[Near]", asked: str | None) -> SearchResult:
+    async def _fuse(
+        self, owner: str, found: SearchResult, near: "Sequence[Near]", asked: str | None
+    ) -> SearchResult:
         """Return *found* with the turns *near* in meaning, each ranked by its places in both lists."""
         known = {hit.number: hit for hit in found.hits}
         missing = [number for number, *_ in near if number not in known]
         of = keys.episodes(_token_of(owner))
-        bodies = (await self._batch.run([("HMGET", of.turns, *missing)]))[0] if missing else []
+        bodies = (
+            (await self._batch.run([("HMGET", of.turns, *missing)]))[0]
+            if missing
+            else []
+        )
         for number, body in zip(missing, bodies, strict=True):
             if body is not None:
                 known[number] = Hit(Episode.model_validate_json(body), 0.0, 0.0, number)
         scores: dict[int, float] = {}
-        for ranked in ([hit.number for hit in found.hits], [number for number, *_ in near]):
+        for ranked in (
+            [hit.number for hit in found.hits],
+            [number for number, *_ in near],
+        ):
             for place, number in enumerate(ranked):
                 scores[number] = scores.get(number, 0.0) + 1 / (_FUSION + place)
-        order = sorted((number for number in scores if number in known), key=lambda number: -scores[number])
+        order = sorted(
+            (number for number in scores if number in known),
+            key=lambda number: -scores[number],
+        )
         hits = tuple(replace(known[number], score=scores[number]) for number in order)
-        others = (one.nearness for one in near if one.number in known and not _says(known[one.number].episode, asked))
+        others = (
+            one.nearness
+            for one in near
+            if one.number in known and not _says(known[one.number].episode, asked)
+        )
         return SearchResult(hits, found.turns, max(others, default=None))
 
     async def before(self, owner: str, turn_id: str, count: int) -> tuple[Episode, ...]:
         """Return up to *count* turns that were kept before *turn_id*, oldest first; none where that is not known."""
         of = keys.episodes(_token_of(owner))
         number = (await self._batch.run([("HGET", of.ids, turn_id)]))[0]
-        return () if number is None else await self._read_range(of.turns, int(number) - count, int(number) - 1)
+        return (
+            ()
+            if number is None
+            else await self._read_range(of.turns, int(number) - count, int(number) - 1)
+        )
 
     async def recent(self, owner: str, count: int) -> tuple[Episode, ...]:
         """Return the last *count* turns, oldest first."""
@@ -266,7 +311,9 @@ class Episodes:
         """Return whether turns of *owner* are kept, and for how many days; None is the deployment's."""
         return await self._settings(_token_of(owner))
 
-    async def settle(self, owner: str, *, is_on: bool = True, days: int | None = None) -> None:
+    async def settle(
+        self, owner: str, *, is_on: bool = True, days: int | None = None
+    ) -> None:
         """Say for *owner* whether turns are kept, and for how many days; None leaves that to the deployment.
 
         `agent/`, `run/` and `org/` alone stand for all owners of that scope that have no settings of their own.
@@ -275,9 +322,22 @@ class Episodes:
             InvalidInput: *days* is less than 1.
         """
         if days is not None and days < 1:
-            raise InvalidInput(f"days {days} must be 1 or more; switch keeping off instead")
+            raise InvalidInput(
+                f"days {days} must be 1 or more; switch keeping off instead"
+            )
         of = keys.episodes(_token_of(owner))
-        await self._batch.run([("HSET", of.settings, "on", int(is_on), "days", "" if days is None else days)])
+        await self._batch.run(
+            [
+                (
+                    "HSET",
+                    of.settings,
+                    "on",
+                    int(is_on),
+                    "days",
+                    "" if days is None else days,
+                )
+            ]
+        )
 
     async def trim(self, owner: str, now: datetime) -> int:
         """Remove up to 100 turns of *owner* whose time has passed, with their words; return how many."""
@@ -287,7 +347,9 @@ class Episodes:
         keep = self._keep if own is None else timedelta(days=own)
         if keep is None:
             return 0
-        first, last = await self._batch.run([("HGET", of.meta, "first"), ("HGET", of.meta, "last")])
+        first, last = await self._batch.run(
+            [("HGET", of.meta, "first"), ("HGET", of.meta, "last")]
+        )
         start, end = int(first or 1), int(last or 0)
         bodies = await self._bodies(of.turns, start, min(end, start + TRIM - 1))
         arguments: list[str | bytes | int] = []
@@ -302,7 +364,9 @@ class Episodes:
                 break
             words = Counter(words_of(episode.text))
             arguments += [number, episode.turn_id, words.total(), len(words), *words]
-        commands: list[Command] = [("FCALL", REMOVE, 5, *of[:5], reached, *arguments)] if arguments else []
+        commands: list[Command] = (
+            [("FCALL", REMOVE, 5, *of[:5], reached, *arguments)] if arguments else []
+        )
         if reached > start:
             commands.append(("HSET", of.meta, "first", reached))
         return int((await self._batch.run(commands))[0]) if arguments else 0
@@ -315,35 +379,62 @@ class Episodes:
 
     async def count(self, owner: str) -> int:
         """Return how many turns of *owner* there are."""
-        return int((await self._batch.run([("HLEN", keys.episodes(_token_of(owner)).turns)]))[0])
+        return int(
+            (await self._batch.run([("HLEN", keys.episodes(_token_of(owner)).turns)]))[
+                0
+            ]
+        )
 
     async def _settings(self, token: str) -> _Keep:
         # Behind the owner's own settings stand those of the whole scope; a user has none.
         scope, slash, name = user_of(token).partition("/")
-        scopes = (user_token(f"{scope}/"),) if slash and name and scope in SCOPES else ()
+        scopes = (
+            (user_token(f"{scope}/"),) if slash and name and scope in SCOPES else ()
+        )
         kept_at = [keys.episodes(one).settings for one in (token, *scopes)]
         found = await self._batch.run([("HMGET", key, "on", "days") for key in kept_at])
         is_on, days = next((one for one in found if one[0] is not None), (None, None))
         return _Keep(is_on != b"0", int(days) if days else None)
 
-    async def _read_range(self, turns: str, first: int, last: int) -> tuple[Episode, ...]:
+    async def _read_range(
+        self, turns: str, first: int, last: int
+    ) -> tuple[Episode, ...]:
         bodies = await self._bodies(turns, max(1, first), last)
-        return tuple(Episode.model_validate_json(body) for _, body in bodies if body is not None)
+        return tuple(
+            Episode.model_validate_json(body) for _, body in bodies if body is not None
+        )
 
-    async def _bodies(self, turns: str, first: int, last: int) -> list[tuple[int, bytes | None]]:
+    async def _bodies(
+        self, turns: str, first: int, last: int
+    ) -> list[tuple[int, bytes | None]]:
         numbers = list(range(first, last + 1))
         if not numbers:
             return []
-        return list(zip(numbers, (await self._batch.run([("HMGET", turns, *numbers)]))[0], strict=True))
+        return list(
+            zip(
+                numbers,
+                (await self._batch.run([("HMGET", turns, *numbers)]))[0],
+                strict=True,
+            )
+        )
 
 
-def open_episodes(client: Redis, keep_days: float | None, vectors: "VectorIndex | None" = None) -> Episodes:
+def open_episodes(
+    client: Redis, keep_days: float | None, vectors: "VectorIndex | None" = None
+) -> Episodes:
     """Return the store of a deployment that keeps turns for *keep_days*, None without end."""
-    return Episodes(client, vectors=vectors, keep=None if keep_days is None else timedelta(days=keep_days))
+    return Episodes(
+        client,
+        vectors=vectors,
+        keep=None if keep_days is None else timedelta(days=keep_days),
+    )
 
 
 def _says(episode: Episode, asked: str | None) -> bool:
-    return asked is not None and episode.text.strip().casefold() == asked.strip().casefold()
+    return (
+        asked is not None
+        and episode.text.strip().casefold() == asked.strip().casefold()
+    )
 
 
 def _read_reply(reply: Sequence[Any]) -> SearchResult:
@@ -351,14 +442,24 @@ def _read_reply(reply: Sequence[Any]) -> SearchResult:
     turns = int(reply[0])
     if turns == 0:
         return SearchResult()
-    weights = [math.log(1 + (turns - held + 0.5) / (held + 0.5)) for held in map(float, reply[1])]
+    weights = [
+        math.log(1 + (turns - held + 0.5) / (held + 0.5))
+        for held in map(float, reply[1])
+    ]
     whole = sum(weights)
     hits = []
     for at in range(2, len(reply), 4):
         bits = int(reply[at + 2])
         held = sum(weight for place, weight in enumerate(weights) if bits >> place & 1)
         share = held / whole if whole else 0.0
-        hits.append(Hit(Episode.model_validate_json(reply[at + 3]), float(reply[at + 1]), share, int(reply[at])))
+        hits.append(
+            Hit(
+                Episode.model_validate_json(reply[at + 3]),
+                float(reply[at + 1]),
+                share,
+                int(reply[at]),
+            )
+        )
     return SearchResult(tuple(hits), turns)
 
 
@@ -371,4 +472,6 @@ def _day(at: date | datetime | None) -> int:
 
 
 def _token_of(owner: str) -> str:
-    return token_of(owner, "episodes need an owner: a user id, or agent/, run/ or org/ and a name")
+    return token_of(
+        owner, "episodes need an owner: a user id, or agent/, run/ or org/ and a name"
+    )

@@ -71,7 +71,9 @@ class VectorIndex:
             as many to be embedded.
     """
 
-    def __init__(self, client: Redis, embedder: Embeds, *, deadline_s: float = 2.0) -> None:
+    def __init__(
+        self, client: Redis, embedder: Embeds, *, deadline_s: float = 2.0
+    ) -> None:
         self._embedder = embedder
         self._batch = CommandBatch(client, deadline_s)
         self._deadline_s = deadline_s
@@ -84,7 +86,10 @@ class VectorIndex:
         """
         of = keys.episodes(user_token(owner))
         end, known = await self._batch.run(
-            [("STRLEN", of.vectors), ("HMGET", of.meta, "last", "first", "born", "model")]
+            [
+                ("STRLEN", of.vectors),
+                ("HMGET", of.meta, "last", "first", "born", "model"),
+            ]
         )
         last, first, born, model = known
         if born is None:
@@ -97,7 +102,11 @@ class VectorIndex:
         seen = 0
         if end:
             start = int(end) - width
-            last_number = (await self._batch.run([("GETRANGE", of.vectors, start, start + _NUMBER - 1)]))[0]
+            last_number = (
+                await self._batch.run(
+                    [("GETRANGE", of.vectors, start, start + _NUMBER - 1)]
+                )
+            )[0]
             seen = int.from_bytes(last_number, "big")
         begin = max(seen + 1, int(first or 1))
         numbers = list(range(begin, min(int(last or 0), begin + BATCH - 1) + 1))
@@ -113,7 +122,17 @@ class VectorIndex:
             return 0
         records = await asyncio.to_thread(self._records, said)
         where = (of.vectors, of.meta, of.turns)
-        add: Command = ("FCALL", ADD, 3, *where, born, self._embedder.name, seen, width, records)
+        add: Command = (
+            "FCALL",
+            ADD,
+            3,
+            *where,
+            born,
+            self._embedder.name,
+            seen,
+            width,
+            records,
+        )
         await self._batch.run([add])
         return len(said)
 
@@ -125,9 +144,15 @@ class VectorIndex:
         of = keys.episodes(user_token(owner))
         # The question is embedded while the store looks for its words.
         (stored, model), asked = await asyncio.gather(
-            self._batch.run([("GET", of.vectors), ("HGET", of.meta, "model")]), self._embed_all(question)
+            self._batch.run([("GET", of.vectors), ("HGET", of.meta, "model")]),
+            self._embed_all(question),
         )
-        if not stored or not asked or model != self._embedder.name.encode() or len(stored) % (_NUMBER + len(asked)):
+        if (
+            not stored
+            or not asked
+            or model != self._embedder.name.encode()
+            or len(stored) % (_NUMBER + len(asked))
+        ):
             return []
         return await asyncio.to_thread(self._nearest, stored, asked, limit)
 
@@ -151,20 +176,30 @@ class VectorIndex:
         vectors = self._embedder.embed([text for _, text in said])
         packed = np.clip(np.rint(np.array(vectors) * 127), -127, 127).astype("i1")
         return b"".join(
-            number.to_bytes(_NUMBER, "big") + row.tobytes() for (number, _), row in zip(said, packed, strict=True)
+            number.to_bytes(_NUMBER, "big") + row.tobytes()
+            for (number, _), row in zip(said, packed, strict=True)
         )
 
-    def _nearest(self, stored: bytes, vector: Sequence[float], limit: int) -> list[Near]:
+    def _nearest(
+        self, stored: bytes, vector: Sequence[float], limit: int
+    ) -> list[Near]:
         import numpy as np
 
         asked = np.array(vector, dtype="f4")
         width = _NUMBER + len(asked)
-        rows = np.frombuffer(stored, dtype="u1")[: len(stored) // width * width].reshape(-1, width)
+        rows = np.frombuffer(stored, dtype="u1")[
+            : len(stored) // width * width
+        ].reshape(-1, width)
         cosines = rows[:, _NUMBER:].view("i1").astype("f4") @ asked / 127
         best = np.argsort(-cosines)[:limit]
-        places = rows[:, :_NUMBER].astype("u4") @ np.array([1 << 24, 1 << 16, 1 << 8, 1], dtype="u4")
+        places = rows[:, :_NUMBER].astype("u4") @ np.array(
+            [1 << 24, 1 << 16, 1 << 8, 1], dtype="u4"
+        )
         leads = np.full(len(cosines), _USUAL_LEAD, dtype="f4")
         if len(cosines) >= _LEAST_TURNS:
             leads = (cosines - cosines.mean()) / max(float(cosines.std()), 1e-6)
         nearness = cosines + _LEAD * leads
-        return [Near(int(places[row]), float(cosines[row]), float(nearness[row])) for row in best]
+        return [
+            Near(int(places[row]), float(cosines[row]), float(nearness[row]))
+            for row in best
+        ]

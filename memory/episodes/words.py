@@ -9,7 +9,9 @@ __all__ = ["words_of"]
 #: A word of letters and digits with their marks; an apostrophe inside belongs to it.
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['\u2019][^\W\d_]+)*\d*")
 #: Scripts that write no blanks between words: pairs of their signs are found instead.
-_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\u0e00-\u0e7f]+")
+_UNSPACED = re.compile(
+    r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\u0e00-\u0e7f]+"
+)
 #: Characters of a word; a longer one is no word of a person.
 _LONGEST = 48
 #: Words whose form is kept: headings and items of a person come again with each prompt; a megabyte or two.
@@ -24,14 +26,22 @@ def words_of(text: str) -> list[str]:
         if word[0].isdigit():
             words.append(word.replace(",", ""))
         else:
-            words.extend(_parts_of(word) if len(word) <= _LONGEST else _parts_of.__wrapped__(word))
+            words.extend(
+                _parts_of(word)
+                if len(word) <= _LONGEST
+                else _parts_of.__wrapped__(word)
+            )
     return words
 
 
 @lru_cache(_KEPT)
 def _parts_of(word: str) -> tuple[str, ...]:
     """Return the words by which *word*, of letters, is found: one, or pairs of signs that stand for words."""
-    return tuple(_pairs(word)) if _UNSPACED.search(word) else (_stem(_fold(word))[:_LONGEST],)
+    return (
+        tuple(_pairs(word))
+        if _UNSPACED.search(word)
+        else (_stem(_fold(word))[:_LONGEST],)
+    )
 
 
 def _fold(word: str) -> str:
@@ -54,7 +64,11 @@ def _stem(word: str) -> str:
     for ending in ("ing", "ed"):
         stem = word.removesuffix(ending)
         if stem != word and len(stem) > 2 and any(sign in "aeiouy" for sign in stem):
-            return stem[:-1] if len(stem) > 3 and stem[-1] == stem[-2] and stem[-1] not in "ls" else stem
+            return (
+                stem[:-1]
+                if len(stem) > 3 and stem[-1] == stem[-2] and stem[-1] not in "ls"
+                else stem
+            )
     return word.removesuffix("e") if len(word) > 3 else word
 
 

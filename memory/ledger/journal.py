@@ -33,15 +33,21 @@ class Journal:
 
     async def heads(self, task_id: str) -> dict[int, str]:
         """Return the head of each step, by position."""
-        found = as_mapping((await self._batch.run([("HGETALL", keys.steps(task_id)[0])]))[0])
+        found = as_mapping(
+            (await self._batch.run([("HGETALL", keys.steps(task_id)[0])]))[0]
+        )
         return {int(position): head.decode() for position, head in found.items()}
 
     async def result(self, task_id: str, position: int) -> bytes | None:
         """Return the JSON that the step at *position* returned, None when its time is over."""
-        found: bytes | None = (await self._batch.run([("HGET", keys.steps(task_id)[1], position)]))[0]
+        found: bytes | None = (
+            await self._batch.run([("HGET", keys.steps(task_id)[1], position)])
+        )[0]
         return found
 
-    async def write(self, run: RunName, position: int, head: str, result: bytes) -> None:
+    async def write(
+        self, run: RunName, position: int, head: str, result: bytes
+    ) -> None:
         """Store *result* at *position*; steps from there on go when another head stands there.
 
         Raises:
@@ -49,11 +55,15 @@ class Journal:
         """
         found = keys.task(run.task_id), *keys.steps(run.task_id)
         stored = run.generation, run.worker_id, position, head, result, self._keep_ms
-        if (await self._batch.run([("FCALL", scripts.JOURNAL, 3, *found, *stored)]))[0] < 0:
+        if (await self._batch.run([("FCALL", scripts.JOURNAL, 3, *found, *stored)]))[
+            0
+        ] < 0:
             msg = f"another worker has taken task {run.task_id!r}, or it has ended; the step is not kept"
             raise RunReplaced(msg)
 
     async def remove(self, task_ids: Iterable[str]) -> None:
         """Remove the journals of *task_ids*."""
-        commands: list[Command] = [("UNLINK", *keys.steps(task_id)) for task_id in task_ids]
+        commands: list[Command] = [
+            ("UNLINK", *keys.steps(task_id)) for task_id in task_ids
+        ]
         await self._batch.run(commands)

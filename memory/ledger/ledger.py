@@ -25,7 +25,17 @@ from memory import keys
 from memory.breaker import Breaker
 from memory.command_batch import Command, CommandBatch, as_mapping
 from memory.ledger import scripts
-from memory.ledger.runs import Beginning, CancelOutcome, CancelRequest, Ended, Finish, Held, NotDue, Run, Suspect
+from memory.ledger.runs import (
+    Beginning,
+    CancelOutcome,
+    CancelRequest,
+    Ended,
+    Finish,
+    Held,
+    NotDue,
+    Run,
+    Suspect,
+)
 
 #: Children of one task that are listed: as many as one `map` calls.
 MOST_CHILDREN = 10_000
@@ -109,12 +119,22 @@ class Ledger:
             MemoryUnavailable: the ledger did not answer in time.
         """
         key = keys.task(task_id)
-        leased = now_ms, self._keep_ms, lease_ms, before, int(alone), token, most_crashes
+        leased = (
+            now_ms,
+            self._keep_ms,
+            lease_ms,
+            before,
+            int(alone),
+            token,
+            most_crashes,
+        )
         command = ("FCALL", scripts.BEGIN, 1, key, generation, worker_id, *leased)
         found = (await self._batch.run([command]))[0]
         return found if isinstance(found, bytes) else _beginning(found)
 
-    async def hold(self, runs: Sequence[tuple[str, int]], worker_id: str, lease_ms: int) -> list[tuple[str, int]]:
+    async def hold(
+        self, runs: Sequence[tuple[str, int]], worker_id: str, lease_ms: int
+    ) -> list[tuple[str, int]]:
         """Lease *runs*, each a task id and its generation, for *lease_ms* from now.
 
         A run that was released, or parked, is not leased again. Returns those of them that another worker runs
@@ -125,7 +145,18 @@ class Ledger:
         """
         script = scripts.HOLD
         held = await self._batch.run(
-            [("FCALL", script, 1, keys.task(task_id), generation, worker_id, lease_ms) for task_id, generation in runs]
+            [
+                (
+                    "FCALL",
+                    script,
+                    1,
+                    keys.task(task_id),
+                    generation,
+                    worker_id,
+                    lease_ms,
+                )
+                for task_id, generation in runs
+            ]
         )
         return [run for run, answer in zip(runs, held, strict=True) if answer == -1]
 
@@ -137,12 +168,22 @@ class Ledger:
         """
         await self._batch.run(
             [
-                ("FCALL", scripts.RELEASE_RUN, 1, keys.task(run.task_id), run.generation, run.token, run.weight)
+                (
+                    "FCALL",
+                    scripts.RELEASE_RUN,
+                    1,
+                    keys.task(run.task_id),
+                    run.generation,
+                    run.token,
+                    run.weight,
+                )
                 for run in runs
             ]
         )
 
-    async def park(self, run: Ended, wait_ms: int, assignment: bytes | None = None) -> None:
+    async def park(
+        self, run: Ended, wait_ms: int, assignment: bytes | None = None
+    ) -> None:
         """Note that *run* ended and another follows, not before *wait_ms* have passed; 0 is whenever it is offered.
 
         *assignment* is kept for a time when its stream is lost.
@@ -150,10 +191,21 @@ class Ledger:
         Raises:
             MemoryUnavailable: the ledger did not answer in time.
         """
-        parked = run.generation, run.token, wait_ms, assignment or b"", self._keep_ms, run.weight
-        await self._batch.run([("FCALL", scripts.PARK, 1, keys.task(run.task_id), *parked)])
+        parked = (
+            run.generation,
+            run.token,
+            wait_ms,
+            assignment or b"",
+            self._keep_ms,
+            run.weight,
+        )
+        await self._batch.run(
+            [("FCALL", scripts.PARK, 1, keys.task(run.task_id), *parked)]
+        )
 
-    async def cancel(self, task_id: str, generation: int | None, reason: str) -> CancelOutcome | bytes:
+    async def cancel(
+        self, task_id: str, generation: int | None, reason: str
+    ) -> CancelOutcome | bytes:
         """Note a cancel request for *generation*, None the newest; return its report when it has ended.
 
         From here on no run of it begins and no other report than a cancelled one is taken.
@@ -162,10 +214,16 @@ class Ledger:
             MemoryUnavailable: the ledger did not answer in time.
         """
         wished = generation or 0, reason, self._keep_ms
-        found = (await self._batch.run([("FCALL", scripts.CANCEL, 1, keys.task(task_id), *wished)]))[0]
+        found = (
+            await self._batch.run(
+                [("FCALL", scripts.CANCEL, 1, keys.task(task_id), *wished)]
+            )
+        )[0]
         if isinstance(found, bytes):
             return found
-        return CancelOutcome(int(found[0]), found[1].decode() or "unknown", found[2] or None)
+        return CancelOutcome(
+            int(found[0]), found[1].decode() or "unknown", found[2] or None
+        )
 
     async def wish(self, *task_ids: str) -> CancelRequest | None:
         """Return why the newest known generation of the first such task is to be cancelled, or was; None for none.
@@ -175,21 +233,39 @@ class Ledger:
         Raises:
             MemoryUnavailable: the ledger did not answer in time.
         """
-        named = await self._batch.run([("HKEYS", keys.task(task_id)) for task_id in task_ids])
-        newest = [max((number_in(name.rpartition(b":")[2]) or 1 for name in names), default=1) for names in named]
+        named = await self._batch.run(
+            [("HKEYS", keys.task(task_id)) for task_id in task_ids]
+        )
+        newest = [
+            max((number_in(name.rpartition(b":")[2]) or 1 for name in names), default=1)
+            for names in named
+        ]
         found = await self._batch.run(
             [
-                ("HMGET", keys.task(task_id), f"cancel:{generation}", f"state:{generation}")
+                (
+                    "HMGET",
+                    keys.task(task_id),
+                    f"cancel:{generation}",
+                    f"state:{generation}",
+                )
                 for task_id, generation in zip(task_ids, newest, strict=True)
             ]
         )
         wishes = (
-            _wish_in({name: value for name, value in (("cancel", reason), ("state", state)) if value is not None})
+            _wish_in(
+                {
+                    name: value
+                    for name, value in (("cancel", reason), ("state", state))
+                    if value is not None
+                }
+            )
             for reason, state in found
         )
         return next((wish for wish in wishes if wish is not None), None)
 
-    async def once(self, task_id: str, generation: int, worker_id: str, name: str, token: str) -> bool | None:
+    async def once(
+        self, task_id: str, generation: int, worker_id: str, name: str, token: str
+    ) -> bool | None:
         """Return whether the call *token* is the one that makes the effect *name* of the task, in any generation.
 
         None when it may not even ask: another worker runs the task meanwhile, or it has ended or is to be cancelled.
@@ -198,10 +274,16 @@ class Ledger:
             MemoryUnavailable: the ledger did not answer in time; ask again with the same *token*.
         """
         asked = generation, worker_id, quote(name, safe=""), token, self._keep_ms
-        found = (await self._batch.run([("FCALL", scripts.ONCE, 1, keys.task(task_id), *asked)]))[0]
+        found = (
+            await self._batch.run(
+                [("FCALL", scripts.ONCE, 1, keys.task(task_id), *asked)]
+            )
+        )[0]
         return None if found < 0 else bool(found)
 
-    async def finish(self, task_id: str, generation: int, status: str, report: bytes) -> bytes | CancelRequest | None:
+    async def finish(
+        self, task_id: str, generation: int, status: str, report: bytes
+    ) -> bytes | CancelRequest | None:
         """Return None when *report* is the one of its generation; else the earlier one, to be published instead.
 
         A wish is returned where only a report of status `cancelled` is taken.
@@ -216,7 +298,10 @@ class Ledger:
     ) -> list[bytes | CancelRequest | None]:
         """Return `finish` of each of *reports*, in one round trip; of two for one generation the first wins."""
         earlier = await self._finish(reports)
-        return [CancelRequest(found[0].decode()) if isinstance(found, list) else found for found in earlier]
+        return [
+            CancelRequest(found[0].decode()) if isinstance(found, list) else found
+            for found in earlier
+        ]
 
     async def adopt_many(self, reports: Sequence[Finish]) -> None:
         """Make each of *reports*, which REPORTS holds, the one of its generation, whatever the ledger had before.
@@ -226,17 +311,33 @@ class Ledger:
         """
         await self._finish([(*report, 1) for report in reports])
 
-    async def _finish(self, reports: Iterable[tuple[str | int | bytes, ...]]) -> list[Any]:
+    async def _finish(
+        self, reports: Iterable[tuple[str | int | bytes, ...]]
+    ) -> list[Any]:
         return await self._batch.run(
             [
-                ("FCALL", scripts.FINISH, 2, key, keys.end_counts(key), *report[:3], self._keep_ms, *report[3:])
+                (
+                    "FCALL",
+                    scripts.FINISH,
+                    2,
+                    key,
+                    keys.end_counts(key),
+                    *report[:3],
+                    self._keep_ms,
+                    *report[3:],
+                )
                 for task_id, *report in reports
                 for key in (keys.task(str(task_id)),)
             ]
         )
 
     async def accept(
-        self, task_id: str, generation: int, assignment: bytes, trace: str = "", due_at_ms: int | None = None
+        self,
+        task_id: str,
+        generation: int,
+        assignment: bytes,
+        trace: str = "",
+        due_at_ms: int | None = None,
     ) -> None:
         """Note that *assignment* is durably published; a worker that was quicker is not undone.
 
@@ -250,10 +351,14 @@ class Ledger:
             await self.accept_many([(task_id, generation, assignment, trace)])
             return
         noted = generation, assignment, self._keep_ms, trace, due_at_ms
-        await self._batch.run([("FCALL", scripts.ACCEPT, 1, keys.task(task_id), *noted)])
+        await self._batch.run(
+            [("FCALL", scripts.ACCEPT, 1, keys.task(task_id), *noted)]
+        )
 
     async def accept_many(
-        self, assignments: Sequence[tuple[str, int, bytes, str]], children: Sequence[tuple[str, str, str]] = ()
+        self,
+        assignments: Sequence[tuple[str, int, bytes, str]],
+        children: Sequence[tuple[str, str, str]] = (),
     ) -> None:
         """Do as `accept` with each of *assignments*, and list *children*, in one round trip.
 
@@ -263,11 +368,29 @@ class Ledger:
             MemoryUnavailable: the ledger did not answer in time.
         """
         commands: list[Command] = [
-            ("FCALL", scripts.ACCEPT, 1, keys.task(task_id), generation, body, self._keep_ms, *filter(None, [trace]))
+            (
+                "FCALL",
+                scripts.ACCEPT,
+                1,
+                keys.task(task_id),
+                generation,
+                body,
+                self._keep_ms,
+                *filter(None, [trace]),
+            )
             for task_id, generation, body, trace in assignments
         ]
         commands += [
-            ("FCALL", scripts.LIST_CHILD, 1, keys.children(parent_id), task_id, name, self._keep_ms, MOST_CHILDREN)
+            (
+                "FCALL",
+                scripts.LIST_CHILD,
+                1,
+                keys.children(parent_id),
+                task_id,
+                name,
+                self._keep_ms,
+                MOST_CHILDREN,
+            )
             for parent_id, task_id, name in children
         ]
         await self._batch.run(commands)
@@ -278,7 +401,11 @@ class Ledger:
         Raises:
             MemoryUnavailable: the ledger did not answer in time.
         """
-        found: bytes | None = (await self._batch.run([("HGET", keys.task(task_id), f"report:{generation}")]))[0]
+        found: bytes | None = (
+            await self._batch.run(
+                [("HGET", keys.task(task_id), f"report:{generation}")]
+            )
+        )[0]
         return found
 
     async def read(self, task_id: str) -> LedgerEntry | None:
@@ -287,7 +414,9 @@ class Ledger:
         Raises:
             MemoryUnavailable: the ledger did not answer in time.
         """
-        fields = as_mapping((await self._batch.run([("HGETALL", keys.task(task_id))]))[0])
+        fields = as_mapping(
+            (await self._batch.run([("HGETALL", keys.task(task_id))]))[0]
+        )
         return entry_of(task_id, fields)
 
 
@@ -298,14 +427,28 @@ def entry_of(task_id: str, fields: dict[bytes, bytes]) -> LedgerEntry | None:
         name, _, number = field.rpartition(b":")
         # A field of a newer writer, of the task as a whole, is passed over.
         if (generation := number_in(number)) is not None and name:
-            by_generation.setdefault(generation, {})[name.decode(errors="replace")] = value
-    generations = {number: _generation(named) for number, named in sorted(by_generation.items())}
-    return LedgerEntry(task_id, generations, fields.get(b"user", b"").decode(errors="replace")) if generations else None
+            by_generation.setdefault(generation, {})[name.decode(errors="replace")] = (
+                value
+            )
+    generations = {
+        number: _generation(named) for number, named in sorted(by_generation.items())
+    }
+    return (
+        LedgerEntry(
+            task_id, generations, fields.get(b"user", b"").decode(errors="replace")
+        )
+        if generations
+        else None
+    )
 
 
 def number_in(spelled: bytes | None) -> int | None:
     """Return *spelled* as a whole number, None for anything else: workers may write any text."""
-    return int(spelled) if spelled is not None and spelled.isdigit() and len(spelled) < _LONGEST_NUMBER else None
+    return (
+        int(spelled)
+        if spelled is not None and spelled.isdigit() and len(spelled) < _LONGEST_NUMBER
+        else None
+    )
 
 
 def _generation(named: dict[str, bytes]) -> Generation:
@@ -327,7 +470,11 @@ def _wish_in(named: dict[str, bytes]) -> CancelRequest | None:
     """Return the wish to cancel; a child that ended with its parent has none of its own, but ended as wished."""
     if "cancel" in named:
         return CancelRequest(named["cancel"].decode(errors="replace"))
-    return CancelRequest("it was cancelled") if named.get("state") == b"cancelled" else None
+    return (
+        CancelRequest("it was cancelled")
+        if named.get("state") == b"cancelled"
+        else None
+    )
 
 
 def _beginning(found: list[Any]) -> Run | Held | NotDue | Suspect | CancelRequest:
@@ -340,4 +487,8 @@ def _beginning(found: list[Any]) -> Run | Held | NotDue | Suspect | CancelReques
         return Held(found[1])
     if kind == 5:
         return NotDue(found[1])
-    return CancelRequest(found[1].decode()) if kind == 3 else Suspect(found[1], found[2], found[3], bool(found[4]))
+    return (
+        CancelRequest(found[1].decode())
+        if kind == 3
+        else Suspect(found[1], found[2], found[3], bool(found[4]))
+    )

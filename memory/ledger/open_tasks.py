@@ -35,7 +35,16 @@ async def task_keys(batch: CommandBatch) -> AsyncIterator[list[bytes]]:
     cursor = b"0"
     while True:
         # A key of another type is not ours: asking it for fields would fail the whole step.
-        scan = ("SCAN", cursor, "MATCH", keys.task_pattern(), "COUNT", SCAN_COUNT, "TYPE", "hash")
+        scan = (
+            "SCAN",
+            cursor,
+            "MATCH",
+            keys.task_pattern(),
+            "COUNT",
+            SCAN_COUNT,
+            "TYPE",
+            "hash",
+        )
         cursor, found = (await batch.run([scan]))[0]
         for first in range(0, len(found), _BATCH):
             yield found[first : first + _BATCH]
@@ -66,7 +75,13 @@ class OpenTasks:
         step_s: Seconds for each step; then MemoryUnavailable.
     """
 
-    def __init__(self, client: Redis, *, keep: timedelta = timedelta(days=7), step_s: float = STEP_S) -> None:
+    def __init__(
+        self,
+        client: Redis,
+        *,
+        keep: timedelta = timedelta(days=7),
+        step_s: float = STEP_S,
+    ) -> None:
         self._keep_ms = keep // timedelta(milliseconds=1)
         self._batch = CommandBatch(client, step_s)
 
@@ -91,12 +106,17 @@ class OpenTasks:
         """
         async for found in task_keys(self._batch):
             left = await self._batch.run([("PTTL", key) for key in found])
-            recent = [key for key, ms in zip(found, left, strict=True) if ms >= self._keep_ms - seconds * 1000]
+            recent = [
+                key
+                for key, ms in zip(found, left, strict=True)
+                if ms >= self._keep_ms - seconds * 1000
+            ]
             for start in range(0, len(recent), _BODIES):
                 batch = recent[start : start + _BODIES]
                 replies = await self._batch.run([("HGETALL", key) for key in batch])
                 read = (
-                    entry_of(keys.parse_task(key), as_mapping(reply)) for key, reply in zip(batch, replies, strict=True)
+                    entry_of(keys.parse_task(key), as_mapping(reply))
+                    for key, reply in zip(batch, replies, strict=True)
                 )
                 yield [entry for entry in read if entry is not None]
 
@@ -109,9 +129,12 @@ class OpenTasks:
             for generation in open_generations(fields)
         ]
 
-    async def _with_bodies(self, open_ones: Sequence[tuple[bytes, int]]) -> list[OpenTask]:
+    async def _with_bodies(
+        self, open_ones: Sequence[tuple[bytes, int]]
+    ) -> list[OpenTask]:
         asked: list[Command] = [
-            ("HMGET", key, *(f"{name}:{generation}" for name in _READ)) for key, generation in open_ones
+            ("HMGET", key, *(f"{name}:{generation}" for name in _READ))
+            for key, generation in open_ones
         ]
         found = await self._batch.run(asked)
         return [
@@ -123,7 +146,9 @@ class OpenTasks:
                 state == b"waiting",
                 (trace or b"").decode(errors="replace"),
             )
-            for (key, generation), (assignment, attempts, state, trace, report) in zip(open_ones, found, strict=True)
+            for (key, generation), (assignment, attempts, state, trace, report) in zip(
+                open_ones, found, strict=True
+            )
             # It may have ended, or been forgotten, since its fields were looked at.
             if assignment is not None and report is None
         ]

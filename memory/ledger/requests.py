@@ -75,22 +75,32 @@ class RequestRecords:
         deadline_s: Seconds for one round trip.
     """
 
-    def __init__(self, client: Redis, *, keep: timedelta = KEEP, deadline_s: float = 1.0) -> None:
+    def __init__(
+        self, client: Redis, *, keep: timedelta = KEEP, deadline_s: float = 1.0
+    ) -> None:
         self._batch = CommandBatch(client, deadline_s)
         self._keep_ms = keep // timedelta(milliseconds=1)
 
-    async def claim(self, request: str, record: RequestRecord, hold_ms: int = 0) -> RequestRecord | None:
+    async def claim(
+        self, request: str, record: RequestRecord, hold_ms: int = 0
+    ) -> RequestRecord | None:
         """Keep *record* under *request*, a `place_of`, and return None; or the one that is there already.
 
         With *hold_ms* it is worked on from now, too: for an id that was just made, which no other client can know.
         """
         earlier = (await self._batch.run(self.claiming(request, record, hold_ms)))[0]
-        return RequestRecord.model_validate_json(earlier) if earlier is not None else None
+        return (
+            RequestRecord.model_validate_json(earlier) if earlier is not None else None
+        )
 
-    def claiming(self, request: str, record: RequestRecord, hold_ms: int = 0) -> list[Command]:
+    def claiming(
+        self, request: str, record: RequestRecord, hold_ms: int = 0
+    ) -> list[Command]:
         """Return the commands of `claim`, to be sent with others."""
         key, held, _ = keys.request(request)
-        commands: list[Command] = [("SET", key, record.model_dump_json(), "NX", "GET", "PX", self._keep_ms)]
+        commands: list[Command] = [
+            ("SET", key, record.model_dump_json(), "NX", "GET", "PX", self._keep_ms)
+        ]
         if hold_ms:
             commands.append(("SET", held, "1", "NX", "PX", hold_ms))
         return commands
@@ -108,11 +118,15 @@ class RequestRecords:
     async def hold(self, request: str, hold_ms: int) -> bool:
         """Work on *request* for *hold_ms*, and return True; False when another replica does."""
         _, held, _ = keys.request(request)
-        return (await self._batch.run([("SET", held, "1", "NX", "PX", hold_ms)]))[0] is not None
+        return (await self._batch.run([("SET", held, "1", "NX", "PX", hold_ms)]))[
+            0
+        ] is not None
 
     async def keep_holding(self, requests: list[str], hold_ms: int) -> None:
         """Work on *requests* for *hold_ms* more."""
-        await self._batch.run([("SET", keys.request(one)[1], "1", "PX", hold_ms) for one in requests])
+        await self._batch.run(
+            [("SET", keys.request(one)[1], "1", "PX", hold_ms) for one in requests]
+        )
 
     async def let_go(self, request: str, end: RequestEnd | None) -> None:
         """Work on *request* no more; None is no end, so that the next who asks begins it again."""
@@ -129,4 +143,6 @@ class RequestRecords:
 
 def place_of(space: str, kind: str, request_id: str) -> str:
     """Return where a request of *kind* lies that a caller of *space* named *request_id*."""
-    return hashlib.blake2b(json.dumps([space, kind, request_id]).encode(), digest_size=16).hexdigest()
+    return hashlib.blake2b(
+        json.dumps([space, kind, request_id]).encode(), digest_size=16
+    ).hexdigest()

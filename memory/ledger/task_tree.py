@@ -126,7 +126,11 @@ class TaskTree:
     """Reads trees of tasks; MemoryUnavailable after *deadline_s* for each round trip."""
 
     def __init__(
-        self, client: Redis, *, deadline_s: float = 5.0, now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
+        self,
+        client: Redis,
+        *,
+        deadline_s: float = 5.0,
+        now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
         self._batch = CommandBatch(client, deadline_s)
         self._now_ms = now_ms
@@ -150,11 +154,15 @@ class TaskTree:
                 for one, reply in zip(page, replies, strict=True):
                     task, children, count = _task_in(one, names[one], reply, now_ms)
                     # A task has one parent: a list that says otherwise makes no circle.
-                    fresh = [(child, name) for child, name in children if child not in names][:left]
+                    fresh = [
+                        (child, name) for child, name in children if child not in names
+                    ][:left]
                     names |= dict(fresh)
                     left -= len(fresh)
                     below[one] = [child for child, _ in fresh]
-                    tasks[one] = task.model_copy(update={"more_children": count - len(fresh)})
+                    tasks[one] = task.model_copy(
+                        update={"more_children": count - len(fresh)}
+                    )
             level = [child for one in level for child in below[one]]
         if tasks[task_id].state == GONE:
             return None
@@ -175,7 +183,9 @@ def _task_in(
     generation = reply[0]
     if not generation:
         return TracedTask(**known), [], 0
-    state, attempts, started, cancel, assignment, body, count, members, steps, heads = reply[1:]
+    state, attempts, started, cancel, assignment, body, count, members, steps, heads = (
+        reply[1:]
+    )
     known |= {"generation": generation, "attempts": number_in(attempts) or 0}
     known["state"] = "unknown" if state is None else state.decode(errors="replace")
     known["steps"] = tuple(
@@ -186,11 +196,20 @@ def _task_in(
     if body is not None:
         known |= _ended(body)
     else:
-        known |= _open(assignment, number_in(started), now_ms, is_running=known["state"] == "running")
+        known |= _open(
+            assignment,
+            number_in(started),
+            now_ms,
+            is_running=known["state"] == "running",
+        )
         if cancel is not None and known["state"] in _OPEN:
             known["state"] = "cancelling"
     children = [member.decode(errors="replace").partition(" ") for member in members]
-    return TracedTask(**known), [(child, called) for child, _, called in children], count
+    return (
+        TracedTask(**known),
+        [(child, called) for child, _, called in children],
+        count,
+    )
 
 
 def _ended(body: bytes) -> dict[str, Any]:
@@ -201,7 +220,13 @@ def _ended(body: bytes) -> dict[str, Any]:
         return {"error": "its report cannot be read"}
     ended_ms = _in_ms(report.finished_at)
     error = report.error
-    why = None if error is None else f"{error.type}: {error.message}".strip().partition("\n")[0][:_MOST_OF_ERROR]
+    why = (
+        None
+        if error is None
+        else f"{error.type}: {error.message}".strip().partition("\n")[0][
+            :_MOST_OF_ERROR
+        ]
+    )
     return {
         "agent_id": report.agent_id,
         "task": report.task_name,
@@ -218,7 +243,9 @@ def _ended(body: bytes) -> dict[str, Any]:
     }
 
 
-def _open(assignment: bytes | None, started_ms: int | None, now_ms: int, *, is_running: bool) -> dict[str, Any]:
+def _open(
+    assignment: bytes | None, started_ms: int | None, now_ms: int, *, is_running: bool
+) -> dict[str, Any]:
     """Return the fields of a task without a report."""
     fields: dict[str, Any] = {"began_ms": started_ms}
     if is_running and started_ms is not None:
@@ -236,20 +263,33 @@ def _open(assignment: bytes | None, started_ms: int | None, now_ms: int, *, is_r
 
 def _in_ms(moment: datetime) -> int:
     # Other programs may leave the zone out; the wire is in UTC.
-    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+    return int(
+        (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000
+    )
 
 
-def _assemble(root_id: str, tasks: dict[str, TracedTask], below: dict[str, list[str]], now_ms: int) -> Trace:
+def _assemble(
+    root_id: str, tasks: dict[str, TracedTask], below: dict[str, list[str]], now_ms: int
+) -> Trace:
     """Return the tree of *tasks*, which are in the order of their levels, with tasks that are alike folded."""
     whole: dict[str, list[TracedTask]] = {}
     for task_id in reversed(tasks):
         children = [tasks[child] for child in below[task_id]]
         shown, alike = fold_alike(children, whole)
-        whole[task_id] = [tasks[task_id], *(one for child in children for one in whole[child.task_id])]
-        tasks[task_id] = tasks[task_id].model_copy(update={"children": shown, "alike": alike})
+        whole[task_id] = [
+            tasks[task_id],
+            *(one for child in children for one in whole[child.task_id]),
+        ]
+        tasks[task_id] = tasks[task_id].model_copy(
+            update={"children": shown, "alike": alike}
+        )
     every = whole[root_id]
     began = [one.began_ms for one in every if one.began_ms is not None]
-    ended = [one.ended_ms or now_ms for one in every if one.is_open or one.ended_ms is not None]
+    ended = [
+        one.ended_ms or now_ms
+        for one in every
+        if one.is_open or one.ended_ms is not None
+    ]
     return Trace(
         root=tasks[root_id],
         sums=sum_tasks(every),
@@ -270,11 +310,21 @@ def fold_alike(
         by_name.setdefault((child.agent_id, child.task), []).append(child)
     folded, alike = set[str](), []
     for (agent_id, task), group in by_name.items():
-        rest = sorted(group, key=lambda one: 2 if one.state in ("completed", GONE) else one.is_open)[MOST_ALIKE:]
+        rest = sorted(
+            group,
+            key=lambda one: 2 if one.state in ("completed", GONE) else one.is_open,
+        )[MOST_ALIKE:]
         folded |= {one.task_id for one in rest}
         if rest:
             below = (one for child in rest for one in whole[child.task_id][1:])
-            alike.append(AlikeTasks(agent_id=agent_id, task=task, sums=sum_tasks(rest), below=sum_tasks(below)))
+            alike.append(
+                AlikeTasks(
+                    agent_id=agent_id,
+                    task=task,
+                    sums=sum_tasks(rest),
+                    below=sum_tasks(below),
+                )
+            )
     return tuple(one for one in children if one.task_id not in folded), tuple(alike)
 
 

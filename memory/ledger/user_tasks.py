@@ -31,7 +31,9 @@ class UserTasks:
     def __init__(self, client: Redis, *, step_s: float = STEP_S) -> None:
         self._batch = CommandBatch(client, step_s)
 
-    async def read(self, token: str, is_theirs: Callable[[bytes], bool]) -> AsyncIterator[UserTask]:
+    async def read(
+        self, token: str, is_theirs: Callable[[bytes], bool]
+    ) -> AsyncIterator[UserTask]:
         """Yield the tasks of the user *token*; *is_theirs* reads that out of an assignment.
 
         Whatever the ledger has from the beginning to the end is found; a task may come twice.
@@ -40,16 +42,35 @@ class UserTasks:
             for task in await self._among(found, token.encode(), is_theirs):
                 yield task
 
-    async def _among(self, found: Sequence[bytes], token: bytes, is_theirs: Callable[[bytes], bool]) -> list[UserTask]:
-        asked: list[Command] = [command for key in found for command in (("HGET", key, "user"), ("HKEYS", key))]
+    async def _among(
+        self, found: Sequence[bytes], token: bytes, is_theirs: Callable[[bytes], bool]
+    ) -> list[UserTask]:
+        asked: list[Command] = [
+            command
+            for key in found
+            for command in (("HGET", key, "user"), ("HKEYS", key))
+        ]
         replies = await self._batch.run(asked)
-        named = list(zip(found, replies[::2], [_newest_assignment(fields) for fields in replies[1::2]], strict=True))
+        named = list(
+            zip(
+                found,
+                replies[::2],
+                [_newest_assignment(fields) for fields in replies[1::2]],
+                strict=True,
+            )
+        )
         # Whose task an open one is stands in its assignment alone.
-        wanted = [(key, user, field) for key, user, field in named if user == token or (user is None and field)]
+        wanted = [
+            (key, user, field)
+            for key, user, field in named
+            if user == token or (user is None and field)
+        ]
         theirs = []
         for first in range(0, len(wanted), _BODIES):
             page = wanted[first : first + _BODIES]
-            bodies = await self._batch.run([("HGET", key, field or "assignment") for key, _, field in page])
+            bodies = await self._batch.run(
+                [("HGET", key, field or "assignment") for key, _, field in page]
+            )
             theirs += [
                 UserTask(keys.parse_task(key), body)
                 for (key, user, _), body in zip(page, bodies, strict=True)
@@ -61,7 +82,10 @@ class UserTasks:
         """Remove all that is known of *task_ids*; return how many of them were known."""
         doomed = list(task_ids)
         commands: list[Command] = [("UNLINK", keys.task(task_id)) for task_id in doomed]
-        commands += [("UNLINK", *keys.steps(task_id), keys.children(task_id)) for task_id in doomed]
+        commands += [
+            ("UNLINK", *keys.steps(task_id), keys.children(task_id))
+            for task_id in doomed
+        ]
         return sum((await self._batch.run(commands))[: len(doomed)])
 
     async def strip(self, task_id: str, generation: int, report: bytes) -> None:
@@ -69,11 +93,20 @@ class UserTasks:
 
         A worker that runs it still finds that it has ended.
         """
-        key, state, told = keys.task(task_id), f"state:{generation}", f"report:{generation}"
+        key, state, told = (
+            keys.task(task_id),
+            f"state:{generation}",
+            f"report:{generation}",
+        )
         fields: list[bytes] = (await self._batch.run([("HKEYS", key)]))[0]
-        others = [field for field in fields if field not in (state.encode(), told.encode())]
+        others = [
+            field for field in fields if field not in (state.encode(), told.encode())
+        ]
         beside = *keys.steps(task_id), keys.children(task_id)
-        commands: list[Command] = [("HSET", key, state, "cancelled", told, report), ("UNLINK", *beside)]
+        commands: list[Command] = [
+            ("HSET", key, state, "cancelled", told, report),
+            ("UNLINK", *beside),
+        ]
         if others:
             commands.append(("HDEL", key, *others))
         await self._batch.run(commands)
@@ -81,5 +114,9 @@ class UserTasks:
 
 def _newest_assignment(fields: Sequence[bytes]) -> bytes | None:
     """Return the field that holds the assignment of the highest generation that has one."""
-    numbers = [number_in(field[11:]) or 0 for field in fields if field.startswith(b"assignment:")]
+    numbers = [
+        number_in(field[11:]) or 0
+        for field in fields
+        if field.startswith(b"assignment:")
+    ]
     return b"assignment:%d" % max(numbers) if any(numbers) else None

@@ -72,21 +72,35 @@ class Waits:
         self._keep_ms = keep // timedelta(milliseconds=1)
         self._batch = CommandBatch(client, deadline_s, breaker)
 
-    async def find(self, task_id: str, slot: str) -> tuple[Wait | None, WaitAnswer | None]:
+    async def find(
+        self, task_id: str, slot: str
+    ) -> tuple[Wait | None, WaitAnswer | None]:
         """Return the wait in *slot* and its answer."""
-        wait, answer = (await self._batch.run([("HMGET", keys.task(task_id), *_fields(slot)[:2])]))[0]
-        return wait and Wait.model_validate_json(wait), answer and WaitAnswer.model_validate_json(answer)
+        wait, answer = (
+            await self._batch.run([("HMGET", keys.task(task_id), *_fields(slot)[:2])])
+        )[0]
+        return wait and Wait.model_validate_json(
+            wait
+        ), answer and WaitAnswer.model_validate_json(answer)
 
-    async def begin(self, run: Ended, wait: Wait, wait_s: float, due_s: float, assignment: bytes) -> bool | None:
+    async def begin(
+        self, run: Ended, wait: Wait, wait_s: float, due_s: float, assignment: bytes
+    ) -> bool | None:
         """End *run*, which waits for *wait_s* seconds and is due after *due_s*.
 
         Return True when it waits, False when the answer is there already, so that it is due at once; None when another
         run has taken its place.
         """
-        task = keys.task(run.task_id), *keys.steps(run.task_id), keys.children(run.task_id)
+        task = (
+            keys.task(run.task_id),
+            *keys.steps(run.task_id),
+            keys.children(run.task_id),
+        )
         times = int(wait_s * 1000), int(due_s * 1000), assignment, self._keep_ms
         stored = run.generation, run.token, *times, wait.slot, wait.model_dump_json()
-        found: int = (await self._batch.run([("FCALL", scripts.WAIT, len(task), *task, *stored)]))[0]
+        found: int = (
+            await self._batch.run([("FCALL", scripts.WAIT, len(task), *task, *stored)])
+        )[0]
         return None if found == 0 else found == 1
 
     async def answer(
@@ -102,32 +116,53 @@ class Waits:
         found = (await self._batch.run([command]))[0]
         if found[0] == 0:
             # When the reply to the first attempt was lost, the one that is there is this very answer.
-            return None if found[1] == body.encode() else WaitAnswer.model_validate_json(found[1])
+            return (
+                None
+                if found[1] == body.encode()
+                else WaitAnswer.model_validate_json(found[1])
+            )
         if found[0] == 1:
             return None
         why = {-1: "there is no such task or question", -2: "the task has ended"}
-        raise InvalidInput(why.get(found[0], "the question has changed since; look at it again"))
+        raise InvalidInput(
+            why.get(found[0], "the question has changed since; look at it again")
+        )
 
     async def refuse(self, task_id: str, slot: str, refusal: WaitRefusal) -> None:
         """Keep *refusal* beside the wait, if there is one."""
         kept = slot, refusal.model_dump_json(), MOST_REFUSALS
-        await self._batch.run([("FCALL", scripts.REFUSE_ANSWER, 1, keys.task(task_id), *kept)])
+        await self._batch.run(
+            [("FCALL", scripts.REFUSE_ANSWER, 1, keys.task(task_id), *kept)]
+        )
 
     async def read(self, task_id: str, slot: str) -> WaitState | None:
         """Return all that is known of a wait, None when there is none that can be read."""
-        return (await self.read_many([WaitName("ask", task_id, slot)], with_assignments=True))[0]
+        return (
+            await self.read_many(
+                [WaitName("ask", task_id, slot)], with_assignments=True
+            )
+        )[0]
 
-    async def read_many(self, names: Sequence[WaitName], *, with_assignments: bool = False) -> list[WaitState | None]:
+    async def read_many(
+        self, names: Sequence[WaitName], *, with_assignments: bool = False
+    ) -> list[WaitState | None]:
         """Return all that is known of each wait, in one round trip; *assignment* and *trace* are empty unless asked."""
         many = int(with_assignments)
-        asked = [("FCALL_RO", scripts.READ_WAIT, 1, keys.task(one.task_id), one.slot, many) for one in names]
-        return [_read(found) for found in (await self._batch.run(asked) if asked else ())]
+        asked = [
+            ("FCALL_RO", scripts.READ_WAIT, 1, keys.task(one.task_id), one.slot, many)
+            for one in names
+        ]
+        return [
+            _read(found) for found in (await self._batch.run(asked) if asked else ())
+        ]
 
     async def note_notices(self, task_id: str, slot: str, number: int) -> None:
         """Note that *number* notices of a wait were sent."""
         await self._batch.run([("HSET", keys.task(task_id), _fields(slot)[3], number)])
 
-    async def look_at(self, name: WaitName, at: datetime, *, if_listed: bool = False) -> None:
+    async def look_at(
+        self, name: WaitName, at: datetime, *, if_listed: bool = False
+    ) -> None:
         """Let the next look at a wait be *at* that time."""
         only = ("XX",) if if_listed else ()
         await self._batch.run([("ZADD", _OPEN, *only, _ms(at), " ".join(name))])
@@ -144,7 +179,13 @@ class Waits:
     async def claim(self, name: WaitName, now: datetime, lease: timedelta) -> bool:
         """Return whether the wait is to be looked at; if so, it is due for others after *lease* alone."""
         claimed = " ".join(name), _ms(now), _ms(now + lease)
-        return bool((await self._batch.run([("FCALL", scripts.CLAIM_WAIT, 1, _OPEN, *claimed)]))[0])
+        return bool(
+            (
+                await self._batch.run(
+                    [("FCALL", scripts.CLAIM_WAIT, 1, _OPEN, *claimed)]
+                )
+            )[0]
+        )
 
     async def count_open(self) -> int:
         """Return the number of open waits."""
@@ -163,7 +204,18 @@ class Waits:
 
 
 def _read(found: Sequence[bytes | None]) -> WaitState | None:
-    wait, answer, refusals, notices, state, report, cancel, attempts, assignment, trace = (*found, *[None] * 10)[:10]
+    (
+        wait,
+        answer,
+        refusals,
+        notices,
+        state,
+        report,
+        cancel,
+        attempts,
+        assignment,
+        trace,
+    ) = (*found, *[None] * 10)[:10]
     try:
         parsed = Wait.model_validate_json(wait or b"")
     except ValidationError:
@@ -171,7 +223,10 @@ def _read(found: Sequence[bytes | None]) -> WaitState | None:
     return WaitState(
         parsed,
         WaitAnswer.model_validate_json(answer) if answer else None,
-        tuple(WaitRefusal.model_validate_json(line) for line in (refusals or b"").splitlines()),
+        tuple(
+            WaitRefusal.model_validate_json(line)
+            for line in (refusals or b"").splitlines()
+        ),
         number_in(notices) or 0,
         (state or b"").decode(errors="replace"),
         report is not None or cancel is not None,
@@ -183,7 +238,12 @@ def _read(found: Sequence[bytes | None]) -> WaitState | None:
 
 def _fields(slot: str) -> tuple[str, str, str, str]:
     """Return the fields of a wait, its answer, its refusals and its notices."""
-    return (wait := f"wait.{slot}"), f"{wait}.answer", f"{wait}.refusals", f"{wait}.notices"
+    return (
+        (wait := f"wait.{slot}"),
+        f"{wait}.answer",
+        f"{wait}.refusals",
+        f"{wait}.notices",
+    )
 
 
 def _ms(at: datetime) -> int:

@@ -138,9 +138,9 @@ class Selection:
     def holds(self, answer: Remembered) -> bool:
         """Return whether the entry's age fits."""
         created = answer.created_at_ms
-        return (self.created_before_ms is None or created < self.created_before_ms) and (
-            self.created_since_ms is None or created >= self.created_since_ms
-        )
+        return (
+            self.created_before_ms is None or created < self.created_before_ms
+        ) and (self.created_since_ms is None or created >= self.created_since_ms)
 
 
 def is_left_behind(parts: LongTermKey, in_force: Mapping[tuple[str, str], str]) -> bool:
@@ -150,7 +150,11 @@ def is_left_behind(parts: LongTermKey, in_force: Mapping[tuple[str, str], str]) 
     """
     version = in_force.get((parts.agent_id, parts.task_name))
     mine = f"v{parts.version}".partition("+")[0]
-    return version is not None and mine != version and ("-" in version or mine.partition("-")[0] != version)
+    return (
+        version is not None
+        and mine != version
+        and ("-" in version or mine.partition("-")[0] != version)
+    )
 
 
 def encode(
@@ -166,7 +170,12 @@ def encode(
     """Return the value of an entry; both JSON texts are taken as they are."""
     cost = b"%b%d," % (_COST, nano_usd) if nano_usd else b","
     # At the very end, where forgetting looks for it; neither part has a character that JSON would escape.
-    stands = b',"near":{"frame":"%b","place":"%b"}' % (near.frame.encode(), near.place.encode()) if near else b""
+    stands = (
+        b',"near":{"frame":"%b","place":"%b"}'
+        % (near.frame.encode(), near.place.encode())
+        if near
+        else b""
+    )
     return (
         b'{"format":1,"created_at":%d,"computed_ms":%d,"check":%d,"size":%d,'
         b'"result":%b%b"agent_version":"%b","parameters":%b%b}'
@@ -192,7 +201,11 @@ def decode(value: bytes) -> Remembered | None:
         result = value[start : start + size]
         if zlib.crc32(result) == check and value[-1:] == b"}":
             end = start + size
-            cost = value[end + len(_COST) : value.index(b",", end + 1)] if value.startswith(_COST, end) else b"0"
+            cost = (
+                value[end + len(_COST) : value.index(b",", end + 1)]
+                if value.startswith(_COST, end)
+                else b"0"
+            )
             return Remembered(created_at, computed, result, int(cost))
     return _decode_foreign(value)
 
@@ -211,20 +224,38 @@ def _decode_foreign(value: bytes) -> Remembered | None:
         return None
 
 
-def decode_entry(key: str, value: bytes, hits: int, expires_in_ms: int | None) -> Entry | None:
+def decode_entry(
+    key: str, value: bytes, hits: int, expires_in_ms: int | None
+) -> Entry | None:
     """Return the entry at *key* for a listing, or None when key or value is not one of ours."""
     parts, answer = parse_ltm(key), decode(value)
     if parts is None or answer is None:
         return None
     document = _parse(value) or {}
-    parameters = json.dumps(document.get("parameters", {}), separators=(",", ":")).encode()
-    return Entry(key, parts, answer, parameters, hits, expires_in_ms, _standing(document.get("near")))
+    parameters = json.dumps(
+        document.get("parameters", {}), separators=(",", ":")
+    ).encode()
+    return Entry(
+        key,
+        parts,
+        answer,
+        parameters,
+        hits,
+        expires_in_ms,
+        _standing(document.get("near")),
+    )
 
 
 def _standing(near: object) -> Stood | None:
-    if not isinstance(near, dict) or not all(isinstance(near.get(part), str) for part in Stood._fields):
+    if not isinstance(near, dict) or not all(
+        isinstance(near.get(part), str) for part in Stood._fields
+    ):
         return None
-    return Stood(near["frame"], near["place"]) if _STANDING.fullmatch(near["frame"] + "|" + near["place"]) else None
+    return (
+        Stood(near["frame"], near["place"])
+        if _STANDING.fullmatch(near["frame"] + "|" + near["place"])
+        else None
+    )
 
 
 def summarise(served: Iterable[tuple[str, int, int]]) -> LongTermStats:
@@ -260,10 +291,14 @@ def check_entry(key: str, ttl: timedelta | None) -> tuple[LongTermKey, int | Non
     """
     parts = parse_ltm(key)
     if parts is None:
-        raise InvalidInput(f"{key!r} is not a long-term memory key; make it with `memory.keys.ltm`")
+        raise InvalidInput(
+            f"{key!r} is not a long-term memory key; make it with `memory.keys.ltm`"
+        )
     lifetime_ms = None if ttl is None else ttl // timedelta(milliseconds=1)
     if lifetime_ms is not None and lifetime_ms < 1:
-        raise InvalidInput(f"a time to live of {ttl} remembers nothing; use None for ever, or switch the memory off")
+        raise InvalidInput(
+            f"a time to live of {ttl} remembers nothing; use None for ever, or switch the memory off"
+        )
     return parts, lifetime_ms
 
 
@@ -283,5 +318,12 @@ def check_selection(
     """
     given = (key, agent_id, task, created_before_ms, user_token, in_force)
     if not everything and all(condition is None for condition in given):
-        raise InvalidInput("say what to forget: a key, agent, task, age or user, or everything=True")
-    return Selection(agent_id=agent_id, task=task, created_before_ms=created_before_ms, in_force=in_force)
+        raise InvalidInput(
+            "say what to forget: a key, agent, task, age or user, or everything=True"
+        )
+    return Selection(
+        agent_id=agent_id,
+        task=task,
+        created_before_ms=created_before_ms,
+        in_force=in_force,
+    )

@@ -33,7 +33,9 @@ class Embedder(Protocol):
         """Return one vector for each of *texts*, in their order and all of one length."""
 
 
-def alike(texts: Sequence[str], embedder: Embedder, threshold: float = ALIKE_FROM) -> tuple[tuple[int, int], ...]:
+def alike(
+    texts: Sequence[str], embedder: Embedder, threshold: float = ALIKE_FROM
+) -> tuple[tuple[int, int], ...]:
     """Return which of *texts* may say the same, as pairs of indices, smaller first; the most alike pair comes first.
 
     *threshold* is the cosine (-1 to 1) that a pair must reach. Left out are pairs that are equal anyway, and those that
@@ -58,13 +60,17 @@ def _may_be_proposed(first: str, second: str) -> bool:
     """Return whether no number, letter or sign distinguishes *first* and *second*, and they are not equal anyway."""
     if plain_form(first) == plain_form(second):
         return False
-    numbers = [[number.readings for number in numbers_in(text)] for text in (first, second)]
+    numbers = [
+        [number.readings for number in numbers_in(text)] for text in (first, second)
+    ]
     return numbers[0] == numbers[1] and _letters(first) == _letters(second)
 
 
 def _letters(text: str) -> Counter[str]:
     """Return the single letters and signs of *text*, which tell hepatitis B from C, and C++ from C."""
-    return Counter(part for part in _LETTERS.findall(text.casefold()) if part not in _SMALL)
+    return Counter(
+        part for part in _LETTERS.findall(text.casefold()) if part not in _SMALL
+    )
 
 
 def _directions(vectors: Sequence[Sequence[float]], expected: int) -> list[list[float]]:

@@ -23,10 +23,16 @@ _TRIED_OF_ONE, _TRIED = 8, 4
 _RANKED = 32
 
 
-def remembering(entry_key: str, value: bytes, lifetime_ms: int | None, near: Standing, now_ms: int) -> Command:
+def remembering(
+    entry_key: str, value: bytes, lifetime_ms: int | None, near: Standing, now_ms: int
+) -> Command:
     """Return the command that stores *value* at *entry_key* and where it stands, in one step."""
     fields = near.place.count("|") + 1
-    touched = entry_key, keys.hits_of(entry_key), *keys.near(entry_key, near.frame, fields)
+    touched = (
+        entry_key,
+        keys.hits_of(entry_key),
+        *keys.near(entry_key, near.frame, fields),
+    )
     lifetime = "" if lifetime_ms is None else lifetime_ms
     words = value, lifetime, near.place, now_ms, scripts.MOST_EXPIRED
     return ("FCALL", scripts.REMEMBER, len(touched), *touched, *words)
@@ -38,23 +44,36 @@ def forgetting(entry_key: str) -> Command:
     return ("FCALL", scripts.FORGET, 2, entry_key, hits, begins)
 
 
-async def find_nearest(exchange: CommandBatch, asked: Sequence[tuple[str, Neighbourhood]]) -> list[Near | None]:
+async def find_nearest(
+    exchange: CommandBatch, asked: Sequence[tuple[str, Neighbourhood]]
+) -> list[Near | None]:
     """Return the nearest living neighbour of each question, by its entry key; None for one that has none.
 
     Two round trips for all of them. The asked question's own entry is never among them.
     """
     looking = [_looking(key, near) for key, near in asked]
-    listed = iter(await exchange.run([command for commands in looking for command in commands]))
+    listed = iter(
+        await exchange.run([command for commands in looking for command in commands])
+    )
     found: list[Near | None] = [None] * len(asked)
     tried: list[tuple[int, list[tuple[str, str]]]] = []
     commands: list[Command] = []
     for number, (key, near) in enumerate(asked):
-        places = [place.decode(errors="replace") for _ in looking[number] for place in next(listed)]
+        places = [
+            place.decode(errors="replace")
+            for _ in looking[number]
+            for place in next(listed)
+        ]
         most = _TRIED_OF_ONE if len(near.fields) == 1 else _TRIED
-        candidates = [(_entry_at(key, near, place), place) for place in near.nearest(places, most)]
+        candidates = [
+            (_entry_at(key, near, place), place) for place in near.nearest(places, most)
+        ]
         if candidates:
             tried.append((number, candidates))
-            touched = (*keys.near(key, near.frame, len(near.fields)), *(entry for entry, _ in candidates))
+            touched = (
+                *keys.near(key, near.frame, len(near.fields)),
+                *(entry for entry, _ in candidates),
+            )
             words = [place for _, place in candidates]
             commands.append(("FCALL", scripts.NEAREST, len(touched), *touched, *words))
     replies = await exchange.run(commands) if commands else []
@@ -77,12 +96,20 @@ def _looking(entry_key: str, near: Neighbourhood) -> tuple[Command, ...]:
             ("ZREVRANGEBYSCORE", by_value, score, repr(window.low), "LIMIT", 0, _WIDTH),
         )
     limits = MOST_LOOKED_AT, _TRIED, _RANKED
-    bounds = [repr(bound) for one in windows for bound in (one.score, one.low, one.high, one.reach)]
-    return (("FCALL", scripts.AROUND, len(windows), by_value, *others, *limits, *bounds),)
+    bounds = [
+        repr(bound)
+        for one in windows
+        for bound in (one.score, one.low, one.high, one.reach)
+    ]
+    return (
+        ("FCALL", scripts.AROUND, len(windows), by_value, *others, *limits, *bounds),
+    )
 
 
 def _entry_at(entry_key: str, near: Neighbourhood, place: str) -> str:
     parts = keys.parse_ltm(entry_key)
     if parts is None:
         raise AssertionError(f"{entry_key!r} was made by `memory.keys.ltm`")
-    return keys.ltm(parts.agent_id, parts.version, near.question_at(place), parts.user_token)
+    return keys.ltm(
+        parts.agent_id, parts.version, near.question_at(place), parts.user_token
+    )

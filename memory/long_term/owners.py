@@ -38,7 +38,14 @@ def note_hits(own: Mapping[tuple[str, str], int]) -> list[Command]:
     for (token, entry_key), count in own.items():
         by_user[token] += (entry_key, count)
     return [
-        ("FCALL", scripts.NOTE_SERVED, 2, keys.ltm_users(token), keys.ltm_served(token), *words)
+        (
+            "FCALL",
+            scripts.NOTE_SERVED,
+            2,
+            keys.ltm_users(token),
+            keys.ltm_served(token),
+            *words,
+        )
         for token, words in by_user.items()
     ]
 
@@ -63,7 +70,9 @@ class EntryOwners:
         """
         index, removed, kept = keys.ltm_users(token), 0, 0
         while True:
-            listed: list[bytes] = (await self._batch.run([("ZRANGE", index, 0, PAGE - 1)]))[0]
+            listed: list[bytes] = (
+                await self._batch.run([("ZRANGE", index, 0, PAGE - 1)])
+            )[0]
             if not listed:
                 break
             page = [key.decode(errors="replace") for key in listed]
@@ -77,7 +86,11 @@ class EntryOwners:
     async def _only_theirs(self, token: str, page: Sequence[str]) -> list[str]:
         """Return the entries of *page* that no other user was served."""
         asked: list[Command] = [("HMGET", keys.ltm_served(token), *page)]
-        asked += [("GET", keys.hits_of(key)) for key in page if keys.parse_ltm(key) is not None]
+        asked += [
+            ("GET", keys.hits_of(key))
+            for key in page
+            if keys.parse_ltm(key) is not None
+        ]
         own, *hits = await self._batch.run(asked)
         served = iter(hits)
         doomed = []
@@ -102,7 +115,13 @@ class ImportLog:
 
     async def knows(self, agent_id: str, content: bytes) -> bool:
         """Return whether *content* was noted for *agent_id*."""
-        return bool((await self._batch.run([("SISMEMBER", keys.imports(agent_id), _digest(content))]))[0])
+        return bool(
+            (
+                await self._batch.run(
+                    [("SISMEMBER", keys.imports(agent_id), _digest(content))]
+                )
+            )[0]
+        )
 
     async def note(self, agent_id: str, content: bytes) -> None:
         """Note that all of *content* was imported."""

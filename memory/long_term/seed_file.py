@@ -82,13 +82,19 @@ def write(entries: Iterable[SeedEntry]) -> str:
     """Return the file of *entries*, sorted by key: the same entries give the same bytes."""
     ordered = sorted(entries, key=lambda entry: entry.key)
     document: dict[str, Any] = {"tasks": {entry.key: entry.result for entry in ordered}}
-    complete = {entry.key: _digest(entry.result) for entry in ordered if _may_be_cut(entry.parameters)}
+    complete = {
+        entry.key: _digest(entry.result)
+        for entry in ordered
+        if _may_be_cut(entry.parameters)
+    }
     if complete:
         document["complete"] = complete
     return json.dumps(document, indent=2, allow_nan=False)
 
 
-def entry_of(task_name: str, form: TaskForm, parameters: Mapping[str, Any], result: Any) -> SeedEntry:
+def entry_of(
+    task_name: str, form: TaskForm, parameters: Mapping[str, Any], result: Any
+) -> SeedEntry:
     """Return the file entry for *parameters*, the JSON values of every field; lists are written whole.
 
     Raises:
@@ -96,9 +102,13 @@ def entry_of(task_name: str, form: TaskForm, parameters: Mapping[str, Any], resu
     """
     missing = [field for field in form.fields if field not in parameters]
     if missing:
-        raise InvalidInput(f"{task_name}: {', '.join(missing)} missing; an entry is exported with every field")
+        raise InvalidInput(
+            f"{task_name}: {', '.join(missing)} missing; an entry is exported with every field"
+        )
     raw = {field: parameters[field] for field in form.fields}
-    spelled = [_spell_field(field, value, field in form.lists) for field, value in raw.items()]
+    spelled = [
+        _spell_field(field, value, field in form.lists) for field, value in raw.items()
+    ]
     return SeedEntry(":".join((task_name, *spelled)), task_name, raw, result)
 
 
@@ -111,9 +121,13 @@ def parse_key(key: str, tasks: Mapping[str, TaskForm]) -> tuple[str, dict[str, A
     task_name, *values = key.split(":")
     form = tasks.get(task_name)
     if form is None:
-        raise InvalidInput(f"task {task_name!r} is not one of {', '.join(tasks) or 'none'}")
+        raise InvalidInput(
+            f"task {task_name!r} is not one of {', '.join(tasks) or 'none'}"
+        )
     if len(values) > len(form.fields):
-        raise InvalidInput(f"{len(values)} values for the {len(form.fields)} fields of {task_name}")
+        raise InvalidInput(
+            f"{len(values)} values for the {len(form.fields)} fields of {task_name}"
+        )
     # A file written before the last fields were declared leaves them to their defaults.
     return task_name, {
         field: _parse_field(field, value, field in form.lists)
@@ -164,11 +178,17 @@ def _spell_value(value: Any) -> str:
         return format(Decimal(repr(value)), "f")
     if isinstance(value, str):
         return quote(value, safe="").replace("~", "%7E") if value else _EMPTY_TEXT
-    return _JSON + quote(json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False), safe="")
+    return _JSON + quote(
+        json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False),
+        safe="",
+    )
 
 
 def _may_be_cut(parameters: Mapping[str, Any]) -> bool:
-    return any(isinstance(value, list | tuple) and len(value) == CUT_AT for value in parameters.values())
+    return any(
+        isinstance(value, list | tuple) and len(value) == CUT_AT
+        for value in parameters.values()
+    )
 
 
 def _digest(result: Any) -> str:
@@ -182,7 +202,9 @@ def _load(text: str | bytes) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"the file is not JSON: {error}") from error
     if not isinstance(document, dict) or not isinstance(document.get("tasks"), dict):
-        raise InvalidInput('the file has no object "tasks"; it must look like {"tasks": {"key": result}}')
+        raise InvalidInput(
+            'the file has no object "tasks"; it must look like {"tasks": {"key": result}}'
+        )
     return document
 
 

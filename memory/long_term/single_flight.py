@@ -84,7 +84,10 @@ class Leader(Generic[T]):
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         if self._future is not None:
             self._flights.settle(self._key, self._future, self._value)
@@ -135,14 +138,21 @@ class SingleFlight(Generic[T]):
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         for task in self._background:
             task.cancel()
         await self._tasks.__aexit__(kind, error, trace)
 
     async def join(
-        self, key: str | FlightPlace, recall: Callable[[], Awaitable[T | None]], *, wait_s: float
+        self,
+        key: str | FlightPlace,
+        recall: Callable[[], Awaitable[T | None]],
+        *,
+        wait_s: float,
     ) -> Leader[T] | Joined[T]:
         """Return the answer to *key* when another caller computes it, or a Leader when the caller has to.
 
@@ -157,7 +167,9 @@ class SingleFlight(Generic[T]):
             ahead = self._local.get(key)
             if ahead is None:
                 return await self._take(key, recall, deadline)
-            done, _ = await asyncio.wait((ahead,), timeout=max(0.0, deadline - loop.time()))
+            done, _ = await asyncio.wait(
+                (ahead,), timeout=max(0.0, deadline - loop.time())
+            )
             if not done:
                 return Leader(self, key, None, None)
             outcome = ahead.result()
@@ -165,10 +177,15 @@ class SingleFlight(Generic[T]):
                 return outcome
 
     async def _take(
-        self, key: str | FlightPlace, recall: Callable[[], Awaitable[T | None]], deadline: float
+        self,
+        key: str | FlightPlace,
+        recall: Callable[[], Awaitable[T | None]],
+        deadline: float,
     ) -> Leader[T] | Joined[T]:
         """Stand for this process: compete for the lease, and wait for the process that holds it."""
-        future: asyncio.Future[Joined[T] | None] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[Joined[T] | None] = (
+            asyncio.get_running_loop().create_future()
+        )
         self._local[key] = future
         token = f"{self._owner}:{next(self._numbers)}"
         settled: Joined[T] | None = None
@@ -185,7 +202,11 @@ class SingleFlight(Generic[T]):
                 self.settle(key, future, settled)
 
     async def _compete(
-        self, key: str | FlightPlace, token: str, recall: Callable[[], Awaitable[T | None]], deadline: float
+        self,
+        key: str | FlightPlace,
+        token: str,
+        recall: Callable[[], Awaitable[T | None]],
+        deadline: float,
     ) -> Joined[T] | bool:
         """Return the answer, True with the lease in hand, or False to compute without one."""
         loop = asyncio.get_running_loop()
@@ -207,7 +228,9 @@ class SingleFlight(Generic[T]):
                 elif (left_s := deadline - loop.time()) <= 0:
                     return False
                 else:
-                    await self._await_landing(landed, min(left_s, verdict / 1000, RECHECK_S))
+                    await self._await_landing(
+                        landed, min(left_s, verdict / 1000, RECHECK_S)
+                    )
                     # Whoever held it may have put an answer there meanwhile.
                     ignore_entry = 0
         except MemoryUnavailable:
@@ -215,7 +238,9 @@ class SingleFlight(Generic[T]):
         finally:
             del self._landed[flight]
 
-    async def _lease(self, key: str | FlightPlace, flight: str, token: str, ignore_entry: int) -> int:
+    async def _lease(
+        self, key: str | FlightPlace, flight: str, token: str, ignore_entry: int
+    ) -> int:
         terms = token, self._lease_ms, ignore_entry
         if isinstance(key, str):
             command: Command = ("FCALL", scripts.LEASE, 2, flight, key, *terms)
@@ -252,7 +277,12 @@ class SingleFlight(Generic[T]):
             async with asyncio.timeout(wait_s):
                 await signal.wait()
 
-    def settle(self, key: str | FlightPlace, future: asyncio.Future[Joined[T] | None], value: Joined[T] | None) -> None:
+    def settle(
+        self,
+        key: str | FlightPlace,
+        future: asyncio.Future[Joined[T] | None],
+        value: Joined[T] | None,
+    ) -> None:
         """Let the callers in this process go on: with the answer, or with None to try themselves."""
         if self._local.get(key) is future:
             del self._local[key]
@@ -267,7 +297,9 @@ class SingleFlight(Generic[T]):
         if self._held.get(flight) == token:
             del self._held[flight]
         with suppress(MemoryUnavailable):
-            await self._batch.run([("FCALL", scripts.RELEASE, 1, flight, token, keys.FLIGHTS)])
+            await self._batch.run(
+                [("FCALL", scripts.RELEASE, 1, flight, token, keys.FLIGHTS)]
+            )
 
     async def _renew(self) -> None:
         """Keep every lease held in this process alive; one that was lost is let go."""
@@ -277,7 +309,10 @@ class SingleFlight(Generic[T]):
                 await self._holding.wait()
             await asyncio.sleep(self._lease_s / 3)
             held = list(self._held.items())
-            commands = [("FCALL", scripts.RENEW, 1, flight, token, self._lease_ms) for flight, token in held]
+            commands = [
+                ("FCALL", scripts.RENEW, 1, flight, token, self._lease_ms)
+                for flight, token in held
+            ]
             with suppress(MemoryUnavailable):
                 replies = await self._batch.run(commands)
                 for (flight, token), renewed in zip(held, replies, strict=True):
@@ -300,7 +335,9 @@ class SingleFlight(Generic[T]):
                 await channel.subscribe(keys.FLIGHTS)
             unanswered = False
             while True:
-                message: dict[str, Any] | None = await channel.get_message(timeout=QUIET_S)
+                message: dict[str, Any] | None = await channel.get_message(
+                    timeout=QUIET_S
+                )
                 if message is not None:
                     unanswered = False
                     self._hear(message)

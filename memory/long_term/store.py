@@ -52,7 +52,9 @@ class LongTermMemory:
         breaker: Shared with others of this server when given; a frozen server costs one budget a rest.
     """
 
-    def __init__(self, client: Redis, *, budget_s: float = 0.05, breaker: Breaker | None = None) -> None:
+    def __init__(
+        self, client: Redis, *, budget_s: float = 0.05, breaker: Breaker | None = None
+    ) -> None:
         self.breaker = breaker or Breaker()
         #: Values found under our keys that nobody can read; each was dropped and counted as a miss.
         self.corrupt_entries = 0
@@ -78,7 +80,9 @@ class LongTermMemory:
             await self._drop_corrupt(entry_keys, values, answers)
         return answers
 
-    async def nearest(self, asked: Sequence[tuple[str, Neighbourhood]]) -> list[Near | None]:
+    async def nearest(
+        self, asked: Sequence[tuple[str, Neighbourhood]]
+    ) -> list[Near | None]:
         """Return for each question, by its entry key, the nearest neighbour that is remembered; None without one.
 
         The key itself is not looked at: an exact answer is asked for first.
@@ -89,7 +93,10 @@ class LongTermMemory:
         return await find_nearest(self._quick, asked)
 
     async def _drop_corrupt(
-        self, entry_keys: Sequence[str], values: list[bytes | None], answers: list[Remembered | None]
+        self,
+        entry_keys: Sequence[str],
+        values: list[bytes | None],
+        answers: list[Remembered | None],
     ) -> None:
         broken = [
             key
@@ -137,18 +144,37 @@ class LongTermMemory:
         commands: list[Command] = []
         if token is not None:
             # First, so that no entry of a user is ever unknown to forgetting.
-            expires_at: int | str = "+inf" if lifetime_ms is None else now_ms + lifetime_ms
-            commands.append(("FCALL", scripts.NOTE_USER, 1, keys.ltm_users(token), key, expires_at, now_ms))
+            expires_at: int | str = (
+                "+inf" if lifetime_ms is None else now_ms + lifetime_ms
+            )
+            commands.append(
+                (
+                    "FCALL",
+                    scripts.NOTE_USER,
+                    1,
+                    keys.ltm_users(token),
+                    key,
+                    expires_at,
+                    now_ms,
+                )
+            )
         hits = keys.hits_of(key)
         if near is not None:
             commands.append(remembering(key, value, lifetime_ms, near, now_ms))
         elif lifetime_ms is None:
             commands += [("SET", key, value), ("PERSIST", hits)]
         else:
-            commands += [("SET", key, value, "PX", lifetime_ms), ("PEXPIRE", hits, lifetime_ms)]
+            commands += [
+                ("SET", key, value, "PX", lifetime_ms),
+                ("PEXPIRE", hits, lifetime_ms),
+            ]
         await self._quick.run(commands)
 
-    async def count_hits(self, served: Mapping[str, int], own: Mapping[tuple[str, str], int] | None = None) -> int:
+    async def count_hits(
+        self,
+        served: Mapping[str, int],
+        own: Mapping[tuple[str, str], int] | None = None,
+    ) -> int:
         """Add how often each entry key was *served* since the last call; return how many of them still live.
 
         An entry whose time is over is not counted and never brought back. *own* is how many of these hits were of
@@ -166,10 +192,20 @@ class LongTermMemory:
         for agent_keys in by_agent.values():
             for page in _pages(agent_keys):
                 named = [name for key in page for name in (key, keys.hits_of(key))]
-                commands.append(("FCALL", scripts.COUNT_HITS, len(named), *named, *[served[key] for key in page]))
+                commands.append(
+                    (
+                        "FCALL",
+                        scripts.COUNT_HITS,
+                        len(named),
+                        *named,
+                        *[served[key] for key in page],
+                    )
+                )
         return sum((await self._flush.run(commands))[noted:])
 
-    async def put(self, key: str, result_json: bytes, *, ttl: timedelta | None, now_ms: int) -> None:
+    async def put(
+        self, key: str, result_json: bytes, *, ttl: timedelta | None, now_ms: int
+    ) -> None:
         """Store a result by hand, keeping the question and the computing time of the old one.
 
         Raises:
@@ -192,7 +228,11 @@ class LongTermMemory:
         return found[0] if found else None
 
     async def entries(
-        self, *, agent_id: str | None = None, task: str | None = None, since_ms: int | None = None
+        self,
+        *,
+        agent_id: str | None = None,
+        task: str | None = None,
+        since_ms: int | None = None,
     ) -> AsyncIterator[Entry]:
         """Yield every entry of the agent and task that was created at *since_ms* or later, in no order.
 
@@ -203,7 +243,9 @@ class LongTermMemory:
         seen: set[str] = set()
         async for page in self._scan(keys.ltm_pattern(agent_id)):
             # A scan may name a key twice while Redis resizes its table.
-            fresh = [key for key in dict.fromkeys(_select(page, wanted)) if key not in seen]
+            fresh = [
+                key for key in dict.fromkeys(_select(page, wanted)) if key not in seen
+            ]
             seen.update(fresh)
             for entry in await self._load(fresh):
                 if wanted.holds(entry.answer):
@@ -222,7 +264,9 @@ class LongTermMemory:
             ]
         )
 
-    async def left_behind(self, in_force: Mapping[tuple[str, str], str]) -> dict[str, int]:
+    async def left_behind(
+        self, in_force: Mapping[tuple[str, str], str]
+    ) -> dict[str, int]:
         """Return how many entries of each agent are of other versions than those *in_force*, by agent and task.
 
         Raises:
@@ -255,16 +299,23 @@ class LongTermMemory:
             InvalidInput: no condition is given; say `everything=True` to mean it.
             MemoryUnavailable: Redis did not answer a step in time; entries removed so far stay removed.
         """
-        wanted = check_selection(key, agent_id, task, created_before_ms, user_token, everything, in_force)
+        wanted = check_selection(
+            key, agent_id, task, created_before_ms, user_token, everything, in_force
+        )
         if key is not None:
             return await self._forget_page([key], wanted)
         if user_token is not None:
             return await self._forget_user(user_token, wanted)
-        count, is_whole = 0, task is None and created_before_ms is None and in_force is None
+        count, is_whole = (
+            0,
+            task is None and created_before_ms is None and in_force is None,
+        )
         async for page in self._scan(keys.ltm_pattern(agent_id)):
             count += await self._forget_page(page, wanted)
             if is_whole:
-                await self._patient.run([("UNLINK", key) for key in page if keys.is_near(key)])
+                await self._patient.run(
+                    [("UNLINK", key) for key in page if keys.is_near(key)]
+                )
         if is_whole:
             count += await self._forget_quarantine(agent_id)
             if agent_id is None:
@@ -293,7 +344,11 @@ class LongTermMemory:
     async def _forget_page(self, page: Sequence[str], wanted: Selection) -> int:
         chosen = _select(page, wanted)
         if wanted.needs_values:
-            chosen = [entry.key for entry in await self._load(chosen) if wanted.holds(entry.answer)]
+            chosen = [
+                entry.key
+                for entry in await self._load(chosen)
+                if wanted.holds(entry.answer)
+            ]
         return sum(await self._patient.run([forgetting(key) for key in chosen]))
 
     async def _forget_quarantine(self, agent_id: str | None) -> int:
@@ -324,12 +379,22 @@ class LongTermMemory:
     async def _quarantines(self, agent_id: str | None) -> list[str]:
         if agent_id is not None:
             return [keys.quarantine(agent_id)]
-        return sorted({key async for page in self._scan(keys.quarantine_pattern()) for key in page})
+        return sorted(
+            {
+                key
+                async for page in self._scan(keys.quarantine_pattern())
+                for key in page
+            }
+        )
 
     async def _scan(self, pattern: str) -> AsyncIterator[list[str]]:
         cursor: bytes | str = "0"
         while True:
-            reply = (await self._patient.run([("SCAN", cursor, "MATCH", pattern, "COUNT", PAGE)]))[0]
+            reply = (
+                await self._patient.run(
+                    [("SCAN", cursor, "MATCH", pattern, "COUNT", PAGE)]
+                )
+            )[0]
             cursor = reply[0]
             yield _texts(reply[1])
             if cursor == b"0":
@@ -338,11 +403,22 @@ class LongTermMemory:
     async def _load(self, entry_keys: Sequence[str]) -> list[Entry]:
         if not entry_keys:
             return []
-        commands: list[Command] = [("MGET", key, keys.hits_of(key)) for key in entry_keys]
-        replies = await self._patient.run(commands + [("PTTL", key) for key in entry_keys])
+        commands: list[Command] = [
+            ("MGET", key, keys.hits_of(key)) for key in entry_keys
+        ]
+        replies = await self._patient.run(
+            commands + [("PTTL", key) for key in entry_keys]
+        )
         found = (
-            decode_entry(key, value, int(hits) if hits and hits.isdigit() else 0, left if left >= 0 else None)
-            for key, (value, hits), left in zip(entry_keys, replies, replies[len(entry_keys) :], strict=False)
+            decode_entry(
+                key,
+                value,
+                int(hits) if hits and hits.isdigit() else 0,
+                left if left >= 0 else None,
+            )
+            for key, (value, hits), left in zip(
+                entry_keys, replies, replies[len(entry_keys) :], strict=False
+            )
             if value is not None and left != _GONE
         )
         return [entry for entry in found if entry is not None]
@@ -353,7 +429,11 @@ _GONE = -2
 
 
 def _select(page: Iterable[str], wanted: Selection) -> list[str]:
-    return [key for key in page if (parts := keys.parse_ltm(key)) is not None and wanted.names(parts)]
+    return [
+        key
+        for key in page
+        if (parts := keys.parse_ltm(key)) is not None and wanted.names(parts)
+    ]
 
 
 def _texts(names: Iterable[bytes]) -> list[str]:

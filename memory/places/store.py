@@ -78,8 +78,18 @@ class Places:
 
     async def take(self, place: RunPlace) -> Taken | Elsewhere | Full | Entangled:
         """Take *place*; a run that holds it renews it."""
-        own: tuple[str | int, ...] = (place.arrival, place.worker_id, place.token, place.mark, *place.above)
-        found = (await self._batch.run([self._command(scripts.TAKE, place, self._lease_ms, *own)]))[0]
+        own: tuple[str | int, ...] = (
+            place.arrival,
+            place.worker_id,
+            place.token,
+            place.mark,
+            *place.above,
+        )
+        found = (
+            await self._batch.run(
+                [self._command(scripts.TAKE, place, self._lease_ms, *own)]
+            )
+        )[0]
         match found[0]:
             case 1:
                 return Taken()
@@ -96,20 +106,42 @@ class Places:
 
     async def queue(self, place: RunPlace) -> bool:
         """List the task of *place* among those that wait; return False where there is a place for it by now."""
-        return bool((await self._batch.run([self._command(scripts.QUEUE, place, 0, place.arrival)]))[0])
+        return bool(
+            (
+                await self._batch.run(
+                    [self._command(scripts.QUEUE, place, 0, place.arrival)]
+                )
+            )[0]
+        )
 
     async def leave(self, place: RunPlace) -> list[str]:
         """Give *place* up and return the tasks whose turn it is; with an empty token, of a task that has ended."""
-        called = (await self._batch.run([self._command(scripts.LEAVE, place, 0, place.token)]))[0]
+        called = (
+            await self._batch.run([self._command(scripts.LEAVE, place, 0, place.token)])
+        )[0]
         return [task.decode() for task in called]
 
     async def hold(self, places: Sequence[RunPlace]) -> list[RunPlace]:
         """Renew *places*, and return those that are lost."""
         held = await self._batch.run(
-            [self._command(scripts.HOLD, place, self._lease_ms, place.token) for place in places]
+            [
+                self._command(scripts.HOLD, place, self._lease_ms, place.token)
+                for place in places
+            ]
         )
-        return [place for place, is_held in zip(places, held, strict=True) if not is_held]
+        return [
+            place for place, is_held in zip(places, held, strict=True) if not is_held
+        ]
 
     def _command(self, script: str, place: RunPlace, *arguments: str | int) -> Command:
         now_ms = "" if self._now is None else int(self._now().timestamp() * 1000)
-        return ("FCALL", script, 4, *keys.places(place.bound), now_ms, place.task, place.limit, *arguments)
+        return (
+            "FCALL",
+            script,
+            4,
+            *keys.places(place.bound),
+            now_ms,
+            place.task,
+            place.limit,
+            *arguments,
+        )

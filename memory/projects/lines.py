@@ -4,7 +4,14 @@ import json
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import (
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    ValidationError,
+)
 
 from contracts.errors import InvalidInput
 from contracts.faults import fault_of
@@ -43,7 +50,9 @@ def as_document(record: Record) -> dict[str, Any]:
         "superseded_by": record.superseded_by,
         "session_id": record.session_id,
         "data": dict(record.data),
-        "redacted_at": None if record.redacted_ms is None else spell_time(record.redacted_ms),
+        "redacted_at": None
+        if record.redacted_ms is None
+        else spell_time(record.redacted_ms),
     }
 
 
@@ -67,7 +76,9 @@ def read_line(line: bytes) -> Record:
         # Through the standard library, as JSON that it wrote: pydantic's reader refuses half of a surrogate pair.
         read = json.loads(line)
         if not isinstance(read, Mapping):
-            raise InvalidInput("must be a JSON object, as `tasklore project export` writes them")
+            raise InvalidInput(
+                "must be a JSON object, as `tasklore project export` writes them"
+            )
         found = _Line.model_validate(dict(read))
     except ValidationError as error:
         raise InvalidInput(fault_of(error.errors()[0])) from error
@@ -84,5 +95,7 @@ def read_line(line: bytes) -> Record:
         superseded_by=found.superseded_by,
         session_id=found.session_id,
         data=found.data,
-        redacted_ms=None if found.redacted_at is None else milliseconds(found.redacted_at),
+        redacted_ms=None
+        if found.redacted_at is None
+        else milliseconds(found.redacted_at),
     )

@@ -96,13 +96,17 @@ class ProjectReader:
         )
         return await self._find(project_id, wish) if wish is not None else []
 
-    async def standards(self, project_id: str, tags: Sequence[str] = ()) -> list[Record]:
+    async def standards(
+        self, project_id: str, tags: Sequence[str] = ()
+    ) -> list[Record]:
         """Return the standards in force with any of *tags*, all of them without tags; newest first.
 
         Raises:
             InvalidInput: a tag can be none.
         """
-        wish = SearchFilter("standard", check_tags(tags), in_force=True, limit=MAX_LIMIT, any_tag=True)
+        wish = SearchFilter(
+            "standard", check_tags(tags), in_force=True, limit=MAX_LIMIT, any_tag=True
+        )
         found: list[Record] = []
         while len(page := await self._find(project_id, wish)) == MAX_LIMIT:
             found += page
@@ -119,9 +123,15 @@ class ProjectReader:
         if record is None:
             return []
         earlier = await self._follow(project_id, record_id, "predecessors")
-        return [*reversed(earlier), record, *await self._follow(project_id, record_id, "successors")]
+        return [
+            *reversed(earlier),
+            record,
+            *await self._follow(project_id, record_id, "successors"),
+        ]
 
-    async def marks(self, project_id: str, kind: Kind, tags: Sequence[str]) -> dict[str, str]:
+    async def marks(
+        self, project_id: str, kind: Kind, tags: Sequence[str]
+    ) -> dict[str, str]:
         """Return for each of *tags* a mark that changes whenever a record of *kind* with it changes what holds.
 
         That is when one is added, superseded or redacted. The mark is "" when there never was one.
@@ -129,18 +139,37 @@ class ProjectReader:
         Raises:
             InvalidInput: a tag or *kind* can be none.
         """
-        letter, names = LETTERS[kind_of(kind)], [tag_text(tag) for tag in tags if check_tags([tag])]
+        letter, names = (
+            LETTERS[kind_of(kind)],
+            [tag_text(tag) for tag in tags if check_tags([tag])],
+        )
         if not names:
             return {}
-        marks = ("HMGET", keys.project_part(project_id, "marks"), *(letter + name for name in names))
+        marks = (
+            "HMGET",
+            keys.project_part(project_id, "marks"),
+            *(letter + name for name in names),
+        )
         found = (await self._batch.run([marks]))[0]
-        return {tag: (mark or b"").decode() for tag, mark in zip(tags, found, strict=True)}
+        return {
+            tag: (mark or b"").decode() for tag, mark in zip(tags, found, strict=True)
+        }
 
     async def export(self, project_id: str) -> AsyncIterator[Record]:
         """Yield every record, oldest first, as `load` takes them."""
         timeline, after = keys.project_part(project_id, "timeline"), "-inf"
         while True:
-            page: Command = ("ZRANGE", timeline, after, "+inf", "BYSCORE", "LIMIT", 0, BATCH, "WITHSCORES")
+            page: Command = (
+                "ZRANGE",
+                timeline,
+                after,
+                "+inf",
+                "BYSCORE",
+                "LIMIT",
+                0,
+                BATCH,
+                "WITHSCORES",
+            )
             ids, last = _read_places((await self._batch.run([page]))[0])
             for record in await self._read(project_id, ids):
                 if record is not None:
@@ -164,16 +193,38 @@ class ProjectReader:
             batch = names[start : start + BATCH]
             commands: list[Command] = []
             for name in batch:
-                commands += [("ZCARD", keys.project_part(name, "kind", kind)) for kind in LETTERS]
-                commands.append(("ZRANGE", keys.project_part(name, "timeline"), -1, -1, "WITHSCORES"))
+                commands += [
+                    ("ZCARD", keys.project_part(name, "kind", kind)) for kind in LETTERS
+                ]
+                commands.append(
+                    (
+                        "ZRANGE",
+                        keys.project_part(name, "timeline"),
+                        -1,
+                        -1,
+                        "WITHSCORES",
+                    )
+                )
             replies = await self._batch.run(commands)
             for place, name in enumerate(batch):
-                decisions, standards, history, newest = replies[4 * place : 4 * place + 4]
+                decisions, standards, history, newest = replies[
+                    4 * place : 4 * place + 4
+                ]
                 if newest:
-                    found.append(ProjectInfo(name, decisions, standards, history, _read_places(newest)[1] // 1024))
+                    found.append(
+                        ProjectInfo(
+                            name,
+                            decisions,
+                            standards,
+                            history,
+                            _read_places(newest)[1] // 1024,
+                        )
+                    )
         return sorted(found, key=lambda project: (-project.last_ms, project.project_id))
 
-    async def _read(self, project_id: str, record_ids: Sequence[str]) -> list[Record | None]:
+    async def _read(
+        self, project_id: str, record_ids: Sequence[str]
+    ) -> list[Record | None]:
         if not record_ids:
             return []
         stored, later = await self._batch.run(
@@ -194,7 +245,9 @@ class ProjectReader:
         conditions = conditions_of(project_id, wish, known)
         found, place = list[Record](), f"{wish.until_ms * 1024}"
         while True:
-            command = _search(project_id, wish, conditions, place, min(BATCH, wish.limit - len(found)))
+            command = _search(
+                project_id, wish, conditions, place, min(BATCH, wish.limit - len(found))
+            )
             next_place, *records = (await self._batch.run([command]))[0]
             if next_place == b"unknown":
                 raise refuse_unknown(project_id, wish.before or "", "before")
@@ -203,12 +256,22 @@ class ProjectReader:
                 return found
             place = next_place.decode()
 
-    async def _follow(self, project_id: str, record_id: str, links: str) -> list[Record]:
+    async def _follow(
+        self, project_id: str, record_id: str, links: str
+    ) -> list[Record]:
         """Return the records to which *links* lead, the nearest first."""
         part, found = keys.project_part, list[Record]()
-        tables = (keys.project(project_id), part(project_id, "successors"), part(project_id, links))
+        tables = (
+            keys.project(project_id),
+            part(project_id, "successors"),
+            part(project_id, links),
+        )
         while True:
-            reply = (await self._batch.run([("FCALL", scripts.FOLLOW, 3, *tables, record_id, _STEPS)]))[0]
+            reply = (
+                await self._batch.run(
+                    [("FCALL", scripts.FOLLOW, 3, *tables, record_id, _STEPS)]
+                )
+            )[0]
             page = _read_flat(reply)
             found += page
             if len(page) < _STEPS:
@@ -217,21 +280,35 @@ class ProjectReader:
 
     async def _names(self) -> list[str]:
         """Return the projects that are listed, some of which may have no record."""
-        return [name.decode() for name in (await self._batch.run([("ZRANGE", keys.index("projects"), 0, -1)]))[0]]
+        return [
+            name.decode()
+            for name in (
+                await self._batch.run([("ZRANGE", keys.index("projects"), 0, -1)])
+            )[0]
+        ]
 
-    async def _find_by_author(self, user_id: str) -> AsyncIterator[tuple[str, list[str]]]:
+    async def _find_by_author(
+        self, user_id: str
+    ) -> AsyncIterator[tuple[str, list[str]]]:
         """Yield the projects with records by *user_id*, and the ids of those."""
         author, names = author_of(user_id), await self._names()
         for start in range(0, len(names), BATCH):
             batch = names[start : start + BATCH]
-            commands: list[Command] = [("ZRANGE", keys.project_part(name, "by", author), 0, -1) for name in batch]
+            commands: list[Command] = [
+                ("ZRANGE", keys.project_part(name, "by", author), 0, -1)
+                for name in batch
+            ]
             for name, ids in zip(batch, await self._batch.run(commands), strict=True):
                 if ids:
                     yield name, [record_id.decode() for record_id in ids]
 
 
 def _search(
-    project_id: str, wish: SearchFilter, conditions: Sequence[IndexCondition], place: str, limit: int
+    project_id: str,
+    wish: SearchFilter,
+    conditions: Sequence[IndexCondition],
+    place: str,
+    limit: int,
 ) -> Command:
     """Return the command that searches before *place*."""
     part = keys.project_part
@@ -246,14 +323,34 @@ def _search(
     for condition in conditions:
         asked += [len(condition.texts), len(condition.indexes), *condition.texts]
     is_in_force = int(wish.in_force)
-    first = (place, wish.since_ms * 1024, limit, _BUDGET, is_in_force, wish.before or "", len(conditions))
-    return ("FCALL", scripts.SEARCH, len(tables) + len(indexes), *tables, *indexes, *first, *asked)
+    first = (
+        place,
+        wish.since_ms * 1024,
+        limit,
+        _BUDGET,
+        is_in_force,
+        wish.before or "",
+        len(conditions),
+    )
+    return (
+        "FCALL",
+        scripts.SEARCH,
+        len(tables) + len(indexes),
+        *tables,
+        *indexes,
+        *first,
+        *asked,
+    )
 
 
 def _read_flat(reply: Sequence[Any]) -> list[Record]:
     """Return the records of a script's reply: of each its id, stored form, and successor."""
     return [
-        record_of(reply[at].decode(), reply[at + 1], reply[at + 2] if at + 2 < len(reply) else None)
+        record_of(
+            reply[at].decode(),
+            reply[at + 1],
+            reply[at + 2] if at + 2 < len(reply) else None,
+        )
         for at in range(0, len(reply), 3)
     ]
 
@@ -262,4 +359,6 @@ def _read_places(reply: Sequence[Any]) -> tuple[list[str], int]:
     """Return the ids of a reply with scores, and the last score: protocol 3 sends pairs, protocol 2 a flat list."""
     if reply and isinstance(reply[0], bytes):
         reply = list(zip(reply[::2], reply[1::2], strict=True))
-    return [record_id.decode() for record_id, _ in reply], int(float(reply[-1][1])) if reply else 0
+    return [record_id.decode() for record_id, _ in reply], int(
+        float(reply[-1][1])
+    ) if reply else 0

@@ -99,7 +99,9 @@ def check(record: Record) -> Record:
     """
     kind_of(record.kind)
     if not isinstance(record.text, str) or not record.text.strip():
-        raise InvalidInput("text must not be empty; say what was decided, agreed or done")
+        raise InvalidInput(
+            "text must not be empty; say what was decided, agreed or done"
+        )
     if len(record.text) > MAX_TEXT:
         raise InvalidInput(
             f"text has {len(record.text):,} characters, at most {MAX_TEXT:,} are taken; "
@@ -117,7 +119,9 @@ def check(record: Record) -> Record:
         )
     tags = check_tags(record.tags)
     if len(tags) > MAX_TAGS:
-        raise InvalidInput(f"tags are {len(tags)}, at most {MAX_TAGS} are taken; keep those that are searched for")
+        raise InvalidInput(
+            f"tags are {len(tags)}, at most {MAX_TAGS} are taken; keep those that are searched for"
+        )
     data = json_of(record.data)
     if len(data) > MAX_DATA_BYTES:
         raise InvalidInput(
@@ -136,9 +140,19 @@ def check_tags(tags: Sequence[str]) -> tuple[str, ...]:
         raise InvalidInput(f"tags {tags!r} must be a list of texts; write [{tags!r}]")
     found: dict[str, str] = {}
     for tag in tags:
-        if not isinstance(tag, str) or not 1 <= len(tag.strip()) <= MAX_TAG or not tag.strip().isprintable():
-            shown = f"{tag[:MAX_TAG]!r}..." if isinstance(tag, str) and len(tag) > MAX_TAG else repr(tag)
-            raise InvalidInput(f"tag {shown} must be 1 to {MAX_TAG} printable characters")
+        if (
+            not isinstance(tag, str)
+            or not 1 <= len(tag.strip()) <= MAX_TAG
+            or not tag.strip().isprintable()
+        ):
+            shown = (
+                f"{tag[:MAX_TAG]!r}..."
+                if isinstance(tag, str) and len(tag) > MAX_TAG
+                else repr(tag)
+            )
+            raise InvalidInput(
+                f"tag {shown} must be 1 to {MAX_TAG} printable characters"
+            )
         found.setdefault(tag_name(tag), tag.strip())
     return tuple(found.values())
 
@@ -150,7 +164,9 @@ def check_user(user_id: str, what: str = "user_id") -> str:
         InvalidInput: it does not.
     """
     if not isinstance(user_id, str) or not user_id.strip() or len(user_id) > MAX_NAME:
-        raise InvalidInput(f"{what} must name a user in 1 to {MAX_NAME} characters; leave it out when nobody is meant")
+        raise InvalidInput(
+            f"{what} must name a user in 1 to {MAX_NAME} characters; leave it out when nobody is meant"
+        )
     _demand_unicode(user_id, what)
     return user_id
 
@@ -162,7 +178,9 @@ def check_token(token: str) -> str:
         InvalidInput: it is empty or too long.
     """
     if not isinstance(token, str) or not 1 <= len(token) <= MAX_NAME:
-        raise InvalidInput(f"token must be a text of 1 to {MAX_NAME} characters, the same for each try")
+        raise InvalidInput(
+            f"token must be a text of 1 to {MAX_NAME} characters, the same for each try"
+        )
     _demand_unicode(token, "token")
     return token
 
@@ -174,12 +192,18 @@ def check_loaded(record: Record) -> Record:
         InvalidInput: a field is invalid; the message names the field and the cure.
     """
     if kind_of_id(record.record_id) != kind_of(record.kind):
-        raise InvalidInput(f"kind {record.kind!r} is not that of record {record.record_id!r}; correct one of them")
+        raise InvalidInput(
+            f"kind {record.kind!r} is not that of record {record.record_id!r}; correct one of them"
+        )
     for name, time_ms in (("at", record.at_ms), ("redacted", record.redacted_ms or 0)):
         if not 0 <= time_ms < END_OF_TIME_MS:
-            raise InvalidInput(f"{name} of record {record.record_id!r} must be a time from 1970 to 2247")
+            raise InvalidInput(
+                f"{name} of record {record.record_id!r} must be a time from 1970 to 2247"
+            )
     if record.supersedes == record.record_id:
-        raise InvalidInput(f"record {record.record_id!r} supersedes itself; name the one before it")
+        raise InvalidInput(
+            f"record {record.record_id!r} supersedes itself; name the one before it"
+        )
     return check(record)
 
 
@@ -223,14 +247,24 @@ def json_of(value: object) -> bytes:
     Raises:
         InvalidInput: it is no object with text keys, or not all of it is JSON.
     """
-    if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
+    if not isinstance(value, Mapping) or not all(
+        isinstance(name, str) for name in value
+    ):
         raise InvalidInput("data must be a JSON object, such as {'passes': 3}")
     try:
         # Escaped, half of a surrogate pair is text like any other.
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-        return (json.dumps(value, separators=(",", ":")) if _SURROGATE.search(text) else text).encode()
+        text = json.dumps(
+            value, ensure_ascii=False, allow_nan=False, separators=(",", ":")
+        )
+        return (
+            json.dumps(value, separators=(",", ":"))
+            if _SURROGATE.search(text)
+            else text
+        ).encode()
     except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidInput(f"data must be JSON: {error}; keep texts, numbers, lists and objects") from error
+        raise InvalidInput(
+            f"data must be JSON: {error}; keep texts, numbers, lists and objects"
+        ) from error
 
 
 def body_of(record: Record) -> bytes:
@@ -296,4 +330,6 @@ def refuse_superseded(record_id: str, by: str) -> InvalidInput:
 
 def _demand_unicode(text: str, what: str) -> None:
     if _SURROGATE.search(text):
-        raise InvalidInput(f"{what} holds half of a surrogate pair, which is no text; send valid Unicode")
+        raise InvalidInput(
+            f"{what} holds half of a surrogate pair, which is no text; send valid Unicode"
+        )

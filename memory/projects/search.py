@@ -8,7 +8,14 @@ from urllib.parse import quote
 from contracts.errors import InvalidInput
 from memory import keys
 from memory.command_batch import Command
-from memory.projects.records import END_OF_TIME_MS, LETTERS, Kind, Record, check_tags, kind_of
+from memory.projects.records import (
+    END_OF_TIME_MS,
+    LETTERS,
+    Kind,
+    Record,
+    check_tags,
+    kind_of,
+)
 from memory.projects.words import tag_name, words_of
 
 #: Records of one answer; whoever wants more goes on `before` the last.
@@ -56,16 +63,25 @@ def read_filter(
         InvalidInput: a field is invalid; the message names the field and the cure.
     """
     if not 1 <= limit <= MAX_LIMIT:
-        raise InvalidInput(f"limit {limit} must be 1 to {MAX_LIMIT:,}; go on `before` the last record for more")
+        raise InvalidInput(
+            f"limit {limit} must be 1 to {MAX_LIMIT:,}; go on `before` the last record for more"
+        )
     words = tuple(words_of(text))
     if len(words) > MAX_WORDS:
-        raise InvalidInput(f"text has {len(words)} different words, at most {MAX_WORDS} are looked for; leave some out")
-    since, until = max(0, since_ms or 0), END_OF_TIME_MS if until_ms is None else min(until_ms, END_OF_TIME_MS)
+        raise InvalidInput(
+            f"text has {len(words)} different words, at most {MAX_WORDS} are looked for; leave some out"
+        )
+    since, until = (
+        max(0, since_ms or 0),
+        END_OF_TIME_MS if until_ms is None else min(until_ms, END_OF_TIME_MS),
+    )
     if (text.strip() and not words) or since >= until:
         return None
     if kind is not None:
         kind_of(kind)
-    return SearchFilter(kind, check_tags(tags), words, since, until, in_force, limit, before)
+    return SearchFilter(
+        kind, check_tags(tags), words, since, until, in_force, limit, before
+    )
 
 
 class IndexCondition(NamedTuple):
@@ -96,7 +112,11 @@ def indexes_of(project_id: str, record: Record) -> list[str]:
         part(project_id, "in-force", record.kind),
         part(project_id, "kind", record.kind),
         *(part(project_id, "tag", tag_name(tag)) for tag in record.tags),
-        *(part(project_id, "word", word) for word in line_of(record).split(" ") if word and word[0] not in ":#"),
+        *(
+            part(project_id, "word", word)
+            for word in line_of(record).split(" ")
+            if word and word[0] not in ":#"
+        ),
     ]
 
 
@@ -104,27 +124,50 @@ def vocabulary_lookup(project_id: str, words: Sequence[str]) -> list[Command]:
     """Return what asks for the words of the vocabulary that begin with each of *words*, one more than may be."""
     vocabulary, most = keys.project_part(project_id, "vocabulary"), _most(len(words))
     return [
-        ("ZRANGEBYLEX", vocabulary, b"[" + word.encode(), b"[" + word.encode() + b"\xff", "LIMIT", 0, most + 1)
+        (
+            "ZRANGEBYLEX",
+            vocabulary,
+            b"[" + word.encode(),
+            b"[" + word.encode() + b"\xff",
+            "LIMIT",
+            0,
+            most + 1,
+        )
         for word in words
     ]
 
 
-def conditions_of(project_id: str, wish: SearchFilter, known: Sequence[Sequence[bytes]]) -> list[IndexCondition]:
+def conditions_of(
+    project_id: str, wish: SearchFilter, known: Sequence[Sequence[bytes]]
+) -> list[IndexCondition]:
     """Return the conditions of *wish*; *known* are the replies to `vocabulary_lookup`."""
     part, most = keys.project_part, _most(len(known))
     conditions = []
     index = "in-force" if wish.in_force else "kind"
     if wish.kind is not None:
-        conditions.append(IndexCondition((f" :{wish.kind} ",), (part(project_id, index, wish.kind),)))
+        conditions.append(
+            IndexCondition((f" :{wish.kind} ",), (part(project_id, index, wish.kind),))
+        )
     elif wish.in_force:
-        conditions.append(IndexCondition((), tuple(part(project_id, index, kind) for kind in LETTERS)))
-    by_tag = [IndexCondition((f" {tag_text(tag)} ",), (part(project_id, "tag", tag_name(tag)),)) for tag in wish.tags]
+        conditions.append(
+            IndexCondition((), tuple(part(project_id, index, kind) for kind in LETTERS))
+        )
+    by_tag = [
+        IndexCondition(
+            (f" {tag_text(tag)} ",), (part(project_id, "tag", tag_name(tag)),)
+        )
+        for tag in wish.tags
+    ]
     if wish.any_tag and by_tag:
         texts, indexes = zip(*by_tag, strict=True)
         by_tag = [IndexCondition(sum(texts, ()), sum(indexes, ()))]
     conditions += by_tag
     for beginning, words in zip(wish.words, known, strict=True):
-        indexes = tuple(part(project_id, "word", word.decode()) for word in words) if len(words) <= most else ()
+        indexes = (
+            tuple(part(project_id, "word", word.decode()) for word in words)
+            if len(words) <= most
+            else ()
+        )
         conditions.append(IndexCondition((f" {beginning}",), indexes))
     return conditions
 

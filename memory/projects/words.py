@@ -25,14 +25,18 @@ def words_of(text: str) -> list[str]:
 
     "Max_value=2, CAFÉ" has the words max, value, 2 and café.
     """
-    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    folded = unicodedata.normalize(
+        "NFKC", unicodedata.normalize("NFKC", text).casefold()
+    )
     found = _ASCII_WORD.findall(folded) if folded.isascii() else _split(folded)
     return list(dict.fromkeys(word[:MAX_WORD] for word in found))
 
 
 def tag_name(tag: str) -> str:
     """Return what *tag* is compared by: `Naming` and `naming` are one tag."""
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", tag.strip()).casefold())
+    return unicodedata.normalize(
+        "NFC", unicodedata.normalize("NFC", tag.strip()).casefold()
+    )
 
 
 def _split(text: str) -> list[str]:

@@ -101,12 +101,25 @@ class Counts:
     closed: dict[Outcome, int]
 
 
-def closing_arguments(claim: Claim, closings: Sequence[Closing] = ()) -> list[str | bytes | int]:
+def closing_arguments(
+    claim: Claim, closings: Sequence[Closing] = ()
+) -> list[str | bytes | int]:
     """Return the words that `lease_held` and `close_rows` of `memory.queues.scripts.CLOSE_ROWS` read from ARGV."""
-    words: list[str | bytes | int] = [claim.holder, claim.fence, claim.keep_ms, len(closings)]
+    words: list[str | bytes | int] = [
+        claim.holder,
+        claim.fence,
+        claim.keep_ms,
+        len(closings),
+    ]
     for closing in closings:
         not_before = "" if closing.not_before_ms is None else closing.not_before_ms
         # A reason may quote a model, which may have split a surrogate pair.
         reason = closing.reason.encode("utf-8", "replace")
-        words += (closing.row_id, closing.state, reason, closing.plan_id or "", not_before)
+        words += (
+            closing.row_id,
+            closing.state,
+            reason,
+            closing.plan_id or "",
+            not_before,
+        )
     return words

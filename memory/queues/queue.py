@@ -21,7 +21,16 @@ from memory.breaker import Breaker
 from memory.command_batch import Command, CommandBatch
 from memory.key_parts import token_of
 from memory.queues import scripts as queue_scripts
-from memory.queues.claims import OUTCOMES, Claim, Closing, Counts, KnownRow, QueueName, Row, closing_arguments
+from memory.queues.claims import (
+    OUTCOMES,
+    Claim,
+    Closing,
+    Counts,
+    KnownRow,
+    QueueName,
+    Row,
+    closing_arguments,
+)
 from memory.queues.scripts import PARKED
 
 __all__ = ["Claim", "Closing", "Counts", "KnownRow", "Mended", "PersonalQueue", "Row"]
@@ -71,7 +80,9 @@ class PersonalQueue:
         self._new_token = new_token
         self._owners = keys.owners(name)
 
-    async def append(self, owner: str, rows: Sequence[tuple[str, bytes]], *, trace: str = "") -> int:
+    async def append(
+        self, owner: str, rows: Sequence[tuple[str, bytes]], *, trace: str = ""
+    ) -> int:
         """Add *rows*, each an id and a body, behind those that wait; return how many were not known before.
 
         *trace* is what `Row.trace` says of those until they are closed, "" for nothing.
@@ -85,7 +96,9 @@ class PersonalQueue:
         words = [word for row_id, body in rows for word in (_check_id(row_id), body)]
         added, _ = await self._batch.run(
             [
-                self._script(queue_scripts.APPEND_ROWS, token, self._keep_ms, trace, *words),
+                self._script(
+                    queue_scripts.APPEND_ROWS, token, self._keep_ms, trace, *words
+                ),
                 ("FCALL", queue_scripts.MARK_OWNER, 1, self._owners, token),
             ]
         )
@@ -94,9 +107,13 @@ class PersonalQueue:
     async def owners_due(self, now_ms: int, limit: int) -> list[str]:
         """Return up to *limit* owners whose rows it pays to claim, who waits longest first."""
         command = ("FCALL", queue_scripts.OWNERS_DUE, 1, self._owners, now_ms, limit)
-        return [user_of(token.decode()) for token in (await self._batch.run([command]))[0]]
+        return [
+            user_of(token.decode()) for token in (await self._batch.run([command]))[0]
+        ]
 
-    async def claim(self, owner: str, *, holder: str, limit: int, lease_ms: int, now_ms: int) -> Claim | None:
+    async def claim(
+        self, owner: str, *, holder: str, limit: int, lease_ms: int, now_ms: int
+    ) -> Claim | None:
         """Return the first rows of *owner* in order, up to one that is not due; None when there is nothing to claim.
 
         While a claim lasts there is no other one, under whatever *holder*. It lasts *lease_ms* unless renewed. Of a
@@ -125,7 +142,9 @@ class PersonalQueue:
                 *(claimed[1 + part :: 6] for part in range(6)), strict=True
             )
         )
-        return Claim(self._name, owner, token, holder, int(claimed[0]), rows, self._keep_ms)
+        return Claim(
+            self._name, owner, token, holder, int(claimed[0]), rows, self._keep_ms
+        )
 
     async def renew(self, claim: Claim, lease_ms: int) -> bool:
         """Let *claim* last *lease_ms* from now; False when it is lost, and its work of no use."""
@@ -137,7 +156,9 @@ class PersonalQueue:
         seen, found = await self._batch.run(
             [
                 ("ZSCORE", self._owners, token),
-                self._script(queue_scripts.RELEASE_CLAIM, token, claim.holder, claim.fence),
+                self._script(
+                    queue_scripts.RELEASE_CLAIM, token, claim.holder, claim.fence
+                ),
             ]
         )
         if not found:
@@ -150,14 +171,20 @@ class PersonalQueue:
 
     async def note(self, claim: Claim, row_id: str, note: bytes) -> bool:
         """Keep *note* on a row for its next claim; False when the claim or the row is gone."""
-        return bool(await self._under(claim, queue_scripts.NOTE_ROW, _check_id(row_id), note))
+        return bool(
+            await self._under(claim, queue_scripts.NOTE_ROW, _check_id(row_id), note)
+        )
 
     async def close(self, claim: Claim, closings: Sequence[Closing]) -> bool:
         """Do *closings*, all or none; False, and none, when *claim* is lost. A row closed already stays as it is."""
-        command = self._script(queue_scripts.CLOSE, claim.owner_token, *closing_arguments(claim, closings))
+        command = self._script(
+            queue_scripts.CLOSE, claim.owner_token, *closing_arguments(claim, closings)
+        )
         return bool((await self._batch.run([command]))[0])
 
-    async def resume(self, owner: str, reason: Literal["needs_model"] = "needs_model") -> int:
+    async def resume(
+        self, owner: str, reason: Literal["needs_model"] = "needs_model"
+    ) -> int:
         """Put the rows of *owner* that were closed as *reason* back where they were in the order; return how many."""
         token = _token_of(owner)
         resumed = 0
@@ -175,7 +202,9 @@ class PersonalQueue:
         resumed, cursor = 0, 0
         while True:
             # Every owner with a waiting or parked row is in the index throughout, and this misses none of those.
-            reply = (await self._batch.run([("ZSCAN", self._owners, cursor, "COUNT", PAGE)]))[0]
+            reply = (
+                await self._batch.run([("ZSCAN", self._owners, cursor, "COUNT", PAGE)])
+            )[0]
             for token in reply[1][::2]:
                 resumed += await self.resume(user_of(token.decode()), reason)
             cursor = int(reply[0])
@@ -184,7 +213,11 @@ class PersonalQueue:
 
     async def rows(self, owner: str, limit: int) -> tuple[KnownRow, ...]:
         """Return up to *limit* rows for people: those that wait in order, those parked, then the last closed first."""
-        found = (await self._batch.run([self._script(queue_scripts.READ_ROWS, _token_of(owner), limit)]))[0]
+        found = (
+            await self._batch.run(
+                [self._script(queue_scripts.READ_ROWS, _token_of(owner), limit)]
+            )
+        )[0]
         return tuple(_read_known(*found[at : at + 5]) for at in range(0, len(found), 5))
 
     async def counts(self, owner: str) -> Counts:
@@ -197,7 +230,10 @@ class PersonalQueue:
                 ("HMGET", of.state, *(f"c:{outcome}" for outcome in OUTCOMES)),
             ]
         )
-        by_outcome = {outcome: int(count or 0) for outcome, count in zip(OUTCOMES, closed, strict=True)}
+        by_outcome = {
+            outcome: int(count or 0)
+            for outcome, count in zip(OUTCOMES, closed, strict=True)
+        }
         return Counts(waiting, parked, by_outcome)
 
     async def pending_total(self, limit_owners: int = 10_000) -> int:
@@ -207,7 +243,11 @@ class PersonalQueue:
         total = counted = 0
         async for tokens in self._waiting_owners(limit_owners):
             of = [keys.queue(self._name, token).pending for token in tokens]
-            total += sum(await self._batch.run([("ZCOUNT", pending, "-inf", f"({PARKED}") for pending in of]))
+            total += sum(
+                await self._batch.run(
+                    [("ZCOUNT", pending, "-inf", f"({PARKED}") for pending in of]
+                )
+            )
             counted += len(tokens)
         return total + max(0, owners - counted)
 
@@ -218,7 +258,9 @@ class PersonalQueue:
         """
         numbers: list[int] = []
         async for tokens in self._waiting_owners(limit_owners):
-            looks = await self._batch.run([self._script(queue_scripts.LOOK, token) for token in tokens])
+            looks = await self._batch.run(
+                [self._script(queue_scripts.LOOK, token) for token in tokens]
+            )
             numbers += [number for _, number in looks if number]
         return min(numbers) // 1000 if numbers else None
 
@@ -228,10 +270,20 @@ class PersonalQueue:
         scan = ("SCAN", cursor, "MATCH", f"{head}*{tail}", "COUNT", limit)
         reply = (await self._batch.run([scan]))[0]
         tokens = [key.decode()[len(head) : -len(tail)] for key in reply[1]]
-        scores = await self._batch.run([("ZSCORE", self._owners, token) for token in tokens])
-        unknown = [token for token, score in zip(tokens, scores, strict=True) if score is None]
-        looks = await self._batch.run([self._script(queue_scripts.LOOK, token) for token in unknown])
-        waiting = [token for token, (look, _) in zip(unknown, looks, strict=True) if look != _NEVER]
+        scores = await self._batch.run(
+            [("ZSCORE", self._owners, token) for token in tokens]
+        )
+        unknown = [
+            token for token, score in zip(tokens, scores, strict=True) if score is None
+        ]
+        looks = await self._batch.run(
+            [self._script(queue_scripts.LOOK, token) for token in unknown]
+        )
+        waiting = [
+            token
+            for token, (look, _) in zip(unknown, looks, strict=True)
+            if look != _NEVER
+        ]
         for token in waiting:
             await self._mark(token)
         return Mended(len(waiting), int(reply[0]))
@@ -240,7 +292,9 @@ class PersonalQueue:
         """Remove everything of *owner*, whatever is claimed of it; return how many rows there were."""
         token = _token_of(owner)
         of = keys.queue(self._name, token)
-        seen, count, _ = await self._batch.run([("ZSCORE", self._owners, token), ("HLEN", of.rows), ("UNLINK", *of)])
+        seen, count, _ = await self._batch.run(
+            [("ZSCORE", self._owners, token), ("HLEN", of.rows), ("UNLINK", *of)]
+        )
         await self._settle(token, seen, _NEVER)
         return int(count)
 
@@ -248,17 +302,23 @@ class PersonalQueue:
         return ("FCALL", sha, 6, *keys.queue(self._name, token), *words)
 
     async def _under(self, claim: Claim, sha: str, *words: str | bytes | int) -> Any:
-        command = self._script(sha, claim.owner_token, claim.holder, claim.fence, *words)
+        command = self._script(
+            sha, claim.owner_token, claim.holder, claim.fence, *words
+        )
         return (await self._batch.run([command]))[0]
 
     async def _mark(self, token: str) -> None:
         """Say that it pays to look at this owner now."""
-        await self._batch.run([("FCALL", queue_scripts.MARK_OWNER, 1, self._owners, token)])
+        await self._batch.run(
+            [("FCALL", queue_scripts.MARK_OWNER, 1, self._owners, token)]
+        )
 
     async def _settle(self, token: str, seen: Any, look: int) -> None:
         """Write the look at an owner, unless it was marked since *seen* was its score."""
         score = "" if seen is None else repr(float(seen))
-        await self._batch.run([("FCALL", queue_scripts.SETTLE_OWNER, 1, self._owners, token, score, look)])
+        await self._batch.run(
+            [("FCALL", queue_scripts.SETTLE_OWNER, 1, self._owners, token, score, look)]
+        )
 
     async def _waiting_owners(self, limit: int) -> AsyncIterator[list[str]]:
         for offset in range(0, limit, PAGE):
@@ -271,7 +331,10 @@ class PersonalQueue:
 
 
 def _token_of(owner: str) -> str:
-    return token_of(owner, "rows need an owner: send the user id, or the conversation id of somebody anonymous")
+    return token_of(
+        owner,
+        "rows need an owner: send the user id, or the conversation id of somebody anonymous",
+    )
 
 
 def _check_id(row_id: str) -> bytes:
@@ -282,11 +345,15 @@ def _check_id(row_id: str) -> bytes:
             f"row id {row_id!r} holds half of a surrogate pair, which is no text; send valid Unicode"
         ) from error
     if not spelled:
-        raise InvalidInput("a row needs an id, by which it is known when it comes again")
+        raise InvalidInput(
+            "a row needs an id, by which it is known when it comes again"
+        )
     return spelled
 
 
-def _read_known(row_id: bytes, number: bytes, body: bytes, spelled: bytes, note: bytes) -> KnownRow:
+def _read_known(
+    row_id: bytes, number: bytes, body: bytes, spelled: bytes, note: bytes
+) -> KnownRow:
     state = json.loads(spelled)
     appended_ms = int(float(number)) % PARKED // 1000
     return KnownRow(

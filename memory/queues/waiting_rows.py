@@ -28,15 +28,22 @@ class WaitingRow:
     attempts: int
 
 
-async def rows_waiting(owner: str, turns: PersonalQueue, facts: PersonalQueue) -> Sequence[WaitingRow]:
+async def rows_waiting(
+    owner: str, turns: PersonalQueue, facts: PersonalQueue
+) -> Sequence[WaitingRow]:
     """Return the rows of *owner* that wait in *turns* and *facts*, turns first.
 
     Raises:
         MemoryUnavailable: the store did not answer in time.
     """
-    tables: tuple[tuple[Literal["turn", "fact"], PersonalQueue], ...] = (("turn", turns), ("fact", facts))
+    tables: tuple[tuple[Literal["turn", "fact"], PersonalQueue], ...] = (
+        ("turn", turns),
+        ("fact", facts),
+    )
     return [
-        WaitingRow(kind, row.row_id, row.state, row.reason, CURES[row.state], row.attempts)
+        WaitingRow(
+            kind, row.row_id, row.state, row.reason, CURES[row.state], row.attempts
+        )
         for kind, rows in tables
         for row in await rows.rows(owner, _MOST_ROWS)
         if row.state in CURES

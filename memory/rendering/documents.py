@@ -23,7 +23,14 @@ from memory.episodes.ranking import rank_items
 from memory.rendering.quoting import MARK, plain, quote
 from memory.rendering.recalled import CLOSE, OPEN, find_rendered, without_rendered
 
-__all__ = ["Quotation", "Rendered", "find_rendered", "render", "tokens_of", "without_rendered"]
+__all__ = [
+    "Quotation",
+    "Rendered",
+    "find_rendered",
+    "render",
+    "tokens_of",
+    "without_rendered",
+]
 
 #: Tokens for what is remembered in one prompt: about 60 items, a tenth of what a short conversation takes.
 BUDGET_TOKENS = 1_000
@@ -38,7 +45,9 @@ CERTAIN = 0.75
 #: What the least line takes, `MARK`, dash and quotes: with fewer tokens left nothing more fits.
 LEAST_LINE = 3
 _SAID = f"{MARK} ## Said in conversations"
-_MORE_PINNED = f"{MARK} (more of these that must not be missed: look at the whole document)"
+_MORE_PINNED = (
+    f"{MARK} (more of these that must not be missed: look at the whole document)"
+)
 _PLAIN_TITLE = re.compile(r"[\w ,&'()/-]+")
 
 
@@ -81,7 +90,11 @@ class _RankedLeaf:
     @property
     def added(self) -> int:
         """The day on which it was said, 0 where no one knows."""
-        return self.item.added.toordinal() if self.item is not None and self.item.added is not None else 0
+        return (
+            self.item.added.toordinal()
+            if self.item is not None and self.item.added is not None
+            else 0
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,15 +123,39 @@ def render(
     temporary statement is not shown. With 0 *pinned_tokens* pinned items compete like the rest.
     """
     block = _Block(kinds, today)
-    found = [leaf for name, body in documents.items() for leaf in block.leaves_of(name, body)]
+    found = [
+        leaf for name, body in documents.items() for leaf in block.leaves_of(name, body)
+    ]
     scores = block.scores(found, query)
-    kept = [number for number, leaf in enumerate(found) if not leaf.is_past or scores[number] > 0]
-    order = sorted(kept, key=lambda number: (-scores[number], found[number].is_past, -found[number].added, number))
+    kept = [
+        number
+        for number, leaf in enumerate(found)
+        if not leaf.is_past or scores[number] > 0
+    ]
+    order = sorted(
+        kept,
+        key=lambda number: (
+            -scores[number],
+            found[number].is_past,
+            -found[number].added,
+            number,
+        ),
+    )
     ranked = [found[number] for number in order]
-    pinned = [leaf for leaf in ranked if leaf.is_pinned and not leaf.is_past] if pinned_tokens else []
-    for_pinned = block.choose(sorted(pinned, key=lambda leaf: -leaf.added), pinned_tokens)
+    pinned = (
+        [leaf for leaf in ranked if leaf.is_pinned and not leaf.is_past]
+        if pinned_tokens
+        else []
+    )
+    for_pinned = block.choose(
+        sorted(pinned, key=lambda leaf: -leaf.added), pinned_tokens
+    )
     is_whole = len(for_pinned.lines) == len(pinned)
-    rest = [leaf for leaf in ranked if not (leaf.is_pinned and not leaf.is_past and pinned_tokens)]
+    rest = [
+        leaf
+        for leaf in ranked
+        if not (leaf.is_pinned and not leaf.is_past and pinned_tokens)
+    ]
     frame = tokens_of(f"{OPEN}\n{_more(10**6)}\n{CLOSE}\n")
     quotations = _quotations(said, (budget_tokens - frame) // 2)
     spent = frame + sum(tokens_of(f"{line}\n") for line in quotations)
@@ -126,12 +163,26 @@ def render(
     if not (for_pinned.lines or chosen.lines or quotations):
         return Rendered("", left_out=len(ranked))
     left_out = len(ranked) - len(chosen.lines) - len(for_pinned.lines)
-    lines = [OPEN, *block.lines(for_pinned), *([] if is_whole else [_MORE_PINNED]), *block.lines(chosen), *quotations]
+    lines = [
+        OPEN,
+        *block.lines(for_pinned),
+        *([] if is_whole else [_MORE_PINNED]),
+        *block.lines(chosen),
+        *quotations,
+    ]
     if left_out:
         lines.append(_more(left_out))
-    shown = tuple((leaf.resource_id, leaf.path) for leaf, _ in (*for_pinned.lines, *chosen.lines))
+    shown = tuple(
+        (leaf.resource_id, leaf.path) for leaf, _ in (*for_pinned.lines, *chosen.lines)
+    )
     text = "\n".join([*lines, CLOSE])
-    return Rendered(text, shown, left_out, spent + chosen.tokens + for_pinned.tokens, for_pinned.tokens)
+    return Rendered(
+        text,
+        shown,
+        left_out,
+        spent + chosen.tokens + for_pinned.tokens,
+        for_pinned.tokens,
+    )
 
 
 def tokens_of(text: str) -> int:
@@ -140,7 +191,11 @@ def tokens_of(text: str) -> int:
     Letters beyond ASCII take less than one each in most scripts; a pictograph takes up to three, and counts as two.
     """
     ascii_length = len(text) if text.isascii() else len(text.encode("ascii", "ignore"))
-    return -(-ascii_length // ASCII_PER_TOKEN) + len(text.encode("utf-16-le")) // 2 - ascii_length
+    return (
+        -(-ascii_length // ASCII_PER_TOKEN)
+        + len(text.encode("utf-16-le")) // 2
+        - ascii_length
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +214,9 @@ class _Block:
         self._today = today
         self._sections: list[_Section] = []
 
-    def leaves_of(self, resource_id: str, body: Mapping[str, JsonValue]) -> Iterator[_RankedLeaf]:
+    def leaves_of(
+        self, resource_id: str, body: Mapping[str, JsonValue]
+    ) -> Iterator[_RankedLeaf]:
         """Yield the leaves of one document that may be shown."""
         kind = self._kinds.get(resource_id)
         numbers: dict[tuple[object, ...], int] = {}
@@ -170,19 +227,33 @@ class _Block:
             state = "current" if item is None else item.state(self._today)
             if state in {"expired", "paused"}:
                 continue
-            if item is not None and not is_pinned and confidence_now(item, self._today) < FAINT:
+            if (
+                item is not None
+                and not is_pinned
+                and confidence_now(item, self._today) < FAINT
+            ):
                 continue
             home = path.steps[:-1]
             if home not in numbers:
                 numbers[home] = len(self._sections)
                 self._sections.append(_Section(resource_id, _title(Path(home), kind)))
-            yield _RankedLeaf(resource_id, path, value, item, numbers[home], is_pinned, state == "past")
+            yield _RankedLeaf(
+                resource_id,
+                path,
+                value,
+                item,
+                numbers[home],
+                is_pinned,
+                state == "past",
+            )
 
     def scores(self, found: Sequence[_RankedLeaf], query: str) -> list[float]:
         """Return how well each leaf with its headings answers *query*."""
         if not query.strip():
             return [0.0] * len(found)
-        texts = [f"{self._heading_words(leaf)} {leaf_text(leaf.value)}" for leaf in found]
+        texts = [
+            f"{self._heading_words(leaf)} {leaf_text(leaf.value)}" for leaf in found
+        ]
         return rank_items(query, texts, self._kinds)
 
     def _heading_words(self, leaf: _RankedLeaf) -> str:
@@ -202,9 +273,13 @@ class _Block:
             line = f"{MARK} - {_show(leaf, self._today)}"
             needed = tokens_of(f"{line}\n")
             if leaf.resource_id not in headed:
-                needed += tokens_of(f"{_document_heading(leaf.resource_id, self._kinds)}\n")
+                needed += tokens_of(
+                    f"{_document_heading(leaf.resource_id, self._kinds)}\n"
+                )
             if leaf.section not in headed:
-                needed += tokens_of(f"{_section_heading(self._sections[leaf.section])}\n")
+                needed += tokens_of(
+                    f"{_section_heading(self._sections[leaf.section])}\n"
+                )
             if spent + needed <= budget:
                 spent += needed
                 lines.append((leaf, line))
@@ -215,7 +290,9 @@ class _Block:
         """Yield the lines of *chosen* under their headings, in the order of the best line of each."""
         by_document: dict[str, dict[int, list[str]]] = {}
         for leaf, line in chosen.lines:
-            by_document.setdefault(leaf.resource_id, {}).setdefault(leaf.section, []).append(line)
+            by_document.setdefault(leaf.resource_id, {}).setdefault(
+                leaf.section, []
+            ).append(line)
         for resource_id, by_section in by_document.items():
             yield _document_heading(resource_id, self._kinds)
             for section, lines in by_section.items():
@@ -232,7 +309,9 @@ def _quotations(said: Sequence[Quotation], budget: int) -> list[str]:
         if spent + needed <= budget:
             spent += needed
             kept.append(one)
-    return [_SAID, *map(_quotation, sorted(kept, key=lambda one: one.at))] if kept else []
+    return (
+        [_SAID, *map(_quotation, sorted(kept, key=lambda one: one.at))] if kept else []
+    )
 
 
 def _quotation(one: Quotation) -> str:
@@ -244,7 +323,12 @@ def _title(place: Path, kind: Kind | None) -> str:
     if kind is not None and any(known.path == place for known in kind.places):
         return _words(str(place.last).replace("_", " ").capitalize())
     # What stands in no list and no object needs a heading too, or it would seem to belong to the one before.
-    return " / ".join(quote(step) if isinstance(step, str) else str(step) for step in place.steps) or "More"
+    return (
+        " / ".join(
+            quote(step) if isinstance(step, str) else str(step) for step in place.steps
+        )
+        or "More"
+    )
 
 
 def _words(title: str) -> str:
@@ -273,9 +357,17 @@ def _show(leaf: _RankedLeaf, today: date) -> str:
         return f"{quote(last)}: {value}" if isinstance(last, str) else value
     notes = [
         *_notes(leaf, leaf.item, today),
-        *(f"{quote(name)}: {_value(other)}" for name, other in leaf.item.others.items() if name != CONFLICT),
+        *(
+            f"{quote(name)}: {_value(other)}"
+            for name, other in leaf.item.others.items()
+            if name != CONFLICT
+        ),
     ]
-    return f"{quote(leaf.item.display)} ({', '.join(notes)})" if notes else quote(leaf.item.display)
+    return (
+        f"{quote(leaf.item.display)} ({', '.join(notes)})"
+        if notes
+        else quote(leaf.item.display)
+    )
 
 
 def _notes(leaf: _RankedLeaf, item: Item, today: date) -> Iterator[str]:

@@ -61,7 +61,9 @@ class Narrator:
     def action(self, action: Action) -> str:
         """Return what the agent did: "I texted Alice: 'Found coins!'"."""
         tell = self.actions.get(action.action)
-        return _say_other(action) if tell is None else plain(tell(action), _LONGEST_TOLD)
+        return (
+            _say_other(action) if tell is None else plain(tell(action), _LONGEST_TOLD)
+        )
 
     def now(self, sensed: SensoryData) -> str:
         """Return its senses: "I am at position (2, 1), have collected 1 coin; I see no objects; I see ..."."""
@@ -91,14 +93,23 @@ class Narrator:
 
     def _observation(self, sensed: SensoryData, tense: Tense) -> str:
         see = "I see" if tense == "present" else "I saw"
-        objects = [f"{see} {told}" for told in self.objects(sensed)] or [f"{see} no objects"]
-        parts = [self._standing(sensed, tense), *objects, f"{see} {self._agents(sensed)}", *self._senses(sensed, tense)]
+        objects = [f"{see} {told}" for told in self.objects(sensed)] or [
+            f"{see} no objects"
+        ]
+        parts = [
+            self._standing(sensed, tense),
+            *objects,
+            f"{see} {self._agents(sensed)}",
+            *self._senses(sensed, tense),
+        ]
         return "; ".join(parts)
 
     def _standing(self, sensed: SensoryData, tense: Tense) -> str:
         am, have = ("am", "have") if tense == "present" else ("was", "had")
         # An empty pocket is not worth a word.
-        has = sorted((kind, number) for kind, number in sensed.collected.items() if number)
+        has = sorted(
+            (kind, number) for kind, number in sensed.collected.items() if number
+        )
         told = [self.counted(number, kind) for kind, number in has[: self.most]]
         if more := sum(number for _, number in has[self.most :]):
             told.append(self.counted(more, "other object" if told else "object"))
@@ -107,7 +118,9 @@ class Narrator:
     def _agents(self, sensed: SensoryData) -> str:
         seen = sensed.nearby_agents
         told = [
-            f"{plain(one.name)} at {place(one.position)}" if one.position is not None else plain(one.name)
+            f"{plain(one.name)} at {place(one.position)}"
+            if one.position is not None
+            else plain(one.name)
             for one in seen[: self.most]
         ]
         if more := len(seen) - len(told):
@@ -120,11 +133,15 @@ class Narrator:
         if len(places) <= self.most:
             return f" at: {', '.join(map(place, places))}"
         nearest = sorted(places, key=lambda one: distance(one, here))[: self.most]
-        return f" at: {', '.join(map(place, nearest))} and {len(places) - self.most} more"
+        return (
+            f" at: {', '.join(map(place, nearest))} and {len(places) - self.most} more"
+        )
 
     def _senses(self, sensed: SensoryData, tense: Tense) -> Iterable[str]:
         for key, tell in self.senses.items():
-            if key in sensed.further and (told := plain(tell(sensed.further[key], tense) or "", _LONGEST_TOLD)):
+            if key in sensed.further and (
+                told := plain(tell(sensed.further[key], tense) or "", _LONGEST_TOLD)
+            ):
                 yield told
 
 
@@ -203,11 +220,18 @@ def _say_move(action: Action) -> str:
 
 
 def _say_text(action: Action) -> str:
-    return say_texted(action.target.agent if isinstance(action.target, AgentTarget) else "nobody", action.utterance)
+    return say_texted(
+        action.target.agent if isinstance(action.target, AgentTarget) else "nobody",
+        action.utterance,
+    )
 
 
 def _say_collect(action: Action) -> str:
-    where = f"lay at position {place(action.target)}" if isinstance(action.target, Position) else "I had found"
+    where = (
+        f"lay at position {place(action.target)}"
+        if isinstance(action.target, Position)
+        else "I had found"
+    )
     return f"I collected what {where}"
 
 
@@ -220,7 +244,9 @@ def _say_other(action: Action) -> str:
             target = f" with {plain(name)}"
         case _:
             target = ""
-    words = f", saying {speech(action.utterance)}" if action.utterance is not None else ""
+    words = (
+        f", saying {speech(action.utterance)}" if action.utterance is not None else ""
+    )
     return f"I did {speech(action.action)}{target}{words}"
 
 

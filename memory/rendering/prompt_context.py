@@ -44,7 +44,11 @@ def condense(document: AnalysisDocument) -> str:
     return _compose(scene, following, _all(scene, following))
 
 
-def within(document: AnalysisDocument, budget_tokens: int = BUDGET_TOKENS, count: Count | None = None) -> Context:
+def within(
+    document: AnalysisDocument,
+    budget_tokens: int = BUDGET_TOKENS,
+    count: Count | None = None,
+) -> Context:
     """Return as much of *document* as *budget_tokens* allow, the least important left out first.
 
     Alerts, critical threads and who is in the scene go last. None as *count* counts exactly where the extra `tokens`
@@ -54,12 +58,17 @@ def within(document: AnalysisDocument, budget_tokens: int = BUDGET_TOKENS, count
     scene, following = scene_lines(document), context_lines(document)
     everything = _all(scene, following)
     text = _compose(scene, following, everything)
-    if len(text) <= _LONGEST_TOKEN * budget_tokens and (tokens := count(text)) <= budget_tokens:
+    if (
+        len(text) <= _LONGEST_TOKEN * budget_tokens
+        and (tokens := count(text)) <= budget_tokens
+    ):
         return Context(text, tokens, 0)
     return _choose(scene, following, budget_tokens, count)
 
 
-def _choose(scene: Sequence[Line], following: Sequence[Line], budget: int, count: Count) -> Context:
+def _choose(
+    scene: Sequence[Line], following: Sequence[Line], budget: int, count: Count
+) -> Context:
     """Return the context of those parts that fit, the most important tried first."""
     parts = [part for line in (*scene, *following) for part in line.parts]
     kept: set[int] = set()
@@ -88,7 +97,9 @@ def _all(scene: Sequence[Line], following: Sequence[Line]) -> range:
     return range(sum(len(line.parts) for line in (*scene, *following)))
 
 
-def _compose(scene: Sequence[Line], following: Sequence[Line], kept: Collection[int]) -> str:
+def _compose(
+    scene: Sequence[Line], following: Sequence[Line], kept: Collection[int]
+) -> str:
     """Return the context with the parts whose numbers are *kept*, and says how many are not."""
     texts: list[str] = []
     at = 0

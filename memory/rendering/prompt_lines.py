@@ -81,10 +81,18 @@ def scene_lines(document: AnalysisDocument) -> list[Line]:
         Line("**Scene**: ", (Group(tuple(_scene(background))),)),
         Line("**Characters**: ", tuple(_characters(background)), between=" | "),
         Line("**Memories**: ", (Group(tuple(_memories(background))),)),
-        Line("**Relationships**: ", (Group(tuple(_relationships(background))),), comma="; "),
+        Line(
+            "**Relationships**: ",
+            (Group(tuple(_relationships(background))),),
+            comma="; ",
+        ),
         Line("**Threads**: ", tuple(_threads(background, immediate))),
         Line("**Knowledge**: ", (Group(tuple(_knowledge(background))),)),
-        Line("**Contradictions**: ", (Group(tuple(_contradictions(background))),), comma="; "),
+        Line(
+            "**Contradictions**: ",
+            (Group(tuple(_contradictions(background))),),
+            comma="; ",
+        ),
     ]
 
 
@@ -94,12 +102,21 @@ def context_lines(document: AnalysisDocument) -> list[Line]:
     lines = []
     if found.fact_extraction is not None:
         for name, facts in list(found.fact_extraction.facts.items())[:NAMES]:
-            shown = (Excerpt(_whole(fact), FACT + at) for at, fact in enumerate(facts[:FACTS]))
+            shown = (
+                Excerpt(_whole(fact), FACT + at)
+                for at, fact in enumerate(facts[:FACTS])
+            )
             lines.append(Line(f"- {_name(name)}: ", (Group(tuple(_show_said(shown))),)))
     if found.memory_extraction is not None:
         for name, memories in list(found.memory_extraction.memories.items())[:NAMES]:
-            recalled = (Excerpt(_name(memory.id), RECALLED) for memory in memories[:MEMORIES])
-            lines.append(Line(f"- {_name(name)} Memories: ", (Group(tuple(_show_said(recalled))),)))
+            recalled = (
+                Excerpt(_name(memory.id), RECALLED) for memory in memories[:MEMORIES]
+            )
+            lines.append(
+                Line(
+                    f"- {_name(name)} Memories: ", (Group(tuple(_show_said(recalled))),)
+                )
+            )
     if found.thread_extraction is not None:
         loaded = found.thread_extraction.loaded
         first = _critical_first(loaded)[: max(THREADS, sum(map(_is_critical, loaded)))]
@@ -129,7 +146,9 @@ def _characters(background: Background) -> Iterator[Group]:
             ("In Scene: ", characters.in_scene, MUST),
             ("Mentioned: ", characters.mentioned, ASIDE),
         ):
-            yield Group(tuple(_show_said(Excerpt(_name(name), rank) for name in names)), lead)
+            yield Group(
+                tuple(_show_said(Excerpt(_name(name), rank) for name in names)), lead
+            )
 
 
 def _memories(background: Background) -> Iterator[Excerpt]:
@@ -140,8 +159,12 @@ def _memories(background: Background) -> Iterator[Excerpt]:
     top = max(found.memories, key=lambda memory: memory.significance, default=None)
     if top is not None:
         summary = _whole(top.summary)
-        short = summary if len(summary) <= _SUMMARY else f"{summary[:_SUMMARY].rstrip()}..."
-        said = " - ".join(text for text in (_name(top.character or ""), short) if text) or _name(top.id)
+        short = (
+            summary if len(summary) <= _SUMMARY else f"{summary[:_SUMMARY].rstrip()}..."
+        )
+        said = " - ".join(
+            text for text in (_name(top.character or ""), short) if text
+        ) or _name(top.id)
         made += f" (Top: {said}{' ' if said else ''}sig:{top.significance})"
     yield Excerpt(made, ASIDE)
 
@@ -152,26 +175,39 @@ def _relationships(background: Background) -> Iterator[Excerpt]:
         who = " \u2194 ".join(_name(name) for name in interaction.characters)
         score = "" if interaction.score is None else str(interaction.score)
         now = ", ".join(filter(None, [score, _name(interaction.tier or "")]))
-        yield Excerpt(f"{who}: {interaction.change:+}{f' (now {now})' if now else ''}", SCENE)
+        yield Excerpt(
+            f"{who}: {interaction.change:+}{f' (now {now})' if now else ''}", SCENE
+        )
 
 
 def _threads(background: Background, immediate: Immediate) -> Iterator[Group]:
     found, extracted = background.plot_threads, immediate.thread_extraction
     new = found.new if found is not None else ()
     yield Group(
-        tuple(_show_said(Excerpt(_name(thread.id), MUST if _is_critical(thread) else RECALLED) for thread in new)),
+        tuple(
+            _show_said(
+                Excerpt(_name(thread.id), MUST if _is_critical(thread) else RECALLED)
+                for thread in new
+            )
+        ),
         "NEW: ",
     )
-    touched: list[Thread | LoadedThread] = list(found.mentioned) if found is not None else []
+    touched: list[Thread | LoadedThread] = (
+        list(found.mentioned) if found is not None else []
+    )
     known = {thread.id for thread in (*new, *touched)}
     loaded = extracted.loaded if extracted is not None else ()
-    touched += (thread for thread in loaded if _is_critical(thread) and thread.id not in known)
+    touched += (
+        thread for thread in loaded if _is_critical(thread) and thread.id not in known
+    )
     shown = _critical_first(touched)[: max(THREADS, sum(map(_is_critical, touched)))]
     yield Group(tuple(_thread(thread) for thread in shown))
 
 
 def _thread(thread: Thread | LoadedThread) -> Excerpt:
-    sign, rank = ("\u26a0\ufe0f", MUST) if _is_critical(thread) else ("\U0001f4cd", NEAR)
+    sign, rank = (
+        ("\u26a0\ufe0f", MUST) if _is_critical(thread) else ("\U0001f4cd", NEAR)
+    )
     title = _plain(thread.title, _SENTENCE)
     return Excerpt(f"{sign} {_name(thread.id)}{': ' if title else ''}{title}", rank)
 
@@ -179,11 +215,15 @@ def _thread(thread: Thread | LoadedThread) -> Excerpt:
 def _is_critical(thread: Thread | LoadedThread) -> bool:
     if thread.status is not None:
         return thread.status == CRITICAL
-    left = thread.consequence_countdown if isinstance(thread, Thread) else thread.countdown
+    left = (
+        thread.consequence_countdown if isinstance(thread, Thread) else thread.countdown
+    )
     return left is not None and left <= _SOON
 
 
-def _critical_first(threads: Iterable[Thread | LoadedThread]) -> list[Thread | LoadedThread]:
+def _critical_first(
+    threads: Iterable[Thread | LoadedThread],
+) -> list[Thread | LoadedThread]:
     return sorted(threads, key=lambda thread: not _is_critical(thread))
 
 
@@ -194,19 +234,26 @@ def _knowledge(background: Background) -> Iterator[Excerpt]:
     count = len(found.facts)
     subjects = ", ".join(_name(fact.subject) for fact in found.facts[:SUBJECTS])
     listed = f" ({subjects}{'...' if count > SUBJECTS else ''})" if count else ""
-    yield Excerpt(f"Knowledge Added: {count} fact{'' if count == 1 else 's'}{listed}", ASIDE)
+    yield Excerpt(
+        f"Knowledge Added: {count} fact{'' if count == 1 else 's'}{listed}", ASIDE
+    )
 
 
 def _contradictions(background: Background) -> Iterator[Excerpt]:
     found = background.contradictions
     for conflict in found.found if found is not None else ():
         yield Excerpt(
-            f"{_name(conflict.subject)}: {_side(conflict, new=True)} against {_side(conflict, new=False)}", NEAR
+            f"{_name(conflict.subject)}: {_side(conflict, new=True)} against {_side(conflict, new=False)}",
+            NEAR,
         )
 
 
 def _side(conflict: Conflict, *, new: bool) -> str:
-    text, source = (conflict.new, conflict.new_source) if new else (conflict.old, conflict.old_source)
+    text, source = (
+        (conflict.new, conflict.new_source)
+        if new
+        else (conflict.old, conflict.old_source)
+    )
     return f"{_plain(text, _SENTENCE)}{f' ({_name(source)})' if source else ''}"
 
 

@@ -22,15 +22,23 @@ _QUOTES = (
 )
 _REPLACED = {
     **dict.fromkeys(_QUOTES, "'"),
-    **dict.fromkeys("<\u2329\u276e\u2770\u27e8\u27ea\u3008\u300a\ufe64\uff1c\u226a\u22d8", "\u2039"),
-    **dict.fromkeys(">\u232a\u276f\u2771\u27e9\u27eb\u3009\u300b\ufe65\uff1e\u226b\u22d9", "\u203a"),
+    **dict.fromkeys(
+        "<\u2329\u276e\u2770\u27e8\u27ea\u3008\u300a\ufe64\uff1c\u226a\u22d8", "\u2039"
+    ),
+    **dict.fromkeys(
+        ">\u232a\u276f\u2771\u27e9\u27eb\u3009\u300b\ufe65\uff1e\u226b\u22d9", "\u203a"
+    ),
     **dict.fromkeys("[{\u3010\u3014\u3016\u27e6\u27ec\uff3b\uff5b\ufe5b\u301a", "("),
     **dict.fromkeys("]}\u3011\u3015\u3017\u27e7\u27ed\uff3d\uff5d\ufe5c\u301b", ")"),
-    **dict.fromkeys("\u00a6\u2058\u205e\u2506\u2507\u250a\u250b\u254e\u254f\u2af6\u2e3d\uffe4", "|"),
+    **dict.fromkeys(
+        "\u00a6\u2058\u205e\u2506\u2507\u250a\u250b\u254e\u254f\u2af6\u2e3d\uffe4", "|"
+    ),
     **dict.fromkeys("\\\u2216\u29f5\u29f9\ufe68\uff3c", "/"),
     **dict.fromkeys("#\ufe5f\uff03", "#"),
     # Letters and marks by their category, and nothing to see.
-    **dict.fromkeys("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0", ""),
+    **dict.fromkeys(
+        "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0", ""
+    ),
     **dict.fromkeys(map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))), ""),
 }
 #: Categories that are left out: controls, formats (bidi, zero width, tags), surrogates, private and unassigned ones.
@@ -76,10 +84,16 @@ def plain(text: str, limit: int = MAX_SHOWN) -> str:
     # What is beyond any limit after the signs that vanish is not looked at.
     seen = text[: 4 * limit].translate(_SIGNS)
     if not seen.isascii():
-        seen = _MANY_SIGNS.sub(_with_few_marks, unicodedata.normalize("NFC", seen)).translate(_SIGNS)
+        seen = _MANY_SIGNS.sub(
+            _with_few_marks, unicodedata.normalize("NFC", seen)
+        ).translate(_SIGNS)
     seen = _HEADINGS.sub("", _RUNS.sub(lambda run: run[0][0], seen))
     seen = " ".join(_ENTITIES.sub("& ", seen).split())
-    return seen if len(seen) <= limit and len(text) <= 4 * limit else f"{seen[: limit - 1].rstrip()}\u2026"
+    return (
+        seen
+        if len(seen) <= limit and len(text) <= 4 * limit
+        else f"{seen[: limit - 1].rstrip()}\u2026"
+    )
 
 
 def _with_few_marks(run: re.Match[str]) -> str:

@@ -40,8 +40,13 @@ _JUNK = r"[^\w\n\"]{0,40}"
 
 _BEGINS = re.compile(rf"<{{2,3}}\s?remembered\b[^\n{MARK}\\]*")
 _ENDS = re.compile(r"remembered(?:\s?>>>|>>)")
-_MARKED = re.compile(rf"{_MARK}{_B}*(?:{_CUT_LINE}|{_LINE}|{_HEADING}(?:{_UNCLOSED})?|{_NOTES}|{_BARE})?", re.MULTILINE)
-_NOTED = re.compile(rf"^{_JUNK}{_STRING}(?:{_B}*:{_B}*{_VALUE})?\s*{_OUR_NOTES}{_B}*$", re.MULTILINE)
+_MARKED = re.compile(
+    rf"{_MARK}{_B}*(?:{_CUT_LINE}|{_LINE}|{_HEADING}(?:{_UNCLOSED})?|{_NOTES}|{_BARE})?",
+    re.MULTILINE,
+)
+_NOTED = re.compile(
+    rf"^{_JUNK}{_STRING}(?:{_B}*:{_B}*{_VALUE})?\s*{_OUR_NOTES}{_B}*$", re.MULTILINE
+)
 #: A line of a block that has lost its mark: known only beside other signs of a block.
 _UNMARKED = re.compile(rf"{_JUNK}(?:{_LINE}|{_HEADING}|{_NOTES})?{_B}*(?:\n|\Z)")
 _GAP = re.compile(r"(?:\\[nrt]|[^\w\"])*+")
@@ -57,13 +62,21 @@ def without_rendered(text: str) -> str:
     spans = find_rendered(text)
     if not spans:
         return text
-    kept = [text[end:start] for (_, end), (start, _) in zip([(0, 0), *spans], [*spans, (len(text), 0)], strict=True)]
+    kept = [
+        text[end:start]
+        for (_, end), (start, _) in zip(
+            [(0, 0), *spans], [*spans, (len(text), 0)], strict=True
+        )
+    ]
     return "\n".join(part.strip() for part in kept if part.strip())
 
 
 def find_rendered(text: str) -> tuple[Span, ...]:
     """Return where in *text* rendered memory stands: starts and ends in characters, in order, none touching another."""
-    opens, closes = ([found.span() for found in pattern.finditer(text)] for pattern in (_BEGINS, _ENDS))
+    opens, closes = (
+        [found.span() for found in pattern.finditer(text)]
+        for pattern in (_BEGINS, _ENDS)
+    )
     spans = [*opens, *closes]
     for pattern in (_MARKED, _NOTED):
         spans += (found.span() for found in pattern.finditer(text))
@@ -72,7 +85,9 @@ def find_rendered(text: str) -> tuple[Span, ...]:
     return _join(text, [*joined, *_cut_ends(text, joined)])
 
 
-def _without_mark(text: str, opens: Iterable[Span], closes: Iterable[Span]) -> Iterator[Span]:
+def _without_mark(
+    text: str, opens: Iterable[Span], closes: Iterable[Span]
+) -> Iterator[Span]:
     """Yield the lines after each beginning that look like lines of a block.
 
     All up to the next end; without one, those up to the first line that does not look like it. Each line is looked at
@@ -101,18 +116,28 @@ def _cut_ends(text: str, spans: Iterable[Span]) -> Iterator[Span]:
     spans = list(spans)
     first = len(text) - len(text.lstrip())
     line_end = text.find("\n", first)
-    if spans and 0 < line_end + 1 == spans[0][0] and _is_end_of_a_line(text[first:line_end].rstrip()):
+    if (
+        spans
+        and 0 < line_end + 1 == spans[0][0]
+        and _is_end_of_a_line(text[first:line_end].rstrip())
+    ):
         yield first, line_end
     last = text.rstrip()
     last_start = last.rfind("\n") + 1
     piece = last[last_start:].lstrip(" \t>")
-    if spans and spans[-1][1] in (last_start, last_start - 1) and _is_piece(piece, CLOSE.startswith(piece)):
+    if (
+        spans
+        and spans[-1][1] in (last_start, last_start - 1)
+        and _is_piece(piece, CLOSE.startswith(piece))
+    ):
         yield last_start, len(text)
 
 
 def _is_end_of_a_line(line: str) -> bool:
     is_quoted = '"' in line and line.endswith(('"', ")"))
-    is_unmarked = any(sign.isalnum() for sign in line) and _UNMARKED.fullmatch(line) is not None
+    is_unmarked = (
+        any(sign.isalnum() for sign in line) and _UNMARKED.fullmatch(line) is not None
+    )
     return is_quoted or is_unmarked or _is_piece(line, OPEN.endswith(line))
 
 
@@ -126,8 +151,13 @@ def _join(text: str, spans: Iterable[Span]) -> tuple[Span, ...]:
     for start, end in sorted(spans):
         line = text.rfind("\n", 0, start) + 1
         first = line if _BEFORE.fullmatch(text, line, start) else start
-        if joined and (first <= joined[-1][1] or _GAP.fullmatch(text, joined[-1][1], first)):
+        if joined and (
+            first <= joined[-1][1] or _GAP.fullmatch(text, joined[-1][1], first)
+        ):
             joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
         else:
             joined.append((first, end))
-    return tuple((start, rest.end() if (rest := _BLANK_REST.match(text, end)) else end) for start, end in joined)
+    return tuple(
+        (start, rest.end() if (rest := _BLANK_REST.match(text, end)) else end)
+        for start, end in joined
+    )

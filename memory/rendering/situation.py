@@ -52,12 +52,18 @@ class _SituationParts:
 
     def text(self) -> str:
         """Return what a prompt shows."""
-        lines = ["# Conversation", *filter(None, (self.earlier,)), *(f"- {line}" for line in self.said)]
+        lines = [
+            "# Conversation",
+            *filter(None, (self.earlier,)),
+            *(f"- {line}" for line in self.said),
+        ]
         if not self.earlier and not self.said and not self.new and not self.hidden:
             lines.append("Nothing was said yet.")
         lines += ["New messages:" if self.new or self.hidden else "No new messages."]
         if self.hidden:
-            lines.append(f"({self.hidden} more new {'message' if self.hidden == 1 else 'messages'} left out)")
+            lines.append(
+                f"({self.hidden} more new {'message' if self.hidden == 1 else 'messages'} left out)"
+            )
         lines += [f"- {line}" for line in self.new]
         if self.seen:
             lines += ["# Observations", *(f"- {line}" for line in self.seen)]
@@ -110,7 +116,11 @@ class _Budget:
 
     def of(self, text: str) -> int:
         """Return how many tokens *text* is."""
-        return sum(map(self.of_line, text.split("\n"))) if self._counts_lines else self._count(text)
+        return (
+            sum(map(self.of_line, text.split("\n")))
+            if self._counts_lines
+            else self._count(text)
+        )
 
     def of_line(self, line: str) -> int:
         """Return how many tokens *line* is with its end."""
@@ -129,20 +139,28 @@ class _Telling:
     """The lines of a history and observations, each made when it is asked for: most of a long past never is."""
 
     def __init__(
-        self, history: History, observations: Sequence[Observation], name: str | None, narrator: Narrator
+        self,
+        history: History,
+        observations: Sequence[Observation],
+        name: str | None,
+        narrator: Narrator,
     ) -> None:
         self.name = name
         self.history = history
         self.past, self.current = history.past, history.current
         self._speakers = Counter([one.speaker for one in self.past])
         names = {*self._speakers, *(one.speaker for one in self.current)}
-        self._my_names = {one for one in names if name is not None and _fold(one) == _fold(name)}
+        self._my_names = {
+            one for one in names if name is not None and _fold(one) == _fold(name)
+        }
         self.narrator = narrator
         self._then = narrator.telling(min(narrator.most, _TOLD_OF_PAST)).then
         self._observations = observations
         self._recipients = _recipients(observations[-_LOOKED_AT:])
 
-    def now(self, narrator: Narrator, now: SensoryData, time: float, allowed: Sequence[str]) -> tuple[str, ...]:
+    def now(
+        self, narrator: Narrator, now: SensoryData, time: float, allowed: Sequence[str]
+    ) -> tuple[str, ...]:
         """Return the lines of the present, in the words of *narrator*."""
         me = f" I am {plain(self.name)}." if self.name is not None else ""
         may = f"I may: {list_words([plain(action) for action in allowed])}"
@@ -150,11 +168,17 @@ class _Telling:
 
     def new(self, limit: int, last: int = _MOST_LINES) -> list[str]:
         """Return the *last* of the new messages, at most *limit* characters of each."""
-        return [self._message(one, limit) for one in self.current[max(len(self.current) - last, 0) :]]
+        return [
+            self._message(one, limit)
+            for one in self.current[max(len(self.current) - last, 0) :]
+        ]
 
     def messages(self) -> Iterator[str]:
         """Yield past messages, the latest first."""
-        return (at_time(one.time, self._message(one, MAX_SHOWN)) for one in reversed(self.past[-_MOST_LINES:]))
+        return (
+            at_time(one.time, self._message(one, MAX_SHOWN))
+            for one in reversed(self.past[-_MOST_LINES:])
+        )
 
     def observations(self) -> Iterator[str]:
         """Yield past senses and actions, the latest first."""
@@ -174,9 +198,15 @@ class _Telling:
             return ""
         said = Counter([one.speaker for one in self.past[len(gone) :]])
         speakers = Counter(digest.speakers) + (self._speakers - said)
-        since = digest.since if digest.since is not None else gone[0].time if gone else None
+        since = (
+            digest.since if digest.since is not None else gone[0].time if gone else None
+        )
         until = gone[-1].time if gone else digest.until
-        when = f" from {short(since)}s to {short(until)}s" if since is not None and until is not None else ""
+        when = (
+            f" from {short(since)}s to {short(until)}s"
+            if since is not None and until is not None
+            else ""
+        )
         summary = f". In short: {speech(digest.summary)}" if digest.summary else ""
         whom = f": {by_whom(speakers)}" if speakers else ""
         return f"Before: {number} {'message' if number == 1 else 'messages'}{when}{whom}{summary}"
@@ -186,9 +216,15 @@ class _Telling:
             return say_message(one.speaker, one.message, limit)
         if not one.own:
             # Whoever sends a message chooses under which name.
-            return say_message(f"somebody calling itself {plain(one.speaker)}", one.message, limit)
+            return say_message(
+                f"somebody calling itself {plain(one.speaker)}", one.message, limit
+            )
         to = self._recipients.get((one.time, one.message))
-        return f"I said: {speech(one.message, limit)}" if to is None else say_texted(to, one.message, limit)
+        return (
+            f"I said: {speech(one.message, limit)}"
+            if to is None
+            else say_texted(to, one.message, limit)
+        )
 
 
 def _fold(name: str) -> str:
@@ -201,20 +237,31 @@ def _recipients(observations: Sequence[Observation]) -> Mapping[tuple[float, str
     return {
         (one.time, one.did.utterance): one.did.target.agent
         for one in observations
-        if one.did is not None and one.did.utterance is not None and isinstance(one.did.target, AgentTarget)
+        if one.did is not None
+        and one.did.utterance is not None
+        and isinstance(one.did.target, AgentTarget)
     }
 
 
 def _current(
-    telling: _Telling, now: SensoryData, time: float, allowed: Sequence[str], fits: "_Budget"
+    telling: _Telling,
+    now: SensoryData,
+    time: float,
+    allowed: Sequence[str],
+    fits: "_Budget",
 ) -> _SituationParts | None:
     """Return new messages and the present without the past; None when not even the present fits."""
     full = telling.narrator
-    for narrator in (*(full.telling(most) for most in _TOLD), replace(full, most=0, senses={})):
+    for narrator in (
+        *(full.telling(most) for most in _TOLD),
+        replace(full, most=0, senses={}),
+    ):
         parts = _SituationParts((), (), (), telling.now(narrator, now, time, allowed))
         if len(telling.current) <= fits.most_lines:
             for limit in _SHOWN:
-                whole = replace(parts, new=tuple(telling.new(limit)), earlier=telling.earlier(0))
+                whole = replace(
+                    parts, new=tuple(telling.new(limit)), earlier=telling.earlier(0)
+                )
                 if fits(whole.text()):
                     return whole
         # The tenth coin gives way to a message; where the agent is, and that there are coins, does not.
@@ -223,7 +270,9 @@ def _current(
     return _shorten(telling, parts, fits)
 
 
-def _shorten(telling: _Telling, parts: _SituationParts, fits: "_Budget") -> _SituationParts | None:
+def _shorten(
+    telling: _Telling, parts: _SituationParts, fits: "_Budget"
+) -> _SituationParts | None:
     """Return *parts* with the latest of the new messages that fit, and how many do not."""
     number = len(telling.current)
     lines = telling.new(_SHOWN[-1], last=fits.most_lines)
@@ -231,7 +280,9 @@ def _shorten(telling: _Telling, parts: _SituationParts, fits: "_Budget") -> _Sit
     found = None
     while low <= high:
         shown = (low + high) // 2
-        tried = replace(parts, new=tuple(lines[len(lines) - shown :]), hidden=number - shown)
+        tried = replace(
+            parts, new=tuple(lines[len(lines) - shown :]), hidden=number - shown
+        )
         if fits(tried.text()):
             found, low = tried, shown + 1
         else:
@@ -257,7 +308,9 @@ def _with_past(telling: _Telling, parts: _SituationParts, fits: "_Budget") -> st
                 kept[name].append(line)
     while True:
         said, seen = (tuple(reversed(lines)) for lines in kept.values())
-        text = replace(parts, said=said, seen=seen, earlier=telling.earlier(len(said))).text()
+        text = replace(
+            parts, said=said, seen=seen, earlier=telling.earlier(len(said))
+        ).text()
         if fits(text):
             return text
         if not (said or seen):

@@ -23,7 +23,16 @@ _NEW_SIGN = 2
 _AT_ONCE = 100_000
 
 # One sign for all of a class: \x01 letters that have no case, \x02 marks, \t blanks, ! what is none of the others.
-_CLASSES = {"Lu": "A", "Lt": "A", "Ll": "a", "Lm": "\x01", "Lo": "\x01", "Mn": "\x02", "Mc": "\x02", "Me": "\x02"}
+_CLASSES = {
+    "Lu": "A",
+    "Lt": "A",
+    "Ll": "a",
+    "Lm": "\x01",
+    "Lo": "\x01",
+    "Mn": "\x02",
+    "Mc": "\x02",
+    "Me": "\x02",
+}
 _CLASSES |= {"Nd": "0", "Nl": "0", "No": "0", "Zs": "\t", "Zl": "\t", "Zp": "\t"}
 _TAIL = r"(?:'(?:[stmdSTMD]|[rR][eE]|[vV][eE]|[lL]{2}))?"
 _LEAD = r"[^\r\nA-Za-z0-9\x01]?"
@@ -40,7 +49,11 @@ class _Classes(dict[int, str]):
         if code < 0x80:
             known = "!" if code < 0x20 and not 9 <= code <= 13 else chr(code)
         else:
-            known = "\t" if code == 0x85 else _CLASSES.get(unicodedata.category(chr(code)), "!")
+            known = (
+                "\t"
+                if code == 0x85
+                else _CLASSES.get(unicodedata.category(chr(code)), "!")
+            )
         # The long s counts as an s after an apostrophe.
         self[code] = known if code != 0x17F else "s"
         return self[code]
@@ -63,10 +76,15 @@ def exact() -> Count | None:
         import bpe_openai  # type: ignore[import-not-found, import-untyped, unused-ignore]  # an extra
     except ImportError:
         return None
-    encode: Callable[[str], list[int]] = bpe_openai.get_encoding("o200k_base").encode_ordinary
+    encode: Callable[[str], list[int]] = bpe_openai.get_encoding(
+        "o200k_base"
+    ).encode_ordinary
 
     def count(text: str) -> int:
-        return sum(len(encode(text[at : at + _AT_ONCE])) for at in range(0, len(text), _AT_ONCE))
+        return sum(
+            len(encode(text[at : at + _AT_ONCE]))
+            for at in range(0, len(text), _AT_ONCE)
+        )
 
     return count
 
@@ -105,11 +123,15 @@ def _at_most(piece: bytes) -> int:
     return max(rows[-1])
 
 
-def _most_before(piece: bytes, row: list[int], end: int, length: int, known: frozenset[bytes]) -> int:
+def _most_before(
+    piece: bytes, row: list[int], end: int, length: int, known: frozenset[bytes]
+) -> int:
     """Return how many tokens there are with one of *length* that ends at *end*; -1 when there can be none."""
     most = -1
     for before, count in enumerate(row):
-        if count > most and (not before or piece[end - length - before : end] not in known):
+        if count > most and (
+            not before or piece[end - length - before : end] not in known
+        ):
             most = count
     return most + 1 if most >= 0 else -1
 
@@ -117,13 +139,21 @@ def _most_before(piece: bytes, row: list[int], end: int, length: int, known: fro
 @cache
 def known_tokens() -> frozenset[bytes]:
     """Return tokens of o200k_base: those that `known_tokens.txt` lists, numbers of up to three digits, single bytes."""
-    found = {str(number).zfill(digits).encode() for digits in (1, 2, 3) for number in range(10**digits)}
+    found = {
+        str(number).zfill(digits).encode()
+        for digits in (1, 2, 3)
+        for number in range(10**digits)
+    }
     found |= {bytes([code]) for code in range(256)}
-    for line in (files("memory.rendering") / "known_tokens.txt").read_text("utf-8").splitlines():
+    for line in (
+        (files("memory.rendering") / "known_tokens.txt").read_text("utf-8").splitlines()
+    ):
         name, _, listed = line.partition(" ")
         what, _, form = name.partition("-")
         if what == "words":
-            found |= {_spell(word, letter) for word in listed.split() for letter in form}
+            found |= {
+                _spell(word, letter) for word in listed.split() for letter in form
+            }
         elif what == "signs":
             found |= {sign.translate(_SHOWN).encode() for sign in listed.split()}
         elif what == "bytes":

@@ -51,11 +51,17 @@ class Schedule(Part):
     @property
     def target(self) -> str:
         """The name of the task or pipeline, as people write it."""
-        return f"{self.agent_id}.{self.task}" if self.pipeline is None else f"pipeline {self.pipeline.get('name')}"
+        return (
+            f"{self.agent_id}.{self.task}"
+            if self.pipeline is None
+            else f"pipeline {self.pipeline.get('name')}"
+        )
 
     def tick_id(self, supervisor_id: str, tick: datetime) -> str:
         """Return the id of the task, or session, of a tick: the same in every process."""
-        whole = hashlib.blake2b(f"{supervisor_id} {self.id}".encode(), digest_size=4).hexdigest()
+        whole = hashlib.blake2b(
+            f"{supervisor_id} {self.id}".encode(), digest_size=4
+        ).hexdigest()
         return f"{self.id}-{whole}-{int(tick.timestamp())}"
 
 
@@ -73,14 +79,20 @@ class State(NamedTuple):
 
     def spell(self) -> str:
         """Return it as it is stored."""
-        at = [None if one is None else int(one.timestamp() * 1000) for one in (self.next, self.last)]
+        at = [
+            None if one is None else int(one.timestamp() * 1000)
+            for one in (self.next, self.last)
+        ]
         return json.dumps([*at, *self[2:]])
 
     @classmethod
     def read(cls, body: bytes) -> "State":
         """Return the state that *body* spells."""
         following, last, *rest = json.loads(body)
-        times = [None if one is None else datetime.fromtimestamp(one / 1000, UTC) for one in (following, last)]
+        times = [
+            None if one is None else datetime.fromtimestamp(one / 1000, UTC)
+            for one in (following, last)
+        ]
         return cls._make([*times, *rest])
 
 
@@ -100,11 +112,15 @@ class ScheduleStore:
         deadline_s: Seconds for one round trip.
     """
 
-    def __init__(self, client: Redis, supervisor_id: str, *, deadline_s: float = 1.0) -> None:
+    def __init__(
+        self, client: Redis, supervisor_id: str, *, deadline_s: float = 1.0
+    ) -> None:
         self._batch = CommandBatch(client, deadline_s)
         self._keys = keys.schedules(supervisor_id)
 
-    async def put(self, schedule: Schedule, state: State, look_at: datetime | None) -> int:
+    async def put(
+        self, schedule: Schedule, state: State, look_at: datetime | None
+    ) -> int:
         """Store *schedule*, its version one above that which is there, 1 for a new one; return 1 when that is done.
 
         0 means that another version is there, -1 that its owner has `MOST_OF_USER`, -2 that there are `MOST`.
@@ -112,42 +128,78 @@ class ScheduleStore:
         owner = _owner_of(schedule)
         most = MOST_OF_USER if schedule.user_id else MOST
         record, bounds = schedule.model_dump_json(), (f"[{owner}:", f"({owner};")
-        words = schedule.id, record, schedule.version, state.spell(), _ms(look_at), f"{owner}:{schedule.id}", *bounds
+        words = (
+            schedule.id,
+            record,
+            schedule.version,
+            state.spell(),
+            _ms(look_at),
+            f"{owner}:{schedule.id}",
+            *bounds,
+        )
         return await self._call(scripts.PUT, self._keys, *words, most, MOST)
 
     async def due(self, now: datetime, lease_ms: int, limit: int) -> list[str]:
         """Return ids that are due, the longest first; no other process is given them for *lease_ms*."""
         words = _ms(now), lease_ms, limit
-        found = (await self._batch.run([("FCALL", scripts.DUE, 1, self._keys[2], *words)]))[0]
+        found = (
+            await self._batch.run([("FCALL", scripts.DUE, 1, self._keys[2], *words)])
+        )[0]
         return [one.decode() for one in found]
 
-    async def advance(self, kept: KeptSchedule, state: State, look_at: datetime | None) -> bool:
+    async def advance(
+        self, kept: KeptSchedule, state: State, look_at: datetime | None
+    ) -> bool:
         """Note that *kept* has come to *state*; False when it was changed, removed or noted meanwhile."""
-        words = kept.schedule.id, kept.schedule.version, kept.state.spell(), state.spell(), _ms(look_at)
+        words = (
+            kept.schedule.id,
+            kept.schedule.version,
+            kept.state.spell(),
+            state.spell(),
+            _ms(look_at),
+        )
         return bool(await self._call(scripts.ADVANCE, self._keys[:3], *words))
 
     async def remove(self, schedule: Schedule) -> bool:
         """Remove *schedule*; False when it was gone."""
-        return bool(await self._call(scripts.REMOVE, self._keys, schedule.id, f"{_owner_of(schedule)}:{schedule.id}"))
+        return bool(
+            await self._call(
+                scripts.REMOVE,
+                self._keys,
+                schedule.id,
+                f"{_owner_of(schedule)}:{schedule.id}",
+            )
+        )
 
     async def read(self, *ids: str) -> list[KeptSchedule | None]:
         """Return the schedule of each of *ids*, None for one that is not there."""
         if not ids:
             return []
-        found = await self._batch.run([("HMGET", self._keys[0], *ids), ("HMGET", self._keys[1], *ids)])
+        found = await self._batch.run(
+            [("HMGET", self._keys[0], *ids), ("HMGET", self._keys[1], *ids)]
+        )
         return [
-            KeptSchedule(Schedule.model_validate_json(record), State.read(state)) if record and state else None
+            KeptSchedule(Schedule.model_validate_json(record), State.read(state))
+            if record and state
+            else None
             for record, state in zip(*found, strict=True)
         ]
 
     async def list(
-        self, user_id: str | None = None, *, after: str = "", limit: int = 200, declared: bool = False
+        self,
+        user_id: str | None = None,
+        *,
+        after: str = "",
+        limit: int = 200,
+        declared: bool = False,
     ) -> Sequence[KeptSchedule]:
         """Return at most *limit* schedules, *after* an id of the page before: those of a user, *declared* ones, or all.
 
         Of all, those of each owner are together; of one owner they are in the order of their ids.
         """
-        owner = _CODE if declared else user_token(user_id) if user_id is not None else None
+        owner = (
+            _CODE if declared else user_token(user_id) if user_id is not None else None
+        )
         first, last = ("-", "+") if owner is None else (f"[{owner}:", f"({owner};")
         if after and (kept := (await self.read(after))[0]) is not None:
             first = f"({_owner_of(kept.schedule)}:{after}"
@@ -157,7 +209,9 @@ class ScheduleStore:
         return [one for one in found if one is not None]
 
     async def _call(self, script: str, keys_of: Sequence[str], *words: Any) -> int:
-        done: int = (await self._batch.run([("FCALL", script, len(keys_of), *keys_of, *words)]))[0]
+        done: int = (
+            await self._batch.run([("FCALL", script, len(keys_of), *keys_of, *words)])
+        )[0]
         return done
 
 
@@ -180,8 +234,14 @@ class UserSchedules:
             await store.remove(schedule)
         return len(found)
 
-    async def _find(self, user_id: str) -> builtins.list[tuple[ScheduleStore, Schedule]]:
-        pattern, cursor, found = keys.schedules("any").records.replace("any", "*"), b"0", set[bytes]()
+    async def _find(
+        self, user_id: str
+    ) -> builtins.list[tuple[ScheduleStore, Schedule]]:
+        pattern, cursor, found = (
+            keys.schedules("any").records.replace("any", "*"),
+            b"0",
+            set[bytes](),
+        )
         while True:
             scan = ("SCAN", cursor, "MATCH", pattern, "COUNT", 1_000, "TYPE", "hash")
             cursor, page = (await self._batch.run([scan]))[0]
@@ -189,8 +249,15 @@ class UserSchedules:
             if int(cursor) == 0:
                 break
         supervisors = [one.decode().partition("{")[2].rstrip("}") for one in found]
-        stores = [ScheduleStore(self._client, one, deadline_s=self._deadline_s) for one in supervisors]
-        return [(store, kept.schedule) for store in stores for kept in await store.list(user_id, limit=MOST)]
+        stores = [
+            ScheduleStore(self._client, one, deadline_s=self._deadline_s)
+            for one in supervisors
+        ]
+        return [
+            (store, kept.schedule)
+            for store in stores
+            for kept in await store.list(user_id, limit=MOST)
+        ]
 
 
 def _owner_of(schedule: Schedule) -> str:

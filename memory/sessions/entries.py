@@ -44,7 +44,17 @@ SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 #: The fields of a root's hash that a `SessionRoot` is made of.
 ROOT_FIELDS = (
-    *("version", "session_id", "domain", "created_at", "updated_at", "ttl_ms", "state", "dependencies", "project"),
+    *(
+        "version",
+        "session_id",
+        "domain",
+        "created_at",
+        "updated_at",
+        "ttl_ms",
+        "state",
+        "dependencies",
+        "project",
+    ),
     *("user_id", "supervisor_id", "keep", "run", "pipeline", "inputs"),
 )
 
@@ -170,7 +180,9 @@ def milliseconds(ttl: timedelta, what: str) -> int:
     """
     ms = ttl // timedelta(milliseconds=1)
     if not 0 < ms <= _MAX_MS:
-        raise InvalidInput(f"{what} must be a span of time of at least 1 ms and at most {_MAX_MS} ms, not {ttl}")
+        raise InvalidInput(
+            f"{what} must be a span of time of at least 1 ms and at most {_MAX_MS} ms, not {ttl}"
+        )
     return ms
 
 
@@ -190,9 +202,23 @@ def root_words(
         InvalidInput: the domain is empty or no text, or the time to live cannot be counted.
     """
     if not domain.strip() or not domain.isprintable():
-        raise InvalidInput(f"domain {domain!r} must be a printable name, such as 'data' or 'webdev'")
-    words: list[str | bytes | int] = ["version", VERSION, "session_id", session_id, "domain", domain]
-    words += ["ttl_ms", milliseconds(ttl, "the time to live of a session"), "state", state]
+        raise InvalidInput(
+            f"domain {domain!r} must be a printable name, such as 'data' or 'webdev'"
+        )
+    words: list[str | bytes | int] = [
+        "version",
+        VERSION,
+        "session_id",
+        session_id,
+        "domain",
+        domain,
+    ]
+    words += [
+        "ttl_ms",
+        milliseconds(ttl, "the time to live of a session"),
+        "state",
+        state,
+    ]
     if dependencies:
         direct = {phase: list(of) for phase, of in dependencies.items()}
         words += ["dependencies", json.dumps(direct, separators=(",", ":"))]
@@ -215,9 +241,13 @@ def encode(key: str, value: JsonValue, limit: int) -> bytes:
             "make it flatter, such as a list of nodes that name each other, or store it as text"
         )
     try:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        text = json.dumps(
+            value, ensure_ascii=False, allow_nan=False, separators=(",", ":")
+        )
         # Half of a surrogate pair is no UTF-8, but JSON can escape it.
-        body = (json.dumps(value, separators=(",", ":")) if SURROGATE.search(text) else text).encode()
+        body = (
+            json.dumps(value, separators=(",", ":")) if SURROGATE.search(text) else text
+        ).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInput(
             f"the value of session key {key!r} is no JSON: {error}; use null, true, numbers, text, lists and objects"
@@ -236,8 +266,14 @@ def _is_deep(value: JsonValue) -> bool:
     # A level at a time; what is held in several places of it, which may be so on every level, is looked into once.
     level, ahead = 0, [value]
     while ahead and level <= MAX_LEVELS:
-        inside = {id(part): part for part in ahead if isinstance(part, list | dict | tuple)}
-        ahead = [one for part in inside.values() for one in (part.values() if isinstance(part, dict) else part)]
+        inside = {
+            id(part): part for part in ahead if isinstance(part, list | dict | tuple)
+        }
+        ahead = [
+            one
+            for part in inside.values()
+            for one in (part.values() if isinstance(part, dict) else part)
+        ]
         level += bool(inside)
     return level > MAX_LEVELS
 
@@ -260,7 +296,9 @@ def unpack(stored: bytes) -> JsonValue:
         body = zlib.decompress(stored) if stored[:1] == b"x" else stored
         value: JsonValue = json.loads(body)
     except (zlib.error, RecursionError) as error:
-        raise ValueError("the body of an entry can be read neither as JSON nor as zlib of it") from error
+        raise ValueError(
+            "the body of an entry can be read neither as JSON nor as zlib of it"
+        ) from error
     return value
 
 
@@ -276,7 +314,9 @@ def head_of(entry: NewEntry, size: int, stored: int) -> bytes:
     return json.dumps(head, separators=(",", ":")).encode()
 
 
-def read_head(key: str, head: bytes, hits: int, hidden_by: str | None = None) -> EntryInfo | None:
+def read_head(
+    key: str, head: bytes, hits: int, hidden_by: str | None = None
+) -> EntryInfo | None:
     """Return the entry *key* with this *head*, None when another program wrote it."""
     try:
         parts = read_key(key)
@@ -301,7 +341,9 @@ def read_head(key: str, head: bytes, hits: int, hidden_by: str | None = None) ->
         return None
 
 
-def read_root(told: Mapping[str, bytes | None], left_ms: int, stored: int, listed_ms: int = 0) -> SessionRoot | None:
+def read_root(
+    told: Mapping[str, bytes | None], left_ms: int, stored: int, listed_ms: int = 0
+) -> SessionRoot | None:
     """Return the session of the root *told*, None when another program wrote it.
 
     Args:
@@ -320,7 +362,10 @@ def read_root(told: Mapping[str, bytes | None], left_ms: int, stored: int, liste
             updated_ms=int(text["updated_at"]),
             ttl_ms=int(text["ttl_ms"]),
             state=cast("State", text["state"]),
-            dependencies={phase: tuple(of) for phase, of in json.loads(text.get("dependencies", "{}")).items()},
+            dependencies={
+                phase: tuple(of)
+                for phase, of in json.loads(text.get("dependencies", "{}")).items()
+            },
             project=text.get("project"),
             user_id=text.get("user_id"),
             supervisor_id=text.get("supervisor_id"),
@@ -336,7 +381,9 @@ def read_root(told: Mapping[str, bytes | None], left_ms: int, stored: int, liste
         return None
 
 
-def downstream(phase: str, dependencies: Mapping[str, Sequence[str]], entries: Sequence[EntryInfo]) -> set[str]:
+def downstream(
+    phase: str, dependencies: Mapping[str, Sequence[str]], entries: Sequence[EntryInfo]
+) -> set[str]:
     """Return the phases that depend on *phase*, over others too, without itself.
 
     Without *dependencies* those are the phases whose first of *entries* is younger than its first; none when it has no
@@ -346,10 +393,18 @@ def downstream(phase: str, dependencies: Mapping[str, Sequence[str]], entries: S
         first: dict[str, int] = {}
         for entry in sorted(entries, key=lambda entry: entry.number):
             first.setdefault(entry.phase, entry.number)
-        return {other for other, number in first.items() if number > first.get(phase, number)}
+        return {
+            other
+            for other, number in first.items()
+            if number > first.get(phase, number)
+        }
     found: set[str] = set()
     ahead = {phase}
     while ahead:
-        ahead = {other for other, direct in dependencies.items() if not ahead.isdisjoint(direct)} - found
+        ahead = {
+            other
+            for other, direct in dependencies.items()
+            if not ahead.isdisjoint(direct)
+        } - found
         found |= ahead
     return found - {phase}

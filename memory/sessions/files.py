@@ -50,7 +50,12 @@ class FileEntry:
     def words(self, stored: bytes) -> tuple[str, bytes, bytes, int]:
         """Return key, body, head and uses, as they are stored; *stored* is the packed body."""
         numbers = f"{self.expires_ms or 0}:{self.created_ms}:{self.number}:".encode()
-        return self.entry.key, stored, numbers + head_of(self.entry, len(self.body), len(stored)), self.hits
+        return (
+            self.entry.key,
+            stored,
+            numbers + head_of(self.entry, len(self.body), len(stored)),
+            self.hits,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +101,9 @@ def _entry_document(found: FoundEntry) -> dict[str, Any]:
     }
     if entry.ttl_ms is not None:
         document["ttl_ms"] = entry.ttl_ms
-    metadata: dict[str, Any] = {"computation_time_ms": entry.computation_ms} if entry.is_timed else {}
+    metadata: dict[str, Any] = (
+        {"computation_time_ms": entry.computation_ms} if entry.is_timed else {}
+    )
     if entry.agent:
         metadata["source_agent"] = entry.agent
     if entry.hits:
@@ -104,7 +111,9 @@ def _entry_document(found: FoundEntry) -> dict[str, Any]:
     return {**document, "metadata": metadata} if metadata else document
 
 
-def read(document: Mapping[str, Any], session_id: str | None, now_ms: int, limit: int) -> SessionFile:
+def read(
+    document: Mapping[str, Any], session_id: str | None, now_ms: int, limit: int
+) -> SessionFile:
     """Return what the file *document* holds, for a session of its own id or of *session_id*.
 
     Args:
@@ -119,7 +128,9 @@ def read(document: Mapping[str, Any], session_id: str | None, now_ms: int, limit
     cache = _field(document, "cache", dict, "an object of entries by key")
     version = _field(document, "version", str, f"text, such as {VERSION!r}")
     if version.partition(".")[0] != VERSION.partition(".")[0]:
-        raise InvalidInput(f"the file is of version {version!r}; only {VERSION!r} and its minor versions can be read")
+        raise InvalidInput(
+            f"the file is of version {version!r}; only {VERSION!r} and its minor versions can be read"
+        )
     kept: list[FileEntry] = []
     expired: list[str] = []
     refused: dict[str, str] = {}
@@ -134,14 +145,18 @@ def read(document: Mapping[str, Any], session_id: str | None, now_ms: int, limit
         else:
             kept.append(one)
     return SessionFile(
-        session_id if session_id is not None else _field(document, "session_id", str, "text"),
+        session_id
+        if session_id is not None
+        else _field(document, "session_id", str, "text"),
         _field(document, "domain", str, "text"),
         _time(document, "created_at"),
         _time(document, "updated_at"),
         _span(document, "ttl_ms"),
         tuple(
             replace(one, number=number)
-            for number, one in enumerate(sorted(kept, key=lambda one: one.created_ms), start=1)
+            for number, one in enumerate(
+                sorted(kept, key=lambda one: one.created_ms), start=1
+            )
         ),
         tuple(expired),
         refused,
@@ -152,12 +167,18 @@ def _read_entry(key: Any, entry: Any, limit: int) -> FileEntry:
     if not isinstance(key, str) or not isinstance(entry, dict):
         raise InvalidInput("an entry must be an object by its key")
     if entry.get("key", key) != key:
-        raise InvalidInput(f"the entry at {key!r} says that its key is {entry['key']!r}; the two must be equal")
+        raise InvalidInput(
+            f"the entry at {key!r} says that its key is {entry['key']!r}; the two must be equal"
+        )
     if "value" not in entry:
         raise InvalidInput(f"the entry {key!r} has no value; null is written as null")
     phase = _field(entry, "created_by_phase", str, "text")
     check_key(key, phase)
-    metadata = _field(entry, "metadata", dict, "an object") if entry.get("metadata") is not None else {}
+    metadata = (
+        _field(entry, "metadata", dict, "an object")
+        if entry.get("metadata") is not None
+        else {}
+    )
     ttl = _span(entry, "ttl_ms") if entry.get("ttl_ms") is not None else None
     created_ms = _time(entry, "created_at")
     agent = metadata.get("source_agent")
@@ -170,10 +191,14 @@ def _read_entry(key: Any, entry: Any, limit: int) -> FileEntry:
     )
     expires_ms = None if ttl is None else created_ms + ttl // MILLISECOND
     hits = _whole(metadata, "cache_hit_count") or 0
-    return FileEntry(new, encode(key, new.value, limit), created_ms, expires_ms, hits, 0)
+    return FileEntry(
+        new, encode(key, new.value, limit), created_ms, expires_ms, hits, 0
+    )
 
 
-def batches(items: Sequence[T], size_of: Callable[[T], int], most: int) -> Iterator[list[T]]:
+def batches(
+    items: Sequence[T], size_of: Callable[[T], int], most: int
+) -> Iterator[list[T]]:
     """Yield *items* in order, in lists whose sizes sum to at most *most*, or that have one item."""
     batch: list[T] = []
     total = 0
@@ -200,7 +225,9 @@ def _time(document: Mapping[str, Any], name: str) -> int:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError as error:
-        raise InvalidInput(f"{name!r} is {text!r}, but must be a time such as '2025-11-19T10:00:00.000Z'") from error
+        raise InvalidInput(
+            f"{name!r} is {text!r}, but must be a time such as '2025-11-19T10:00:00.000Z'"
+        ) from error
     # West of Greenwich the last hours of the last year are in one that has no name in UTC.
     return min(max(0, milliseconds_of(moment)), _LATEST_MS)
 
@@ -220,8 +247,14 @@ def _whole(document: Mapping[str, Any], name: str) -> int | None:
     value = document.get(name)
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _MOST:
-        raise InvalidInput(f"{name!r} is {value!r:.40}, but must be a whole number from 0 to {_MOST}")
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not 0 <= value <= _MOST
+    ):
+        raise InvalidInput(
+            f"{name!r} is {value!r:.40}, but must be a whole number from 0 to {_MOST}"
+        )
     return round(value)
 
 

@@ -34,17 +34,38 @@ class SessionList:
         """Return the command that lists a session as updated now; its reply is for `taking_out`."""
         return ("FCALL", session_scripts.LIST, 1, self._key, session_id)
 
-    def taking_out(self, session_id: str, score: bytes | int | str, grace_ms: int = 0) -> Command:
+    def taking_out(
+        self, session_id: str, score: bytes | int | str, grace_ms: int = 0
+    ) -> Command:
         """Return the command that takes a session out, unless it was listed anew since, or within *grace_ms*."""
-        return ("FCALL", session_scripts.UNLIST, 1, self._key, session_id, score, grace_ms)
+        return (
+            "FCALL",
+            session_scripts.UNLIST,
+            1,
+            self._key,
+            session_id,
+            score,
+            grace_ms,
+        )
 
     async def after(self, place: ListPlace | None, count: int) -> list[ListPlace]:
         """Return up to *count* places behind *place*, newest first; none is left when there are none."""
         offset, highest = 0, "+inf" if place is None else place.listed_ms
         while True:
-            command = ("FCALL", session_scripts.LISTED, 1, self._key, highest, offset, count)
+            command = (
+                "FCALL",
+                session_scripts.LISTED,
+                1,
+                self._key,
+                highest,
+                offset,
+                count,
+            )
             reply = (await self._batch.run([command]))[0]
-            found = [ListPlace(int(float(reply[at + 1])), reply[at].decode()) for at in range(0, len(reply), 2)]
+            found = [
+                ListPlace(int(float(reply[at + 1])), reply[at].decode())
+                for at in range(0, len(reply), 2)
+            ]
             behind = found if place is None else [one for one in found if one < place]
             if behind or len(found) < count:
                 return behind
@@ -52,7 +73,11 @@ class SessionList:
 
     async def of_user(self, user_id: str) -> list[str]:
         """Return the ids of the sessions that were started for a user, sorted; some may be gone."""
-        reply = (await self._batch.run([("SMEMBERS", keys.user_sessions(_token_of(user_id)))]))[0]
+        reply = (
+            await self._batch.run(
+                [("SMEMBERS", keys.user_sessions(_token_of(user_id)))]
+            )
+        )[0]
         return sorted(name.decode() for name in reply)
 
 
@@ -87,10 +112,14 @@ class RunOutcomes:
 
     async def drop(self, session_ids: Sequence[str]) -> int:
         """Remove the ends of the runs of *session_ids*, and return how many there were."""
-        commands: list[Command] = [("UNLINK", keys.run(session_id)) for session_id in session_ids]
+        commands: list[Command] = [
+            ("UNLINK", keys.run(session_id)) for session_id in session_ids
+        ]
         return sum(await self._batch.run(commands))
 
     async def disown(self, user_id: str, session_ids: Sequence[str]) -> None:
         """Note no longer that *session_ids* were started for *user_id*."""
         if session_ids:
-            await self._batch.run([("SREM", keys.user_sessions(user_token(user_id)), *session_ids)])
+            await self._batch.run(
+                [("SREM", keys.user_sessions(user_token(user_id)), *session_ids)]
+            )

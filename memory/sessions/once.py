@@ -26,12 +26,19 @@ class Computed:
 class Sessions(Protocol):
     """The part of a session cache that is needed."""
 
-    async def get(self, session_id: str, key: str, *, reader: str | None = None) -> FoundEntry | None:
+    async def get(
+        self, session_id: str, key: str, *, reader: str | None = None
+    ) -> FoundEntry | None:
         """Return an entry and count the use, None when there is none."""
         ...
 
     async def set_many(
-        self, session_id: str, entries: Sequence[NewEntry], *, task_id: str | None = None, phase: str | None = None
+        self,
+        session_id: str,
+        entries: Sequence[NewEntry],
+        *,
+        task_id: str | None = None,
+        phase: str | None = None,
     ) -> None:
         """Write entries, all or none."""
         ...
@@ -90,7 +97,9 @@ async def get_or_compute(
         known = await recall()
         if known is not None:
             return known.value
-    place = FlightPlace(keys.session(session_id).entries, key, keys.session_flight(session_id, key))
+    place = FlightPlace(
+        keys.session(session_id).entries, key, keys.session_flight(session_id, key)
+    )
     outcome = await flights.join(place, recall, wait_s=wait_s)
     if isinstance(outcome, Joined):
         return outcome.value.value if recalled else await _as_own(outcome.value, recall)
@@ -98,14 +107,18 @@ async def get_or_compute(
         began = clock()
         value = await compute()
         took_ms = round((clock() - began) * 1000)
-        entry = NewEntry(key, value, agent=agent, computation_ms=took_ms, ttl=ttl, if_absent=True)
+        entry = NewEntry(
+            key, value, agent=agent, computation_ms=took_ms, ttl=ttl, if_absent=True
+        )
         with suppress(MemoryUnavailable):
             await cache.set_many(session_id, [entry], task_id=task_id, phase=phase)
         outcome.share(Computed(value))
     return value
 
 
-async def _as_own(theirs: Computed, recall: Callable[[], Awaitable[Computed | None]]) -> JsonValue:
+async def _as_own(
+    theirs: Computed, recall: Callable[[], Awaitable[Computed | None]]
+) -> JsonValue:
     """Return what another caller of this process computed, as a use of one's own and no part of the other's value."""
     with suppress(MemoryUnavailable):
         again = await recall()

@@ -133,8 +133,16 @@ class RunRecord:
         if late.late_ms is None:
             return ""
         # Before the end of a phase only its lateness lets others begin.
-        began = [(name, self.phases[name].since_ms) for name, on in self.dependencies.items() if phase in on]
-        names = [name for name, at in began if at is not None and (late.ended_ms is None or at < late.ended_ms)]
+        began = [
+            (name, self.phases[name].since_ms)
+            for name, on in self.dependencies.items()
+            if phase in on
+        ]
+        names = [
+            name
+            for name, at in began
+            if at is not None and (late.ended_ms is None or at < late.ended_ms)
+        ]
         return f"late: {', '.join(names)} began without it" if names else "late"
 
     @property
@@ -151,4 +159,6 @@ def error_type_of(state: EndState) -> str:
 def phase_in(spelled: bytes) -> PhaseState:
     """Return the state that the hash `phases` holds as *spelled*; what a newer writer added is passed over."""
     known = {one.name for one in fields(PhaseState)}
-    return PhaseState(**{name: value for name, value in json.loads(spelled).items() if name in known})
+    return PhaseState(
+        **{name: value for name, value in json.loads(spelled).items() if name in known}
+    )

@@ -58,7 +58,11 @@ class PipelineRuns:
     """
 
     def __init__(
-        self, client: Redis, *, deadline_s: float = 1.0, new_token: Callable[[], str] = lambda: secrets.token_hex(8)
+        self,
+        client: Redis,
+        *,
+        deadline_s: float = 1.0,
+        new_token: Callable[[], str] = lambda: secrets.token_hex(8),
     ) -> None:
         self._batch = CommandBatch(client, deadline_s)
         self._new_token = new_token
@@ -68,7 +72,13 @@ class PipelineRuns:
 
         It is as long as it is told how a run of it ended, unless that one is made again as failed.
         """
-        listed = ("FCALL", session_scripts.LIST, 1, keys.index("sessions"), new.session_id)
+        listed = (
+            "FCALL",
+            session_scripts.LIST,
+            1,
+            keys.index("sessions"),
+            new.session_id,
+        )
         commands: list[Command] = [listed]
         if new.state == "running":
             commands.append(_mark(keys.running(new.supervisor_id), new.session_id))
@@ -76,7 +86,10 @@ class PipelineRuns:
             users = keys.user_sessions(user_token(new.user_id))
             # For good: forgetting them has to find a session however long it lives.
             commands += [("SADD", users, new.session_id), ("PERSIST", users)]
-        phases = {phase.name: _spelled(new.phases.get(phase.name, PhaseState())) for phase in new.pipeline.phases}
+        phases = {
+            phase.name: _spelled(new.phases.get(phase.name, PhaseState()))
+            for phase in new.pipeline.phases
+        }
         made = _script(
             pipeline_scripts.CREATE,
             new.session_id,
@@ -96,10 +109,18 @@ class PipelineRuns:
         Raises:
             InvalidPipeline: what is kept cannot be read; a newer version made it.
         """
-        found = (await self._batch.run([_script(pipeline_scripts.READ_RUN, session_id)]))[0]
+        found = (
+            await self._batch.run([_script(pipeline_scripts.READ_RUN, session_id)])
+        )[0]
         return _record(*found) if found else None
 
-    async def claim(self, session_id: str, holder: str, lease_ms: int, most_lapses: int = MOST_LAPSES) -> int | None:
+    async def claim(
+        self,
+        session_id: str,
+        holder: str,
+        lease_ms: int,
+        most_lapses: int = MOST_LAPSES,
+    ) -> int | None:
         """Return the fencing number of a lease of *lease_ms*; None: another holds one, or it does not run.
 
         A second claim by the same *holder* is another's too. With 0 for *most_lapses* a lease that lapsed is no sign
@@ -108,13 +129,25 @@ class PipelineRuns:
         Raises:
             RunSetAside: the third holder in turn froze or died before a phase was settled; the run has failed.
         """
-        told = {"session_id": session_id, "state": "failed", "error": SET_ASIDE, "phases": []}
-        aside = SET_ASIDE, RunSetAside.__name__, _json(told), _KEEP_ASIDE // timedelta(milliseconds=1)
+        told = {
+            "session_id": session_id,
+            "state": "failed",
+            "error": SET_ASIDE,
+            "phases": [],
+        }
+        aside = (
+            SET_ASIDE,
+            RunSetAside.__name__,
+            _json(told),
+            _KEEP_ASIDE // timedelta(milliseconds=1),
+        )
         words = holder, self._new_token(), lease_ms, most_lapses, *aside
         claimed = _script(pipeline_scripts.CLAIM_RUN, session_id, *words)
         fence, *held = (await self._batch.run([claimed]))[0]
         if held:
-            await self._batch.run([_mark(keys.running(held[1].decode()), session_id, held[0])])
+            await self._batch.run(
+                [_mark(keys.running(held[1].decode()), session_id, held[0])]
+            )
         if fence == -2:
             raise RunSetAside(f"run {session_id!r}: {SET_ASIDE}")
         return int(fence) if fence > 0 else None
@@ -124,20 +157,36 @@ class PipelineRuns:
         index = keys.running(supervisor_id)
         listed = (await self._batch.run([("ZRANGEBYSCORE", index, "+inf", "+inf")]))[0]
         sessions = [member.decode() for member in listed]
-        found = await self._batch.run([("HGET", keys.session(one).root, "error") for one in sessions])
-        return [one for one, error in zip(sessions, found, strict=True) if error == SET_ASIDE.encode()]
+        found = await self._batch.run(
+            [("HGET", keys.session(one).root, "error") for one in sessions]
+        )
+        return [
+            one
+            for one, error in zip(sessions, found, strict=True)
+            if error == SET_ASIDE.encode()
+        ]
 
-    async def renew(self, session_id: str, holder: str, fence: int, lease_ms: int) -> bool:
+    async def renew(
+        self, session_id: str, holder: str, fence: int, lease_ms: int
+    ) -> bool:
         """Renew the lease for *lease_ms* from now; False when it is lost, and the driver has to stop."""
-        renewed = _script(pipeline_scripts.RENEW_RUN, session_id, holder, fence, lease_ms)
+        renewed = _script(
+            pipeline_scripts.RENEW_RUN, session_id, holder, fence, lease_ms
+        )
         held = (await self._batch.run([renewed]))[0]
         if held:
-            await self._batch.run([_mark(keys.running(held[1].decode()), session_id, held[0])])
+            await self._batch.run(
+                [_mark(keys.running(held[1].decode()), session_id, held[0])]
+            )
         return bool(held)
 
     async def give_back(self, session_id: str, holder: str, fence: int) -> None:
         """End the lease: another supervisor may go on at once."""
-        given = (await self._batch.run([_script(pipeline_scripts.GIVE_BACK, session_id, holder, fence)]))[0]
+        given = (
+            await self._batch.run(
+                [_script(pipeline_scripts.GIVE_BACK, session_id, holder, fence)]
+            )
+        )[0]
         if given:
             await self._batch.run([_mark(keys.running(given[0].decode()), session_id)])
 
@@ -149,9 +198,15 @@ class PipelineRuns:
     async def due(self, supervisor_id: str, limit: int = 100) -> list[str]:
         """Return up to *limit* running sessions whose lease lapsed, or was never taken, longest first."""
         index = keys.running(supervisor_id)
-        listed = (await self._batch.run([("FCALL", pipeline_scripts.RUNNING_DUE, 1, index, limit)]))[0]
+        listed = (
+            await self._batch.run(
+                [("FCALL", pipeline_scripts.RUNNING_DUE, 1, index, limit)]
+            )
+        )[0]
         sessions = [member.decode() for member in listed]
-        looks = await self._batch.run([_script(pipeline_scripts.LOOK_AT_RUN, session) for session in sessions])
+        looks = await self._batch.run(
+            [_script(pipeline_scripts.LOOK_AT_RUN, session) for session in sessions]
+        )
         due, repairs = list[str](), list[Command]()
         for session, (runs, held_until) in zip(sessions, looks, strict=True):
             if not runs:
@@ -165,23 +220,42 @@ class PipelineRuns:
 
     async def user_of(self, session_id: str) -> str | None:
         """Return the user of the run, None without one and without a run."""
-        found = (await self._batch.run([("HGET", keys.session(session_id).root, "user_id")]))[0]
+        found = (
+            await self._batch.run([("HGET", keys.session(session_id).root, "user_id")])
+        )[0]
         return None if found is None else found.decode()
 
     async def postpone(self, supervisor_id: str, session_id: str, for_ms: int) -> None:
         """Let the run of *session_id* be due again in *for_ms*."""
-        await self._batch.run([_mark(keys.running(supervisor_id), session_id, await self.now_ms() + for_ms)])
+        await self._batch.run(
+            [
+                _mark(
+                    keys.running(supervisor_id),
+                    session_id,
+                    await self.now_ms() + for_ms,
+                )
+            ]
+        )
 
-    async def begin_phase(self, session_id: str, fence: int, phase: str, task_id: str, run: int) -> bool:
+    async def begin_phase(
+        self, session_id: str, fence: int, phase: str, task_id: str, run: int
+    ) -> bool:
         """Note that *phase* runs as *task_id*, which alone may write for it from now on, the *run*-th of the phase.
 
         False when the fence is lost. A task that began already stays as it is.
         """
-        begun = _script(pipeline_scripts.BEGIN_PHASE, session_id, fence, phase, task_id, run)
+        begun = _script(
+            pipeline_scripts.BEGIN_PHASE, session_id, fence, phase, task_id, run
+        )
         return bool((await self._batch.run([begun]))[0])
 
     async def settle_phase(
-        self, session_id: str, fence: int, phase: str, state: PhaseState, corrects: str | None = None
+        self,
+        session_id: str,
+        fence: int,
+        phase: str,
+        state: PhaseState,
+        corrects: str | None = None,
     ) -> bool:
         """Note the end of *phase*; once it is done, the entries of the phase that it *corrects* are hidden.
 
@@ -189,7 +263,13 @@ class PipelineRuns:
         From then on no task may write for it: a run that comes late would begin its uses anew.
         """
         words = fence, phase, state.task_id or "", _spelled(state), corrects or ""
-        return bool((await self._batch.run([_script(pipeline_scripts.SETTLE_PHASE, session_id, *words)]))[0])
+        return bool(
+            (
+                await self._batch.run(
+                    [_script(pipeline_scripts.SETTLE_PHASE, session_id, *words)]
+                )
+            )[0]
+        )
 
     async def reset_phases(
         self,
@@ -213,7 +293,11 @@ class PipelineRuns:
             UnknownSession: there is none, its time to live is over, or no pipeline runs in it.
         """
         if restart:
-            owner = (await self._batch.run([("HGET", keys.session(session_id).root, "supervisor_id")]))[0]
+            owner = (
+                await self._batch.run(
+                    [("HGET", keys.session(session_id).root, "supervisor_id")]
+                )
+            )[0]
             if owner:
                 await self._batch.run([_mark(keys.running(owner.decode()), session_id)])
         words: tuple[str | bytes | int, ...] = (
@@ -222,18 +306,35 @@ class PipelineRuns:
             int(restart),
             "" if expected_run is None else expected_run,
         )
-        root = _redeclared(declared) | ({} if inputs is None else {"inputs": _json(inputs)})
-        reset = _script(pipeline_scripts.RESET_PHASES, session_id, *words, *_words(root), *_words(why))
+        root = _redeclared(declared) | (
+            {} if inputs is None else {"inputs": _json(inputs)}
+        )
+        reset = _script(
+            pipeline_scripts.RESET_PHASES,
+            session_id,
+            *words,
+            *_words(root),
+            *_words(why),
+        )
         # One after the other: in one batch a function that the server lacks is called again behind the others.
         [done] = await self._batch.run([reset])
-        [found] = await self._batch.run([_script(pipeline_scripts.READ_RUN, session_id)])
+        [found] = await self._batch.run(
+            [_script(pipeline_scripts.READ_RUN, session_id)]
+        )
         if done < 0 or not found:
             msg = f"no pipeline runs in session {session_id!r}; `tasklore session list` shows those there are"
             raise UnknownSession(msg)
         return _record(*found) if done else None
 
     async def end(
-        self, session_id: str, fence: int, state: EndState, outcome: bytes, *, keep: bool, error: str = ""
+        self,
+        session_id: str,
+        fence: int,
+        state: EndState,
+        outcome: bytes,
+        *,
+        keep: bool,
+        error: str = "",
     ) -> bool:
         """End the run and its lease, and tell its *outcome* for `KEEP_OUTCOME`; False when the fence is lost.
 
@@ -242,8 +343,20 @@ class PipelineRuns:
         """
         is_kept = keep or state != "completed"
         keep_ms = KEEP_OUTCOME // timedelta(milliseconds=1)
-        words = fence, state, int(is_kept), outcome, keep_ms, _text(error), error_type_of(state)
-        ended = (await self._batch.run([_script(pipeline_scripts.END_RUN, session_id, *words)]))[0]
+        words = (
+            fence,
+            state,
+            int(is_kept),
+            outcome,
+            keep_ms,
+            _text(error),
+            error_type_of(state),
+        )
+        ended = (
+            await self._batch.run(
+                [_script(pipeline_scripts.END_RUN, session_id, *words)]
+            )
+        )[0]
         if not ended:
             return False
         supervisor = ended[0].decode()
@@ -256,21 +369,35 @@ class PipelineRuns:
 
     async def outcome(self, session_id: str) -> bytes | None:
         """Return the end that `end` stored, None after `KEEP_OUTCOME` and while it runs."""
-        found: bytes | None = (await self._batch.run([("GET", keys.run(session_id))]))[0]
+        found: bytes | None = (await self._batch.run([("GET", keys.run(session_id))]))[
+            0
+        ]
         return found
 
     async def request_cancel(self, session_id: str, reason: str) -> bool:
         """Note why a running one is to be cancelled, the first reason counts; False when it does not run."""
-        return bool((await self._batch.run([_script(pipeline_scripts.WISH, session_id, _text(reason))]))[0])
+        return bool(
+            (
+                await self._batch.run(
+                    [_script(pipeline_scripts.WISH, session_id, _text(reason))]
+                )
+            )[0]
+        )
 
     async def cancel_reason(self, session_id: str) -> str | None:
         """Return why the run is to be cancelled, None unless that was requested."""
-        found = (await self._batch.run([("HGET", keys.session(session_id).root, "wish")]))[0]
+        found = (
+            await self._batch.run([("HGET", keys.session(session_id).root, "wish")])
+        )[0]
         return None if found is None else found.decode()
 
-    async def note_seen(self, session_id: str, fence: int, phase: str, seen: Mapping[str, str]) -> bool:
+    async def note_seen(
+        self, session_id: str, fence: int, phase: str, seen: Mapping[str, str]
+    ) -> bool:
         """Keep what *phase* read beside the session: marks by name; False when the fence is lost."""
-        noted = _script(pipeline_scripts.NOTE_SEEN, session_id, fence, phase, _json(seen))
+        noted = _script(
+            pipeline_scripts.NOTE_SEEN, session_id, fence, phase, _json(seen)
+        )
         return bool((await self._batch.run([noted]))[0])
 
     async def note_late(self, session_id: str, fence: int, phase: str) -> bool:
@@ -285,7 +412,9 @@ class PipelineRuns:
 
     async def seen(self, session_id: str) -> dict[str, dict[str, str]]:
         """Return what each phase read beside the session, by phase."""
-        found = as_mapping((await self._batch.run([("HGETALL", keys.session(session_id).seen)]))[0])
+        found = as_mapping(
+            (await self._batch.run([("HGETALL", keys.session(session_id).seen)]))[0]
+        )
         return {phase.decode(): json.loads(marks) for phase, marks in found.items()}
 
 
@@ -295,12 +424,26 @@ def _script(sha: str, session_id: str, *words: str | bytes | int) -> Command:
 
 def _mark(index: str, session_id: str, at_ms: int | bytes | None = None) -> Command:
     """Return what lists *session_id*, from *at_ms* on, None is now."""
-    return ("FCALL", pipeline_scripts.MARK, 1, index, session_id, "" if at_ms is None else at_ms)
+    return (
+        "FCALL",
+        pipeline_scripts.MARK,
+        1,
+        index,
+        session_id,
+        "" if at_ms is None else at_ms,
+    )
 
 
 def _unmark(index: str, session_id: str, grace_ms: int | None = None) -> Command:
     """Return what takes *session_id* out: when it was due for *grace_ms*, None: when it is not due."""
-    return ("FCALL", pipeline_scripts.UNMARK, 1, index, session_id, "" if grace_ms is None else grace_ms)
+    return (
+        "FCALL",
+        pipeline_scripts.UNMARK,
+        1,
+        index,
+        session_id,
+        "" if grace_ms is None else grace_ms,
+    )
 
 
 def _root_of(new: NewRun) -> list[str | bytes | int]:
@@ -328,7 +471,9 @@ def _redeclared(declared: Redeclared | None) -> dict[str, str | bytes | int]:
     pipeline = declared.pipeline
     return {
         "pipeline": pipeline.model_dump_json(),
-        "dependencies": _json({phase: list(on) for phase, on in declared.dependencies.items()}),
+        "dependencies": _json(
+            {phase: list(on) for phase, on in declared.dependencies.items()}
+        ),
         "domain": pipeline.domain,
         "ttl_ms": pipeline.ttl // timedelta(milliseconds=1),
         "project": declared.project,
@@ -350,10 +495,14 @@ def _text(text: str) -> bytes:
 
 
 def _spelled(state: PhaseState) -> bytes:
-    return _json({name: value for name, value in asdict(state).items() if value is not None})
+    return _json(
+        {name: value for name, value in asdict(state).items() if value is not None}
+    )
 
 
-def _record(root: Any, phases: Any, corrected: Any, holder: bytes, fence: bytes) -> RunRecord:
+def _record(
+    root: Any, phases: Any, corrected: Any, holder: bytes, fence: bytes
+) -> RunRecord:
     """Return the run that the hashes of a session spell."""
     known = {field.decode(): value for field, value in as_mapping(root).items()}
     session_id = known["session_id"].decode()
@@ -362,7 +511,9 @@ def _record(root: Any, phases: Any, corrected: Any, holder: bytes, fence: bytes)
     except ValidationError as error:
         msg = f"the pipeline of session {session_id!r} cannot be read; the version that made it can: {error}"
         raise InvalidPipeline([msg]) from error
-    states = {phase.decode(): phase_in(state) for phase, state in as_mapping(phases).items()}
+    states = {
+        phase.decode(): phase_in(state) for phase, state in as_mapping(phases).items()
+    }
     wish = known.get("wish")
     return RunRecord(
         session_id=session_id,
@@ -374,9 +525,17 @@ def _record(root: Any, phases: Any, corrected: Any, holder: bytes, fence: bytes)
         project=known["project"].decode(),
         keep=known["keep"] == b"1",
         run=int(known["run"]),
-        phases={phase.name: states.get(phase.name, PhaseState()) for phase in pipeline.phases},
-        dependencies={phase: tuple(on) for phase, on in json.loads(known.get("dependencies", b"{}")).items()},
-        corrected={phase.decode(): by.decode() for phase, by in as_mapping(corrected).items()},
+        phases={
+            phase.name: states.get(phase.name, PhaseState())
+            for phase in pipeline.phases
+        },
+        dependencies={
+            phase: tuple(on)
+            for phase, on in json.loads(known.get("dependencies", b"{}")).items()
+        },
+        corrected={
+            phase.decode(): by.decode() for phase, by in as_mapping(corrected).items()
+        },
         created_ms=int(known["created_at"]),
         began_ms=int(known.get("began_at") or known["created_at"]),
         updated_ms=int(known["updated_at"]),

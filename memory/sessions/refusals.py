@@ -11,7 +11,9 @@ def refuse_unknown(session_id: str) -> UnknownSession:
     )
 
 
-def refuse_replaced(session_id: str, phase: str, writer: str, task_id: str | None) -> PhaseReplaced:
+def refuse_replaced(
+    session_id: str, phase: str, writer: str, task_id: str | None
+) -> PhaseReplaced:
     """Return that task *task_id* may no longer write for *phase*, but *writer*, "" when no task may."""
     now = f"task {writer!r} writes for it" if writer else "nobody writes for it"
     return PhaseReplaced(

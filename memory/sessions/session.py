@@ -40,10 +40,23 @@ from memory.sessions.entries import (
     unpack,
 )
 from memory.sessions.index import ListPlace, SessionList, forgetting, noting_user
-from memory.sessions.refusals import refuse_replaced, refuse_running, refuse_taken, refuse_unknown
+from memory.sessions.refusals import (
+    refuse_replaced,
+    refuse_running,
+    refuse_taken,
+    refuse_unknown,
+)
 from memory.sessions.stats import SessionStats, read_states, summarise
 
-__all__ = ["EntryInfo", "FoundEntry", "NewEntry", "SessionCache", "SessionLoadReport", "SessionRoot", "SessionStats"]
+__all__ = [
+    "EntryInfo",
+    "FoundEntry",
+    "NewEntry",
+    "SessionCache",
+    "SessionLoadReport",
+    "SessionRoot",
+    "SessionStats",
+]
 
 T = TypeVar("T")
 
@@ -58,7 +71,9 @@ _BATCH_BYTES = 4 * 1024 * 1024
 #: How long entries of a file lie there without their session: far longer than loading the largest one takes.
 _LOADING = timedelta(minutes=10)
 #: The fields of a root that a listing does without: those of a pipeline may be long.
-_LISTED_FIELDS = tuple(name for name in ROOT_FIELDS if name not in {"pipeline", "inputs"})
+_LISTED_FIELDS = tuple(
+    name for name in ROOT_FIELDS if name not in {"pipeline", "inputs"}
+)
 
 
 class SessionCache:
@@ -104,7 +119,12 @@ class SessionCache:
             project: The project whose memory its phases see.
         """
         words = root_words(
-            session_id, domain=domain, ttl=ttl, dependencies=dependencies, user_id=user_id, project=project
+            session_id,
+            domain=domain,
+            ttl=ttl,
+            dependencies=dependencies,
+            user_id=user_id,
+            project=project,
         )
         return await self._make(session_id, user_id, ("", "", ""), words)
 
@@ -112,7 +132,9 @@ class SessionCache:
         """Return a session without its entries; None when there is none, or its time to live is over."""
         return (await self._roots([session_id], ROOT_FIELDS))[0]
 
-    async def get(self, session_id: str, key: str, *, reader: str | None = None) -> FoundEntry | None:
+    async def get(
+        self, session_id: str, key: str, *, reader: str | None = None
+    ) -> FoundEntry | None:
         """Return an entry and count the use; None when there is none, or its time to live is over.
 
         With *reader*, such as a task's id, only the first use by it is counted.
@@ -125,7 +147,9 @@ class SessionCache:
         """Do `get` for every key of *wanted*, in one round trip."""
         return await self._look(session_id, wanted, reader)
 
-    async def peek(self, session_id: str, wanted: Sequence[str]) -> list[FoundEntry | None]:
+    async def peek(
+        self, session_id: str, wanted: Sequence[str]
+    ) -> list[FoundEntry | None]:
         """Return entries as `get_many` does, without counting a use: for showing them, and for evidence."""
         return await self._look(session_id, wanted, None, mode="peek")
 
@@ -142,11 +166,18 @@ class SessionCache:
         task_id: str | None = None,
     ) -> None:
         """Write one entry, as `set_many` does."""
-        entry = NewEntry(key, value, phase=phase, agent=agent, computation_ms=computation_ms, ttl=ttl)
+        entry = NewEntry(
+            key, value, phase=phase, agent=agent, computation_ms=computation_ms, ttl=ttl
+        )
         await self.set_many(session_id, [entry], task_id=task_id)
 
     async def set_many(
-        self, session_id: str, entries: Sequence[NewEntry], *, task_id: str | None = None, phase: str | None = None
+        self,
+        session_id: str,
+        entries: Sequence[NewEntry],
+        *,
+        task_id: str | None = None,
+        phase: str | None = None,
     ) -> None:
         """Write *entries*, all or none, each with 0 uses; this is an update of the session.
 
@@ -167,20 +198,28 @@ class SessionCache:
         words: list[str | bytes | int] = [task_id or "", phase or ""]
         for entry in entries:
             body, head = await self._encode_entry(entry)
-            ttl_ms = "" if entry.ttl is None else milliseconds(entry.ttl, f"the time to live of {entry.key!r}")
+            ttl_ms = (
+                ""
+                if entry.ttl is None
+                else milliseconds(entry.ttl, f"the time to live of {entry.key!r}")
+            )
             words += (entry.key, ttl_ms, int(entry.if_absent), head, body)
         outcome = await self._update(session_id, session_scripts.SET, *words)
         if outcome is None:
             raise refuse_unknown(session_id)
         if outcome[0] == b"replaced":
-            raise refuse_replaced(session_id, outcome[1].decode(), outcome[2].decode(), task_id)
+            raise refuse_replaced(
+                session_id, outcome[1].decode(), outcome[2].decode(), task_id
+            )
 
     async def delete(self, session_id: str, key: str) -> bool:
         """Remove one entry, also a hidden one; return whether there was one."""
         check_key(key)
         return bool(await self._update(session_id, session_scripts.DELETE, key))
 
-    async def invalidate_phases(self, session_id: str, phases: Collection[str]) -> tuple[str, ...]:
+    async def invalidate_phases(
+        self, session_id: str, phases: Collection[str]
+    ) -> tuple[str, ...]:
         """Remove every entry of *phases* and return their keys, sorted; none when there is no such session.
 
         A task that runs for one of them writes nothing any more.
@@ -190,7 +229,9 @@ class SessionCache:
         removed = await self._update(session_id, session_scripts.INVALIDATE, *phases)
         return tuple(sorted(key.decode() for key in removed or ()))
 
-    async def invalidate_downstream(self, session_id: str, phase: str) -> tuple[str, ...]:
+    async def invalidate_downstream(
+        self, session_id: str, phase: str
+    ) -> tuple[str, ...]:
         """Remove the entries of all phases that depend on *phase*, over others too; its own stay. Return their keys.
 
         In a session without declared dependencies those are the phases whose first entry is younger than its first.
@@ -199,7 +240,9 @@ class SessionCache:
         if root is None:
             return ()
         entries = () if root.dependencies else await self.entries(session_id)
-        return await self.invalidate_phases(session_id, sorted(downstream(phase, root.dependencies, entries)))
+        return await self.invalidate_phases(
+            session_id, sorted(downstream(phase, root.dependencies, entries))
+        )
 
     async def clear(self, session_id: str) -> int:
         """Remove every entry and return how many there were; the session stays."""
@@ -216,10 +259,21 @@ class SessionCache:
 
     async def cleanup(self, session_id: str) -> int:
         """Remove entries whose time to live is over and return how many; this is no update of the session."""
-        return int((await self._batch.run([self._script(session_id, session_scripts.CLEANUP, 0)]))[0] or 0)
+        return int(
+            (
+                await self._batch.run(
+                    [self._script(session_id, session_scripts.CLEANUP, 0)]
+                )
+            )[0]
+            or 0
+        )
 
     async def sessions(
-        self, *, state: State | None = None, limit: int = 100, before: SessionRoot | None = None
+        self,
+        *,
+        state: State | None = None,
+        limit: int = 100,
+        before: SessionRoot | None = None,
     ) -> list[SessionRoot]:
         """Return up to *limit* sessions, last updated first, without reading entries; none when there are no more.
 
@@ -228,14 +282,24 @@ class SessionCache:
             limit: At least 1.
             before: The last one of the page before.
         """
-        place = None if before is None else ListPlace(before.listed_ms, before.session_id)
+        place = (
+            None if before is None else ListPlace(before.listed_ms, before.session_id)
+        )
         found: list[SessionRoot] = []
         while len(found) < limit:
-            places = await self._list.after(place, min(PAGE, limit - len(found)) if state is None else PAGE)
+            places = await self._list.after(
+                place, min(PAGE, limit - len(found)) if state is None else PAGE
+            )
             if not places:
                 break
-            roots = await self._roots([one.session_id for one in places], _LISTED_FIELDS, places)
-            found += [root for root in roots if root is not None and state in (None, root.state)]
+            roots = await self._roots(
+                [one.session_id for one in places], _LISTED_FIELDS, places
+            )
+            found += [
+                root
+                for root in roots
+                if root is not None and state in (None, root.state)
+            ]
             place = places[-1]
         return found[:limit]
 
@@ -255,13 +319,24 @@ class SessionCache:
             ids = [one.session_id for one in places]
             for at in range(0, len(ids), _SWEPT_AT_ONCE):
                 some = ids[at : at + _SWEPT_AT_ONCE]
-                await self._batch.run([self._script(name, session_scripts.CLEANUP, 1) for name in some])
-            there = await self._batch.run([("EXISTS", keys.session(name).root) for name in ids])
-            lost = [one for one, exists in zip(places, there, strict=True) if not exists]
-            taken = await self._batch.run(
-                [self._list.taking_out(one.session_id, one.listed_ms, grace_ms) for one in lost]
+                await self._batch.run(
+                    [self._script(name, session_scripts.CLEANUP, 1) for name in some]
+                )
+            there = await self._batch.run(
+                [("EXISTS", keys.session(name).root) for name in ids]
             )
-            gone += [one.session_id for one, done in zip(lost, taken, strict=True) if done]
+            lost = [
+                one for one, exists in zip(places, there, strict=True) if not exists
+            ]
+            taken = await self._batch.run(
+                [
+                    self._list.taking_out(one.session_id, one.listed_ms, grace_ms)
+                    for one in lost
+                ]
+            )
+            gone += [
+                one.session_id for one, done in zip(lost, taken, strict=True) if done
+            ]
         return gone
 
     async def drop(self, session_id: str, *, force: bool = False) -> bool:
@@ -271,10 +346,16 @@ class SessionCache:
             InvalidInput: its pipeline runs; cancel it first, or *force* it.
         """
         of = keys.session(session_id)
-        told = (await self._batch.run([("FCALL", session_scripts.DROP, len(of), *of, int(force))]))[0]
+        told = (
+            await self._batch.run(
+                [("FCALL", session_scripts.DROP, len(of), *of, int(force))]
+            )
+        )[0]
         if told == 0:
             raise refuse_running(session_id)
-        user_id, supervisor_id = ("", "") if told is None else (word.decode() for word in told)
+        user_id, supervisor_id = (
+            ("", "") if told is None else (word.decode() for word in told)
+        )
         await self._batch.run(forgetting(session_id, user_id, supervisor_id))
         return told is not None
 
@@ -287,13 +368,21 @@ class SessionCache:
         root = await self.root(session_id)
         if root is None:
             raise refuse_unknown(session_id)
-        shown = [entry for entry in await self.entries(session_id) if entry.hidden_by is None]
+        shown = [
+            entry for entry in await self.entries(session_id) if entry.hidden_by is None
+        ]
         found: list[FoundEntry | None] = []
-        for batch in session_files.batches(shown, lambda entry: entry.stored_bytes, _BATCH_BYTES):
+        for batch in session_files.batches(
+            shown, lambda entry: entry.stored_bytes, _BATCH_BYTES
+        ):
             found += await self.peek(session_id, [entry.key for entry in batch])
-        return session_files.document_of(root, [one for one in found if one is not None])
+        return session_files.document_of(
+            root, [one for one in found if one is not None]
+        )
 
-    async def load(self, file: Mapping[str, Any], session_id: str | None = None) -> SessionLoadReport:
+    async def load(
+        self, file: Mapping[str, Any], session_id: str | None = None
+    ) -> SessionLoadReport:
         """Make a session out of *file*, an exported one, under its own id or *session_id*; its time to live starts now.
 
         An entry whose own time to live is over by its `created_at`, or that breaks a rule, is not loaded but reported;
@@ -307,45 +396,88 @@ class SessionCache:
         read = session_files.read(file, session_id, now_ms, self._max_bytes)
         if read.refused and not read.entries:
             return SessionLoadReport(read.session_id, 0, read.expired, read.refused)
-        name, root, keep_ms = read.session_id, read.root_words, _LOADING // timedelta(milliseconds=1)
-        packed = [(one, await _aside(len(one.body), pack, one.body)) for one in read.entries]
+        name, root, keep_ms = (
+            read.session_id,
+            read.root_words,
+            _LOADING // timedelta(milliseconds=1),
+        )
+        packed = [
+            (one, await _aside(len(one.body), pack, one.body)) for one in read.entries
+        ]
         # Of two that load at once the later one has all, and the earlier one is refused.
         token = self._new_token()
-        batches = list(session_files.batches(packed, lambda one: len(one[1]), _BATCH_BYTES)) or [[]]
+        batches = list(
+            session_files.batches(packed, lambda one: len(one[1]), _BATCH_BYTES)
+        ) or [[]]
         for at, batch in enumerate(batches):
             words = [word for one, stored in batch for word in one.words(stored)]
-            command = self._script(name, session_scripts.LOAD, token, int(at == 0), keep_ms, *words)
+            command = self._script(
+                name, session_scripts.LOAD, token, int(at == 0), keep_ms, *words
+            )
             if not (await self._batch.run([command]))[0]:
                 raise refuse_taken(name)
-        if not await self._make(name, None, (token, read.created_ms, read.updated_ms), root):
+        if not await self._make(
+            name, None, (token, read.created_ms, read.updated_ms), root
+        ):
             raise refuse_taken(name)
         return SessionLoadReport(name, len(read.entries), read.expired, read.refused)
 
     async def _make(
-        self, session_id: str, user_id: str | None, terms: tuple[str | int, ...], words: Sequence[str | bytes | int]
+        self,
+        session_id: str,
+        user_id: str | None,
+        terms: tuple[str | int, ...],
+        words: Sequence[str | bytes | int],
     ) -> bool:
         of = keys.session(session_id)
         commands = noting_user(user_id, session_id) if user_id is not None else []
         commands.append(self._list.listing(session_id))
-        commands.append(("FCALL", session_scripts.CREATE, len(of), *of, self._new_token(), *terms, *words))
+        commands.append(
+            (
+                "FCALL",
+                session_scripts.CREATE,
+                len(of),
+                *of,
+                self._new_token(),
+                *terms,
+                *words,
+            )
+        )
         return bool((await self._batch.run(commands))[-1])
 
     async def _roots(
-        self, names: Sequence[str], fields: Sequence[str], places: Sequence[ListPlace] | None = None
+        self,
+        names: Sequence[str],
+        fields: Sequence[str],
+        places: Sequence[ListPlace] | None = None,
     ) -> list[SessionRoot | None]:
         commands: list[Command] = []
         for name in names:
             of = keys.session(name)
-            commands.append(("FCALL", session_scripts.READ_ROOT, 2, of.root, of.entries, *fields))
+            commands.append(
+                ("FCALL", session_scripts.READ_ROOT, 2, of.root, of.entries, *fields)
+            )
         replies = await self._batch.run(commands)
-        listed = [one.listed_ms for one in places] if places is not None else [0] * len(replies)
+        listed = (
+            [one.listed_ms for one in places]
+            if places is not None
+            else [0] * len(replies)
+        )
         return [
-            None if reply is None else read_root(dict(zip(fields, reply[2:], strict=True)), reply[0], reply[1], ms)
+            None
+            if reply is None
+            else read_root(
+                dict(zip(fields, reply[2:], strict=True)), reply[0], reply[1], ms
+            )
             for reply, ms in zip(replies, listed, strict=True)
         ]
 
     async def _look(
-        self, session_id: str, wanted: Sequence[str], reader: str | None, mode: str = "count"
+        self,
+        session_id: str,
+        wanted: Sequence[str],
+        reader: str | None,
+        mode: str = "count",
     ) -> list[FoundEntry | None]:
         if not wanted:
             return []
@@ -354,17 +486,32 @@ class SessionCache:
         of = keys.session(session_id)
         places = of.root, of.entries, of.hits, of.uses, of.corrected
         terms = ("once", reader) if reader is not None else (mode, "")
-        replies = (await self._batch.run([("FCALL", session_scripts.GET, 5, *places, *terms, *wanted)]))[0]
-        return [await _read_found(*reply) if reply else None for reply in replies] or [None] * len(wanted)
+        replies = (
+            await self._batch.run(
+                [("FCALL", session_scripts.GET, 5, *places, *terms, *wanted)]
+            )
+        )[0]
+        return [await _read_found(*reply) if reply else None for reply in replies] or [
+            None
+        ] * len(wanted)
 
-    async def _entries(self, session_id: str) -> tuple[list[EntryInfo], list[bytes], int | None, int]:
+    async def _entries(
+        self, session_id: str
+    ) -> tuple[list[EntryInfo], list[bytes], int | None, int]:
         """Return entries, phases with their states, when the run began (None: no pipeline) and the time, in ms."""
-        reply = (await self._batch.run([self._script(session_id, session_scripts.ENTRIES)]))[0]
+        reply = (
+            await self._batch.run([self._script(session_id, session_scripts.ENTRIES)])
+        )[0]
         if reply is None:
             return [], [], None, 0
         now_ms, phases, began_ms, *rows = reply
-        read = (read_head(key.decode(), head, int(hits), by.decode() or None) for key, head, hits, by in rows)
-        entries = sorted((entry for entry in read if entry), key=lambda entry: entry.number)
+        read = (
+            read_head(key.decode(), head, int(hits), by.decode() or None)
+            for key, head, hits, by in rows
+        )
+        entries = sorted(
+            (entry for entry in read if entry), key=lambda entry: entry.number
+        )
         return entries, phases, int(began_ms) if began_ms else None, int(now_ms)
 
     async def _encode_entry(self, entry: NewEntry) -> tuple[bytes, bytes]:
@@ -374,16 +521,23 @@ class SessionCache:
         stored = await _aside(len(body), pack, body)
         return stored, head_of(entry, len(body), len(stored))
 
-    async def _update(self, session_id: str, sha: str, *words: str | bytes | int) -> Any:
+    async def _update(
+        self, session_id: str, sha: str, *words: str | bytes | int
+    ) -> Any:
         """Run a script that updates a session, listed first; None when there is none."""
-        commands = [self._list.listing(session_id), self._script(session_id, sha, *words)]
+        commands = [
+            self._list.listing(session_id),
+            self._script(session_id, sha, *words),
+        ]
         return (await self._batch.run(commands))[1]
 
     def _script(self, session_id: str, sha: str, *words: str | bytes | int) -> Command:
         return ("FCALL", sha, 8, *keys.session(session_id)[:8], *words)
 
 
-async def _read_found(key: bytes, head: bytes, hits: int | bytes, stored: bytes) -> FoundEntry | None:
+async def _read_found(
+    key: bytes, head: bytes, hits: int | bytes, stored: bytes
+) -> FoundEntry | None:
     """Return the entry that a script found, None when another program wrote it."""
     entry = read_head(key.decode(), head, int(hits))
     if entry is None:

@@ -35,7 +35,11 @@ class SessionStats:
 
 
 def summarise(
-    entries: Sequence[EntryInfo], phases: Mapping[str, PhaseState], now_ms: int, *, began_ms: int | None = None
+    entries: Sequence[EntryInfo],
+    phases: Mapping[str, PhaseState],
+    now_ms: int,
+    *,
+    began_ms: int | None = None,
 ) -> SessionStats:
     """Return the statistics of *entries*.
 
@@ -49,21 +53,31 @@ def summarise(
     ages = [max(0, now_ms - entry.created_ms) for entry in entries]
     saved = sum_saved(entries, phases, began_ms or 0)
     by_hits = sum(entry.computation_ms * entry.hits for entry in entries)
-    slow = (name for name, state in phases.items() if state.took_ms > EXPENSIVE_MS and name not in kept)
+    slow = (
+        name
+        for name, state in phases.items()
+        if state.took_ms > EXPENSIVE_MS and name not in kept
+    )
     return SessionStats(
         total_entries=len(entries),
         total_hits=sum(entry.hits for entry in entries),
         total_saved_time_ms=by_hits if began_ms is None else sum(saved.values()),
         avg_entry_age_ms=sum(ages) // len(ages) if ages else 0,
         not_worth_caching=tuple(
-            sorted(entry.key for entry in entries if entry.is_timed and entry.computation_ms < WORTH_MS)
+            sorted(
+                entry.key
+                for entry in entries
+                if entry.is_timed and entry.computation_ms < WORTH_MS
+            )
         ),
         uncached_phases=tuple(sorted(slow)),
         saved_by_phase=saved,
     )
 
 
-def sum_saved(entries: Sequence[EntryInfo], phases: Mapping[str, PhaseState], began_ms: int) -> dict[str, int]:
+def sum_saved(
+    entries: Sequence[EntryInfo], phases: Mapping[str, PhaseState], began_ms: int
+) -> dict[str, int]:
     """Return the milliseconds of computing that a run which began at *began_ms* did not do again, by phase.
 
     A phase that was done by then counts with all that its task took; one that runs again for its list, with the items
@@ -71,7 +85,11 @@ def sum_saved(entries: Sequence[EntryInfo], phases: Mapping[str, PhaseState], be
     """
     saved: Counter[str] = Counter()
     for name, state in phases.items():
-        if state.status == "done" and state.ended_ms is not None and state.ended_ms <= began_ms:
+        if (
+            state.status == "done"
+            and state.ended_ms is not None
+            and state.ended_ms <= began_ms
+        ):
             saved[name] = state.took_ms
     again = {items_phase(name): name for name in phases if name not in saved}
     for entry in entries:

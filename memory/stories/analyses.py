@@ -49,35 +49,53 @@ class AnalysisStore:
             of.records: (digest, f"@{number}"),
             of.responses: (digest,),
         }
-        [last, earlier], [raw], [analysed, rests_on], [written] = await look(self._batch, story_id, wanted)
+        [last, earlier], [raw], [analysed, rests_on], [written] = await look(
+            self._batch, story_id, wanted
+        )
         if raw is None:
             return None
         try:
             document = read_document(raw)
         except InvalidInput as error:
-            cure = f"analyse response {number} of story {story_id!r} again, with --refresh"
+            cure = (
+                f"analyse response {number} of story {story_id!r} again, with --refresh"
+            )
             raise unreadable(of.documents, str(number), cure, error) from error
         # A response that is not kept any more has not changed, as far as anybody knows.
         is_older = last is not None and int(last) > number
-        is_moved = earlier is not None and rests_on is not None and int(earlier) > int(rests_on)
+        is_moved = (
+            earlier is not None
+            and rests_on is not None
+            and int(earlier) > int(rests_on)
+        )
         is_stale = is_older or is_moved or (written is not None and written != analysed)
         return _stale(document) if is_stale else document
 
     async def raw(self, story_id: str, number: int) -> bytes | None:
         """Return the analysis of a response as it was stored, None when there is none."""
         found: bytes | None
-        [[found]] = await look(self._batch, story_id, {keys.story(story_id).documents: (number,)})
+        [[found]] = await look(
+            self._batch, story_id, {keys.story(story_id).documents: (number,)}
+        )
         return found
 
     async def numbers(self, story_id: str) -> tuple[int, ...]:
         """Return the numbers of the responses whose analyses are kept, in their order."""
-        [names] = await look(self._batch, story_id, {keys.story(story_id).documents: NAMES})
+        [names] = await look(
+            self._batch, story_id, {keys.story(story_id).documents: NAMES}
+        )
         return numbers_in(names)
 
-    async def record(self, story_id: str, number: int) -> tuple[int, bytes | None, bytes | None]:
+    async def record(
+        self, story_id: str, number: int
+    ) -> tuple[int, bytes | None, bytes | None]:
         """Return the revision of the story, and the document and the record of a response, as they were stored."""
         of = keys.story(story_id)
-        wanted: dict[str, Wanted] = {of.base: ("revision",), of.documents: (number,), of.records: (number,)}
+        wanted: dict[str, Wanted] = {
+            of.base: ("revision",),
+            of.documents: (number,),
+            of.records: (number,),
+        }
         [revision], [document], [record] = await look(self._batch, story_id, wanted)
         return int(revision), document, record
 
@@ -123,40 +141,62 @@ class AnalysisStore:
             revision if rests_on is None else rests_on,
             *spelled,
         )
-        done = (await self._batch.run([("FCALL", scripts.FOLD, len(tables), *tables, *words)]))[0]
+        done = (
+            await self._batch.run(
+                [("FCALL", scripts.FOLD, len(tables), *tables, *words)]
+            )
+        )[0]
         if done < 0:
             raise unknown(story_id)
         return bool(done)
 
-    async def begin(self, supervisor_id: str, story_id: str, number: int, lease_ms: int = 0) -> None:
+    async def begin(
+        self, supervisor_id: str, story_id: str, number: int, lease_ms: int = 0
+    ) -> None:
         """List an analysis as under way; it is due when it is not renewed for *lease_ms*."""
         member = _member(story_id, number)
         index = keys.analysing(supervisor_id)
         await self._batch.run([("FCALL", scripts.MARK, 1, index, member, lease_ms)])
 
-    async def due(self, supervisor_id: str, lease_ms: int, limit: int = 100) -> list[tuple[str, int]]:
+    async def due(
+        self, supervisor_id: str, lease_ms: int, limit: int = 100
+    ) -> list[tuple[str, int]]:
         """Return analyses that are due, the longest first; no other process is given them for *lease_ms*.
 
         They are story and number of the response; the story may be gone.
         """
         index = keys.analysing(supervisor_id)
-        found = (await self._batch.run([("FCALL", scripts.DUE, 1, index, lease_ms, limit)]))[0]
+        found = (
+            await self._batch.run([("FCALL", scripts.DUE, 1, index, lease_ms, limit)])
+        )[0]
         parts = (member.decode().rpartition(":") for member in found)
         return [(story_id, int(number)) for story_id, _, number in parts]
 
-    async def renew(self, supervisor_id: str, story_id: str, number: int, lease_ms: int) -> bool:
+    async def renew(
+        self, supervisor_id: str, story_id: str, number: int, lease_ms: int
+    ) -> bool:
         """Let an analysis be due in *lease_ms* from now; False when it is not under way."""
         words = _member(story_id, number), lease_ms
-        renewed = (await self._batch.run([("FCALL", scripts.RENEW, 1, keys.analysing(supervisor_id), *words)]))[0]
+        renewed = (
+            await self._batch.run(
+                [("FCALL", scripts.RENEW, 1, keys.analysing(supervisor_id), *words)]
+            )
+        )[0]
         return bool(renewed)
 
     async def end(self, supervisor_id: str, story_id: str, number: int) -> None:
         """Take an analysis out of the list of those under way."""
-        await self._batch.run([("ZREM", keys.analysing(supervisor_id), _member(story_id, number))])
+        await self._batch.run(
+            [("ZREM", keys.analysing(supervisor_id), _member(story_id, number))]
+        )
 
 
 def _spelled(change: StoryChange | None) -> bytes:
-    return b"" if change is None else change.model_dump_json(exclude_defaults=True).encode()
+    return (
+        b""
+        if change is None
+        else change.model_dump_json(exclude_defaults=True).encode()
+    )
 
 
 def _member(story_id: str, number: int) -> str:
@@ -164,4 +204,6 @@ def _member(story_id: str, number: int) -> str:
 
 
 def _stale(document: AnalysisDocument) -> AnalysisDocument:
-    return document.model_copy(update={"meta": document.meta.model_copy(update={"status": "stale"})})
+    return document.model_copy(
+        update={"meta": document.meta.model_copy(update={"status": "stale"})}
+    )

@@ -45,7 +45,9 @@ def write_file(path: Path, document: AnalysisDocument) -> None:
             unfinished.unlink(missing_ok=True)
     except OSError as error:
         why = error.strerror or str(error)
-        raise InvalidInput(f"{str(path)!r} cannot be written ({why}); free that place or name another") from error
+        raise InvalidInput(
+            f"{str(path)!r} cannot be written ({why}); free that place or name another"
+        ) from error
 
 
 def read_file(path: Path) -> AnalysisDocument:
@@ -59,9 +61,13 @@ def read_file(path: Path) -> AnalysisDocument:
             raw = opened.read(MAX_BYTES + 1)
     except OSError as error:
         why = error.strerror or str(error)
-        raise InvalidInput(f"{str(path)!r} cannot be read ({why}); name an analysis document") from error
+        raise InvalidInput(
+            f"{str(path)!r} cannot be read ({why}); name an analysis document"
+        ) from error
     if len(raw) > MAX_BYTES:
-        raise InvalidInput(f"{str(path)!r} has more than {MAX_BYTES:,} bytes; an analysis document has some thousand")
+        raise InvalidInput(
+            f"{str(path)!r} has more than {MAX_BYTES:,} bytes; an analysis document has some thousand"
+        )
     try:
         return read_document(raw)
     except InvalidInput as error:

@@ -45,11 +45,16 @@ def tier_of(score: float, tiers: Sequence[Tier]) -> Standing:
     *tiers* are in the order of their thresholds, as `contracts.analysis.stories.Relations` demands.
     """
     reached = plain(score)
-    place = max((at for at, tier in enumerate(tiers) if plain(tier.threshold) <= reached), default=0)
+    place = max(
+        (at for at, tier in enumerate(tiers) if plain(tier.threshold) <= reached),
+        default=0,
+    )
     if place + 1 == len(tiers):
         return Standing(tiers[place].name)
     above = tiers[place + 1]
-    return Standing(tiers[place].name, above.name, plain(plain(above.threshold) - reached))
+    return Standing(
+        tiers[place].name, above.name, plain(plain(above.threshold) - reached)
+    )
 
 
 def points_for(trait: str, who: str, tastes: Mapping[str, Tastes]) -> float:
@@ -84,7 +89,9 @@ def countdowns(thread: StoryThread, number: int) -> tuple[int | None, int | None
     )
 
 
-def thread_status(thread: StoryThread, number: int, *, critical: int, is_open: bool = True) -> ThreadStatus:
+def thread_status(
+    thread: StoryThread, number: int, *, critical: int, is_open: bool = True
+) -> ThreadStatus:
     """Return how a thread stands after response *number*.
 
     It is critical when *critical* or fewer responses are left until its consequence, on track when it is due some time,
@@ -109,7 +116,9 @@ def resolve_id(said: str, ids: Iterable[str]) -> str | None:
         return said
     low = said.casefold()
     whole = [one for one in known if one.casefold() == low]
-    found = whole or [one for one in known if low and one.casefold().startswith(f"{low}-")]
+    found = whole or [
+        one for one in known if low and one.casefold().startswith(f"{low}-")
+    ]
     return found[0] if len(found) == 1 else None
 
 
@@ -125,10 +134,17 @@ def total(reductions: Iterable[Reduction]) -> Reduction | None:
         return None
     before = min(MOST_TOKENS, sum(one.before for one in parts))
     after = min(MOST_TOKENS, sum(one.after for one in parts))
-    return Reduction(before=before, after=after, percent=_percent(before, after), saved=before - after)
+    return Reduction(
+        before=before,
+        after=after,
+        percent=_percent(before, after),
+        saved=before - after,
+    )
 
 
-def roi(saved_tokens: int, usd_per_million: float, cost_usd: Decimal | float) -> float | None:
+def roi(
+    saved_tokens: int, usd_per_million: float, cost_usd: Decimal | float
+) -> float | None:
     """Return how many times its cost an analysis saves the model that reads its context, to one decimal.
 
     *usd_per_million* is what a million input tokens cost that model. None when the analysis cost nothing, or its
@@ -140,7 +156,11 @@ def roi(saved_tokens: int, usd_per_million: float, cost_usd: Decimal | float) ->
     # Without traps what is too large is infinite, and cut below.
     with localcontext(Context(traps=[])):
         times = Decimal(saved_tokens) * price / 1_000_000 / cost
-        return float(max(-_MOST_TIMES, min(_MOST_TIMES, times)).quantize(Decimal("0.1"), ROUND_HALF_UP))
+        return float(
+            max(-_MOST_TIMES, min(_MOST_TIMES, times)).quantize(
+                Decimal("0.1"), ROUND_HALF_UP
+            )
+        )
 
 
 def variety_alert(scene_types: Sequence[str | None]) -> str | None:
@@ -165,8 +185,15 @@ def pacing_alert(tensions: Sequence[float | None]) -> str | None:
     if not tensions or tensions[0] is None:
         return None
     now = plain(tensions[0])
-    steady = sum(1 for _ in takewhile(lambda one: one is not None and plain(one) == now, tensions))
-    return f"Tension steady at {now}/10 for {steady} responses" if steady >= STEADY else None
+    steady = sum(
+        1
+        for _ in takewhile(lambda one: one is not None and plain(one) == now, tensions)
+    )
+    return (
+        f"Tension steady at {now}/10 for {steady} responses"
+        if steady >= STEADY
+        else None
+    )
 
 
 def dialogue_share(quoted_words: int, words: int) -> float:

@@ -34,7 +34,9 @@ _LARGE = 64 * 1024
 _Value = TypeVar("_Value")
 
 
-async def look(exchange: CommandBatch, story_id: str, wanted: Mapping[str, Wanted]) -> list[Any]:
+async def look(
+    exchange: CommandBatch, story_id: str, wanted: Mapping[str, Wanted]
+) -> list[Any]:
     """Return what each key of *wanted* holds of the fields asked for, all at one moment.
 
     Raises:
@@ -53,7 +55,14 @@ def look_command(story_id: str, wanted: Mapping[str, Wanted]) -> Command:
     words: list[str | int] = [COUNT]
     for fields in wanted.values():
         words += [fields] if isinstance(fields, int) else [len(fields), *fields]
-    return ("FCALL_RO", scripts.READ, 1 + len(wanted), keys.story(story_id).base, *wanted, *words)
+    return (
+        "FCALL_RO",
+        scripts.READ,
+        1 + len(wanted),
+        keys.story(story_id).base,
+        *wanted,
+        *words,
+    )
 
 
 def pairs_in(reply: Sequence[bytes]) -> Iterator[tuple[str, bytes]]:
@@ -79,7 +88,9 @@ def spelled(kind: Any, value: Any) -> bytes:
 
 def digest_of(response: StoryResponse) -> str:
     """Return a digest of a response: text and chapter count."""
-    return hashlib.blake2b(response.model_dump_json().encode(), digest_size=16).hexdigest()
+    return hashlib.blake2b(
+        response.model_dump_json().encode(), digest_size=16
+    ).hexdigest()
 
 
 def read_of(kind: type[_Value], raw: bytes, key: str, field: str, cure: str) -> _Value:
@@ -106,9 +117,14 @@ def unreadable(key: str, field: str, cure: str, why: Exception) -> InvalidInput:
     return InvalidInput(f"{key} cannot be read at {field!r}: {why}; {cure}")
 
 
-def is_much(told: Iterable[Sequence[bytes]], fields: Iterable[bytes | None] = ()) -> bool:
+def is_much(
+    told: Iterable[Sequence[bytes]], fields: Iterable[bytes | None] = ()
+) -> bool:
     """Return whether reading these changes, and a beginning of these *fields*, would hold up everybody else."""
-    return sum(map(len, told)) > 2 * _MANY or sum(len(field or b"") for field in fields) > _LARGE
+    return (
+        sum(map(len, told)) > 2 * _MANY
+        or sum(len(field or b"") for field in fields) > _LARGE
+    )
 
 
 async def changes_of(story_id: str, told: Mapping[str, Sequence[bytes]]) -> Changes:
@@ -118,7 +134,9 @@ async def changes_of(story_id: str, told: Mapping[str, Sequence[bytes]]) -> Chan
     return changes_in(story_id, told)
 
 
-def changes_in(story_id: str, told: Mapping[str, Sequence[bytes]], spared: int | None = None) -> Changes:
+def changes_in(
+    story_id: str, told: Mapping[str, Sequence[bytes]], spared: int | None = None
+) -> Changes:
     """Return what responses changed, out of the reply to `ALL` by section.
 
     What response *spared* changed may be unreadable: it is analysed just now, and then replaced.
@@ -135,7 +153,9 @@ def changes_in(story_id: str, told: Mapping[str, Sequence[bytes]], spared: int |
                 if name == str(spared):
                     continue
                 cure = f"analyse response {name} of story {story_id!r} again, with --refresh"
-                raise unreadable(keys.story_changes(story_id, section), name, cure, error) from error
+                raise unreadable(
+                    keys.story_changes(story_id, section), name, cure, error
+                ) from error
             found.setdefault(int(name), {})[section] = change
     return found
 
@@ -156,5 +176,12 @@ def section_in(raw: bytes, section: str) -> JsonValue:
         msg = "it is no object"
         raise TypeError(msg)
     groups = (body.get(group) for group in ("background", "immediate"))
-    found: JsonValue = next((group[section] for group in groups if isinstance(group, dict) and section in group), None)
+    found: JsonValue = next(
+        (
+            group[section]
+            for group in groups
+            if isinstance(group, dict) and section in group
+        ),
+        None,
+    )
     return found

@@ -23,8 +23,21 @@ from contracts.analysis.background import (
     Thread,
 )
 from contracts.analysis.pieces import Piece, Section
-from contracts.analysis.stories import MOST_NUMBER, StoryChange, StoryMemory, StoryThread, pair_of, source_of
-from memory.stories.arithmetic import countdowns, plain, resolve_id, thread_status, tier_of
+from contracts.analysis.stories import (
+    MOST_NUMBER,
+    StoryChange,
+    StoryMemory,
+    StoryThread,
+    pair_of,
+    source_of,
+)
+from memory.stories.arithmetic import (
+    countdowns,
+    plain,
+    resolve_id,
+    thread_status,
+    tier_of,
+)
 from memory.stories.view import StandingStory, ThreadState
 
 __all__ = ["StandingStory", "settle_section"]
@@ -54,7 +67,9 @@ def settle_section(
     settle = _SETTLERS.get(section)
     if settle is None or not isinstance(found, settle.model):
         return found, None
-    result, change = settle.call(found, _Place(number, chapter, source_of(chapter, number), story))
+    result, change = settle.call(
+        found, _Place(number, chapter, source_of(chapter, number), story)
+    )
     return result, change if change != StoryChange() else None
 
 
@@ -93,14 +108,18 @@ def _memories(found: MemoryCreation, place: _Place) -> tuple[Section, StoryChang
         if what in told or not all(what):
             continue
         memory_id = _unused(f"MEM-{place.number}-{_slug_of(memory)}", taken, counts)
-        named = memory.model_copy(update={"id": memory_id, "significance": max(1, memory.significance)})
+        named = memory.model_copy(
+            update={"id": memory_id, "significance": max(1, memory.significance)}
+        )
         stored = _stored_memory(named, place)
         if stored is not None:
             told.add(what)
             taken.add(named.id)
             new.append(named)
             kept.append(stored)
-    return found.model_copy(update={"memories": tuple(new)}), StoryChange(memories=tuple(kept))
+    return found.model_copy(update={"memories": tuple(new)}), StoryChange(
+        memories=tuple(kept)
+    )
 
 
 def _stored_memory(memory: NewMemory, place: _Place) -> StoryMemory | None:
@@ -132,7 +151,11 @@ def _title_of(memory_id: str) -> str:
 
 def _slug_of(memory: NewMemory) -> str:
     told = _MEMORY_ID.sub("", memory.id, count=1)
-    candidates = (told, *memory.tags[:1], " ".join(memory.summary.split()[:_SLUG_WORDS]))
+    candidates = (
+        told,
+        *memory.tags[:1],
+        " ".join(memory.summary.split()[:_SLUG_WORDS]),
+    )
     return next(filter(None, map(_slug, candidates)), "memory")
 
 
@@ -162,15 +185,23 @@ def _relationships(found: Relationships, place: _Place) -> tuple[Section, StoryC
             if what not in told:
                 told.add(what)
                 by_pair.setdefault(pair, []).append(one)
-    settled_ones = {pair: _interaction(alike, place.story, pair) for pair, alike in by_pair.items()}
+    settled_ones = {
+        pair: _interaction(alike, place.story, pair) for pair, alike in by_pair.items()
+    }
     points = {pair: one.change for pair, one in settled_ones.items() if one.change}
-    return found.model_copy(update={"interactions": tuple(settled_ones.values())}), StoryChange(points=points)
+    return found.model_copy(
+        update={"interactions": tuple(settled_ones.values())}
+    ), StoryChange(points=points)
 
 
-def _interaction(alike: list[Interaction], story: StandingStory, pair: str) -> Interaction:
+def _interaction(
+    alike: list[Interaction], story: StandingStory, pair: str
+) -> Interaction:
     """Return all that happened between two characters as one interaction, its sums worked out."""
     previous = plain(story.scores.get(pair, 0))
-    change = plain(max(-_MOST_POINTS, min(_MOST_POINTS, sum(one.change for one in alike))))
+    change = plain(
+        max(-_MOST_POINTS, min(_MOST_POINTS, sum(one.change for one in alike)))
+    )
     score = plain(previous + change)
     where = tier_of(score, story.relations.tiers)
     triggers = "; ".join(dict.fromkeys(one.trigger for one in alike if one.trigger))
@@ -192,10 +223,20 @@ def _threads(found: PlotThreads, place: _Place) -> tuple[Section, StoryChange]:
     states = {state.thread.id: state for state in place.story.threads}
     known = _known_in(states)
     resolved = {
-        thread_id: one for one in found.resolved if (thread_id := known(one)) is not None and states[thread_id].is_open
+        thread_id: one
+        for one in found.resolved
+        if (thread_id := known(one)) is not None and states[thread_id].is_open
     }
-    mentioned = {thread_id: one for one in found.mentioned if (thread_id := known(one)) is not None}
-    opened = {_folded(state.thread.title): state.thread.id for state in states.values() if state.is_open}
+    mentioned = {
+        thread_id: one
+        for one in found.mentioned
+        if (thread_id := known(one)) is not None
+    }
+    opened = {
+        _folded(state.thread.title): state.thread.id
+        for state in states.values()
+        if state.is_open
+    }
     fresh: dict[str, Thread] = {}
     for one in found.new:
         title = _folded(one.title)
@@ -207,12 +248,22 @@ def _threads(found: PlotThreads, place: _Place) -> tuple[Section, StoryChange]:
     taken_up = [thread_id for thread_id in mentioned if thread_id not in resolved]
     section = found.model_copy(
         update={
-            "new": tuple(_new_thread(fresh[title], thread, place) for title, thread in new.items()),
-            "mentioned": tuple(_taken_up(mentioned[one], states[one].thread, place) for one in taken_up),
-            "resolved": tuple(_resolved(one, states[thread_id].thread, place) for thread_id, one in resolved.items()),
+            "new": tuple(
+                _new_thread(fresh[title], thread, place)
+                for title, thread in new.items()
+            ),
+            "mentioned": tuple(
+                _taken_up(mentioned[one], states[one].thread, place) for one in taken_up
+            ),
+            "resolved": tuple(
+                _resolved(one, states[thread_id].thread, place)
+                for thread_id, one in resolved.items()
+            ),
         }
     )
-    return section, StoryChange(threads=tuple(new.values()), mentioned=tuple(taken_up), resolved=tuple(resolved))
+    return section, StoryChange(
+        threads=tuple(new.values()), mentioned=tuple(taken_up), resolved=tuple(resolved)
+    )
 
 
 def _known_in(states: Mapping[str, ThreadState]) -> Callable[[Thread], str | None]:
@@ -239,9 +290,16 @@ def _known_in(states: Mapping[str, ThreadState]) -> Callable[[Thread], str | Non
 def _numbered(fresh: Mapping[str, Thread], place: _Place) -> dict[str, StoryThread]:
     """Return the threads that the response opens, by folded title; one that it opened before keeps its id."""
     before = place.story.own.get("plot_threads", StoryChange()).threads
-    known = {_folded(thread.title): thread.id for thread in before if thread.id not in place.story.opened_ids}
+    known = {
+        _folded(thread.title): thread.id
+        for thread in before
+        if thread.id not in place.story.opened_ids
+    }
     used = (*place.story.thread_ids, *known.values())
-    last = max((int(number[1]) for one in used if (number := _THREAD_ID.fullmatch(one))), default=0)
+    last = max(
+        (int(number[1]) for one in used if (number := _THREAD_ID.fullmatch(one))),
+        default=0,
+    )
     new: dict[str, StoryThread] = {}
     for title, said in fresh.items():
         thread_id = known.get(title)
@@ -258,12 +316,19 @@ def _stored_thread(said: Thread, thread_id: str, place: _Place) -> StoryThread:
     return StoryThread(
         id=thread_id,
         title=said.title.strip(),
-        priority=cast("Any", said.priority if said.priority in {"low", "medium", "high"} else "medium"),
-        time_sensitive=is_urgent if said.time_sensitive is None else said.time_sensitive,
+        priority=cast(
+            "Any",
+            said.priority if said.priority in {"low", "medium", "high"} else "medium",
+        ),
+        time_sensitive=is_urgent
+        if said.time_sensitive is None
+        else said.time_sensitive,
         characters=said.characters,
         tags=said.tags,
         opened=number,
-        consequence_at=None if left is None else number + max(0, min(MOST_NUMBER, left)),
+        consequence_at=None
+        if left is None
+        else number + max(0, min(MOST_NUMBER, left)),
         due_at=None if until is None else number + max(0, min(MOST_NUMBER, until)),
     )
 
@@ -275,7 +340,9 @@ def _new_thread(said: Thread, thread: StoryThread, place: _Place) -> Thread:
         said,
         id=thread.id,
         title=thread.title,
-        status=thread_status(thread, place.number, critical=place.story.settings.critical_countdown),
+        status=thread_status(
+            thread, place.number, critical=place.story.settings.critical_countdown
+        ),
         priority=thread.priority,
         time_sensitive=thread.time_sensitive,
         chars=thread.characters,
@@ -295,16 +362,27 @@ def _taken_up(said: Thread, thread: StoryThread, place: _Place) -> Thread:
         last_mention=place.number,
         conseq_countdown=left,
         time_until=until,
-        status=thread_status(thread, place.number, critical=place.story.settings.critical_countdown),
+        status=thread_status(
+            thread, place.number, critical=place.story.settings.critical_countdown
+        ),
     )
 
 
 def _resolved(said: Thread, thread: StoryThread, place: _Place) -> Thread:
-    return _made(Thread, said, id=thread.id, title=thread.title, last_mention=place.number, status="resolved")
+    return _made(
+        Thread,
+        said,
+        id=thread.id,
+        title=thread.title,
+        last_mention=place.number,
+        status="resolved",
+    )
 
 
 def _knowledge(found: Knowledge, place: _Place) -> tuple[Section, StoryChange]:
-    told = {(_folded(fact.subject), _folded(fact.fact)) for fact in place.story.knowledge}
+    told = {
+        (_folded(fact.subject), _folded(fact.fact)) for fact in place.story.knowledge
+    }
     new = list[KnownFact]()
     for fact in found.facts:
         what = (_folded(fact.subject), _folded(fact.fact))
@@ -328,7 +406,8 @@ def _knowledge(found: Knowledge, place: _Place) -> tuple[Section, StoryChange]:
 def _made(model: type[_Made], said: Piece, **values: object) -> _Made:
     """Return a piece of *values*, None left out, in their order; what *said* has beside its known fields stays."""
     return model.model_validate(
-        {name: value for name, value in values.items() if value is not None} | (said.model_extra or {})
+        {name: value for name, value in values.items() if value is not None}
+        | (said.model_extra or {})
     )
 
 

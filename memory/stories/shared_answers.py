@@ -29,14 +29,25 @@ class SharedAnswers:
     """
 
     def __init__(
-        self, client: Redis, flights: SingleFlight[Computed], calls: str = "ten", *, deadline_s: float = 1.0
+        self,
+        client: Redis,
+        flights: SingleFlight[Computed],
+        calls: str = "ten",
+        *,
+        deadline_s: float = 1.0,
     ) -> None:
         self.calls = calls
         self._batch = CommandBatch(client, deadline_s)
         self._flights = flights
 
     async def get_or_compute(
-        self, story_id: str, number: int, name: str, compute: Callable[[], Awaitable[JsonValue]], *, wait_s: float
+        self,
+        story_id: str,
+        number: int,
+        name: str,
+        compute: Callable[[], Awaitable[JsonValue]],
+        *,
+        wait_s: float,
     ) -> JsonValue:
         """Return the answer *name*, or the result of *compute*, which is then that answer.
 
@@ -44,7 +55,10 @@ class SharedAnswers:
         that has waited *wait_s*, or cannot reach the server, computes for itself.
         """
         # No entry of a session begins with a dot, so that none has these keys.
-        answers, lease = (keys.session_flight(story_id, f".{number}{more}") for more in ("", f":{name}"))
+        answers, lease = (
+            keys.session_flight(story_id, f".{number}{more}")
+            for more in ("", f":{name}")
+        )
         place = FlightPlace(answers, name, lease)
 
         async def recall() -> Computed | None:
@@ -71,10 +85,14 @@ class SharedAnswers:
 
 
 @asynccontextmanager
-async def open_answers(client: Redis, owner: str, calls: str, deadline_s: float) -> AsyncIterator[SharedAnswers]:
+async def open_answers(
+    client: Redis, owner: str, calls: str, deadline_s: float
+) -> AsyncIterator[SharedAnswers]:
     """Yield the answers that agents in this process share; *owner* names it.
 
     Agents that share a question are late after seconds: the place of one that died is taken within five.
     """
-    async with SingleFlight[Computed](client, owner=f"{owner}-stories", budget_s=deadline_s) as flights:
+    async with SingleFlight[Computed](
+        client, owner=f"{owner}-stories", budget_s=deadline_s
+    ) as flights:
         yield SharedAnswers(client, flights, calls, deadline_s=deadline_s)

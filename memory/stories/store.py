@@ -79,7 +79,11 @@ class StoryStore:
     """
 
     def __init__(
-        self, client: Redis, *, deadline_s: float = 1.0, clock_ms: Callable[[], int] = lambda: int(time() * 1000)
+        self,
+        client: Redis,
+        *,
+        deadline_s: float = 1.0,
+        clock_ms: Callable[[], int] = lambda: int(time() * 1000),
     ) -> None:
         self._batch = CommandBatch(client, deadline_s)
         self._clock_ms = clock_ms
@@ -90,14 +94,27 @@ class StoryStore:
         What responses changed stays.
         """
         story_id = base.settings.story_id
-        fields: dict[str, str | bytes] = {"settings": base.settings.model_dump_json(), "digest": base.digest()}
-        fields |= {part: spelled(kind, getattr(base, part)) for part, kind in _PARTS.items()}
+        fields: dict[str, str | bytes] = {
+            "settings": base.settings.model_dump_json(),
+            "digest": base.digest(),
+        }
+        fields |= {
+            part: spelled(kind, getattr(base, part)) for part, kind in _PARTS.items()
+        }
         of = keys.story(story_id)
-        entities = [word for one in base.entities for word in (one.name, one.model_dump_json())]
-        words = (len(fields), *(word for field in fields.items() for word in field), *entities)
+        entities = [
+            word for one in base.entities for word in (one.name, one.model_dump_json())
+        ]
+        words = (
+            len(fields),
+            *(word for field in fields.items() for word in field),
+            *entities,
+        )
         # Listed first: what is not listed is not found by somebody who wants it deleted.
         listed = ("ZADD", keys.index("stories"), "GT", self._clock_ms(), story_id)
-        replies = await self._batch.run([listed, ("FCALL", scripts.LOAD, 2, of.base, of.entities, *words)])
+        replies = await self._batch.run(
+            [listed, ("FCALL", scripts.LOAD, 2, of.base, of.entities, *words)]
+        )
         return bool(replies[1])
 
     async def settings(self, story_id: str) -> StorySettings:
@@ -106,14 +123,19 @@ class StoryStore:
 
     async def base_digest(self, story_id: str) -> str:
         """Return the digest of where it begins (`StoryBase.digest`)."""
-        [[digest]] = await look(self._batch, story_id, {keys.story(story_id).base: ("digest",)})
+        [[digest]] = await look(
+            self._batch, story_id, {keys.story(story_id).base: ("digest",)}
+        )
         return digest.decode() if digest else ""
 
     async def entities(self, story_id: str) -> tuple[Entity, ...]:
         """Return everybody and everything with a file, in the order of their names."""
         key = keys.story(story_id).entities
         [reply] = await look(self._batch, story_id, {key: ALL})
-        found = (read_of(Entity, raw, key, name, _load_again(story_id)) for name, raw in pairs_in(reply))
+        found = (
+            read_of(Entity, raw, key, name, _load_again(story_id))
+            for name, raw in pairs_in(reply)
+        )
         return tuple(sorted(found, key=lambda entity: entity.name))
 
     async def relations(self, story_id: str) -> Relations:
@@ -123,11 +145,20 @@ class StoryStore:
     async def changes(self, story_id: str, sections: Collection[str]) -> Changes:
         """Return what every response changed, as the agents of *sections* found it."""
         told = {section: ALL for section in CHANGING if section in sections}
-        found = await look(self._batch, story_id, {keys.story_changes(story_id, section): ALL for section in told})
+        found = await look(
+            self._batch,
+            story_id,
+            {keys.story_changes(story_id, section): ALL for section in told},
+        )
         return await changes_of(story_id, dict(zip(told, found, strict=True)))
 
     async def standing(
-        self, story_id: str, number: int, sections: Collection[str] = CHANGING, *, after: bool = False
+        self,
+        story_id: str,
+        number: int,
+        sections: Collection[str] = CHANGING,
+        *,
+        after: bool = False,
     ) -> StandingStory:
         """Return the story before response *number*, or *after* it, as far as *sections* tell; the rest is empty.
 
@@ -141,22 +172,43 @@ class StoryStore:
         fields, *replies = await look(self._batch, story_id, wanted)
 
         def understood() -> StandingStory:
-            changes = changes_in(story_id, dict(zip(told, replies, strict=True)), spared=number)
-            return standing(_base_of(story_id, parts, fields), changes, number, after=after)
+            changes = changes_in(
+                story_id, dict(zip(told, replies, strict=True)), spared=number
+            )
+            return standing(
+                _base_of(story_id, parts, fields), changes, number, after=after
+            )
 
         if is_much(replies, fields):
             return await asyncio.to_thread(understood)
         return understood()
 
-    async def put_response(self, story_id: str, response: StoryResponse, *, keep: int, hold_ms: int = 0) -> bool:
+    async def put_response(
+        self, story_id: str, response: StoryResponse, *, keep: int, hold_ms: int = 0
+    ) -> bool:
         """Store a response, and return whether it is another text or chapter than before.
 
         The *keep* responses that were written last stay, and those whose analysis is under way; this one stays for
         *hold_ms*, so that its analysis can begin.
         """
         of = keys.story(story_id)
-        words = response.number, response.model_dump_json(), digest_of(response), max(1, keep), hold_ms
-        put = ("FCALL", scripts.PUT_RESPONSE, 4, of.base, of.responses, of.written, of.records, *words)
+        words = (
+            response.number,
+            response.model_dump_json(),
+            digest_of(response),
+            max(1, keep),
+            hold_ms,
+        )
+        put = (
+            "FCALL",
+            scripts.PUT_RESPONSE,
+            4,
+            of.base,
+            of.responses,
+            of.written,
+            of.records,
+            *words,
+        )
         found, _ = await self._batch.run([put, self._touched(story_id)])
         if found < 0:
             raise unknown(story_id)
@@ -167,11 +219,15 @@ class StoryStore:
         key = keys.story(story_id).responses
         [[raw]] = await look(self._batch, story_id, {key: (number,)})
         cure = f"analyse response {number} of story {story_id!r} again, with its text"
-        return None if raw is None else read_of(StoryResponse, raw, key, str(number), cure)
+        return (
+            None if raw is None else read_of(StoryResponse, raw, key, str(number), cure)
+        )
 
     async def numbers(self, story_id: str) -> tuple[int, ...]:
         """Return the numbers of the responses that are still there, in their order."""
-        [names] = await look(self._batch, story_id, {keys.story(story_id).responses: NAMES})
+        [names] = await look(
+            self._batch, story_id, {keys.story(story_id).responses: NAMES}
+        )
         return numbers_in(names)
 
     async def section(self, story_id: str, number: int, section: str) -> JsonValue:
@@ -183,20 +239,31 @@ class StoryStore:
         try:
             return section_in(raw, section)
         except (ValueError, TypeError) as error:
-            cure = f"analyse response {number} of story {story_id!r} again, with --refresh"
+            cure = (
+                f"analyse response {number} of story {story_id!r} again, with --refresh"
+            )
             raise unreadable(key, str(number), cure, error) from error
 
     async def stories(self) -> tuple[StoryInfo, ...]:
         """Return every story, the one updated last first."""
-        listed = (await self._batch.run([("ZRANGE", keys.index("stories"), 0, -1, "REV")]))[0]
+        listed = (
+            await self._batch.run([("ZRANGE", keys.index("stories"), 0, -1, "REV")])
+        )[0]
         story_ids = [one.decode() for one in listed]
         told = await self._batch.run([_told_of(story_id) for story_id in story_ids])
-        found = (_info(story_id, reply) for story_id, reply in zip(story_ids, told, strict=True) if reply is not None)
+        found = (
+            _info(story_id, reply)
+            for story_id, reply in zip(story_ids, told, strict=True)
+            if reply is not None
+        )
         return tuple(sorted(found, key=lambda info: (-info.updated_ms, info.story_id)))
 
     async def delete(self, story_id: str) -> bool:
         """Remove a story with its responses and analyses; return whether there was one."""
-        every = (*keys.story(story_id), *(keys.story_changes(story_id, section) for section in CHANGING))
+        every = (
+            *keys.story(story_id),
+            *(keys.story_changes(story_id, section) for section in CHANGING),
+        )
         commands: list[Command] = [
             ("FCALL", scripts.DELETE, len(every), *every),
             ("ZREM", keys.index("stories"), story_id),
@@ -205,7 +272,9 @@ class StoryStore:
 
     async def _beginning(self, story_id: str, *parts: str) -> StoryBase:
         """Return where it begins: its settings and *parts*."""
-        [fields] = await look(self._batch, story_id, {keys.story(story_id).base: ("settings", *parts)})
+        [fields] = await look(
+            self._batch, story_id, {keys.story(story_id).base: ("settings", *parts)}
+        )
         return _base_of(story_id, parts, fields)
 
     def _touched(self, story_id: str) -> Command:
@@ -213,11 +282,14 @@ class StoryStore:
         return ("ZADD", keys.index("stories"), "XX", "GT", self._clock_ms(), story_id)
 
 
-def _base_of(story_id: str, parts: Collection[str], fields: list[bytes | None]) -> StoryBase:
+def _base_of(
+    story_id: str, parts: Collection[str], fields: list[bytes | None]
+) -> StoryBase:
     key, cure = keys.story(story_id).base, _load_again(story_id)
     settings = read_of(StorySettings, fields[0] or b"", key, "settings", cure)
     found = {
-        part: read_of(_PARTS[part], raw or b"", key, part, cure) for part, raw in zip(parts, fields[1:], strict=True)
+        part: read_of(_PARTS[part], raw or b"", key, part, cure)
+        for part, raw in zip(parts, fields[1:], strict=True)
     }
     return StoryBase.model_construct(settings=settings, **found)
 
@@ -225,7 +297,10 @@ def _base_of(story_id: str, parts: Collection[str], fields: list[bytes | None]) 
 def _told_of(story_id: str) -> Command:
     of = keys.story(story_id)
     fields = ("settings", "updated_at")
-    return look_command(story_id, {of.base: fields, of.entities: COUNT, of.responses: COUNT, of.documents: COUNT})
+    return look_command(
+        story_id,
+        {of.base: fields, of.entities: COUNT, of.responses: COUNT, of.documents: COUNT},
+    )
 
 
 def _info(story_id: str, reply: list[Any]) -> StoryInfo:
@@ -236,7 +311,9 @@ def _info(story_id: str, reply: list[Any]) -> StoryInfo:
         # One that cannot be read does not hide the others.
         title = f"(cannot be read; {_load_again(story_id)})"
     # Beside each response lies its digest.
-    return StoryInfo(story_id, title, entities, responses // 2, analyses, int(updated or 0))
+    return StoryInfo(
+        story_id, title, entities, responses // 2, analyses, int(updated or 0)
+    )
 
 
 def _load_again(story_id: str) -> str:

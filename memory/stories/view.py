@@ -22,7 +22,13 @@ from memory.stories.arithmetic import plain
 _Told = Sequence[tuple[int, StoryChange]]
 
 #: Sections that change the story; what other agents find stays in its document.
-CHANGING = ("resp_analyzer", "memory_create", "relationship", "plot_threads", "knowledge")
+CHANGING = (
+    "resp_analyzer",
+    "memory_create",
+    "relationship",
+    "plot_threads",
+    "knowledge",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +91,9 @@ class StandingStory:
 
 def unknown(story_id: str) -> UnknownStory:
     """Return the error for a missing story *story_id*."""
-    return UnknownStory(f"there is no story {story_id!r}; load it with `tasklore story load FOLDER`")
+    return UnknownStory(
+        f"there is no story {story_id!r}; load it with `tasklore story load FOLDER`"
+    )
 
 
 def demand_changing(changes: Mapping[str, StoryChange | None]) -> None:
@@ -96,25 +104,49 @@ def demand_changing(changes: Mapping[str, StoryChange | None]) -> None:
     """
     for section, change in changes.items():
         if change is not None and section not in CHANGING:
-            raise InvalidInput(f"section {section!r} changes no story; those that do are {', '.join(CHANGING)}")
+            raise InvalidInput(
+                f"section {section!r} changes no story; those that do are {', '.join(CHANGING)}"
+            )
 
 
-def standing(base: StoryBase, changes: Changes, number: int, *, after: bool = False) -> StandingStory:
+def standing(
+    base: StoryBase, changes: Changes, number: int, *, after: bool = False
+) -> StandingStory:
     """Return the story before response *number*, or *after* it, out of where it begins and what responses changed."""
     upto = number if after else number - 1
     told = {section: _told(changes, section) for section in CHANGING}
-    until = {section: [(one, change) for one, change in by if one <= upto] for section, by in told.items()}
-    others = {section: [change for one, change in by if one != number] for section, by in told.items()}
-    made_memories = (one for change in others["memory_create"] for one in change.memories)
-    opened = frozenset(one.id for change in others["plot_threads"] for one in change.threads)
+    until = {
+        section: [(one, change) for one, change in by if one <= upto]
+        for section, by in told.items()
+    }
+    others = {
+        section: [change for one, change in by if one != number]
+        for section, by in told.items()
+    }
+    made_memories = (
+        one for change in others["memory_create"] for one in change.memories
+    )
+    opened = frozenset(
+        one.id for change in others["plot_threads"] for one in change.threads
+    )
     opened |= {one.id for one in base.threads}
     # One that was opened no more is still named by those that took it up: another is not to be taken for it.
-    named = (one for change in others["plot_threads"] for one in (*change.mentioned, *change.resolved))
+    named = (
+        one
+        for change in others["plot_threads"]
+        for one in (*change.mentioned, *change.resolved)
+    )
     return StandingStory(
         base.settings,
         base.relations,
-        memories=_memories([one for one in base.memories if (one.response or 0) <= upto], until["memory_create"]),
-        threads=_threads([one for one in base.threads if (one.opened or 0) <= upto], until["plot_threads"]),
+        memories=_memories(
+            [one for one in base.memories if (one.response or 0) <= upto],
+            until["memory_create"],
+        ),
+        threads=_threads(
+            [one for one in base.threads if (one.opened or 0) <= upto],
+            until["plot_threads"],
+        ),
         knowledge=_knowledge(base.knowledge, until["knowledge"]),
         scores=_scores(base.relations, until["relationship"]),
         scenes=_scenes(until["resp_analyzer"]),
@@ -127,7 +159,10 @@ def standing(base: StoryBase, changes: Changes, number: int, *, after: bool = Fa
 
 def _told(changes: Changes, section: str) -> _Told:
     """Return what the agent of *section* says that responses changed, the earliest first."""
-    return sorted(((number, by[section]) for number, by in changes.items() if section in by), key=lambda one: one[0])
+    return sorted(
+        ((number, by[section]) for number, by in changes.items() if section in by),
+        key=lambda one: one[0],
+    )
 
 
 def _memories(base: Iterable[StoryMemory], told: _Told) -> tuple[StoryMemory, ...]:
@@ -162,7 +197,10 @@ def _threads(base: Iterable[StoryThread], told: _Told) -> tuple[ThreadState, ...
             resolved.pop(thread_id, None)
         for thread_id in change.resolved:
             mentioned[thread_id] = resolved[thread_id] = number
-    return tuple(ThreadState(one, mentioned.get(one.id, one.opened), resolved.get(one.id)) for one in found.values())
+    return tuple(
+        ThreadState(one, mentioned.get(one.id, one.opened), resolved.get(one.id))
+        for one in found.values()
+    )
 
 
 def _scores(relations: Relations, told: _Told) -> dict[str, float]:

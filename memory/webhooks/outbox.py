@@ -61,7 +61,9 @@ class State(NamedTuple):
     def read(cls, text: bytes) -> "State":
         """Return the state that *text* spells."""
         due, since, attempts, problem = text.decode().split(" ", 3)
-        first, second = (datetime.fromtimestamp(int(one) / 1000, UTC) for one in (due, since))
+        first, second = (
+            datetime.fromtimestamp(int(one) / 1000, UTC) for one in (due, since)
+        )
         return cls(first, second, int(attempts), problem)
 
 
@@ -80,29 +82,63 @@ class WebhookOutbox:
 
     async def put(self, webhook: Webhook, now: datetime) -> int:
         """Store *webhook*; return 1 when that is done, 0 when its event is known, -1 when there is no room."""
-        words = webhook.id, webhook.model_dump_json(), State(now, now).spell(), MOST, MOST_OF_HOST
+        words = (
+            webhook.id,
+            webhook.model_dump_json(),
+            State(now, now).spell(),
+            MOST,
+            MOST_OF_HOST,
+        )
         return int(await self._call(scripts.PUT, *words))
 
-    async def await_task(self, task_id: str, callback: Callback, until: datetime) -> None:
+    async def await_task(
+        self, task_id: str, callback: Callback, until: datetime
+    ) -> None:
         """Keep the address that is to hear of a task, until then at most."""
-        await self._call(scripts.AWAIT, f"task:{task_id}", callback.model_dump_json(), _ms(until))
+        await self._call(
+            scripts.AWAIT, f"task:{task_id}", callback.model_dump_json(), _ms(until)
+        )
 
     async def callbacks(self, task_ids: Sequence[str]) -> list[Callback | None]:
         """Return the address that is to hear of each task."""
         if not task_ids:
             return []
-        found = (await self._batch.run([("HMGET", keys.WEBHOOKS.callbacks, *(f"task:{one}" for one in task_ids))]))[0]
+        found = (
+            await self._batch.run(
+                [
+                    (
+                        "HMGET",
+                        keys.WEBHOOKS.callbacks,
+                        *(f"task:{one}" for one in task_ids),
+                    )
+                ]
+            )
+        )[0]
         return [body and Callback.model_validate_json(body) for body in found]
 
     async def open_tasks(self, now: datetime, after: int, limit: int) -> list[str]:
         """Return up to *limit* tasks that are not known to have ended, *after* so many; one may come twice."""
         first = _ms(now + KNOWN + timedelta(minutes=1))
-        page = ("ZRANGE", keys.WEBHOOKS.expiry, first, "+inf", "BYSCORE", "LIMIT", after, limit)
-        return [one.decode().removeprefix("task:") for one in (await self._batch.run([page]))[0]]
+        page = (
+            "ZRANGE",
+            keys.WEBHOOKS.expiry,
+            first,
+            "+inf",
+            "BYSCORE",
+            "LIMIT",
+            after,
+            limit,
+        )
+        return [
+            one.decode().removeprefix("task:")
+            for one in (await self._batch.run([page]))[0]
+        ]
 
     async def note_ended(self, task_ids: Iterable[str], now: datetime) -> None:
         """Keep the addresses of ended tasks for `KNOWN` more, in which a task may run anew."""
-        scores = [word for one in task_ids for word in (_ms(now + KNOWN), f"task:{one}")]
+        scores = [
+            word for one in task_ids for word in (_ms(now + KNOWN), f"task:{one}")
+        ]
         if scores:
             await self._batch.run([("ZADD", keys.WEBHOOKS.expiry, "XX", *scores)])
 
@@ -110,12 +146,19 @@ class WebhookOutbox:
         """Return up to *limit* hosts with webhooks that are due."""
         return [one.decode() for one in await self._call(scripts.DUE, _ms(now), limit)]
 
-    async def take(self, host: str, now: datetime, lease: timedelta, limit: int) -> list[Kept]:
+    async def take(
+        self, host: str, now: datetime, lease: timedelta, limit: int
+    ) -> list[Kept]:
         """Return up to *limit* due webhooks of *host*, which no other process is given within *lease*."""
         found = await self._call(scripts.TAKE, host, _ms(now), _ms(now + lease), limit)
-        return [_read(record, state) for record, state in zip(found[1::3], found[2::3], strict=True)]
+        return [
+            _read(record, state)
+            for record, state in zip(found[1::3], found[2::3], strict=True)
+        ]
 
-    async def note(self, kept: Kept, outcome: Outcome, state: State, at: datetime) -> bool:
+    async def note(
+        self, kept: Kept, outcome: Outcome, state: State, at: datetime
+    ) -> bool:
         """Note what became of *kept*, at that time; False when it is gone, or somebody else did."""
         until = at + KNOWN if outcome == "delivered" else at
         words = kept.webhook.id, kept.state.spell(), outcome, state.spell(), _ms(until)
@@ -126,20 +169,31 @@ class WebhookOutbox:
         if not ids:
             return []
         own = keys.WEBHOOKS
-        found = await self._batch.run([("HMGET", own.records, *ids), ("HMGET", own.states, *ids)])
-        return [_read(record, state) if record and state else None for record, state in zip(*found, strict=True)]
+        found = await self._batch.run(
+            [("HMGET", own.records, *ids), ("HMGET", own.states, *ids)]
+        )
+        return [
+            _read(record, state) if record and state else None
+            for record, state in zip(*found, strict=True)
+        ]
 
     async def find(self, which: Undelivered, limit: int) -> list[Kept]:
         """Return up to *limit* webhooks: those that wait, by host, or that were given up, the last ones first."""
         own = keys.WEBHOOKS
-        words = (own.queue, 0, limit - 1) if which == "waiting" else (own.failed, 0, limit - 1, "REV")
+        words = (
+            (own.queue, 0, limit - 1)
+            if which == "waiting"
+            else (own.failed, 0, limit - 1, "REV")
+        )
         members = (await self._batch.run([("ZRANGE", *words)]))[0]
         found = await self.read(*(one.decode().rpartition(" ")[2] for one in members))
         return [one for one in found if one is not None]
 
     async def retry(self, kept: Kept, now: datetime) -> bool:
         """Let *kept* be due at once, for a whole day anew; False when it is gone."""
-        return await self.note(kept, "waits", State(now, now, 0, kept.state.problem), now)
+        return await self.note(
+            kept, "waits", State(now, now, 0, kept.state.problem), now
+        )
 
     async def remove(self, *ids: str) -> int:
         """Remove webhooks, and return how many were there."""
@@ -147,7 +201,9 @@ class WebhookOutbox:
 
     async def counts(self) -> tuple[int, int]:
         """Return how many wait, and how many were given up."""
-        waiting, failed = await self._batch.run([("ZCARD", keys.WEBHOOKS.queue), ("ZCARD", keys.WEBHOOKS.failed)])
+        waiting, failed = await self._batch.run(
+            [("ZCARD", keys.WEBHOOKS.queue), ("ZCARD", keys.WEBHOOKS.failed)]
+        )
         return waiting, failed
 
     async def oldest(self) -> datetime | None:
@@ -165,11 +221,19 @@ class WebhookOutbox:
 
     async def _owned(self, user_id: str) -> list[str]:
         token = user_token(user_id)
-        members = (await self._batch.run([("ZRANGEBYLEX", keys.WEBHOOKS.owned, f"[{token}:", f"({token};")]))[0]
+        members = (
+            await self._batch.run(
+                [("ZRANGEBYLEX", keys.WEBHOOKS.owned, f"[{token}:", f"({token};")]
+            )
+        )[0]
         return [one.decode().partition(":")[2] for one in members]
 
     async def _call(self, script: str, *words: str | int) -> Any:
-        return (await self._batch.run([("FCALL", script, len(keys.WEBHOOKS), *keys.WEBHOOKS, *words)]))[0]
+        return (
+            await self._batch.run(
+                [("FCALL", script, len(keys.WEBHOOKS), *keys.WEBHOOKS, *words)]
+            )
+        )[0]
 
 
 def _read(record: bytes, state: bytes) -> Kept:

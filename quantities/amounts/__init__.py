@@ -15,9 +15,22 @@ if TYPE_CHECKING:
     from quantities.amounts.percent import Percent
     from quantities.amounts.quantity import Quantity
 
-__all__ = ["Amount", "Duration", "Moment", "Percent", "Quantity", "canonical", "wire_form"]
+__all__ = [
+    "Amount",
+    "Duration",
+    "Moment",
+    "Percent",
+    "Quantity",
+    "canonical",
+    "wire_form",
+]
 
-_LATE = {"Duration": "duration", "Moment": "moment", "Percent": "percent", "Quantity": "quantity"}
+_LATE = {
+    "Duration": "duration",
+    "Moment": "moment",
+    "Percent": "percent",
+    "Quantity": "quantity",
+}
 
 
 def __getattr__(name: str) -> Any:

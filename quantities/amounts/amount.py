@@ -85,7 +85,9 @@ class Amount(Frozen):
             meant = None
         return _make(cls, number, meant.code if meant else None)
 
-    def __reduce__(self) -> tuple[Callable[..., "Amount"], tuple[type["Amount"], Decimal, str | None]]:
+    def __reduce__(
+        self,
+    ) -> tuple[Callable[..., "Amount"], tuple[type["Amount"], Decimal, str | None]]:
         return _make, (type(self), self.value, self.unit)
 
     def __eq__(self, other: object) -> bool:
@@ -156,7 +158,9 @@ class Amount(Frozen):
 
     def __round__(self, ndigits: int = 0) -> "Amount":
         """Return the amount to *ndigits* decimals, halves to the even neighbour; the unit stays."""
-        return _result(self.value.quantize(_ONE.scaleb(-ndigits), ROUND_HALF_EVEN, WIDE), self.unit)
+        return _result(
+            self.value.quantize(_ONE.scaleb(-ndigits), ROUND_HALF_EVEN, WIDE), self.unit
+        )
 
     def __floor__(self) -> int:
         return int(self.value.to_integral_value(ROUND_FLOOR))
@@ -174,22 +178,34 @@ class Amount(Frozen):
         return bool(self.value)
 
     def __str__(self) -> str:
-        return canonical(self.value) if self.unit is None else f"{canonical(self.value)} {self.unit}"
+        return (
+            canonical(self.value)
+            if self.unit is None
+            else f"{canonical(self.value)} {self.unit}"
+        )
 
     def __repr__(self) -> str:
         spelled = canonical(self.value)
-        return f"Amount({spelled!r})" if self.unit is None else f"Amount({spelled!r}, {self.unit!r})"
+        return (
+            f"Amount({spelled!r})"
+            if self.unit is None
+            else f"Amount({spelled!r}, {self.unit!r})"
+        )
 
     def __format__(self, spec: str) -> str:
         """Format as text without *spec*, else the bare number by it (`f"{amount:,.2f}"`)."""
         return format(self.value, spec) if spec else str(self)
 
     @classmethod
-    def __get_pydantic_core_schema__(cls, source: object, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
+    def __get_pydantic_core_schema__(
+        cls, source: object, handler: GetCoreSchemaHandler
+    ) -> core_schema.CoreSchema:
         """Accept every wording, write the shape of the wire in JSON and the Amount itself in Python."""
         return core_schema.no_info_plain_validator_function(
             _validate,
-            serialization=core_schema.plain_serializer_function_ser_schema(_write, info_arg=True, when_used="json"),
+            serialization=core_schema.plain_serializer_function_ser_schema(
+                _write, info_arg=True, when_used="json"
+            ),
         )
 
     @classmethod
@@ -200,14 +216,23 @@ class Amount(Frozen):
         number_or_text: list[JsonSchemaValue] = [{"type": "number"}, {"type": "string"}]
         described = {
             "type": "object",
-            "properties": {"value": {"anyOf": number_or_text}, "unit": {"type": "string"}},
+            "properties": {
+                "value": {"anyOf": number_or_text},
+                "unit": {"type": "string"},
+            },
             "required": ["value"],
             "additionalProperties": False,
         }
         if handler.mode == "serialization":
             number = {"type": "number"}
-            described |= {"properties": {"value": number, "unit": {"type": "string"}}, "required": ["value", "unit"]}
-            return {"anyOf": [number, described], "description": "A quantity: a number, with its unit if it has one."}
+            described |= {
+                "properties": {"value": number, "unit": {"type": "string"}},
+                "required": ["value", "unit"],
+            }
+            return {
+                "anyOf": [number, described],
+                "description": "A quantity: a number, with its unit if it has one.",
+            }
         text = "A quantity: a number, a wording such as '50k' or '$50,000.00', or a value with its unit ('USD', 'km')."
         return {"anyOf": [*number_or_text, described], "description": text}
 
@@ -223,12 +248,18 @@ def wire_form(amount: Amount) -> int | float | str | dict[str, int | float | str
     return number if amount.unit is None else {"value": number, "unit": amount.unit}
 
 
-def _write(amount: Amount, info: SerializationInfo) -> int | float | str | dict[str, int | float | str]:
+def _write(
+    amount: Amount, info: SerializationInfo
+) -> int | float | str | dict[str, int | float | str]:
     """Return the form of the wire; in a result every number is one in JSON, rounded to 15 digits unless it is whole."""
     if info.context is not RESULT:
         return wire_form(amount)
     value = amount.value
-    number = int(value) if value == value.to_integral_value() else float(_ROUNDED.plus(value))
+    number = (
+        int(value)
+        if value == value.to_integral_value()
+        else float(_ROUNDED.plus(value))
+    )
     return number if amount.unit is None else {"value": number, "unit": amount.unit}
 
 
@@ -277,14 +308,18 @@ def _operand(raw: object) -> Amount | None:
     return None
 
 
-def _combine(operation: Callable[[Amount, Amount], Amount], left: object, right: object) -> Amount:
+def _combine(
+    operation: Callable[[Amount, Amount], Amount], left: object, right: object
+) -> Amount:
     first, second = _operand(left), _operand(right)
     if first is None or second is None:
         return NotImplemented  # type: ignore[no-any-return]  # what every binary operator may return
     try:
         return operation(first, second)
     except (decimal.InvalidOperation, decimal.Overflow) as error:
-        raise InvalidAmount(f"{first} and {second} give no amount below 1e{LONGEST}; check the numbers") from error
+        raise InvalidAmount(
+            f"{first} and {second} give no amount below 1e{LONGEST}; check the numbers"
+        ) from error
 
 
 def _result(value: Decimal, unit: str | None) -> Amount:
@@ -295,7 +330,9 @@ def _result(value: Decimal, unit: str | None) -> Amount:
 
 def _common_unit(verb: str, left: Amount, right: Amount) -> str | None:
     if left.unit and right.unit and left.unit != right.unit:
-        raise UnitMismatch(f"cannot {verb} {left} and {right}; convert one to the unit of the other first")
+        raise UnitMismatch(
+            f"cannot {verb} {left} and {right}; convert one to the unit of the other first"
+        )
     return left.unit or right.unit
 
 
@@ -309,19 +346,26 @@ def _add(left: Amount, right: Amount) -> Amount:
 
 
 def _subtract(left: Amount, right: Amount) -> Amount:
-    return _result(EXACT.subtract(left.value, right.value), _common_unit("subtract", left, right))
+    return _result(
+        EXACT.subtract(left.value, right.value), _common_unit("subtract", left, right)
+    )
 
 
 def _multiply(left: Amount, right: Amount) -> Amount:
     if left.unit and right.unit:
-        raise UnitMismatch(f"cannot multiply {left} by {right}; one of them must be a plain number")
+        raise UnitMismatch(
+            f"cannot multiply {left} by {right}; one of them must be a plain number"
+        )
     return _result(EXACT.multiply(left.value, right.value), left.unit or right.unit)
 
 
 def _divide(left: Amount, right: Amount) -> Amount:
     unit = _common_unit("divide", left, right)
     _nonzero(right)
-    return _result(QUOTIENT.divide(left.value, right.value), None if left.unit and right.unit else unit)
+    return _result(
+        QUOTIENT.divide(left.value, right.value),
+        None if left.unit and right.unit else unit,
+    )
 
 
 def _divide_whole(left: Amount, right: Amount) -> tuple[Decimal, Decimal, str | None]:
@@ -346,5 +390,11 @@ def _remainder(left: Amount, right: Amount) -> Amount:
 
 def _power(left: Amount, right: Amount) -> Amount:
     if left.unit or right.unit:
-        raise UnitMismatch(f"cannot raise {left} to the power of {right}; take plain numbers")
-    return _result(QUOTIENT.power(left.value, right.value), None) if right else _make(Amount, _ONE, None)
+        raise UnitMismatch(
+            f"cannot raise {left} to the power of {right}; take plain numbers"
+        )
+    return (
+        _result(QUOTIENT.power(left.value, right.value), None)
+        if right
+        else _make(Amount, _ONE, None)
+    )

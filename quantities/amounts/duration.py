@@ -12,7 +12,16 @@ from functools import total_ordering
 from typing import Final, Self
 
 from quantities.amounts.frozen import Scaled
-from quantities.amounts.spellings import EXACT, LONGEST, WIDE, canonical, kept, plain, shown, worth
+from quantities.amounts.spellings import (
+    EXACT,
+    LONGEST,
+    WIDE,
+    canonical,
+    kept,
+    plain,
+    shown,
+    worth,
+)
 from quantities.errors import AmbiguousAmount, InvalidAmount, UnitMismatch
 from quantities.times.durations import AMBIGUOUS, parse_duration
 from quantities.times.words import SHORT_UNITS, UNITS
@@ -72,13 +81,21 @@ class Duration(Scaled):
         Raises:
             InvalidAmount: it holds months, is finer than microseconds, or longer than a timedelta.
         """
-        micros = EXACT.divide(self.seconds, _MICROSECOND) if not self.months else _MICROSECOND
+        micros = (
+            EXACT.divide(self.seconds, _MICROSECOND)
+            if not self.months
+            else _MICROSECOND
+        )
         if micros != micros.to_integral_value():
-            raise InvalidAmount(f"{self} is no fixed number of microseconds; send days, hours, minutes or seconds")
+            raise InvalidAmount(
+                f"{self} is no fixed number of microseconds; send days, hours, minutes or seconds"
+            )
         try:
             return timedelta(microseconds=int(micros))
         except OverflowError as error:
-            raise InvalidAmount(f"{self} is longer than a timedelta holds; send a shorter time") from error
+            raise InvalidAmount(
+                f"{self} is longer than a timedelta holds; send a shorter time"
+            ) from error
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Duration):
@@ -98,7 +115,10 @@ class Duration(Scaled):
         operand = _operand(other)
         if operand is None:
             return NotImplemented
-        return _result(EXACT.add(self.months, operand.months), EXACT.add(self.seconds, operand.seconds))
+        return _result(
+            EXACT.add(self.months, operand.months),
+            EXACT.add(self.seconds, operand.seconds),
+        )
 
     __radd__ = __add__
 
@@ -162,18 +182,27 @@ def _take(raw: object, unit: str | None) -> tuple[Decimal, Decimal]:
                 f'{shown(raw)} is no length of time; send \'PT90M\' or {{"value": 90, "unit": "minute"}}'
             )
         value = raw["value"]
-        return _of_text(value, raw["unit"]) if isinstance(value, str) else _count(value, raw["unit"], raw)
+        return (
+            _of_text(value, raw["unit"])
+            if isinstance(value, str)
+            else _count(value, raw["unit"], raw)
+        )
     return _count(raw, unit, raw)
 
 
 def _of_text(text: str, unit: str | None) -> tuple[Decimal, Decimal]:
     if len(text) > _LONGEST_TEXT:
-        raise InvalidAmount(f"{shown(text)} is too long for a length of time; send it alone")
+        raise InvalidAmount(
+            f"{shown(text)} is too long for a length of time; send it alone"
+        )
     bare = text.strip()
     sign = -1 if bare[:1] in {"-", "\u2212"} else 1
     length = parse_duration(bare[1:] if sign < 0 else bare)
     if length is not None:
-        months, seconds = _exact(length.months * sign, text), _exact(length.seconds * sign, text)
+        months, seconds = (
+            _exact(length.months * sign, text),
+            _exact(length.seconds * sign, text),
+        )
         return months, seconds
     try:
         number, meant = worth(text)
@@ -182,23 +211,35 @@ def _of_text(text: str, unit: str | None) -> tuple[Decimal, Decimal]:
     if ambiguous := _ambiguous(bare):
         raise ambiguous
     if number is None or meant is not None:
-        raise InvalidAmount(f"{shown(text)} is no length of time; send ISO 8601 such as 'PT1H30M', or '90 minutes'")
+        raise InvalidAmount(
+            f"{shown(text)} is no length of time; send ISO 8601 such as 'PT1H30M', or '90 minutes'"
+        )
     return _count(number, unit, text)
 
 
 def _ambiguous(text: str) -> AmbiguousAmount | None:
     """Return what is wrong with "1.500 hours", None for what is no length however its point is read."""
     number, _, rest = text.partition(" ")
-    if not AMBIGUOUS.fullmatch(number) or parse_duration(f"{number.replace('.', '')} {rest}") is None:
+    if (
+        not AMBIGUOUS.fullmatch(number)
+        or parse_duration(f"{number.replace('.', '')} {rest}") is None
+    ):
         return None
-    return AmbiguousAmount(text, [f"{canonical(Decimal(number))} {rest}", f"{number.replace('.', '')} {rest}"])
+    return AmbiguousAmount(
+        text,
+        [f"{canonical(Decimal(number))} {rest}", f"{number.replace('.', '')} {rest}"],
+    )
 
 
 def _count(number: object, unit: str | None, raw: object) -> tuple[Decimal, Decimal]:
     if isinstance(number, bool) or not isinstance(number, (int, float, Decimal)):
-        raise InvalidAmount(f"{shown(raw)} is no length of time; send ISO 8601 such as 'PT1H30M', or '90 minutes'")
+        raise InvalidAmount(
+            f"{shown(raw)} is no length of time; send ISO 8601 such as 'PT1H30M', or '90 minutes'"
+        )
     if unit is None:
-        raise InvalidAmount(f"{shown(raw)} is a number without a unit of time; say which, as '90 minutes' or 'PT90M'")
+        raise InvalidAmount(
+            f"{shown(raw)} is a number without a unit of time; say which, as '90 minutes' or 'PT90M'"
+        )
     name = unit.strip().lower()
     counted = UNITS.get(name) or SHORT_UNITS.get(name)
     if counted is None:
@@ -215,7 +256,9 @@ def _exact(value: Fraction, raw: object) -> Decimal:
         decimal = WIDE.divide(Decimal(value.numerator), Decimal(value.denominator))
         if Fraction(decimal) == value:
             return kept(decimal, raw)
-    raise InvalidAmount(f"{shown(raw)} cannot be kept exactly; send whole units of time")
+    raise InvalidAmount(
+        f"{shown(raw)} cannot be kept exactly; send whole units of time"
+    )
 
 
 def _of_timedelta(span: timedelta) -> Decimal:
@@ -231,8 +274,13 @@ def _operand(raw: object) -> Duration | None:
 
 def _order(left: Duration, right: Duration) -> int:
     """Return which of the two is longer as -1, 0 or 1; refuse when only a calendar could tell."""
-    months, seconds = EXACT.subtract(left.months, right.months), EXACT.subtract(left.seconds, right.seconds)
-    least, most = sorted((EXACT.multiply(months, _SHORTEST), EXACT.multiply(months, _LONGEST_MONTH)))
+    months, seconds = (
+        EXACT.subtract(left.months, right.months),
+        EXACT.subtract(left.seconds, right.seconds),
+    )
+    least, most = sorted(
+        (EXACT.multiply(months, _SHORTEST), EXACT.multiply(months, _LONGEST_MONTH))
+    )
     if EXACT.add(least, seconds) > 0:
         return 1
     if EXACT.add(most, seconds) < 0:

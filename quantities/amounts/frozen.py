@@ -18,7 +18,9 @@ class Frozen:
     __slots__ = ()
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError(f"{_kind_of(self)} cannot be changed; make a new one instead of setting {name!r}")
+        raise AttributeError(
+            f"{_kind_of(self)} cannot be changed; make a new one instead of setting {name!r}"
+        )
 
     def __delattr__(self, name: str) -> NoReturn:
         raise AttributeError(f"{_kind_of(self)} cannot be changed; {name!r} stays")
@@ -41,11 +43,15 @@ class TextValue(Frozen):
     _marks: ClassVar[dict[str, Any]] = {}
 
     @classmethod
-    def __get_pydantic_core_schema__(cls, source: object, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
+    def __get_pydantic_core_schema__(
+        cls, source: object, handler: GetCoreSchemaHandler
+    ) -> core_schema.CoreSchema:
         """Accept every wording, write text in JSON and the value itself in Python."""
         return core_schema.no_info_plain_validator_function(
             lambda raw: _validate(cls, raw),
-            serialization=core_schema.plain_serializer_function_ser_schema(str, when_used="json"),
+            serialization=core_schema.plain_serializer_function_ser_schema(
+                str, when_used="json"
+            ),
         )
 
     @classmethod
@@ -53,7 +59,12 @@ class TextValue(Frozen):
         cls, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
         """Describe a text whose `format` names the type; `unit` beside it is the unit that the field declares."""
-        return {"type": "string", "format": cls._format, "description": cls._described, **cls._marks}
+        return {
+            "type": "string",
+            "format": cls._format,
+            "description": cls._described,
+            **cls._marks,
+        }
 
 
 class Scaled(TextValue):
@@ -66,7 +77,11 @@ class Scaled(TextValue):
         raise NotImplementedError
 
     def __mul__(self, factor: int | Decimal) -> Self:
-        return self._each(lambda part: EXACT.multiply(part, Decimal(factor))) if is_factor(factor) else NotImplemented
+        return (
+            self._each(lambda part: EXACT.multiply(part, Decimal(factor)))
+            if is_factor(factor)
+            else NotImplemented
+        )
 
     __rmul__ = __mul__
 
@@ -101,7 +116,13 @@ def refusal(error: InvalidAmount) -> PydanticCustomError:
     """Return *error* as pydantic tells it of a field, with the readings of what has two."""
     context: dict[str, Any] = {"problem": str(error)}
     if isinstance(error, AmbiguousAmount):
-        return PydanticCustomError("ambiguous_amount", "{problem}", context | {"readings": list(error.readings)})
+        return PydanticCustomError(
+            "ambiguous_amount",
+            "{problem}",
+            context | {"readings": list(error.readings)},
+        )
     return PydanticCustomError(
-        "unit_mismatch" if isinstance(error, UnitMismatch) else "invalid_amount", "{problem}", context
+        "unit_mismatch" if isinstance(error, UnitMismatch) else "invalid_amount",
+        "{problem}",
+        context,
     )

@@ -106,7 +106,11 @@ class Moment(TextValue):
         if isinstance(other, Moment):
             self._order(other)
             return Duration(self.value - other.value)
-        return self + -Duration(other) if isinstance(other, (Duration, timedelta)) else NotImplemented
+        return (
+            self + -Duration(other)
+            if isinstance(other, (Duration, timedelta))
+            else NotImplemented
+        )
 
     def _order(self, other: "Moment") -> int:
         if _kind(self) != _kind(other):
@@ -142,7 +146,9 @@ def _in_utc(moment: datetime) -> datetime:
     try:
         return moment.astimezone(UTC)
     except OverflowError as error:
-        raise InvalidAmount(f"{moment.isoformat()} is past the calendar in UTC; send years 1 to 9999") from error
+        raise InvalidAmount(
+            f"{moment.isoformat()} is past the calendar in UTC; send years 1 to 9999"
+        ) from error
 
 
 def _make(value: date | datetime) -> Moment:
@@ -151,7 +157,9 @@ def _make(value: date | datetime) -> Moment:
     return moment
 
 
-def _take(raw: object, now: datetime | None, lean: Lean, day_first: bool | None) -> date | datetime:
+def _take(
+    raw: object, now: datetime | None, lean: Lean, day_first: bool | None
+) -> date | datetime:
     if isinstance(raw, Moment):
         return raw.value
     if isinstance(raw, datetime):
@@ -164,9 +172,13 @@ def _take(raw: object, now: datetime | None, lean: Lean, day_first: bool | None)
     if found is None:
         raise InvalidAmount(f"{shown(raw)} is no one date or time; {_CURE}")
     if found.is_relative and now is None:
-        raise InvalidAmount(f"{shown(raw)} is reckoned from a day that is not known here; {_CURE}")
+        raise InvalidAmount(
+            f"{shown(raw)} is reckoned from a day that is not known here; {_CURE}"
+        )
     if found.value is None:
-        raise AmbiguousAmount(raw, [iso_text(reading) for reading in found.readings], _CURE)
+        raise AmbiguousAmount(
+            raw, [iso_text(reading) for reading in found.readings], _CURE
+        )
     return _sound(found.value)
 
 
@@ -176,7 +188,10 @@ def _sound(value: date | datetime) -> date | datetime:
         return value
     offset = value.utcoffset()
     zone = None if offset is None else timezone(offset)
-    plain = datetime.combine(date(value.year, value.month, value.day), value.timetz().replace(tzinfo=zone, fold=0))
+    plain = datetime.combine(
+        date(value.year, value.month, value.day),
+        value.timetz().replace(tzinfo=zone, fold=0),
+    )
     if zone is not None:
         _in_utc(plain)
     return plain
@@ -184,13 +199,22 @@ def _sound(value: date | datetime) -> date | datetime:
 
 def _later(value: date | datetime, length: Duration) -> date | datetime:
     if length.months != length.months.to_integral_value():
-        raise InvalidAmount(f"{length} has parts of a month, which no calendar has; send days instead")
+        raise InvalidAmount(
+            f"{length} has parts of a month, which no calendar has; send days instead"
+        )
     if not isinstance(value, datetime) and length.seconds % 86_400:
-        raise InvalidAmount(f"{length} cannot be added to a day without a time; give {value} a time of day")
+        raise InvalidAmount(
+            f"{length} cannot be added to a day without a time; give {value} a time of day"
+        )
     rest = Duration({"value": length.seconds, "unit": "second"}).to_timedelta()
     try:
         if not isinstance(value, datetime):
             return shifted(value, int(length.months)) + rest
-        return _sound(datetime.combine(shifted(value.date(), int(length.months)), value.timetz()) + rest)
+        return _sound(
+            datetime.combine(shifted(value.date(), int(length.months)), value.timetz())
+            + rest
+        )
     except OverflowError as error:
-        raise InvalidAmount(f"{length} from {value} is past the calendar; keep to the years 1 to 9999") from error
+        raise InvalidAmount(
+            f"{length} from {value} is past the calendar; keep to the years 1 to 9999"
+        ) from error

@@ -45,9 +45,15 @@ class Percent(Scaled):
         if isinstance(value, Percent):
             number = value.value
         else:
-            number, meant = (value.value, value.unit) if isinstance(value, Amount) else _worth(value)
+            number, meant = (
+                (value.value, value.unit)
+                if isinstance(value, Amount)
+                else _worth(value)
+            )
             if meant not in (None, _UNIT):
-                raise UnitMismatch(f"{shown(value)} is in {meant} where a percentage is expected; send it as '20%'")
+                raise UnitMismatch(
+                    f"{shown(value)} is in {meant} where a percentage is expected; send it as '20%'"
+                )
         object.__setattr__(self, "value", number)
 
     @classmethod
@@ -75,19 +81,31 @@ class Percent(Scaled):
         return type(self), (self.value,)
 
     def __eq__(self, other: object) -> bool:
-        return self.value == other.value if isinstance(other, Percent) else NotImplemented
+        return (
+            self.value == other.value if isinstance(other, Percent) else NotImplemented
+        )
 
     def __hash__(self) -> int:
         return hash((self.value, _UNIT))
 
     def __lt__(self, other: "Percent") -> bool:
-        return self.value < other.value if isinstance(other, Percent) else NotImplemented
+        return (
+            self.value < other.value if isinstance(other, Percent) else NotImplemented
+        )
 
     def __add__(self, other: "Percent") -> "Percent":
-        return _result(EXACT.add(self.value, other.value)) if isinstance(other, Percent) else NotImplemented
+        return (
+            _result(EXACT.add(self.value, other.value))
+            if isinstance(other, Percent)
+            else NotImplemented
+        )
 
     def __sub__(self, other: "Percent") -> "Percent":
-        return _result(EXACT.subtract(self.value, other.value)) if isinstance(other, Percent) else NotImplemented
+        return (
+            _result(EXACT.subtract(self.value, other.value))
+            if isinstance(other, Percent)
+            else NotImplemented
+        )
 
     def _each(self, change: Callable[[Decimal], Decimal]) -> "Percent":
         return _result(change(self.value))

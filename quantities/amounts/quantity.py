@@ -14,7 +14,15 @@ from typing import Final, Self
 from quantities.amounts import spellings
 from quantities.amounts.amount import Amount
 from quantities.amounts.frozen import Scaled
-from quantities.amounts.spellings import EXACT, LONGEST, QUOTIENT, canonical, kept, shown, unmistakable
+from quantities.amounts.spellings import (
+    EXACT,
+    LONGEST,
+    QUOTIENT,
+    canonical,
+    kept,
+    shown,
+    unmistakable,
+)
 from quantities.errors import InvalidAmount, UnitMismatch
 from quantities.units import Measure, Unit, measure_named
 from quantities.units.catalogue import of_code
@@ -85,19 +93,25 @@ class Quantity(Scaled):
         A unit of several sizes ("ton") is a dimension of its own.
         """
         measure = _measure(self.unit)
-        return _worth_of(self.value, measure), measure.code if measure.scale is None else measure.dimension
+        return _worth_of(
+            self.value, measure
+        ), measure.code if measure.scale is None else measure.dimension
 
     def __reduce__(self) -> tuple[Callable[..., "Quantity"], tuple[Decimal, str]]:
         return type(self), (self.value, self.unit)
 
     def __eq__(self, other: object) -> bool:
-        return self.base == other.base if isinstance(other, Quantity) else NotImplemented
+        return (
+            self.base == other.base if isinstance(other, Quantity) else NotImplemented
+        )
 
     def __hash__(self) -> int:
         return hash(self.base)
 
     def __lt__(self, other: "Quantity") -> bool:
-        return _order(self, other) < 0 if isinstance(other, Quantity) else NotImplemented
+        return (
+            _order(self, other) < 0 if isinstance(other, Quantity) else NotImplemented
+        )
 
     def __add__(self, other: "Quantity") -> "Quantity":
         if not isinstance(other, Quantity):
@@ -127,18 +141,28 @@ def _take(raw: object, target: Measure | None) -> tuple[Decimal, Measure]:
         return raw.value, _measure(raw.unit)
     if isinstance(raw, Amount):
         number, meant = raw.value, Unit(raw.unit) if raw.unit else None
-    elif isinstance(raw, str) and (written := _read_wire(raw)) and (not target or written[1] == target):
+    elif (
+        isinstance(raw, str)
+        and (written := _read_wire(raw))
+        and (not target or written[1] == target)
+    ):
         return written
     else:
-        number, meant = spellings.worth(spellings.in_metres(raw, target.code if target else None))
+        number, meant = spellings.worth(
+            spellings.in_metres(raw, target.code if target else None)
+        )
     if meant is None:
         if target is None:
             raise InvalidAmount(f"{shown(raw)} names no unit; say which, as '5 km'")
         return number, target
     measure = _choose_measure(meant, target)
     if measure is None:
-        wanted = f"send it in {target.code}" if target else "send a measure such as '5 km'"
-        raise UnitMismatch(f"{shown(raw)} is in {meant.code} where a measured quantity is expected; {wanted}")
+        wanted = (
+            f"send it in {target.code}" if target else "send a measure such as '5 km'"
+        )
+        raise UnitMismatch(
+            f"{shown(raw)} is in {meant.code} where a measured quantity is expected; {wanted}"
+        )
     return number, measure
 
 
@@ -155,10 +179,14 @@ def _read_wire(text: str) -> tuple[Decimal, Measure] | None:
 
 def _choose_measure(meant: Unit, target: Measure | None) -> Measure | None:
     """Return the measure among what *meant* can mean that is of the dimension asked for, else the likeliest."""
-    measures = [found for code in (meant.code, *meant.also) if (found := _of_code(code))]
+    measures = [
+        found for code in (meant.code, *meant.also) if (found := _of_code(code))
+    ]
     if target in measures:
         return target
-    wanted = [found for found in measures if target and found.dimension == target.dimension]
+    wanted = [
+        found for found in measures if target and found.dimension == target.dimension
+    ]
     return next(iter(wanted), None) or next(iter(measures), None)
 
 
@@ -170,32 +198,50 @@ def _of_code(code: str) -> Measure | None:
 def _measure(unit: str) -> Measure:
     found = _of_code(unit.strip()) if len(unit) <= LONGEST else None
     if found is None:
-        raise UnitMismatch(f"{shown(unit)} is no known measure; use one such as 'km', or an Amount with this unit")
+        raise UnitMismatch(
+            f"{shown(unit)} is no known measure; use one such as 'km', or an Amount with this unit"
+        )
     return found
 
 
 def _exact_worth(value: Decimal, measure: Measure) -> Fraction:
-    return (Fraction(value) + Fraction(measure.shift)) * Fraction(measure.scale or 1) / Fraction(measure.per)
+    return (
+        (Fraction(value) + Fraction(measure.shift))
+        * Fraction(measure.scale or 1)
+        / Fraction(measure.per)
+    )
 
 
 def _worth_of(value: Decimal, measure: Measure) -> Decimal:
     worth_of = _exact_worth(value, measure)
-    return _SURE.divide(Decimal(worth_of.numerator), Decimal(worth_of.denominator)).normalize(_SURE)
+    return _SURE.divide(
+        Decimal(worth_of.numerator), Decimal(worth_of.denominator)
+    ).normalize(_SURE)
 
 
-def _convert(raw: object, number: Decimal, measure: Measure, target: Measure) -> Decimal:
+def _convert(
+    raw: object, number: Decimal, measure: Measure, target: Measure
+) -> Decimal:
     if measure.dimension != target.dimension:
         raise UnitMismatch(
             f"{shown(raw)} measures {measure.dimension} where {target.dimension} is expected; send it in {target.code}"
         )
     if measure.scale is None or target.scale is None:
         several = measure.code if measure.scale is None else target.code
-        raise UnitMismatch(f"{shown(raw)} cannot be converted: {several!r} has several sizes; send it in {target.code}")
+        raise UnitMismatch(
+            f"{shown(raw)} cannot be converted: {several!r} has several sizes; send it in {target.code}"
+        )
     exact = _exact_worth(number, measure)
     if len(number.as_tuple().digits) >= _SURE.prec:
         # a quotient that was cut: its last digits are no part of the quantity
         exact = Fraction(_worth_of(number, measure))
-    return kept(_to_decimal(exact * Fraction(target.per) / Fraction(target.scale) - Fraction(target.shift)), raw)
+    return kept(
+        _to_decimal(
+            exact * Fraction(target.per) / Fraction(target.scale)
+            - Fraction(target.shift)
+        ),
+        raw,
+    )
 
 
 def _to_decimal(value: Fraction) -> Decimal:
@@ -211,13 +257,17 @@ def _to_decimal(value: Fraction) -> Decimal:
 def _order(left: Quantity, right: Quantity) -> int:
     first, second = left.base, right.base
     if first[1] != second[1]:
-        raise UnitMismatch(f"cannot compare {left} and {right}; they measure {left.dimension} and {right.dimension}")
+        raise UnitMismatch(
+            f"cannot compare {left} and {right}; they measure {left.dimension} and {right.dimension}"
+        )
     return (first[0] > second[0]) - (first[0] < second[0])
 
 
 def _addend(left: Quantity, right: Quantity) -> Decimal:
     if _measure(left.unit).shift or _measure(right.unit).shift:
-        raise UnitMismatch(f"cannot add {left} and {right}; the sum of two temperatures means nothing")
+        raise UnitMismatch(
+            f"cannot add {left} and {right}; the sum of two temperatures means nothing"
+        )
     return right.to(left.unit).value
 
 

@@ -44,7 +44,11 @@ def canonical(value: Decimal) -> str:
     if not value:
         return "0"
     if abs(value.adjusted()) > LONGEST:
-        return str(value.normalize(decimal.Context(prec=max(LONGEST, len(value.as_tuple().digits)))))
+        return str(
+            value.normalize(
+                decimal.Context(prec=max(LONGEST, len(value.as_tuple().digits)))
+            )
+        )
     text = format(value, "f")
     return text.rstrip("0").rstrip(".") if "." in text else text
 
@@ -68,13 +72,17 @@ def worth(raw: object) -> tuple[Decimal, Unit | None]:
     if isinstance(raw, Mapping):
         return _read_mapping(raw)
     if isinstance(raw, bool) or not isinstance(raw, (int, float, Decimal)):
-        raise InvalidAmount(f"{shown(raw)} is no amount; send a number or a wording such as '50k'")
+        raise InvalidAmount(
+            f"{shown(raw)} is no amount; send a number or a wording such as '50k'"
+        )
     return plain(raw), None
 
 
 def in_metres(raw: object, unit: str | None) -> object:
     """Return "1.8m" as "1.8 m" where *unit* is one of length: elsewhere a small m glued to a number is a million."""
-    glued = _GLUED_M.fullmatch(raw) if unit is not None and isinstance(raw, str) else None
+    glued = (
+        _GLUED_M.fullmatch(raw) if unit is not None and isinstance(raw, str) else None
+    )
     if glued is None or unit is None:
         return raw
     measure = measure_named(unit)
@@ -87,33 +95,52 @@ def plain(raw: int | float | Decimal) -> Decimal:  # noqa: PYI041 - mypy tells t
         if raw.is_integer() and abs(raw) < 10**JSON_DIGITS:
             return Decimal(int(raw))
         value = Decimal(repr(raw))
-        if value.is_finite() and len(value.normalize(WIDE).as_tuple().digits) > JSON_DIGITS:
-            raise InvalidAmount(f"{raw!r} has more digits than a float keeps; send it as a string")
+        if (
+            value.is_finite()
+            and len(value.normalize(WIDE).as_tuple().digits) > JSON_DIGITS
+        ):
+            raise InvalidAmount(
+                f"{raw!r} has more digits than a float keeps; send it as a string"
+            )
         return kept(value, raw)
     if isinstance(raw, int):
         if abs(raw) > LARGEST_INT:
-            raise InvalidAmount(f"an integer of {raw.bit_length()} bits is too large; keep amounts below 1e{LONGEST}")
+            raise InvalidAmount(
+                f"an integer of {raw.bit_length()} bits is too large; keep amounts below 1e{LONGEST}"
+            )
         return Decimal(raw)
     return kept(raw, raw)
 
 
 def _text(text: str) -> tuple[Decimal, Unit | None]:
     if len(text) > _LONGEST_TEXT:
-        raise InvalidAmount(f"{shown(text)} is too long for an amount; send the number alone")
+        raise InvalidAmount(
+            f"{shown(text)} is too long for an amount; send the number alone"
+        )
     if sum(map(str.isdecimal, text)) > LONGEST:
         raise InvalidAmount(f"{shown(text)} has too many digits; keep to {LONGEST}")
     found = parse_amount(text)
     if found.value is None:
-        raise AmbiguousAmount(found.text, [canonical(reading) for reading in found.readings])
-    return kept(found.value, text), Unit(found.unit, also=found.also) if found.unit else None
+        raise AmbiguousAmount(
+            found.text, [canonical(reading) for reading in found.readings]
+        )
+    return kept(found.value, text), Unit(
+        found.unit, also=found.also
+    ) if found.unit else None
 
 
 _cached_text = lru_cache(_CACHED_READINGS)(_text)
 
 
 def _read_mapping(raw: Mapping[object, object]) -> tuple[Decimal, Unit | None]:
-    if "value" not in raw or not raw.keys() <= {"value", "unit"} or isinstance(raw["value"], Mapping):
-        raise InvalidAmount(f'{shown(raw)} is no amount; send a number, a wording or {{"value": 5, "unit": "USD"}}')
+    if (
+        "value" not in raw
+        or not raw.keys() <= {"value", "unit"}
+        or isinstance(raw["value"], Mapping)
+    ):
+        raise InvalidAmount(
+            f'{shown(raw)} is no amount; send a number, a wording or {{"value": 5, "unit": "USD"}}'
+        )
     unit = raw.get("unit")
     number, meant = worth(raw["value"])
     if unit is None:
@@ -128,11 +155,15 @@ def declared_unit(unit: str) -> Unit:
     """Return the unit that a caller or a field names; one that is unknown here stands for itself."""
     name = unit.strip()
     if not 0 < len(name) <= 32 or not name.isprintable():
-        raise InvalidAmount(f"{shown(unit)} is no unit; use a short name such as 'USD' or 'km'")
+        raise InvalidAmount(
+            f"{shown(unit)} is no unit; use a short name such as 'USD' or 'km'"
+        )
     return unit_named(name) or Unit(name)
 
 
-def fitted(raw: object, number: Decimal, meant: Unit | None, declared: Unit) -> tuple[Decimal, Unit]:
+def fitted(
+    raw: object, number: Decimal, meant: Unit | None, declared: Unit
+) -> tuple[Decimal, Unit]:
     """Return *number*, which *raw* says is of unit *meant* (None: unsaid), as a number of *declared*."""
     if meant is None and declared.factor == 1:
         return number, declared
@@ -140,8 +171,14 @@ def fitted(raw: object, number: Decimal, meant: Unit | None, declared: Unit) -> 
         return kept(EXACT.multiply(number, declared.factor), raw), declared
     if meant.code == declared.code or declared.code in meant.also:
         return number, declared
-    cure = "convert it first" if meant.is_currency and declared.is_currency else f"send it in {declared.code}"
-    raise UnitMismatch(f"{shown(raw)} is in {meant.code} where {declared.code} is expected; {cure}")
+    cure = (
+        "convert it first"
+        if meant.is_currency and declared.is_currency
+        else f"send it in {declared.code}"
+    )
+    raise UnitMismatch(
+        f"{shown(raw)} is in {meant.code} where {declared.code} is expected; {cure}"
+    )
 
 
 def kept(value: Decimal, raw: object) -> Decimal:

@@ -26,7 +26,9 @@ class Piece(NamedTuple):
     readings: tuple[Decimal, ...]
 
 
-def read_run(run: str, decimal_mark: DecimalMark | None = None, *, has_unit: bool = False) -> tuple[Piece, ...]:
+def read_run(
+    run: str, decimal_mark: DecimalMark | None = None, *, has_unit: bool = False
+) -> tuple[Piece, ...]:
     """Read digits joined by ``.``, ``,``, ``'`` or ``_``; empty when the run is no quantity (a version, an address).
 
     Args:
@@ -49,7 +51,9 @@ def read_run(run: str, decimal_mark: DecimalMark | None = None, *, has_unit: boo
 
 
 @lru_cache(2048)
-def pieces_of(run: str, decimal_mark: DecimalMark | None, has_unit: bool) -> tuple[Piece, ...]:
+def pieces_of(
+    run: str, decimal_mark: DecimalMark | None, has_unit: bool
+) -> tuple[Piece, ...]:
     """Return what `read_run` does, from memory where the same digits were read before; an exponent may end them."""
     digits, mark, power = run.lower().partition("e")
     pieces = read_run(digits, decimal_mark, has_unit=has_unit)
@@ -74,9 +78,15 @@ def _read_list(run: str, decimal_mark: DecimalMark | None) -> Iterator[Piece]:
         place += len(part) + 1
 
 
-def _one_number(run: str, mark: DecimalMark | None, *, has_unit: bool) -> tuple[Decimal, ...]:
+def _one_number(
+    run: str, mark: DecimalMark | None, *, has_unit: bool
+) -> tuple[Decimal, ...]:
     if "'" in run or "_" in run:
-        return (_decimal(run, "'_", run.rstrip("0123456789")[-1]),) if _QUOTED.fullmatch(run) else ()
+        return (
+            (_decimal(run, "'_", run.rstrip("0123456789")[-1]),)
+            if _QUOTED.fullmatch(run)
+            else ()
+        )
     dots, commas = run.count("."), run.count(",")
     if dots and commas:
         return _two_marks(run, mark)
@@ -96,14 +106,20 @@ def _with_dots(run: str, dots: int, mark: DecimalMark | None) -> tuple[Decimal, 
     return (_decimal(run, "."),) if groups and mark == "," else (Decimal(run),)
 
 
-def _with_commas(run: str, commas: int, mark: DecimalMark | None, *, has_unit: bool) -> tuple[Decimal, ...]:
+def _with_commas(
+    run: str, commas: int, mark: DecimalMark | None, *, has_unit: bool
+) -> tuple[Decimal, ...]:
     if mark == ",":
         return (_decimal(run, "", ","),) if commas == 1 else ()
     if _WESTERN_COMMA.fullmatch(run) or _INDIAN_COMMA.fullmatch(run):
         return (_decimal(run, ","),)
     tail = run.rpartition(",")[2]
     # "5,00", "0,5" and a price "12,50" can be no list and no grouping
-    if mark is None and commas == 1 and (tail[0] == "0" or run[0] == "0" or (has_unit and len(tail) <= 2)):
+    if (
+        mark is None
+        and commas == 1
+        and (tail[0] == "0" or run[0] == "0" or (has_unit and len(tail) <= 2))
+    ):
         return (_decimal(run, "", ","),)
     return ()
 

@@ -36,7 +36,9 @@ _NAMING_BEFORE, _NAMING_AFTER = frozenset("#@^&_"), frozenset("@^_")
 _NO_PREFIX = Prefix(None, 1, 0)
 
 
-def find_amounts(text: str, *, decimal_mark: DecimalMark | None = None, locale: str | None = None) -> tuple[Found, ...]:
+def find_amounts(
+    text: str, *, decimal_mark: DecimalMark | None = None, locale: str | None = None
+) -> tuple[Found, ...]:
     """Return every amount in *text*, in order and without overlaps.
 
     Identifiers, versions, addresses, dates, times of day, ordinals and powers are no amounts, and neither are loose
@@ -51,10 +53,14 @@ def find_amounts(text: str, *, decimal_mark: DecimalMark | None = None, locale: 
         decimal_mark = mark_of(locale)
     sentence = Sentence(text)
     with localcontext(CALCULATION):
-        return share_units(list(join_parts(_Finder(sentence, decimal_mark).amounts(), text)), text)
+        return share_units(
+            list(join_parts(_Finder(sentence, decimal_mark).amounts(), text)), text
+        )
 
 
-def parse_amount(text: str, *, decimal_mark: DecimalMark | None = None, locale: str | None = None) -> Found:
+def parse_amount(
+    text: str, *, decimal_mark: DecimalMark | None = None, locale: str | None = None
+) -> Found:
     """Return the one amount that *text* consists of; it may be ambiguous.
 
     Raises:
@@ -66,17 +72,23 @@ def parse_amount(text: str, *, decimal_mark: DecimalMark | None = None, locale: 
     found = find_amounts(text, decimal_mark=decimal_mark, locale=locale)
     shown = text if len(text) <= 80 else f"{text[:77]}..."
     if len(found) > 1:
-        raise InvalidAmount(f"{shown!r} holds {len(found)} amounts; write one, with '.' before decimals")
+        raise InvalidAmount(
+            f"{shown!r} holds {len(found)} amounts; write one, with '.' before decimals"
+        )
     if (
         not found
         or text[: found[0].start].strip()
         or text[found[0].end :].removeprefix(" of").strip(" .,;!?\t\n\u00a0")
     ):
-        raise InvalidAmount(f"{shown!r} is no amount; write a number such as 50000, '50k' or 'fifty thousand'")
+        raise InvalidAmount(
+            f"{shown!r} is no amount; write a number such as 50000, '50k' or 'fifty thousand'"
+        )
     return found[0]
 
 
-def parse_number(text: str, *, decimal_mark: DecimalMark | None = None, locale: str | None = None) -> Decimal:
+def parse_number(
+    text: str, *, decimal_mark: DecimalMark | None = None, locale: str | None = None
+) -> Decimal:
     """Return the value of the one amount that *text* consists of, its unit left out.
 
     Raises:
@@ -85,7 +97,9 @@ def parse_number(text: str, *, decimal_mark: DecimalMark | None = None, locale: 
     """
     found = parse_amount(text, decimal_mark=decimal_mark, locale=locale)
     if found.value is None:
-        raise AmbiguousAmount(found.text, [format(reading, "f") for reading in found.readings])
+        raise AmbiguousAmount(
+            found.text, [format(reading, "f") for reading in found.readings]
+        )
     return found.value
 
 
@@ -110,7 +124,11 @@ class _Finder:
         if kind == "number":
             return not self._is_name(place)
         if kind == "word":
-            return text in words.OPENING_WORDS or opens_with_unit(self.sentence, place) or text == "u"
+            return (
+                text in words.OPENING_WORDS
+                or opens_with_unit(self.sentence, place)
+                or text == "u"
+            )
         is_sign = text in {"-", "+"} and self.sentence.symbol(place - 1) != "^"
         return kind == "fraction" or (kind == "symbol" and (is_sign or text in SYMBOLS))
 
@@ -119,10 +137,14 @@ class _Finder:
         sentence = self.sentence
         before = sentence.token(place - 1)
         if before is not None and sentence.tokens[place].is_glued:
-            if before.text in _NAMING_BEFORE or (before.kind == "word" and place != self.previous_end):
+            if before.text in _NAMING_BEFORE or (
+                before.kind == "word" and place != self.previous_end
+            ):
                 return True
             word = sentence.word(place - 2)
-            is_joined = before.is_glued and word != "" and before.text in {"-", "+", "."}
+            is_joined = (
+                before.is_glued and word != "" and before.text in {"-", "+", "."}
+            )
             if is_joined and (before.text == "." or place - 1 != self.previous_end):
                 return True
             if before.text in {"-", "+"} and sentence.symbol(place - 2) == "^":
@@ -134,7 +156,9 @@ class _Finder:
         after = self.sentence.token(place + 1)
         if after is None or not after.is_glued:
             return False
-        return after.text in _NAMING_AFTER or (after.kind == "word" and not self._is_suffix(place + 1))
+        return after.text in _NAMING_AFTER or (
+            after.kind == "word" and not self._is_suffix(place + 1)
+        )
 
     def _is_suffix(self, place: int) -> bool:
         """True for letters right behind digits that say how many of what: "5k", "5km", "5USD", "5us$"."""
@@ -143,7 +167,9 @@ class _Finder:
         word = token.text
         if len(word) == 1 and word not in "km":
             start = sentence.tokens[place - 1].start
-            if _AFTER_PLACE.search(sentence.text, max(0, start - _LONGEST_PLACE), start):
+            if _AFTER_PLACE.search(
+                sentence.text, max(0, start - _LONGEST_PLACE), start
+            ):
                 return False
         if sentence.kind(place + 1) == "number" and sentence.is_glued(place + 1):
             # "24703m2", but no "24703m212"
@@ -162,15 +188,28 @@ class _Finder:
     def _amount(self, place: int) -> tuple[tuple[Found, ...], int]:
         """Return the amounts that open at *place* and the place after them; none for what is read over."""
         sentence = self.sentence
-        if sentence.tokens[place].kind == "number" and sentence.kind(place + 1) not in {"word", "symbol", "fraction"}:
+        if sentence.tokens[place].kind == "number" and sentence.kind(place + 1) not in {
+            "word",
+            "symbol",
+            "fraction",
+        }:
             prefix: Prefix | None = _NO_PREFIX._replace(end=place)
         else:
             prefix = self.units.prefix(place, self.previous_end)
-        if prefix is None or (prefix.end > place and not self._opens_number(prefix.end)):
+        if prefix is None or (
+            prefix.end > place and not self._opens_number(prefix.end)
+        ):
             return (), place + 1
-        if prefix.end > place and sentence.kind(prefix.end) == "number" and self._is_named_after(prefix.end):
+        if (
+            prefix.end > place
+            and sentence.kind(prefix.end) == "number"
+            and self._is_named_after(prefix.end)
+        ):
             return (), prefix.end + 1
-        if sentence.kind(prefix.end) == "number" and (listed := self._read_run(prefix)) is not None:
+        if (
+            sentence.kind(prefix.end) == "number"
+            and (listed := self._read_run(prefix)) is not None
+        ):
             return listed, prefix.end + 1
         found = number_at(self.numbers, prefix.end)
         if found is None:
@@ -183,7 +222,11 @@ class _Finder:
         if ratio := self._ratio(prefix, readings, end):
             readings, end = ratio
         suffix = self.units.suffix(end, prefix)
-        if suffix.unit is None and sentence.symbol(end) == ")" and sentence.symbol(place - 1) == "(":
+        if (
+            suffix.unit is None
+            and sentence.symbol(end) == ")"
+            and sentence.symbol(place - 1) == "("
+        ):
             # "thirty (30) days"
             behind = self.units.unit_after(end + 1)
             suffix = behind if behind.unit else suffix
@@ -191,7 +234,10 @@ class _Finder:
 
     def _opens_number(self, place: int) -> bool:
         """True for digits and number words; an article after "minus" or a currency opens nothing."""
-        return self.sentence.kind(place) in {"number", "fraction"} or self.sentence.word(place) in words.OPENING_WORDS
+        return (
+            self.sentence.kind(place) in {"number", "fraction"}
+            or self.sentence.word(place) in words.OPENING_WORDS
+        )
 
     def _read_run(self, prefix: Prefix) -> tuple[Found, ...] | None:
         """Return the numbers of a run of digits that holds several or none; None when it is one number."""
@@ -201,7 +247,11 @@ class _Finder:
         if len(pieces) == 1 or (not pieces and "," not in token.text):
             return None if pieces else ()
         scale = self.numbers.scale(prefix.end + 1)
-        if prefix.unit is not None or scale or self.units.unit_after(prefix.end + 1).unit is not None:
+        if (
+            prefix.unit is not None
+            or scale
+            or self.units.unit_after(prefix.end + 1).unit is not None
+        ):
             priced = pieces_of(token.text, self.numbers.mark, True)
             if len(priced) == 1:
                 self.numbers.measured = prefix.end
@@ -215,17 +265,31 @@ class _Finder:
         readings = tuple(plain(reading) for reading in piece.readings)
         value = readings[0] if len(readings) == 1 else None
         first, end = start + piece.start, start + piece.end
-        return Found(value, None, first, end, self.sentence.written[first:end], readings, said=value)
+        return Found(
+            value,
+            None,
+            first,
+            end,
+            self.sentence.written[first:end],
+            readings,
+            said=value,
+        )
 
     def _single(self, place: int) -> tuple[tuple[Found, ...], int]:
-        is_one = self.sentence.word(place) in words.ARTICLES and place != self.previous_end
+        is_one = (
+            self.sentence.word(place) in words.ARTICLES and place != self.previous_end
+        )
         suffix = self.units.single(place) if is_one else None
         if suffix is None:
             return (), place + 1
         return (self._make(place, Prefix(None, 1, place), (1,), suffix),), suffix.end
 
     def _make(
-        self, place: int, prefix: Prefix, readings: tuple[Decimal | Fraction | int, ...], suffix: Suffix
+        self,
+        place: int,
+        prefix: Prefix,
+        readings: tuple[Decimal | Fraction | int, ...],
+        suffix: Suffix,
     ) -> Found:
         unit = suffix.unit
         first = place if unit is not None or prefix.unit is None else prefix.end
@@ -238,7 +302,11 @@ class _Finder:
         # the scale of "30 MUSD" is said, the hundredth of "5 cents" is not
         scale = Decimal(factor) * (unit.factor if unit and unit.factor > 1 else 1)
         said = tuple(plain(reading * scale) for reading in said)
-        worth = tuple(plain(reading * unit.factor) for reading in said) if unit and unit.factor < 1 else said
+        worth = (
+            tuple(plain(reading * unit.factor) for reading in said)
+            if unit and unit.factor < 1
+            else said
+        )
         is_sure = len(worth) == 1
         code, also = (unit.code, unit.also) if unit else (None, ())
         return Found(
@@ -257,7 +325,11 @@ class _Finder:
         self, prefix: Prefix, readings: tuple[Decimal | Fraction | int, ...], end: int
     ) -> tuple[tuple[Fraction], int] | None:
         """Read "1 over 3" and "one over twenty"; more than one over something is a comparison of two numbers."""
-        if self.sentence.word(end) != "over" or prefix.unit is not None or readings != (1,):
+        if (
+            self.sentence.word(end) != "over"
+            or prefix.unit is not None
+            or readings != (1,)
+        ):
             return None
         bottom = number_at(self.numbers, end + 1)
         if bottom is None or len(bottom[0]) != 1 or bottom[0][0] <= 1:
@@ -271,16 +343,29 @@ class _Finder:
         if end != place + 1 or word(place) != "one":
             return False
         before, after = word(place - 1), word(end)
-        is_measured = after in NAMES or after in words.SCALES or (after != "in" and unit_named(after) is not None)
+        is_measured = (
+            after in NAMES
+            or after in words.SCALES
+            or (after != "in" and unit_named(after) is not None)
+        )
         if after == "day":
             # how long, after "for one day"; a day in a story anywhere else
-            return before not in {"for", "in", "than", "least", "just", "only"} and len(self.sentence.tokens) > 2
+            return (
+                before not in {"for", "in", "than", "least", "just", "only"}
+                and len(self.sentence.tokens) > 2
+            )
         if is_measured:
             return False
         if before in words.BEFORE_PRONOUN or (before, after) == ("at", "point"):
             return True
         if before == "only":
-            return word(place - 2) in words.BEFORE_PRONOUN or word(place - 2) in {"my", "your", "his", "her", "our"}
+            return word(place - 2) in words.BEFORE_PRONOUN or word(place - 2) in {
+                "my",
+                "your",
+                "his",
+                "her",
+                "our",
+            }
         joined = self.sentence.after_hyphen(end)
         if joined > end and word(joined) in words.AFTER_ONE_HYPHEN:
             return True

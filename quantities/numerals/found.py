@@ -26,7 +26,11 @@ def plain(value: Decimal | Fraction | int) -> Decimal:
     elif isinstance(value, int):
         return Decimal(value)
     value = value.normalize(_EXACT) if value else Decimal(0)
-    return value.quantize(_ONE, context=_EXACT) if 0 < int(value.as_tuple().exponent) <= 120 else value
+    return (
+        value.quantize(_ONE, context=_EXACT)
+        if 0 < int(value.as_tuple().exponent) <= 120
+        else value
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +57,13 @@ class Found:
         """The unit, currency or thing that it is an amount of."""
         if self.unit is None:
             return "number"
-        return "percent" if self.unit == "%" else "money" if self.unit in CURRENCIES else "measure"
+        return (
+            "percent"
+            if self.unit == "%"
+            else "money"
+            if self.unit in CURRENCIES
+            else "measure"
+        )
 
     @property
     def is_vague(self) -> bool:

@@ -55,7 +55,11 @@ def join_parts(amounts: Iterator[Found], text: str) -> Iterator[Found]:
     # what the last part said is a part of: 1 for dollars, 0.1 for mao, 0.01 for cents
     step = _ONE
     for amount in amounts:
-        joined = _join(last, amount, text, step) if last and amount.start - last.end <= _WIDEST_GAP else None
+        joined = (
+            _join(last, amount, text, step)
+            if last and amount.start - last.end <= _WIDEST_GAP
+            else None
+        )
         if last and not joined:
             yield last
         step = _step(amount, step) if joined else _ONE
@@ -81,39 +85,87 @@ def _join(last: Found, amount: Found, text: str, step: Decimal) -> Found | None:
     whole = text[last.start : amount.end]
     if together := _compound(last, amount, gap, text):
         value, unit = together
-        return replace(last, value=value, unit=unit, readings=(value,), also=(), end=amount.end, text=whole, said=value)
+        return replace(
+            last,
+            value=value,
+            unit=unit,
+            readings=(value,),
+            also=(),
+            end=amount.end,
+            text=whole,
+            said=value,
+        )
     if gap not in {"", "and"}:
         return None
-    if parted := None if _OF_OTHERS.match(text, amount.end) else _with_fraction(last, amount, gap):
+    if (
+        parted := None
+        if _OF_OTHERS.match(text, amount.end)
+        else _with_fraction(last, amount, gap)
+    ):
         value, said = parted
-        return replace(last, value=value, readings=(value,), end=amount.end, text=whole, said=said)
-    total = _with_parts(last, amount, step) if amount.unit else _with_bare(last, amount, gap, text, step)
+        return replace(
+            last, value=value, readings=(value,), end=amount.end, text=whole, said=said
+        )
+    total = (
+        _with_parts(last, amount, step)
+        if amount.unit
+        else _with_bare(last, amount, gap, text, step)
+    )
     return None if total is None else replace(
         last, value=total, readings=(total,), end=amount.end, text=whole, said=total
     )  # fmt: skip
 
 
-def _compound(first: Found, second: Found, joint: str, text: str) -> tuple[Decimal, str] | None:
+def _compound(
+    first: Found, second: Found, joint: str, text: str
+) -> tuple[Decimal, str] | None:
     """Return what "5 ft 2 in" and "six foot two" are together in the unit of the first, to 34 digits."""
-    units = [unit for unit in (first.unit, *first.also) if unit and unit not in CURRENCIES]
-    if not units or joint not in _COMPOUND_JOINTS or text.endswith("between ", 0, first.start):
+    units = [
+        unit for unit in (first.unit, *first.also) if unit and unit not in CURRENCIES
+    ]
+    if (
+        not units
+        or joint not in _COMPOUND_JOINTS
+        or text.endswith("between ", 0, first.start)
+    ):
         return None
     parts: tuple[str, ...] = (second.unit, *second.also) if second.unit else ()
-    if second.unit is None and joint in {"", "-"} and _IS_LAST.match(text, second.end) and second.text.isalnum():
+    if (
+        second.unit is None
+        and joint in {"", "-"}
+        and _IS_LAST.match(text, second.end)
+        and second.text.isalnum()
+    ):
         parts = _UNSAID.get(units[0], ())
     for unit, part in product(units, parts):
         # "11 stone 4 pounds" is a weight; elsewhere pounds keep to money, and commas stand between closest kin alone
         is_likely = second.unit in {None, part} and joint not in {",", "."}
-        if (is_likely or (unit, part) in _PAIRS) and (whole := _add(first.value, unit, second.value, part)):
+        if (is_likely or (unit, part) in _PAIRS) and (
+            whole := _add(first.value, unit, second.value, part)
+        ):
             return whole, unit
     return None
 
 
-def _add(first: Decimal | None, unit: str, second: Decimal | None, part: str) -> Decimal | None:
+def _add(
+    first: Decimal | None, unit: str, second: Decimal | None, part: str
+) -> Decimal | None:
     left, right = measure_named(unit), measure_named(part)
-    if first is None or second is None or left is None or right is None or left.code == right.code:
+    if (
+        first is None
+        or second is None
+        or left is None
+        or right is None
+        or left.code == right.code
+    ):
         return None
-    if left.dimension != right.dimension or left.shift or right.shift or left.scale is None or right.scale is None:
+    if (
+        left.dimension != right.dimension
+        or left.shift
+        or right.shift
+        or left.scale is None
+        or right.scale is None
+    ):
         return None
     # the "2 hours 30 minutes" of "2 hours 30 minutes 5 seconds" are no whole number of hours any more
     is_whole = first == first.to_integral_value() or left.dimension == "time"
@@ -123,12 +175,18 @@ def _add(first: Decimal | None, unit: str, second: Decimal | None, part: str) ->
     return _QUOTIENT.add(first, rest).normalize(_QUOTIENT) if rest < 1 else None
 
 
-def _with_fraction(last: Found, amount: Found, gap: str) -> tuple[Decimal, Decimal] | None:
+def _with_fraction(
+    last: Found, amount: Found, gap: str
+) -> tuple[Decimal, Decimal] | None:
     """Add the half of "two dollars and a half" to value and wording."""
     is_part = gap == "and" and amount.unit is None and amount.text[:1].isalpha()
     if not is_part or last.value is None or amount.value is None or not last.said:
         return None
-    if not (last.said == last.said.to_integral_value() and last.said > 0 and 0 < amount.value < 1):
+    if not (
+        last.said == last.said.to_integral_value()
+        and last.said > 0
+        and 0 < amount.value < 1
+    ):
         return None
     said = last.said + amount.value
     return last.value * said / last.said, said
@@ -138,17 +196,32 @@ def _join_repeat(last: Found, amount: Found, text: str) -> Found | None:
     """Join "forty-five (45)" and "thirty (30) days", whose unit stands behind the bracket."""
     if ")" in amount.text:
         is_same = last.unit is None and last.said == amount.said
-        return replace(amount, start=last.start, text=text[last.start : amount.end]) if is_same else None
-    if last.value != amount.value or (last.unit and amount.unit and last.unit != amount.unit):
+        return (
+            replace(amount, start=last.start, text=text[last.start : amount.end])
+            if is_same
+            else None
+        )
+    if last.value != amount.value or (
+        last.unit and amount.unit and last.unit != amount.unit
+    ):
         return None
     if text[amount.end : amount.end + 1] != ")":
         return None
-    return replace(last, end=amount.end + 1, text=text[last.start : amount.end + 1], unit=last.unit or amount.unit)
+    return replace(
+        last,
+        end=amount.end + 1,
+        text=text[last.start : amount.end + 1],
+        unit=last.unit or amount.unit,
+    )
 
 
 def _with_parts(last: Found, amount: Found, step: Decimal) -> Decimal | None:
     """Add the cents of "3 dollars and 50 cents" and the fen of "1 yuan 5 jiao 5 fen"."""
-    if last.value is None or amount.value is None or last.unit not in (amount.unit, *amount.also):
+    if (
+        last.value is None
+        or amount.value is None
+        or last.unit not in (amount.unit, *amount.also)
+    ):
         return None
     said = amount.said_unit.lower()
     is_part = said in PART_NAMES or said in {"c", "p", "¢"}
@@ -157,14 +230,31 @@ def _with_parts(last: Found, amount: Found, step: Decimal) -> Decimal | None:
     return last.value + amount.value.copy_sign(last.value)
 
 
-def _with_bare(last: Found, amount: Found, gap: str, text: str, step: Decimal) -> Decimal | None:
+def _with_bare(
+    last: Found, amount: Found, gap: str, text: str, step: Decimal
+) -> Decimal | None:
     """Add the 50 of "15 dollars 50" as cents, when nothing is counted by it; after cents the next smaller coin."""
-    if last.value is None or amount.value is None or last.unit not in CURRENCIES or last.said != last.value or gap:
+    if (
+        last.value is None
+        or amount.value is None
+        or last.unit not in CURRENCIES
+        or last.said != last.value
+        or gap
+    ):
         return None
     is_plain = amount.text.isdigit() or amount.text[:1].isalpha()
-    is_whole = is_plain and amount.value == amount.value.to_integral_value() and 0 < amount.value < _HUNDRED
+    is_whole = (
+        is_plain
+        and amount.value == amount.value.to_integral_value()
+        and 0 < amount.value < _HUNDRED
+    )
     is_named = step < 1 or (bool(last.said_unit) and last.text.endswith(last.said_unit))
-    if not is_whole or not is_named or last.value % step or not _ENDS.match(text, amount.end):
+    if (
+        not is_whole
+        or not is_named
+        or last.value % step
+        or not _ENDS.match(text, amount.end)
+    ):
         return None
     if step == Decimal("0.1"):
         # "one kuai and five mao five"
@@ -178,7 +268,9 @@ def share_units(amounts: list[Found], text: str) -> tuple[Found, ...]:
     """Return *amounts*, neighbours in *text*, with the unit of each span at both its ends."""
     for place in range(len(amounts) - 2, -1, -1):
         first, second = amounts[place], amounts[place + 1]
-        if second.start - first.end > _WIDEST_SPAN or (first.unit is None and second.unit is None):
+        if second.start - first.end > _WIDEST_SPAN or (
+            first.unit is None and second.unit is None
+        ):
             continue
         if not _is_span(text, amounts[place - 1].end if place else 0, first, second):
             continue
@@ -200,7 +292,11 @@ def _is_span(text: str, after: int, first: Found, second: Found) -> bool:
         return (first.said or 0) < (second.said or 0)
     if gap in _JOINTS:
         return True
-    return gap == "and" and _BETWEEN.search(text, max(after, first.start - _OPENER), first.start) is not None
+    return (
+        gap == "and"
+        and _BETWEEN.search(text, max(after, first.start - _OPENER), first.start)
+        is not None
+    )
 
 
 def _stands_before(amount: Found) -> bool:
@@ -215,21 +311,41 @@ def _first_end(first: Found, second: Found) -> Found:
         shared = first
     else:
         return first
-    scale = max((_FACTORS.get(word.lower(), 1) for word in _LETTERS.findall(second.text)), default=1)
+    scale = max(
+        (_FACTORS.get(word.lower(), 1) for word in _LETTERS.findall(second.text)),
+        default=1,
+    )
     has_scale = any(word.lower() in _FACTORS for word in _LETTERS.findall(first.text))
     if shared.value is None or second.value is None or has_scale or scale < _THOUSAND:
         return shared
     if shared.value * scale >= second.value:
         return shared
-    return replace(shared, value=None, said=None, readings=(plain(shared.value * scale), shared.value))
+    return replace(
+        shared,
+        value=None,
+        said=None,
+        readings=(plain(shared.value * scale), shared.value),
+    )
 
 
 def _in_unit_of(lender: Found, amount: Found) -> Found:
     """Return *amount* in the unit of *lender*, cents as parts of their currency."""
     factor = _ONE
-    if lender.value and lender.said and lender.said_unit and abs(lender.value) < abs(lender.said):
+    if (
+        lender.value
+        and lender.said
+        and lender.said_unit
+        and abs(lender.value) < abs(lender.said)
+    ):
         factor = lender.value / lender.said
     readings = tuple(plain(reading * factor) for reading in amount.readings)
     value = readings[0] if len(readings) == 1 else None
     unit, also, said_unit = lender.unit, lender.also, lender.said_unit
-    return replace(amount, value=value, readings=readings, unit=unit, also=also, said_unit=said_unit)
+    return replace(
+        amount,
+        value=value,
+        readings=readings,
+        unit=unit,
+        also=also,
+        said_unit=said_unit,
+    )

@@ -36,4 +36,6 @@ def mark_of(locale: str) -> DecimalMark:
         return ","
     if language in _POINT:
         return "."
-    raise InvalidAmount(f"{locale!r} is no locale that is known here; give decimal_mark '.' or ',' instead")
+    raise InvalidAmount(
+        f"{locale!r} is no locale that is known here; give decimal_mark '.' or ',' instead"
+    )

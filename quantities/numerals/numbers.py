@@ -30,7 +30,9 @@ def number_at(numbers: Numbers, place: int) -> Readings | None:
     if kind not in {"number", "word", "fraction"}:
         return None
     if kind == "number":
-        pieces = pieces_of(sentence.tokens[place].text, numbers.mark, place == numbers.measured)
+        pieces = pieces_of(
+            sentence.tokens[place].text, numbers.mark, place == numbers.measured
+        )
         if len(pieces) == 1 and len(pieces[0].readings) > 1:
             return _ambiguous(numbers, pieces[0].readings, place)
         reading = _read_mixed(numbers, place) or numbers.cardinal(place)
@@ -47,7 +49,11 @@ def number_at(numbers: Numbers, place: int) -> Readings | None:
 def _ambiguous(numbers: Numbers, readings: tuple[Decimal, ...], place: int) -> Readings:
     scale = numbers.scale(place + 1)
     # "1.500 million": nobody groups digits in front of a scale
-    return ((readings[0] * int(scale.value),), scale.end) if scale else (readings, place + 1)
+    return (
+        ((readings[0] * int(scale.value),), scale.end)
+        if scale
+        else (readings, place + 1)
+    )
 
 
 def _ordinal_end(numbers: Numbers, start: int, reading: Reading) -> int:
@@ -57,13 +63,25 @@ def _ordinal_end(numbers: Numbers, start: int, reading: Reading) -> int:
     after = sentence.after_hyphen(reading.end)
     following = sentence.word(after)
     if words.ORDINALS.get(following, 0) >= words.ROUND:
-        return after + 1 if sentence.word(start) not in words.ARTICLES and reading.value > 1 else 0
+        return (
+            after + 1
+            if sentence.word(start) not in words.ARTICLES and reading.value > 1
+            else 0
+        )
     is_round = last in words.HUNDREDS or last in words.SCALES
-    if is_round and (after_and := sentence.after_and(reading.end)) and sentence.word(after_and) in words.ORDINALS:
+    if (
+        is_round
+        and (after_and := sentence.after_and(reading.end))
+        and sentence.word(after_and) in words.ORDINALS
+    ):
         return after_and + 1
     is_open = last in words.TENS or is_round
     # "twenty second" is a time
-    is_ordinal = is_open and following in words.ORDINALS and (after > reading.end or following != "second")
+    is_ordinal = (
+        is_open
+        and following in words.ORDINALS
+        and (after > reading.end or following != "second")
+    )
     return after + 1 if is_ordinal else 0
 
 
@@ -71,17 +89,27 @@ def _with_fraction(numbers: Numbers, reading: Reading) -> Reading:
     """Add the "and a half" of "three million and a half"; divide by the "fifths" of "twenty-three fifths"."""
     sentence, (value, end, scale) = numbers.sentence, reading
     after_and = sentence.after_and(end)
-    if after_and and (part := numbers.part_of_one(after_and)) and sentence.word(part.end) != "of":
+    if (
+        after_and
+        and (part := numbers.part_of_one(after_and))
+        and sentence.word(part.end) != "of"
+    ):
         is_scaled = scale >= _SCALED_HALF or scale == words.DOZENS["dozen"]
         return Reading(value + part.value * (scale if is_scaled else 1), part.end)
     parts_place = sentence.after_hyphen(end)
     name = sentence.word(parts_place)
     # "3 quarters" are nine months as well
-    if (parts := words.PARTS.get(name)) and (sentence.kind(end - 1) == "word" or parts > 4):
+    if (parts := words.PARTS.get(name)) and (
+        sentence.kind(end - 1) == "word" or parts > 4
+    ):
         return _scale(numbers, Reading(Fraction(value) / parts, parts_place + 1))
     if value == 1 and scale != 1 and sentence.word(parts_place) in words.ORDINALS:
         return Reading(Fraction(value) / words.ORDINALS[name], parts_place + 1)
-    return _scale(numbers, reading) if 0 < value < 1 and sentence.word(end) == "of" else reading
+    return (
+        _scale(numbers, reading)
+        if 0 < value < 1 and sentence.word(end) == "of"
+        else reading
+    )
 
 
 def _fraction_first(numbers: Numbers, place: int) -> Reading | None:
@@ -91,11 +119,17 @@ def _fraction_first(numbers: Numbers, place: int) -> Reading | None:
     if fraction is None and sentence.word(place) == "quarter":
         # a lone "quarter" is three months
         quarter = _scale(numbers, Reading(Fraction(1, 4), place + 1))
-        return quarter if quarter.end > place + 1 or _is_measured(numbers, place) else None
+        return (
+            quarter if quarter.end > place + 1 or _is_measured(numbers, place) else None
+        )
     if fraction is None:
         return None
     scaled = _scale(numbers, fraction)
-    return scaled if scaled.end > fraction.end or _stands_alone(numbers, place, fraction.end) else None
+    return (
+        scaled
+        if scaled.end > fraction.end or _stands_alone(numbers, place, fraction.end)
+        else None
+    )
 
 
 def _scale(numbers: Numbers, fraction: Reading) -> Reading:
@@ -115,12 +149,22 @@ def _scale(numbers: Numbers, fraction: Reading) -> Reading:
 def _stands_alone(numbers: Numbers, place: int, end: int) -> bool:
     """False for "half past ten", "the second half", "a third option" and the rate in "20k a quarter"."""
     sentence = numbers.sentence
-    word, before, after = sentence.word(place), sentence.word(place - 1), sentence.word(end)
+    word, before, after = (
+        sentence.word(place),
+        sentence.word(place - 1),
+        sentence.word(end),
+    )
     if "half" in (word, sentence.word(place + 1)):
-        return before not in words.BEFORE_HALF and after not in words.AFTER_HALF and _is_half_of_unit(numbers, end)
+        return (
+            before not in words.BEFORE_HALF
+            and after not in words.AFTER_HALF
+            and _is_half_of_unit(numbers, end)
+        )
     if word in words.ARTICLES:
         is_rate = sentence.kind(place - 1) == "number" or before in words.SHORT_SCALES
-        is_measured = sentence.word(end - 1) == "quarter" and _is_measured(numbers, end - 1)
+        is_measured = sentence.word(end - 1) == "quarter" and _is_measured(
+            numbers, end - 1
+        )
         return (after in {"", "of"} or is_measured) and not is_rate
     return True
 
@@ -156,12 +200,18 @@ def _read_mixed(numbers: Numbers, place: int) -> Reading | None:
     sentence = numbers.sentence
     part_place = sentence.after_hyphen(place + 1)
     whole = sentence.tokens[place]
-    if sentence.kind(part_place) != "fraction" or not whole.text.isdigit() or len(whole.text) > 15:
+    if (
+        sentence.kind(part_place) != "fraction"
+        or not whole.text.isdigit()
+        or len(whole.text) > 15
+    ):
         return None
     part = sentence.tokens[part_place]
     value = fraction_of(part.text)
     # carpenters and cooks write "3-1/2"; "5-1/20" can be a difference
-    is_joined = part_place == place + 1 or part.text.partition("/")[2] in _HYPHENATED_PARTS
+    is_joined = (
+        part_place == place + 1 or part.text.partition("/")[2] in _HYPHENATED_PARTS
+    )
     if value is None or value >= 1 or not is_joined or part.start > whole.end + 2:
         return None
     mixed = Reading(int(whole.text) + value, part_place + 1)

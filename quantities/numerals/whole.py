@@ -10,7 +10,14 @@ from typing import NamedTuple
 from quantities.numerals import words
 from quantities.numerals.digit_runs import DecimalMark, pieces_of
 from quantities.sentence import Sentence
-from quantities.units import NAMES, SYMBOLS, currency_code, means_metres, speaks_of_extent, unit_named
+from quantities.units import (
+    NAMES,
+    SYMBOLS,
+    currency_code,
+    means_metres,
+    speaks_of_extent,
+    unit_named,
+)
 
 #: Scale words in a row that still make sense ("three lakh crore"), and zeros before a digit ("zero zero seven").
 _MOST_SCALES, _MOST_ZEROS = 3, 4
@@ -69,7 +76,9 @@ class Numbers:
             return Reading(factor, long_place + 1)
         word = sentence.word(place)
         factor = words.SHORT_SCALES.get(word)
-        if factor is None or (word in words.UNSURE_SCALES and not self._is_scale(word, place)):
+        if factor is None or (
+            word in words.UNSURE_SCALES and not self._is_scale(word, place)
+        ):
             return None
         return Reading(factor, place + 1)
 
@@ -81,18 +90,29 @@ class Numbers:
         first, last = sentence.tokens[place - 1], sentence.tokens[place]
         if sentence.text[last.start : last.end].isupper() or self.is_money(place + 1):
             return True
-        is_price = sentence.symbol(place - 2) in _SIGNS or currency_code(sentence.word(place - 2)) is not None
+        is_price = (
+            sentence.symbol(place - 2) in _SIGNS
+            or currency_code(sentence.word(place - 2)) is not None
+        )
         if is_price or word != "m" or not last.is_glued:
             return word != "mm" and (is_price or last.is_glued)
         if self._is_about_extent is None:
             self._is_about_extent = speaks_of_extent(sentence.text)
-        return not (self._is_about_extent or means_metres(sentence.text, first.start, last.end))
+        return not (
+            self._is_about_extent or means_metres(sentence.text, first.start, last.end)
+        )
 
     def is_money(self, place: int) -> bool:
         """True when the word or sign at *place* names money."""
         word = self.sentence.word(place)
-        unit = NAMES.get(word) or (SYMBOLS.get(self.sentence.symbol(place)) if self.sentence.is_glued(place) else None)
-        return (unit is not None and unit.is_currency) or currency_code(word) is not None
+        unit = NAMES.get(word) or (
+            SYMBOLS.get(self.sentence.symbol(place))
+            if self.sentence.is_glued(place)
+            else None
+        )
+        return (unit is not None and unit.is_currency) or currency_code(
+            word
+        ) is not None
 
     def below_hundred(self, place: int) -> Reading | None:
         """Read "seven", "seventeen", "seventy-seven", "zero seven"; also "one twenty two", the spoken 122."""
@@ -114,7 +134,11 @@ class Numbers:
                 place += 1
             following = words.UNITS.get(sentence.word(place))
             return Reading(following, place + 1) if following else Reading(0, first)
-        if sentence.word(place) in words.TENS and (rest := self.below_hundred(place)) and rest.end > place + 1:
+        if (
+            sentence.word(place) in words.TENS
+            and (rest := self.below_hundred(place))
+            and rest.end > place + 1
+        ):
             return Reading(unit_or_none * 100 + rest.value, rest.end)
         return Reading(unit_or_none, place)
 
@@ -124,7 +148,9 @@ class Numbers:
             value = self.digits(place)
             after = place + 1
             if value is None or not (
-                is_first or self.scale(after) or sentence.word(sentence.after_hyphen(after)) in words.HUNDREDS
+                is_first
+                or self.scale(after)
+                or sentence.word(sentence.after_hyphen(after)) in words.HUNDREDS
             ):
                 return None
             return Reading(value, after)
@@ -135,7 +161,11 @@ class Numbers:
                 return Reading(2, place + 2 + (sentence.word(place + 2) == "of"))
             is_counted = following in words.OPENING_SCALES or following in words.DOZENS
             return Reading(1, place + 1) if is_counted else None
-        if is_first and (word in words.OPENING_SCALES or word == "dozen") and self._opens(place, word):
+        if (
+            is_first
+            and (word in words.OPENING_SCALES or word == "dozen")
+            and self._opens(place, word)
+        ):
             return Reading(1, place)
         return self.below_hundred(place)
 
@@ -144,7 +174,12 @@ class Numbers:
         sentence = self.sentence
         before, following = sentence.word(place - 1), sentence.word(place + 1)
         is_joined = sentence.symbol(place - 1) == "-" and sentence.is_glued(place)
-        is_loose = before in words.BEFORE_LOOSE_SCALE or before in words.TENS or before == "ten" or is_joined
+        is_loose = (
+            before in words.BEFORE_LOOSE_SCALE
+            or before in words.TENS
+            or before == "ten"
+            or is_joined
+        )
         if is_loose or (word == "dozen" and before in {"the", *words.ARTICLES}):
             return False
         if word == "dozen":
@@ -153,14 +188,20 @@ class Numbers:
         is_larger = words.SCALES.get(following, 0) > worth
         if len(sentence.tokens) == 1 or is_larger or self._is_several(place + 1):
             return True
-        return self.below_hundred(sentence.after_and(place + 1) or place + 1) is not None
+        return (
+            self.below_hundred(sentence.after_and(place + 1) or place + 1) is not None
+        )
 
     def _is_several(self, place: int) -> bool:
         """True for what "hundred percent" and "thousand dollars" count; a "million dollar question" counts nothing."""
         word = self.sentence.word(place)
         if self.sentence.symbol(place) == "%" or word in {"percent", "pct"}:
             return True
-        return len(word) >= _SHORTEST_PLURAL and word.endswith("s") and unit_named(word) is not None
+        return (
+            len(word) >= _SHORTEST_PLURAL
+            and word.endswith("s")
+            and unit_named(word) is not None
+        )
 
     def _hundreds(self, place: int, *, is_first: bool) -> tuple[Reading, bool] | None:
         leaf = self._leaf(place, is_first=is_first)
@@ -176,9 +217,18 @@ class Numbers:
         value, end = leaf.value * 100, after + 1
         after_and = sentence.after_and(end)
         rest = self.below_hundred(after_and or sentence.after_hyphen(end))
-        if rest is None and after_and and (whole := sentence.whole(after_and)) is not None and 0 < whole < 100:
+        if (
+            rest is None
+            and after_and
+            and (whole := sentence.whole(after_and)) is not None
+            and 0 < whole < 100
+        ):
             rest = Reading(whole, after_and + 1)
-        is_whole = rest is not None and rest.value < 100 and sentence.word(rest.end) not in words.HUNDREDS
+        is_whole = (
+            rest is not None
+            and rest.value < 100
+            and sentence.word(rest.end) not in words.HUNDREDS
+        )
         if rest is None or not is_whole or (after_and and self._counts_parts(rest)):
             return Reading(value, end), True
         return Reading(value + rest.value, rest.end), True
@@ -186,7 +236,11 @@ class Numbers:
     def _counts_parts(self, rest: Reading) -> bool:
         """True for the "one half" in "two hundred and one half" and the "three quarters" of them."""
         word = self.sentence.word(self.sentence.after_hyphen(rest.end))
-        return word in words.PART if rest.value == 1 else rest.value < words.PARTS.get(word, 0)
+        return (
+            word in words.PART
+            if rest.value == 1
+            else rest.value < words.PARTS.get(word, 0)
+        )
 
     def _part(self, place: int, *, is_first: bool = False) -> NumberPart | None:
         found = self._hundreds(place, is_first=is_first)
@@ -230,9 +284,15 @@ class Numbers:
             return Reading(total + decimals.value, decimals.end, limit)
         return Reading(total, end, 1 if part.is_final else limit)
 
-    def _raise(self, place: int, total: Fraction | int, limit: int) -> NumberPart | None:
+    def _raise(
+        self, place: int, total: Fraction | int, limit: int
+    ) -> NumberPart | None:
         """Read the rest of "eleven thousand three hundred crore": a larger scale counts all that was said before it."""
-        part = self._part(place) if self.sentence.word(place) in words.OPENING_WORDS else None
+        part = (
+            self._part(place)
+            if self.sentence.word(place) in words.OPENING_WORDS
+            else None
+        )
         if part is None or part.is_final or part.scale <= limit:
             return None
         name = self.sentence.word(part.end - 1)
@@ -253,14 +313,27 @@ class Numbers:
         if after_and and (fraction := self.part_of_one(start)):
             scale = self.scale(fraction.end)
             if scale and fraction.value * scale.value < limit:
-                return NumberPart(fraction.value * scale.value, scale.end, int(scale.value), True, False)
+                return NumberPart(
+                    fraction.value * scale.value,
+                    scale.end,
+                    int(scale.value),
+                    True,
+                    False,
+                )
             return None
         part = self._part(start)
-        if part is None or part.value >= limit or part.scale >= limit or (after_and and self._counts_part(part)):
+        if (
+            part is None
+            or part.value >= limit
+            or part.scale >= limit
+            or (after_and and self._counts_part(part))
+        ):
             return None
         # "seventy-five thousand, five hundred" is one number, "two thousand, three of which" are two
         is_price = self.is_money(part.end) or self.is_money(part.end + 1)
-        is_list = sentence.kind(start) != "word" or not (part.has_hundred or part.scale > 1 or is_price)
+        is_list = sentence.kind(start) != "word" or not (
+            part.has_hundred or part.scale > 1 or is_price
+        )
         return None if has_comma and is_list else part
 
     def _counts_part(self, part: NumberPart) -> bool:
@@ -329,4 +402,7 @@ def fraction_of(written: str) -> Fraction | None:
 
 
 #: "½" and its like; no other character of Unicode has a denominator above ten.
-_VULGAR = {sign: Fraction(unicodedata.numeric(sign)).limit_denominator(10) for sign in "½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅐⅛⅜⅝⅞⅑⅒"}
+_VULGAR = {
+    sign: Fraction(unicodedata.numeric(sign)).limit_denominator(10)
+    for sign in "½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅐⅛⅜⅝⅞⅑⅒"
+}

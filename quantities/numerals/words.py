@@ -1,21 +1,43 @@
 """The words of English numbers with their values, and nothing else."""
 
 UNITS = {
-    w: n for n, w in enumerate(["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"])
+    w: n
+    for n, w in enumerate(
+        ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
+    )
 } | {"nought": 0}
 TEENS = {
     w: n
     for n, w in enumerate(
-        ["ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"],
+        [
+            "ten",
+            "eleven",
+            "twelve",
+            "thirteen",
+            "fourteen",
+            "fifteen",
+            "sixteen",
+            "seventeen",
+            "eighteen",
+            "nineteen",
+        ],
         start=10,
     )
 }
 TENS = {
     w: n * 10
-    for n, w in enumerate(["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"], start=2)
+    for n, w in enumerate(
+        ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"],
+        start=2,
+    )
 } | {"fourty": 40, "ninty": 90}
 #: Words that nothing is added to, "twentytwo" among them.
-TEENS |= {f"{ten}{unit}": tens + n for ten, tens in TENS.items() for unit, n in UNITS.items() if n}
+TEENS |= {
+    f"{ten}{unit}": tens + n
+    for ten, tens in TENS.items()
+    for unit, n in UNITS.items()
+    if n
+}
 HUNDREDS = frozenset({"hundred", "hundreds"})
 
 _POWERS = {
@@ -28,7 +50,9 @@ SCALES = {name: 10**power for singular, power in _POWERS.items() for name in (si
     "cr": 10**7, "crs": 10**7,
 }  # fmt: skip
 #: Scales by which people count what they have counted already ("eleven thousand three hundred crore").
-INDIAN = frozenset({"lakh", "lakhs", "lac", "lacs", "crore", "crores", "krore", "krores", "cr", "crs"})
+INDIAN = frozenset(
+    {"lakh", "lakhs", "lac", "lacs", "crore", "crores", "krore", "krores", "cr", "crs"}
+)
 DOZENS = dict.fromkeys(("dozen", "dozens", "doz", "dozs", "dz", "dzs"), 12)
 #: Scales that end a number ("5k", "50 grand").
 SHORT_SCALES = {
@@ -62,7 +86,11 @@ _ORDINALS = {
 PART = {"half": 2, **_ORDINALS}
 PARTS = {"halves": 2, **{f"{name}s": parts for name, parts in _ORDINALS.items()}}
 #: Places in an order; "quarter" is none.
-ORDINALS = {"first": 1, "second": 2, **{name: place for name, place in _ORDINALS.items() if name != "quarter"}}
+ORDINALS = {
+    "first": 1,
+    "second": 2,
+    **{name: place for name, place in _ORDINALS.items() if name != "quarter"},
+}
 #: From this value on an ordinal multiplies the number before it: "five thousandth".
 ROUND = 100
 
@@ -81,7 +109,9 @@ AFTER_PRONOUN = frozenset({
 #: What makes "one-" a part of a name: "a one-way ticket", "a one-off".
 AFTER_ONE_HYPHEN = frozenset({"way", "off", "on", "time", "sided", "liner", "size"})
 #: Neighbours that make "half" a time or a place instead of a number.
-BEFORE_HALF = frozenset({"first", "second", "other", "better", "last", "this", "top", "bottom"})
+BEFORE_HALF = frozenset(
+    {"first", "second", "other", "better", "last", "this", "top", "bottom"}
+)
 AFTER_HALF = frozenset({"past", "way", "hearted", "time", "baked"})
 #: Words after a number that make it a time of day.
 CLOCK_WORDS = frozenset({"am", "pm", "o'clock", "oclock"})

@@ -6,4 +6,11 @@ The types that keep them (`Duration`, `Moment`) are in `quantities.amounts`; not
 from quantities.times.durations import FoundDuration, Length, find_durations
 from quantities.times.moments import FoundMoment, find_moments, parse_moment
 
-__all__ = ["FoundDuration", "FoundMoment", "Length", "find_durations", "find_moments", "parse_moment"]
+__all__ = [
+    "FoundDuration",
+    "FoundMoment",
+    "Length",
+    "find_durations",
+    "find_moments",
+    "parse_moment",
+]

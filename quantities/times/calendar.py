@@ -7,7 +7,9 @@ from typing import Literal, NamedTuple
 
 #: Which way a day without a year is looked for: "future" takes the next one to come, "past" the latest one gone.
 Lean = Literal["past", "future"]
-Grain = Literal["day", "week", "weekend", "month", "quarter", "year", "decade", "century"]
+Grain = Literal[
+    "day", "week", "weekend", "month", "quarter", "year", "decade", "century"
+]
 
 #: Years around now in which a day is looked for: 29 February can be eight years away.
 _REACH = 9
@@ -29,7 +31,9 @@ def shifted(day: date, months: int) -> date:
     """
     year, month = divmod(day.year * 12 + day.month - 1 + months, 12)
     if not 1 <= year <= 9999:
-        raise OverflowError(f"{day} and {months} months is no year that a calendar holds")
+        raise OverflowError(
+            f"{day} and {months} months is no year that a calendar holds"
+        )
     return date(year, month + 1, min(day.day, calendar.monthrange(year, month + 1)[1]))
 
 
@@ -46,7 +50,9 @@ def nearest(today: date, month: int, day: int, lean: Lean) -> date | None:
     step = 1 if lean == "future" else -1
     for years in range(_REACH):
         found = day_of(today.year + step * years, month, day)
-        if found is not None and (found >= today if lean == "future" else found <= today):
+        if found is not None and (
+            found >= today if lean == "future" else found <= today
+        ):
             return found
     return None
 
@@ -63,19 +69,30 @@ def around(day: date, grain: Grain, steps: int = 0) -> Period:
         return Period(day + timedelta(days=steps), day + timedelta(days=steps))
     if grain in {"week", "weekend"}:
         monday = day + timedelta(days=7 * steps - day.weekday())
-        return _days(monday, 6) if grain == "week" else _days(monday + timedelta(days=5), 1)
+        return (
+            _days(monday, 6)
+            if grain == "week"
+            else _days(monday + timedelta(days=5), 1)
+        )
     months = _MONTHS_OF[grain]
     count = (day.year * 12 + day.month - 1) // months * months
-    first = shifted(date(day.year, day.month, 1), count - (day.year * 12 + day.month - 1) + months * steps)
+    first = shifted(
+        date(day.year, day.month, 1),
+        count - (day.year * 12 + day.month - 1) + months * steps,
+    )
     last = shifted(first, months - 1)
-    return Period(first, last.replace(day=calendar.monthrange(last.year, last.month)[1]))
+    return Period(
+        first, last.replace(day=calendar.monthrange(last.year, last.month)[1])
+    )
 
 
 def _days(first: date, more: int) -> Period:
     return Period(first, first + timedelta(days=more))
 
 
-def weekdays_meant(today: date, weekday: int, step: int | None, lean: Lean) -> Iterator[date]:
+def weekdays_meant(
+    today: date, weekday: int, step: int | None, lean: Lean
+) -> Iterator[date]:
     """Yield the days that a weekday can mean; *step* is that of "next" (1), "this" (0) or "last" (-1), None unsaid.
 
     Two are yielded where people differ: a bare "friday" on a Friday, and "next friday" while this week's is to come.

@@ -14,7 +14,16 @@ _PAST = {"past": 1, "after": 1, "to": -1, "before": -1, "till": -1}
 _PARTS_OF_DAY = {"morning": False, "afternoon": True, "evening": True}
 _DIGITS_OF_SECOND = 6
 #: Hours that "at night" puts into one half of the day: True for that from noon.
-_AT_NIGHT = {7: True, 8: True, 9: True, 10: True, 11: True, 1: False, 2: False, 3: False}
+_AT_NIGHT = {
+    7: True,
+    8: True,
+    9: True,
+    10: True,
+    11: True,
+    1: False,
+    2: False,
+    3: False,
+}
 _OCLOCK = frozenset({"o'clock", "oclock"})
 #: Behind the 5 of "tomorrow at 5" only these marks may stand.
 _MARKS = frozenset('.,!?;)"\n')
@@ -41,7 +50,11 @@ def clock_at(sentence: Sentence, place: int, *, has_day: bool) -> Clock | None:
     An hour from 1 to 12 that does not say which half of the day it means gives both; one in an unknown zone is None.
     """
     at = place + (sentence.word(place) == "at" or sentence.symbol(place) == "@")
-    clock = _read_noon(sentence, at) or _read_digits(sentence, at) or _read_words(sentence, at)
+    clock = (
+        _read_noon(sentence, at)
+        or _read_digits(sentence, at)
+        or _read_words(sentence, at)
+    )
     if clock is None and at > place:
         clock = _bare(sentence, at, has_day=has_day)
     if clock is None:
@@ -58,7 +71,11 @@ def _read_noon(sentence: Sentence, place: int) -> Clock | None:
     word = sentence.word(place)
     if word in _NOONS:
         return Clock((Hour(time(12)),), place + 1)
-    return Clock((Hour(time(0)), Hour(time(0), 1)), place + 1) if word == "midnight" else None
+    return (
+        Clock((Hour(time(0)), Hour(time(0), 1)), place + 1)
+        if word == "midnight"
+        else None
+    )
 
 
 def _read_digits(sentence: Sentence, place: int) -> Clock | None:
@@ -69,8 +86,12 @@ def _read_digits(sentence: Sentence, place: int) -> Clock | None:
     half, end = _half_of_day(sentence, place + 1)
     if token.kind == "number" and half is None:
         return _in_full(sentence, place)
-    hour_text, _, rest = token.text.replace(".", ":", token.kind == "number").partition(":")
-    if token.kind == "number" and not (hour_text.isdigit() and len(hour_text) <= 2 and (not rest or _is_pair(rest))):
+    hour_text, _, rest = token.text.replace(".", ":", token.kind == "number").partition(
+        ":"
+    )
+    if token.kind == "number" and not (
+        hour_text.isdigit() and len(hour_text) <= 2 and (not rest or _is_pair(rest))
+    ):
         return None
     minute_text, _, second_text = (rest or "0").partition(":")
     whole, _, part = second_text.partition(".")
@@ -94,11 +115,19 @@ def _is_pair(text: str) -> bool:
 def _in_full(sentence: Sentence, place: int) -> Clock | None:
     """Read "0900 hours" and "at 1530 hours"."""
     number, text = sentence.whole(place), sentence.tokens[place].text
-    if number is None or len(text) != 4 or sentence.word(place + 1) not in {"hours", "hrs"}:
+    if (
+        number is None
+        or len(text) != 4
+        or sentence.word(place + 1) not in {"hours", "hrs"}
+    ):
         return None
     is_clock = text[0] == "0" or sentence.word(place - 1) == "at"
     hour, minute = divmod(number, 100)
-    return Clock((Hour(time(hour, minute)),), place + 2) if is_clock and hour < 24 and minute < 60 else None
+    return (
+        Clock((Hour(time(hour, minute)),), place + 2)
+        if is_clock and hour < 24 and minute < 60
+        else None
+    )
 
 
 def _read_words(sentence: Sentence, place: int) -> Clock | None:
@@ -109,7 +138,13 @@ def _read_words(sentence: Sentence, place: int) -> Clock | None:
         if hour is None:
             return None
         total = (hour * 60 + minutes) % (24 * 60)
-        return _either(total // 60, total % 60, hour, sentence, end + (sentence.word(end) in _OCLOCK))
+        return _either(
+            total // 60,
+            total % 60,
+            hour,
+            sentence,
+            end + (sentence.word(end) in _OCLOCK),
+        )
     hour, end = _hour(sentence, place, most=23)
     if hour is None:
         return None
@@ -131,20 +166,35 @@ def _bare(sentence: Sentence, place: int, *, has_day: bool) -> Clock | None:
     half, _ = _half_of_day(sentence, end, hour)
     after = sentence.token(end)
     goes_on = after is not None and (
-        (after.kind == "word" and (after.is_glued or after.text in UNITS or unit_named(after.text) is not None))
+        (
+            after.kind == "word"
+            and (
+                after.is_glued
+                or after.text in UNITS
+                or unit_named(after.text) is not None
+            )
+        )
         or (after.kind == "symbol" and after.text not in _MARKS)
         or after.kind in {"number", "fraction"}
     )
-    return None if half is None and (not has_day or goes_on) else _either(hour, 0, hour, sentence, end)
+    return (
+        None
+        if half is None and (not has_day or goes_on)
+        else _either(hour, 0, hour, sentence, end)
+    )
 
 
-def _either(hour: int, minute: int, said: int, sentence: Sentence, end: int) -> Clock | None:
+def _either(
+    hour: int, minute: int, said: int, sentence: Sentence, end: int
+) -> Clock | None:
     """Return both halves of the day that an hour can mean, or the one that is said after it."""
     half, stop = _half_of_day(sentence, end, said)
     if said > 12 or said == 0:
         return Clock((Hour(time(hour, minute)),), end)
     if half is None:
-        return Clock((Hour(time(hour % 12, minute)), Hour(time(hour % 12 + 12, minute))), end)
+        return Clock(
+            (Hour(time(hour % 12, minute)), Hour(time(hour % 12 + 12, minute))), end
+        )
     return Clock((Hour(time(hour % 12 + 12 * half, minute)),), stop)
 
 
@@ -174,11 +224,21 @@ def _minutes(sentence: Sentence, place: int) -> tuple[int | None, int]:
     if sign is None or not 0 < minutes < 60 or (word == "half" and sign < 0):
         return None, place
     # "5 to 7" is a range, "at five to seven" a time
-    is_spoken = sentence.kind(start) == "word" and minutes % 5 == 0 and sentence.word(start - 1) == "at"
-    return (sign * minutes, end + 1) if sign > 0 or word == "quarter" or is_spoken else (None, place)
+    is_spoken = (
+        sentence.kind(start) == "word"
+        and minutes % 5 == 0
+        and sentence.word(start - 1) == "at"
+    )
+    return (
+        (sign * minutes, end + 1)
+        if sign > 0 or word == "quarter" or is_spoken
+        else (None, place)
+    )
 
 
-def _half_of_day(sentence: Sentence, place: int, hour: int | None = None) -> tuple[bool | None, int]:
+def _half_of_day(
+    sentence: Sentence, place: int, hour: int | None = None
+) -> tuple[bool | None, int]:
     """Return whether "pm" or "in the evening" follows (True), "am" or "in the morning" (False), and the place after.
 
     What "at night" says depends on the *hour*.
@@ -186,9 +246,19 @@ def _half_of_day(sentence: Sentence, place: int, hour: int | None = None) -> tup
     word = sentence.word(place)
     if word in {"am", "pm"}:
         return word == "pm", place + 1
-    if word in {"a", "p"} and sentence.symbol(place + 1) == "." and sentence.word(place + 2) == "m":
-        return word == "p", place + 3 + (sentence.symbol(place + 3) == "." and sentence.is_glued(place + 3))
-    if word == "in" and sentence.word(place + 1) == "the" and sentence.word(place + 2) in _PARTS_OF_DAY:
+    if (
+        word in {"a", "p"}
+        and sentence.symbol(place + 1) == "."
+        and sentence.word(place + 2) == "m"
+    ):
+        return word == "p", place + 3 + (
+            sentence.symbol(place + 3) == "." and sentence.is_glued(place + 3)
+        )
+    if (
+        word == "in"
+        and sentence.word(place + 1) == "the"
+        and sentence.word(place + 2) in _PARTS_OF_DAY
+    ):
         return _PARTS_OF_DAY[sentence.word(place + 2)], place + 3
     if word == "at" and sentence.word(place + 1) == "night" and hour in _AT_NIGHT:
         return _AT_NIGHT[hour], place + 2

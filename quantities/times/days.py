@@ -8,9 +8,24 @@ from datetime import date, datetime, timedelta
 from typing import NamedTuple, get_args
 
 from quantities.sentence import Sentence
-from quantities.times.calendar import Grain, Lean, Period, around, day_of, nearest, weekdays_meant
+from quantities.times.calendar import (
+    Grain,
+    Lean,
+    Period,
+    around,
+    day_of,
+    nearest,
+    weekdays_meant,
+)
 from quantities.times.clocks import clock_at
-from quantities.times.words import MONTHS, RELATIVE_DAYS, STEPS, UNSURE_WEEKDAYS, WEEKDAYS, ordinal_at
+from quantities.times.words import (
+    MONTHS,
+    RELATIVE_DAYS,
+    STEPS,
+    UNSURE_WEEKDAYS,
+    WEEKDAYS,
+    ordinal_at,
+)
 from quantities.units import unit_named
 
 _GRAINS: dict[str, Grain] = {grain: grain for grain in get_args(Grain)}
@@ -19,14 +34,46 @@ _FIRST_OF_1900S = 69
 #: Of weekdays in a month there are five at most; "the second tuesday" is no day without its month.
 _MOST_WEEKS = 5
 #: Beside a "may" they make it a verb.
-_WHO = frozenset({"i", "you", "we", "they", "he", "she", "it", "who", "that", "this", "which", "people", "one"})
+_WHO = frozenset(
+    {
+        "i",
+        "you",
+        "we",
+        "they",
+        "he",
+        "she",
+        "it",
+        "who",
+        "that",
+        "this",
+        "which",
+        "people",
+        "one",
+    }
+)
 _DOES = frozenset({"be", "have", "not", "also", "still", "well", "work", "need", "want", "cost", "take", "go", "come",
                    "get", "do", "help", "seem", "fit", "like", "times", "people"})  # fmt: skip
 _EDGES = {"end": True, "last": True, "start": False, "beginning": False, "first": False}
 #: A short name of a weekday that is another word too counts after these.
 _BEFORE_SHORT = frozenset({"on", "by", "until", "from", "till", "for"})
 #: After "on the 5th" they show that the day of the month is meant, and no fifth floor.
-_AFTER_DAY = frozenset({"at", "or", "and", "for", "to", "until", "till", "in", "with", "i", "we", "please", "by"})
+_AFTER_DAY = frozenset(
+    {
+        "at",
+        "or",
+        "and",
+        "for",
+        "to",
+        "until",
+        "till",
+        "in",
+        "with",
+        "i",
+        "we",
+        "please",
+        "by",
+    }
+)
 _WEEK = timedelta(days=7)
 #: Between two days or months of which the second says the year of both.
 _SHARING = frozenset({"and", "or", "to", "until", "till", "through"})
@@ -71,7 +118,11 @@ def day_at(sentence: Sentence, place: int, reckoning: Reckoning) -> Day | None:
     kind = sentence.kind(place)
     if kind == "iso":
         text = sentence.tokens[place].text
-        found = day_of(int(text[:4]), int(text[5:7]), int(text[8:10])) if len(text) == len("2026-01-01") else None
+        found = (
+            day_of(int(text[:4]), int(text[5:7]), int(text[8:10]))
+            if len(text) == len("2026-01-01")
+            else None
+        )
         return Day((found,), place + 1) if found else None
     if kind == "date":
         return _read_slashes(sentence, place, reckoning.day_first)
@@ -85,9 +136,17 @@ def day_at(sentence: Sentence, place: int, reckoning: Reckoning) -> Day | None:
     if word in WEEKDAYS:
         return _weekday(sentence, place, reckoning)
     if word in RELATIVE_DAYS:
-        return _weeks_on(sentence, (reckoning.today + timedelta(days=RELATIVE_DAYS[word]),), place + 1)
+        return _weeks_on(
+            sentence,
+            (reckoning.today + timedelta(days=RELATIVE_DAYS[word]),),
+            place + 1,
+        )
     reader = _READERS.get(word)
-    return reader(sentence, place, reckoning) if reader else _day_month(sentence, place, reckoning)
+    return (
+        reader(sentence, place, reckoning)
+        if reader
+        else _day_month(sentence, place, reckoning)
+    )
 
 
 def full_year(short: int) -> int:
@@ -103,7 +162,12 @@ def year_at(sentence: Sentence, place: int) -> tuple[int, int] | None:
         return (full_year(short), place + 2) if is_short and short is not None else None
     at = place + (sentence.symbol(place) == "," or sentence.word(place) in {"of", "in"})
     year = sentence.whole(at)
-    if year is None or len(sentence.tokens[at].text) != 4 or year == 0 or counts_something(sentence, at + 1):
+    if (
+        year is None
+        or len(sentence.tokens[at].text) != 4
+        or year == 0
+        or counts_something(sentence, at + 1)
+    ):
         return None
     return year, at + 1
 
@@ -123,7 +187,11 @@ def number_of_day(sentence: Sentence, place: int) -> tuple[int, int] | None:
     if found := ordinal_at(sentence, place):
         return found if 1 <= found[0] <= 31 else None
     number = sentence.whole(place)
-    is_day = number is not None and 1 <= number <= 31 and len(sentence.tokens[place].text) <= 2
+    is_day = (
+        number is not None
+        and 1 <= number <= 31
+        and len(sentence.tokens[place].text) <= 2
+    )
     return (number, place + 1) if number and is_day else None
 
 
@@ -136,7 +204,9 @@ def stretch_of(sentence: Sentence, place: int, reckoning: Reckoning) -> Reach | 
     at = place + (sentence.word(place) == "the")
     if month := MONTHS.get(sentence.word(at)):
         if year := year_at(sentence, at + 1):
-            return Reach(around(date(year[0], month, 1), "month"), year[1], is_relative=False)
+            return Reach(
+                around(date(year[0], month, 1), "month"), year[1], is_relative=False
+            )
         near = nearest(around(reckoning.today, "month").start, month, 1, reckoning.lean)
         return Reach(around(near, "month"), at + 1, is_relative=True) if near else None
     if year := year_at(sentence, at):
@@ -145,7 +215,11 @@ def stretch_of(sentence: Sentence, place: int, reckoning: Reckoning) -> Reach | 
     grain = _GRAINS.get(sentence.word(at + (step is not None)))
     if grain is None or (step is None and at == place):
         return None
-    return Reach(around(reckoning.today, grain, step or 0), at + 1 + (step is not None), is_relative=True)
+    return Reach(
+        around(reckoning.today, grain, step or 0),
+        at + 1 + (step is not None),
+        is_relative=True,
+    )
 
 
 def _read_slashes(sentence: Sentence, place: int, day_first: bool | None) -> Day | None:
@@ -162,7 +236,9 @@ def _read_slashes(sentence: Sentence, place: int, day_first: bool | None) -> Day
     day_first = True if mark == "." else day_first
     orders = [(second, first), (first, second)]
     orders = orders if day_first is None else orders[:1] if day_first else orders[1:]
-    days = dict.fromkeys(day for month, number in orders if (day := day_of(year, month, number)))
+    days = dict.fromkeys(
+        day for month, number in orders if (day := day_of(year, month, number))
+    )
     return Day(tuple(days), place + 1) if days else None
 
 
@@ -181,19 +257,33 @@ def _day_month(sentence: Sentence, place: int, reckoning: Reckoning) -> Day | No
     if _is_verb(sentence, end, end + 1):
         return None
     end += 1
-    year = sentence.whole(end + 1) if is_dashed and sentence.after_hyphen(end) > end else None
+    year = (
+        sentence.whole(end + 1)
+        if is_dashed and sentence.after_hyphen(end) > end
+        else None
+    )
     if year is not None:
         day = day_of(full_year(year) if year < 100 else year, month, number)
         return Day((day,), end + 2) if day else None
-    end += sentence.symbol(end) == "." and sentence.is_glued(end) and sentence.whole(end + 1) is not None
+    end += (
+        sentence.symbol(end) == "."
+        and sentence.is_glued(end)
+        and sentence.whole(end + 1) is not None
+    )
     return _date_of(sentence, end, month, number, reckoning)
 
 
-def _of_said_month(sentence: Sentence, place: int, end: int, number: int, reckoning: Reckoning) -> Day | None:
+def _of_said_month(
+    sentence: Sentence, place: int, end: int, number: int, reckoning: Reckoning
+) -> Day | None:
     """Read "the 3rd of next month" and "the first of the month" from the ordinal on; *end* is behind its "of"."""
     said = sentence.token(end + 1)
     # "this month's bills" are no month
-    if ordinal_at(sentence, place) is None or said is None or sentence.text[said.start : said.end] != "month":
+    if (
+        ordinal_at(sentence, place) is None
+        or said is None
+        or sentence.text[said.start : said.end] != "month"
+    ):
         return None
     if sentence.word(end) == "the":
         return _of_month(number, end + 2, reckoning)
@@ -207,16 +297,28 @@ def _of_said_month(sentence: Sentence, place: int, end: int, number: int, reckon
 
 def _month_day(sentence: Sentence, place: int, reckoning: Reckoning) -> Day | None:
     """Read "May 5", "March 1st, 2026", "Sept. 3", "May the fourth"."""
-    after = place + 1 + (sentence.symbol(place + 1) == "." and sentence.is_glued(place + 1))
+    after = (
+        place + 1 + (sentence.symbol(place + 1) == "." and sentence.is_glued(place + 1))
+    )
     after += sentence.word(after) == "the"
-    found = None if sentence.is_glued(after) and sentence.symbol(after - 1) != "." else number_of_day(sentence, after)
+    found = (
+        None
+        if sentence.is_glued(after) and sentence.symbol(after - 1) != "."
+        else number_of_day(sentence, after)
+    )
     if found is None:
         return None
     number, end = found
-    is_decimal = sentence.symbol(end) in {"-", "/"} and sentence.is_glued(end) and sentence.kind(end + 1) == "word"
+    is_decimal = (
+        sentence.symbol(end) in {"-", "/"}
+        and sentence.is_glued(end)
+        and sentence.kind(end + 1) == "word"
+    )
     if is_decimal or counts_something(sentence, end) or _is_verb(sentence, place, end):
         return None
-    return _date_of(sentence, end, MONTHS[sentence.tokens[place].text], number, reckoning)
+    return _date_of(
+        sentence, end, MONTHS[sentence.tokens[place].text], number, reckoning
+    )
 
 
 def _is_verb(sentence: Sentence, place: int, end: int) -> bool:
@@ -226,7 +328,9 @@ def _is_verb(sentence: Sentence, place: int, end: int) -> bool:
     return sentence.word(place - 1) in _WHO or sentence.word(end) in _DOES
 
 
-def _date_of(sentence: Sentence, end: int, month: int, number: int, reckoning: Reckoning) -> Day | None:
+def _date_of(
+    sentence: Sentence, end: int, month: int, number: int, reckoning: Reckoning
+) -> Day | None:
     if year := year_at(sentence, end):
         found = day_of(year[0], month, number)
         return Day((found,), year[1]) if found else None
@@ -265,13 +369,22 @@ def _weekday(sentence: Sentence, place: int, reckoning: Reckoning) -> Day | None
     """Read "friday", "friday of next week", and "friday, 5 May" as the day that it names."""
     after = place + 1 + (sentence.symbol(place + 1) in {",", "."})
     after += sentence.word(after) == "the"
-    is_dated = sentence.kind(after) in {"iso", "date", "number"} or sentence.word(after) in MONTHS
-    if (is_dated or ordinal_at(sentence, after)) and (day := day_at(sentence, after, reckoning)):
+    is_dated = (
+        sentence.kind(after) in {"iso", "date", "number"}
+        or sentence.word(after) in MONTHS
+    )
+    if (is_dated or ordinal_at(sentence, after)) and (
+        day := day_at(sentence, after, reckoning)
+    ):
         return day
     word = sentence.word(place)
     counted = ordinal_at(sentence, place - 1 - sentence.is_glued(place - 1))
-    is_counted = counted is not None and counted[1] == place and counted[0] <= _MOST_WEEKS
-    if (word in UNSURE_WEEKDAYS and sentence.word(place - 1) not in _BEFORE_SHORT) or is_counted:
+    is_counted = (
+        counted is not None and counted[1] == place and counted[0] <= _MOST_WEEKS
+    )
+    if (
+        word in UNSURE_WEEKDAYS and sentence.word(place - 1) not in _BEFORE_SHORT
+    ) or is_counted:
         return None
     if week := _week_at(sentence, place + 1):
         first = around(reckoning.today, "week", week[0]).start
@@ -279,22 +392,36 @@ def _weekday(sentence: Sentence, place: int, reckoning: Reckoning) -> Day | None
     if (sentence.word(place + 1), sentence.word(place + 2)) == ("after", "next"):
         days = tuple(weekdays_meant(reckoning.today, WEEKDAYS[word], 1, reckoning.lean))
         return Day(tuple(one + _WEEK for one in days), place + 3, is_relative=True)
-    return _weeks_on(sentence, tuple(weekdays_meant(reckoning.today, WEEKDAYS[word], None, reckoning.lean)), place + 1)
+    return _weeks_on(
+        sentence,
+        tuple(weekdays_meant(reckoning.today, WEEKDAYS[word], None, reckoning.lean)),
+        place + 1,
+    )
 
 
 def _weeks_on(sentence: Sentence, days: tuple[date, ...], end: int) -> Day:
     """Return *days* with the weeks that a word at *end* adds: "friday week", "tomorrow fortnight"."""
     weeks = {"week": 1, "fortnight": 2}.get(sentence.word(end), 0)
     follows = sentence.word(end + 1)
-    is_added = weeks and (not follows or follows in _AFTER_DAY) and sentence.kind(end + 1) != "number"
-    return Day(tuple(one + weeks * _WEEK for one in days) if is_added else days, end + bool(is_added), is_relative=True)
+    is_added = (
+        weeks
+        and (not follows or follows in _AFTER_DAY)
+        and sentence.kind(end + 1) != "number"
+    )
+    return Day(
+        tuple(one + weeks * _WEEK for one in days) if is_added else days,
+        end + bool(is_added),
+        is_relative=True,
+    )
 
 
 def _week_at(sentence: Sentence, place: int) -> tuple[int, int] | None:
     """Return which week "next week", "of last week" at *place* says, and the place after it."""
     at = place + (sentence.word(place) == "of")
     step = STEPS.get(sentence.word(at))
-    return (step, at + 2) if step is not None and sentence.word(at + 1) == "week" else None
+    return (
+        (step, at + 2) if step is not None and sentence.word(at + 1) == "week" else None
+    )
 
 
 def weekday_of_week(sentence: Sentence, place: int, reckoning: Reckoning) -> Day | None:
@@ -306,7 +433,11 @@ def weekday_of_week(sentence: Sentence, place: int, reckoning: Reckoning) -> Day
     weekday = WEEKDAYS.get(sentence.word(at))
     if weekday is None or _week_at(sentence, at + 1):
         return None
-    return Day((around(reckoning.today, "week", week[0]).start + timedelta(days=weekday),), at + 1, is_relative=True)
+    return Day(
+        (around(reckoning.today, "week", week[0]).start + timedelta(days=weekday),),
+        at + 1,
+        is_relative=True,
+    )
 
 
 def _read_step(sentence: Sentence, place: int, reckoning: Reckoning) -> Day | None:
@@ -316,20 +447,47 @@ def _read_step(sentence: Sentence, place: int, reckoning: Reckoning) -> Day | No
         return day
     if day := weekday_of_week(sentence, place, reckoning):
         return day
-    at = place + 1 + (word == "this" and sentence.word(place + 1) in {"coming", "upcoming"})
+    at = (
+        place
+        + 1
+        + (word == "this" and sentence.word(place + 1) in {"coming", "upcoming"})
+    )
     weekday = WEEKDAYS.get(sentence.word(at))
-    if weekday is not None and sentence.word(at + 1) in {"of", "in"} and stretch_of(sentence, at + 2, reckoning):
+    if (
+        weekday is not None
+        and sentence.word(at + 1) in {"of", "in"}
+        and stretch_of(sentence, at + 2, reckoning)
+    ):
         # "the last friday of May" is counted from its month, which nothing here does
         return None
     if weekday is not None:
         today = reckoning.today
         if sentence.word(at - 1) in {"coming", "upcoming"}:
-            return Day((today + timedelta(days=(weekday - today.weekday()) % 7 or 7),), at + 1, is_relative=True)
-        return Day(tuple(weekdays_meant(today, weekday, STEPS[word], reckoning.lean)), at + 1, is_relative=True)
+            return Day(
+                (today + timedelta(days=(weekday - today.weekday()) % 7 or 7),),
+                at + 1,
+                is_relative=True,
+            )
+        return Day(
+            tuple(weekdays_meant(today, weekday, STEPS[word], reckoning.lean)),
+            at + 1,
+            is_relative=True,
+        )
     # "this morning at 9": the hour decides, and "morning" alone has none
-    is_part = word == "this" and sentence.word(place + 1) in {"morning", "afternoon", "evening"}
-    has_hour = sentence.word(place + 2) == "at" and sentence.kind(place + 3) in {"number", "clock"}
-    return Day((reckoning.today,), place + 1, is_relative=True) if is_part and has_hour else None
+    is_part = word == "this" and sentence.word(place + 1) in {
+        "morning",
+        "afternoon",
+        "evening",
+    }
+    has_hour = sentence.word(place + 2) == "at" and sentence.kind(place + 3) in {
+        "number",
+        "clock",
+    }
+    return (
+        Day((reckoning.today,), place + 1, is_relative=True)
+        if is_part and has_hour
+        else None
+    )
 
 
 def _edge(sentence: Sentence, place: int, reckoning: Reckoning) -> Day | None:
@@ -340,10 +498,18 @@ def _edge(sentence: Sentence, place: int, reckoning: Reckoning) -> Day | None:
         if sentence.word(after) != "day":
             return None
         after += 1
-    reach = stretch_of(sentence, after + 1, reckoning) if sentence.word(after) in {"of", "in"} else None
+    reach = (
+        stretch_of(sentence, after + 1, reckoning)
+        if sentence.word(after) in {"of", "in"}
+        else None
+    )
     if reach is None:
         return None
-    return Day((reach.period.end if _EDGES[word] else reach.period.start,), reach.end, reach.is_relative)
+    return Day(
+        (reach.period.end if _EDGES[word] else reach.period.start,),
+        reach.end,
+        reach.is_relative,
+    )
 
 
 def _the(sentence: Sentence, place: int, reckoning: Reckoning) -> Day | None:
@@ -360,11 +526,18 @@ def _the(sentence: Sentence, place: int, reckoning: Reckoning) -> Day | None:
         return None
     number, end = ordinal
     # "the 25th at 6pm"; "the 1st" is all of an answer
-    is_last = all(sentence.symbol(one) in {".", "!", "?"} for one in range(end, min(end + 3, len(sentence.tokens))))
-    is_all = place == 0 and (is_last or clock_at(sentence, end, has_day=True) is not None)
+    is_last = all(
+        sentence.symbol(one) in {".", "!", "?"}
+        for one in range(end, min(end + 3, len(sentence.tokens)))
+    )
+    is_all = place == 0 and (
+        is_last or clock_at(sentence, end, has_day=True) is not None
+    )
     if not is_all and sentence.word(place - 1) not in _BEFORE_DAY:
         return None
-    if sentence.kind(end) in {"number", "fraction"} or (sentence.word(end) and sentence.word(end) not in _AFTER_DAY):
+    if sentence.kind(end) in {"number", "fraction"} or (
+        sentence.word(end) and sentence.word(end) not in _AFTER_DAY
+    ):
         return None
     return _of_month(number, end, reckoning)
 
@@ -378,7 +551,11 @@ def _beside(sentence: Sentence, place: int, reckoning: Reckoning) -> Day | None:
     day = day_at(sentence, at, reckoning) if sign is not None and not is_again else None
     if sign is None or day is None:
         return None
-    return Day(tuple(one + timedelta(days=sign) for one in day.readings), day.end, day.is_relative)
+    return Day(
+        tuple(one + timedelta(days=sign) for one in day.readings),
+        day.end,
+        day.is_relative,
+    )
 
 
 _READERS: dict[str, Callable[[Sentence, int, Reckoning], Day | None]] = {

@@ -14,7 +14,9 @@ from quantities.times.spans import two_days_at
 from quantities.times.words import DAY, FORTNIGHT, WEEK, WEEKDAYS, may_open
 from quantities.times.zones import UnknownZone, in_fixed_zone, zone_at
 
-_ISO = re.compile(r"(\d{4}-\d{2}-\d{2})[Tt ](\d{2}:\d{2})(?::(\d{2})(?:[.,](\d+))?)?\s?([Zz]|[+-]\d{2}(?::?\d{2})?)?")
+_ISO = re.compile(
+    r"(\d{4}-\d{2}-\d{2})[Tt ](\d{2}:\d{2})(?::(\d{2})(?:[.,](\d+))?)?\s?([Zz]|[+-]\d{2}(?::?\d{2})?)?"
+)
 #: A now for those who only ask where moments stand.
 ANY_DAY = datetime(2020, 6, 15, 12, tzinfo=UTC)
 #: Words that may stand before a moment that is all of a text.
@@ -24,7 +26,22 @@ _DAY_PARTS = frozenset({"morning", "afternoon", "evening", "night"})
 #: From this hour on "tonight" is before midnight.
 _EVENING = 5
 #: Before "a week on friday" they say how long, or how often.
-_HOW_LONG = frozenset({"for", "per", "once", "twice", "times", "every", "of", "book", "take", "need", "spend", "the"})
+_HOW_LONG = frozenset(
+    {
+        "for",
+        "per",
+        "once",
+        "twice",
+        "times",
+        "every",
+        "of",
+        "book",
+        "take",
+        "need",
+        "spend",
+        "the",
+    }
+)
 _BESIDE_NOW = frozenset({"later", "hence", "ago", "earlier"})
 
 
@@ -60,7 +77,11 @@ class Moments(NamedTuple):
 
 
 def find_moments(
-    text: str, now: datetime | None = None, *, lean: Lean = "future", day_first: bool | None = None
+    text: str,
+    now: datetime | None = None,
+    *,
+    lean: Lean = "future",
+    day_first: bool | None = None,
 ) -> tuple[FoundMoment, ...]:
     """Return every day and time in *text*, in order and without overlaps; linear in its length.
 
@@ -75,7 +96,11 @@ def find_moments(
 
 
 def parse_moment(
-    text: str, now: datetime | None = None, *, lean: Lean = "future", day_first: bool | None = None
+    text: str,
+    now: datetime | None = None,
+    *,
+    lean: Lean = "future",
+    day_first: bool | None = None,
 ) -> FoundMoment | None:
     """Return the one moment that *text* consists of, None when it holds anything else.
 
@@ -84,7 +109,10 @@ def parse_moment(
     found = list(_scan(Sentence(text), Reckoning(now or ANY_DAY, lean, day_first)))
     if len(found) != 1:
         return None
-    before, after = text[: found[0].start].strip().lower(), text[found[0].end :].strip(" .!?\t\n")
+    before, after = (
+        text[: found[0].start].strip().lower(),
+        text[found[0].end :].strip(" .!?\t\n"),
+    )
     return found[0] if before in _BEFORE_ALONE and not after else None
 
 
@@ -94,8 +122,14 @@ def _scan(sentence: Sentence, reckoning: Reckoning) -> Iterator[FoundMoment]:
         if not may_open(sentence, place):
             place += 1
         elif two := two_days_at(sentence, place, reckoning):
-            yield _find(sentence, place, Moments((two.first,), two.joint, two.is_relative))
-            yield _find(sentence, two.after_joint, Moments((two.last,), two.end, two.is_relative))
+            yield _find(
+                sentence, place, Moments((two.first,), two.joint, two.is_relative)
+            )
+            yield _find(
+                sentence,
+                two.after_joint,
+                Moments((two.last,), two.end, two.is_relative),
+            )
             place = two.end
         elif moments := moment_at(sentence, place, reckoning):
             yield _find(sentence, place + (sentence.word(place) == "at"), moments)
@@ -106,7 +140,15 @@ def _scan(sentence: Sentence, reckoning: Reckoning) -> Iterator[FoundMoment]:
 
 def _find(sentence: Sentence, first: int, moments: Moments) -> FoundMoment:
     start, end, text = sentence.cut(first, moments.end)
-    return FoundMoment(moments.readings, start, end, text, moments.is_relative, moments.is_offset, moments.has_day)
+    return FoundMoment(
+        moments.readings,
+        start,
+        end,
+        text,
+        moments.is_relative,
+        moments.is_offset,
+        moments.has_day,
+    )
 
 
 def moment_at(sentence: Sentence, place: int, reckoning: Reckoning) -> Moments | None:
@@ -125,13 +167,17 @@ def _moment_at(sentence: Sentence, place: int, reckoning: Reckoning) -> Moments 
         moment = _read_iso(sentence.tokens[place].text)
         return _in_zone(sentence, moment, place + 1) if moment else None
     if sentence.word(place) == "now":
-        return Moments((reckoning.now.replace(microsecond=0),), place + 1, is_relative=True)
+        return Moments(
+            (reckoning.now.replace(microsecond=0),), place + 1, is_relative=True
+        )
     if day := day_at(sentence, place, reckoning):
         return _on_day(sentence, day)
     if clock := clock_at(sentence, place, has_day=False):
         return _at_clock(sentence, clock, reckoning)
     # "at 5 tomorrow"
-    if sentence.word(place) == "at" and (clock := clock_at(sentence, place, has_day=True)):
+    if sentence.word(place) == "at" and (
+        clock := clock_at(sentence, place, has_day=True)
+    ):
         moments = _at_clock(sentence, clock, reckoning)
         return moments if moments.end > clock.end else None
     return _by_length(sentence, place, reckoning)
@@ -143,7 +189,9 @@ def _read_iso(text: str) -> datetime | None:
     if match is None or len(match[4] or "") > len("123456"):
         return None
     zone = (match[5] or "").upper()
-    written = f"{match[1]}T{match[2]}:{match[3] or '00'}.{(match[4] or '0').ljust(6, '0')}"
+    written = (
+        f"{match[1]}T{match[2]}:{match[3] or '00'}.{(match[4] or '0').ljust(6, '0')}"
+    )
     try:
         return datetime.fromisoformat(written + ("+00:00" if zone == "Z" else zone))
     except ValueError:
@@ -155,7 +203,11 @@ def _in_zone(sentence: Sentence, moment: datetime, end: int) -> Moments:
     if moment.tzinfo is not None:
         return Moments((moment,), end, is_relative=False)
     zones, end = zone_at(sentence, end)
-    told = [one for zone in zones or (None,) for one in in_fixed_zone(moment.replace(tzinfo=zone))]
+    told = [
+        one
+        for zone in zones or (None,)
+        for one in in_fixed_zone(moment.replace(tzinfo=zone))
+    ]
     return Moments(tuple(told), end, is_relative=False)
 
 
@@ -165,13 +217,17 @@ def _on_day(sentence: Sentence, day: Day) -> Moments:
     clock = clock_at(sentence, place + (sentence.symbol(place) == ","), has_day=True)
     if clock is None:
         return Moments(day.readings, day.end, day.is_relative)
-    return Moments(_combine(day.readings, _within(clock, part)), clock.end, day.is_relative)
+    return Moments(
+        _combine(day.readings, _within(clock, part)), clock.end, day.is_relative
+    )
 
 
 def _part_after(sentence: Sentence, day: Day) -> tuple[str, int]:
     """Return the "morning" of "friday morning" and the place after it; "tonight" has its own."""
     part = sentence.word(day.end) if sentence.word(day.end) in _DAY_PARTS else ""
-    return "night" if sentence.word(day.end - 1) == "tonight" else part, day.end + (part != "")
+    return "night" if sentence.word(day.end - 1) == "tonight" else part, day.end + (
+        part != ""
+    )
 
 
 def _within(clock: Clock, part: str) -> Clock:
@@ -181,10 +237,20 @@ def _within(clock: Clock, part: str) -> Clock:
     if len(clock.hours) == 1:
         hour = clock.hours[0]
         # "7:15" is no morning hour in the evening; "1:15 tonight" is after midnight
-        is_late = part in {"afternoon", "evening"} or (part == "night" and hour.at.hour >= _EVENING)
+        is_late = part in {"afternoon", "evening"} or (
+            part == "night" and hour.at.hour >= _EVENING
+        )
         is_moved = is_late and 0 < hour.at.hour < 12
-        return clock._replace(hours=(hour._replace(at=hour.at.replace(hour=hour.at.hour + 12)),)) if is_moved else clock
-    hours = tuple(hour for hour in clock.hours if (hour.at.hour >= 12) == (part != "morning"))
+        return (
+            clock._replace(
+                hours=(hour._replace(at=hour.at.replace(hour=hour.at.hour + 12)),)
+            )
+            if is_moved
+            else clock
+        )
+    hours = tuple(
+        hour for hour in clock.hours if (hour.at.hour >= 12) == (part != "morning")
+    )
     return clock._replace(hours=hours or clock.hours)
 
 
@@ -193,7 +259,11 @@ def _at_clock(sentence: Sentence, clock: Clock, reckoning: Reckoning) -> Moments
     place = clock.end + (sentence.symbol(clock.end) == ",")
     place += sentence.word(place) in {"on", "of"}
     day, today = day_at(sentence, place, reckoning), reckoning.today
-    if day is None and sentence.word(place) == "this" and sentence.word(place + 1) in _DAY_PARTS:
+    if (
+        day is None
+        and sentence.word(place) == "this"
+        and sentence.word(place + 1) in _DAY_PARTS
+    ):
         # "quarter to six this evening"
         day = Day((today,), place + 1, is_relative=True)
     if day is not None:
@@ -202,10 +272,17 @@ def _at_clock(sentence: Sentence, clock: Clock, reckoning: Reckoning) -> Moments
             # "at 9am tomorrow New York time"
             zones, end = zone_at(sentence, end)
             clock = clock._replace(zones=zones)
-        return Moments(_combine(day.readings, _within(clock, part)), end, day.is_relative)
+        return Moments(
+            _combine(day.readings, _within(clock, part)), end, day.is_relative
+        )
     near = tuple(today + timedelta(days=days) for days in (-1, 0, 1))
-    found = (_nearest(_combine(near, clock._replace(hours=(hour,))), reckoning) for hour in clock.hours)
-    return Moments(tuple(dict.fromkeys(found)), clock.end, is_relative=True, has_day=False)
+    found = (
+        _nearest(_combine(near, clock._replace(hours=(hour,))), reckoning)
+        for hour in clock.hours
+    )
+    return Moments(
+        tuple(dict.fromkeys(found)), clock.end, is_relative=True, has_day=False
+    )
 
 
 def _nearest(moments: tuple[datetime, ...], reckoning: Reckoning) -> datetime:
@@ -240,7 +317,10 @@ def _by_length(sentence: Sentence, place: int, reckoning: Reckoning) -> Moments 
     if not stretches:
         return None
     last = stretches[-1][1]
-    found = [_count_from(sentence, last._replace(length=one.length), reckoning, is_in=is_in) for _, one in stretches]
+    found = [
+        _count_from(sentence, last._replace(length=one.length), reckoning, is_in=is_in)
+        for _, one in stretches
+    ]
     readings = tuple(reading for one in found if one for reading in one.readings)
     first = found[0]
     if first is None or None in found:
@@ -248,22 +328,42 @@ def _by_length(sentence: Sentence, place: int, reckoning: Reckoning) -> Moments 
     return first._replace(readings=readings)
 
 
-def _weeks_before_day(sentence: Sentence, place: int, stretch: Stretch, reckoning: Reckoning) -> Moments | None:
+def _weeks_before_day(
+    sentence: Sentence, place: int, stretch: Stretch, reckoning: Reckoning
+) -> Moments | None:
     """Read "a week today" and "two weeks on friday": that many weeks after the day; "for a week on friday" is none."""
     after = stretch.end + (sentence.word(stretch.end) == "on")
-    is_day = sentence.word(after) in ({"today", "tomorrow"} if after == stretch.end else WEEKDAYS)
-    if stretch.unit not in {WEEK, FORTNIGHT} or not is_day or sentence.word(place - 1) in _HOW_LONG:
+    is_day = sentence.word(after) in (
+        {"today", "tomorrow"} if after == stretch.end else WEEKDAYS
+    )
+    if (
+        stretch.unit not in {WEEK, FORTNIGHT}
+        or not is_day
+        or sentence.word(place - 1) in _HOW_LONG
+    ):
         return None
     day = day_at(sentence, after, reckoning)
     days = [_move(one, stretch.length) for one in day.readings] if day else []
-    return _on_counted_day(sentence, tuple(one for one in days if one), day.end, is_relative=True) if day else None
+    return (
+        _on_counted_day(
+            sentence, tuple(one for one in days if one), day.end, is_relative=True
+        )
+        if day
+        else None
+    )
 
 
-def _count_from(sentence: Sentence, stretch: Stretch, reckoning: Reckoning, *, is_in: bool) -> Moments | None:
+def _count_from(
+    sentence: Sentence, stretch: Stretch, reckoning: Reckoning, *, is_in: bool
+) -> Moments | None:
     """Return the moment that *stretch* counts from now or from a day: "ago", "from now" or "before 5 May" is behind."""
     is_whole = stretch.unit.rank >= DAY.rank
     word, after = sentence.word(stretch.end), stretch.end + 1
-    length = -stretch.length if word in {"ago", "earlier", "before"} and not is_in else stretch.length
+    length = (
+        -stretch.length
+        if word in {"ago", "earlier", "before"} and not is_in
+        else stretch.length
+    )
     now_at = stretch.end if is_in else after if word in _BESIDE_NOW else None
     if word == "from" and sentence.word(after) == "now" and not is_in:
         now_at = after + 1
@@ -287,10 +387,21 @@ def _count_from(sentence: Sentence, stretch: Stretch, reckoning: Reckoning, *, i
         return None
     span = timedelta(seconds=float(length.seconds))
     readings = tuple(one + span for one in base.readings if isinstance(one, datetime))
-    return base._replace(readings=readings, is_offset=True) if len(readings) == len(base.readings) else None
+    return (
+        base._replace(readings=readings, is_offset=True)
+        if len(readings) == len(base.readings)
+        else None
+    )
 
 
-def _from_now(sentence: Sentence, end: int, length: Length, reckoning: Reckoning, *, is_whole: bool) -> Moments | None:
+def _from_now(
+    sentence: Sentence,
+    end: int,
+    length: Length,
+    reckoning: Reckoning,
+    *,
+    is_whole: bool,
+) -> Moments | None:
     """Return now and *length*: a day when days or longer are counted, with a time behind it, else to the second."""
     now = reckoning.now
     if is_whole and length.seconds % 86_400 == 0:
@@ -303,7 +414,9 @@ def _from_now(sentence: Sentence, end: int, length: Length, reckoning: Reckoning
     return Moments((moment,), end, is_relative=True, is_offset=True)
 
 
-def _on_counted_day(sentence: Sentence, days: tuple[date, ...], end: int, *, is_relative: bool) -> Moments:
+def _on_counted_day(
+    sentence: Sentence, days: tuple[date, ...], end: int, *, is_relative: bool
+) -> Moments:
     """Read the time of day after a day that was counted to: "in 3 days at 5 pm"."""
     return _on_day(sentence, Day(days, end, is_relative))._replace(is_offset=True)
 
@@ -312,4 +425,6 @@ def _move(day: date, length: Length) -> date | None:
     """Return *day* and *length*, None when that is no whole day."""
     if length.months.denominator != 1 or length.seconds % 86_400:
         return None
-    return shifted(day, int(length.months)) + timedelta(days=int(length.seconds // 86_400))
+    return shifted(day, int(length.months)) + timedelta(
+        days=int(length.seconds // 86_400)
+    )

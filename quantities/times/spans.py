@@ -5,7 +5,13 @@ from typing import NamedTuple
 
 from quantities.sentence import Sentence
 from quantities.times.calendar import day_of, nearest
-from quantities.times.days import Reckoning, counts_something, day_at, number_of_day, year_at
+from quantities.times.days import (
+    Reckoning,
+    counts_something,
+    day_at,
+    number_of_day,
+    year_at,
+)
 from quantities.times.words import MONTHS, ordinal_at
 
 _TO = frozenset({"to", "until", "till", "through", "thru", "and"})
@@ -54,10 +60,14 @@ def two_days_at(sentence: Sentence, place: int, reckoning: Reckoning) -> TwoDays
         return None
 
 
-def _month_last(sentence: Sentence, first: tuple[int, int], joint: int, reckoning: Reckoning) -> TwoDays | None:
+def _month_last(
+    sentence: Sentence, first: tuple[int, int], joint: int, reckoning: Reckoning
+) -> TwoDays | None:
     at = joint + (sentence.word(joint) == "the")
     last = day_at(sentence, joint, reckoning) if number_of_day(sentence, at) else None
-    if last is None or not any(sentence.word(one) in MONTHS for one in range(at, last.end)):
+    if last is None or not any(
+        sentence.word(one) in MONTHS for one in range(at, last.end)
+    ):
         return None
     end = last.readings[0]
     start = day_of(end.year, end.month, first[0])
@@ -67,14 +77,24 @@ def _month_last(sentence: Sentence, first: tuple[int, int], joint: int, reckonin
 
 
 def _month_first(
-    sentence: Sentence, month: int, first: tuple[int, int], joint: int, reckoning: Reckoning
+    sentence: Sentence,
+    month: int,
+    first: tuple[int, int],
+    joint: int,
+    reckoning: Reckoning,
 ) -> TwoDays | None:
     second = number_of_day(sentence, joint)
     if second is None or counts_something(sentence, second[1]):
         return None
     year = year_at(sentence, second[1])
-    end = day_of(year[0], month, second[0]) if year else nearest(reckoning.today, month, second[0], reckoning.lean)
+    end = (
+        day_of(year[0], month, second[0])
+        if year
+        else nearest(reckoning.today, month, second[0], reckoning.lean)
+    )
     start = day_of(end.year, month, first[0]) if end else None
     if start is None or end is None or start > end:
         return None
-    return TwoDays(start, end, first[1], joint, year[1] if year else second[1], year is None)
+    return TwoDays(
+        start, end, first[1], joint, year[1] if year else second[1], year is None
+    )

@@ -27,7 +27,12 @@ def _clock(seconds: int | Fraction, rank: int) -> LengthUnit:
 
 
 NANOSECOND, MICROSECOND = _clock(Fraction(1, 10**9), 0), _clock(Fraction(1, 10**6), 1)
-MILLISECOND, SECOND, MINUTE, HOUR = _clock(Fraction(1, 1000), 2), _clock(1, 3), _clock(60, 4), _clock(3600, 5)
+MILLISECOND, SECOND, MINUTE, HOUR = (
+    _clock(Fraction(1, 1000), 2),
+    _clock(1, 3),
+    _clock(60, 4),
+    _clock(3600, 5),
+)
 DAY, WEEK, FORTNIGHT = _clock(86_400, 6), _clock(604_800, 7), _clock(1_209_600, 8)
 MONTH, YEAR = LengthUnit(1, Fraction(0), 9), LengthUnit(12, Fraction(0), 10)
 DECADE, CENTURY, MILLENNIUM = (LengthUnit(12 * years, Fraction(0), 10 + power) for power, years in enumerate(
@@ -54,7 +59,9 @@ MONTHS: Final = {name: number for number, name in enumerate(_MONTH_NAMES.split()
     "dec": 12,
 }  # fmt: skip
 #: Months whose name is another word too: they count only beside a day, a year or "in".
-UNSURE_MONTHS: Final = frozenset({"may", "march", "mar", "jan", "august", "dec", "sep", "jun", "oct"})
+UNSURE_MONTHS: Final = frozenset(
+    {"may", "march", "mar", "jan", "august", "dec", "sep", "jun", "oct"}
+)
 
 _WEEKDAY_NAMES = "monday tuesday wednesday thursday friday saturday sunday"
 WEEKDAYS: Final = {name: number for number, name in enumerate(_WEEKDAY_NAMES.split())} | {
@@ -64,7 +71,13 @@ WEEKDAYS: Final = {name: number for number, name in enumerate(_WEEKDAY_NAMES.spl
 UNSURE_WEEKDAYS: Final = frozenset({"mon", "tue", "wed", "thu", "fri", "sat", "sun"})
 
 #: Days from the day of speaking.
-RELATIVE_DAYS: Final = {"today": 0, "tonight": 0, "tomorrow": 1, "tmrw": 1, "yesterday": -1}
+RELATIVE_DAYS: Final = {
+    "today": 0,
+    "tonight": 0,
+    "tomorrow": 1,
+    "tmrw": 1,
+    "yesterday": -1,
+}
 #: Which one of a row of weeks, months or weekdays.
 STEPS: Final = {
     "this": 0, "current": 0, "next": 1, "coming": 1, "upcoming": 1, "following": 1, "last": -1, "previous": -1,
@@ -98,7 +111,9 @@ def may_open(sentence: Sentence, place: int) -> bool:
     """False when nothing of time can start with the token at *place*; most tokens of most texts cost this look."""
     kind, text, *_ = sentence.tokens[place]
     if kind == "number":
-        return sentence.kind(place + 1) in {"word", "fraction"} or sentence.symbol(place + 1) in {"-", "."}
+        return sentence.kind(place + 1) in {"word", "fraction"} or sentence.symbol(
+            place + 1
+        ) in {"-", "."}
     if kind != "word":
         return kind != "symbol" or text == "@"
     if text in _LEADS:
@@ -122,7 +137,9 @@ def ordinal_at(sentence: Sentence, place: int) -> tuple[int, int] | None:
     """Return the ordinal at *place* ("5th", "fifth", "twenty-first") and the place after it, or None."""
     number = sentence.whole(place)
     if number is not None:
-        is_ordinal = sentence.is_glued(place + 1) and sentence.word(place + 1) in ORDINAL_ENDINGS
+        is_ordinal = (
+            sentence.is_glued(place + 1) and sentence.word(place + 1) in ORDINAL_ENDINGS
+        )
         return (number, place + 2) if is_ordinal else None
     word = sentence.word(place)
     if word in TENS:

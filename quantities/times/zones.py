@@ -25,13 +25,37 @@ _LETTERS: Final = {
     "et": "America/New_York", "ct": "America/Chicago", "mt": "America/Denver", "pt": "America/Los_Angeles",
 }  # fmt: skip
 _IANA: Final = re.compile(r"[A-Z][A-Za-z]{1,15}/[A-Z][A-Za-z_/-]{1,30}[A-Za-z]")
-_REGIONS: Final = ("Europe", "America", "Asia", "Africa", "Australia", "Pacific", "Atlantic", "Indian")
+_REGIONS: Final = (
+    "Europe",
+    "America",
+    "Asia",
+    "Africa",
+    "Australia",
+    "Pacific",
+    "Atlantic",
+    "Indian",
+)
 #: Zones whose letters, small ones, are a word; places whose names are other words.
 _OTHER_WORDS: Final = frozenset({"west", "wet", "z"})
-_OTHER_PLACES: Final = frozenset({"easter", "wake", "midway", "west", "north", "south", "act"})
+_OTHER_PLACES: Final = frozenset(
+    {"easter", "wake", "midway", "west", "north", "south", "act"}
+)
 #: What may follow a zone in small letters.
 _AFTER_ZONE: Final = frozenset(
-    {"time", "on", "tomorrow", "today", "tonight", "please", "for", "with", "and", "to", "this", "next"}
+    {
+        "time",
+        "on",
+        "tomorrow",
+        "today",
+        "tonight",
+        "please",
+        "for",
+        "with",
+        "and",
+        "to",
+        "this",
+        "next",
+    }
 )
 #: In a capital, with no noun behind it, it needs no "time": "2pm Pacific tomorrow".
 _AMERICAN: Final = frozenset({"eastern", "central", "mountain", "pacific"})
@@ -55,9 +79,19 @@ def zone_at(sentence: Sentence, place: int) -> tuple[tuple[tzinfo, ...], int]:
     if token is None or token.kind not in {"word", "symbol"}:
         return (), place
     if token.text == "(":
-        zones, end = zone_at(sentence, place + 1) if sentence.symbol(place + 1) != "(" else ((), place)
-        return (zones, end + 1) if zones and sentence.symbol(end) == ")" else ((), place)
-    if token.text == "+" and sentence.kind(place + 1) == "clock" and (offset := _offset(sentence, place)) is not None:
+        zones, end = (
+            zone_at(sentence, place + 1)
+            if sentence.symbol(place + 1) != "("
+            else ((), place)
+        )
+        return (
+            (zones, end + 1) if zones and sentence.symbol(end) == ")" else ((), place)
+        )
+    if (
+        token.text == "+"
+        and sentence.kind(place + 1) == "clock"
+        and (offset := _offset(sentence, place)) is not None
+    ):
         return (timezone(timedelta(minutes=offset)),), place + 2
     at = place + (token.text in {"in", ","})
     zones, end = _read_letters(sentence, at)
@@ -73,15 +107,23 @@ def _read_letters(sentence: Sentence, place: int) -> tuple[tuple[tzinfo, ...], i
     if word not in ZONES and word not in _LETTERS:
         return (), place
     token = sentence.tokens[place]
-    is_free = sentence.kind(place + 1) != "word" or sentence.word(place + 1) in _AFTER_ZONE
-    is_small = word in {"utc", "gmt"} or (word in ZONES and word not in _OTHER_WORDS and is_free)
+    is_free = (
+        sentence.kind(place + 1) != "word" or sentence.word(place + 1) in _AFTER_ZONE
+    )
+    is_small = word in {"utc", "gmt"} or (
+        word in ZONES and word not in _OTHER_WORDS and is_free
+    )
     if not sentence.text[token.start : token.end].isupper() and not is_small:
         return (), place
     if word in _LETTERS:
         zone = _zone(_LETTERS[word])
         return ((zone,), place + 1) if zone else ((), place)
     end, minutes = place + 1, ZONES[word]
-    if word in {"utc", "gmt"} and sentence.is_glued(end) and (offset := _offset(sentence, end)) is not None:
+    if (
+        word in {"utc", "gmt"}
+        and sentence.is_glued(end)
+        and (offset := _offset(sentence, end)) is not None
+    ):
         end, minutes = end + 2, (offset,)
     return tuple(timezone(timedelta(minutes=one)) for one in minutes), end
 
@@ -93,14 +135,23 @@ def _offset(sentence: Sentence, place: int) -> int | None:
     if sign is None or token is None or not token.is_glued:
         return None
     hours, _, minutes = token.text.partition(":")
-    if not (hours.isdigit() and len(hours) <= 2 and int(hours) <= _MOST_HOURS and (minutes or "0").isdigit()):
+    if not (
+        hours.isdigit()
+        and len(hours) <= 2
+        and int(hours) <= _MOST_HOURS
+        and (minutes or "0").isdigit()
+    ):
         return None
-    return sign * (int(hours) * 60 + int(minutes or 0)) if int(minutes or 0) < 60 else None
+    return (
+        sign * (int(hours) * 60 + int(minutes or 0)) if int(minutes or 0) < 60 else None
+    )
 
 
 def _read_place(sentence: Sentence, place: int) -> tuple[tuple[tzinfo, ...], int]:
     """Read "New York time", "Eastern Standard Time" and "Europe/Berlin"; "local time" is none of them."""
-    if sentence.symbol(place + 1) == "/" and (iana := _IANA.match(sentence.text, sentence.tokens[place].start)):
+    if sentence.symbol(place + 1) == "/" and (
+        iana := _IANA.match(sentence.text, sentence.tokens[place].start)
+    ):
         zone, end = zone_called(iana.group()), place
         while end < len(sentence.tokens) and sentence.tokens[end].start < iana.end():
             end += 1
@@ -116,8 +167,15 @@ def _read_place(sentence: Sentence, place: int) -> tuple[tuple[tzinfo, ...], int
             if zone is None and name[0].isupper():
                 raise UnknownZone(name)
             return ((zone,), place + count + 1) if zone else ((), place)
-    token, follows = sentence.tokens[place] if sentence.word(place) in _AMERICAN else None, sentence.word(place + 1)
-    is_zone = token is not None and sentence.text[token.start].isupper() and (not follows or follows in _AFTER_ZONE)
+    token, follows = (
+        sentence.tokens[place] if sentence.word(place) in _AMERICAN else None,
+        sentence.word(place + 1),
+    )
+    is_zone = (
+        token is not None
+        and sentence.text[token.start].isupper()
+        and (not follows or follows in _AFTER_ZONE)
+    )
     american = zone_called(sentence.word(place)) if is_zone else None
     return ((american,), place + 1) if american else ((), place)
 
@@ -136,7 +194,11 @@ def _zones() -> dict[str, str]:
     """Return the zones of cities by their small letters, with their region and without it; not before one is said."""
     from zoneinfo import available_timezones
 
-    names = sorted(one for one in available_timezones() if one.count("/") == 1 and one.split("/")[0] in _REGIONS)
+    names = sorted(
+        one
+        for one in available_timezones()
+        if one.count("/") == 1 and one.split("/")[0] in _REGIONS
+    )
     cities = {one.split("/")[1].replace("_", " ").lower(): one for one in names}
     known = {city: one for city, one in cities.items() if city not in _OTHER_PLACES}
     return {one.lower(): one for one in names} | known
@@ -156,4 +218,8 @@ def in_fixed_zone(moment: datetime) -> tuple[datetime, ...]:
     if moment.tzinfo is None or isinstance(moment.tzinfo, timezone):
         return (moment,)
     offsets = dict.fromkeys(moment.replace(fold=fold).utcoffset() for fold in (0, 1))
-    return tuple(moment.replace(tzinfo=timezone(one), fold=0) for one in offsets if one is not None)
+    return tuple(
+        moment.replace(tzinfo=timezone(one), fold=0)
+        for one in offsets
+        if one is not None
+    )

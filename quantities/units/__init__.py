@@ -7,7 +7,12 @@ from quantities.units.catalogue import Measure, base_code
 from quantities.units.codes import CURRENCIES, Unit, currency_code
 from quantities.units.currencies import DOLLAR_PREFIXES
 from quantities.units.names import NAMES, SYMBOLS, is_counted, unit_named, unit_of
-from quantities.units.reading import means_metres, measure_after, measure_named, speaks_of_extent
+from quantities.units.reading import (
+    means_metres,
+    measure_after,
+    measure_named,
+    speaks_of_extent,
+)
 
 __all__ = [
     "CURRENCIES", "DOLLAR_PREFIXES", "NAMES", "SYMBOLS", "Measure", "Unit", "base_code", "currency_code", "is_counted",

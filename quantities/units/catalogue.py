@@ -36,16 +36,23 @@ class Measure:
         else:
             return None
         scale = None if self.scale is None else _EXACT.power(self.scale, exponent)
-        return Measure(f"{SHORT_TIMES.get(self.code, self.code)}{exponent}", dimension, scale)
+        return Measure(
+            f"{SHORT_TIMES.get(self.code, self.code)}{exponent}", dimension, scale
+        )
 
     def over(self, other: "Measure") -> "Measure":
         """Return the rate of this measure in each *other*: "km/h"."""
         code = f"{self.code}/{SHORT_TIMES.get(other.code, other.code)}"
-        dimension = "speed" if (self.dimension, other.dimension) == ("length", "time") else ""
+        dimension = (
+            "speed" if (self.dimension, other.dimension) == ("length", "time") else ""
+        )
         dimension = dimension or f"{self.dimension}/{other.dimension}"
         if self.scale is None or other.scale is None:
             return Measure(code, dimension, None)
-        scale, per = _EXACT.multiply(self.scale, other.per), _EXACT.multiply(self.per, other.scale)
+        scale, per = (
+            _EXACT.multiply(self.scale, other.per),
+            _EXACT.multiply(self.per, other.scale),
+        )
         return Measure(code, dimension, scale, per)
 
 
@@ -67,19 +74,34 @@ def _rows() -> Iterator[tuple[Measure, Iterator[str], Iterator[str]]]:
     for base in BASES:
         for sign in base.prefixes.split():
             words, power = PREFIXES[sign]
-            measure = _measure(base, f"{sign}{base.stem or base.code}", _ONE.scaleb(power))
+            measure = _measure(
+                base, f"{sign}{base.stem or base.code}", _ONE.scaleb(power)
+            )
             names = (name for word in words.split() for name in _names(base, word))
             is_short = sign in base.short.split()
             yield measure, names, _sign_names(sign, base) if is_short else iter(())
     for place, (sign, word) in enumerate(BINARY.items(), start=1):
         for code, name, bits in (("B", "byte", 8), ("bit", "bit", 1)):
-            measure = Measure(f"{sign}{code}", "information", Decimal(bits * 1024**place))
-            yield measure, iter((f"{word}{name}", f"{word}{name}s")), iter((f"{sign}{code}",))
+            measure = Measure(
+                f"{sign}{code}", "information", Decimal(bits * 1024**place)
+            )
+            yield (
+                measure,
+                iter((f"{word}{name}", f"{word}{name}s")),
+                iter((f"{sign}{code}",)),
+            )
 
 
 def _measure(base: Base, code: str, times: Decimal) -> Measure:
     scale = _EXACT.multiply(Decimal(base.scale), times) if base.scale else None
-    return Measure(code, base.dimension, scale, Decimal(base.per), Decimal(base.shift), base.counted)
+    return Measure(
+        code,
+        base.dimension,
+        scale,
+        Decimal(base.per),
+        Decimal(base.shift),
+        base.counted,
+    )
 
 
 def _names(base: Base, prefix: str) -> Iterator[str]:
@@ -94,7 +116,11 @@ def _names(base: Base, prefix: str) -> Iterator[str]:
 
 
 def _sign_names(sign: str, base: Base) -> Iterator[str]:
-    symbols = (written for written in _split_names(base.symbols) if written.isascii() and written != "L")
+    symbols = (
+        written
+        for written in _split_names(base.symbols)
+        if written.isascii() and written != "L"
+    )
     for symbol in {base.stem or base.code, *symbols}:
         yield f"{sign}{symbol}"
         if sign == "µ":
@@ -137,10 +163,44 @@ def _takes_plural(symbol: str) -> bool:
 
 #: Short symbols that nothing else is called by, in whatever case.
 _SAFE_IN_CAPITALS = frozenset(
-    {"km", "cm", "kg", "mg", "ml", "cl", "ft", "oz", "hz", "gb", "tb", "kb", "yd", "kw", "px"}
+    {
+        "km",
+        "cm",
+        "kg",
+        "mg",
+        "ml",
+        "cl",
+        "ft",
+        "oz",
+        "hz",
+        "gb",
+        "tb",
+        "kb",
+        "yd",
+        "kw",
+        "px",
+    }
 )
 #: With an "s" these would be another measure or a word.
-_NO_PLURAL = frozenset({"ms", "us", "ns", "nm", "pm", "kts", "bar", "cal", "rad", "ha", "bu", "kt", "au", "mi", "ly"})
+_NO_PLURAL = frozenset(
+    {
+        "ms",
+        "us",
+        "ns",
+        "nm",
+        "pm",
+        "kts",
+        "bar",
+        "cal",
+        "rad",
+        "ha",
+        "bu",
+        "kt",
+        "au",
+        "mi",
+        "ly",
+    }
+)
 _fill()
 
 
@@ -151,7 +211,9 @@ def of_code(code: str) -> Measure | None:
 
 def base_code(dimension: str) -> str:
     """Return the code of the base unit of *dimension* ("m", "m/s"); a dimension that is a code itself stays."""
-    return _BASE_CODES.get(dimension) or "/".join(_BASE_CODES.get(part, part) for part in dimension.split("/"))
+    return _BASE_CODES.get(dimension) or "/".join(
+        _BASE_CODES.get(part, part) for part in dimension.split("/")
+    )
 
 
 _BASE_CODES = {measure.dimension: code for code, measure in reversed(_CODES.items()) if measure.scale == 1} | {

@@ -24,7 +24,9 @@ CURRENCIES = frozenset({
     "VAL", "SML", "LVR", "PEI", "ECS", "UAK", "ZRN", "XDR", "ETH", "LTC", "XMR", "XRP", "DOGE",
 })  # fmt: skip
 #: Codes that are words of English or names of people even in capitals; money in them is read by its name.
-_ENGLISH = frozenset({"ALL", "BAM", "BOB", "CUP", "GEL", "LAK", "MOP", "NAD", "SIT", "SOS", "TOP"})
+_ENGLISH = frozenset(
+    {"ALL", "BAM", "BOB", "CUP", "GEL", "LAK", "MOP", "NAD", "SIT", "SOS", "TOP"}
+)
 #: Codes of money that is gone, whose letters mean other things today ("MCF" are cubic feet).
 _GONE = frozenset({
     "BOP", "BRR", "ECS", "ILP", "LVR", "MCF", "MGF", "MTP", "PEI", "RHD", "SDD", "SML", "UAK", "VAL", "YDD", "ZRN",
@@ -39,26 +41,64 @@ _MAJOR = (
     "CRC", "GHS", "KWD", "LKR", "NPR", "OMR", "QAR", "RSD", "UAH", "UYU", "TRY", "COP", "SAR", "RON",
     "DEM", "FRF", "ITL", "ESP", "NLG", "ETH", "LTC",
 )  # fmt: skip
-_ENGLISH_IN_SMALL = frozenset({"ARS", "COP", "DEM", "ESP", "PHP", "RON", "RUB", "SAR", "TRY"})
+_ENGLISH_IN_SMALL = frozenset(
+    {"ARS", "COP", "DEM", "ESP", "PHP", "RON", "RUB", "SAR", "TRY"}
+)
 IN_SMALL = frozenset(_MAJOR) - _ENGLISH_IN_SMALL
 
 _CODE_LENGTH = 3
 #: What finance glues to a code: thousands, millions, billions ("KEUR 5", "30 MUSD", "EURm 12", "USDbn 3").
-_BEFORE = {"K": 3, "k": 3, "T": 3, "M": 6, "m": 6, "MM": 6, "Mn": 6, "mn": 6, "B": 9, "bn": 9, "Bn": 9, "BN": 9}
+_BEFORE = {
+    "K": 3,
+    "k": 3,
+    "T": 3,
+    "M": 6,
+    "m": 6,
+    "MM": 6,
+    "Mn": 6,
+    "mn": 6,
+    "B": 9,
+    "bn": 9,
+    "Bn": 9,
+    "BN": 9,
+}
 _AFTER = {"k": 3, "K": 3, "m": 6, "mn": 6, "M": 6, "bn": 9, "b": 9}
 #: A code with its scale in one word: the code and the power of ten.
-SCALED_CODES = {f"{scale}{code}": (code, power) for (scale, power), code in product(_BEFORE.items(), _MAJOR)} | {
-    f"{code}{scale}": (code, power) for (scale, power), code in product(_AFTER.items(), _MAJOR)
+SCALED_CODES = {
+    f"{scale}{code}": (code, power)
+    for (scale, power), code in product(_BEFORE.items(), _MAJOR)
+} | {
+    f"{code}{scale}": (code, power)
+    for (scale, power), code in product(_AFTER.items(), _MAJOR)
 }
 #: Those that companies report in are also written small; "maud", "mils" and "meth" are other words.
-_REPORTED_IN = ("USD", "EUR", "GBP", "JPY", "CHF", "CAD", "SEK", "NOK", "DKK", "INR", "CNY", "HKD", "SGD", "NZD", "PLN")
+_REPORTED_IN = (
+    "USD",
+    "EUR",
+    "GBP",
+    "JPY",
+    "CHF",
+    "CAD",
+    "SEK",
+    "NOK",
+    "DKK",
+    "INR",
+    "CNY",
+    "HKD",
+    "SGD",
+    "NZD",
+    "PLN",
+)
 SCALED_CODES |= {
-    f"{scale}{code}".lower(): (code, power) for (scale, power), code in product((("K", 3), ("M", 6)), _REPORTED_IN)
+    f"{scale}{code}".lower(): (code, power)
+    for (scale, power), code in product((("K", 3), ("M", 6)), _REPORTED_IN)
 }
 
 
 #: Every code in small letters, to tell at one look that a word is none of them.
-CODES_IN_SMALL = frozenset(code.lower() for code in (*IN_CAPITALS, *IN_SMALL, *SCALED_CODES))
+CODES_IN_SMALL = frozenset(
+    code.lower() for code in (*IN_CAPITALS, *IN_SMALL, *SCALED_CODES)
+)
 
 
 def currency_code(written: str) -> str | None:

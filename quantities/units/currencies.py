@@ -99,7 +99,11 @@ def _families() -> Iterator[tuple[str, Unit]]:
                 yield noun, Unit(codes[0], also=codes[1:])
             for country in countries:
                 code, _, demonyms = country.partition(":")
-                yield from ((f"{demonym} {noun}", Unit(code)) for demonym in demonyms.split(",") if demonym)
+                yield from (
+                    (f"{demonym} {noun}", Unit(code))
+                    for demonym in demonyms.split(",")
+                    if demonym
+                )
 
 
 _FAMILY_NAMES = dict(_families())
@@ -154,7 +158,24 @@ PREFIX_NAMES = {
 #: Words of `PREFIX_NAMES` that must be written with a capital.
 CAPITAL_PREFIXES = frozenset({"rm", "dm", "nis", "php", "fr"})
 #: Those that stand behind a number as well, written as their countries do: "15,000 Rp", "20 RM", "50 Tk".
-BEHIND = frozenset({"Rp", "RM", "DM", "Fr", "SFr", "KSh", "Tk", "tk", "Dhs", "dhs", "Ptas", "ptas", "SKr", "NKr"})
+BEHIND = frozenset(
+    {
+        "Rp",
+        "RM",
+        "DM",
+        "Fr",
+        "SFr",
+        "KSh",
+        "Tk",
+        "tk",
+        "Dhs",
+        "dhs",
+        "Ptas",
+        "ptas",
+        "SKr",
+        "NKr",
+    }
+)
 
 _OTHERS = {
     "quid": Unit("GBP"), "pound sterling": Unit("GBP"), "pounds sterling": Unit("GBP"), "sterling": Unit("GBP"),
@@ -174,7 +195,10 @@ def _parts() -> Iterator[tuple[str, Unit]]:
     for names, parts, *codes in _PARTS:
         likeliest, *others = map(str, codes)
         for name in str(names).split():
-            yield name, Unit(likeliest, Decimal(1) / Decimal(str(parts)), also=tuple(others))
+            yield (
+                name,
+                Unit(likeliest, Decimal(1) / Decimal(str(parts)), also=tuple(others)),
+            )
 
 
 #: Every name of a currency and of its parts, in small letters.

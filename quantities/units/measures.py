@@ -37,7 +37,14 @@ PREFIXES = {
     "µ": ("micro", -6), "n": ("nano", -9), "p": ("pico", -12), "f": ("femto", -15), "a": ("atto", -18),
 }  # fmt: skip
 #: Prefixes of two to the power of ten times their place.
-BINARY = {"Ki": "kibi", "Mi": "mebi", "Gi": "gibi", "Ti": "tebi", "Pi": "pebi", "Ei": "exbi"}
+BINARY = {
+    "Ki": "kibi",
+    "Mi": "mebi",
+    "Gi": "gibi",
+    "Ti": "tebi",
+    "Pi": "pebi",
+    "Ei": "exbi",
+}
 
 _ALL = "E P T G M k h da d c m µ n p f a"
 _LARGE = "E P T G M k"
@@ -67,7 +74,13 @@ _VOLUME = (
     Base("qt", "volume", "0.000946352946", "quart qt"),
     Base("pint", "volume", "0.000473176473", "pint", counted=True),
     Base("cup", "volume", "0.0002365882365", "cup", counted=True),
-    Base("fl oz", "volume", "0.0000295735295625", "fluid_ounce us_fluid_ounce fluid_oz", "fl_oz fl._oz fl._oz. floz"),
+    Base(
+        "fl oz",
+        "volume",
+        "0.0000295735295625",
+        "fluid_ounce us_fluid_ounce fluid_oz",
+        "fl_oz fl._oz fl._oz. floz",
+    ),
     Base("tbsp", "volume", "0.00001478676478125", "tablespoon tbsp tbs tablespoonful"),
     Base("tsp", "volume", "0.00000492892159375", "teaspoon tsp teaspoonful"),
     Base("barrel", "volume", "0.158987294928", "barrel bbl", counted=True),
@@ -135,7 +148,14 @@ _TEMPERATURE = (
     Base("K", "temperature", "1", "kelvin degree_kelvin", "°K ºK", "m µ n", plurals="kelvins degrees_kelvin"),
 )  # fmt: skip
 _ANGLE = (
-    Base("degree", "angle", "3600", "degree deg degree_of_arc", "° º", plurals="degrees degs degrees_of_arc"),
+    Base(
+        "degree",
+        "angle",
+        "3600",
+        "degree deg degree_of_arc",
+        "° º",
+        plurals="degrees degs degrees_of_arc",
+    ),
     Base("arcminute", "angle", "60", "minute_of_arc", plurals="minutes_of_arc"),
     Base("arcminute", "angle", "60", "arcminute arc_minute"),
     Base("arcsecond", "angle", "1", "second_of_arc", plurals="seconds_of_arc"),
@@ -144,20 +164,46 @@ _ANGLE = (
     Base("turn", "angle", "1296000", "turn revolution", counted=True),
 )
 _PHYSICS = (
-    Base("Hz", "frequency", "1", "hertz", "Hz", "T G M k m", "T G M k m", plurals="hertz"),
-    Base("rpm", "rotation", "1", "revolution_per_minute", "rpm RPM", plurals="revolutions_per_minute"),
+    Base(
+        "Hz", "frequency", "1", "hertz", "Hz", "T G M k m", "T G M k m", plurals="hertz"
+    ),
+    Base(
+        "rpm",
+        "rotation",
+        "1",
+        "revolution_per_minute",
+        "rpm RPM",
+        plurals="revolutions_per_minute",
+    ),
     Base("bpm", "pulse", "1", "beat_per_minute", "bpm BPM", plurals="beats_per_minute"),
     Base("Pa", "pressure", "1", "pascal", "Pa", "G M k h m", "G M k h"),
     Base("bar", "pressure", "100000", "", "bar", "", "k m"),
     Base("mbar", "pressure", "100", "millibar"),
     Base("atm", "pressure", "101325", "atmosphere", "atm"),
-    Base("psi", "pressure", "", "pound_per_square_inch", "psi PSI", plurals="pounds_per_square_inch"),
+    Base(
+        "psi",
+        "pressure",
+        "",
+        "pound_per_square_inch",
+        "psi PSI",
+        plurals="pounds_per_square_inch",
+    ),
     Base("mmHg", "pressure", "", "", "mmHg mm_Hg"),
     Base("J", "energy", "1", "joule", "", "P T G M k m µ", "T G M k m"),
-    Base("Wh", "energy", "3600", "watt_hour watthour watt-hour", "Wh wh", "P T G M k m", "T G M k"),
+    Base(
+        "Wh",
+        "energy",
+        "3600",
+        "watt_hour watthour watt-hour",
+        "Wh wh",
+        "P T G M k m",
+        "T G M k",
+    ),
     Base("cal", "energy", "4.184", "calorie", "cal", "k", "k"),
     # with a capital they are those of food
-    Base("kcal", "energy", "4184", "large_calorie food_calorie", "Cal Calorie Calories"),
+    Base(
+        "kcal", "energy", "4184", "large_calorie food_calorie", "Cal Calorie Calories"
+    ),
     Base("eV", "energy", "", "electronvolt electron_volt", "eV", "T G M k", "T G M k"),
     Base("BTU", "energy", "", "btu british_thermal_unit", "BTU Btu"),
     Base("W", "power", "1", "watt", "W", "P T G M k m µ n", "T G M k m µ"),
@@ -181,7 +227,9 @@ _PHYSICS = (
     Base("dB", "level", "1", "decibel", "dB db"),
     Base("Bq", "radioactivity", "1", "becquerel", "Bq", "T G M k", "T G M k"),
     Base("Sv", "radiation dose", "1", "sievert", "", "m µ", "m µ"),
-    Base("ppm", "share", "1000", "part_per_million", "ppm", plurals="parts_per_million"),
+    Base(
+        "ppm", "share", "1000", "part_per_million", "ppm", plurals="parts_per_million"
+    ),
     Base("ppb", "share", "1", "part_per_billion", "ppb", plurals="parts_per_billion"),
     Base("knot", "speed", "1852", "knot", "kn kt kts", per="3600"),
     Base("IU", "biological activity", "1", "international_unit", "IU"),
@@ -201,4 +249,10 @@ RATES = {
     "cuft": "ft3", "kWp": "kW", "yo": "year", "y/o": "year", "y.o": "year",
 }  # fmt: skip
 #: How the second half of a rate is kept: "km/h" rather than "km/hour".
-SHORT_TIMES = {"second": "s", "minute": "min", "hour": "h", "millisecond": "ms", "microsecond": "µs"}
+SHORT_TIMES = {
+    "second": "s",
+    "minute": "min",
+    "hour": "h",
+    "millisecond": "ms",
+    "microsecond": "µs",
+}

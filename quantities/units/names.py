@@ -18,7 +18,10 @@ SYMBOLS = CURRENCY_SYMBOLS | {"%": Unit("%"), "\u2030": Unit("%", Decimal("0.1")
 _SHARES = {
     name: Unit("%", Decimal(factor))
     for factor, names in (
-        ("1", "percent,percents,per cent,per cents,percentage,percentages,pct,pcts,p.c.,percentage point"),
+        (
+            "1",
+            "percent,percents,per cent,per cents,percentage,percentages,pct,pcts,p.c.,percentage point",
+        ),
         ("1", "percentage points,percent points,pct points"),
         ("0.1", "per mille,per mil"),
         ("0.01", "basis point,basis points,bp,bps"),
@@ -29,7 +32,10 @@ _SHARES = {
 #: Money and percent; measures are named in `quantities.units.catalogue`.
 NAMES = _SHARES | CURRENCY_NAMES
 #: Without a sign of money "two pounds" is a weight as well.
-NAMES |= {name: replace(NAMES[name], also=(*NAMES[name].also, "lb")) for name in ("pound", "pounds")}
+NAMES |= {
+    name: replace(NAMES[name], also=(*NAMES[name].also, "lb"))
+    for name in ("pound", "pounds")
+}
 
 
 def unit_named(name: str) -> Unit | None:

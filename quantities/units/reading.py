@@ -20,26 +20,37 @@ _QUOTED_WITHIN = 60
 #: Characters beside a number that can say what it is.
 _NEAR = 12
 
-_GAP = re.compile(r"(?P<hyphen>-| - )(?=[^\W\d_])|[ \u00a0\u202f\u2009]{0,2}(?P<open>[(\[{<] ?)?")
+_GAP = re.compile(
+    r"(?P<hyphen>-| - )(?=[^\W\d_])|[ \u00a0\u202f\u2009]{0,2}(?P<open>[(\[{<] ?)?"
+)
 _CLOSERS = {"(": ")", "[": "]", "{": "}", "<": ">"}
-_ATOM = re.compile(r"[°º] ?[CFKcfk](?!\w)|[°ºΩ℃℉Å](?!\w)|[^\W\d_²³]+(?:\.(?=[^\W\d_]|[\ -])|·m)?", re.VERBOSE)
+_ATOM = re.compile(
+    r"[°º] ?[CFKcfk](?!\w)|[°ºΩ℃℉Å](?!\w)|[^\W\d_²³]+(?:\.(?=[^\W\d_]|[\ -])|·m)?",
+    re.VERBOSE,
+)
 _WORD = re.compile(r"[^\W\d_]+(?!\w)")
 _JOINT = re.compile(r" - |[ -]")
 _EXPONENT = re.compile(r"(?:[23²³]|\^[23]|\*\*[23])(?![\w^])| (squared|cubed|sq)\b")
 _EXPONENTS = {"2": 2, "²": 2, "3": 3, "³": 3}
 _FIGURES = {"square": 2, "sq": 2, "sq.": 2, "cubic": 3, "cu": 3, "cu.": 3}
 _PER = re.compile(r" ?/ ?|[ -]per[ -](?:an? )?| p/", re.IGNORECASE)
-_EACH = re.compile(r" an? (?=(?:second|minute|hour|day|week|month|year)\b)", re.IGNORECASE)
+_EACH = re.compile(
+    r" an? (?=(?:second|minute|hour|day|week|month|year)\b)", re.IGNORECASE
+)
 _SHORT_TIME = re.compile(r"([sdh])(?:(2|²|\^2)|(?![\w^²]))", re.IGNORECASE)
 _SHORT_TIMES = {"s": "second", "d": "day", "h": "hour"}
-_ALIAS = re.compile(r"(?:[^\W\d_]+/[^\W\d_]+|m\.p\.h\.|y\.o(?=\.?(?!\w))|[^\W\d_]+)(?!\w)(?!-yo)")
+_ALIAS = re.compile(
+    r"(?:[^\W\d_]+/[^\W\d_]+|m\.p\.h\.|y\.o(?=\.?(?!\w))|[^\W\d_]+)(?!\w)(?!-yo)"
+)
 
 #: What says that a length is meant: "1.8m tall", "a 100m race", "2m x 3m".
 _EXTENT = (
     r"tall|long|wide|high|deep|thick|away|apart|race|sprint|dash|swim|radius|diameter|distance"
     r"|in (?:height|length|width|depth|diameter)|(?:[x\u00d7]|by) ?\d"
 )
-_EXTENT_FOLLOWS = re.compile(rf"(?: ?[x\u00d7] ?\d|[ -](?:{_EXTENT})(?![^\W\d_]))", re.IGNORECASE)
+_EXTENT_FOLLOWS = re.compile(
+    rf"(?: ?[x\u00d7] ?\d|[ -](?:{_EXTENT})(?![^\W\d_]))", re.IGNORECASE
+)
 _EXTENT_BEFORE = re.compile(r"\dm ?(?:[x\u00d7]|by) ?$", re.IGNORECASE)
 _SPEAKS_OF_EXTENT = re.compile(
     r"\b(?:lengths?|heights?|widths?|depths?|distances?|outreach|radius|diameters?|altitude|elevation|wingspan|"
@@ -47,7 +58,10 @@ _SPEAKS_OF_EXTENT = re.compile(
     re.IGNORECASE,
 )
 #: "10 in" is ten inches at the end, before "long" and beside another length; elsewhere "in" is a preposition.
-_INCH_FOLLOWS = re.compile(rf"\.?(?:\s*$|\s*[,;.)](?!\w)| ?[x\u00d7] ?\d|[ -](?:{_EXTENT})(?!\w))", re.IGNORECASE)
+_INCH_FOLLOWS = re.compile(
+    rf"\.?(?:\s*$|\s*[,;.)](?!\w)| ?[x\u00d7] ?\d|[ -](?:{_EXTENT})(?!\w))",
+    re.IGNORECASE,
+)
 _FEET_BEFORE = re.compile(
     r"(?:\b(?:ft|foot|feet)|')[,.]?(?: and)? ?-?[\d./\u00bd\u00bc\u00be]{1,8} ?$|\bin ?[x\u00d7] ?[\d.]{1,8} ?$"
 )
@@ -112,7 +126,9 @@ def _expression(text: str, start: int) -> tuple[Measure, int] | None:
     measure, end = found
     if measure.dimension in {"time", "calendar"}:
         return found
-    per = _PER.match(text, end) or (_EACH.match(text, end) if measure.dimension else None)
+    per = _PER.match(text, end) or (
+        _EACH.match(text, end) if measure.dimension else None
+    )
     below = _below(text, per.end()) if per else None
     return (measure.over(below[0]), below[1]) if below else found
 
@@ -149,7 +165,11 @@ def _term(text: str, start: int) -> tuple[Measure, int] | None:
     exponent = _FIGURES.get(words[0][0].lower())
     if exponent and len(words) > 1:
         within = _plain(words[1:]) or _short_inch(words[1])
-        figure = within[0].power(exponent) if within and within[0].dimension == "length" else None
+        figure = (
+            within[0].power(exponent)
+            if within and within[0].dimension == "length"
+            else None
+        )
         return (figure, within[1]) if figure and within else None
     found = _plain(words)
     if found is None:
@@ -158,8 +178,16 @@ def _term(text: str, start: int) -> tuple[Measure, int] | None:
     power = _EXPONENT.match(text, end)
     if power is None:
         # a digit that belongs to the word makes it another word: "m212"
-        return None if text[end : end + 1].isalnum() or text[end : end + 1] == "_" else found
-    exponent = _EXPONENTS[power.group()[-1]] if not power.group(1) else 2 + (power.group(1).lower() == "cubed")
+        return (
+            None
+            if text[end : end + 1].isalnum() or text[end : end + 1] == "_"
+            else found
+        )
+    exponent = (
+        _EXPONENTS[power.group()[-1]]
+        if not power.group(1)
+        else 2 + (power.group(1).lower() == "cubed")
+    )
     raised = measure.power(exponent)
     if raised is None:
         return None if not power.group(1) else found
@@ -205,7 +233,11 @@ def _plain(words: list[tuple[str, int]]) -> tuple[Measure, int] | None:
 def _read_mark(text: str, end: int) -> tuple[Measure, int] | None:
     """Read a foot or inch mark (`5'`, `10 "`), unless it closes a quotation."""
     place = end + (text[end : end + 1] == " ")
-    mark = text[place : place + 2] if text[place : place + 2] in {"''", "\u2019\u2019"} else text[place : place + 1]
+    mark = (
+        text[place : place + 2]
+        if text[place : place + 2] in {"''", "\u2019\u2019"}
+        else text[place : place + 1]
+    )
     if mark in {"\u2032", "\u2033"}:
         return _measure("ft" if mark == "\u2032" else "inch"), place + 1
     if mark not in {"'", '"', "''", "\u2019", "\u201d", "\u2019\u2019"}:
@@ -215,7 +247,11 @@ def _read_mark(text: str, end: int) -> tuple[Measure, int] | None:
     if text[after : after + 1].isalpha() or (place > end and is_foot):
         return None
     before = text[max(0, end - _QUOTED_WITHIN) : end]
-    if is_foot and not text[after : after + 1].isdigit() and _is_quoted(before, "'\u2018"):
+    if (
+        is_foot
+        and not text[after : after + 1].isdigit()
+        and _is_quoted(before, "'\u2018")
+    ):
         return None
     if not is_foot and not _FEET_NOTE.search(before) and _is_quoted(before, '"\u201c'):
         return None
@@ -224,7 +260,10 @@ def _read_mark(text: str, end: int) -> tuple[Measure, int] | None:
 
 def _is_quoted(before: str, marks: str) -> bool:
     """True when one of *marks* stands open before the number: at the start or after a space or bracket."""
-    return any(mark in marks and (place == 0 or not before[place - 1].isalnum()) for place, mark in enumerate(before))
+    return any(
+        mark in marks and (place == 0 or not before[place - 1].isalnum())
+        for place, mark in enumerate(before)
+    )
 
 
 def _inches(text: str, end: int, start: int) -> tuple[Measure, int] | None:
@@ -232,7 +271,9 @@ def _inches(text: str, end: int, start: int) -> tuple[Measure, int] | None:
     word = match.group().lower() if match else ""
     if match is None or word != "in":
         return None
-    is_sure = (start == end and match.end() - start == 2) or _FEET_BEFORE.search(text[max(0, end - 24) : end])
+    is_sure = (start == end and match.end() - start == 2) or _FEET_BEFORE.search(
+        text[max(0, end - 24) : end]
+    )
     if text[end] == "-" or is_sure or _INCH_FOLLOWS.match(text, match.end()):
         return _measure("inch"), match.end()
     return None

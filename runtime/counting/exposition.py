@@ -18,7 +18,9 @@ _ESCAPED = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
 
 def exposition(registry: CollectorRegistry) -> bytes:
     """Return everything in *registry*, byte for byte as `prometheus_client.generate_latest` writes it."""
-    return "".join(line for metric in registry.collect() for line in _lines(metric)).encode()
+    return "".join(
+        line for metric in registry.collect() for line in _lines(metric)
+    ).encode()
 
 
 def _lines(metric: Metric) -> Iterator[str]:
@@ -39,5 +41,7 @@ def _series(name: str, labels: tuple[tuple[str, str], ...]) -> str:
     """Return what stands before the value of a sample: `tasklore_slots`, or `tasklore_tasks_total{agent="A"}`."""
     if not labels:
         return name
-    spelled = ",".join(f'{label}="{value.translate(_ESCAPED)}"' for label, value in sorted(labels))
+    spelled = ",".join(
+        f'{label}="{value.translate(_ESCAPED)}"' for label, value in sorted(labels)
+    )
     return f"{name}{{{spelled}}}"

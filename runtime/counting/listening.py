@@ -15,16 +15,33 @@ class ListeningCounts:
     """What listeners count."""
 
     def __init__(self, series: Series) -> None:
-        self._turns = Children(series.counter("turns", "Turns dealt with.", "outcome"), TURN_OUTCOMES)
-        self._facts = Children(series.counter("facts", "Facts dealt with.", "outcome"), FACT_OUTCOMES)
-        messages = series.counter("messages", "Messages to agents dealt with.", "outcome")
+        self._turns = Children(
+            series.counter("turns", "Turns dealt with.", "outcome"), TURN_OUTCOMES
+        )
+        self._facts = Children(
+            series.counter("facts", "Facts dealt with.", "outcome"), FACT_OUTCOMES
+        )
+        messages = series.counter(
+            "messages", "Messages to agents dealt with.", "outcome"
+        )
         self._messages = Children(messages, MESSAGE_OUTCOMES)
-        edits = series.counter("document_edits", "Edits of documents in plans.", "operation", "outcome")
-        self._edits = {operation: Children(edits, EDIT_OUTCOMES, operation) for operation in EDIT_OPERATIONS}
-        refused = series.counter("edits_refused", "Proposals that did not fit and changed nothing.", "reason")
+        edits = series.counter(
+            "document_edits", "Edits of documents in plans.", "operation", "outcome"
+        )
+        self._edits = {
+            operation: Children(edits, EDIT_OUTCOMES, operation)
+            for operation in EDIT_OPERATIONS
+        }
+        refused = series.counter(
+            "edits_refused", "Proposals that did not fit and changed nothing.", "reason"
+        )
         self._edits_refused = Children(refused, EDIT_REFUSALS)
-        self._stale_drafts = series.counter("stale_drafts", "Edits worked out anew after somebody else's.")
-        retries = series.counter("listen_retries", "Further runs of turns and facts that raised.", "queue")
+        self._stale_drafts = series.counter(
+            "stale_drafts", "Edits worked out anew after somebody else's."
+        )
+        retries = series.counter(
+            "listen_retries", "Further runs of turns and facts that raised.", "queue"
+        )
         self._listen_retries = Children(retries, ("turns", "facts"))
 
     def count_turn(self, outcome: str) -> None:

@@ -21,11 +21,21 @@ class ModelCounts:
         self._open_seconds: Callable[[], Mapping[str, float]] = dict
         #: By model and id of each task that waits for it when it comes back, the next one first.
         self._returns: dict[str, dict[str, float]] = defaultdict(dict)
-        self._llm_tokens = series.counter("llm_tokens", "Tokens, also of failed attempts.", "role", "model", "type")
-        self._llm_cost = series.counter("llm_cost_usd", "US dollars by list price.", "role", "model")
-        self._llm_unpriced = series.counter("llm_unpriced_tokens", "Tokens whose price is not known.", "model")
+        self._llm_tokens = series.counter(
+            "llm_tokens", "Tokens, also of failed attempts.", "role", "model", "type"
+        )
+        self._llm_cost = series.counter(
+            "llm_cost_usd", "US dollars by list price.", "role", "model"
+        )
+        self._llm_unpriced = series.counter(
+            "llm_unpriced_tokens", "Tokens whose price is not known.", "model"
+        )
         self._llm_duration = series.histogram(
-            "llm_request_duration_seconds", "One attempt to ask a language model.", LLM_BUCKETS, "role", "model"
+            "llm_request_duration_seconds",
+            "One attempt to ask a language model.",
+            LLM_BUCKETS,
+            "role",
+            "model",
         )
         self._first_chunk = series.histogram(
             "llm_time_to_first_chunk_seconds",
@@ -41,7 +51,9 @@ class ModelCounts:
             "model",
             "type",
         )
-        about = "Calls that went out while the accounts of their limits could not be read."
+        about = (
+            "Calls that went out while the accounts of their limits could not be read."
+        )
         self._llm_unchecked = series.counter("llm_unchecked_calls", about, "model")
         self._llm_errors = series.counter("llm_errors", "Failed attempts.", "class")
 
@@ -55,7 +67,10 @@ class ModelCounts:
         first_chunk_s: float | None = None,
     ) -> None:
         """Count one attempt to ask a language model; *error_class* None is a success."""
-        for kind, tokens in (("input", usage.input_tokens), ("output", usage.output_tokens)):
+        for kind, tokens in (
+            ("input", usage.input_tokens),
+            ("output", usage.output_tokens),
+        ):
             self._llm_tokens.labels(role, model, kind).inc(tokens)
             if error_class is None:
                 self._request_tokens.labels(model, kind).observe(tokens)
@@ -63,7 +78,9 @@ class ModelCounts:
             self._first_chunk.labels(role, model).observe(first_chunk_s)
         self._llm_cost.labels(role, model).inc(float(usage.cost_usd))
         if usage.unpriced:
-            self._llm_unpriced.labels(model).inc(usage.input_tokens + usage.output_tokens)
+            self._llm_unpriced.labels(model).inc(
+                usage.input_tokens + usage.output_tokens
+            )
         self._llm_duration.labels(role, model).observe(duration_s)
         if error_class is not None:
             self._llm_errors.labels(error_class).inc()
@@ -92,7 +109,11 @@ class ModelCounts:
         """Return by model how many tasks wait for it: none once it answers, and none that went elsewhere."""
         since = time.monotonic() - _LATE_S
         return {
-            model: sum(due > since for due in list(self._returns.get(model, {}).values())) if open_s else 0
+            model: sum(
+                due > since for due in list(self._returns.get(model, {}).values())
+            )
+            if open_s
+            else 0
             for model, open_s in self._open_seconds().items()
         }
 

@@ -15,16 +15,29 @@ class PlanCounts:
     """What supervisors, and workers that read sessions, count of longer work."""
 
     def __init__(self, series: Series) -> None:
-        runs = series.counter("pipeline_runs", "Runs of pipelines that ended.", "outcome")
+        runs = series.counter(
+            "pipeline_runs", "Runs of pipelines that ended.", "outcome"
+        )
         self._pipelines = Children(runs, PIPELINE_OUTCOMES)
-        phases = series.counter("pipeline_phases", "Phases that are through, or begin again.", "outcome")
+        phases = series.counter(
+            "pipeline_phases", "Phases that are through, or begin again.", "outcome"
+        )
         self._phases = Children(phases, PHASE_OUTCOMES)
-        self._session_hits = series.counter("session_hits", "Entries of sessions read instead of computed.")
-        analyses = series.counter("analyses", "Analyses of responses that are done, or were served.", "outcome")
+        self._session_hits = series.counter(
+            "session_hits", "Entries of sessions read instead of computed."
+        )
+        analyses = series.counter(
+            "analyses",
+            "Analyses of responses that are done, or were served.",
+            "outcome",
+        )
         self._analyses = Children(analyses, ANALYSIS_OUTCOMES)
-        sections = series.counter("analysis_sections", "Sections of analyses that ended.", "agent", "outcome")
+        sections = series.counter(
+            "analysis_sections", "Sections of analyses that ended.", "agent", "outcome"
+        )
         self._sections = {
-            agent: Children(sections, SECTION_OUTCOMES, agent) for agent in (*sorted(SECTION_AGENTS), OTHER)
+            agent: Children(sections, SECTION_OUTCOMES, agent)
+            for agent in (*sorted(SECTION_AGENTS), OTHER)
         }
 
     def count_pipeline(self, outcome: str) -> None:

@@ -3,7 +3,13 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    disable_created_metrics,
+)
 from prometheus_client.metrics_core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
@@ -40,17 +46,29 @@ class Series:
         self._declare(name, "gauge", (), about)
         return Gauge(PREFIX + name, about, registry=self.registry)
 
-    def histogram(self, name: str, about: str, buckets: tuple[float, ...], *labels: str) -> Histogram:
+    def histogram(
+        self, name: str, about: str, buckets: tuple[float, ...], *labels: str
+    ) -> Histogram:
         """Declare a histogram."""
         self._declare(name, "histogram", labels, about)
-        return Histogram(PREFIX + name, about, labels, buckets=buckets, registry=self.registry)
+        return Histogram(
+            PREFIX + name, about, labels, buckets=buckets, registry=self.registry
+        )
 
-    def told(self, name: str, about: str, label: str, values: Callable[[], Mapping[str, float]]) -> None:
+    def told(
+        self,
+        name: str,
+        about: str,
+        label: str,
+        values: Callable[[], Mapping[str, float]],
+    ) -> None:
         """Declare a gauge that is what *values* says at each scrape, by *label*; "" is a gauge without one."""
         self._declare(name, "gauge", (label,) if label else (), about)
         self.registry.register(_Told(PREFIX + name, about, label, values))
 
-    def _declare(self, name: str, kind: str, labels: tuple[str, ...], about: str) -> None:
+    def _declare(
+        self, name: str, kind: str, labels: tuple[str, ...], about: str
+    ) -> None:
         self.declared.append(Declared(PREFIX + name, kind, labels, about))
 
 
@@ -61,7 +79,13 @@ class _Told(Collector):
     these are two names.
     """
 
-    def __init__(self, name: str, about: str, label: str, values: Callable[[], Mapping[str, float]]) -> None:
+    def __init__(
+        self,
+        name: str,
+        about: str,
+        label: str,
+        values: Callable[[], Mapping[str, float]],
+    ) -> None:
         self._name = name
         self._about = about
         self._label = label
@@ -69,7 +93,9 @@ class _Told(Collector):
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """Yield the family as of now; without a series when there is nothing to say."""
-        family = GaugeMetricFamily(self._name, self._about, labels=[self._label] if self._label else [])
+        family = GaugeMetricFamily(
+            self._name, self._about, labels=[self._label] if self._label else []
+        )
         for word, value in self._values().items():
             family.add_metric([word] if self._label else [], value)
         yield family

@@ -8,7 +8,14 @@ from prometheus_client import Histogram
 from contracts.messages import MemoryOutcome, Status
 from contracts.words import OTHER
 from runtime.counting.series import Children, Series
-from runtime.counting.words import DEAD_REASONS, LOOKUP_BUCKETS, MAX_TASKS, RETRY_WAYS, TASK_BUCKETS, words_of
+from runtime.counting.words import (
+    DEAD_REASONS,
+    LOOKUP_BUCKETS,
+    MAX_TASKS,
+    RETRY_WAYS,
+    TASK_BUCKETS,
+    words_of,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,28 +33,56 @@ class TaskCounts:
     def __init__(self, series: Series) -> None:
         self._by_task: dict[tuple[str, str], _TaskSeries] = {}
         self._by_agent: dict[str, Children] = {}
-        self._tasks = series.counter("tasks", "Terminal reports.", "agent", "task", "outcome")
-        self._queue_wait = series.histogram("task_queue_wait_seconds", "From sent to started.", TASK_BUCKETS, "agent")
+        self._tasks = series.counter(
+            "tasks", "Terminal reports.", "agent", "task", "outcome"
+        )
+        self._queue_wait = series.histogram(
+            "task_queue_wait_seconds", "From sent to started.", TASK_BUCKETS, "agent"
+        )
         self._duration = series.histogram(
-            "task_duration_seconds", "From started to done.", TASK_BUCKETS, "agent", "task"
+            "task_duration_seconds",
+            "From started to done.",
+            TASK_BUCKETS,
+            "agent",
+            "task",
         )
-        self._lookups = series.counter("memory_lookups", "Questions to the long-term memory.", "agent", "outcome")
-        self._saved = series.counter("memory_saved_seconds", "Computing that remembered answers spared.")
+        self._lookups = series.counter(
+            "memory_lookups", "Questions to the long-term memory.", "agent", "outcome"
+        )
+        self._saved = series.counter(
+            "memory_saved_seconds", "Computing that remembered answers spared."
+        )
         self._lookup_duration = series.histogram(
-            "memory_lookup_duration_seconds", "The memory's answer for one batch.", LOOKUP_BUCKETS
+            "memory_lookup_duration_seconds",
+            "The memory's answer for one batch.",
+            LOOKUP_BUCKETS,
         )
-        self._crashed_runs = series.counter("crashed_runs", "Runs that ended without a word.")
-        self._replaced_runs = series.counter("replaced_runs", "Runs stopped because another worker had taken the task.")
-        self._retries = Children(series.counter("retries", "Further runs of tasks that raised.", "how"), RETRY_WAYS)
-        self._stale_reports = series.counter("stale_reports_refused", "Results after another attempt had finished.")
-        self._dead_letters = Children(series.counter("dead_letters", "Messages set aside.", "reason"), DEAD_REASONS)
+        self._crashed_runs = series.counter(
+            "crashed_runs", "Runs that ended without a word."
+        )
+        self._replaced_runs = series.counter(
+            "replaced_runs", "Runs stopped because another worker had taken the task."
+        )
+        self._retries = Children(
+            series.counter("retries", "Further runs of tasks that raised.", "how"),
+            RETRY_WAYS,
+        )
+        self._stale_reports = series.counter(
+            "stale_reports_refused", "Results after another attempt had finished."
+        )
+        self._dead_letters = Children(
+            series.counter("dead_letters", "Messages set aside.", "reason"),
+            DEAD_REASONS,
+        )
 
     def count_tasks(self, agent: str, task: str, outcome: str, number: int = 1) -> None:
         """Count *number* terminal reports by their status."""
         series = self._by_task.get((agent, task)) or self._new_task(agent, task)
         series.outcomes[outcome].inc(number)
 
-    def observe_task(self, agent: str, task: str, *, queued_s: float, run_s: float | None) -> None:
+    def observe_task(
+        self, agent: str, task: str, *, queued_s: float, run_s: float | None
+    ) -> None:
         """Note that a task waited *queued_s* and ran *run_s* seconds; None when its answer was served instead."""
         series = self._by_task.get((agent, task)) or self._new_task(agent, task)
         series.queue_wait.observe(queued_s)
@@ -58,7 +93,9 @@ class TaskCounts:
         """Count what the memory had to do with *number* tasks."""
         lookups = self._by_agent.get(agent)
         if lookups is None:
-            lookups = self._by_agent[agent] = Children(self._lookups, words_of(MemoryOutcome), agent)
+            lookups = self._by_agent[agent] = Children(
+                self._lookups, words_of(MemoryOutcome), agent
+            )
         lookups[outcome].inc(number)
 
     def count_saved(self, seconds: float) -> None:

@@ -12,19 +12,45 @@ class TransportCounts:
     def __init__(self, series: Series) -> None:
         self._slots = series.gauge("slots", "Messages that may be held at once.")
         self._slots_used = series.gauge("slots_used", "Messages held now.")
-        deliveries = series.counter("deliveries", "Messages that arrived.", "redelivered")
-        self._deliveries = {again: deliveries.labels(str(again).lower()) for again in (False, True)}
-        heartbeats = series.counter("lease_heartbeats", "Renewals of leases on held messages.", "result")
-        self._heartbeats = {True: heartbeats.labels("sent"), False: heartbeats.labels("failed")}
-        self._consumer_missing = series.counter("consumer_missing", "Reads of a consumer or stream that is not there.")
-        self._orphaned = series.counter("orphaned_deliveries", "Deliveries of a consumer that is gone.")
-        self._publish_retries = series.counter("publish_retries", "Messages sent again under the same id.")
-        refused = series.counter("publish_refused", "Messages that a stream did not take.", "reason")
+        deliveries = series.counter(
+            "deliveries", "Messages that arrived.", "redelivered"
+        )
+        self._deliveries = {
+            again: deliveries.labels(str(again).lower()) for again in (False, True)
+        }
+        heartbeats = series.counter(
+            "lease_heartbeats", "Renewals of leases on held messages.", "result"
+        )
+        self._heartbeats = {
+            True: heartbeats.labels("sent"),
+            False: heartbeats.labels("failed"),
+        }
+        self._consumer_missing = series.counter(
+            "consumer_missing", "Reads of a consumer or stream that is not there."
+        )
+        self._orphaned = series.counter(
+            "orphaned_deliveries", "Deliveries of a consumer that is gone."
+        )
+        self._publish_retries = series.counter(
+            "publish_retries", "Messages sent again under the same id."
+        )
+        refused = series.counter(
+            "publish_refused", "Messages that a stream did not take.", "reason"
+        )
         self._publish_refused = Children(refused, REFUSALS)
-        self._streams_lost = series.counter("streams_lost", "Streams of tasks found new in the place of another.")
-        self._tasks_republished = series.counter("tasks_republished", "Tasks published anew after that.")
-        self._reconnects = Children(series.counter("reconnects", "Connections lost and tried again.", "peer"), PEERS)
-        self._loop_lag = series.gauge("event_loop_lag_seconds", "How late the event loop is.")
+        self._streams_lost = series.counter(
+            "streams_lost", "Streams of tasks found new in the place of another."
+        )
+        self._tasks_republished = series.counter(
+            "tasks_republished", "Tasks published anew after that."
+        )
+        self._reconnects = Children(
+            series.counter("reconnects", "Connections lost and tried again.", "peer"),
+            PEERS,
+        )
+        self._loop_lag = series.gauge(
+            "event_loop_lag_seconds", "How late the event loop is."
+        )
 
     def watch_slots(self, slots: int, used: Callable[[], float]) -> None:
         """Export how many messages may be held, and what *used* says at each scrape."""
@@ -79,7 +105,11 @@ class HttpCounts:
 
     def __init__(self, series: Series) -> None:
         self._http_requests = series.counter(
-            "http_requests", "Requests to the HTTP API that were answered.", "route", "method", "status"
+            "http_requests",
+            "Requests to the HTTP API that were answered.",
+            "route",
+            "method",
+            "status",
         )
         self._http_duration = series.histogram(
             "http_request_duration_seconds",
@@ -87,10 +117,16 @@ class HttpCounts:
             HTTP_BUCKETS,
             "route",
         )
-        refused = series.counter("http_connections_refused", "Connections to the HTTP API refused or cut.", "reason")
+        refused = series.counter(
+            "http_connections_refused",
+            "Connections to the HTTP API refused or cut.",
+            "reason",
+        )
         self._connections_refused = Children(refused, CONNECTION_REFUSALS)
 
-    def count_http_request(self, route: str, method: str, status: int, duration_s: float) -> None:
+    def count_http_request(
+        self, route: str, method: str, status: int, duration_s: float
+    ) -> None:
         """Count a request; *status* 499 is of one whose sender went away before it was answered."""
         self._http_requests.labels(route, method, str(status)).inc()
         self._http_duration.labels(route).observe(duration_s)

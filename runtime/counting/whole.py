@@ -21,7 +21,8 @@ class WholeCounts:
 
         about = "Webhooks: retried later, given up after a day (failed), or not stored for want of room (dropped)."
         self._webhooks = Children(
-            series.counter("webhooks", about, "outcome"), ("delivered", "retried", "failed", "dropped")
+            series.counter("webhooks", about, "outcome"),
+            ("delivered", "retried", "failed", "dropped"),
         )
 
     def count_webhook(self, outcome: str) -> None:
@@ -29,15 +30,20 @@ class WholeCounts:
         self._webhooks[outcome].inc()
 
     def watch_webhooks(
-        self, waiting: Callable[[], float], failed: Callable[[], float], oldest_s: Callable[[], float]
+        self,
+        waiting: Callable[[], float],
+        failed: Callable[[], float],
+        oldest_s: Callable[[], float],
     ) -> None:
         """Export how many webhooks wait and how long the oldest does, and how many were given up."""
         about = "Seconds for which the webhook that waits longest is not delivered; 0 when none waits."
         self._series.gauge("webhooks_oldest_seconds", about).set_function(oldest_s)
-        self._series.gauge("webhooks_waiting", "Webhooks that wait to be delivered.").set_function(waiting)
-        self._series.gauge("webhooks_failed", "Webhooks that were given up, until they are removed.").set_function(
-            failed
-        )
+        self._series.gauge(
+            "webhooks_waiting", "Webhooks that wait to be delivered."
+        ).set_function(waiting)
+        self._series.gauge(
+            "webhooks_failed", "Webhooks that were given up, until they are removed."
+        ).set_function(failed)
 
     def watch_waits(self, waiting: Callable[[], float]) -> None:
         """Export how many tasks wait for a person, a signal or a time."""
@@ -48,22 +54,33 @@ class WholeCounts:
         """Count a card that is none, or another agent's, or cannot be used: once for each thing that is wrong."""
         self._cards_refused.inc()
 
-    def watch_dead_letters(self, waiting: Callable[[], float], oldest_s: Callable[[], float]) -> None:
+    def watch_dead_letters(
+        self, waiting: Callable[[], float], oldest_s: Callable[[], float]
+    ) -> None:
         """Export what *waiting* and *oldest_s* say at each scrape; only a process that looks after DEAD has these."""
-        self._series.told("dead_letters", "Messages that lie set aside now.", "", lambda: {"": waiting()})
+        self._series.told(
+            "dead_letters",
+            "Messages that lie set aside now.",
+            "",
+            lambda: {"": waiting()},
+        )
         about = "Since the oldest of them was set aside."
         self._series.gauge("dead_letters_oldest_seconds", about).set_function(oldest_s)
 
-    def watch_waiting(self, queue: str, waiting: Callable[[], float], oldest_s: Callable[[], float]) -> None:
+    def watch_waiting(
+        self, queue: str, waiting: Callable[[], float], oldest_s: Callable[[], float]
+    ) -> None:
         """Export what *waiting* and *oldest_s* say of *queue* (turns, facts or messages) in a process that reads it.
 
         Both are of all users and the same in every such process: scale by their maximum, not by their sum.
         """
         one = queue.removesuffix("s")
-        self._series.gauge(f"{queue}_pending", f"All {queue} that wait, whoever reads them.").set_function(waiting)
-        self._series.gauge(f"oldest_{one}_age_seconds", f"Since the oldest of those {queue} was said.").set_function(
-            oldest_s
-        )
+        self._series.gauge(
+            f"{queue}_pending", f"All {queue} that wait, whoever reads them."
+        ).set_function(waiting)
+        self._series.gauge(
+            f"oldest_{one}_age_seconds", f"Since the oldest of those {queue} was said."
+        ).set_function(oldest_s)
 
     def watch_tasks(
         self,
@@ -95,18 +112,46 @@ class WholeCounts:
     ) -> None:
         """Export by limit how full its fullest account is, and how many calls wait; *spent* is of days and months."""
         declare = self._series.told
-        declare("limit_used_ratio", "Used part of a limit on models, of its fullest account.", "limit", used)
-        declare("budget_used_ratio", "The same of limits of a day or a month.", "limit", spent)
+        declare(
+            "limit_used_ratio",
+            "Used part of a limit on models, of its fullest account.",
+            "limit",
+            used,
+        )
+        declare(
+            "budget_used_ratio",
+            "The same of limits of a day or a month.",
+            "limit",
+            spent,
+        )
         about = "Part of a limit that workers which died may have spent, of the account with most."
         declare("limit_unconfirmed_ratio", about, "limit", unconfirmed)
-        declare("limit_waiting_calls", "Calls that wait for room under a limit, or come back for it.", "limit", waiting)
+        declare(
+            "limit_waiting_calls",
+            "Calls that wait for room under a limit, or come back for it.",
+            "limit",
+            waiting,
+        )
 
-    def watch_ledger(self, ended: Callable[[], Mapping[str, int]], age_s: Callable[[], float]) -> None:
+    def watch_ledger(
+        self, ended: Callable[[], Mapping[str, int]], age_s: Callable[[], float]
+    ) -> None:
         """Export how many generations of tasks *ended* in each state, nothing until the ledger was read, and when."""
-        self._series.gauge("ledger_age_seconds", "Since the ledger was last read.").set_function(age_s)
+        self._series.gauge(
+            "ledger_age_seconds", "Since the ledger was last read."
+        ).set_function(age_s)
 
         def by_outcome() -> Mapping[str, float]:
             known = ended()
-            return {word: known.get(word, 0) for word in (*words_of(Status), *known)} if known else {}
+            return (
+                {word: known.get(word, 0) for word in (*words_of(Status), *known)}
+                if known
+                else {}
+            )
 
-        self._series.told("ledger_tasks", "Tasks that ended, as the ledger has counted them.", "outcome", by_outcome)
+        self._series.told(
+            "ledger_tasks",
+            "Tasks that ended, as the ledger has counted them.",
+            "outcome",
+            by_outcome,
+        )

@@ -18,7 +18,15 @@ HTTP_BUCKETS = (0.005, 0.025, 0.1, 0.5, 2.5, 10, 60)
 #: Tasks with series of their own; names may come from strangers, so that any further one is counted as `other`.
 MAX_TASKS = 48
 #: Why a message can end in DEAD; others may be counted too.
-DEAD_REASONS = ("attempts", "code_error", "gave_up", "crashes", "deadline", "unreadable", "unproven")
+DEAD_REASONS = (
+    "attempts",
+    "code_error",
+    "gave_up",
+    "crashes",
+    "deadline",
+    "unreadable",
+    "unproven",
+)
 #: Why a stream can refuse a message: it is full, nobody stores its subject, or anything else.
 REFUSALS = ("full", "no_stream", "other")
 PEERS = ("nats", "redis")
@@ -44,11 +52,42 @@ EDIT_OPERATIONS = ("insert", "update", "delete")
 EDIT_OUTCOMES = ("applied", "refused")
 EDIT_REFUSALS = (
     # What documents refuse, whoever asks for it.
-    *("path", "missing", "protected", "type", "size", "depth", "overlap", "file", "value"),
+    *(
+        "path",
+        "missing",
+        "protected",
+        "type",
+        "size",
+        "depth",
+        "overlap",
+        "file",
+        "value",
+    ),
     # What the memory worker's arbiter refuses before that.
-    *("place", "evidence", "merge", "mention", "sweep", "rank", "guarded", "older", "model"),
+    *(
+        "place",
+        "evidence",
+        "merge",
+        "mention",
+        "sweep",
+        "rank",
+        "guarded",
+        "older",
+        "model",
+    ),
     # What the switchboard refuses to hear in a turn.
-    *("kind", "support", "shape", "confidence", "quoted", "question", "greeting", "others", "number", "name"),
+    *(
+        "kind",
+        "support",
+        "shape",
+        "confidence",
+        "quoted",
+        "question",
+        "greeting",
+        "others",
+        "number",
+        "name",
+    ),
     *("polarity", "known", "too_many"),
 )
 

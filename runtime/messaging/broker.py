@@ -68,13 +68,17 @@ def make_broker(
     access = access_of()
     refusals = Refusals(access.role)
     # Whoever asks chooses where the answer goes: only what we listen to is ours.
-    refusals.listen(lambda refusal: refused(refusal) if refusal.kind == "subscription" else None)
+    refusals.listen(
+        lambda refusal: refused(refusal) if refusal.kind == "subscription" else None
+    )
 
     async def tell_closed() -> None:
         closed()
 
     async def tell_error(error: Exception) -> None:
-        if not refusals.hear(error) and not isinstance(error, nats.errors.UnexpectedEOF | OSError):
+        if not refusals.hear(error) and not isinstance(
+            error, nats.errors.UnexpectedEOF | OSError
+        ):
             log.info("broker_error", error=str(error) or type(error).__name__)
 
     return _Broker(
@@ -109,7 +113,9 @@ def _security(access: Access) -> NatsSecurity | None:
     """Return what the broker shows of us, as `Access.nats_options` does for the other connections."""
     context = access.nats_tls()
     if access.seed_file is not None:
-        return NatsNKey.from_seed(access.nats_options()["nkeys_seed_str"], ssl_context=context)
+        return NatsNKey.from_seed(
+            access.nats_options()["nkeys_seed_str"], ssl_context=context
+        )
     return NatsSecurity(ssl_context=context) if context is not None else None
 
 
@@ -153,7 +159,9 @@ def _problems_in(error: ValidationError) -> str:
     """Return the wrong fields and their faults, without a word of their values."""
     return "; ".join(
         fault_of(problem)
-        for problem in error.errors(include_url=False, include_input=False, include_context=False)[:_MOST_PROBLEMS]
+        for problem in error.errors(
+            include_url=False, include_input=False, include_context=False
+        )[:_MOST_PROBLEMS]
     )
 
 
@@ -189,13 +197,18 @@ class _Traced(BaseMiddleware[PublishCommand, Any]):
     """Lets what a request leads to belong to the trace that its sender named, or to one of its own."""
 
     async def consume_scope(
-        self, call_next: Callable[[StreamMessage[Msg]], Awaitable[object]], msg: StreamMessage[Msg]
+        self,
+        call_next: Callable[[StreamMessage[Msg]], Awaitable[object]],
+        msg: StreamMessage[Msg],
     ) -> object:
         subject = msg.raw_message.subject
         if subject.partition(".")[0] not in _ASKED:
             return await call_next(msg)
         with span(
-            f"process {subject}", kind="server", parent=read_context(msg.headers), attributes=processing(subject)
+            f"process {subject}",
+            kind="server",
+            parent=read_context(msg.headers),
+            attributes=processing(subject),
         ):
             return await call_next(msg)
 

@@ -44,10 +44,14 @@ async def state_of_bucket(line: Line, bucket: str) -> BucketState:
         Unreachable: the bucket did not answer, or does not exist yet.
     """
     try:
-        info = await ask_jetstream(client_of(line), f"STREAM.INFO.{subjects.bucket_stream(bucket)}")
+        info = await ask_jetstream(
+            client_of(line), f"STREAM.INFO.{subjects.bucket_stream(bucket)}"
+        )
     except (Unreachable, JetStreamRefused) as error:
         raise _no_answer(bucket, error) from error
-    return BucketState(info["created"], info["state"]["last_seq"], info["state"]["messages"])
+    return BucketState(
+        info["created"], info["state"]["last_seq"], info["state"]["messages"]
+    )
 
 
 async def read_bucket(line: Line, bucket: str) -> dict[str, bytes]:
@@ -59,7 +63,9 @@ async def read_bucket(line: Line, bucket: str) -> dict[str, bytes]:
     return {key: body for key, body in sorted(found.items()) if body is not None}
 
 
-async def read_bucket_by_page(line: Line, bucket: str) -> AsyncGenerator[dict[str, bytes | None], None]:
+async def read_bucket_by_page(
+    line: Line, bucket: str
+) -> AsyncGenerator[dict[str, bytes | None], None]:
     """Yield the values in *bucket* by key, a page at a time, None for a key that was deleted.
 
     Keys that are no names of ours are left out. A key that is put anew meanwhile may come twice: the later page has the
@@ -76,7 +82,9 @@ async def read_bucket_by_page(line: Line, bucket: str) -> AsyncGenerator[dict[st
             aclosing(reads.pages(subject)) as pages,
         ):
             async for page in pages:
-                found = {one.subject.removeprefix(prefix): _value_of(one) for one in page}
+                found = {
+                    one.subject.removeprefix(prefix): _value_of(one) for one in page
+                }
                 yield {key: body for key, body in found.items() if _KEY.fullmatch(key)}
     except (Unreachable, *BUCKET_FAILURES) as error:
         raise _no_answer(bucket, error) from error
@@ -84,8 +92,14 @@ async def read_bucket_by_page(line: Line, bucket: str) -> AsyncGenerator[dict[st
 
 def _no_answer(bucket: str, error: Exception) -> Unreachable:
     words = str(error) or type(error).__name__
-    return Unreachable(f"the bucket {bucket!r} did not answer ({words}); was a supervisor started yet?")
+    return Unreachable(
+        f"the bucket {bucket!r} did not answer ({words}); was a supervisor started yet?"
+    )
 
 
 def _value_of(stored: Stored) -> bytes | None:
-    return None if _OPERATION in stored.headers or _MARKER in stored.headers else stored.body
+    return (
+        None
+        if _OPERATION in stored.headers or _MARKER in stored.headers
+        else stored.body
+    )

@@ -55,7 +55,9 @@ class Listener:
 
 
 @asynccontextmanager
-async def connected(url: str, name: str, listener: Listener | None = None) -> AsyncIterator[Client]:
+async def connected(
+    url: str, name: str, listener: Listener | None = None
+) -> AsyncIterator[Client]:
     """Open a connection called *name* to *url*; on leaving, flush its buffer and close it.
 
     Credentials come from the environment, see `runtime.access`. A refusal of the server ends a request at once.
@@ -74,7 +76,9 @@ async def connected(url: str, name: str, listener: Listener | None = None) -> As
         await _close(client)
 
 
-async def _connect(url: str, name: str, listener: Listener, closing: list[bool]) -> Client:
+async def _connect(
+    url: str, name: str, listener: Listener, closing: list[bool]
+) -> Client:
     async def on_disconnected() -> None:
         listener.disconnected()
 
@@ -114,7 +118,9 @@ async def _connect(url: str, name: str, listener: Listener, closing: list[bool])
         raise Unreachable(msg) from error
 
 
-def _errors_of(name: str, refusals: Refusals, strangeness: list[str]) -> Callable[[Exception], Awaitable[None]]:
+def _errors_of(
+    name: str, refusals: Refusals, strangeness: list[str]
+) -> Callable[[Exception], Awaitable[None]]:
     """Return a listener to errors, which notes in *strangeness* those of two sides that do not know each other."""
 
     async def hear(error: Exception) -> None:
@@ -123,7 +129,10 @@ def _errors_of(name: str, refusals: Refusals, strangeness: list[str]) -> Callabl
             return
         if any(word in words.lower() for word in _NOT_US):
             strangeness.append(words)
-        if not isinstance(error, nats.errors.UnexpectedEOF | OSError) and strangeness.count(words) < 2:
+        if (
+            not isinstance(error, nats.errors.UnexpectedEOF | OSError)
+            and strangeness.count(words) < 2
+        ):
             log.warning("nats_error", connection=name, error=words)
 
     return hear

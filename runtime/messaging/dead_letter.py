@@ -52,7 +52,11 @@ def dead_letter(
     usage: Usage | None = None,
 ) -> bytes:
     """Return the message that DEAD keeps of *delivery*; *assignment* is None when it is none, or no readable one."""
-    trace = "".join(traceback.format_exception(error))[-20_000:] if error.__traceback__ is not None else None
+    trace = (
+        "".join(traceback.format_exception(error))[-20_000:]
+        if error.__traceback__ is not None
+        else None
+    )
     letter = DeadLetter(
         reason=reason,
         error=error_note(error),

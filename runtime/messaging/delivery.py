@@ -32,7 +32,11 @@ class Delivery:
     def number(self, name: str) -> int:
         """Return the counting header *name*; 1 when it is missing or no number."""
         text = (self.headers or {}).get(name, "")
-        return max(1, int(text)) if text.isascii() and text.isdigit() and len(text) < 10 else 1
+        return (
+            max(1, int(text))
+            if text.isascii() and text.isdigit() and len(text) < 10
+            else 1
+        )
 
     @property
     def stored_us(self) -> int:
@@ -46,7 +50,9 @@ class Delivery:
         return self.span.context or read_context(self.headers)
 
 
-def delivery_of(arrival: Arrival, headers: dict[str, str] | None, arrived_at: float) -> Delivery:
+def delivery_of(
+    arrival: Arrival, headers: dict[str, str] | None, arrived_at: float
+) -> Delivery:
     """Return *arrival* with attempts and sequence from its acknowledgement subject (JetStream's ack format)."""
     tokens = arrival.reply.split(".")
     # Newer servers put domain and account before the stream name.

@@ -54,7 +54,10 @@ class DirectPage:
         """Take one message, or the end."""
         sequence = headers.get("Nats-Sequence", "")
         if sequence.isdecimal():
-            subject, stored_at = headers.get("Nats-Subject", ""), headers.get("Nats-Time-Stamp", "")
+            subject, stored_at = (
+                headers.get("Nats-Subject", ""),
+                headers.get("Nats-Time-Stamp", ""),
+            )
             self.found.append(Stored(int(sequence), subject, stored_at, headers, body))
             return
         status = headers.get("Status")
@@ -62,15 +65,22 @@ class DirectPage:
             # The client library gave up on headers that are no text.
             return
         if status == _END:
-            self.following, self.last = int(headers["Nats-Num-Pending"]), int(headers["Nats-Last-Sequence"])
+            self.following, self.last = (
+                int(headers["Nats-Num-Pending"]),
+                int(headers["Nats-Last-Sequence"]),
+            )
         elif status == _NO_STREAM:
             self.problem = NoSuchStream(f"no stream {stream} that allows direct reads")
         elif status != _NOTHING:
-            self.problem = TaskloreError(f"{stream} cannot be read: {headers.get('Description')}")
+            self.problem = TaskloreError(
+                f"{stream} cannot be read: {headers.get('Description')}"
+            )
         self.ended.set()
 
 
-async def read_last(client: Client, stream: str, subject: str, within_s: float = API_S) -> bytes | None:
+async def read_last(
+    client: Client, stream: str, subject: str, within_s: float = API_S
+) -> bytes | None:
     """Return the body of the last message of *stream* on *subject*, None without one.
 
     Raises:
@@ -78,9 +88,13 @@ async def read_last(client: Client, stream: str, subject: str, within_s: float =
     """
     try:
         async with asyncio.timeout(within_s + 1):
-            found = await client.request(f"$JS.API.DIRECT.GET.{stream}.{subject}", timeout=within_s)
+            found = await client.request(
+                f"$JS.API.DIRECT.GET.{stream}.{subject}", timeout=within_s
+            )
     except (TimeoutError, OSError, nats.errors.Error) as error:
-        raise Unreachable(f"NATS did not answer for {subject}: {error or type(error).__name__}") from error
+        raise Unreachable(
+            f"NATS did not answer for {subject}: {error or type(error).__name__}"
+        ) from error
     return None if (found.headers or {}).get("Status") else found.data
 
 

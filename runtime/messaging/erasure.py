@@ -81,11 +81,17 @@ class Eraser:
         """
         return await self._delete(stream, sequence)
 
-    async def _delete(self, stream: str, sequence: int, *, no_erase: bool = False) -> bool:
+    async def _delete(
+        self, stream: str, sequence: int, *, no_erase: bool = False
+    ) -> bool:
         try:
-            await self._ask(f"STREAM.MSG.DELETE.{stream}", {"seq": sequence, "no_erase": no_erase})
+            await self._ask(
+                f"STREAM.MSG.DELETE.{stream}", {"seq": sequence, "no_erase": no_erase}
+            )
         except JetStreamRefused as error:
-            if error.err_code == _NOT_FOUND or (error.err_code == _NOT_DELETED and error.description in _NEVER_WAS):
+            if error.err_code == _NOT_FOUND or (
+                error.err_code == _NOT_DELETED and error.description in _NEVER_WAS
+            ):
                 return False
             raise
         return True
@@ -95,7 +101,9 @@ class Eraser:
         left, total = iter(sequences), Erased(0, 0)
         while batch := list(islice(left, IN_FLIGHT)):
             # All are waited for, also when one fails: none is erased behind the caller's back.
-            done = await asyncio.gather(*(self.erase(stream, one) for one in batch), return_exceptions=True)
+            done = await asyncio.gather(
+                *(self.erase(stream, one) for one in batch), return_exceptions=True
+            )
             for result in done:
                 if isinstance(result, BaseException):
                     raise result
@@ -118,7 +126,9 @@ class Eraser:
             for _ in range(PASSES):
                 found = Erased(0, 0)
                 async for page in reads.pages(subject):
-                    found += await self.erase_many(stream, [one.sequence for one in page if wanted(one)])
+                    found += await self.erase_many(
+                        stream, [one.sequence for one in page if wanted(one)]
+                    )
                 total += found
                 if not found.erased:
                     break
@@ -143,7 +153,10 @@ class Eraser:
             # A file in which nothing waits any more was removed at once, and nobody keeps a log.
             return 0
         # Each on a subject of its own: a stream may hold one message a subject, and somebody else may be at it too.
-        fillers = [await self._fill(f"{filler_subject}.{os.urandom(8).hex()}") for _ in range(_FILLERS)]
+        fillers = [
+            await self._fill(f"{filler_subject}.{os.urandom(8).hex()}")
+            for _ in range(_FILLERS)
+        ]
         for filler in fillers:
             # One after the other, and in the old file: each lets the server look whether writing it anew pays.
             # Somebody else who turns it over may have cleared it already.
@@ -158,11 +171,18 @@ class Eraser:
         """Store what nothing can be made of, and return its number."""
         try:
             async with asyncio.timeout(self._deadline_s):
-                answer = await self._client.request(subject, os.urandom(_FILLER_BYTES), timeout=API_S)
+                answer = await self._client.request(
+                    subject, os.urandom(_FILLER_BYTES), timeout=API_S
+                )
         except (TimeoutError, OSError, nats.errors.Error) as error:
             msg = f"the NATS server did not store anything on {subject!r} within {API_S:g} s; try again"
             raise Unreachable(msg) from error
         stored = json.loads(answer.data)
         if problem := stored.get("error"):
-            raise JetStreamRefused(subject, problem.get("code", 0), problem.get("err_code", 0), problem["description"])
+            raise JetStreamRefused(
+                subject,
+                problem.get("code", 0),
+                problem.get("err_code", 0),
+                problem["description"],
+            )
         return int(stored["seq"])

@@ -32,7 +32,14 @@ _NOT_LEADER = 10009
 #: For a consumer: most of the nodes that keep its stream are away.
 _NO_RESOURCES = 10023
 _STREAM_OFFLINE, _CONSUMER_OFFLINE = 10118, 10119
-_PASSING = {_NO_PEERS, _NO_META_LEADER, _NOT_LEADER, _NO_RESOURCES, _STREAM_OFFLINE, _CONSUMER_OFFLINE}
+_PASSING = {
+    _NO_PEERS,
+    _NO_META_LEADER,
+    _NOT_LEADER,
+    _NO_RESOURCES,
+    _STREAM_OFFLINE,
+    _CONSUMER_OFFLINE,
+}
 
 _NODES_AWAY = "start the NATS nodes that are away"
 #: What helps against a refusal that would otherwise leave its reader helpless, by code.
@@ -54,7 +61,14 @@ class JetStreamRefused(TaskloreError):
     *waited_s* is for how many seconds it had refused by then, 0 when it was asked once.
     """
 
-    def __init__(self, what: str, code: int, err_code: int, description: str, waited_s: float = 0.0) -> None:
+    def __init__(
+        self,
+        what: str,
+        code: int,
+        err_code: int,
+        description: str,
+        waited_s: float = 0.0,
+    ) -> None:
         still = f", still so after {waited_s:.0f} s" if waited_s else ""
         cure = f"; {_CURES[err_code]}" if err_code in _CURES else ""
         super().__init__(f"{what}: {description} ({err_code}){still}{cure}")
@@ -73,7 +87,9 @@ class _Silence(Unreachable):
     """No answer came in time; a cluster is silent, too, while it elects a leader."""
 
 
-async def ask_jetstream(client: Client, call: str, body: Any = None, *, within_s: float = API_S) -> dict[str, Any]:
+async def ask_jetstream(
+    client: Client, call: str, body: Any = None, *, within_s: float = API_S
+) -> dict[str, Any]:
     """Return the answer of `$JS.API.{call}`.
 
     Raises:
@@ -96,11 +112,18 @@ async def ask_jetstream(client: Client, call: str, body: Any = None, *, within_s
     answer: dict[str, Any] = json.loads(message.data)
     problem = answer.get("error")
     if problem:
-        raise JetStreamRefused(call, problem.get("code", 0), problem.get("err_code", 0), problem.get("description", ""))
+        raise JetStreamRefused(
+            call,
+            problem.get("code", 0),
+            problem.get("err_code", 0),
+            problem.get("description", ""),
+        )
     return answer
 
 
-async def ask_or_none(client: Client, call: str, body: Any = None) -> dict[str, Any] | None:
+async def ask_or_none(
+    client: Client, call: str, body: Any = None
+) -> dict[str, Any] | None:
     """Return the answer of `$JS.API.{call}`, or None when the named object does not exist."""
     try:
         return await ask_jetstream(client, call, body)
@@ -132,7 +155,9 @@ class Patience:
         """
         tries = 0
         while True:
-            within_s = min(API_S, max(_LAST_ASK_S, self._left_s)) if self._seconds else API_S
+            within_s = (
+                min(API_S, max(_LAST_ASK_S, self._left_s)) if self._seconds else API_S
+            )
             try:
                 return await ask_jetstream(self._client, call, body, within_s=within_s)
             except JetStreamRefused as error:
@@ -146,7 +171,12 @@ class Patience:
                     raise
                 trouble = str(error)
             tell = log.info if tries else log.warning
-            tell("jetstream_not_ready", asked=call, error=trouble, waits_s=round(self._left_s, 1))
+            tell(
+                "jetstream_not_ready",
+                asked=call,
+                error=trouble,
+                waits_s=round(self._left_s, 1),
+            )
             pause_s = random.uniform(0.5, 1.0) * min(_PAUSE_CAP_S, _PAUSE_S * 2**tries)  # noqa: S311 - jitter
             await asyncio.sleep(min(pause_s, max(0.0, self._left_s)))
             tries += 1
@@ -166,4 +196,6 @@ class Patience:
 
     def _last_word(self, error: JetStreamRefused) -> JetStreamRefused:
         waited_s = self._loop.time() - self._began_at
-        return JetStreamRefused(error.what, error.code, error.err_code, error.description, waited_s)
+        return JetStreamRefused(
+            error.what, error.code, error.err_code, error.description, waited_s
+        )

@@ -61,7 +61,9 @@ class Leases:
         self._stopping: asyncio.Event | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._problem: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, name="tasklore-leases", daemon=True)
+        self._thread = threading.Thread(
+            target=self._run, name="tasklore-leases", daemon=True
+        )
 
     async def __aenter__(self) -> Self:
         """Start the thread and wait until it is connected."""
@@ -72,10 +74,17 @@ class Leases:
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         """Stop renewing: deliveries still held go to another worker after `ack_wait`."""
-        if self._loop is not None and self._stopping is not None and not self._loop.is_closed():
+        if (
+            self._loop is not None
+            and self._stopping is not None
+            and not self._loop.is_closed()
+        ):
             self._loop.call_soon_threadsafe(self._stopping.set)
         await asyncio.to_thread(self._thread.join, _PATIENCE_S)
 
@@ -92,7 +101,11 @@ class Leases:
         try:
             asyncio.run(self._beat())
         except BaseException as raised:  # noqa: BLE001 - a thread's end must reach its owner
-            error = raised.exceptions[0] if isinstance(raised, BaseExceptionGroup) else raised
+            error = (
+                raised.exceptions[0]
+                if isinstance(raised, BaseExceptionGroup)
+                else raised
+            )
             self._problem = error
             if self._started.is_set():
                 self._tell(error)
@@ -106,10 +119,15 @@ class Leases:
         self._loop = asyncio.get_running_loop()
         self._stopping = asyncio.Event()
         listener = Listener(
-            closed=lambda: self._tell(Unreachable("the lease connection was closed for good")),
+            closed=lambda: self._tell(
+                Unreachable("the lease connection was closed for good")
+            ),
             refused=lambda refusal: self._tell(refusal.error(access_of().role)),
         )
-        async with connected(self._url, "tasklore-leases", listener) as client, asyncio.TaskGroup() as group:
+        async with (
+            connected(self._url, "tasklore-leases", listener) as client,
+            asyncio.TaskGroup() as group,
+        ):
             if self._beside is not None:
                 group.create_task(self._beat_beside(self._beside, self._stopping))
             self._started.set()
@@ -118,7 +136,9 @@ class Leases:
                 await self._pause(self._stopping, self._beat_s / 4)
 
     async def _beat_beside(
-        self, beside: Callable[[], AbstractAsyncContextManager[Beat]], stopping: asyncio.Event
+        self,
+        beside: Callable[[], AbstractAsyncContextManager[Beat]],
+        stopping: asyncio.Event,
     ) -> None:
         async with beside() as beat:
             while not stopping.is_set():

@@ -58,7 +58,11 @@ class Link:
 
         async def unexpected(message: Msg) -> None:
             # Only what arrived between the subscription and the next line.
-            sink(Arrival(message.subject, message.reply, _raw_headers(message), message.data))
+            sink(
+                Arrival(
+                    message.subject, message.reply, _raw_headers(message), message.data
+                )
+            )
 
         subscription = await self.client.subscribe(subject, cb=unexpected)
         self._parser.sinks[subscription._id] = sink  # noqa: SLF001 - see the head of the file
@@ -74,7 +78,9 @@ class Link:
         """Return a unique reply subject."""
         return self.client.new_inbox()
 
-    def send(self, subject: str, body: bytes, reply: str = "", headers: str = "") -> None:
+    def send(
+        self, subject: str, body: bytes, reply: str = "", headers: str = ""
+    ) -> None:
         """Publish *body*, at the end of this turn of the event loop; *headers* are lines that end in CRLF."""
         if not self._out:
             self._loop.call_soon(self._flush)
@@ -188,4 +194,6 @@ def read_headers(raw: bytes | None) -> dict[str, str] | None:
 def _raw_headers(message: Msg) -> bytes | None:
     if not message.headers:
         return None
-    return _NO_HEADERS + b"".join(f"{name}: {value}\r\n".encode() for name, value in message.headers.items())
+    return _NO_HEADERS + b"".join(
+        f"{name}: {value}\r\n".encode() for name, value in message.headers.items()
+    )

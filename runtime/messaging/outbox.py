@@ -16,7 +16,13 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import structlog
 
 from contracts.errors import MessageTooLarge, NotAccepted, QueueFull, TaskloreError
-from contracts.subjects import MAX_BODY, MAX_MESSAGE, MAX_SUBJECT, MESSAGE_ID_HEADER, SIGNATURE_HEADER
+from contracts.subjects import (
+    MAX_BODY,
+    MAX_MESSAGE,
+    MAX_SUBJECT,
+    MESSAGE_ID_HEADER,
+    SIGNATURE_HEADER,
+)
 from runtime.access import access_of
 from runtime.messaging.link import Arrival, Link, read_headers
 from runtime.messaging.refusals import Refusal, refusals_of
@@ -47,7 +53,10 @@ _NO_RESPONDERS = "503"
 #: The server's codes for an account (10002), a server (10023) or its disk and memory (10047, 10028) that is full.
 _NO_ROOM = {10002, 10023, 10028, 10047}
 #: Its code for whatever a store refuses, and how it says that the stream is full.
-_STORE_FAILED, _STREAM_FULL = 10077, ("maximum messages exceeded", "maximum bytes exceeded")
+_STORE_FAILED, _STREAM_FULL = (
+    10077,
+    ("maximum messages exceeded", "maximum bytes exceeded"),
+)
 
 #: Seconds between attempts to make a missing stream anew.
 _HEAL_S = 2.0
@@ -99,7 +108,9 @@ class _Letter:
                 "workers or raise that limit if it happens often",
                 RETRY_FULL_S,
             )
-        return NotAccepted(f"{self.subject}: not stored: {self.refusal.words}; try again")
+        return NotAccepted(
+            f"{self.subject}: not stored: {self.refusal.words}; try again"
+        )
 
 
 class Outbox:
@@ -170,14 +181,23 @@ class Outbox:
             lines += f"{SIGNATURE_HEADER}: {self._sign(subject, message_id, body)}\r\n"
         if headers:
             # What a message or the ledger was given by others is not to begin a header of its own.
-            lines += "".join([f"{' '.join(f'{name}: {value}'.splitlines())}\r\n" for name, value in headers.items()])
+            lines += "".join(
+                [
+                    f"{' '.join(f'{name}: {value}'.splitlines())}\r\n"
+                    for name, value in headers.items()
+                ]
+            )
         if (size := len(body) + len(lines.encode())) > MAX_MESSAGE:
             msg = f"{size} bytes of body and headers for {subject!r} are more than {MAX_MESSAGE}; send fewer headers"
             raise MessageTooLarge(msg)
         self._count += 1
         token = str(self._count)
-        gives_up_at = self._loop.time() + (self._patience_s if patience_s is None else patience_s)
-        letter = _Letter(subject, body, lines, settled, gives_up_at, waits_when_full, known)
+        gives_up_at = self._loop.time() + (
+            self._patience_s if patience_s is None else patience_s
+        )
+        letter = _Letter(
+            subject, body, lines, settled, gives_up_at, waits_when_full, known
+        )
         # What cannot even be written raises here, before anybody waits for it.
         if self._link.is_connected:
             self._publish(token, letter)
@@ -237,7 +257,9 @@ class Outbox:
             return
         refusal = _refusal_in(arrival)
         if refusal is None or _ALREADY_THERE in refusal.words:
-            if letter.known is not None and (refusal is not None or arrival.body.find(b'"duplicate"') >= 0):
+            if letter.known is not None and (
+                refusal is not None or arrival.body.find(b'"duplicate"') >= 0
+            ):
                 letter.known()
             self._end(token, letter, None)
             return
@@ -245,7 +267,9 @@ class Outbox:
         self._misses_stream |= refusal.reason == "no_stream"
         now = self._loop.time()
         letter.answer = letter.refusal = refusal
-        letter.next_try_at = now + random.uniform(0.5, 1.0) * min(_PAUSE_CAP_S, 0.1 * 2**letter.tries)  # noqa: S311 - jitter
+        letter.next_try_at = now + random.uniform(0.5, 1.0) * min(
+            _PAUSE_CAP_S, 0.1 * 2**letter.tries
+        )  # noqa: S311 - jitter
         if refusal.reason == "full" and not letter.waits_when_full:
             letter.gives_up_at = min(letter.gives_up_at, now + FULL_S)
 
@@ -254,7 +278,9 @@ class Outbox:
         for token, letter in list(self._letters.items()):
             if (refusal.kind, refusal.subject) == ("publish", letter.subject.lower()):
                 self._meter.count_publish_refused("other")
-                self._end(token, letter, NotAccepted(f"{letter.subject}: not stored: {words}"))
+                self._end(
+                    token, letter, NotAccepted(f"{letter.subject}: not stored: {words}")
+                )
 
     async def sweep(self) -> None:
         """Send unanswered publishes again, and give up those that waited too long; runs until cancelled."""
@@ -311,12 +337,17 @@ class Outbox:
         letter.tries += 1
         letter.answer = None
         letter.next_try_at = self._loop.time() + ANSWER_S
-        self._link.send(letter.subject, letter.body, f"{self.answers}.{token}", letter.headers)
+        self._link.send(
+            letter.subject, letter.body, f"{self.answers}.{token}", letter.headers
+        )
 
 
 def _refusal_in(arrival: Arrival) -> _Refusal | None:
     """Return what the server found wrong, or None when the letter is stored (now or before)."""
-    if arrival.headers is not None and (read_headers(arrival.headers) or {}).get("Status") == _NO_RESPONDERS:
+    if (
+        arrival.headers is not None
+        and (read_headers(arrival.headers) or {}).get("Status") == _NO_RESPONDERS
+    ):
         return _Refusal("no_stream", "no stream takes this subject")
     # `in` makes a TypeError of every bytes first, and drops it.
     if arrival.body.find(b'"error"') < 0:
@@ -332,7 +363,10 @@ def _refusal_in(arrival: Arrival) -> _Refusal | None:
 
 @asynccontextmanager
 async def open_outbox(
-    link: Link, meter: "Metrics | None" = None, patience_s: float = PATIENCE_S, heal: Heal | None = None
+    link: Link,
+    meter: "Metrics | None" = None,
+    patience_s: float = PATIENCE_S,
+    heal: Heal | None = None,
 ) -> AsyncIterator[Outbox]:
     """Open an outbox on *link*; on leaving, it waits a moment for pending publishes."""
     outbox = Outbox(link, meter, patience_s, heal, open_signer(access_of()))
@@ -341,7 +375,9 @@ async def open_outbox(
     refusals = refusals_of(link.client)
     if refusals is not None:
         role = refusals.role
-        deafen = refusals.listen(lambda refusal: outbox.hear_refusal(refusal, str(refusal.error(role))))
+        deafen = refusals.listen(
+            lambda refusal: outbox.hear_refusal(refusal, str(refusal.error(role)))
+        )
     try:
         yield outbox
         if not await outbox.flush(5.0):

@@ -120,7 +120,10 @@ class OutputReader:
 
     def hear(self, live: _Live) -> None:
         """Take a live message; when too many wait the stream is read in place of them."""
-        if len(self._live) >= _MOST_WAITING or self._live_bytes + live.size > _MOST_WAITING_BYTES:
+        if (
+            len(self._live) >= _MOST_WAITING
+            or self._live_bytes + live.size > _MOST_WAITING_BYTES
+        ):
             self._drop_live()
             self._is_behind = True
         # Of too many the last is kept: it shows when the stream has all before it.
@@ -154,7 +157,10 @@ class OutputReader:
         items: list[Item] = []
         if self._is_behind:
             page = await self._reads.page(
-                seq=self._cursor, next_by_subj=self._subject, batch=_PAGE, max_bytes=_PAGE_BYTES
+                seq=self._cursor,
+                next_by_subj=self._subject,
+                batch=_PAGE,
+                max_bytes=_PAGE_BYTES,
             )
             for stored in page.found:
                 self._cursor = stored.sequence + 1
@@ -235,7 +241,10 @@ class OutputReader:
             return
         missing = output.first - self.at.sequence - 1
         if missing > 0:
-            first, self.at = self.at.sequence + 1, self.at._replace(sequence=output.first - 1)
+            first, self.at = (
+                self.at.sequence + 1,
+                self.at._replace(sequence=output.first - 1),
+            )
             items.append(Gap(self.at, first))
         events = output.events[max(0, -missing) :]
         if events:
@@ -259,7 +268,9 @@ class OutputDesk:
                 reader.look_soon()
 
     @asynccontextmanager
-    async def follow(self, task_id: str, after: Position = BEGINNING) -> AsyncIterator[OutputReader]:
+    async def follow(
+        self, task_id: str, after: Position = BEGINNING
+    ) -> AsyncIterator[OutputReader]:
         """Open a reader of the output of *task_id* after position *after*."""
         feed = self._feeds.setdefault(task_id, _Feed(task_id))
         reader = OutputReader(self._reads, task_id, after)
@@ -267,7 +278,9 @@ class OutputDesk:
         try:
             async with feed.opening:
                 if feed.subscription is None:
-                    feed.subscription = await self._link.listen(subjects.output_on(task_id), feed.hear)
+                    feed.subscription = await self._link.listen(
+                        subjects.output_on(task_id), feed.hear
+                    )
             yield reader
         finally:
             feed.readers.discard(reader)

@@ -59,7 +59,12 @@ class Whose:
 
 
 async def bury(
-    delivery: Delivery, error: InvalidInput, reason: str, whose: Whose, outbox: Outbox, meter: "Metrics"
+    delivery: Delivery,
+    error: InvalidInput,
+    reason: str,
+    whose: Whose,
+    outbox: Outbox,
+    meter: "Metrics",
 ) -> None:
     """Put the message of *delivery* into DEAD, with why.
 
@@ -79,7 +84,9 @@ async def bury(
     where = subjects.dead(delivery.subject)
     # A stream made anew counts from one again: the body tells two messages of one number apart.
     message_id = f"dead:{where}:{delivery.sequence}:{zlib.crc32(delivery.body):08x}"
-    await outbox.put(where, letter, message_id, headers=_user_in(delivery.body), waits_when_full=True)
+    await outbox.put(
+        where, letter, message_id, headers=_user_in(delivery.body), waits_when_full=True
+    )
     meter.count_dead_letter(reason)
 
 
@@ -126,13 +133,19 @@ class PartitionDesk:
     async def _taken_or_buried(self, delivery: Delivery) -> None:
         try:
             if self._publishers is not None:
-                self._publishers.check(delivery.subject, delivery.headers, delivery.body)
+                self._publishers.check(
+                    delivery.subject, delivery.headers, delivery.body
+                )
             await self._take(delivery)
         except Unproven as error:
             log.warning("publisher_unproven", stream=self._stream, problem=str(error))
-            await bury(delivery, error, _UNPROVEN, self._whose, self._outbox, self._meter)
+            await bury(
+                delivery, error, _UNPROVEN, self._whose, self._outbox, self._meter
+            )
         except InvalidInput as error:
-            await bury(delivery, error, UNREADABLE, self._whose, self._outbox, self._meter)
+            await bury(
+                delivery, error, UNREADABLE, self._whose, self._outbox, self._meter
+            )
 
     async def _erased(self, delivery: Delivery) -> bool:
         """Return whether the body is off the server's disk, as far as that is wanted, or was tried often enough."""
@@ -142,15 +155,29 @@ class PartitionDesk:
             await self._eraser.erase(self._stream, delivery.sequence)
         except TaskloreError as error:
             lets_go = delivery.deliveries >= MOST_ERASURES
-            log.warning("not_erased", stream=self._stream, sequence=delivery.sequence, error=str(error), last=lets_go)
+            log.warning(
+                "not_erased",
+                stream=self._stream,
+                sequence=delivery.sequence,
+                error=str(error),
+                last=lets_go,
+            )
             return lets_go
         return True
 
 
-def ordered_sources(stream: str, name: str, ack_wait_s: float = ACK_WAIT_S) -> list[Source]:
+def ordered_sources(
+    stream: str, name: str, ack_wait_s: float = ACK_WAIT_S
+) -> list[Source]:
     """Return the partitions of *stream*, durables `{name}-{number}`: one message at a time in each."""
     return [
-        Source(stream, f"{name}-{number}", subjects.partition_filter(stream, number), ack_wait_s, max_ack_pending=1)
+        Source(
+            stream,
+            f"{name}-{number}",
+            subjects.partition_filter(stream, number),
+            ack_wait_s,
+            max_ack_pending=1,
+        )
         for number in range(PARTITIONS)
     ]
 
@@ -176,7 +203,11 @@ async def open_partitions(
     for source in sources:
         if may_create:
             await declare_consumer(link.client, source)
-        engines.append(PullEngine(link, source, 1, desk, leases, meter, functools.partial(heal, source)))
+        engines.append(
+            PullEngine(
+                link, source, 1, desk, leases, meter, functools.partial(heal, source)
+            )
+        )
     return engines
 
 

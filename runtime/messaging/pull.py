@@ -134,8 +134,12 @@ class PullEngine:
         stream, durable = self._source.stream, self._source.durable
         listening = [
             await self._link.listen(f"{self._inbox}.*", self._hear),
-            await self._link.listen(subjects.stream_deleted(stream), self._hear_deleted),
-            await self._link.listen(subjects.consumer_deleted(stream, durable), self._hear_deleted),
+            await self._link.listen(
+                subjects.stream_deleted(stream), self._hear_deleted
+            ),
+            await self._link.listen(
+                subjects.consumer_deleted(stream, durable), self._hear_deleted
+            ),
         ]
         async with asyncio.TaskGroup() as group:
             self._group = group
@@ -251,7 +255,9 @@ class PullEngine:
         if acknowledged:
             more = self._askable()
             if more:
-                self._link.send(acknowledged[-1], _NEXT + self._order(more), f"{self._inbox}.s")
+                self._link.send(
+                    acknowledged[-1], _NEXT + self._order(more), f"{self._inbox}.s"
+                )
             else:
                 self._link.send(acknowledged[-1], _ACK)
         self._wake_to_ask()
@@ -270,10 +276,17 @@ class PullEngine:
 
     def _askable(self) -> int:
         """Return how many messages to request now: none while half of the slots are requested already."""
-        if self._stopping or self._is_paused or self._is_unsure or not self._link.is_connected:
+        if (
+            self._stopping
+            or self._is_paused
+            or self._is_unsure
+            or not self._link.is_connected
+        ):
             return 0
         free = self._slots - self.held - self._wanted - self._lent.wanting
-        return free if free > 0 and (not self._wanted or free >= self._slots // 2) else 0
+        return (
+            free if free > 0 and (not self._wanted or free >= self._slots // 2) else 0
+        )
 
     def _wake_to_ask(self) -> None:
         """Turn the loop when there is something to request: a turn for nothing costs as much as a task's way here."""
@@ -285,7 +298,11 @@ class PullEngine:
         if not self._wanted:
             self._heard_at = self._loop.time()
         self._wanted += batch
-        order = {"batch": batch, "expires": int(STANDING_S * 1e9), "idle_heartbeat": int(SIGN_OF_LIFE_S * 1e9)}
+        order = {
+            "batch": batch,
+            "expires": int(STANDING_S * 1e9),
+            "idle_heartbeat": int(SIGN_OF_LIFE_S * 1e9),
+        }
         return json.dumps(order).encode()
 
     def _doubt(self) -> None:
@@ -301,16 +318,27 @@ class PullEngine:
         except TaskloreError as error:
             self._meter.count_consumer_missing()
             self._turned_at = self._loop.time()
-            pause_s = random.uniform(0.5, 1.0) * min(_PAUSE_CAP_S, _PAUSE_S * 2**self._failures)  # noqa: S311 - jitter
+            pause_s = random.uniform(0.5, 1.0) * min(
+                _PAUSE_CAP_S, _PAUSE_S * 2**self._failures
+            )  # noqa: S311 - jitter
             tell = log.info if self._missing else log.warning
-            tell("consumer_missing", durable=self._source.durable, error=str(error), pause_s=round(pause_s, 2))
+            tell(
+                "consumer_missing",
+                durable=self._source.durable,
+                error=str(error),
+                pause_s=round(pause_s, 2),
+            )
             self._missing = True
             self._failures = min(self._failures + 1, 10)
             await asyncio.sleep(pause_s)
             self._wake.set()
             return
         if self._made_at not in (None, made_at):
-            log.warning("consumer_made_anew", durable=self._source.durable, orphaned=len(self._held))
+            log.warning(
+                "consumer_made_anew",
+                durable=self._source.durable,
+                orphaned=len(self._held),
+            )
             self._orphan()
         self._made_at = made_at
         self._failures = 0
@@ -325,7 +353,11 @@ class PullEngine:
                 while self._is_unsure and self._link.is_connected:
                     await self._find_again()
         except TimeoutError:
-            log.warning("consumer_not_found_at_end", durable=self._source.durable, words=len(self._words))
+            log.warning(
+                "consumer_not_found_at_end",
+                durable=self._source.durable,
+                words=len(self._words),
+            )
 
     def _orphan(self) -> None:
         """Orphan held deliveries: each runs to its end in its slot and is reported, but can be acknowledged no more."""
@@ -339,7 +371,11 @@ class PullEngine:
     def _hear(self, arrival: Arrival) -> None:
         self._heard_at = self._loop.time()
         headers = read_headers(arrival.headers)
-        if headers and "Status" in headers and not arrival.reply.startswith(_ACK_SUBJECT):
+        if (
+            headers
+            and "Status" in headers
+            and not arrival.reply.startswith(_ACK_SUBJECT)
+        ):
             self._hear_status(headers)
             return
         self._wanted = max(0, self._wanted - 1)
@@ -360,7 +396,10 @@ class PullEngine:
             return
         left = int(headers.get("Nats-Pending-Messages", self._wanted))
         self._wanted = max(0, self._wanted - left)
-        if status in _GONE and headers.get("Description", "") not in ("Exceeded MaxWaiting", "Server Shutdown"):
+        if status in _GONE and headers.get("Description", "") not in (
+            "Exceeded MaxWaiting",
+            "Server Shutdown",
+        ):
             self._meter.count_consumer_missing()
             self._doubt()
         self._wake.set()
@@ -372,7 +411,9 @@ class PullEngine:
 
     def _deal(self) -> None:
         batch, self._arrived = self._arrived, []
-        self._meter.count_deliveries(len(batch), redelivered=len([one for one in batch if one.deliveries > 1]))
+        self._meter.count_deliveries(
+            len(batch), redelivered=len([one for one in batch if one.deliveries > 1])
+        )
         if self._group is not None and batch:
             self._group.create_task(self._work(batch))
         self._wake_to_ask()

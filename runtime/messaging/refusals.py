@@ -25,7 +25,10 @@ T = TypeVar("T")
 #: Refused subjects that are told of in the log, each once.
 _MOST_TOLD = 100
 
-_WORDS = re.compile(r"permissions violation for (publish|subscription) to \"(.*?)\"(?: using queue|$|')", re.IGNORECASE)
+_WORDS = re.compile(
+    r"permissions violation for (publish|subscription) to \"(.*?)\"(?: using queue|$|')",
+    re.IGNORECASE,
+)
 #: What a pull loop lives on, in small letters as the library tells it: without it nothing is taken, or nothing is ever
 #: done.
 _VITAL = ("$js.api.consumer.msg.next.", "$js.ack.")
@@ -82,7 +85,10 @@ class Refusals:
         if refusal.kind == "subscription" and refusal.subject.startswith(self._inboxes):
             self._mute = refusal.error(self.role)
         for waiter, subject in list(self._awaited.items()):
-            if not waiter.done() and (self._mute or (refusal.kind, refusal.subject) == ("publish", subject.lower())):
+            if not waiter.done() and (
+                self._mute
+                or (refusal.kind, refusal.subject) == ("publish", subject.lower())
+            ):
                 waiter.set_result(self._mute or refusal.error(self.role, subject))
         for listener in list(self._listeners):
             listener(refusal)
@@ -112,10 +118,14 @@ class Connection(Client):
 
     async def request(self, subject: str, *arguments: Any, **options: Any) -> Msg:
         """Do as the library does, or raise Refused."""
-        return await unless_refused(self, subject, super().request(subject, *arguments, **options))
+        return await unless_refused(
+            self, subject, super().request(subject, *arguments, **options)
+        )
 
 
-async def unless_refused(client: Client, subject: str, work: Coroutine[Any, Any, T]) -> T:
+async def unless_refused(
+    client: Client, subject: str, work: Coroutine[Any, Any, T]
+) -> T:
     """Return the result of *work*, which publishes to *subject* and waits for its answer.
 
     Raises:
@@ -149,6 +159,8 @@ def read_refusal(words: str) -> Refusal | None:
     match = _WORDS.search(words)
     if match is None:
         return None
-    kind: Literal["publish", "subscription"] = "publish" if match[1].lower() == "publish" else "subscription"
+    kind: Literal["publish", "subscription"] = (
+        "publish" if match[1].lower() == "publish" else "subscription"
+    )
     # The server quotes as Go does.
     return Refusal(kind, match[2].lower().replace('\\"', '"').replace("\\\\", "\\"))

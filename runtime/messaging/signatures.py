@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 #: Roles that take in what is signed, and are told whose keys count.
 READERS = ("supervisor", "memory")
 #: Subjects of the streams whose messages are signed, by how they begin.
-_SIGNED = tuple(one.removesuffix(">") for one in (subjects.TURNS_ALL, subjects.FACTS_ALL, subjects.MESSAGES_ALL))
+_SIGNED = tuple(
+    one.removesuffix(">")
+    for one in (subjects.TURNS_ALL, subjects.FACTS_ALL, subjects.MESSAGES_ALL)
+)
 
 #: Returns the signature of a message on a subject, with an id and a body, as its header has it.
 Sign = Callable[[str, str, bytes], str]
@@ -49,7 +52,9 @@ def open_signer(access: Access) -> Sign | None:
     Raises:
         ConfigurationError: the seed cannot be read, or the package nkeys is missing.
     """
-    seed = access.nats_options().get("nkeys_seed_str") if access.role is not None else None
+    seed = (
+        access.nats_options().get("nkeys_seed_str") if access.role is not None else None
+    )
     if seed is None:
         return None
     key = _module("nkeys").from_seed(bytearray(seed.encode()))
@@ -69,25 +74,37 @@ class Publishers:
         self._known: Mapping[str, Publisher] = {}
         self._read()
 
-    def check(self, subject: str, headers: Mapping[str, str] | None, body: bytes) -> None:
+    def check(
+        self, subject: str, headers: Mapping[str, str] | None, body: bytes
+    ) -> None:
         """Return when the message was signed by a role that may publish it.
 
         Raises:
             Unproven: it was not; says what is amiss.
         """
-        role, _, signature = (headers or {}).get(subjects.SIGNATURE_HEADER, "").partition(" ")
+        role, _, signature = (
+            (headers or {}).get(subjects.SIGNATURE_HEADER, "").partition(" ")
+        )
         if not signature:
-            raise Unproven(f"{subject!r} has no header {subjects.SIGNATURE_HEADER}; see docs/reference/security.md")
+            raise Unproven(
+                f"{subject!r} has no header {subjects.SIGNATURE_HEADER}; see docs/reference/security.md"
+            )
         self._read()
         publisher = self._known.get(role)
-        if publisher is None or not any(subjects.covers(pattern, subject) for pattern in publisher.patterns):
-            raise Unproven(f"{role!r} does not publish to {subject!r}; grant it in deploy/privileges")
+        if publisher is None or not any(
+            subjects.covers(pattern, subject) for pattern in publisher.patterns
+        ):
+            raise Unproven(
+                f"{role!r} does not publish to {subject!r}; grant it in deploy/privileges"
+            )
         message_id = (headers or {}).get(subjects.MESSAGE_ID_HEADER, "")
         try:
             proof = base64.b64decode(signature, validate=True)
             publisher.key.verify(_signed_part(subject, message_id, body), proof)
         except (ValueError, _module("nacl.exceptions").BadSignatureError) as error:
-            raise Unproven(f"{subject!r} is not signed with the key of {role!r}; publish it again") from error
+            raise Unproven(
+                f"{subject!r} is not signed with the key of {role!r}; publish it again"
+            ) from error
 
     def _read(self) -> None:
         """Read the file where it has changed since: in Kubernetes it does while a process runs.
@@ -101,7 +118,8 @@ class Publishers:
                 return
             written = json.loads(self._file.read_text("utf-8"))
             self._known = {
-                role: Publisher(_public_key(one["key"]), tuple(one["publishes"])) for role, one in written.items()
+                role: Publisher(_public_key(one["key"]), tuple(one["publishes"]))
+                for role, one in written.items()
             }
             self._read_at = changed_at
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -120,7 +138,9 @@ def open_publishers(access: Access) -> Publishers | None:
         return None
     if access.publishers_file is None:
         cure = "make it with `python -m deploy.credentials DIR --renew` (docs/reference/security.md)"
-        raise ConfigurationError(f"{PUBLISHERS_VARIABLE}: nothing says whose messages are to be taken in; {cure}")
+        raise ConfigurationError(
+            f"{PUBLISHERS_VARIABLE}: nothing says whose messages are to be taken in; {cure}"
+        )
     return Publishers(access.publishers_file)
 
 
@@ -141,4 +161,6 @@ def _module(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        raise ConfigurationError("the package nkeys is missing; install nats-py[nkeys]") from error
+        raise ConfigurationError(
+            "the package nkeys is missing; install nats-py[nkeys]"
+        ) from error

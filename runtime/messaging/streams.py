@@ -58,7 +58,12 @@ class Sizes:
     @classmethod
     def of(cls, settings: "Settings") -> "Sizes":
         """Return the limits in *settings*."""
-        return cls(settings.tasks_max_bytes, settings.replicas, settings.dead_max_bytes, settings.output_max_bytes)
+        return cls(
+            settings.tasks_max_bytes,
+            settings.replicas,
+            settings.dead_max_bytes,
+            settings.output_max_bytes,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +106,12 @@ def stream_configurations(sizes: Sizes) -> list[dict[str, Any]]:
     return [
         _stream(subjects.LATER, [subjects.SCHEDULES_ALL, subjects.DUE_ALL], sizes)
         # What is due may go after a day (see `workers.execution.retry_scheduling`), what is scheduled after thirty.
-        | {"discard": "old", "allow_msg_schedules": True, "allow_msg_ttl": True, "max_age": 30 * _DAY},
+        | {
+            "discard": "old",
+            "allow_msg_schedules": True,
+            "allow_msg_ttl": True,
+            "max_age": 30 * _DAY,
+        },
         _stream(subjects.TASKS, [subjects.TASKS_ALL], sizes)
         | {
             "retention": "workqueue",
@@ -109,16 +119,26 @@ def stream_configurations(sizes: Sizes) -> list[dict[str, Any]]:
             "sources": [
                 {
                     "name": subjects.LATER,
-                    "subject_transforms": [{"src": subjects.DUE_TASKS_ALL, "dest": subjects.TASKS_ALL}],
+                    "subject_transforms": [
+                        {"src": subjects.DUE_TASKS_ALL, "dest": subjects.TASKS_ALL}
+                    ],
                 }
             ],
         },
-        _stream(subjects.WAITING, [subjects.WAITING_ALL], sizes) | {"max_bytes": sizes.tasks_max_bytes},
+        _stream(subjects.WAITING, [subjects.WAITING_ALL], sizes)
+        | {"max_bytes": sizes.tasks_max_bytes},
         _stream(subjects.REPORTS, [subjects.REPORTS_ALL], sizes)
-        | {"max_age": REPORTS_KEPT_S * _SECOND, "max_msgs_per_subject": 1, "discard_new_per_subject": True},
-        _stream(subjects.TURNS, [subjects.TURNS_ALL], sizes) | {"retention": "workqueue", "max_age": 7 * _DAY},
-        _stream(subjects.FACTS, [subjects.FACTS_ALL], sizes) | {"retention": "workqueue", "max_age": 7 * _DAY},
-        _stream(subjects.MESSAGES, subjects.message_filters(), sizes) | {"retention": "workqueue", "max_age": 7 * _DAY},
+        | {
+            "max_age": REPORTS_KEPT_S * _SECOND,
+            "max_msgs_per_subject": 1,
+            "discard_new_per_subject": True,
+        },
+        _stream(subjects.TURNS, [subjects.TURNS_ALL], sizes)
+        | {"retention": "workqueue", "max_age": 7 * _DAY},
+        _stream(subjects.FACTS, [subjects.FACTS_ALL], sizes)
+        | {"retention": "workqueue", "max_age": 7 * _DAY},
+        _stream(subjects.MESSAGES, subjects.message_filters(), sizes)
+        | {"retention": "workqueue", "max_age": 7 * _DAY},
         _stream(subjects.DEAD, [subjects.DEAD_ALL], sizes)
         | {"discard": "old", "max_age": 30 * _DAY, "max_bytes": sizes.dead_max_bytes},
         _stream(subjects.OUTPUT, [subjects.OUTPUT_ALL], sizes)
@@ -140,7 +160,11 @@ def stream_configurations(sizes: Sizes) -> list[dict[str, Any]]:
 
 
 async def declare_streams(
-    client: Client, sizes: Sizes, *, despite_drift: bool = False, patience_s: float = FORMING_S
+    client: Client,
+    sizes: Sizes,
+    *,
+    despite_drift: bool = False,
+    patience_s: float = FORMING_S,
 ) -> None:
     """Create every stream and bucket that is missing; leave those that fit, and adjust the bytes that one may hold.
 
@@ -155,7 +179,8 @@ async def declare_streams(
     """
     server = Patience(client, 0.0 if despite_drift else patience_s)
     existing = [
-        (wanted, await server.ask_or_none(f"STREAM.INFO.{wanted['name']}")) for wanted in stream_configurations(sizes)
+        (wanted, await server.ask_or_none(f"STREAM.INFO.{wanted['name']}"))
+        for wanted in stream_configurations(sizes)
     ]
     found = [(wanted, info["config"]) for wanted, info in existing if info is not None]
     drift = [
@@ -178,7 +203,11 @@ async def declare_streams(
         # Creating a stream that exists with this very configuration is no error: two processes may both do it.
         made = await server.ask(f"STREAM.CREATE.{wanted['name']}", wanted)
         if stands_on_remains(made):
-            log.error("stream_takes_nothing", stream=wanted["name"], cure=f"nats stream rm -f {wanted['name']}")
+            log.error(
+                "stream_takes_nothing",
+                stream=wanted["name"],
+                cure=f"nats stream rm -f {wanted['name']}",
+            )
 
 
 def stands_on_remains(info: Mapping[str, Any]) -> bool:
@@ -187,7 +216,9 @@ def stands_on_remains(info: Mapping[str, Any]) -> bool:
     It has a message from before it was made: of a stream that was read back from disk, that time is kept too.
     """
     state = info.get("state", {})
-    return bool(state.get("last_seq")) and _moment(state["last_ts"]) < _moment(info["created"])
+    return bool(state.get("last_seq")) and _moment(state["last_ts"]) < _moment(
+        info["created"]
+    )
 
 
 def _moment(text: str) -> datetime:
@@ -197,25 +228,51 @@ def _moment(text: str) -> datetime:
 
 def _is_fixed(wanted: Mapping[str, Any], found: Mapping[str, Any]) -> bool:
     """Return whether *found* differs in more than may be adjusted."""
-    return bool(differences({key: value for key, value in wanted.items() if key not in _ADJUSTABLE_STREAM}, found))
+    return bool(
+        differences(
+            {
+                key: value
+                for key, value in wanted.items()
+                if key not in _ADJUSTABLE_STREAM
+            },
+            found,
+        )
+    )
 
 
-async def _adjust(server: Patience, wanted: Mapping[str, Any], found: Mapping[str, Any]) -> None:
+async def _adjust(
+    server: Patience, wanted: Mapping[str, Any], found: Mapping[str, Any]
+) -> None:
     """Update the adjustable part of the configuration; where the server has no room, the stream serves as it is."""
-    changes = {key: wanted[key] for key in _ADJUSTABLE_STREAM & wanted.keys() if found.get(key) != wanted[key]}
+    changes = {
+        key: wanted[key]
+        for key in _ADJUSTABLE_STREAM & wanted.keys()
+        if found.get(key) != wanted[key]
+    }
     if not changes:
         return
     name = wanted["name"]
     try:
         await server.ask(f"STREAM.UPDATE.{name}", {**found, **changes})
     except JetStreamRefused as error:
-        log.warning("stream_not_adjusted", stream=name, wanted=changes, error=str(error))
+        log.warning(
+            "stream_not_adjusted", stream=name, wanted=changes, error=str(error)
+        )
         return
-    log.info("stream_adjusted", stream=name, before={key: found.get(key) for key in changes}, after=changes)
+    log.info(
+        "stream_adjusted",
+        stream=name,
+        before={key: found.get(key) for key in changes},
+        after=changes,
+    )
 
 
 async def declare_consumer(
-    client: Client, source: Source, *, may_create: bool = True, patience_s: float = FORMING_S
+    client: Client,
+    source: Source,
+    *,
+    may_create: bool = True,
+    patience_s: float = FORMING_S,
 ) -> str:
     """Create the durable consumer of *source*, or adjust its timing; return when it was made, as the server says it.
 
@@ -232,11 +289,16 @@ async def declare_consumer(
     info = await server.ask_or_none(f"CONSUMER.INFO.{source.stream}.{source.durable}")
     if info is not None:
         fixed = {key: value for key, value in wanted.items() if key not in _ADJUSTABLE}
-        drift = differences({"name": f"consumer {source.durable}"} | fixed, info["config"])
+        drift = differences(
+            {"name": f"consumer {source.durable}"} | fixed, info["config"]
+        )
         if drift:
             msg = f"{'; '.join(drift)}. Delete the consumer with the nats command"
             raise DriftedConfiguration(msg)
-        if all(info["config"].get(key) == wanted[key] for key in _ADJUSTED) or not may_create:
+        if (
+            all(info["config"].get(key) == wanted[key] for key in _ADJUSTED)
+            or not may_create
+        ):
             return str(info["created"])
     elif not may_create:
         msg = f"stream {source.stream} has no consumer {source.durable!r}; TASKLORE_PROVISION=never leaves it to others"
@@ -248,7 +310,9 @@ async def declare_consumer(
     return str(made["created"])
 
 
-async def find_consumer(client: Client, source: Source, sizes: Sizes, *, may_create: bool) -> str:
+async def find_consumer(
+    client: Client, source: Source, sizes: Sizes, *, may_create: bool
+) -> str:
     """Return when the consumer of *source* was made; one that is missing is made anew, its stream before it.
 
     A change by hand while the process runs is accepted: not to work would be worse. The next start refuses
@@ -259,7 +323,9 @@ async def find_consumer(client: Client, source: Source, sizes: Sizes, *, may_cre
         JetStreamRefused: the server does not make it now.
         Unreachable: the server does not answer.
     """
-    info = await Patience(client, 0.0).ask_or_none(f"CONSUMER.INFO.{source.stream}.{source.durable}")
+    info = await Patience(client, 0.0).ask_or_none(
+        f"CONSUMER.INFO.{source.stream}.{source.durable}"
+    )
     if info is not None:
         return str(info["created"])
     if may_create:
@@ -281,7 +347,9 @@ def _stream(name: str, subject_list: list[str], sizes: Sizes) -> dict[str, Any]:
 
 
 def _bucket(name: str, sizes: Sizes) -> dict[str, Any]:
-    return _stream(subjects.bucket_stream(name), [subjects.bucket_keys(name)], sizes) | {
+    return _stream(
+        subjects.bucket_stream(name), [subjects.bucket_keys(name)], sizes
+    ) | {
         "max_msgs_per_subject": 1,
         "allow_rollup_hdrs": True,
         "deny_delete": True,
@@ -301,7 +369,9 @@ def differences(wanted: Mapping[str, Any], found: Mapping[str, Any]) -> list[str
 def _same(wanted: Any, found: Any) -> bool:
     """Compare as the server stores it: what equals its default is left out of its answer."""
     if isinstance(wanted, Mapping):
-        return isinstance(found, Mapping) and all(_same(value, found.get(key)) for key, value in wanted.items())
+        return isinstance(found, Mapping) and all(
+            _same(value, found.get(key)) for key, value in wanted.items()
+        )
     if isinstance(wanted, list):
         return len(wanted) == len(found or []) and all(map(_same, wanted, found or []))
     return bool(wanted == found) or (not wanted and not found)

@@ -54,13 +54,20 @@ class ModelBreaker:
     @property
     def is_open(self) -> bool:
         """Whether the provider counts as away."""
-        return self._opened_at is not None and self._monotonic() - self._probe_at < _UNKNOWN_S
+        return (
+            self._opened_at is not None
+            and self._monotonic() - self._probe_at < _UNKNOWN_S
+        )
 
     @property
     def open_s(self) -> float:
         """Seconds since it opened, 0 while it is closed; may be read from another thread."""
         opened_at = self._opened_at
-        return 0.0 if opened_at is None or not self.is_open else self._monotonic() - opened_at
+        return (
+            0.0
+            if opened_at is None or not self.is_open
+            else self._monotonic() - opened_at
+        )
 
     def demand(self) -> None:
         """Refuse a question that would only have to wait.
@@ -70,14 +77,24 @@ class ModelBreaker:
         """
         if self.is_open and (self._is_probing or self._monotonic() < self._probe_at):
             self._refused += 1
-            raise self.mark(LlmUnavailable(f"{self._model!r} is away and was not asked"))
+            raise self.mark(
+                LlmUnavailable(f"{self._model!r} is away and was not asked")
+            )
 
     def mark(self, error: LlmError) -> LlmError:
         """Return *error* with the seconds after which its task is to come back, while the provider is away."""
-        if self.is_open and isinstance(error, LlmRateLimited | LlmTimeout | LlmUnavailable):
+        if self.is_open and isinstance(
+            error, LlmRateLimited | LlmTimeout | LlmUnavailable
+        ):
             # A probe mostly answers at once: whoever comes meanwhile need not wait as if it had failed.
-            left_s = 0.5 if self._is_probing else max(0.0, self._probe_at - self._monotonic())
-            spread_s = min(_LONGEST_SPREAD_S, max(_SPREAD_S, self._refused / _RETURNS_PER_S))
+            left_s = (
+                0.5
+                if self._is_probing
+                else max(0.0, self._probe_at - self._monotonic())
+            )
+            spread_s = min(
+                _LONGEST_SPREAD_S, max(_SPREAD_S, self._refused / _RETURNS_PER_S)
+            )
             error.away_s = left_s + self._uniform(0.0, spread_s)
             error.model = self._model
         return error
@@ -116,15 +133,23 @@ class ModelBreaker:
             # What was under way when it opened says nothing new.
             return
         now = self._monotonic()
-        self._rest_s = min(LONGEST_REST_S, 2 * self._rest_s) if is_probe else FIRST_REST_S
-        rest_s = max(self._uniform(0.75, 1.0) * self._rest_s, min(asked_s, self._patience_s))
+        self._rest_s = (
+            min(LONGEST_REST_S, 2 * self._rest_s) if is_probe else FIRST_REST_S
+        )
+        rest_s = max(
+            self._uniform(0.75, 1.0) * self._rest_s, min(asked_s, self._patience_s)
+        )
         self._probe_at, self._refused = now + rest_s, 0
         if not is_probe:
             self._opened_at = now
-            log.warning("llm_breaker_opened", model=self._model, failures=self._failures)
+            log.warning(
+                "llm_breaker_opened", model=self._model, failures=self._failures
+            )
 
     def _close(self) -> None:
         self._failures = 0
         if self._opened_at is not None:
-            log.info("llm_breaker_closed", model=self._model, open_s=round(self.open_s, 1))
+            log.info(
+                "llm_breaker_closed", model=self._model, open_s=round(self.open_s, 1)
+            )
             self._opened_at = None

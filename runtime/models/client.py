@@ -62,10 +62,16 @@ async def complete(
     import openai
 
     messages: list[ChatCompletionMessageParam]
-    messages = [{"role": "system", "content": system}, {"role": "user", "content": user}]
+    messages = [
+        {"role": "system", "content": system},
+        {"role": "user", "content": user},
+    ]
     if malformed is not None:
         fault = f"That cannot be used: {malformed}. Answer again, in full, in the schema that was asked for."
-        messages += [{"role": "assistant", "content": malformed.answer}, {"role": "user", "content": fault}]
+        messages += [
+            {"role": "assistant", "content": malformed.answer},
+            {"role": "user", "content": fault},
+        ]
     try:
         response = await client.chat.completions.with_raw_response.create(
             model=role.model,

@@ -5,7 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, sqrt
 
-from contracts.admission.limits import NANO_USD, CallUsage, ModelCall, Payer, Reservation
+from contracts.admission.limits import (
+    NANO_USD,
+    CallUsage,
+    ModelCall,
+    Payer,
+    Reservation,
+)
 from runtime.models.governor import Governor
 from runtime.models.prices import ModelPrice, Tokens, expense_of, load_prices
 from runtime.models.settings import OPENAI_URL
@@ -25,7 +31,9 @@ class Door:
 
     def reserve(self, call: ModelCall) -> Reservation:
         """Return the reservation of *call*; raises as the governor does."""
-        return asyncio.run_coroutine_threadsafe(self.governor.reserve(call), self.loop).result(_DEADLINE_S)
+        return asyncio.run_coroutine_threadsafe(
+            self.governor.reserve(call), self.loop
+        ).result(_DEADLINE_S)
 
     def settle(self, held: Reservation, taken: CallUsage | None) -> None:
         """Settle a reservation, as the governor does."""
@@ -46,9 +54,18 @@ class Endpoint:
     ) -> None:
         from openai import OpenAI
 
-        self._client = OpenAI(base_url=base_url, api_key=api_key or "none", timeout=_DEADLINE_S, max_retries=0)
+        self._client = OpenAI(
+            base_url=base_url,
+            api_key=api_key or "none",
+            timeout=_DEADLINE_S,
+            max_retries=0,
+        )
         self._model = model
-        self._address, self._prices, self._door = base_url or OPENAI_URL, prices or {}, door
+        self._address, self._prices, self._door = (
+            base_url or OPENAI_URL,
+            prices or {},
+            door,
+        )
         self._width = 0
         load_prices()
 
@@ -64,7 +81,13 @@ class Endpoint:
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
         """Return one vector of length one for each of *texts*."""
         asked = [text[:_LONGEST] or " " for text in texts]
-        call = ModelCall(self._model, Payer(agent="embedder"), "\n".join(asked), 0, lambda read, _: self._price(read))
+        call = ModelCall(
+            self._model,
+            Payer(agent="embedder"),
+            "\n".join(asked),
+            0,
+            lambda read, _: self._price(read),
+        )
         held = self._door.reserve(call) if self._door is not None else None
         taken = None
         try:
@@ -74,11 +97,18 @@ class Endpoint:
         finally:
             if self._door is not None and held is not None:
                 self._door.settle(held, taken)
-        vectors = [one.embedding for one in sorted(answer.data, key=lambda one: one.index)]
+        vectors = [
+            one.embedding for one in sorted(answer.data, key=lambda one: one.index)
+        ]
         if len(vectors) != len(texts):
-            raise ValueError(f"the endpoint returned {len(vectors)} vectors for {len(texts)} texts")
+            raise ValueError(
+                f"the endpoint returned {len(vectors)} vectors for {len(texts)} texts"
+            )
         self._width = len(vectors[0])
-        return [[part / (sqrt(sum(one * one for one in vector)) or 1.0) for part in vector] for vector in vectors]
+        return [
+            [part / (sqrt(sum(one * one for one in vector)) or 1.0) for part in vector]
+            for vector in vectors
+        ]
 
     def _price(self, tokens: int) -> int | None:
         expense = expense_of(Tokens(tokens), self._model, self._address, self._prices)

@@ -8,8 +8,21 @@ from typing import Protocol
 
 import structlog
 
-from contracts.admission.limits import NANO_USD, CallUsage, ModelCall, Payer, Reservation
-from contracts.errors import BudgetSpent, LlmError, LlmRateLimited, LlmThrottled, LlmTimeout, LlmUnavailable
+from contracts.admission.limits import (
+    NANO_USD,
+    CallUsage,
+    ModelCall,
+    Payer,
+    Reservation,
+)
+from contracts.errors import (
+    BudgetSpent,
+    LlmError,
+    LlmRateLimited,
+    LlmThrottled,
+    LlmTimeout,
+    LlmUnavailable,
+)
 from runtime.models.prices import ModelPrice, Tokens, dearer, expense_of
 from runtime.models.wire import retry_after_s
 
@@ -89,16 +102,31 @@ async def governed(
             taken = CallUsage(tokens.input, tokens.output, 0, price(tokens) or 0)
         governor.settle(held, taken)
         raise
-    counted, used = bill.tokens, (_used(bill.headers, "requests"), _used(bill.headers, "tokens"))
+    counted, used = (
+        bill.tokens,
+        (_used(bill.headers, "requests"), _used(bill.headers, "tokens")),
+    )
     if counted is None:
         governor.settle(held, None)
         return
-    whole = CallUsage(counted.input, counted.output, counted.cached_input, price(counted) or 0, 1, None, *used)
+    whole = CallUsage(
+        counted.input,
+        counted.output,
+        counted.cached_input,
+        price(counted) or 0,
+        1,
+        None,
+        *used,
+    )
     governor.settle(held, whole)
 
 
 def next_model(
-    governor: Governor | None, model: str, error: LlmError, base_url: str, prices: Mapping[str, ModelPrice]
+    governor: Governor | None,
+    model: str,
+    error: LlmError,
+    base_url: str,
+    prices: Mapping[str, ModelPrice],
 ) -> str | None:
     """Return the model that may answer in place of *model*, of which *error* is, None without one.
 
@@ -108,13 +136,17 @@ def next_model(
     if isinstance(error, BudgetSpent):
         may = error.at_limit == "next"
     else:
-        may = isinstance(error, LlmRateLimited | LlmTimeout | LlmUnavailable) and not isinstance(error, LlmThrottled)
+        may = isinstance(
+            error, LlmRateLimited | LlmTimeout | LlmUnavailable
+        ) and not isinstance(error, LlmThrottled)
     if governor is None or not may:
         return None
     is_broke = isinstance(error, BudgetSpent) and error.unit == "usd"
     for name in governor.fallbacks(model):
         if not (is_broke and dearer(name, model, base_url, prices)):
-            log.warning("llm_fell_back", model=model, to=name, error=type(error).__name__)
+            log.warning(
+                "llm_fell_back", model=model, to=name, error=type(error).__name__
+            )
             return name
     return None
 
@@ -122,12 +154,19 @@ def next_model(
 def _taken_by(error: LlmError) -> CallUsage | None:
     """Return what a failed request took: nothing when it was refused, None when that is not known."""
     cause = error.__cause__
-    is_refused = getattr(cause, "response", None) is not None or getattr(cause, "status_code", None) is not None
-    is_refused = is_refused or type(getattr(cause, "__cause__", None)).__name__ in _NOT_SENT
+    is_refused = (
+        getattr(cause, "response", None) is not None
+        or getattr(cause, "status_code", None) is not None
+    )
+    is_refused = (
+        is_refused or type(getattr(cause, "__cause__", None)).__name__ in _NOT_SENT
+    )
     if isinstance(error, LlmTimeout | LlmUnavailable) and not is_refused:
         return None
     pause_s = getattr(error, "retry_after_s", None) or retry_after_s(cause)
-    return CallUsage(requests=0, pause_ms=None if pause_s is None else int(pause_s * 1000))
+    return CallUsage(
+        requests=0, pause_ms=None if pause_s is None else int(pause_s * 1000)
+    )
 
 
 #: Errors of the HTTP client by which no request arrived.
@@ -136,5 +175,12 @@ _NOT_SENT = ("ConnectError", "ConnectTimeout", "PoolTimeout")
 
 def _used(headers: Mapping[str, str], what: str) -> int | None:
     """Return how many *what* the provider counts in its present minute, None where it does not say."""
-    limit, left = headers.get(f"x-ratelimit-limit-{what}", ""), headers.get(f"x-ratelimit-remaining-{what}", "")
-    return int(limit) - int(left) if limit.isdigit() and left.isdigit() and len(limit) < 16 else None
+    limit, left = (
+        headers.get(f"x-ratelimit-limit-{what}", ""),
+        headers.get(f"x-ratelimit-remaining-{what}", ""),
+    )
+    return (
+        int(limit) - int(left)
+        if limit.isdigit() and left.isdigit() and len(limit) < 16
+        else None
+    )

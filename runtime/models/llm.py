@@ -28,7 +28,14 @@ from contracts.errors import (
 )
 from runtime.models.breaker import ModelBreaker
 from runtime.models.client import RawResponse, build_client, complete
-from runtime.models.governor import PATIENCE_S, Bill, Governor, PendingRequest, governed, next_model
+from runtime.models.governor import (
+    PATIENCE_S,
+    Bill,
+    Governor,
+    PendingRequest,
+    governed,
+    next_model,
+)
 from runtime.models.prices import Expense, ModelPrice, Tokens, expense_of, load_prices
 from runtime.models.settings import OPENAI_URL, LlmRole, LlmSettings
 from runtime.models.tracing import answered, asked, completed
@@ -110,7 +117,10 @@ class Llm:
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         client, self._client = self._client, None
         if client is not None:
@@ -128,7 +138,9 @@ class Llm:
 
     def open_seconds(self) -> dict[str, float]:
         """Return by model for how many seconds its provider has been away, 0 when it is not; for any thread."""
-        return {model: breaker.open_s for model, breaker in self._breakers.copy().items()}
+        return {
+            model: breaker.open_s for model, breaker in self._breakers.copy().items()
+        }
 
     def role(self, name: str) -> LlmRole:
         """Return which model answers for the role *name*, and within which limits."""
@@ -175,7 +187,9 @@ class Llm:
             raise ConfigurationError(msg)
         started = self._monotonic()
         ends_at = None if deadline_s is None else started + deadline_s
-        question = ModelQuestion(role, self.settings.role(role), answer, system, user, ends_at)
+        question = ModelQuestion(
+            role, self.settings.role(role), answer, system, user, ends_at
+        )
         question = replace(question, waits_until=started + PATIENCE_S)
         usage, attempts, attempt = Expense(), 0, 0
         while True:
@@ -187,14 +201,22 @@ class Llm:
                 duration_ms = (self._monotonic() - started) * 1000
                 return Reply(error, usage, question.role.model, attempts, duration_ms)
             breaker = self._breaker(question.role.model)
-            pause_s = None if breaker.is_open else self._pause_s(question, attempt, error)
+            pause_s = (
+                None if breaker.is_open else self._pause_s(question, attempt, error)
+            )
             self._log_failure(question, attempt, error, pause_s)
             if pause_s is None:
                 left_s, role_now = self._left_s(question), question.role
-                fallback = self.fallback(role_now.model, error) if left_s is None or left_s > 0 else None
+                fallback = (
+                    self.fallback(role_now.model, error)
+                    if left_s is None or left_s > 0
+                    else None
+                )
                 if fallback is None:
                     raise breaker.mark(error) if outcome.is_sent else error
-                role_now = LlmRole.model_validate({**role_now.model_dump(), "model": fallback})
+                role_now = LlmRole.model_validate(
+                    {**role_now.model_dump(), "model": fallback}
+                )
                 question, attempt = replace(question, role=role_now, malformed=None), 0
                 continue
             if isinstance(error, LlmMalformed) and error.answer is not None:
@@ -228,14 +250,20 @@ class Llm:
         }
         address = self.settings.access(self.role(role).provider)[0] or OPENAI_URL
         payer = spent.payer if spent is not None else Payer(agent=role)
-        asked_for = PendingRequest(model, address, payer, text, self.role(role).max_output_tokens)
+        asked_for = PendingRequest(
+            model, address, payer, text, self.role(role).max_output_tokens
+        )
         async with self._admit(model, asked_for) as bill:
             sent = Sent()
             self._under_way += 1
             try:
-                with span(f"chat {model}", kind="client", attributes=attributes) as shown:
+                with span(
+                    f"chat {model}", kind="client", attributes=attributes
+                ) as shown:
                     yield sent
-                    shown.note(completed(sent.provider, sent.tokens, sent.first_chunk_s))
+                    shown.note(
+                        completed(sent.provider, sent.tokens, sent.first_chunk_s)
+                    )
             except Exception as error:
                 error_class = type(error).__name__
                 raise
@@ -244,14 +272,20 @@ class Llm:
                 bill.text = sent.text
                 if error_class is None and (sent.tokens.input or sent.tokens.output):
                     bill.tokens = sent.tokens
-                usage = expense_of(sent.tokens, model, sent.base_url or address, self.settings.prices)
+                usage = expense_of(
+                    sent.tokens, model, sent.base_url or address, self.settings.prices
+                )
                 if spent is not None:
                     spent.add(usage)
                 if self._meter is not None:
                     duration_s = self._monotonic() - started
-                    self._meter.record(role, model, usage, duration_s, error_class, sent.first_chunk_s)
+                    self._meter.record(
+                        role, model, usage, duration_s, error_class, sent.first_chunk_s
+                    )
 
-    def pause_s(self, attempt: int, error: LlmError, left_s: float | None) -> float | None:
+    def pause_s(
+        self, attempt: int, error: LlmError, left_s: float | None
+    ) -> float | None:
         """Return the seconds to wait after attempt number *attempt* before the next one, None when there is none.
 
         *left_s* is how long there is time, None for ever.
@@ -260,25 +294,42 @@ class Llm:
         if isinstance(error, LlmThrottled):
             # It waits where it is for a moment; a longer wait is its task's.
             most_s = PATIENCE_S if left_s is None else min(PATIENCE_S, left_s)
-            return error.away_s if error.away_s is not None and error.away_s < most_s else None
-        if not error.retryable or error.away_s is not None or attempt >= settings.max_attempts:
+            return (
+                error.away_s
+                if error.away_s is not None and error.away_s < most_s
+                else None
+            )
+        if (
+            not error.retryable
+            or error.away_s is not None
+            or attempt >= settings.max_attempts
+        ):
             return None
-        wanted_s = getattr(error, "retry_after_s", None) or retry_after_s(error.__cause__) or 0.0
+        wanted_s = (
+            getattr(error, "retry_after_s", None)
+            or retry_after_s(error.__cause__)
+            or 0.0
+        )
         # Full jitter, on top of the provider's wish: all who were sent away together must not come back together.
         pause_s = wanted_s + self._uniform(
-            0.0, min(settings.backoff_cap_s, settings.backoff_base_s * 2 ** (attempt - 1))
+            0.0,
+            min(settings.backoff_cap_s, settings.backoff_base_s * 2 ** (attempt - 1)),
         )
         if wanted_s > settings.patience_s or (left_s is not None and pause_s >= left_s):
             return None
         return pause_s
 
-    async def _attempt(self, question: ModelQuestion[T], spent: Spent | None) -> _Outcome[T]:
+    async def _attempt(
+        self, question: ModelQuestion[T], spent: Spent | None
+    ) -> _Outcome[T]:
         """Ask once and account for it, whatever came of it."""
         started = self._monotonic()
         tokens, is_sent = Tokens(), True
         result: T | LlmError
         model = question.role.model
-        with span(f"chat {model}", kind="client", attributes=asked(question.role_name, model)) as told:
+        with span(
+            f"chat {model}", kind="client", attributes=asked(question.role_name, model)
+        ) as told:
             try:
                 body = read_body(await self._send(question, spent))
                 tokens = read_tokens(body)
@@ -286,29 +337,59 @@ class Llm:
                 result = read_answer(body, question.answer)
             except LlmError as error:
                 told.fail(type(error).__name__)
-                result, is_sent = error, error.away_s is None and not isinstance(error, BudgetSpent)
+                result, is_sent = (
+                    error,
+                    error.away_s is None and not isinstance(error, BudgetSpent),
+                )
         if not is_sent:
             # Refused here: nothing was asked, and nothing is to be accounted.
             return _Outcome(result, Expense(), is_sent=False)
-        usage = expense_of(tokens, model, self.settings.base_url or OPENAI_URL, self.settings.prices)
+        usage = expense_of(
+            tokens, model, self.settings.base_url or OPENAI_URL, self.settings.prices
+        )
         if spent is not None:
             spent.add(usage)
         if self._meter is not None:
-            error_class = type(result).__name__ if isinstance(result, LlmError) else None
-            self._meter.record(question.role_name, model, usage, self._monotonic() - started, error_class)
+            error_class = (
+                type(result).__name__ if isinstance(result, LlmError) else None
+            )
+            self._meter.record(
+                question.role_name,
+                model,
+                usage,
+                self._monotonic() - started,
+                error_class,
+            )
         return _Outcome(result, usage)
 
-    def _pause_s(self, question: ModelQuestion[T], attempt: int, error: LlmError) -> float | None:
+    def _pause_s(
+        self, question: ModelQuestion[T], attempt: int, error: LlmError
+    ) -> float | None:
         """Return the seconds to wait before the next attempt, None when there is to be none."""
         left_s = self._left_s(question)
         if isinstance(error, LlmThrottled):
             waits_s = question.waits_until - self._monotonic()
             left_s = waits_s if left_s is None else min(left_s, waits_s)
-        if isinstance(error, LlmMalformed) and error.answer is not None and attempt < self.settings.max_attempts:
-            return None if question.malformed is not None or (left_s is not None and left_s <= 0) else 0.0
+        if (
+            isinstance(error, LlmMalformed)
+            and error.answer is not None
+            and attempt < self.settings.max_attempts
+        ):
+            return (
+                None
+                if question.malformed is not None
+                or (left_s is not None and left_s <= 0)
+                else 0.0
+            )
         return self.pause_s(attempt, error, left_s)
 
-    def _log_failure(self, question: ModelQuestion[T], attempt: int, error: LlmError, pause_s: float | None) -> None:
+    def _log_failure(
+        self,
+        question: ModelQuestion[T],
+        attempt: int,
+        error: LlmError,
+        pause_s: float | None,
+    ) -> None:
         _log.warning(
             "llm_attempt_failed",
             role=question.role_name,
@@ -319,26 +400,45 @@ class Llm:
         )
 
     def _left_s(self, question: ModelQuestion[T]) -> float | None:
-        return None if question.ends_at is None else question.ends_at - self._monotonic()
+        return (
+            None if question.ends_at is None else question.ends_at - self._monotonic()
+        )
 
     def fallback(self, model: str, error: LlmError) -> str | None:
         """Return the model that may answer in place of *model*, of which *error* is; see `next_model`."""
-        return next_model(self.governor, model, error, self.settings.base_url or OPENAI_URL, self.settings.prices)
+        return next_model(
+            self.governor,
+            model,
+            error,
+            self.settings.base_url or OPENAI_URL,
+            self.settings.prices,
+        )
 
     async def _send(self, question: ModelQuestion[T], spent: Spent | None) -> bytes:
         """Return the raw body of a successful response; holds one of the slots while the request is under way."""
         role = question.role
         left_s = self._left_s(question)
         if left_s is not None and left_s <= 0:
-            raise LlmTimeout(f"no time is left to ask {role.model!r} for {question.role_name!r}")
+            raise LlmTimeout(
+                f"no time is left to ask {role.model!r} for {question.role_name!r}"
+            )
         breaker = self._breaker(role.model)
         breaker.demand()
         await self._connect()
-        shown = "" if question.malformed is None else f"{question.malformed.answer}{question.malformed}"
+        shown = (
+            ""
+            if question.malformed is None
+            else f"{question.malformed.answer}{question.malformed}"
+        )
         schema = spell_schema(question.answer) if self.governor is not None else ""
         payer = spent.payer if spent is not None else Payer(agent=question.role_name)
-        text, address = f"{question.system}{question.user}{shown}{schema}", self.settings.base_url or OPENAI_URL
-        asked_for = PendingRequest(role.model, address, payer, text, role.max_output_tokens)
+        text, address = (
+            f"{question.system}{question.user}{shown}{schema}",
+            self.settings.base_url or OPENAI_URL,
+        )
+        asked_for = PendingRequest(
+            role.model, address, payer, text, role.max_output_tokens
+        )
         try:
             async with (
                 asyncio.timeout(left_s),
@@ -347,7 +447,10 @@ class Llm:
             ):
                 with breaker.asking():
                     answered_with = await self._complete(question)
-                bill.headers, bill.tokens = answered_with.headers, read_tokens_of(answered_with.body)
+                bill.headers, bill.tokens = (
+                    answered_with.headers,
+                    read_tokens_of(answered_with.body),
+                )
                 return answered_with.body
         except TimeoutError as error:
             raise _late(question, left_s or 0.0) from error
@@ -358,19 +461,31 @@ class Llm:
         try:
             client = await self._connect()
             async with asyncio.timeout(role.attempt_deadline_s):
-                return await complete(client, role, question.answer, question.system, question.user, question.malformed)
+                return await complete(
+                    client,
+                    role,
+                    question.answer,
+                    question.system,
+                    question.user,
+                    question.malformed,
+                )
         except TimeoutError as error:
             raise _late(question, role.attempt_deadline_s) from error
         finally:
             self._under_way -= 1
 
     @asynccontextmanager
-    async def _admit(self, model: str, asked_for: PendingRequest) -> AsyncIterator[Bill]:
+    async def _admit(
+        self, model: str, asked_for: PendingRequest
+    ) -> AsyncIterator[Bill]:
         """Hold a slot while *model* is asked in the block, whose LlmError counts against its provider."""
         breaker = self._breaker(model)
         breaker.demand()
         try:
-            async with self._slots, governed(self.governor, asked_for, self.settings.prices) as bill:
+            async with (
+                self._slots,
+                governed(self.governor, asked_for, self.settings.prices) as bill,
+            ):
                 with breaker.asking():
                     yield bill
         except LlmThrottled:
@@ -383,7 +498,9 @@ class Llm:
         if model not in self._breakers:
             # A question alone is asked as often as it may be before its provider counts as away.
             limits = self.settings.max_attempts, self.settings.patience_s
-            self._breakers[model] = ModelBreaker(model, *limits, monotonic=self._monotonic, uniform=self._uniform)
+            self._breakers[model] = ModelBreaker(
+                model, *limits, monotonic=self._monotonic, uniform=self._uniform
+            )
         return self._breakers[model]
 
     async def _connect(self) -> "AsyncOpenAI":
@@ -395,4 +512,6 @@ class Llm:
 
 
 def _late(question: ModelQuestion[T], limit_s: float) -> LlmTimeout:
-    return LlmTimeout(f"{question.role.model!r} did not answer {question.role_name!r} within {limit_s:.3g} s")
+    return LlmTimeout(
+        f"{question.role.model!r} did not answer {question.role_name!r} within {limit_s:.3g} s"
+    )

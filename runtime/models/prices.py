@@ -11,7 +11,14 @@ from decimal import Decimal
 from itertools import zip_longest
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    TypeAdapter,
+    ValidationError,
+)
 
 from contracts.messages import Usage
 
@@ -24,7 +31,9 @@ _DATE = re.compile(r"-\d{4}-\d{2}-\d{2}$")
 _PROVIDER = "openai"
 #: Models that a report names.
 _MOST_MODELS = 8
-_NAME = TypeAdapter(Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)])
+_NAME = TypeAdapter(
+    Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+)
 
 
 class ModelPrice(BaseModel):
@@ -94,11 +103,17 @@ def parse_prices(text: str) -> dict[str, ModelPrice]:
         model, _, amounts = entry.rpartition("=")
         try:
             prices[_NAME.validate_python(model)] = ModelPrice.model_validate(
-                dict(zip_longest(ModelPrice.model_fields, amounts.split("/"), fillvalue=None))
+                dict(
+                    zip_longest(
+                        ModelPrice.model_fields, amounts.split("/"), fillvalue=None
+                    )
+                )
             )
         except ValidationError as error:
             form = "MODEL=INPUT/OUTPUT or MODEL=INPUT/OUTPUT/CACHED, in US dollars per million tokens"
-            raise ValueError(f"{entry!r} is no price; write {form}, such as 'my-model=0.10/0.50/0.01'") from error
+            raise ValueError(
+                f"{entry!r} is no price; write {form}, such as 'my-model=0.10/0.50/0.01'"
+            ) from error
     return prices
 
 
@@ -109,7 +124,9 @@ def load_prices() -> None:
     get_snapshot()
 
 
-def expense_of(tokens: Tokens, model: str, base_url: str, prices: Mapping[str, ModelPrice]) -> Expense:
+def expense_of(
+    tokens: Tokens, model: str, base_url: str, prices: Mapping[str, ModelPrice]
+) -> Expense:
     """Return what *tokens* of *model* cost at *base_url*; `unpriced` when neither *prices* nor the list has it."""
     if not tokens.input and not tokens.output:
         return Expense()
@@ -125,16 +142,25 @@ def is_priced(model: str, base_url: str, prices: Mapping[str, ModelPrice]) -> bo
     return not expense_of(Tokens(1, 1), model, base_url, prices).unpriced
 
 
-def dearer(model: str, other: str, base_url: str, prices: Mapping[str, ModelPrice]) -> bool:
+def dearer(
+    model: str, other: str, base_url: str, prices: Mapping[str, ModelPrice]
+) -> bool:
     """Say whether *model* costs as much as *other* or more, or its price is not known."""
-    mine, its = (expense_of(Tokens(1_000, 1_000), name, base_url, prices) for name in (model, other))
+    mine, its = (
+        expense_of(Tokens(1_000, 1_000), name, base_url, prices)
+        for name in (model, other)
+    )
     return mine.unpriced or (not its.unpriced and mine.cost_usd >= its.cost_usd)
 
 
 def _priced(tokens: Tokens, price: ModelPrice) -> Decimal:
     cached = min(tokens.cached_input, tokens.input)
     cached_price = price.input if price.cached_input is None else price.cached_input
-    return ((tokens.input - cached) * price.input + cached * cached_price + tokens.output * price.output) / _MILLION
+    return (
+        (tokens.input - cached) * price.input
+        + cached * cached_price
+        + tokens.output * price.output
+    ) / _MILLION
 
 
 def _listed(tokens: Tokens, model: str, base_url: str) -> Decimal | None:

@@ -3,7 +3,14 @@
 import re
 from typing import Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationInfo, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationInfo,
+    field_validator,
+)
 
 from runtime.models.prices import ModelPrice
 
@@ -43,8 +50,14 @@ class LlmRole(BaseModel):
 
     @field_validator("temperature", mode="after")
     @classmethod
-    def _drop_temperature(cls, temperature: float | None, info: ValidationInfo) -> float | None:
-        return None if str(info.data.get("model", "")).startswith((SMALL_MODEL, MEDIUM_MODEL)) else temperature
+    def _drop_temperature(
+        cls, temperature: float | None, info: ValidationInfo
+    ) -> float | None:
+        return (
+            None
+            if str(info.data.get("model", "")).startswith((SMALL_MODEL, MEDIUM_MODEL))
+            else temperature
+        )
 
 
 _ROLES = {
@@ -108,7 +121,9 @@ class LlmSettings(BaseModel):
     def _check_url(cls, url: str | None) -> str | None:
         url = (url or "").strip()
         if url and not url.startswith(("http://", "https://")):
-            raise ValueError("begins with http:// or https://, for example http://127.0.0.1:8080/v1")
+            raise ValueError(
+                "begins with http:// or https://, for example http://127.0.0.1:8080/v1"
+            )
         return url or None
 
     @field_validator("api_key", "anthropic_api_key", "google_api_key", mode="before")
@@ -120,7 +135,9 @@ class LlmSettings(BaseModel):
             return text
         text = text.strip()
         if not (text.isascii() and text.isprintable()):
-            raise ValueError("holds characters that no HTTP header carries; copy the key again")
+            raise ValueError(
+                "holds characters that no HTTP header carries; copy the key again"
+            )
         return SecretStr(text) if text else None
 
 
@@ -135,7 +152,9 @@ def parse_roles(text: str) -> dict[str, tuple[Provider, str]]:
         found = _ROLE.fullmatch(entry)
         if found is None:
             form = f"ROLE=PROVIDER:MODEL with a provider of {', '.join(get_args(Provider))}"
-            raise ValueError(f"{entry!r} is no role; write {form}, such as 'writer=anthropic:claude-sonnet-5'")
+            raise ValueError(
+                f"{entry!r} is no role; write {form}, such as 'writer=anthropic:claude-sonnet-5'"
+            )
         role, provider, model = found.groups()
         roles[role] = (provider, model)  # type: ignore[assignment] # the pattern has no other
     return roles

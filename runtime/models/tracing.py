@@ -26,14 +26,23 @@ def answered(body: Mapping[str, Any], tokens: Tokens) -> dict[str, Value]:
     named: dict[str, Value] = {}
     if isinstance(model, str):
         named["gen_ai.response.model"] = model[:_LONGEST_NAME]
-    return named | {"gen_ai.usage.input_tokens": tokens.input, "gen_ai.usage.output_tokens": tokens.output}
+    return named | {
+        "gen_ai.usage.input_tokens": tokens.input,
+        "gen_ai.usage.output_tokens": tokens.output,
+    }
 
 
-def completed(provider: str, tokens: Tokens, first_chunk_s: float | None) -> dict[str, Value]:
+def completed(
+    provider: str, tokens: Tokens, first_chunk_s: float | None
+) -> dict[str, Value]:
     """Return the attributes of the answer to a request of another client; *first_chunk_s* when it was streamed."""
     found: dict[str, Value] = {
         "gen_ai.provider.name": provider,
         "gen_ai.usage.input_tokens": tokens.input,
         "gen_ai.usage.output_tokens": tokens.output,
     }
-    return found if first_chunk_s is None else found | {"gen_ai.response.time_to_first_chunk": first_chunk_s}
+    return (
+        found
+        if first_chunk_s is None
+        else found | {"gen_ai.response.time_to_first_chunk": first_chunk_s}
+    )

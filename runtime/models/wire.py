@@ -117,9 +117,13 @@ def read_body(raw: bytes) -> dict[str, Any]:
     try:
         body = from_json(raw)
     except ValueError as error:
-        raise LlmMalformed(f"the provider's reply of {len(raw)} bytes is no JSON: {error}") from error
+        raise LlmMalformed(
+            f"the provider's reply of {len(raw)} bytes is no JSON: {error}"
+        ) from error
     if not isinstance(body, dict):
-        raise LlmMalformed(f"the provider's reply is a JSON {type(body).__name__}, no object")
+        raise LlmMalformed(
+            f"the provider's reply is a JSON {type(body).__name__}, no object"
+        )
     return body
 
 
@@ -129,7 +133,11 @@ def read_tokens(body: Mapping[str, Any]) -> Tokens:
         counts = _TokenCounts.model_validate(body.get("usage"))
     except ValidationError:
         return Tokens()
-    cached = counts.prompt_tokens_details.cached_tokens if counts.prompt_tokens_details else 0
+    cached = (
+        counts.prompt_tokens_details.cached_tokens
+        if counts.prompt_tokens_details
+        else 0
+    )
     return Tokens(counts.prompt_tokens, counts.completion_tokens, cached or 0)
 
 
@@ -153,21 +161,29 @@ def read_answer(body: Mapping[str, Any], answer: type[T]) -> T:
     try:
         choice = _Completion.model_validate(body).choices[0]
     except ValidationError as error:
-        raise LlmMalformed(f"the reply is no chat completion: {_problems(error)}") from error
+        raise LlmMalformed(
+            f"the reply is no chat completion: {_problems(error)}"
+        ) from error
     if choice.message.refusal:
         raise LlmRefused(choice.message.refusal[:_QUOTE])
     if choice.finish_reason == "content_filter":
         raise LlmRefused("the provider's content filter withheld the answer")
     if choice.finish_reason == "length":
-        raise LlmCutOff(f"the {answer.__name__} ended at the token limit; raise max_output_tokens or ask for less")
+        raise LlmCutOff(
+            f"the {answer.__name__} ended at the token limit; raise max_output_tokens or ask for less"
+        )
     if not choice.message.content:
-        raise LlmMalformed(f"the reply holds no {answer.__name__} (finish reason {choice.finish_reason!r})")
+        raise LlmMalformed(
+            f"the reply holds no {answer.__name__} (finish reason {choice.finish_reason!r})"
+        )
     said = choice.message.content
     try:
         return answer.model_validate_json(said)
     except ValidationError as error:
         shown = said if len(said) <= _LONGEST_ANSWER else None
-        raise LlmMalformed(f"the answer is no {answer.__name__}: {_problems(error)}", shown) from error
+        raise LlmMalformed(
+            f"the answer is no {answer.__name__}: {_problems(error)}", shown
+        ) from error
 
 
 def classify(error: "OpenAIError", model: str, host: str) -> LlmError:
@@ -177,7 +193,9 @@ def classify(error: "OpenAIError", model: str, host: str) -> LlmError:
     if isinstance(error, openai.APITimeoutError):
         return LlmTimeout(f"{host} did not answer in time")
     if isinstance(error, openai.APIConnectionError):
-        return LlmUnavailable(f"the connection to {host} failed: {error.__cause__ or error}")
+        return LlmUnavailable(
+            f"the connection to {host} failed: {error.__cause__ or error}"
+        )
     if isinstance(error, openai.APIStatusError):
         return _classify_status(error, model)
     return LlmRejected(f"{model!r} cannot be asked: {str(error)[:_QUOTE]}")
@@ -200,7 +218,9 @@ def _classify_status(error: "APIStatusError", model: str) -> LlmError:
 
 def retry_after_s(error: BaseException | None) -> float | None:
     """Return the pause in seconds that the provider asked for in the response behind *error*, None without one."""
-    headers: Mapping[str, str] | None = getattr(getattr(error, "response", None), "headers", None)
+    headers: Mapping[str, str] | None = getattr(
+        getattr(error, "response", None), "headers", None
+    )
     if headers is None:
         return None
     for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
@@ -216,7 +236,12 @@ def retry_after_s(error: BaseException | None) -> float | None:
 def _seconds_until(then: str | None, now: str | None) -> float | None:
     """Return the seconds between two HTTP dates, both by the provider's own clock."""
     try:
-        return max(0.0, (parsedate_to_datetime(then or "") - parsedate_to_datetime(now or "")).total_seconds())
+        return max(
+            0.0,
+            (
+                parsedate_to_datetime(then or "") - parsedate_to_datetime(now or "")
+            ).total_seconds(),
+        )
     except (ValueError, TypeError):
         return None
 
@@ -226,7 +251,10 @@ def redact(error: BaseException | None, secret: str) -> None:
     if len(secret) < _SHORTEST_SECRET:
         return
     while error is not None:
-        error.args = tuple(arg.replace(secret, "***") if isinstance(arg, str) else arg for arg in error.args)
+        error.args = tuple(
+            arg.replace(secret, "***") if isinstance(arg, str) else arg
+            for arg in error.args
+        )
         message = getattr(error, "message", None)
         if isinstance(message, str) and secret in message:
             error.message = message.replace(secret, "***")  # type: ignore[attr-defined] # the client's own attribute

@@ -47,7 +47,9 @@ class ServerProcess(ABC):
     scheme: str
     cure: str
 
-    def __init__(self, data_dir: Path, port: int | None = None, binary: Path | None = None) -> None:
+    def __init__(
+        self, data_dir: Path, port: int | None = None, binary: Path | None = None
+    ) -> None:
         self.data_dir = data_dir.absolute()
         self._port = port
         self._binary = binary
@@ -182,7 +184,9 @@ class ServerProcess(ABC):
             if await self._serve_on(port, binary):
                 self._port = port
                 return
-        raise ConfigurationError(f"{self.program} found no free port in {_PORT_ATTEMPTS} attempts")
+        raise ConfigurationError(
+            f"{self.program} found no free port in {_PORT_ATTEMPTS} attempts"
+        )
 
     async def _serve_on(self, port: int, binary: Path) -> bool:
         """Launch on *port* and return True once ready, False when the port turned out to be taken."""

@@ -70,7 +70,9 @@ class DirectoryLock:
             self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             return (self._directory / "lock").open("a+")
         except OSError as error:
-            raise ConfigurationError(f"cannot write to the data directory {str(self._directory)!r}: {error}") from error
+            raise ConfigurationError(
+                f"cannot write to the data directory {str(self._directory)!r}: {error}"
+            ) from error
 
 
 def free_port() -> int:
@@ -80,7 +82,9 @@ def free_port() -> int:
     end, connect to itself and keep the server from coming back.
     """
     low, high = _LOWEST_PORT, _first_outgoing_port()
-    choices = [secrets.choice(range(low, high)) for _ in range(64)] if low < high else []
+    choices = (
+        [secrets.choice(range(low, high)) for _ in range(64)] if low < high else []
+    )
     for port in [*choices, 0]:
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.bind((HOST, port))
@@ -90,7 +94,9 @@ def free_port() -> int:
 
 def _first_outgoing_port() -> int:
     try:
-        return int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text("ascii").split()[0])
+        return int(
+            Path("/proc/sys/net/ipv4/ip_local_port_range").read_text("ascii").split()[0]
+        )
     except OSError:
         return 32_768
 

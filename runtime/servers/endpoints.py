@@ -54,7 +54,9 @@ class Endpoints:
         return self.redis
 
 
-def find_endpoints(environ: Mapping[str, str], data_dir: Path | None = None) -> Endpoints:
+def find_endpoints(
+    environ: Mapping[str, str], data_dir: Path | None = None
+) -> Endpoints:
     """Return the servers that the environment names, completed from `endpoints.json` where the two agree.
 
     The file is that of *data_dir*, else of `TASKLORE_DATA_DIR`, else of `.tasklore` in the current directory. A file
@@ -86,9 +88,15 @@ def _told(environ: Mapping[str, str], variable: str) -> str | None:
     directory = environ.get(SECRETS_VARIABLE)
     path = Path(directory, variable.lower()) if directory else None
     try:
-        return path.read_text("utf-8").strip() or None if path is not None and path.is_file() else None
+        return (
+            path.read_text("utf-8").strip() or None
+            if path is not None and path.is_file()
+            else None
+        )
     except (OSError, ValueError) as error:
-        raise ConfigurationError(f"cannot read {str(path)!r} ({type(error).__name__}); correct it") from error
+        raise ConfigurationError(
+            f"cannot read {str(path)!r} ({type(error).__name__}); correct it"
+        ) from error
 
 
 def read_endpoints(data_dir: Path) -> Endpoints | None:
@@ -100,8 +108,19 @@ def read_endpoints(data_dir: Path) -> Endpoints | None:
     path = data_dir / FILE_NAME
     try:
         content = json.loads(path.read_text("utf-8"))
-        workers, monitor, api = content.get("workers") or {}, content.get("monitor"), content.get("api")
-        return Endpoints(content["nats"], content["redis"], content.get("http"), workers, monitor, api)
+        workers, monitor, api = (
+            content.get("workers") or {},
+            content.get("monitor"),
+            content.get("api"),
+        )
+        return Endpoints(
+            content["nats"],
+            content["redis"],
+            content.get("http"),
+            workers,
+            monitor,
+            api,
+        )
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -119,12 +138,18 @@ def write_endpoints(data_dir: Path, endpoints: Endpoints) -> Path:
     draft = data_dir / f".{FILE_NAME}.{secrets.token_hex(4)}"
     try:
         data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+        with os.fdopen(
+            os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600),
+            "w",
+            encoding="utf-8",
+        ) as file:
             json.dump(asdict(endpoints), file, indent=1)
         draft.replace(path)
     except OSError as error:
         draft.unlink(missing_ok=True)
-        raise ConfigurationError(f"cannot write {str(path)!r}: {error.strerror or error}") from error
+        raise ConfigurationError(
+            f"cannot write {str(path)!r}: {error.strerror or error}"
+        ) from error
     return path
 
 
@@ -145,5 +170,7 @@ def masked_url(url: str) -> str:
 
 def _masked(url: str) -> str:
     # Greedy up to the last "@": a password with an unescaped "@" or "/" in it is masked whole too.
-    hidden = _USERINFO.sub(lambda match: f"{match[1]}:***@" if match[2] else "***@", url)
+    hidden = _USERINFO.sub(
+        lambda match: f"{match[1]}:***@" if match[2] else "***@", url
+    )
     return _SECRET_QUERY.sub(r"\1***", hidden)

@@ -80,15 +80,23 @@ class Valkey(Redis):
         except TimeoutError as error:
             raise _too_late(self.deadline_s) from error
 
-    def pipeline(self, transaction: bool = True, shard_hint: str | None = None) -> _TimedPipeline:
+    def pipeline(
+        self, transaction: bool = True, shard_hint: str | None = None
+    ) -> _TimedPipeline:
         """Return a pipeline that keeps the same deadline."""
-        pipeline = _TimedPipeline(self.connection_pool, self.response_callbacks, transaction, shard_hint)
+        pipeline = _TimedPipeline(
+            self.connection_pool, self.response_callbacks, transaction, shard_hint
+        )
         pipeline.deadline_s, pipeline.turns = self.deadline_s, self._turns
         return pipeline
 
     def client(self) -> "Valkey":
         """Return a client of one connection, for commands that must follow another on it (WAITAOF)."""
-        single = Valkey(max_calls=1, connection_pool=self.connection_pool, single_connection_client=True)
+        single = Valkey(
+            max_calls=1,
+            connection_pool=self.connection_pool,
+            single_connection_client=True,
+        )
         single.deadline_s, single.address = self.deadline_s, self.address
         return single
 
@@ -139,11 +147,11 @@ async def connect(
     try:
         pool = ConnectionPool.from_url(url, **options)
     except (ValueError, TypeError) as error:
-        msg = (
-            f"{masked_url(url)!r} is no Redis address; set {REDIS_VARIABLE} to something like redis://127.0.0.1:6379/0"
-        )
+        msg = f"{masked_url(url)!r} is no Redis address; set {REDIS_VARIABLE} to something like redis://127.0.0.1:6379/0"
         raise ConfigurationError(msg) from error
-    pool.connection_class = _telling_loss(pool.connection_class, access.redis_tls(url), reconnected)
+    pool.connection_class = _telling_loss(
+        pool.connection_class, access.redis_tls(url), reconnected
+    )
     client = Valkey(max_calls=max_connections, connection_pool=pool)
     client.deadline_s, client.address = deadline_s, masked_url(url)
     try:
@@ -174,7 +182,9 @@ def _options(name: str, max_connections: int, deadline_s: float) -> dict[str, An
 
 
 def _telling_loss(
-    kind: type[AbstractConnection], tls: ssl.SSLContext | None, reconnected: Callable[[], None]
+    kind: type[AbstractConnection],
+    tls: ssl.SSLContext | None,
+    reconnected: Callable[[], None],
 ) -> type[AbstractConnection]:
     """Return *kind* of connection with the library's own error for a transport that is closed, and *tls* for all.
 
@@ -195,7 +205,9 @@ def _telling_loss(
                 reconnected()
             self._has_stood = True
 
-        async def send_packed_command(self, command: Any, check_health: bool = True) -> None:
+        async def send_packed_command(
+            self, command: Any, check_health: bool = True
+        ) -> None:
             try:
                 await super().send_packed_command(command, check_health)
             except RuntimeError as error:

@@ -5,7 +5,19 @@ message is carried on as it is, and nothing else is done; `runtime.tracing.expor
 """
 
 from runtime.tracing.letters import traced_letter
-from runtime.tracing.spans import NO_SPAN, Kind, Span, Tracer, begin, current, is_on, known_span_id, span, use, within
+from runtime.tracing.spans import (
+    NO_SPAN,
+    Kind,
+    Span,
+    Tracer,
+    begin,
+    current,
+    is_on,
+    known_span_id,
+    span,
+    use,
+    within,
+)
 
 __all__ = [
     "NO_SPAN",

@@ -8,7 +8,10 @@ from contextlib import contextmanager
 #: Seconds between two lines of one level: batches fail every five seconds, and each is tried several times.
 EVERY_S = 60.0
 #: Whoever of OpenTelemetry sends spans, and whoever keeps them until then.
-_SPEAKERS = ("opentelemetry.exporter.otlp.proto.http.trace_exporter", "opentelemetry.sdk._shared_internal")
+_SPEAKERS = (
+    "opentelemetry.exporter.otlp.proto.http.trace_exporter",
+    "opentelemetry.sdk._shared_internal",
+)
 
 
 class _Seldom(logging.Filter):

@@ -98,7 +98,10 @@ def _demand_exporter() -> None:
 
 def _demand_address() -> None:
     """Refuse an address without a scheme or a host: every span would be lost, and only a log would say so."""
-    for variable in ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"):
+    for variable in (
+        "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+        "OTEL_EXPORTER_OTLP_ENDPOINT",
+    ):
         address = os.environ.get(variable, "")
         if address and re.match(r"https?://[^/]", address, re.IGNORECASE) is None:
             msg = (
@@ -186,7 +189,9 @@ class _Span(Span):
         if self._recorded.is_recording():
             self._recorded.end()
 
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+    def __exit__(
+        self, kind: object, error: BaseException | None, trace: object
+    ) -> None:
         if error is not None:
             self.fail(type(error).__name__)
         self.end()
@@ -214,7 +219,9 @@ class _OpenTelemetry:
 
         around = Context()
         if parent is not None:
-            around = trace.set_span_in_context(trace.NonRecordingSpan(_remote(parent)), around)
+            around = trace.set_span_in_context(
+                trace.NonRecordingSpan(_remote(parent)), around
+            )
         if identity is not None and parent is not None:
             _IDS.know(known_span_id(parent.trace_id, identity))
         recorded = self._tracer.start_span(
@@ -230,7 +237,10 @@ class _OpenTelemetry:
 
 def _context_of(found: "SpanContext", parent: TraceContext | None) -> TraceContext:
     return made_context(
-        found.trace_id, found.span_id, int(found.trace_flags), parent.state if parent is not None else ""
+        found.trace_id,
+        found.span_id,
+        int(found.trace_flags),
+        parent.state if parent is not None else "",
     )
 
 
@@ -239,5 +249,8 @@ def _remote(context: TraceContext) -> "SpanContext":
 
     # What other tracers want carried along goes by us: OpenTelemetry need not understand it.
     return SpanContext(
-        int(context.trace_id, 16), int(context.span_id, 16), is_remote=True, trace_flags=TraceFlags(context.flags)
+        int(context.trace_id, 16),
+        int(context.span_id, 16),
+        is_remote=True,
+        trace_flags=TraceFlags(context.flags),
     )

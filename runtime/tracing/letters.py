@@ -24,7 +24,10 @@ def traced_letter(
         return headers, settled
     if is_on():
         span = begin(
-            f"send {subjects.place(subject)}", kind="producer", parent=context, attributes=_sending(subject, message_id)
+            f"send {subjects.place(subject)}",
+            kind="producer",
+            parent=context,
+            attributes=_sending(subject, message_id),
         )
         context, settled = span.context or context, _ending(span, settled)
     return {**(headers or {}), **context.headers}, settled
@@ -32,7 +35,9 @@ def traced_letter(
 
 def _sending(subject: str, message_id: str) -> dict[str, Value]:
     # Of other letters the id tells of persons and of conversations.
-    named: dict[str, Value] = {"messaging.message.id": message_id} if subjects.tells_its_task(subject) else {}
+    named: dict[str, Value] = (
+        {"messaging.message.id": message_id} if subjects.tells_its_task(subject) else {}
+    )
     return _said(subject, "send") | named
 
 

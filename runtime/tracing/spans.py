@@ -40,7 +40,10 @@ class Span:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         return None
 
@@ -111,7 +114,9 @@ def begin(
     """
     if _tracer is None:
         return NO_SPAN
-    return _tracer.begin(name, kind, parent, attributes or {}, links, began_ns, identity)
+    return _tracer.begin(
+        name, kind, parent, attributes or {}, links, began_ns, identity
+    )
 
 
 @contextmanager
@@ -134,7 +139,13 @@ def span(
         with within(parent):
             yield NO_SPAN
         return
-    one = begin(name, kind=kind, parent=parent or _current.get(), attributes=attributes, links=links)
+    one = begin(
+        name,
+        kind=kind,
+        parent=parent or _current.get(),
+        attributes=attributes,
+        links=links,
+    )
     with within(one.context), one:
         yield one
 

@@ -18,7 +18,12 @@ from redis.exceptions import RedisError
 
 from contracts import subjects
 from contracts.admission.limits import Shares
-from contracts.errors import InvalidInput, MemoryUnavailable, MessageTooLarge, TaskloreError
+from contracts.errors import (
+    InvalidInput,
+    MemoryUnavailable,
+    MessageTooLarge,
+    TaskloreError,
+)
 from contracts.identifiers import tenant_token
 from memory import keys
 from runtime.messaging.direct import Stored, open_direct_reads
@@ -137,7 +142,10 @@ class AdmissionDesk:
                 async with asyncio.timeout(_RENEW_S):
                     self._leads = await self._claim()
                 shares = await self._read_shares()
-                self._weights = {tenant_token(name): weight for name, weight in shares.weights.items()}
+                self._weights = {
+                    tenant_token(name): weight
+                    for name, weight in shares.weights.items()
+                }
                 self._longest_wait_s = PRIORITIES | dict(shares.longest_wait_s)
             except (RedisError, OSError, TimeoutError, MemoryUnavailable):
                 # Nobody can say who leads: then all do.
@@ -147,7 +155,10 @@ class AdmissionDesk:
     async def _claim(self) -> bool:
         if await self._redis.set(_LEASE, self._holder, nx=True, px=_LEASE_MS):
             return True
-        return bool(await self._redis.get(_LEASE) == self._holder and await self._redis.pexpire(_LEASE, _LEASE_MS))
+        return bool(
+            await self._redis.get(_LEASE) == self._holder
+            and await self._redis.pexpire(_LEASE, _LEASE_MS)
+        )
 
     async def _drive(self, messages: WaitingMessages) -> None:
         """Move tasks for as long as this desk leads."""
@@ -158,7 +169,9 @@ class AdmissionDesk:
                 await messages.find_stream()
             async for message in messages.read_new(_PAGES):
                 self._note(message)
-            await asyncio.gather(*(self._serve(messages, agent_id) for agent_id in list(self._agents)))
+            await asyncio.gather(
+                *(self._serve(messages, agent_id) for agent_id in list(self._agents))
+            )
             await self._rest(_PACE_S if self._agents else _IDLE_S)
 
     def _note(self, message: Stored) -> None:
@@ -173,7 +186,11 @@ class AdmissionDesk:
         lanes = self._agents.setdefault(agent_id, {})
         if priority not in lanes:
             lanes[priority] = Lane(agent_id, priority)
-        lanes[priority].arrive(token, message.sequence, datetime.fromisoformat(message.stored_at).timestamp())
+        lanes[priority].arrive(
+            token,
+            message.sequence,
+            datetime.fromisoformat(message.stored_at).timestamp(),
+        )
 
     async def _serve(self, messages: WaitingMessages, agent_id: str) -> None:
         """Move as many tasks of *agent_id* as there is room for."""
@@ -187,41 +204,73 @@ class AdmissionDesk:
         times, until = self._full.get(agent_id, (0, 0.0))
         if loop.time() < until:
             return
-        room = min(_MOVED_AT_ONCE, await self._room.ask(agent_id, self._moved[agent_id]))
+        room = min(
+            _MOVED_AT_ONCE, await self._room.ask(agent_id, self._moved[agent_id])
+        )
         if room <= 0:
-            self._full[agent_id] = min(times + 1, 100), loop.time() + min(_FULL_S, _PACE_S * _SLOWER**times)
+            self._full[agent_id] = (
+                min(times + 1, 100),
+                loop.time() + min(_FULL_S, _PACE_S * _SLOWER**times),
+            )
             return
         self._full.pop(agent_id, None)
         present = [lanes[priority] for priority in PRIORITIES if lanes.get(priority)]
         chosen = await messages.fetch(self._choose(present, room))
         await asyncio.gather(*(self._move(message) for message in chosen))
         noted = self._room.note(self._moved[agent_id], len(chosen))
-        removals = [removal for lane in present for removal in lane.removals(messages.cursor)]
-        await asyncio.gather(noted, *(self._remove(subject, sequence) for subject, sequence in removals))
+        removals = [
+            removal for lane in present for removal in lane.removals(messages.cursor)
+        ]
+        await asyncio.gather(
+            noted, *(self._remove(subject, sequence) for subject, sequence in removals)
+        )
 
     def _choose(self, lanes: list[Lane], room: int) -> list[int]:
         """Take at most *room* tasks: by priority, but for those that have waited for too long."""
         self._rounds += 1
         found: list[int] = []
-        late, now = room // _ONE_IN or int(self._rounds % _ONE_IN == 0), datetime.now(UTC).timestamp()
+        late, now = (
+            room // _ONE_IN or int(self._rounds % _ONE_IN == 0),
+            datetime.now(UTC).timestamp(),
+        )
         for lane in reversed(lanes[1:]):
             late_s = _LATE_FROM * self._longest_wait_s[lane.priority]
-            while len(found) < late and (since := lane.waits_since()) is not None and now - since > late_s:
+            while (
+                len(found) < late
+                and (since := lane.waits_since()) is not None
+                and now - since > late_s
+            ):
                 found += filter(None, [lane.take_oldest(self._weights)])
         for lane in lanes:
-            while len(found) < room and (sequence := lane.take(self._weights)) is not None:
+            while (
+                len(found) < room and (sequence := lane.take(self._weights)) is not None
+            ):
                 found.append(sequence)
         return found
 
     async def _move(self, message: Stored) -> None:
         agent_id, _, _, task_name = subjects.read_waiting(message.subject)
-        headers = {name: value for name, value in message.headers.items() if not name.startswith("Nats-")}
-        message_id = message.headers.get(subjects.MESSAGE_ID_HEADER, f"waiting:{message.sequence}")
+        headers = {
+            name: value
+            for name, value in message.headers.items()
+            if not name.startswith("Nats-")
+        }
+        message_id = message.headers.get(
+            subjects.MESSAGE_ID_HEADER, f"waiting:{message.sequence}"
+        )
         subject = subjects.task(agent_id, task_name)
         try:
-            await self._outbox.put(subject, message.body, message_id, headers=headers, waits_when_full=True)
+            await self._outbox.put(
+                subject, message.body, message_id, headers=headers, waits_when_full=True
+            )
         except MessageTooLarge as error:
-            log.warning("not_admitted", subject=subject, message_id=message_id, error=str(error))
+            log.warning(
+                "not_admitted", subject=subject, message_id=message_id, error=str(error)
+            )
 
     async def _remove(self, subject: str, sequence: int) -> None:
-        await ask_jetstream(self._link.client, f"STREAM.PURGE.{subjects.WAITING}", {"filter": subject, "seq": sequence})
+        await ask_jetstream(
+            self._link.client,
+            f"STREAM.PURGE.{subjects.WAITING}",
+            {"filter": subject, "seq": sequence},
+        )

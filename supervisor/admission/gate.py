@@ -34,7 +34,9 @@ class _Way:
 class Gate:
     """Says of each task whether it goes straight, and of each agent with a task that does not that it waits."""
 
-    def __init__(self, link: Link, room: Room, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, link: Link, room: Room, now: Callable[[], float] = time.monotonic
+    ) -> None:
         self.room = room
         self._link = link
         self._now = now

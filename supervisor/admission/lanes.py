@@ -120,10 +120,17 @@ class Lane:
         found = []
         if before > self._removed:
             self._removed = before
-            self._moved = {token: moved for token, moved in self._moved.items() if moved[0] >= before}
+            self._moved = {
+                token: moved
+                for token, moved in self._moved.items()
+                if moved[0] >= before
+            }
             found.append(Removal(self._filter(), before))
         if sum(number for _, number in self._moved.values()) > _MOST_MOVED:
-            found += [Removal(self._filter(token), last + 1) for token, (last, _) in self._moved.items()]
+            found += [
+                Removal(self._filter(token), last + 1)
+                for token, (last, _) in self._moved.items()
+            ]
             self._moved.clear()
         return found
 

@@ -58,7 +58,10 @@ class Room:
     """Asks the server how many tasks of an agent lie ready, and says how many more may, by the limits of *budgets*."""
 
     def __init__(
-        self, client: Client, budgets: Budgets | None = None, now: Callable[[], float] = time.monotonic
+        self,
+        client: Client,
+        budgets: Budgets | None = None,
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._client = client
         self._budgets = budgets
@@ -74,10 +77,16 @@ class Room:
         Raises:
             TaskloreError: the server does not answer.
         """
-        info = await ask_or_none(self._client, f"CONSUMER.INFO.{subjects.TASKS}.{agent_id}")
+        info = await ask_or_none(
+            self._client, f"CONSUMER.INFO.{subjects.TASKS}.{agent_id}"
+        )
         if info is None:
             question = {"subjects_filter": subjects.tasks_of(agent_id)}
-            state = (await ask_jetstream(self._client, f"STREAM.INFO.{subjects.TASKS}", question))["state"]
+            state = (
+                await ask_jetstream(
+                    self._client, f"STREAM.INFO.{subjects.TASKS}", question
+                )
+            )["state"]
             ready: dict[str, int] = state.get("subjects") or {}
             return max(0, _UNSERVED - sum(ready.values()))
         room = self._room(agent_id, info, moved)
@@ -90,13 +99,20 @@ class Room:
         try:
             if self._now() - self._read_at >= _LIMITS_S:
                 limits = (await self._budgets.read()).limits.limits
-                of_all = [one for one in limits if one.at_most and not (one.tenant or one.user or one.task)]
+                of_all = [
+                    one
+                    for one in limits
+                    if one.at_most and not (one.tenant or one.user or one.task)
+                ]
                 self._limits, self._read_at = Limits(limits=tuple(of_all)), self._now()
             bounds = self._limits.bounds_of(Payer(agent=agent_id))
             runs = await self._budgets.runs_under(bounds) if bounds else []
         except MemoryUnavailable:
             return _MOST
-        spare = (max(_FEWEST, most) - waiting for most, (_, waiting) in zip(bounds.values(), runs, strict=True))
+        spare = (
+            max(_FEWEST, most) - waiting
+            for most, (_, waiting) in zip(bounds.values(), runs, strict=True)
+        )
         return max(0, min(spare, default=_MOST))
 
     async def note(self, moved: MovedTasks, number: int) -> None:
@@ -105,15 +121,23 @@ class Room:
         Raises:
             TaskloreError: the server does not answer.
         """
-        state = (await ask_jetstream(self._client, f"STREAM.INFO.{subjects.TASKS}"))["state"]
+        state = (await ask_jetstream(self._client, f"STREAM.INFO.{subjects.TASKS}"))[
+            "state"
+        ]
         moved.steps.append((int(state["last_seq"]), number))
 
-    def _room(self, agent_id: str, info: dict[str, Any], moved: MovedTasks | None) -> int:
+    def _room(
+        self, agent_id: str, info: dict[str, Any], moved: MovedTasks | None
+    ) -> int:
         now, ready = self._now(), int(info["num_pending"])
         done = int(info["delivered"]["consumer_seq"]) - int(info["num_ack_pending"])
         seen = self._seen.setdefault(agent_id, _Seen(now, done))
         if (passed_s := now - seen.since) >= _WINDOW_S:
-            seen.rate, seen.since, seen.done = max(0, done - seen.done) / passed_s, now, done
+            seen.rate, seen.since, seen.done = (
+                max(0, done - seen.done) / passed_s,
+                now,
+                done,
+            )
         usual = min(_MOST, max(_FEWEST, int(seen.rate * _AHEAD_S)))
         is_starving = ready == 0 and now - seen.asked_at < _RECENT_S
         seen.bound = min(_MOST, max(usual, seen.bound * 2)) if is_starving else usual

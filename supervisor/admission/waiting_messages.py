@@ -20,7 +20,9 @@ _MOST_READ = 4
 class WaitingMessages:
     """Reads the stream from *cursor* on, and any message of it by its sequence."""
 
-    def __init__(self, link: Link, reads: DirectReads, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, link: Link, reads: DirectReads, now: Callable[[], float] = time.monotonic
+    ) -> None:
         self.cursor = 1
         self._created = ""
         self._link = link
@@ -36,7 +38,9 @@ class WaitingMessages:
         Raises:
             TaskloreError: the server does not answer, or there is no stream.
         """
-        created = (await ask_jetstream(self._link.client, f"STREAM.INFO.{subjects.WAITING}"))["created"]
+        created = (
+            await ask_jetstream(self._link.client, f"STREAM.INFO.{subjects.WAITING}")
+        )["created"]
         if created != self._created:
             self.cursor, self._created = 1, created
 
@@ -47,7 +51,9 @@ class WaitingMessages:
             TaskloreError: the stream cannot be read.
         """
         for _ in range(pages):
-            page = await self._reads.page(seq=self.cursor, next_by_subj=subjects.WAITING_ALL)
+            page = await self._reads.page(
+                seq=self.cursor, next_by_subj=subjects.WAITING_ALL
+            )
             for message in page.found:
                 self.cursor = message.sequence + 1
                 self._hold(message)
@@ -63,7 +69,9 @@ class WaitingMessages:
         """
         self._let_go()
         wanted, found = list(sequences), dict[int, Stored]()
-        spans = _spans(sorted(sequence for sequence in wanted if sequence not in self._held))
+        spans = _spans(
+            sorted(sequence for sequence in wanted if sequence not in self._held)
+        )
         await asyncio.gather(*(self._read(span, found) for span in spans))
         for sequence in wanted:
             if sequence in self._held:
@@ -75,16 +83,26 @@ class WaitingMessages:
         at, last, wanted = span[0], span[-1], set(span)
         while at <= last:
             page = await self._reads.page(seq=at, batch=last - at + 1)
-            found.update((message.sequence, message) for message in page.found if message.sequence in wanted)
+            found.update(
+                (message.sequence, message)
+                for message in page.found
+                if message.sequence in wanted
+            )
             at = page.last + 1 if page.found else last + 1
         for sequence in wanted - found.keys():
             # A copy that lags behind does not have it either: only the leader knows.
-            answer = await ask_or_none(self._link.client, f"STREAM.MSG.GET.{subjects.WAITING}", {"seq": sequence})
+            answer = await ask_or_none(
+                self._link.client,
+                f"STREAM.MSG.GET.{subjects.WAITING}",
+                {"seq": sequence},
+            )
             if answer is not None:
                 message = answer["message"]
                 headers = read_headers(base64.b64decode(message.get("hdrs", ""))) or {}
                 body = base64.b64decode(message.get("data", ""))
-                found[sequence] = Stored(sequence, message["subject"], message["time"], headers, body)
+                found[sequence] = Stored(
+                    sequence, message["subject"], message["time"], headers, body
+                )
 
     def _hold(self, message: Stored) -> None:
         if self._held_bytes + len(message.body) <= _MOST_HELD:
@@ -105,7 +123,9 @@ def _spans(sequences: list[int]) -> list[list[int]]:
     """Return *sequences*, which are sorted, in parts that are read with one request each."""
     spans: list[list[int]] = []
     for sequence in sequences:
-        if spans and sequence - spans[-1][0] < min(PAGE, _MOST_READ * (len(spans[-1]) + 1)):
+        if spans and sequence - spans[-1][0] < min(
+            PAGE, _MOST_READ * (len(spans[-1]) + 1)
+        ):
             spans[-1].append(sequence)
         else:
             spans.append([sequence])

@@ -11,7 +11,14 @@ from pydantic import JsonValue, ValidationError
 from pydantic_core import to_json
 
 from contracts import subjects
-from contracts.admission.waits import Approval, Door, WaitAnswer, WaitRefusal, signal_slot, wait_id
+from contracts.admission.waits import (
+    Approval,
+    Door,
+    WaitAnswer,
+    WaitRefusal,
+    signal_slot,
+    wait_id,
+)
 from contracts.errors import InvalidInput, MessageTooLarge, NotAccepted
 from contracts.faults import fault_of
 from contracts.traces import spelled_context
@@ -33,7 +40,9 @@ Why = Literal["unknown", "answered", "ended", "expired", "changed", "person", "l
 class AnswerRefused(InvalidInput):
     """An answer that does not count: *why* in one word; *answer* is the one that counts, if there is one."""
 
-    def __init__(self, message: str, why: Why, answer: WaitAnswer | None = None) -> None:
+    def __init__(
+        self, message: str, why: Why, answer: WaitAnswer | None = None
+    ) -> None:
         super().__init__(message)
         self.why = why
         self.answer = answer
@@ -57,7 +66,11 @@ class Answers:
     """Takes answers and signals; every method may raise MemoryUnavailable."""
 
     def __init__(
-        self, waits: Waits, outbox: Outbox, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)
+        self,
+        waits: Waits,
+        outbox: Outbox,
+        *,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self.waits = waits
         self._outbox = outbox
@@ -71,11 +84,20 @@ class Answers:
         """
         state = await self.waits.read(task_id, slot)
         if state is None or state.wait.kind != "ask":
-            raise AnswerRefused(f"there is no question {wait_id(task_id, slot)!r}, or it is past its time", "unknown")
+            raise AnswerRefused(
+                f"there is no question {wait_id(task_id, slot)!r}, or it is past its time",
+                "unknown",
+            )
         return state
 
     async def answer(
-        self, task_id: str, slot: str, value: JsonValue, person: Person, *, digest: str | None = None
+        self,
+        task_id: str,
+        slot: str,
+        value: JsonValue,
+        person: Person,
+        *,
+        digest: str | None = None,
     ) -> WaitAnswer:
         """Store *value* as the answer to a question and let its task go on; *digest* is of the question as shown.
 
@@ -94,7 +116,9 @@ class Answers:
         try:
             self._demand(state, answer, person)
             # Found again by the desk should this process die before the task is woken.
-            await self.waits.look_at(WaitName("ask", task_id, slot), self._now() + _SOON, if_listed=True)
+            await self.waits.look_at(
+                WaitName("ask", task_id, slot), self._now() + _SOON, if_listed=True
+            )
             if (earlier := await self.waits.answer(task_id, slot, answer)) is not None:
                 raise _refuse_second(earlier)
         except AnswerRefused as refused:
@@ -103,7 +127,9 @@ class Answers:
         await self._wake_now(task_id, slot)
         return answer
 
-    async def signal(self, task_id: str, name: str, value: JsonValue, person: Person) -> WaitAnswer:
+    async def signal(
+        self, task_id: str, name: str, value: JsonValue, person: Person
+    ) -> WaitAnswer:
         """Store *value* as the signal *name* of a task, and let it go on if it waits for that.
 
         Raises:
@@ -111,16 +137,24 @@ class Answers:
             InvalidInput: the task is unknown or has ended, or the value is too large.
         """
         slot = signal_slot(name)
-        answer = WaitAnswer(value=_demand_size(value), by=person.name, at=self._now(), door=person.door)
-        await self.waits.look_at(WaitName("signal", task_id, slot), self._now() + _SOON, if_listed=True)
-        if (earlier := await self.waits.answer(task_id, slot, answer, is_signal=True)) is not None:
+        answer = WaitAnswer(
+            value=_demand_size(value), by=person.name, at=self._now(), door=person.door
+        )
+        await self.waits.look_at(
+            WaitName("signal", task_id, slot), self._now() + _SOON, if_listed=True
+        )
+        if (
+            earlier := await self.waits.answer(task_id, slot, answer, is_signal=True)
+        ) is not None:
             raise _refuse_second(earlier)
         await self._wake_now(task_id, slot)
         return answer
 
     async def refuse(self, task_id: str, slot: str, person: Person, why: str) -> None:
         """Keep with the question that an answer was refused."""
-        log.warning("answer_refused", task_id=task_id, slot=slot, door=person.door, why=why)
+        log.warning(
+            "answer_refused", task_id=task_id, slot=slot, door=person.door, why=why
+        )
         refusal = WaitRefusal(by=person.name, at=self._now(), door=person.door, why=why)
         await self.waits.refuse(task_id, slot, refusal)
 
@@ -131,18 +165,27 @@ class Answers:
             NotAccepted: that is not known to be stored.
         """
         state = await self.waits.read(task_id, slot)
-        if state is None or state.state != "waiting" or state.has_report or not state.assignment:
+        if (
+            state is None
+            or state.state != "waiting"
+            or state.has_report
+            or not state.assignment
+        ):
             return False
         wait, context = state.wait, spelled_context(state.trace)
         await self._outbox.put(
             subjects.schedule(task_id, wait.generation),
             state.assignment,
-            subjects.wake_message_id(task_id, wait.generation, state.attempts + 1, slot),
+            subjects.wake_message_id(
+                task_id, wait.generation, state.attempts + 1, slot
+            ),
             headers={
                 **(context.headers if context is not None else {}),
                 subjects.GENERATION_HEADER: str(wait.generation),
                 subjects.ATTEMPT_HEADER: str(state.attempts + 1),
-                **subjects.schedule_headers(self._now(), subjects.due(wait.agent_id, wait.task_name)),
+                **subjects.schedule_headers(
+                    self._now(), subjects.due(wait.agent_id, wait.task_name)
+                ),
             },
             patience_s=_WAKE_S,
         )
@@ -159,19 +202,34 @@ class Answers:
         if state.answer is not None:
             raise _refuse_second(state.answer)
         if state.has_report:
-            raise AnswerRefused("the task has ended; nothing waits for this answer any more", "ended")
+            raise AnswerRefused(
+                "the task has ended; nothing waits for this answer any more", "ended"
+            )
         if not person.may_answer(state, answer.at):
             asked = " or ".join(state.wait.those_asked(answer.at))
-            raise AnswerRefused(f"{asked} is asked, and {person.name} is not; leave it to them", "person")
+            raise AnswerRefused(
+                f"{asked} is asked, and {person.name} is not; leave it to them",
+                "person",
+            )
         if answer.at > state.wait.until:
             until = state.wait.until
-            raise AnswerRefused(f"the time for an answer was over at {until:%Y-%m-%d %H:%M} UTC", "expired")
+            raise AnswerRefused(
+                f"the time for an answer was over at {until:%Y-%m-%d %H:%M} UTC",
+                "expired",
+            )
         if answer.digest != state.wait.digest:
-            raise AnswerRefused("the question has changed since it was shown; look at it again", "changed")
+            raise AnswerRefused(
+                "the question has changed since it was shown; look at it again",
+                "changed",
+            )
 
 
 def _refuse_second(answer: WaitAnswer) -> AnswerRefused:
-    who = "its time was over" if answer.door == "time" else f"{answer.by or 'somebody'} answered"
+    who = (
+        "its time was over"
+        if answer.door == "time"
+        else f"{answer.by or 'somebody'} answered"
+    )
     msg = f"{who} at {answer.at:%Y-%m-%d %H:%M:%S} UTC, and the first answer counts"
     return AnswerRefused(msg, "answered", answer)
 
@@ -187,7 +245,9 @@ def _check(state: WaitState, value: JsonValue) -> JsonValue:
         try:
             approval = Approval.model_validate(value, strict=True)
         except ValidationError as error:
-            raise InvalidInput(fault_of(error.errors(include_url=False)[0], "the answer")) from error
+            raise InvalidInput(
+                fault_of(error.errors(include_url=False)[0], "the answer")
+            ) from error
         return approval.model_dump(exclude={"by"})
     first = next(iter(jsonschema_rs.validator_for(schema).iter_errors(value)), None)
     if first is not None:
@@ -198,5 +258,7 @@ def _check(state: WaitState, value: JsonValue) -> JsonValue:
 
 def _demand_size(value: JsonValue) -> JsonValue:
     if (size := len(to_json(value))) > MOST_BYTES:
-        raise InvalidInput(f"the value has {size:,} bytes, more than {MOST_BYTES:,}; send a reference")
+        raise InvalidInput(
+            f"the value has {size:,} bytes, more than {MOST_BYTES:,}; send a reference"
+        )
     return value

@@ -28,7 +28,9 @@ class WaitDesk(LeaseLoop[WaitName, WaitName]):
     # Each look may be done twice: a notice is then sent twice, a task woken twice and run once.
     is_exclusive = False
 
-    def __init__(self, answers: Answers, notify: Notify, webhooks: WebhookEvents | None = None) -> None:
+    def __init__(
+        self, answers: Answers, notify: Notify, webhooks: WebhookEvents | None = None
+    ) -> None:
         super().__init__("wait", at_once=_AT_ONCE, lease_s=_LEASE.total_seconds())
         self.answers = answers
         self._waits: Waits = answers.waits
@@ -47,8 +49,15 @@ class WaitDesk(LeaseLoop[WaitName, WaitName]):
         """Look at one wait, and note when it is to be looked at next."""
         state = await self._waits.read(key.task_id, key.slot)
         now = _now()
-        is_over = state is not None and (state.answer is not None or now >= state.wait.until + LATE)
-        if state is not None and is_over and state.wait.kind == "ask" and self._webhooks is not None:
+        is_over = state is not None and (
+            state.answer is not None or now >= state.wait.until + LATE
+        )
+        if (
+            state is not None
+            and is_over
+            and state.wait.kind == "ask"
+            and self._webhooks is not None
+        ):
             await self._webhooks.note_question(key, state)
         if state is None or state.has_report:
             await self._waits.drop(key)
@@ -98,7 +107,9 @@ def event_sender(link: Link) -> Notify:
             number=number,
         )
         if link.is_connected:
-            link.send(subjects.questions(name.task_id), notice.model_dump_json().encode())
+            link.send(
+                subjects.questions(name.task_id), notice.model_dump_json().encode()
+            )
 
     return send
 
@@ -106,7 +117,15 @@ def event_sender(link: Link) -> Notify:
 def _count_notices(wait: Wait, now: datetime) -> int:
     """Return how many notices of a question are due by *now*: that it was asked, its escalation and its reminders."""
     escalated = wait.escalation is not None and now >= wait.escalation.at
-    return 1 + int(escalated) + (int((now - wait.asked_at).total_seconds() // wait.remind_s) if wait.remind_s else 0)
+    return (
+        1
+        + int(escalated)
+        + (
+            int((now - wait.asked_at).total_seconds() // wait.remind_s)
+            if wait.remind_s
+            else 0
+        )
+    )
 
 
 def _next_look(wait: Wait, now: datetime) -> datetime:

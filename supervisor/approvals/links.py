@@ -28,7 +28,9 @@ class Link(BaseModel):
 class Links:
     """Makes and reads links, signed with *secret*; *address* is where they lead to, None where it is not known."""
 
-    def __init__(self, secret: str, answers: Answers, address: str | None = None) -> None:
+    def __init__(
+        self, secret: str, answers: Answers, address: str | None = None
+    ) -> None:
         self.address = address
         self._secret = secret.encode()
         self._answers = answers
@@ -47,16 +49,23 @@ class Links:
         """
         body, _, signature = token.partition(".")
         try:
-            link = Link.model_validate_json(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
+            link = Link.model_validate_json(
+                base64.urlsafe_b64decode(body + "=" * (-len(body) % 4))
+            )
             task_id, slot = parse_wait_id(link.approval_id)
         except (ValueError, ValidationError) as error:
-            raise AnswerRefused("this is no link of ours; open it as it was sent", "link") from error
+            raise AnswerRefused(
+                "this is no link of ours; open it as it was sent", "link"
+            ) from error
         is_ours = hmac.compare_digest(signature.encode(), self._sign(body).encode())
         if is_ours and link.expires >= datetime.now(UTC).timestamp():
             return link
         why = "link expired" if is_ours else "link altered"
         await self._answers.refuse(task_id, slot, self.person_of(link), why)
-        raise AnswerRefused(f"the {why.replace(' ', ' has ' if is_ours else ' was ')}; ask for another one", "link")
+        raise AnswerRefused(
+            f"the {why.replace(' ', ' has ' if is_ours else ' was ')}; ask for another one",
+            "link",
+        )
 
     @staticmethod
     def person_of(link: Link) -> Person:
@@ -64,7 +73,9 @@ class Links:
         return Person(link.who, "link", frozenset([link.who]))
 
     def _sign(self, body: str) -> str:
-        return _encode(hmac.digest(self._secret, _PURPOSE + body.encode(), hashlib.sha256))
+        return _encode(
+            hmac.digest(self._secret, _PURPOSE + body.encode(), hashlib.sha256)
+        )
 
 
 def _encode(raw: bytes) -> str:

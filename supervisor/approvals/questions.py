@@ -62,7 +62,11 @@ async def list_questions(
     for first in range(0, len(names), _PAGE):
         page = names[first : first + _PAGE]
         for name, state in zip(page, await waits.read_many(page), strict=True):
-            if state is not None and is_shown(state) and (one := view_of(name.task_id, state)).state == "open":
+            if (
+                state is not None
+                and is_shown(state)
+                and (one := view_of(name.task_id, state)).state == "open"
+            ):
                 found.append(one)
         if len(found) >= limit:
             break

@@ -3,7 +3,12 @@
 import structlog
 from pydantic import ValidationError
 
-from contracts.admission.waits import AnswerOutcome, QuestionAnswer, demand_person, parse_wait_id
+from contracts.admission.waits import (
+    AnswerOutcome,
+    QuestionAnswer,
+    demand_person,
+    parse_wait_id,
+)
 from contracts.errors import InvalidInput, MemoryUnavailable
 from contracts.faults import fault_of
 from contracts.identifiers import user_of
@@ -23,11 +28,15 @@ async def answer_bytes(answers: Answers, subject: str, body: bytes) -> AnswerOut
     except AnswerRefused as refused:
         return AnswerOutcome(counts=False, why=refused.why, text=str(refused))
     except ValidationError as error:
-        problem = fault_of(error.errors(include_url=False, include_input=False)[0], "the answer")
+        problem = fault_of(
+            error.errors(include_url=False, include_input=False)[0], "the answer"
+        )
         return AnswerOutcome(counts=False, why="unreadable", text=problem)
     except InvalidInput as error:
         return AnswerOutcome(counts=False, why="unreadable", text=str(error))
     except MemoryUnavailable as error:
         log.warning("answer_not_taken", error=str(error))
-        return AnswerOutcome(counts=False, why="unavailable", text=f"{error}; answer again")
+        return AnswerOutcome(
+            counts=False, why="unavailable", text=f"{error}; answer again"
+        )
     return AnswerOutcome(counts=True)

@@ -43,7 +43,11 @@ class Letter:
         if self.content.generation is not None:
             return self.content.generation
         text = self.content.headers.get(subjects.GENERATION_HEADER, "")
-        return max(1, int(text)) if text.isascii() and text.isdigit() and len(text) < 10 else 1
+        return (
+            max(1, int(text))
+            if text.isascii() and text.isdigit() and len(text) < 10
+            else 1
+        )
 
     @property
     def trace_id(self) -> str | None:
@@ -61,7 +65,9 @@ class Letter:
         try:
             return base64.b64decode(self.content.body, validate=True)
         except (binascii.Error, ValueError) as error:
-            raise InvalidInput(f"the body of letter {self.sequence} is no base64; purge it") from error
+            raise InvalidInput(
+                f"the body of letter {self.sequence} is no base64; purge it"
+            ) from error
 
     @property
     def is_whole(self) -> bool:
@@ -99,7 +105,11 @@ class Selection:
         Raises:
             InvalidInput: `agent_id` is no name.
         """
-        return subjects.DEAD_ALL if self.agent_id is None else subjects.dead(subjects.tasks_of(self.agent_id))
+        return (
+            subjects.DEAD_ALL
+            if self.agent_id is None
+            else subjects.dead(subjects.tasks_of(self.agent_id))
+        )
 
     @property
     def is_by_subject(self) -> bool:
@@ -108,26 +118,42 @@ class Selection:
 
     def fits(self, letter: Letter) -> bool:
         """Return whether *letter*, which fits `subject` and `since`, fits the other conditions too."""
-        return self.task_name in (None, letter.task_name) and self.reason in (None, letter.content.reason)
+        return self.task_name in (None, letter.task_name) and self.reason in (
+            None,
+            letter.content.reason,
+        )
 
 
-def read_letter(sequence: int, subject: str, stored_at: datetime, body: bytes) -> Letter:
+def read_letter(
+    sequence: int, subject: str, stored_at: datetime, body: bytes
+) -> Letter:
     """Return the letter that lies in DEAD on *subject*; any other message becomes one of reason `FOREIGN`."""
     try:
         content = DeadLetter.model_validate_json(body)
     except ValidationError as error:
-        problem = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        return Letter(sequence, stored_at, _foreign(subject, stored_at, body, fault_of(problem)))
+        problem = error.errors(
+            include_url=False, include_input=False, include_context=False
+        )[0]
+        return Letter(
+            sequence, stored_at, _foreign(subject, stored_at, body, fault_of(problem))
+        )
     if subjects.dead(content.subject) != subject:
         # A worker may only bury tasks of its own agent, and must not have them sent to another.
-        content = _foreign(subject, stored_at, body, f"it names the subject {content.subject!r}")
+        content = _foreign(
+            subject, stored_at, body, f"it names the subject {content.subject!r}"
+        )
     return Letter(sequence, stored_at, content)
 
 
-def _foreign(subject: str, stored_at: datetime, body: bytes, problem: str) -> DeadLetter:
+def _foreign(
+    subject: str, stored_at: datetime, body: bytes, problem: str
+) -> DeadLetter:
     return DeadLetter(
         reason=FOREIGN,
-        error=ErrorNote(type="ForeignLetter", message=f"this is no dead letter of {subject!r}: {problem}"),
+        error=ErrorNote(
+            type="ForeignLetter",
+            message=f"this is no dead letter of {subject!r}: {problem}",
+        ),
         subject=subject.removeprefix(subjects.dead("")),
         sequence=0,
         attempts=0,

@@ -17,7 +17,13 @@ from memory.ledger.ledger import Ledger
 from runtime.messaging.link import Link
 from runtime.messaging.outbox import Outbox
 from supervisor.dead_letters.letters import Letter, Selection
-from supervisor.dead_letters.redrive import KEEP_DEADLINE, Redrive, Renewal, end_after, redrive_of
+from supervisor.dead_letters.redrive import (
+    KEEP_DEADLINE,
+    Redrive,
+    Renewal,
+    end_after,
+    redrive_of,
+)
 from supervisor.dead_letters.stream import PAGE, DeadStream, open_dead_stream
 
 log = structlog.get_logger(__name__)
@@ -76,7 +82,12 @@ class DeadLetters:
         self._now = now
 
     async def page(
-        self, selection: Selection, limit: int, *, before: int | None = None, oldest_first: bool = False
+        self,
+        selection: Selection,
+        limit: int,
+        *,
+        before: int | None = None,
+        oldest_first: bool = False,
     ) -> LetterPage:
         """Return up to *limit* letters that fit *selection*, the newest first unless *oldest_first*.
 
@@ -99,7 +110,14 @@ class DeadLetters:
         """Return how many letters fit *selection*; conditions that the server does not know have every one read."""
         if selection.is_by_subject:
             return await self._stream.count(selection)
-        return sum([len(page) async for page in self._stream.pages(selection, (await self._stream.extent()).last)])
+        return sum(
+            [
+                len(page)
+                async for page in self._stream.pages(
+                    selection, (await self._stream.extent()).last
+                )
+            ]
+        )
 
     async def read(self, sequence: int) -> Letter:
         """Return the letter at *sequence*.
@@ -109,18 +127,30 @@ class DeadLetters:
         """
         letter = await self._stream.read(sequence)
         if letter is None:
-            raise InvalidInput(f"there is no dead letter {sequence}; `tasklore dlq list` shows those there are")
+            raise InvalidInput(
+                f"there is no dead letter {sequence}; `tasklore dlq list` shows those there are"
+            )
         return letter
 
     async def of_task(self, task_id: str) -> list[Letter]:
         """Return every letter of *task_id*, the newest first; reads all that lie there."""
         last = (await self._stream.extent()).last
         pages = self._stream.pages(Selection(), last)
-        found = [letter async for page in pages for letter in page if letter.content.task_id == task_id]
+        found = [
+            letter
+            async for page in pages
+            for letter in page
+            if letter.content.task_id == task_id
+        ]
         return found[::-1]
 
     async def redrive(
-        self, choice: Choice, renewal: Renewal = KEEP_DEADLINE, *, is_trial: bool = False, is_forced: bool = False
+        self,
+        choice: Choice,
+        renewal: Renewal = KEEP_DEADLINE,
+        *,
+        is_trial: bool = False,
+        is_forced: bool = False,
     ) -> LetterOutcome:
         """Send the letters of *choice* again, the oldest first, and delete each once its task is stored.
 
@@ -136,7 +166,10 @@ class DeadLetters:
         async for page in self._select(choice):
             done = set() if is_forced else await self._keep_done(page, outcome)
             due = [letter for letter in page if letter.sequence not in done]
-            await _each(due, lambda letter: self._send(letter, renewal, outcome, is_trial=is_trial))
+            await _each(
+                due,
+                lambda letter: self._send(letter, renewal, outcome, is_trial=is_trial),
+            )
             if outcome.stopped is not None:
                 break
         outcome.kept.sort()
@@ -165,12 +198,16 @@ class DeadLetters:
 
     async def _select(self, choice: Choice) -> AsyncIterator[list[Letter]]:
         if isinstance(choice, Selection):
-            async for page in self._stream.pages(choice, (await self._stream.extent()).last):
+            async for page in self._stream.pages(
+                choice, (await self._stream.extent()).last
+            ):
                 yield page
         else:
             yield [await self.read(sequence) for sequence in sorted(set(choice))]
 
-    async def _keep_done(self, page: Sequence[Letter], outcome: LetterOutcome) -> set[int]:
+    async def _keep_done(
+        self, page: Sequence[Letter], outcome: LetterOutcome
+    ) -> set[int]:
         """Note in *outcome* which letters of *page* are about tasks done with since; return where those lie."""
         turns = asyncio.Semaphore(_READ_AT_ONCE)
         done: set[int] = set()
@@ -186,14 +223,30 @@ class DeadLetters:
                 done.add(letter.sequence)
                 outcome.kept.append(KeptLetter(letter.sequence, why))
 
-        await _each([letter for letter in page if letter.content.task_id is not None], look)
+        await _each(
+            [letter for letter in page if letter.content.task_id is not None], look
+        )
         return done
 
-    async def _send(self, letter: Letter, renewal: Renewal, outcome: LetterOutcome, *, is_trial: bool) -> None:
+    async def _send(
+        self,
+        letter: Letter,
+        renewal: Renewal,
+        outcome: LetterOutcome,
+        *,
+        is_trial: bool,
+    ) -> None:
         try:
-            redrive = redrive_of(letter, await self._whole_body(letter), self._now(), renewal)
+            redrive = redrive_of(
+                letter, await self._whole_body(letter), self._now(), renewal
+            )
             if not is_trial:
-                await self._outbox.put(redrive.subject, redrive.body, redrive.message_id, headers=redrive.headers)
+                await self._outbox.put(
+                    redrive.subject,
+                    redrive.body,
+                    redrive.message_id,
+                    headers=redrive.headers,
+                )
                 await self._note_task(redrive)
                 # Its text lies in TASKS again: overwriting it here would gain nothing and cost a hundred times more.
                 await self._stream.remove(letter.sequence, erase=False)
@@ -209,7 +262,9 @@ class DeadLetters:
             return
         try:
             trace = str(read_context(redrive.headers) or "")
-            await self._ledger.accept(redrive.task_id, redrive.generation, redrive.body, trace)
+            await self._ledger.accept(
+                redrive.task_id, redrive.generation, redrive.body, trace
+            )
         except MemoryUnavailable as error:
             log.warning("ledger_away", task_id=redrive.task_id, error=str(error))
 
@@ -225,7 +280,11 @@ class DeadLetters:
         task_id = letter.content.task_id
         entry = await self._ledger.read(task_id) if task_id is not None else None
         known = entry.generations.get(letter.generation) if entry is not None else None
-        if known is not None and known.assignment is not None and letter.is_body(known.assignment):
+        if (
+            known is not None
+            and known.assignment is not None
+            and letter.is_body(known.assignment)
+        ):
             return known.assignment
         raise InvalidInput(
             f"letter {letter.sequence} keeps {len(letter.body):,} of {letter.content.body_bytes:,} bytes, and the "
@@ -234,13 +293,17 @@ class DeadLetters:
 
 
 @asynccontextmanager
-async def open_dead_letters(link: Link, outbox: Outbox, ledger: Ledger) -> AsyncIterator[DeadLetters]:
+async def open_dead_letters(
+    link: Link, outbox: Outbox, ledger: Ledger
+) -> AsyncIterator[DeadLetters]:
     """Open the letters in DEAD on *link*; nothing is asked before the first call."""
     async with open_dead_stream(link) as stream:
         yield DeadLetters(stream, outbox, ledger)
 
 
-async def drop_letters(link: Link, agents: Collection[str], task_ids: Collection[str], since: datetime) -> int:
+async def drop_letters(
+    link: Link, agents: Collection[str], task_ids: Collection[str], since: datetime
+) -> int:
     """Delete the letters of *agents* since then that are of *task_ids*, or of items of such a task; return how many.
 
     Raises:
@@ -250,7 +313,9 @@ async def drop_letters(link: Link, agents: Collection[str], task_ids: Collection
     async with open_dead_stream(link) as stream:
         last = (await stream.extent()).last
         for agent in sorted(agents):
-            async for page in stream.pages(Selection(agent_id=agent, since=since), last):
+            async for page in stream.pages(
+                Selection(agent_id=agent, since=since), last
+            ):
                 for letter in page:
                     task_id = letter.content.task_id or ""
                     if task_id in task_ids or task_id.rpartition("-")[0] in task_ids:
@@ -258,7 +323,9 @@ async def drop_letters(link: Link, agents: Collection[str], task_ids: Collection
     return dropped
 
 
-async def _each(letters: Sequence[Letter], do: Callable[[Letter], Coroutine[None, None, None]]) -> None:
+async def _each(
+    letters: Sequence[Letter], do: Callable[[Letter], Coroutine[None, None, None]]
+) -> None:
     """Do it to all *letters* of a page side by side."""
     async with asyncio.TaskGroup() as group:
         for letter in letters:

@@ -46,7 +46,9 @@ class Redrive:
     headers: dict[str, str] = field(default_factory=dict)
 
 
-def redrive_of(letter: Letter, body: bytes, now: datetime, renewal: Renewal = KEEP_DEADLINE) -> Redrive:
+def redrive_of(
+    letter: Letter, body: bytes, now: datetime, renewal: Renewal = KEEP_DEADLINE
+) -> Redrive:
     """Return the redrive of *letter*, which carried *body*.
 
     Generation and message id follow from the letter alone: however often this is done, it is one more run. The body
@@ -57,15 +59,21 @@ def redrive_of(letter: Letter, body: bytes, now: datetime, renewal: Renewal = KE
     """
     content = letter.content
     if content.reason == FOREIGN:
-        raise InvalidInput(f"letter {letter.sequence} is none of Tasklore's: {content.error.message}; purge it")
+        raise InvalidInput(
+            f"letter {letter.sequence} is none of Tasklore's: {content.error.message}; purge it"
+        )
     if content.subject.startswith(_SAID):
         msg = f"letter {letter.sequence} is no task: somebody has to say it anew, as its error tells; purge it"
         raise InvalidInput(msg)
     if not _SUBJECT.fullmatch(content.subject):
-        raise InvalidInput(f"letter {letter.sequence} came from {content.subject!r}, where no tasks are sent; purge it")
+        raise InvalidInput(
+            f"letter {letter.sequence} came from {content.subject!r}, where no tasks are sent; purge it"
+        )
     generation = letter.generation + 1
     if content.task_id is not None:
-        message_id = subjects.task_message_id(checked_name(content.task_id, "task_id"), generation)
+        message_id = subjects.task_message_id(
+            checked_name(content.task_id, "task_id"), generation
+        )
     else:
         message_id = f"redrive:{letter.sequence}:{content.body_digest[:16]}"
     headers = {
@@ -74,7 +82,9 @@ def redrive_of(letter: Letter, body: bytes, now: datetime, renewal: Renewal = KE
         if _HEADER_NAME.fullmatch(name) and _HEADER_VALUE.fullmatch(value)
     } | {subjects.GENERATION_HEADER: str(generation), subjects.ATTEMPT_HEADER: "1"}
     renewed = _renew(letter.sequence, body, now, renewal)
-    return Redrive(content.subject, renewed, message_id, generation, content.task_id, headers)
+    return Redrive(
+        content.subject, renewed, message_id, generation, content.task_id, headers
+    )
 
 
 def end_after(letter: Letter, entry: LedgerEntry | None) -> str | None:
@@ -90,7 +100,9 @@ def end_after(letter: Letter, entry: LedgerEntry | None) -> str | None:
     if own is not None and own.report is not None and own.state != "failed":
         end = own.state
     elif any(
-        number > letter.generation + 1 and one.report is not None and one.state == "completed"
+        number > letter.generation + 1
+        and one.report is not None
+        and one.state == "completed"
         for number, one in entry.generations.items()
     ):
         end = "completed"

@@ -58,13 +58,17 @@ class DeadStream:
         """Return the letter at *sequence*, None when none is (any more)."""
         batch = await self._ask(seq=sequence, batch=1)
         # Without it the next one is returned.
-        return next((letter for letter in batch.letters if letter.sequence == sequence), None)
+        return next(
+            (letter for letter in batch.letters if letter.sequence == sequence), None
+        )
 
     async def count(self, selection: Selection) -> int:
         """Return how many letters fit the agent and the time of *selection*."""
         return (await self._beginning(selection))[1]
 
-    async def pages(self, selection: Selection, last: int) -> AsyncIterator[list[Letter]]:
+    async def pages(
+        self, selection: Selection, last: int
+    ) -> AsyncIterator[list[Letter]]:
         """Yield the letters up to sequence *last* that fit *selection*, the oldest first, page by page."""
         at, _ = await self._beginning(selection)
         while at <= last:
@@ -75,7 +79,9 @@ class DeadStream:
             yield [letter for letter in letters if selection.fits(letter)]
             at = letters[-1].sequence + 1
 
-    async def pages_back(self, selection: Selection, before: int, size: int) -> AsyncIterator[list[Letter]]:
+    async def pages_back(
+        self, selection: Selection, before: int, size: int
+    ) -> AsyncIterator[list[Letter]]:
         """Yield the letters below sequence *before* that fit *selection*, the newest first.
 
         The first page has about *size*; who goes on, since too few of them fit, gets ever larger ones.
@@ -113,13 +119,17 @@ class DeadStream:
     async def _beginning(self, selection: Selection) -> tuple[int, int]:
         """Return the first sequence that may fit *selection*, and how many letters do by subject and time."""
         since = selection.since
-        place: dict[str, Any] = {"seq": 1} if since is None else {"start_time": since.isoformat()}
+        place: dict[str, Any] = (
+            {"seq": 1} if since is None else {"start_time": since.isoformat()}
+        )
         batch = await self._ask(**place, batch=1, next_by_subj=selection.subject)
         if not batch.letters:
             return (await self.extent()).last + 1, 0
         return batch.letters[0].sequence, batch.following + 1
 
-    async def _start_of_page(self, subject: str, first: int, end: int, size: int) -> int:
+    async def _start_of_page(
+        self, subject: str, first: int, end: int, size: int
+    ) -> int:
         """Return from where *size* to twice that many letters lie below *end*; *first* when there are fewer."""
         behind = await self._count_from(subject, end)
         low, high = first, end
@@ -146,14 +156,21 @@ class DeadStream:
         except NoSuchStream as error:
             raise _no_stream() from error
         letters = [
-            read_letter(one.sequence, one.subject, datetime.fromisoformat(one.stored_at), one.body)
+            read_letter(
+                one.sequence,
+                one.subject,
+                datetime.fromisoformat(one.stored_at),
+                one.body,
+            )
             for one in page.found
         ]
         return _Batch(letters, page.following)
 
     async def _call(self, what: str, body: Any = None) -> dict[str, Any]:
         try:
-            return await ask_jetstream(self._link.client, f"STREAM.{what}.{subjects.DEAD}", body)
+            return await ask_jetstream(
+                self._link.client, f"STREAM.{what}.{subjects.DEAD}", body
+            )
         except JetStreamRefused as error:
             if error.err_code == _UNKNOWN_STREAM:
                 raise _no_stream() from error
@@ -168,4 +185,6 @@ async def open_dead_stream(link: Link) -> AsyncIterator[DeadStream]:
 
 
 def _no_stream() -> Unreachable:
-    return Unreachable(f"there is no stream {subjects.DEAD} yet; start the system with `tasklore up`")
+    return Unreachable(
+        f"there is no stream {subjects.DEAD} yet; start the system with `tasklore up`"
+    )

@@ -56,7 +56,9 @@ class Sensed(Form):
     new_messages: Annotated[tuple[HeardMessage, ...], Field(max_length=200)] = ()
     name: Word | None = None
     simulation_time: WorldTime | None = None
-    allowed: Annotated[tuple[Word, ...], Field(min_length=1, max_length=20)] | None = None
+    allowed: Annotated[tuple[Word, ...], Field(min_length=1, max_length=20)] | None = (
+        None
+    )
     agents: Annotated[tuple[Word, ...], Field(max_length=500)] | None = None
     conversations: dict[str, str] | None = None
     bounds: dict[str, JsonValue] | None = None
@@ -80,13 +82,23 @@ class Decided(Action):
 def routes(parts: ApiParts) -> APIRouter:
     """Return the routes below `/v1/agents`."""
     router = APIRouter(prefix="/v1/agents", tags=["agents"])
-    looking, asking = [Depends(require_role("ask", "read"))], Depends(require_role("ask"))
+    looking, asking = (
+        [Depends(require_role("ask", "read"))],
+        Depends(require_role("ask")),
+    )
 
-    @router.get("", summary="List the agents", dependencies=looking, responses=answers())
+    @router.get(
+        "", summary="List the agents", dependencies=looking, responses=answers()
+    )
     async def list_agents() -> Agents:
         return Agents(agents=tuple(parts.catalogue().cards.values()))
 
-    @router.get("/{agent_id}", summary="See what an agent offers", dependencies=looking, responses=answers(404))
+    @router.get(
+        "/{agent_id}",
+        summary="See what an agent offers",
+        dependencies=looking,
+        responses=answers(404),
+    )
     async def read_agent(agent_id: AgentId) -> AgentCard:
         card = parts.catalogue().cards.get(agent_id)
         if card is None:
@@ -94,7 +106,9 @@ def routes(parts: ApiParts) -> APIRouter:
         return card
 
     @router.post(
-        "/{agent_id}/brain/decide", summary="Ask an agent in a world what it does", responses=answers(404, 409)
+        "/{agent_id}/brain/decide",
+        summary="Ask an agent in a world what it does",
+        responses=answers(404, 409),
     )
     async def decide(
         agent_id: AgentId,
@@ -105,7 +119,9 @@ def routes(parts: ApiParts) -> APIRouter:
     ) -> Decided:
         offer = demand_offer(parts.catalogue(), agent_id, DECIDE)
         user_id = caller.demand_user(body.user)
-        conversation_id = body.conversation or world_conversation(agent_id, body.name or agent_id, user_id)
+        conversation_id = body.conversation or world_conversation(
+            agent_id, body.name or agent_id, user_id
+        )
         await demand_conversation(parts, caller, conversation_id)
         task = NewTask(
             offer=offer,
@@ -117,28 +133,44 @@ def routes(parts: ApiParts) -> APIRouter:
             within_s=body.wait_seconds,
         )
         demand_fit(offer.task, task.parameters)
-        sent = await while_connected(request.receive, send_task(parts, caller, task, body.wait_seconds + _REPORT_S))
+        sent = await while_connected(
+            request.receive,
+            send_task(parts, caller, task, body.wait_seconds + _REPORT_S),
+        )
         demand_accepted(report := sent.report)
         if report is None or report.status == "expired":
             detail = f"{agent_id} did not decide in time; is a worker of it up? Allow more with wait_seconds"
             raise Refused(503, "late", detail, headers={"Retry-After": "1"})
         if report.status != "completed":
             reason = report.error.message if report.error is not None else report.status
-            raise Refused(503, "undecided", f"{agent_id} did not decide: {reason}", headers={"Retry-After": "1"})
+            raise Refused(
+                503,
+                "undecided",
+                f"{agent_id} did not decide: {reason}",
+                headers={"Retry-After": "1"},
+            )
         return Decided.model_validate(report.result)
 
     return router
 
 
-async def _complete_senses(parts: ApiParts, agent_id: str, body: Sensed, conversation_id: str) -> dict[str, Any]:
+async def _complete_senses(
+    parts: ApiParts, agent_id: str, body: Sensed, conversation_id: str
+) -> dict[str, Any]:
     """Return the parameters of the decision: *body*, with what its world left out."""
     ours = {"user", "conversation", "wait_seconds"}
-    senses = body.model_dump(mode="json", by_alias=True, exclude=ours, exclude_none=True)
+    senses = body.model_dump(
+        mode="json", by_alias=True, exclude=ours, exclude_none=True
+    )
     if body.simulation_time is None:
         last = await Observations(parts.redis).recent(conversation_id, 1)
         senses["simulation_time"] = last[-1].time if last else 0.0
     senses.setdefault("name", agent_id)
     if body.agents is None:
-        met = [one.name for one in body.sensory_data.nearby_agents] + [one.sender for one in body.new_messages]
-        senses["agents"] = [name for name in dict.fromkeys(met) if name != senses["name"]]
+        met = [one.name for one in body.sensory_data.nearby_agents] + [
+            one.sender for one in body.new_messages
+        ]
+        senses["agents"] = [
+            name for name in dict.fromkeys(met) if name != senses["name"]
+        ]
     return senses

@@ -38,10 +38,24 @@ def make_app(parts: ApiParts) -> FastAPI:
         redoc_url=None,
         redirect_slashes=False,
         # FastAPI's own would export paths, in which users are named; ours is `supervisor.http.observation`.
-        telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
+        telemetry={
+            "tracing": False,
+            "metrics": False,
+            "logs": False,
+            "auto_configure": False,
+        },
     )
     problems.install(app)
-    asked = (requests, tasks, approvals, approval_page, output, agents, memory, conversations)
+    asked = (
+        requests,
+        tasks,
+        approvals,
+        approval_page,
+        output,
+        agents,
+        memory,
+        conversations,
+    )
     for module in (*asked, pipelines, schedules, budgets, webhooks, chat):
         app.include_router(module.routes(parts))
 

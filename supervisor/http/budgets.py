@@ -39,49 +39,83 @@ def _demand_everybody(caller: Caller) -> Caller:
         Refused: 403, the key is for one user.
     """
     if caller.user_scope is not None:
-        raise Refused(403, "other-user", "limits and budgets are of all users, and this key is for one; use another")
+        raise Refused(
+            403,
+            "other-user",
+            "limits and budgets are of all users, and this key is for one; use another",
+        )
     return caller
 
 
-async def _find_reader(caller: Annotated[Caller, Depends(require_role("read"))]) -> Caller:
+async def _find_reader(
+    caller: Annotated[Caller, Depends(require_role("read"))],
+) -> Caller:
     return _demand_everybody(caller)
 
 
-async def _find_admin(caller: Annotated[Caller, Depends(require_role("admin"))]) -> Caller:
+async def _find_admin(
+    caller: Annotated[Caller, Depends(require_role("admin"))],
+) -> Caller:
     return _demand_everybody(caller)
 
 
 def routes(parts: ApiParts) -> APIRouter:
     """Return the routes `/v1/limits` and `/v1/budget`."""
-    router = APIRouter(prefix="/v1", tags=["budgets"], dependencies=[Depends(_find_reader)])
+    router = APIRouter(
+        prefix="/v1", tags=["budgets"], dependencies=[Depends(_find_reader)]
+    )
     budgets = Budgets(parts.redis)
 
     async def read() -> LimitsVersion:
         return LimitsVersion.model_validate(await budgets.read())
 
     @router.get(
-        "/limits", summary="Read the limits on models", responses=answers(), response_model_exclude_defaults=True
+        "/limits",
+        summary="Read the limits on models",
+        responses=answers(),
+        response_model_exclude_defaults=True,
     )
     async def limits() -> LimitsVersion:
         return await read()
 
     @router.put(
-        "/limits", summary="Replace the limits on models", responses=answers(409), response_model_exclude_defaults=True
+        "/limits",
+        summary="Replace the limits on models",
+        responses=answers(409),
+        response_model_exclude_defaults=True,
     )
-    async def replace(body: NewLimits, caller: Annotated[Caller, Depends(_find_admin)]) -> LimitsVersion:
+    async def replace(
+        body: NewLimits, caller: Annotated[Caller, Depends(_find_admin)]
+    ) -> LimitsVersion:
         await budgets.change(body.limits, f"key:{caller.name}", over=body.version)
         return await read()
 
-    @router.get("/budget", summary="Read what limits leave, and what was spent", responses=answers())
+    @router.get(
+        "/budget",
+        summary="Read what limits leave, and what was spent",
+        responses=answers(),
+    )
     async def budget(
         by: Annotated[By, Query(description="How spending is grouped.")] = "agent",
         days: Annotated[
-            int | None, Query(ge=1, le=KEEP.days, description="Spending of so many days; else of today and the month.")
+            int | None,
+            Query(
+                ge=1,
+                le=KEEP.days,
+                description="Spending of so many days; else of today and the month.",
+            ),
         ] = None,
         tree: Annotated[
-            str | None, Query(pattern=NAME_PATTERN, description="Only the tree of this task.", max_length=64)
+            str | None,
+            Query(
+                pattern=NAME_PATTERN,
+                description="Only the tree of this task.",
+                max_length=64,
+            ),
         ] = None,
     ) -> Overview:
-        return await read_overview(budgets, datetime.now(UTC), by=by, days=days, tree=tree)
+        return await read_overview(
+            budgets, datetime.now(UTC), by=by, days=days, tree=tree
+        )
 
     return router

@@ -25,7 +25,9 @@ def demand_offer(catalogue: Catalogue, agent_id: str, task_name: str) -> Offer:
     if card is None:
         raise no_such_agent(agent_id, catalogue)
     names = [task.name for task in card.tasks]
-    raise not_found(f"{agent_id!r} has no task {task_name!r}; it has {_list(names)}{nearest(task_name, names)}")
+    raise not_found(
+        f"{agent_id!r} has no task {task_name!r}; it has {_list(names)}{nearest(task_name, names)}"
+    )
 
 
 def no_such_agent(agent_id: str, catalogue: Catalogue) -> Refused:
@@ -50,17 +52,25 @@ def _find_faults(card: TaskCard, parameters: Mapping[str, Any]) -> Iterator[Faul
     properties = card.parameters.get("properties")
     for name, schema in properties.items() if isinstance(properties, dict) else ():
         aliases = schema.get("aliases") if isinstance(schema, dict) else None
-        spellings |= {str(alias): name for alias in aliases} if isinstance(aliases, list) else {}
+        spellings |= (
+            {str(alias): name for alias in aliases} if isinstance(aliases, list) else {}
+        )
         spellings[name] = name
     if card.parameters.get("additionalProperties") is False:
         takes = f"{card.name} takes {_list(spellings)}"
         for name in parameters:
             if name not in spellings:
-                message = f"is not known; {takes}{nearest(name[:_LONGEST_NAME], spellings)}"
+                message = (
+                    f"is not known; {takes}{nearest(name[:_LONGEST_NAME], spellings)}"
+                )
                 yield Fault(where=f"parameters.{name[:_LONGEST_NAME]}", message=message)
     if isinstance(required := card.parameters.get("required"), list):
         given = {spellings.get(name, name) for name in parameters}
-        yield from (Fault(where=f"parameters.{name}", message="is needed") for name in required if name not in given)
+        yield from (
+            Fault(where=f"parameters.{name}", message="is needed")
+            for name in required
+            if name not in given
+        )
 
 
 def _list(names: Iterable[str]) -> str:

@@ -10,7 +10,10 @@ from supervisor.http.parts import ApiParts
 from supervisor.http.problems import Refused, answers, not_found
 from supervisor.http.responses import View
 
-ConversationId = Annotated[str, Path(min_length=1, max_length=256, description="A conversation, without a slash.")]
+ConversationId = Annotated[
+    str,
+    Path(min_length=1, max_length=256, description="A conversation, without a slash."),
+]
 
 _READING = Depends(require_role("read"))
 
@@ -51,33 +54,73 @@ def routes(parts: ApiParts) -> APIRouter:
     @router.get("", summary="List the conversations of a user", responses=answers())
     async def list_conversations(
         caller: Annotated[Caller, _READING],
-        user: Annotated[str | None, Query(min_length=1, max_length=256, description="Whose; the key's own.")] = None,
-        after: Annotated[str | None, Query(max_length=256, description="Ids after this: `next` of a page.")] = None,
+        user: Annotated[
+            str | None,
+            Query(min_length=1, max_length=256, description="Whose; the key's own."),
+        ] = None,
+        after: Annotated[
+            str | None,
+            Query(max_length=256, description="Ids after this: `next` of a page."),
+        ] = None,
         limit: Annotated[int, Query(ge=1, le=1000, description="Ids of a page.")] = 100,
     ) -> Conversations:
         user_id = caller.demand_user(user)
         if user_id is None:
-            raise Refused(422, "unusable", "user: say whose conversations, as this key is for no user")
-        owned = [one for one in await parts.conversations.of_user(user_id) if after is None or one > after]
+            raise Refused(
+                422,
+                "unusable",
+                "user: say whose conversations, as this key is for no user",
+            )
+        owned = [
+            one
+            for one in await parts.conversations.of_user(user_id)
+            if after is None or one > after
+        ]
         shown = tuple(owned[:limit])
-        return Conversations(user=user_id, conversations=shown, next=shown[-1] if len(owned) > limit else None)
+        return Conversations(
+            user=user_id,
+            conversations=shown,
+            next=shown[-1] if len(owned) > limit else None,
+        )
 
-    @router.get("/{conversation_id}", summary="Read a conversation", responses=answers(404))
+    @router.get(
+        "/{conversation_id}", summary="Read a conversation", responses=answers(404)
+    )
     async def read_conversation(
         conversation_id: ConversationId,
         caller: Annotated[Caller, _READING],
-        before: Annotated[int | None, Query(ge=1, le=2**53, description="Messages before this number.")] = None,
-        limit: Annotated[int, Query(ge=1, le=1000, description="Messages of a page.")] = 100,
+        before: Annotated[
+            int | None,
+            Query(ge=1, le=2**53, description="Messages before this number."),
+        ] = None,
+        limit: Annotated[
+            int, Query(ge=1, le=1000, description="Messages of a page.")
+        ] = 100,
     ) -> ConversationPage:
-        unknown = not_found(f"there is no conversation {conversation_id!r}, or nothing was said in it for 30 days")
+        unknown = not_found(
+            f"there is no conversation {conversation_id!r}, or nothing was said in it for 30 days"
+        )
         # Whether it is another user's is not revealed.
         scope = caller.user_scope
-        if scope is not None and conversation_id not in await parts.conversations.of_user(scope):
+        if (
+            scope is not None
+            and conversation_id not in await parts.conversations.of_user(scope)
+        ):
             raise unknown
         page = await inbox.page(conversation_id, before, limit)
-        if not page.messages and page.before is None and not await parts.conversations.recent(conversation_id, 1):
+        if (
+            not page.messages
+            and page.before is None
+            and not await parts.conversations.recent(conversation_id, 1)
+        ):
             raise unknown
-        messages = tuple(Spoken.model_validate(one) for one in page.messages if caller.may_hear(one.user_id))
-        return ConversationPage(conversation_id=conversation_id, messages=messages, before=page.before)
+        messages = tuple(
+            Spoken.model_validate(one)
+            for one in page.messages
+            if caller.may_hear(one.user_id)
+        )
+        return ConversationPage(
+            conversation_id=conversation_id, messages=messages, before=page.before
+        )
 
     return router

@@ -12,7 +12,9 @@ from runtime import tracing
 from runtime.metrics import Metrics
 
 #: The methods of HTTP; a client may send any word.
-_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"})
+_METHODS = frozenset(
+    {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"}
+)
 #: The route of a path without one: the path itself is the client's choice, and may name a person.
 UNROUTED = "unrouted"
 #: The status of a request whose client left before the response.
@@ -43,9 +45,18 @@ class ObservationMiddleware:
         headers = Headers(scope=scope)
         parents = headers.getlist(subjects.TRACE_HEADER)
         states = ",".join(headers.getlist(subjects.TRACE_STATE_HEADER))
-        traced = {subjects.TRACE_HEADER: parents[0], subjects.TRACE_STATE_HEADER: states} if len(parents) == 1 else {}
+        traced = (
+            {subjects.TRACE_HEADER: parents[0], subjects.TRACE_STATE_HEADER: states}
+            if len(parents) == 1
+            else {}
+        )
         parent = read_context(traced) if traced else None
-        with tracing.span(method, kind="server", parent=parent, attributes={"http.request.method": method}) as span:
+        with tracing.span(
+            method,
+            kind="server",
+            parent=parent,
+            attributes={"http.request.method": method},
+        ) as span:
             try:
                 await self._app(scope, receive, note_status)
             finally:
@@ -55,7 +66,9 @@ class ObservationMiddleware:
                 span.note({"http.route": route, "http.response.status_code": status})
                 if status >= 500:
                     span.fail(str(status))
-                self._meter.count_http_request(route, method, status, time.monotonic() - started)
+                self._meter.count_http_request(
+                    route, method, status, time.monotonic() - started
+                )
 
 
 class HeadMiddleware:
@@ -79,7 +92,9 @@ class HeadMiddleware:
             elif not has_ended:
                 # At once, so that a stream, which loses its client by that, ends too.
                 has_ended = True
-                await send({"type": "http.response.body", "body": b"", "more_body": False})
+                await send(
+                    {"type": "http.response.body", "body": b"", "more_body": False}
+                )
 
         await self._app(inner, receive, send_head)
         if (route := inner.get("route")) is not None:

@@ -30,7 +30,12 @@ pre{font:14px/1.45 ui-monospace,monospace;background:#f3f6f9;padding:.75rem;over
 def describe_api(app: FastAPI) -> dict[str, Any]:
     """Return the document of *app*, made once."""
     if app.openapi_schema is None:
-        document = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
+        document = get_openapi(
+            title=app.title,
+            version=app.version,
+            description=app.description,
+            routes=app.routes,
+        )
         schemas = document.setdefault("components", {}).setdefault("schemas", {})
         for name in _FOREIGN:
             schemas.pop(name, None)
@@ -60,14 +65,20 @@ def _remove_impossible(operation: dict[str, Any]) -> None:
 
 def render_page(document: Mapping[str, Any]) -> str:
     """Return the page at `/docs`: each operation and schema of *document*, with nothing from anywhere else."""
-    title = escape(f"{document['info']['title']} {document['info']['version']}: HTTP API")
+    title = escape(
+        f"{document['info']['title']} {document['info']['version']}: HTTP API"
+    )
     by_tag: dict[str, list[str]] = {}
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
             heading = f"{method.upper()} {path}: {operation.get('summary', '')}"
-            by_tag.setdefault(operation.get("tags", ["other"])[0], []).append(_render_block(heading, operation))
+            by_tag.setdefault(operation.get("tags", ["other"])[0], []).append(
+                _render_block(heading, operation)
+            )
     schemas = document.get("components", {}).get("schemas", {})
-    by_tag["Schemas"] = [_render_block(name, schema) for name, schema in sorted(schemas.items())]
+    by_tag["Schemas"] = [
+        _render_block(name, schema) for name, schema in sorted(schemas.items())
+    ]
     return (
         "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
         "<meta name='viewport' content='width=device-width,initial-scale=1'>"
@@ -75,7 +86,9 @@ def render_page(document: Mapping[str, Any]) -> str:
         f"<h1>{title}</h1><p>{escape(document['info'].get('description', ''))}</p>"
         "<p>The same for programs: <a href='openapi.json'>openapi.json</a>. "
         "Where keys are demanded, send one as <code>Authorization: Bearer KEY</code>.</p>"
-        + "".join(f"<h2>{escape(tag)}</h2>{''.join(blocks)}" for tag, blocks in by_tag.items())
+        + "".join(
+            f"<h2>{escape(tag)}</h2>{''.join(blocks)}" for tag, blocks in by_tag.items()
+        )
         + "</body></html>"
     )
 

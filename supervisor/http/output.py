@@ -19,7 +19,14 @@ from starlette.responses import Response
 from contracts.errors import TaskloreError
 from contracts.messages import CompletionReport
 from runtime.messaging.direct import NoSuchStream
-from runtime.messaging.output import LOOK_S, Gap, Item, OutputReader, Position, Restarted
+from runtime.messaging.output import (
+    LOOK_S,
+    Gap,
+    Item,
+    OutputReader,
+    Position,
+    Restarted,
+)
 from supervisor.http.admission.keys import Caller, require_role
 from supervisor.http.parts import ApiParts
 from supervisor.http.problems import Refused, answers
@@ -86,14 +93,18 @@ def routes(parts: ApiParts) -> APIRouter:
         },
     )
     async def follow(
-        task_id: TaskId, caller: Annotated[Caller, Depends(require_role("ask"))], last_event_id: LastOutputId = None
+        task_id: TaskId,
+        caller: Annotated[Caller, Depends(require_role("ask"))],
+        last_event_id: LastOutputId = None,
     ) -> Response:
         await read_task(parts, caller, task_id)
         generation, attempt, sequence = (last_event_id or "0.0.0").split(".")
         if sequence == _END:
             return Response(status_code=204)
         after = Position(int(generation), int(attempt), int(sequence))
-        return EventStream.open(parts, caller, _events_of(parts, caller, task_id, after, pace))
+        return EventStream.open(
+            parts, caller, _events_of(parts, caller, task_id, after, pace)
+        )
 
     return router
 
@@ -106,7 +117,9 @@ async def _events_of(
     loop = asyncio.get_running_loop()
     async with parts.output.follow(task_id, after) as reader:
         reported = asyncio.ensure_future(
-            parts.reports.report_on(parts.supervisor_id, task_id, math.inf, look_s=_REPORT_LOOK_S)
+            parts.reports.report_on(
+                parts.supervisor_id, task_id, math.inf, look_s=_REPORT_LOOK_S
+            )
         )
         leaving = asyncio.ensure_future(parts.life.draining.wait())
         for sign in (reported, leaving):
@@ -120,13 +133,19 @@ async def _events_of(
                     yield encode_items(items)
                     await pace.pause()
                     continue
-                pace.note(await reader.wait(min(LOOK_S, max(0.0, beat_at - loop.time()))))
+                pace.note(
+                    await reader.wait(min(LOOK_S, max(0.0, beat_at - loop.time())))
+                )
                 if loop.time() < beat_at:
                     continue
                 beat_at = loop.time() + parts.heartbeat_s
                 yield _HEARTBEAT
                 if (sent := await _read_cancelled(parts, caller, task_id)) is not None:
-                    yield _event(f"{reader.at.generation}.{reader.at.attempt}.{_END}", "done", sent)
+                    yield _event(
+                        f"{reader.at.generation}.{reader.at.attempt}.{_END}",
+                        "done",
+                        sent,
+                    )
                     return
             async for chunk in _last_events(reader, reported.result(), after):
                 yield chunk
@@ -170,7 +189,11 @@ async def _last_events(
     place = f"/v1/tasks/{report.task_id}"
     if after.sequence and not reader.found_any:
         yield _event(
-            str(after), "expired", {"detail": f"the output is no longer stored; the report follows, see {place}"}
+            str(after),
+            "expired",
+            {
+                "detail": f"the output is no longer stored; the report follows, see {place}"
+            },
         )
     sent = Sent(task_id=report.task_id, state="done", report=report)
     yield _event(f"{report.generation}.{report.attempt}.{_END}", "done", sent)
@@ -191,26 +214,44 @@ def encode_items(items: list[Item]) -> bytes:
     for item in items:
         generation, attempt, last = item.at
         if isinstance(item, Restarted):
-            events.append(_event(str(item.at), "restarted", {"generation": generation, "attempt": attempt}))
+            events.append(
+                _event(
+                    str(item.at),
+                    "restarted",
+                    {"generation": generation, "attempt": attempt},
+                )
+            )
         elif isinstance(item, Gap):
             lost = {"first": item.first, "last": None if item.is_end else last}
             events.append(_event(str(item.at), "gap", lost))
         else:
             number = last - len(item.events)
-            for is_text, group in groupby(item.events, lambda event: isinstance(event, str)):
+            for is_text, group in groupby(
+                item.events, lambda event: isinstance(event, str)
+            ):
                 found = list(group)
                 if is_text:
                     number += len(found)
                     events.append(
-                        _event(f"{generation}.{attempt}.{number}", "text", {"text": "".join(map(str, found))})
+                        _event(
+                            f"{generation}.{attempt}.{number}",
+                            "text",
+                            {"text": "".join(map(str, found))},
+                        )
                     )
                     continue
                 for value in found:
                     number += 1
-                    events.append(_event(f"{generation}.{attempt}.{number}", "value", value))
+                    events.append(
+                        _event(f"{generation}.{attempt}.{number}", "value", value)
+                    )
     return b"".join(events)
 
 
 def _event(name: str, kind: str, body: Any) -> bytes:
-    data = body.model_dump_json() if isinstance(body, BaseModel) else json.dumps(body, ensure_ascii=False)
+    data = (
+        body.model_dump_json()
+        if isinstance(body, BaseModel)
+        else json.dumps(body, ensure_ascii=False)
+    )
     return f"id: {name}\nevent: {kind}\ndata: {data}\n\n".encode()

@@ -8,7 +8,9 @@ from supervisor.http.parts import ApiParts
 from supervisor.http.problems import Refused
 
 
-async def demand_conversation(parts: ApiParts, caller: Caller, conversation_id: str | None) -> None:
+async def demand_conversation(
+    parts: ApiParts, caller: Caller, conversation_id: str | None
+) -> None:
     """Return when *caller* may speak in, and look into, a conversation; None is none.
 
     Raises:
@@ -19,7 +21,9 @@ async def demand_conversation(parts: ApiParts, caller: Caller, conversation_id: 
         return
     if conversation_id in await parts.conversations.of_user(caller.user_scope):
         return
-    if await parts.conversations.recent(conversation_id, 1) or await parts.conversations.waiting(conversation_id):
+    if await parts.conversations.recent(
+        conversation_id, 1
+    ) or await parts.conversations.waiting(conversation_id):
         detail = "this conversation is not of the user that the key is for; choose another id"
         raise Refused(403, "other-conversation", detail)
 

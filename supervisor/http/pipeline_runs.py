@@ -65,9 +65,13 @@ class RunTold(View):
 
 async def claim_run(parts: ApiParts, caller: Caller, session_id: str) -> None:
     """Note that *caller* started a run: the outcome of a completed one does not name its user."""
-    record = RequestRecord(digest="", task_id=session_id, at_ms=time.time_ns() // 1_000_000)
+    record = RequestRecord(
+        digest="", task_id=session_id, at_ms=time.time_ns() // 1_000_000
+    )
     try:
-        await parts.records.claim(place_of(caller.space, "pipeline", session_id), record)
+        await parts.records.claim(
+            place_of(caller.space, "pipeline", session_id), record
+        )
     except MemoryUnavailable as error:
         log.warning("run_not_noted", session=session_id, error=str(error))
 
@@ -83,14 +87,22 @@ async def read_run(parts: ApiParts, caller: Caller, session_id: str) -> RunTold:
     # An outcome may be of an earlier run of the same session; only a run that has ended is asked for it.
     is_running = record is not None and record.state == "running"
     outcome = None if is_running else await parts.runs.outcome(session_id)
-    is_own = caller.user_scope is None or (record is not None and record.user_id == caller.user_scope)
+    is_own = caller.user_scope is None or (
+        record is not None and record.user_id == caller.user_scope
+    )
     if not is_own and record is None:
-        is_own = (await parts.records.find(place_of(caller.space, "pipeline", session_id))).record is not None
+        is_own = (
+            await parts.records.find(place_of(caller.space, "pipeline", session_id))
+        ).record is not None
     if not is_own or (record is None and outcome is None):
-        raise not_found(f"no run {session_id!r} is known, or its time is over; GET /v1/pipelines lists those there are")
+        raise not_found(
+            f"no run {session_id!r} is known, or its time is over; GET /v1/pipelines lists those there are"
+        )
     left: dict[str, Any] | None = json.loads(outcome) if outcome is not None else None
     if record is None:
-        return RunTold(session_id=session_id, state=str((left or {}).get("state")), outcome=left)
+        return RunTold(
+            session_id=session_id, state=str((left or {}).get("state")), outcome=left
+        )
     return RunTold(
         session_id=session_id,
         state=record.state,
@@ -102,13 +114,16 @@ async def read_run(parts: ApiParts, caller: Caller, session_id: str) -> RunTold:
         created_at=datetime.fromtimestamp(record.created_ms / 1000, UTC),
         updated_at=datetime.fromtimestamp(record.updated_ms / 1000, UTC),
         phases=tuple(
-            PhaseTold(phase=name, late=record.lateness(name), **asdict(state)) for name, state in record.phases.items()
+            PhaseTold(phase=name, late=record.lateness(name), **asdict(state))
+            for name, state in record.phases.items()
         ),
         outcome=left,
     )
 
 
-async def events_of(parts: ApiParts, caller: Caller, session_id: str) -> AsyncGenerator[bytes, None]:
+async def events_of(
+    parts: ApiParts, caller: Caller, session_id: str
+) -> AsyncGenerator[bytes, None]:
     """Yield the state of a run, its events, and its state once it is over, which is the last event."""
     waiting: deque[PipelineEvent] = deque(maxlen=_MOST_WAITING)
     news = asyncio.Event()
@@ -120,7 +135,9 @@ async def events_of(parts: ApiParts, caller: Caller, session_id: str) -> AsyncGe
             return
         news.set()
 
-    subscription = await parts.client.subscribe(subjects.run_events(session_id), cb=hear)
+    subscription = await parts.client.subscribe(
+        subjects.run_events(session_id), cb=hear
+    )
     try:
         state = await read_run(parts, caller, session_id)
         yield _event("state", state)

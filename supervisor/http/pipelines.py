@@ -22,7 +22,9 @@ from supervisor.http.responses import EVENTS, Form, Later, View
 from supervisor.http.schedules import keep_schedule
 from supervisor.schedules.book import make_id, stamps_of
 
-SessionId = Annotated[str, Path(pattern=NAME_PATTERN, description="A run, by the id of its session.")]
+SessionId = Annotated[
+    str, Path(pattern=NAME_PATTERN, description="A run, by the id of its session.")
+]
 #: Problems of a declaration that are told at once.
 _MOST = 100
 
@@ -106,15 +108,27 @@ def _add_reading(router: APIRouter, parts: ApiParts) -> None:
     @router.get("", summary="List runs", responses=answers())
     async def runs(
         caller: Annotated[Caller, _READING],
-        state: Annotated[Literal["running", "failed", "completed", "cancelled"] | None, Query()] = None,
-        limit: Annotated[int, Query(ge=1, le=200, description="How many are looked at, at most.")] = 50,
+        state: Annotated[
+            Literal["running", "failed", "completed", "cancelled"] | None, Query()
+        ] = None,
+        limit: Annotated[
+            int, Query(ge=1, le=200, description="How many are looked at, at most.")
+        ] = 50,
     ) -> RunList:
-        found = [root for root in await parts.sessions.sessions(state=state, limit=limit) if root.run]
+        found = [
+            root
+            for root in await parts.sessions.sessions(state=state, limit=limit)
+            if root.run
+        ]
         if caller.user_scope is not None:
             found = await _own(parts, caller.user_scope, limit, state)
         return RunList(runs=tuple(map(_view_run, found)))
 
-    @router.get("/{session_id}", summary="See how far a run is, or how it ended", responses=answers(404))
+    @router.get(
+        "/{session_id}",
+        summary="See how far a run is, or how it ended",
+        responses=answers(404),
+    )
     async def run(session_id: SessionId, caller: Annotated[Caller, _ASKING]) -> RunTold:
         return await read_run(parts, caller, session_id)
 
@@ -127,7 +141,9 @@ def _add_reading(router: APIRouter, parts: ApiParts) -> None:
             **answers(404),
         },
     )
-    async def hear(session_id: SessionId, caller: Annotated[Caller, _ASKING]) -> Response:
+    async def hear(
+        session_id: SessionId, caller: Annotated[Caller, _ASKING]
+    ) -> Response:
         await read_run(parts, caller, session_id)
         return EventStream.open(parts, caller, events_of(parts, caller, session_id))
 
@@ -137,7 +153,10 @@ def _add_steering(router: APIRouter, parts: ApiParts) -> None:
     taken: dict[str, Any] = {
         "status_code": 202,
         "response_model": AcceptedRun,
-        "responses": {202: {"model": AcceptedRun, "headers": located}, **answers(404, 409)},
+        "responses": {
+            202: {"model": AcceptedRun, "headers": located},
+            **answers(404, 409),
+        },
     }
 
     @router.post("", summary="Run a pipeline", **taken)
@@ -156,31 +175,58 @@ def _add_steering(router: APIRouter, parts: ApiParts) -> None:
         reply = await parts.pipelines.answer(request)
         if reply.kind == "accepted" and reply.session_id is not None:
             await claim_run(parts, caller, reply.session_id)
-        is_taken = reply.kind != "accepted" and body.session_id is not None and await _is_known(parts, body.session_id)
+        is_taken = (
+            reply.kind != "accepted"
+            and body.session_id is not None
+            and await _is_known(parts, body.session_id)
+        )
         return _respond(reply, 409 if is_taken else 422)
 
-    @router.post("/{session_id}/resume", summary="Go on with a run that is over", **taken)
-    async def resume(session_id: SessionId, body: Resume, caller: Annotated[Caller, _ASKING]) -> Response:
+    @router.post(
+        "/{session_id}/resume", summary="Go on with a run that is over", **taken
+    )
+    async def resume(
+        session_id: SessionId, body: Resume, caller: Annotated[Caller, _ASKING]
+    ) -> Response:
         _demand_json(body)
-        request = PipelineRequest(action="resume", session_id=session_id, pipeline=body.pipeline, inputs=body.inputs)
+        request = PipelineRequest(
+            action="resume",
+            session_id=session_id,
+            pipeline=body.pipeline,
+            inputs=body.inputs,
+        )
         return await _steer(parts, caller, request, is_running=False)
 
     @router.post("/{session_id}/rerun", summary="Begin a run again at a phase", **taken)
-    async def rerun(session_id: SessionId, body: Rerun, caller: Annotated[Caller, _ASKING]) -> Response:
+    async def rerun(
+        session_id: SessionId, body: Rerun, caller: Annotated[Caller, _ASKING]
+    ) -> Response:
         _demand_json(body)
         request = PipelineRequest(
-            action="rerun", session_id=session_id, pipeline=body.pipeline, inputs=body.inputs, phase=body.phase
+            action="rerun",
+            session_id=session_id,
+            pipeline=body.pipeline,
+            inputs=body.inputs,
+            phase=body.phase,
         )
         return await _steer(parts, caller, request, is_running=False)
 
     @router.post("/{session_id}/cancel", summary="End a run", **taken)
-    async def cancel(session_id: SessionId, caller: Annotated[Caller, _ASKING], body: Cancel | None = None) -> Response:
-        reason = (body.reason if body is not None else "") or f"cancelled by {caller.name}"
+    async def cancel(
+        session_id: SessionId,
+        caller: Annotated[Caller, _ASKING],
+        body: Cancel | None = None,
+    ) -> Response:
+        reason = (
+            body.reason if body is not None else ""
+        ) or f"cancelled by {caller.name}"
         request = PipelineRequest(action="cancel", session_id=session_id, reason=reason)
         return await _steer(parts, caller, request, is_running=True)
 
 
-async def _begin_later(parts: ApiParts, caller: Caller, body: Run, starts_at: datetime) -> Response:
+async def _begin_later(
+    parts: ApiParts, caller: Caller, body: Run, starts_at: datetime
+) -> Response:
     """Schedule the run that *body* asks for, and return the response, with the session that it will have.
 
     Raises:
@@ -205,9 +251,17 @@ async def _begin_later(parts: ApiParts, caller: Caller, body: Run, starts_at: da
     await keep_schedule(parts, schedule)
     session_id = schedule.tick_id(parts.supervisor_id, starts_at)
     await claim_run(parts, caller, session_id)
-    taken = AcceptedRun(session_id=session_id, text=f"it begins at {starts_at.isoformat(timespec='seconds')}")
+    taken = AcceptedRun(
+        session_id=session_id,
+        text=f"it begins at {starts_at.isoformat(timespec='seconds')}",
+    )
     headers = {"Location": f"/v1/schedules/{schedule.id}", "Cache-Control": "no-store"}
-    return Response(taken.model_dump_json(), status_code=202, headers=headers, media_type="application/json")
+    return Response(
+        taken.model_dump_json(),
+        status_code=202,
+        headers=headers,
+        media_type="application/json",
+    )
 
 
 def _demand_json(body: Run | Resume) -> None:
@@ -217,12 +271,18 @@ def _demand_json(body: Run | Resume) -> None:
         Refused: 422, there is a number that is none, or half of a surrogate pair.
     """
     try:
-        json.dumps([body.pipeline, body.inputs], allow_nan=False, ensure_ascii=False).encode()
+        json.dumps(
+            [body.pipeline, body.inputs], allow_nan=False, ensure_ascii=False
+        ).encode()
     except (ValueError, RecursionError) as error:
-        raise Refused(422, "unusable", "pipeline, inputs: only JSON in valid Unicode can be kept") from error
+        raise Refused(
+            422, "unusable", "pipeline, inputs: only JSON in valid Unicode can be kept"
+        ) from error
 
 
-async def _steer(parts: ApiParts, caller: Caller, request: PipelineRequest, *, is_running: bool) -> Response:
+async def _steer(
+    parts: ApiParts, caller: Caller, request: PipelineRequest, *, is_running: bool
+) -> Response:
     """Return the response to *request*, which is for a run that is, or is not, running.
 
     Raises:
@@ -237,27 +297,59 @@ async def _steer(parts: ApiParts, caller: Caller, request: PipelineRequest, *, i
 
 def _respond(reply: PipelineReply, refused: int) -> Response:
     if reply.kind != "accepted" or reply.session_id is None:
-        faults = [Fault(where="pipeline", message=problem[:500]) for problem in reply.problems[:_MOST]]
+        faults = [
+            Fault(where="pipeline", message=problem[:500])
+            for problem in reply.problems[:_MOST]
+        ]
         detail = reply.text or "the pipeline cannot run"
         raise Refused(refused, "refused", detail, faults=faults)
-    body = AcceptedRun(session_id=reply.session_id, text=reply.text, stale=reply.stale, reused=reply.reused)
-    headers = {"Location": f"/v1/pipelines/{reply.session_id}", "Cache-Control": "no-store"}
-    return Response(body.model_dump_json(), status_code=202, headers=headers, media_type="application/json")
+    body = AcceptedRun(
+        session_id=reply.session_id,
+        text=reply.text,
+        stale=reply.stale,
+        reused=reply.reused,
+    )
+    headers = {
+        "Location": f"/v1/pipelines/{reply.session_id}",
+        "Cache-Control": "no-store",
+    }
+    return Response(
+        body.model_dump_json(),
+        status_code=202,
+        headers=headers,
+        media_type="application/json",
+    )
 
 
 async def _is_known(parts: ApiParts, session_id: str) -> bool:
-    return await parts.runs.read(session_id) is not None or await parts.runs.outcome(session_id) is not None
+    return (
+        await parts.runs.read(session_id) is not None
+        or await parts.runs.outcome(session_id) is not None
+    )
 
 
-async def _own(parts: ApiParts, user_id: str, limit: int, state: str | None) -> list[SessionRoot]:
+async def _own(
+    parts: ApiParts, user_id: str, limit: int, state: str | None
+) -> list[SessionRoot]:
     """Return the runs of one user, however many others have been updated since."""
-    roots = [await parts.sessions.root(session_id) for session_id in await parts.sessions.of_user(user_id)]
-    own = [root for root in roots if root is not None and root.run and state in (None, root.state)]
+    roots = [
+        await parts.sessions.root(session_id)
+        for session_id in await parts.sessions.of_user(user_id)
+    ]
+    own = [
+        root
+        for root in roots
+        if root is not None and root.run and state in (None, root.state)
+    ]
     return sorted(own, key=lambda root: root.updated_ms, reverse=True)[:limit]
 
 
 def _view_run(root: SessionRoot) -> RunListed:
     updated = datetime.fromtimestamp(root.updated_ms / 1000, UTC)
     return RunListed(
-        session_id=root.session_id, state=root.state, project=root.project, run=root.run, updated_at=updated
+        session_id=root.session_id,
+        state=root.state,
+        project=root.project,
+        run=root.run,
+        updated_at=updated,
     )

@@ -36,7 +36,12 @@ _MOST_FAULTS, _LONGEST, _LONGEST_PATH = 20, 500, 300
 _APOLOGY = "something went wrong here, not with what you asked; ask again, and see the supervisor's log if it stays"
 #: Seconds after which a server that was away may be asked again.
 _RETRY_AFTER_S = 1
-_RETRY_HEADER = {"Retry-After": {"description": "Seconds.", "schema": {"type": "integer", "minimum": 1}}}
+_RETRY_HEADER = {
+    "Retry-After": {
+        "description": "Seconds.",
+        "schema": {"type": "integer", "minimum": 1},
+    }
+}
 #: Meaning of each status, for the OpenAPI document.
 _MEANINGS = {
     400: "The body is no JSON, or the request makes no sense as HTTP.",
@@ -60,9 +65,9 @@ ALWAYS = (400, 401, 403, 408, 413, 415, 422, 429, 500, 503)
 _HEALTH = "health and metrics are on a port of their own, TASKLORE_HTTP_PORT"
 _OPENAI = "of OpenAI's API there are /v1/chat/completions and /v1/models"
 #: Paths that people look for here, and where these are.
-_ELSEWHERE = dict.fromkeys(("/healthz", "/readyz", "/metrics"), _HEALTH) | dict.fromkeys(
-    ("/v1/responses", "/v1/completions", "/v1/embeddings"), _OPENAI
-)
+_ELSEWHERE = dict.fromkeys(
+    ("/healthz", "/readyz", "/metrics"), _HEALTH
+) | dict.fromkeys(("/v1/responses", "/v1/completions", "/v1/embeddings"), _OPENAI)
 
 
 class Fault(BaseModel):
@@ -116,7 +121,12 @@ def not_found(detail: str) -> Refused:
 
 def unavailable(detail: str, retry_after_s: float = _RETRY_AFTER_S) -> Refused:
     """Return the refusal while a server behind the API does not answer; nothing is wrong with the request."""
-    return Refused(503, "unavailable", detail, headers={"Retry-After": str(max(1, round(retry_after_s)))})
+    return Refused(
+        503,
+        "unavailable",
+        detail,
+        headers={"Retry-After": str(max(1, round(retry_after_s)))},
+    )
 
 
 def over_share(detail: str) -> Refused:
@@ -126,7 +136,12 @@ def over_share(detail: str) -> Refused:
 
 def unusable(faults: Sequence[Fault]) -> Refused:
     """Return the refusal of a body with *faults*."""
-    return Refused(422, "unusable", "; ".join(f"{one.where}: {one.message}" for one in faults), faults=faults)
+    return Refused(
+        422,
+        "unusable",
+        "; ".join(f"{one.where}: {one.message}" for one in faults),
+        faults=faults,
+    )
 
 
 def refusal_of(error: Exception) -> Refused:
@@ -183,7 +198,9 @@ def install(app: FastAPI) -> None:
             refused = _read_http(request, error)
             if request.method == "OPTIONS" and "Allow" in refused.headers:
                 # Without the headers that would let a page from elsewhere go on.
-                return Response(status_code=HTTPStatus.NO_CONTENT, headers=refused.headers)
+                return Response(
+                    status_code=HTTPStatus.NO_CONTENT, headers=refused.headers
+                )
             return respond(refused)
         if not isinstance(error, ClientDisconnect | Refused | TaskloreError):
             # The route as it is declared: a path that was sent may name a person.
@@ -191,7 +208,14 @@ def install(app: FastAPI) -> None:
             log.error("http_request_failed", route=route, exc_info=error)
         return respond(error)
 
-    for kind in (ClientDisconnect, Refused, TaskloreError, RequestValidationError, HTTPException, Exception):
+    for kind in (
+        ClientDisconnect,
+        Refused,
+        TaskloreError,
+        RequestValidationError,
+        HTTPException,
+        Exception,
+    ):
         app.add_exception_handler(kind, answer)
 
 
@@ -199,11 +223,17 @@ def _read_faults(error: RequestValidationError) -> Refused:
     """Return *error* as a refusal, which repeats nothing of the body."""
     details = error.errors()
     if any(one["type"] == "json_invalid" for one in details):
-        return Refused(400, "no-json", f"the body is no JSON: {details[0].get('ctx', {}).get('error', 'unreadable')}")
+        return Refused(
+            400,
+            "no-json",
+            f"the body is no JSON: {details[0].get('ctx', {}).get('error', 'unreadable')}",
+        )
     faults = []
     for one in details[:_MOST_FAULTS]:
         where = ".".join(str(part) for part in one["loc"] if part != "body") or "body"
-        faults.append(Fault(where=where[:_LONGEST], message=complaint_of(one)[:_LONGEST]))
+        faults.append(
+            Fault(where=where[:_LONGEST], message=complaint_of(one)[:_LONGEST])
+        )
     return unusable(faults)
 
 
@@ -215,12 +245,21 @@ def _read_http(request: Request, error: HTTPException) -> Refused:
     if status == HTTPStatus.METHOD_NOT_ALLOWED:
         allowed = ", ".join(sorted(_methods_of(path, request.app.openapi()["paths"])))
         return Refused(
-            405, "method", f"{request.method} is not for this path; use {allowed}", headers={"Allow": allowed}
+            405,
+            "method",
+            f"{request.method} is not for this path; use {allowed}",
+            headers={"Allow": allowed},
         )
     if status == HTTPStatus.NOT_FOUND:
-        return not_found(f"there is no such path; {_cure_path(path, request.app.openapi()['paths'])}")
-    if status == HTTPStatus.BAD_REQUEST and isinstance(error.__cause__, UnicodeDecodeError):
-        return Refused(400, "no-json", "the body is no text in UTF-8, as JSON is; send it as that")
+        return not_found(
+            f"there is no such path; {_cure_path(path, request.app.openapi()['paths'])}"
+        )
+    if status == HTTPStatus.BAD_REQUEST and isinstance(
+        error.__cause__, UnicodeDecodeError
+    ):
+        return Refused(
+            400, "no-json", "the body is no text in UTF-8, as JSON is; send it as that"
+        )
     kind = re.sub(r"[^a-z]+", "-", HTTPStatus(status).phrase.lower())
     return Refused(status, kind, str(error.detail), headers=error.headers)
 
@@ -231,7 +270,9 @@ def _cure_path(path: str, known: Iterable[str]) -> str:
         return elsewhere
     # Paths without a parameter come before those that have one in the same place.
     templates = sorted(known, key=lambda one: one.count("{"))
-    patterns = [re.compile(compile_path(one)[0].pattern, re.IGNORECASE) for one in templates]
+    patterns = [
+        re.compile(compile_path(one)[0].pattern, re.IGNORECASE) for one in templates
+    ]
     slim = re.sub(r"/{2,}", "/", path[:_LONGEST_PATH]).rstrip("/")
     # A base URL may lack the version, or have it twice.
     for likely in (slim, f"/v1{slim}", re.sub(r"^/v1", "", slim, flags=re.IGNORECASE)):
@@ -245,5 +286,9 @@ def _methods_of(path: str, paths: dict[str, dict[str, object]]) -> set[str]:
     """Return every method of *path* by the OpenAPI document's *paths*; the framework knows those of one route only."""
     found = [one for one in paths if compile_path(one)[0].match(path)]
     nearest = min(found, key=lambda one: one.count("{"), default=None)
-    methods = {method.upper() for method in paths[nearest]} if nearest is not None else {"GET"}
+    methods = (
+        {method.upper() for method in paths[nearest]}
+        if nearest is not None
+        else {"GET"}
+    )
     return methods | ({"HEAD"} if "GET" in methods else set())

@@ -72,7 +72,12 @@ class TimedProtocol(H11Protocol):
     """
 
     def __init__(
-        self, *args: Any, limits: ClientLimits, unknown: UnknownClients | None, refusals: RefusalLog, **options: Any
+        self,
+        *args: Any,
+        limits: ClientLimits,
+        unknown: UnknownClients | None,
+        refusals: RefusalLog,
+        **options: Any,
     ) -> None:
         super().__init__(*args, **options)
         self.conn = _Connection(h11.SERVER)
@@ -119,7 +124,9 @@ class TimedProtocol(H11Protocol):
         if self.transport.is_closing() or self._is_answering():
             return
         length = dict(self.headers).get(b"content-length")
-        if self.conn.their_state is h11.SEND_BODY and (length is None or int(length) > _READ_ON):
+        if self.conn.their_state is h11.SEND_BODY and (
+            length is None or int(length) > _READ_ON
+        ):
             self._is_lingering = True
             if self.transport.can_write_eof():
                 self.transport.write_eof()

@@ -25,7 +25,9 @@ EVENTS: dict[str, Any] = {
         "schema": {
             "type": "object",
             "description": "One event; `data` is JSON.",
-            "properties": {name: {"type": "string"} for name in ("id", "event", "data")},
+            "properties": {
+                name: {"type": "string"} for name in ("id", "event", "data")
+            },
         }
     }
 }
@@ -33,8 +35,14 @@ EVENTS: dict[str, Any] = {
 ACCEPTED: dict[str, Any] = {
     "description": "It is under way; ask there.",
     "headers": {
-        "Location": {"description": "Where to ask for the end.", "schema": {"type": "string"}},
-        "Retry-After": {"description": "Seconds.", "schema": {"type": "integer", "minimum": 1}},
+        "Location": {
+            "description": "Where to ask for the end.",
+            "schema": {"type": "string"},
+        },
+        "Retry-After": {
+            "description": "Seconds.",
+            "schema": {"type": "integer", "minimum": 1},
+        },
     },
 }
 
@@ -56,7 +64,11 @@ class Later(Form):
 
     at: Annotated[
         AwareDatetime | None,
-        Field(strict=False, validation_alias=AliasChoices("at", "not_before"), description="RFC 3339, with its zone."),
+        Field(
+            strict=False,
+            validation_alias=AliasChoices("at", "not_before"),
+            description="RFC 3339, with its zone.",
+        ),
     ] = None
     after: Annotated[float | None, Field(ge=0, description="Seconds.")] = None
 
@@ -67,14 +79,25 @@ class Later(Form):
             Refused: 422, both were given, or the time has passed.
         """
         if self.at is not None and self.after is not None:
-            raise unusable([Fault(where="after", message="say either `at` or `after`, not both")])
+            raise unusable(
+                [Fault(where="after", message="say either `at` or `after`, not both")]
+            )
         if self.after is not None:
             try:
                 return now + timedelta(seconds=self.after)
             except OverflowError as error:
-                raise unusable([Fault(where="after", message="is too long; the calendar ends before")]) from error
+                raise unusable(
+                    [
+                        Fault(
+                            where="after",
+                            message="is too long; the calendar ends before",
+                        )
+                    ]
+                ) from error
         if self.at is not None and self.at < now - _CLOCKS_DIFFER:
-            raise unusable([Fault(where="at", message="has passed; leave it out to start at once")])
+            raise unusable(
+                [Fault(where="at", message="has passed; leave it out to start at once")]
+            )
         return self.at.astimezone(UTC) if self.at is not None else None
 
 
@@ -90,7 +113,9 @@ class Cancelled(View):
     status: str | None = None
 
 
-async def while_connected(receive: Receive, work: Coroutine[Any, Any, _Result]) -> _Result:
+async def while_connected(
+    receive: Receive, work: Coroutine[Any, Any, _Result]
+) -> _Result:
     """Return the result of *work*, which is given up when the client disconnects.
 
     Raises:
@@ -121,14 +146,23 @@ async def while_connected(receive: Receive, work: Coroutine[Any, Any, _Result]) 
 
 def respond_json(body: BaseModel, location: str, *, is_done: bool) -> Response:
     """Return *body* with 200 when it is the end, else with 202 and the *location* where to ask for it."""
-    headers = {"Cache-Control": "no-store"} | ({} if is_done else {"Location": location, "Retry-After": "1"})
+    headers = {"Cache-Control": "no-store"} | (
+        {} if is_done else {"Location": location, "Retry-After": "1"}
+    )
     status = 200 if is_done else 202
-    return Response(body.model_dump_json(), status_code=status, headers=headers, media_type="application/json")
+    return Response(
+        body.model_dump_json(),
+        status_code=status,
+        headers=headers,
+        media_type="application/json",
+    )
 
 
 def digest_of(body: Mapping[str, Any]) -> str:
     """Return a digest of *body*, the same in whatever order its keys are."""
-    return hashlib.blake2b(json.dumps(body, sort_keys=True).encode(), digest_size=16).hexdigest()
+    return hashlib.blake2b(
+        json.dumps(body, sort_keys=True).encode(), digest_size=16
+    ).hexdigest()
 
 
 async def cancel_task(parts: ApiParts, task_id: str, reason: str) -> Cancelled:

@@ -14,10 +14,18 @@ from supervisor.http.card_fit import demand_fit, demand_offer
 from supervisor.http.parts import ApiParts
 from supervisor.http.problems import Fault, Refused, answers, not_found, unusable
 from supervisor.http.responses import Later, View
-from supervisor.schedules.book import ScheduleChange, TakenId, Unusable, make_id, stamps_of
+from supervisor.schedules.book import (
+    ScheduleChange,
+    TakenId,
+    Unusable,
+    make_id,
+    stamps_of,
+)
 from supervisor.schedules.ticks import next_five
 
-ScheduleId = Annotated[str, Path(pattern=NAME_PATTERN, description="A schedule, by its id.")]
+ScheduleId = Annotated[
+    str, Path(pattern=NAME_PATTERN, description="A schedule, by its id.")
+]
 
 _ASKING = Depends(require_role("ask"))
 
@@ -37,7 +45,9 @@ class NewSchedule(Later):
     parameters: dict[str, JsonValue] = Field(default_factory=dict)
     pipeline: dict[str, JsonValue] | None = None
     user: Annotated[str | None, Field(min_length=1, max_length=256)] = None
-    cron: Annotated[str | None, Field(description="Five fields, or six with seconds first.")] = None
+    cron: Annotated[
+        str | None, Field(description="Five fields, or six with seconds first.")
+    ] = None
     every: int | None = None
     time_zone: str = "UTC"
     missed: Literal["skip", "once", "all"] = "once"
@@ -98,44 +108,85 @@ def _add_reading(router: APIRouter, parts: ApiParts) -> None:
     @router.get("", summary="List schedules", responses=answers())
     async def list_all(
         caller: Annotated[Caller, _ASKING],
-        after: Annotated[str, Query(max_length=64, description="The `after` of the page before.")] = "",
+        after: Annotated[
+            str, Query(max_length=64, description="The `after` of the page before.")
+        ] = "",
         limit: Annotated[int, Query(ge=1, le=200)] = 50,
     ) -> ScheduleList:
         found = await book.store.list(caller.user_scope, after=after, limit=limit)
         views = tuple(view_schedule(one, book.now()) for one in found)
-        return ScheduleList(schedules=views, after=views[-1].id if len(views) == limit else None)
+        return ScheduleList(
+            schedules=views, after=views[-1].id if len(views) == limit else None
+        )
 
-    @router.get("/{schedule_id}", summary="See a schedule and its next times", responses=answers(404))
-    async def see(schedule_id: ScheduleId, caller: Annotated[Caller, _ASKING]) -> ScheduleView:
+    @router.get(
+        "/{schedule_id}",
+        summary="See a schedule and its next times",
+        responses=answers(404),
+    )
+    async def see(
+        schedule_id: ScheduleId, caller: Annotated[Caller, _ASKING]
+    ) -> ScheduleView:
         return view_schedule(await _demand(parts, schedule_id, caller), book.now())
 
 
 def _add_changes(router: APIRouter, parts: ApiParts) -> None:
     book = parts.schedules
 
-    @router.post("", summary="Add a schedule", status_code=201, responses=answers(404, 409))
-    async def add(body: NewSchedule, caller: Annotated[Caller, _ASKING]) -> ScheduleView:
+    @router.post(
+        "", summary="Add a schedule", status_code=201, responses=answers(404, 409)
+    )
+    async def add(
+        body: NewSchedule, caller: Annotated[Caller, _ASKING]
+    ) -> ScheduleView:
         schedule = read_schedule(body, caller, parts)
         if body.pipeline is not None:
             await parts.pipelines.demand_sound(body.pipeline, body.parameters)
-        return view_schedule(await keep_schedule(parts, schedule, dry_run=body.dry_run), book.now())
+        return view_schedule(
+            await keep_schedule(parts, schedule, dry_run=body.dry_run), book.now()
+        )
 
-    @router.post("/{schedule_id}/pause", summary="Let no tick come", responses=answers(404))
-    async def pause(schedule_id: ScheduleId, caller: Annotated[Caller, _ASKING]) -> ScheduleView:
+    @router.post(
+        "/{schedule_id}/pause", summary="Let no tick come", responses=answers(404)
+    )
+    async def pause(
+        schedule_id: ScheduleId, caller: Annotated[Caller, _ASKING]
+    ) -> ScheduleView:
         await _demand(parts, schedule_id, caller)
-        return await _conclude(parts, await book.set_paused(schedule_id, caller.name, paused=True))
+        return await _conclude(
+            parts, await book.set_paused(schedule_id, caller.name, paused=True)
+        )
 
-    @router.post("/{schedule_id}/resume", summary="Let ticks come again", responses=answers(404))
-    async def resume(schedule_id: ScheduleId, caller: Annotated[Caller, _ASKING]) -> ScheduleView:
+    @router.post(
+        "/{schedule_id}/resume", summary="Let ticks come again", responses=answers(404)
+    )
+    async def resume(
+        schedule_id: ScheduleId, caller: Annotated[Caller, _ASKING]
+    ) -> ScheduleView:
         await _demand(parts, schedule_id, caller)
-        return await _conclude(parts, await book.set_paused(schedule_id, caller.name, paused=False))
+        return await _conclude(
+            parts, await book.set_paused(schedule_id, caller.name, paused=False)
+        )
 
-    @router.post("/{schedule_id}/run", summary="Run it once more, now", status_code=202, responses=answers(404))
+    @router.post(
+        "/{schedule_id}/run",
+        summary="Run it once more, now",
+        status_code=202,
+        responses=answers(404),
+    )
     async def run(schedule_id: ScheduleId, caller: Annotated[Caller, _ASKING]) -> Begun:
-        return Begun(task_id=await parts.ticks.run_now((await _demand(parts, schedule_id, caller)).schedule))
+        return Begun(
+            task_id=await parts.ticks.run_now(
+                (await _demand(parts, schedule_id, caller)).schedule
+            )
+        )
 
-    @router.delete("/{schedule_id}", summary="Remove a schedule", responses=answers(404))
-    async def remove(schedule_id: ScheduleId, caller: Annotated[Caller, _ASKING]) -> ScheduleView:
+    @router.delete(
+        "/{schedule_id}", summary="Remove a schedule", responses=answers(404)
+    )
+    async def remove(
+        schedule_id: ScheduleId, caller: Annotated[Caller, _ASKING]
+    ) -> ScheduleView:
         await _demand(parts, schedule_id, caller)
         return await _conclude(parts, await book.remove(schedule_id))
 
@@ -148,7 +199,9 @@ async def _demand(parts: ApiParts, schedule_id: str, caller: Caller) -> KeptSche
     """
     kept = (await parts.schedules.store.read(schedule_id))[0]
     if kept is None or not caller.may_hear(kept.schedule.user_id):
-        raise not_found(f"there is no schedule {schedule_id!r}; GET /v1/schedules lists them")
+        raise not_found(
+            f"there is no schedule {schedule_id!r}; GET /v1/schedules lists them"
+        )
     return kept
 
 
@@ -168,7 +221,10 @@ def read_schedule(body: NewSchedule, caller: Caller, parts: ApiParts) -> Schedul
     """
     now, name = parts.schedules.now(), body.task or "pipeline"
     if body.pipeline is None and body.agent_id and body.task:
-        demand_fit(demand_offer(parts.catalogue(), body.agent_id, body.task).task, body.parameters)
+        demand_fit(
+            demand_offer(parts.catalogue(), body.agent_id, body.task).task,
+            body.parameters,
+        )
     return Schedule(
         id=body.id or make_id(name),
         timing=Timing(
@@ -188,7 +244,9 @@ def read_schedule(body: NewSchedule, caller: Caller, parts: ApiParts) -> Schedul
     )
 
 
-async def keep_schedule(parts: ApiParts, schedule: Schedule, *, dry_run: bool = False) -> KeptSchedule:
+async def keep_schedule(
+    parts: ApiParts, schedule: Schedule, *, dry_run: bool = False
+) -> KeptSchedule:
     """Keep *schedule*, with *dry_run* only check it; return it with its first tick.
 
     Raises:
@@ -196,10 +254,14 @@ async def keep_schedule(parts: ApiParts, schedule: Schedule, *, dry_run: bool = 
     """
     try:
         return (
-            KeptSchedule(schedule, parts.schedules.check(schedule)) if dry_run else await parts.schedules.add(schedule)
+            KeptSchedule(schedule, parts.schedules.check(schedule))
+            if dry_run
+            else await parts.schedules.add(schedule)
         )
     except Unusable as error:
-        raise unusable([Fault(where=where, message=words) for where, words in error.faults]) from error
+        raise unusable(
+            [Fault(where=where, message=words) for where, words in error.faults]
+        ) from error
     except TakenId as error:
         raise Refused(409, "taken", str(error)) from error
 
@@ -209,13 +271,24 @@ def view_schedule(kept: KeptSchedule, now: datetime) -> ScheduleView:
     schedule, state = kept
     after = max(now, state.last or now)
     pipeline: Any = None if schedule.pipeline is None else schedule.pipeline.get("name")
-    names = ("id", "agent_id", "task", "parameters", "timing", "paused", "declared", "version")
+    names = (
+        "id",
+        "agent_id",
+        "task",
+        "parameters",
+        "timing",
+        "paused",
+        "declared",
+        "version",
+    )
     changes = ("created_by", "created_at", "changed_by", "changed_at")
     return ScheduleView(
         **{name: getattr(schedule, name) for name in (*names, *changes)},
         pipeline=pipeline if isinstance(pipeline, str) else None,
         user=schedule.user_id,
-        next=() if schedule.paused else tuple(next_five(schedule.timing, after, schedule.anchor)),
+        next=()
+        if schedule.paused
+        else tuple(next_five(schedule.timing, after, schedule.anchor)),
         last=state.last,
         last_task=state.task_id,
         missed_ticks=state.missed,

@@ -48,7 +48,9 @@ class HttpServer:
         ConfigurationError: the address cannot be listened on.
     """
 
-    def __init__(self, parts: ApiParts, host: str, port: int, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self, parts: ApiParts, host: str, port: int, tls: ssl.SSLContext | None = None
+    ) -> None:
         self._parts = parts
         self._scheme = "http" if tls is None else "https"
         self._socket = _listen(host, port)
@@ -56,7 +58,9 @@ class HttpServer:
         self._has_begun = False
         unknown = parts.unknown if parts.keys is not None else None
         refusals = RefusalLog(parts.meter)
-        protocol = functools.partial(TimedProtocol, limits=parts.limits, unknown=unknown, refusals=refusals)
+        protocol = functools.partial(
+            TimedProtocol, limits=parts.limits, unknown=unknown, refusals=refusals
+        )
         config = uvicorn.Config(
             make_app(parts),
             http=protocol,  # type: ignore[arg-type]  # makes one
@@ -71,7 +75,9 @@ class HttpServer:
             backlog=_BACKLOG,
             timeout_keep_alive=KEEP_ALIVE_S,
             timeout_graceful_shutdown=int(parts.grace_s + _FAREWELL_S) + 1,
-            ssl_context_factory=(lambda _config, _default: tls) if tls is not None else None,
+            ssl_context_factory=(lambda _config, _default: tls)
+            if tls is not None
+            else None,
         )
         self._server = _Server(config)
 
@@ -79,7 +85,11 @@ class HttpServer:
     def url(self) -> str:
         """The address that it listens on, for example `http://127.0.0.1:8080`."""
         host, port = self._socket.getsockname()[:2]
-        return f"{self._scheme}://[{host}]:{port}" if ":" in host else f"{self._scheme}://{host}:{port}"
+        return (
+            f"{self._scheme}://[{host}]:{port}"
+            if ":" in host
+            else f"{self._scheme}://{host}:{port}"
+        )
 
     @property
     def connections(self) -> int:
@@ -139,7 +149,10 @@ def demand_tls(cert_file: Path | None, key_file: Path | None) -> ssl.SSLContext 
     """
     if cert_file is None or key_file is None:
         return None
-    for variable, file in (("TASKLORE_API_TLS_CERT_FILE", cert_file), ("TASKLORE_API_TLS_KEY_FILE", key_file)):
+    for variable, file in (
+        ("TASKLORE_API_TLS_CERT_FILE", cert_file),
+        ("TASKLORE_API_TLS_KEY_FILE", key_file),
+    ):
         try:
             file.read_bytes()
         except OSError as error:
@@ -194,7 +207,9 @@ def is_loopback(host: str) -> bool:
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    found = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    found = socket.socket(
+        socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM
+    )
     try:
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         found.bind((host, port))

@@ -39,7 +39,12 @@ from supervisor.requests.request import whole_task_id
 from supervisor.service import MAX_ATTEMPTS
 from supervisor.webhooks.addresses import NotAllowed
 
-TaskId = Annotated[str, Path(pattern=NAME_PATTERN, description="The id of a task, as the answer to it says.")]
+TaskId = Annotated[
+    str,
+    Path(
+        pattern=NAME_PATTERN, description="The id of a task, as the answer to it says."
+    ),
+]
 
 
 class Send(Later):
@@ -59,7 +64,10 @@ class Send(Later):
     max_attempts: Annotated[int | None, Field(ge=1, le=1000)] = None
     wait_seconds: Annotated[float, Field(ge=0, le=600)] = 30.0
     callback_url: Annotated[
-        str | None, Field(description="Hears of its end, and of questions that it asks, by signed webhooks.")
+        str | None,
+        Field(
+            description="Hears of its end, and of questions that it asks, by signed webhooks."
+        ),
     ] = None
 
 
@@ -104,9 +112,14 @@ def routes(parts: ApiParts) -> APIRouter:
     """Return the routes below `/v1/tasks`."""
     router = APIRouter(prefix="/v1/tasks", tags=["tasks"])
 
-    @router.post("", summary="Send a task to an agent", response_model=Sent, responses=_SENT)
+    @router.post(
+        "", summary="Send a task to an agent", response_model=Sent, responses=_SENT
+    )
     async def send(
-        body: Send, request: Request, caller: Annotated[Caller, _ASKING], idempotency_key: IdempotencyKey = None
+        body: Send,
+        request: Request,
+        caller: Annotated[Caller, _ASKING],
+        idempotency_key: IdempotencyKey = None,
     ) -> Response:
         user_id = caller.demand_user(body.user)
         offer = demand_offer(parts.catalogue(), body.agent_id, body.task)
@@ -126,19 +139,31 @@ def routes(parts: ApiParts) -> APIRouter:
             starts_at=_demand_kept(body.find_start(datetime.now(UTC))),
             callback=_demand_callback(parts, body.callback_url, user_id),
         )
-        sent = await while_connected(request.receive, send_task(parts, caller, task, body.wait_seconds))
+        sent = await while_connected(
+            request.receive, send_task(parts, caller, task, body.wait_seconds)
+        )
         demand_accepted(sent.report)
-        return respond_json(sent, f"/v1/tasks/{sent.task_id}", is_done=sent.report is not None)
+        return respond_json(
+            sent, f"/v1/tasks/{sent.task_id}", is_done=sent.report is not None
+        )
 
-    @router.get("/{task_id}", summary="See what became of a task", responses=answers(404))
+    @router.get(
+        "/{task_id}", summary="See what became of a task", responses=answers(404)
+    )
     async def see(task_id: TaskId, caller: Annotated[Caller, _ASKING]) -> Sent:
         return await read_task(parts, caller, task_id)
 
-    @router.get("/{task_id}/trace", summary="See the tree of the tasks that a task called", responses=answers(404))
+    @router.get(
+        "/{task_id}/trace",
+        summary="See the tree of the tasks that a task called",
+        responses=answers(404),
+    )
     async def trace(task_id: TaskId, caller: Annotated[Caller, _ASKING]) -> Trace:
         await read_task(parts, caller, task_id)
         if (found := await TaskTree(parts.redis).read(task_id)) is None:
-            raise not_found(f"there is nothing of task {task_id!r} in the ledger yet, or it is past its time")
+            raise not_found(
+                f"there is nothing of task {task_id!r} in the ledger yet, or it is past its time"
+            )
         return found
 
     @router.delete("/{task_id}", summary="Cancel a task", responses=answers(404))
@@ -149,7 +174,9 @@ def routes(parts: ApiParts) -> APIRouter:
     return router
 
 
-async def send_task(parts: ApiParts, caller: Caller, task: NewTask, wait_s: float) -> Sent:
+async def send_task(
+    parts: ApiParts, caller: Caller, task: NewTask, wait_s: float
+) -> Sent:
     """Send *task*, once for an id that was chosen, and return its state after *wait_s* seconds at the latest.
 
     Raises:
@@ -158,23 +185,37 @@ async def send_task(parts: ApiParts, caller: Caller, task: NewTask, wait_s: floa
     """
     now = datetime.now(UTC)
     assignment = _make_assignment(parts, caller, task, now)
-    body = assignment.model_dump(mode="json", exclude={"created_at", "deadline", "not_before"})
+    body = assignment.model_dump(
+        mode="json", exclude={"created_at", "deadline", "not_before"}
+    )
     callback = task.callback
     if task.starts_at is not None and task.starts_at > now + timedelta(seconds=wait_s):
         wait_s = 0.0
     record = RequestRecord(
-        digest=digest_of({**body, "within_s": task.within_s, **({"callback": callback.url} if callback else {})}),
+        digest=digest_of(
+            {
+                **body,
+                "within_s": task.within_s,
+                **({"callback": callback.url} if callback else {}),
+            }
+        ),
         task_id=assignment.task_id,
         at_ms=int(now.timestamp() * 1000),
     )
-    is_new = await claim_record(parts, task_place(caller, assignment.task_id), record, task.chosen)
-    awaited = asyncio.ensure_future(parts.reports.report_of(assignment, wait_s, is_new=is_new))
+    is_new = await claim_record(
+        parts, task_place(caller, assignment.task_id), record, task.chosen
+    )
+    awaited = asyncio.ensure_future(
+        parts.reports.report_of(assignment, wait_s, is_new=is_new)
+    )
     leaving = asyncio.ensure_future(parts.life.leaving.wait())
     try:
         if is_new or await parts.ledger.read(assignment.task_id) is None:
             if callback is not None:
                 until = (assignment.deadline or assignment.waits_from) + _CALLS_BACK
-                await WebhookOutbox(parts.redis).await_task(assignment.task_id, callback, until)
+                await WebhookOutbox(parts.redis).await_task(
+                    assignment.task_id, callback, until
+                )
             await parts.dispatch.assign(assignment)
         await asyncio.wait({awaited, leaving}, return_when=asyncio.FIRST_COMPLETED)
         report = awaited.result() if awaited.done() else None
@@ -199,7 +240,9 @@ def _demand_kept(starts_at: datetime | None) -> datetime | None:
     return starts_at
 
 
-def _demand_callback(parts: ApiParts, url: str | None, user_id: str | None) -> Callback | None:
+def _demand_callback(
+    parts: ApiParts, url: str | None, user_id: str | None
+) -> Callback | None:
     """Return *url* as the address of a task.
 
     Raises:
@@ -223,23 +266,35 @@ def demand_accepted(report: CompletionReport | None) -> None:
         Refused: 422, with the agent's own words.
     """
     if report is not None and report.status == "rejected":
-        detail = report.error.message if report.error is not None else "the agent could not take the parameters"
+        detail = (
+            report.error.message
+            if report.error is not None
+            else "the agent could not take the parameters"
+        )
         raise Refused(422, "rejected", detail)
 
 
-def _make_assignment(parts: ApiParts, caller: Caller, task: NewTask, now: datetime) -> TaskAssignment:
+def _make_assignment(
+    parts: ApiParts, caller: Caller, task: NewTask, now: datetime
+) -> TaskAssignment:
     card = task.offer.task
     within_s = task.within_s or card.deadline_s
     # Two callers may choose one id, and a program on NATS may have chosen it too.
-    chosen_id = f"t-{place_of(caller.space, 'task', task.chosen)}" if task.chosen else None
+    chosen_id = (
+        f"t-{place_of(caller.space, 'task', task.chosen)}" if task.chosen else None
+    )
     return TaskAssignment(
         task_id=chosen_id or new_id(time.time_ns() // 1_000_000),
         agent_id=task.offer.agent.agent_id,
         supervisor_id=parts.supervisor_id,
         task=TaskCall(name=card.name, parameters=task.parameters),
         created_at=now,
-        deadline=(task.starts_at or now) + timedelta(seconds=within_s) if within_s else None,
-        max_attempts=min(task.max_attempts or card.max_attempts, card.max_attempts or MAX_ATTEMPTS),
+        deadline=(task.starts_at or now) + timedelta(seconds=within_s)
+        if within_s
+        else None,
+        max_attempts=min(
+            task.max_attempts or card.max_attempts, card.max_attempts or MAX_ATTEMPTS
+        ),
         memory=task.memory,
         user_id=task.user_id,
         tenant=task.tenant,
@@ -261,17 +316,31 @@ async def read_task(parts: ApiParts, caller: Caller, task_id: str) -> Sent:
     known = await parts.records.find(task_place(caller, whole or task_id))
     entry = await parts.ledger.read(task_id)
     # A key for one user sees what was sent, or asked for, with it; any other, every task there is.
-    is_unknown = known.record is None and (caller.user_scope is not None or entry is None)
+    is_unknown = known.record is None and (
+        caller.user_scope is not None or entry is None
+    )
     if is_unknown or (whole is not None and entry is None):
         raise not_found(f"there is no task {task_id!r}, or it is past its time")
     if entry is None:
         return Sent(task_id=task_id, state="accepted")
     newest = entry.generations[entry.newest]
     if newest.report is not None:
-        return Sent(task_id=task_id, state="done", report=CompletionReport.model_validate_json(newest.report))
+        return Sent(
+            task_id=task_id,
+            state="done",
+            report=CompletionReport.model_validate_json(newest.report),
+        )
     if newest.state == "running":
         return Sent(task_id=task_id, state="running")
     if newest.wish is not None:
         return Sent(task_id=task_id, state="cancelled")
-    due = TaskAssignment.model_validate_json(newest.assignment).not_before if newest.assignment else None
-    return Sent(task_id=task_id, state="accepted", due=due if newest.state == "accepted" else None)
+    due = (
+        TaskAssignment.model_validate_json(newest.assignment).not_before
+        if newest.assignment
+        else None
+    )
+    return Sent(
+        task_id=task_id,
+        state="accepted",
+        due=due if newest.state == "accepted" else None,
+    )

@@ -11,37 +11,58 @@ from supervisor.http.parts import ApiParts
 from supervisor.http.problems import Refused, answers, not_found
 from supervisor.webhooks.overview import WebhookList, WebhookView, list_webhooks
 
-WebhookId = Annotated[str, Path(max_length=80, description="An id of the list, which its receiver sees as well.")]
+WebhookId = Annotated[
+    str,
+    Path(
+        max_length=80, description="An id of the list, which its receiver sees as well."
+    ),
+]
 
 
-async def _demand_admin(caller: Annotated[Caller, Depends(require_role("admin"))]) -> None:
+async def _demand_admin(
+    caller: Annotated[Caller, Depends(require_role("admin"))],
+) -> None:
     """Return when *caller* administers the whole deployment.
 
     Raises:
         Refused: 403, the key is for one user.
     """
     if caller.user_scope is not None:
-        raise Refused(403, "other-user", "webhooks are of all users, and this key is for one; use another")
+        raise Refused(
+            403,
+            "other-user",
+            "webhooks are of all users, and this key is for one; use another",
+        )
 
 
 def routes(parts: ApiParts) -> APIRouter:
     """Return the routes below `/v1/webhooks`."""
-    router = APIRouter(prefix="/v1/webhooks", tags=["webhooks"], dependencies=[Depends(_demand_admin)])
+    router = APIRouter(
+        prefix="/v1/webhooks", tags=["webhooks"], dependencies=[Depends(_demand_admin)]
+    )
     outbox = WebhookOutbox(parts.redis)
 
     async def demand(webhook_id: str) -> Kept:
         kept = (await outbox.read(webhook_id))[0]
         if kept is None:
-            raise not_found(f"there is no webhook {webhook_id!r}: it was delivered, or removed")
+            raise not_found(
+                f"there is no webhook {webhook_id!r}: it was delivered, or removed"
+            )
         return kept
 
-    @router.get("", summary="List webhooks that were given up, or wait", responses=answers())
+    @router.get(
+        "", summary="List webhooks that were given up, or wait", responses=answers()
+    )
     async def list_some(
         state: Undelivered = "failed", limit: Annotated[int, Query(ge=1, le=1000)] = 100
     ) -> WebhookList:
         return await list_webhooks(outbox, state, limit)
 
-    @router.post("/{webhook_id}/retry", summary="Send a webhook again, for a day", responses=answers(404))
+    @router.post(
+        "/{webhook_id}/retry",
+        summary="Send a webhook again, for a day",
+        responses=answers(404),
+    )
     async def retry(webhook_id: WebhookId) -> WebhookView:
         kept = await demand(webhook_id)
         await outbox.retry(kept, datetime.now(UTC))

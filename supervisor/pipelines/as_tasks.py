@@ -26,7 +26,13 @@ from contracts.errors import (
     NotAccepted,
 )
 from contracts.faults import fault_of
-from contracts.messages import AgentCard, CompletionReport, ErrorNote, Status, TaskAssignment
+from contracts.messages import (
+    AgentCard,
+    CompletionReport,
+    ErrorNote,
+    Status,
+    TaskAssignment,
+)
 from contracts.pipelines import PIPELINE_AGENT, Pipeline
 from memory.ledger.ledger import Ledger
 from memory.sessions.pipeline_runs import PipelineRuns
@@ -67,7 +73,9 @@ def read_pipelines(folder: Path) -> dict[str, Pipeline]:
     for file in sorted(folder.glob("*.toml")):
         pipeline = read_pipeline(file).pipeline
         if pipeline.name in found:
-            raise ConfigurationError(f"{file}: a pipeline {pipeline.name!r} is declared already; give it another name")
+            raise ConfigurationError(
+                f"{file}: a pipeline {pipeline.name!r} is declared already; give it another name"
+            )
         found[pipeline.name] = pipeline
     return found
 
@@ -75,9 +83,13 @@ def read_pipelines(folder: Path) -> dict[str, Pipeline]:
 def agent_card(declared: Mapping[str, Pipeline]) -> AgentCard:
     """Return the card under which *declared* can be asked for."""
     tasks = tuple(card_of(pipeline) for pipeline in declared.values())
-    spelled = json.dumps([task.model_dump(mode="json") for task in tasks], sort_keys=True)
+    spelled = json.dumps(
+        [task.model_dump(mode="json") for task in tasks], sort_keys=True
+    )
     words = "Runs declared pipelines."
-    return AgentCard(agent_id=PIPELINE_AGENT, description=words, tasks=tasks, digest=_digest(spelled))
+    return AgentCard(
+        agent_id=PIPELINE_AGENT, description=words, tasks=tasks, digest=_digest(spelled)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +103,13 @@ class _Task:
     def session_id(self) -> str:
         """The session of its run: choosing a task's id reaches no other one."""
         asked = self.assignment
-        words = [asked.supervisor_id, asked.user_id, asked.task.name, asked.task_id, self.generation]
+        words = [
+            asked.supervisor_id,
+            asked.user_id,
+            asked.task.name,
+            asked.task_id,
+            self.generation,
+        ]
         return f"t-{_digest(json.dumps(words))}"
 
 
@@ -165,7 +183,9 @@ class PipelineTasks:
         try:
             task = _Task(_assignment_in(delivery), delivery.generation)
         except InvalidInput as error:
-            await bury(delivery, error, UNREADABLE, self._whose, self._outbox, self._meter)
+            await bury(
+                delivery, error, UNREADABLE, self._whose, self._outbox, self._meter
+            )
             return
         entry = await self._ledger.read(task.assignment.task_id)
         known = entry.generations.get(task.generation) if entry is not None else None
@@ -174,16 +194,22 @@ class PipelineTasks:
             return
         # A program outside tells the ledger nothing: from here on the task can be cancelled.
         body = task.assignment.model_dump_json(exclude_none=True).encode()
-        await self._ledger.accept(task.assignment.task_id, task.generation, body, str(tracing.current() or ""))
+        await self._ledger.accept(
+            task.assignment.task_id, task.generation, body, str(tracing.current() or "")
+        )
         if known is not None and known.wish is not None:
-            report = self._fail(task, "cancelled", "TaskCancelled", known.wish.reason, attempt=0)
+            report = self._fail(
+                task, "cancelled", "TaskCancelled", known.wish.reason, attempt=0
+            )
         else:
             report = await self._report_on(task)
         try:
             await self._reporter.conclude(task.assignment, report)
         except MessageTooLarge:
             words = f"its result is too large for a report; `tasklore pipeline status {task.session_id}` shows it"
-            await self._reporter.conclude(task.assignment, self._fail(task, "failed", "ResultTooLarge", words))
+            await self._reporter.conclude(
+                task.assignment, self._fail(task, "failed", "ResultTooLarge", words)
+            )
 
     async def _report_on(self, task: _Task) -> CompletionReport:
         """Return the report on the run of *task*, begun unless it was before, once that has ended."""
@@ -192,7 +218,9 @@ class PipelineTasks:
             if outcome is None and await self._runs.read(task.session_id) is None:
                 await self._begin(task)
         except InvalidPipeline as error:
-            return self._fail(task, "failed", "InvalidPipeline", "; ".join(error.problems), attempt=0)
+            return self._fail(
+                task, "failed", "InvalidPipeline", "; ".join(error.problems), attempt=0
+            )
         except InvalidInput as error:
             return self._fail(task, "rejected", "InvalidInput", str(error), attempt=0)
         return await self._outcome_of(task)
@@ -208,11 +236,15 @@ class PipelineTasks:
         pipeline = self._declared.get(asked.task.name)
         if pipeline is None:
             known = ", ".join(self._declared)
-            raise InvalidInput(f"no pipeline {asked.task.name!r} is declared here; declared are {known}")
+            raise InvalidInput(
+                f"no pipeline {asked.task.name!r} is declared here; declared are {known}"
+            )
         inputs = asked.task.parameters
         if problems := problems_in_inputs(pipeline, fill_defaults(pipeline, inputs)):
             raise InvalidInput("; ".join(problem.text for problem in problems))
-        await self._requests.begin(pipeline, inputs, session_id=task.session_id, user_id=asked.user_id)
+        await self._requests.begin(
+            pipeline, inputs, session_id=task.session_id, user_id=asked.user_id
+        )
 
     async def _outcome_of(self, task: _Task) -> CompletionReport:
         """Return the report on the run of *task*; it is cancelled with the task, and when the deadline has passed."""
@@ -220,7 +252,11 @@ class PipelineTasks:
         if deadline is not None and deadline.tzinfo is None:
             deadline = deadline.replace(tzinfo=UTC)
         while (body := await self._runs.outcome(task.session_id)) is None:
-            wish = await self._ledger.wish(task.assignment.task_id) if pause_s == _LOOK_CAP_S else None
+            wish = (
+                await self._ledger.wish(task.assignment.task_id)
+                if pause_s == _LOOK_CAP_S
+                else None
+            )
             if wish is not None:
                 await self._cancel(task, wish.reason or "its task was cancelled")
                 return self._fail(task, "cancelled", "TaskCancelled", wish.reason)
@@ -236,7 +272,14 @@ class PipelineTasks:
             return self._fail(task, "failed", "PipelineFailed", why, run_ms=took_ms)
         result = outcome.get("result")
         asked = task.assignment
-        return self._reporter.report(asked, task.generation, "completed", result=result, attempt=1, run_ms=took_ms)
+        return self._reporter.report(
+            asked,
+            task.generation,
+            "completed",
+            result=result,
+            attempt=1,
+            run_ms=took_ms,
+        )
 
     async def _cancel(self, task: _Task, reason: str) -> None:
         record = await self._runs.read(task.session_id)
@@ -246,11 +289,20 @@ class PipelineTasks:
                 await self._requests.cancel(record, reason)
 
     def _fail(
-        self, task: _Task, status: Status, kind: str, words: str, *, attempt: int = 1, run_ms: int = 0
+        self,
+        task: _Task,
+        status: Status,
+        kind: str,
+        words: str,
+        *,
+        attempt: int = 1,
+        run_ms: int = 0,
     ) -> CompletionReport:
         error = ErrorNote(type=kind, message=words)
         asked = task.assignment
-        return self._reporter.report(asked, task.generation, status, error=error, attempt=attempt, run_ms=run_ms)
+        return self._reporter.report(
+            asked, task.generation, status, error=error, attempt=attempt, run_ms=run_ms
+        )
 
 
 def _assignment_in(delivery: Delivery) -> TaskAssignment:
@@ -262,10 +314,14 @@ def _assignment_in(delivery: Delivery) -> TaskAssignment:
     try:
         assignment = TaskAssignment.model_validate_json(delivery.body)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        first = error.errors(
+            include_url=False, include_input=False, include_context=False
+        )[0]
         raise InvalidInput(f"this is no task assignment: {fault_of(first)}") from error
     if assignment.agent_id != PIPELINE_AGENT:
-        raise InvalidInput(f"agent_id is {assignment.agent_id!r}, but the subject is of {PIPELINE_AGENT!r}")
+        raise InvalidInput(
+            f"agent_id is {assignment.agent_id!r}, but the subject is of {PIPELINE_AGENT!r}"
+        )
     return assignment
 
 

@@ -40,7 +40,9 @@ class PipelineDesk(LeaseLoop[str, Drive]):
     mistake_s: ClassVar[float] = 60.0
 
     def __init__(self, parts: Parts, *, holder: str, lease_s: float) -> None:
-        super().__init__("pipeline", at_once=RUNS_AT_ONCE, lease_s=lease_s, slack_s=lease_s)
+        super().__init__(
+            "pipeline", at_once=RUNS_AT_ONCE, lease_s=lease_s, slack_s=lease_s
+        )
         self._parts = parts
         self._runs = parts.runs
         self._holder = holder
@@ -86,7 +88,9 @@ class PipelineDesk(LeaseLoop[str, Drive]):
             if user_id is None:
                 return await super().attend(key)
             if self._of_user[user_id] >= RUNS_OF_ONE:
-                await self._runs.postpone(self._parts.supervisor_id, key, int(jitter(_CROWDED_S) * 1000))
+                await self._runs.postpone(
+                    self._parts.supervisor_id, key, int(jitter(_CROWDED_S) * 1000)
+                )
                 return 0.0
             self._of_user[user_id] += 1
             try:
@@ -110,7 +114,9 @@ class PipelineDesk(LeaseLoop[str, Drive]):
         """Return the driver of a run, under a lease with a new fence."""
         # A lease that lapsed while the store was away says nothing of its holder.
         was_there = self._loop.time() - self._away_at > self._lease_s + PAUSE_CAP_S
-        fence = await self._runs.claim(key, self._holder, self._lease_ms, MOST_LAPSES if was_there else 0)
+        fence = await self._runs.claim(
+            key, self._holder, self._lease_ms, MOST_LAPSES if was_there else 0
+        )
         return Drive(self._parts, key, fence, self) if fence is not None else None
 
     async def work(self, key: str, lease: Drive) -> float:
@@ -130,8 +136,13 @@ class PipelineDesk(LeaseLoop[str, Drive]):
 
     async def renew(self, lease: Drive) -> bool:
         """Renew the lease, and cancel the run where that was requested in the store."""
-        is_held = await self._runs.renew(lease.session_id, self._holder, lease.fence, self._lease_ms)
-        if is_held and (reason := await self._runs.cancel_reason(lease.session_id)) is not None:
+        is_held = await self._runs.renew(
+            lease.session_id, self._holder, lease.fence, self._lease_ms
+        )
+        if (
+            is_held
+            and (reason := await self._runs.cancel_reason(lease.session_id)) is not None
+        ):
             lease.cancel(reason)
         return is_held
 

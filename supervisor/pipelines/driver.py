@@ -38,12 +38,20 @@ MOST_RESTARTS = 3
 class Drive:
     """Drives the run of *session_id* under the lease number *fence*; *desk* drives those of its phases."""
 
-    def __init__(self, parts: Parts, session_id: str, fence: int, desk: "PipelineDesk | None" = None) -> None:
+    def __init__(
+        self,
+        parts: Parts,
+        session_id: str,
+        fence: int,
+        desk: "PipelineDesk | None" = None,
+    ) -> None:
         self.session_id = session_id
         self.fence = fence
         self._parts = parts
         self._desk = desk
-        self._cancelled: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._cancelled: asyncio.Future[str] = (
+            asyncio.get_running_loop().create_future()
+        )
         self._restarts: Counter[str] = Counter()
         #: Phases that another driver had begun when the run was taken up.
         self._adopted: set[str] = set()
@@ -69,10 +77,14 @@ class Drive:
             self.cancel(record.cancel_reason)
         live = LiveRun.of(record, self.fence)
         live.desk = self._desk
-        self._adopted = {name for name, state in record.phases.items() if state.status == "running"}
+        self._adopted = {
+            name for name, state in record.phases.items() if state.status == "running"
+        }
         if self._adopted:
             # Phases began by the store's clock; their time is measured by ours.
-            live.ahead = self._parts.now() - datetime.fromtimestamp(await self._parts.runs.now_ms() / 1000, UTC)
+            live.ahead = self._parts.now() - datetime.fromtimestamp(
+                await self._parts.runs.now_ms() / 1000, UTC
+            )
         attributes: Mapping[str, str | int | float | bool] = {
             "tasklore.session_id": live.session_id,
             "tasklore.run": record.run,
@@ -109,16 +121,28 @@ class Drive:
                 steps = next_steps(live.graph, live.statuses)
                 for name in (*steps.running, *steps.ready):
                     if name not in under_way.values():
-                        under_way[group.create_task(self._begin(live, name).perform())] = name
+                        under_way[
+                            group.create_task(self._begin(live, name).perform())
+                        ] = name
                 if not under_way:
-                    if steps.outcome == "completed" and await self._restore_results(live):
+                    if steps.outcome == "completed" and await self._restore_results(
+                        live
+                    ):
                         continue
                     break
                 awaited: set[asyncio.Future[Any]] = {*under_way, self._cancelled}
-                await asyncio.wait(awaited, timeout=self._mark_late(live), return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait(
+                    awaited,
+                    timeout=self._mark_late(live),
+                    return_when=asyncio.FIRST_COMPLETED,
+                )
                 for task in [task for task in under_way if task.done()]:
                     await self._heed(live, under_way.pop(task), task.result())
-                for task in [task for task, name in under_way.items() if live.phases[name].status == "pending"]:
+                for task in [
+                    task
+                    for task, name in under_way.items()
+                    if live.phases[name].status == "pending"
+                ]:
                     # Its parameters do not hold any more, and it begins anew.
                     del under_way[task]
                     task.cancel()
@@ -139,7 +163,9 @@ class Drive:
         run = PhaseRun(self._parts, live, live.by_name[name], adopted=is_adopted)
         live.began[name] = self._parts.now()
         if is_adopted and before.since_ms is not None:
-            live.began[name] = datetime.fromtimestamp(before.since_ms / 1000, UTC) + live.ahead
+            live.began[name] = (
+                datetime.fromtimestamp(before.since_ms / 1000, UTC) + live.ahead
+            )
         live.late.discard(name)
         # Here only, so that it is not begun twice; the store is told once it does begin.
         live.phases[name] = replace(before, status="running")
@@ -150,14 +176,20 @@ class Drive:
         left_s: list[float] = []
         for name, began in live.began.items():
             late_after = live.by_name[name].late_after
-            if late_after is None or name in live.late or live.phases[name].status != "running":
+            if (
+                late_after is None
+                or name in live.late
+                or live.phases[name].status != "running"
+            ):
                 continue
             left_s.append((began + late_after - self._parts.now()).total_seconds())
             if left_s[-1] <= 0:
                 live.late.add(name)
                 live.meanwhile(self._note_late(live, name))
                 text = f"late after {late_after.total_seconds():g} s: the phases after it go on without it"
-                self._parts.tell(live.event("phase_progress", self._parts.now(), name, text=text))
+                self._parts.tell(
+                    live.event("phase_progress", self._parts.now(), name, text=text)
+                )
         return max(0.0, min(left_s)) if left_s else None
 
     async def _note_late(self, live: LiveRun, name: str) -> None:
@@ -167,19 +199,38 @@ class Drive:
     async def _restart(self, live: LiveRun, name: str, gone: Gone) -> None:
         """Run the phases in *gone* again, and *name* after them; too often, and *name* has failed."""
         # Two phases may miss the same: it runs again once for both.
-        lost = {phase: why for phase, why in gone.items() if live.phases[phase].status == "done"}
+        lost = {
+            phase: why
+            for phase, why in gone.items()
+            if live.phases[phase].status == "done"
+        }
         if not (error := self._count_restarts(lost)):
             live.phases[name] = replace(live.phases[name], status="pending")
             await self._run_again(live, lost)
             return
         before = live.phases[name]
         task_id = before.task_id if name in self._adopted else None
-        state = PhaseState("failed", run=before.run, task_id=task_id, error_type="CacheIncomplete", error=error)
-        if not await self._parts.runs.settle_phase(self.session_id, self.fence, name, state):
+        state = PhaseState(
+            "failed",
+            run=before.run,
+            task_id=task_id,
+            error_type="CacheIncomplete",
+            error=error,
+        )
+        if not await self._parts.runs.settle_phase(
+            self.session_id, self.fence, name, state
+        ):
             raise live.lost()
         live.phases[name] = state
         self._parts.meter.count_phase("failed")
-        self._parts.tell(live.event("phase_failed", self._parts.now(), name, text=f"CacheIncomplete: {error}"))
+        self._parts.tell(
+            live.event(
+                "phase_failed",
+                self._parts.now(),
+                name,
+                text=f"CacheIncomplete: {error}",
+            )
+        )
 
     async def _restore_results(self, live: LiveRun) -> bool:
         """Run phases again whose result entries are gone; too often, and the run has failed. False: none are gone.
@@ -196,7 +247,9 @@ class Drive:
     def _count_restarts(self, lost: Gone) -> str:
         """Count that *lost* phases run once more; return why they do not, "" when they do."""
         self._restarts.update(lost.keys())
-        phase = next((phase for phase in lost if self._restarts[phase] > MOST_RESTARTS), None)
+        phase = next(
+            (phase for phase in lost if self._restarts[phase] > MOST_RESTARTS), None
+        )
         if phase is None:
             return ""
         return (
@@ -212,13 +265,24 @@ class Drive:
         """
         if not lost:
             return
-        why = {phase: f"the cache is incomplete: {gone}" for phase, gone in lost.items()}
+        why = {
+            phase: f"the cache is incomplete: {gone}" for phase, gone in lost.items()
+        }
         for phase in live.graph.dependents(lost):
-            read = {live.owner(read_key(key).phase) for key in keys_read(live.by_name[phase])}
+            read = {
+                live.owner(read_key(key).phase)
+                for key in keys_read(live.by_name[phase])
+            }
             upstream = next((one for one in read if one in why), None)
-            if upstream is not None and live.phases[phase].status in ("running", "done", "skipped"):
+            if upstream is not None and live.phases[phase].status in (
+                "running",
+                "done",
+                "skipped",
+            ):
                 why[phase] = f"it has read of {upstream!r}, which runs again"
-        record = await self._parts.runs.reset_phases(self.session_id, why, restart=False, fence=self.fence)
+        record = await self._parts.runs.reset_phases(
+            self.session_id, why, restart=False, fence=self.fence
+        )
         if record is None:
             raise live.lost()
         live.corrected.clear()
@@ -226,7 +290,9 @@ class Drive:
         for phase in why:
             live.phases[phase] = record.phases[phase]
             self._parts.meter.count_phase("restarted")
-            self._parts.tell(live.event("phase_stale", self._parts.now(), phase, text=why[phase]))
+            self._parts.tell(
+                live.event("phase_stale", self._parts.now(), phase, text=why[phase])
+            )
 
     async def _cancel_run(self, live: LiveRun, reason: str) -> None:
         """Cancel the tasks that run for good, and end the run."""
@@ -239,7 +305,9 @@ class Drive:
                 await self._parts.canceller.cancel(task_id, reason)
             except NotAccepted as error:
                 # It is cancelled; only this driver would wait for its report, and ends the run.
-                log.info("cancelled_report_not_stored", task_id=task_id, error=str(error))
+                log.info(
+                    "cancelled_report_not_stored", task_id=task_id, error=str(error)
+                )
 
         async with asyncio.TaskGroup() as group:
             for state in record.phases.values():

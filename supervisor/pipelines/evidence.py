@@ -16,7 +16,15 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, Field, JsonValue, StrictInt, StrictStr, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    Field,
+    JsonValue,
+    StrictInt,
+    StrictStr,
+    ValidationError,
+)
 
 from contracts.errors import InvalidInput
 from contracts.faults import fault_of
@@ -46,7 +54,11 @@ def _rest(state: PhaseState) -> PhaseState:
     """Return *state* as nothing runs any more."""
     if not 0 <= state.run < _MOST_RUNS:
         raise ValueError("run has to be a count")
-    return state if state.status != "running" else PhaseState(run=state.run, why="it was running")
+    return (
+        state
+        if state.status != "running"
+        else PhaseState(run=state.run, why="it was running")
+    )
 
 
 _Text = Annotated[StrictStr, Field(min_length=1, max_length=256)]
@@ -104,7 +116,9 @@ def bundle_of(
 
     *earlier* is the result of `earlier_ends`.
     """
-    secret = frozenset(name for name, one in record.pipeline.inputs.items() if one.secret)
+    secret = frozenset(
+        name for name, one in record.pipeline.inputs.items() if one.secret
+    )
     masker = Masker.of(record.inputs, secret)
     inputs, masked_inputs = _mask_parts(masker, record.inputs)
     for name in secret & record.inputs.keys():
@@ -113,7 +127,9 @@ def bundle_of(
     entries, masked_entries = {}, []
     for key, entry in session.get("cache", {}).items():
         # Its data type names the value as any other name does: `login:token` is one.
-        found, hidden = _mask_parts(masker, {key.split(":")[1] if ":" in key else key: entry.get("value")})
+        found, hidden = _mask_parts(
+            masker, {key.split(":")[1] if ":" in key else key: entry.get("value")}
+        )
         entries[key] = {**entry, "value": next(iter(found.values()))}
         masked_entries += [key for _ in hidden]
     pipeline, places = _mask_pipeline(masker, record.pipeline)
@@ -130,14 +146,19 @@ def bundle_of(
         "project": record.project,
         "keep": record.keep,
         "phases": {
-            name: asdict(state) | {"error": None if state.error is None else masker.mask_text(state.error)}
+            name: asdict(state)
+            | {"error": None if state.error is None else masker.mask_text(state.error)}
             for name, state in phases.items()
         },
         "corrected": dict(corrected),
         "seen": {phase: dict(marks) for phase, marks in seen.items()},
         "timeline": _timeline(record, phases, earlier, masker),
         "session": {**session, "cache": entries},
-        "masked": {"inputs": sorted(set(masked_inputs)), "entries": masked_entries, "pipeline": places},
+        "masked": {
+            "inputs": sorted(set(masked_inputs)),
+            "entries": masked_entries,
+            "pipeline": places,
+        },
     }
 
 
@@ -152,7 +173,9 @@ def write_bundle(path: Path, bundle: Mapping[str, Any]) -> None:
     try:
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         # Half of a surrogate pair, which is no UTF-8, becomes what JSON escapes it as.
-        with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
+        with os.fdopen(
+            descriptor, "w", encoding="utf-8", errors="backslashreplace"
+        ) as file:
             json.dump(bundle, file, indent=1, ensure_ascii=False)
             file.write("\n")
             file.flush()
@@ -188,7 +211,10 @@ async def _create(runs: PipelineRuns, new: NewRun) -> None:
     if await runs.create(new):
         return
     known = await runs.read(new.session_id)
-    is_same = known is not None and (known.pipeline, known.run) == (new.pipeline, new.run)
+    is_same = known is not None and (known.pipeline, known.run) == (
+        new.pipeline,
+        new.run,
+    )
     if known is None or known.state != "failed" or not is_same:
         raise InvalidInput(
             f"session {new.session_id!r} is there, with another run or another state than in the evidence; resume "
@@ -215,10 +241,19 @@ async def restore(
     """
     try:
         session = bundle.get("session")
-        read = _Bundle.model_validate({"cache": session.get("cache") if isinstance(session, dict) else None, **bundle})
+        read = _Bundle.model_validate(
+            {
+                "cache": session.get("cache") if isinstance(session, dict) else None,
+                **bundle,
+            }
+        )
     except ValidationError as error:
-        wrong = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        raise InvalidInput(f"the evidence is broken ({fault_of(wrong)}); take the file as it was written") from error
+        wrong = error.errors(
+            include_url=False, include_input=False, include_context=False
+        )[0]
+        raise InvalidInput(
+            f"the evidence is broken ({fault_of(wrong)}); take the file as it was written"
+        ) from error
     pipeline, masked = pipeline_from(read.pipeline), read.masked
     if masked.pipeline:
         raise InvalidInput(
@@ -240,16 +275,29 @@ async def restore(
         seen={phase: without_times(marks) for phase, marks in read.seen.items()},
         run=read.run,
     )
-    entries = {key: entry for key, entry in read.cache.items() if key not in masked.entries}
+    entries = {
+        key: entry for key, entry in read.cache.items() if key not in masked.entries
+    }
     now_ms = int(now().timestamp() * 1000)
-    file = session_files.read(read.session | {"cache": entries}, new.session_id, now_ms, MAX_VALUE_BYTES)
+    file = session_files.read(
+        read.session | {"cache": entries}, new.session_id, now_ms, MAX_VALUE_BYTES
+    )
     await _create(runs, new)
     for one in file.entries:
-        left = None if one.expires_ms is None else timedelta(milliseconds=one.expires_ms - now_ms)
+        left = (
+            None
+            if one.expires_ms is None
+            else timedelta(milliseconds=one.expires_ms - now_ms)
+        )
         entry = one.entry if left is None else replace(one.entry, ttl=left)
         # One by one: each may be as large as one round trip allows.
         await cache.set_many(new.session_id, [entry])
-    return Restored(new.session_id, len(file.entries), tuple(masked.entries), (*file.expired, *file.refused))
+    return Restored(
+        new.session_id,
+        len(file.entries),
+        tuple(masked.entries),
+        (*file.expired, *file.refused),
+    )
 
 
 async def earlier_ends(projects: ProjectMemory, record: RunRecord) -> list[Record]:
@@ -261,19 +309,37 @@ async def earlier_ends(projects: ProjectMemory, record: RunRecord) -> list[Recor
     if record.run == 1:
         return []
     found = await projects.search(
-        record.project, kind="history", tags=(record.pipeline.name,), since_ms=record.created_ms, limit=MOST_ENDS
+        record.project,
+        kind="history",
+        tags=(record.pipeline.name,),
+        since_ms=record.created_ms,
+        limit=MOST_ENDS,
     )
-    return [one for one in found if one.session_id == record.session_id and one.data.get("run") in range(record.run)]
+    return [
+        one
+        for one in found
+        if one.session_id == record.session_id
+        and one.data.get("run") in range(record.run)
+    ]
 
 
 def _give_inputs(
-    pipeline: Pipeline, known: Mapping[str, JsonValue], given: Mapping[str, JsonValue], masked: list[str]
+    pipeline: Pipeline,
+    known: Mapping[str, JsonValue],
+    given: Mapping[str, JsonValue],
+    masked: list[str],
 ) -> dict[str, JsonValue]:
     missing = [name for name in masked if name not in given]
     if missing:
         flags = " ".join(f"--input {name}=..." for name in missing)
-        raise InvalidInput(f"inputs {', '.join(missing)} are secret and not in the evidence; give them anew: {flags}")
-    changed = [name for name, value in given.items() if name not in masked and known.get(name) != value]
+        raise InvalidInput(
+            f"inputs {', '.join(missing)} are secret and not in the evidence; give them anew: {flags}"
+        )
+    changed = [
+        name
+        for name, value in given.items()
+        if name not in masked and known.get(name) != value
+    ]
     if changed:
         raise InvalidInput(
             f"inputs {', '.join(changed)} cannot change when a run goes on; start a new run with them instead"
@@ -284,7 +350,9 @@ def _give_inputs(
     return inputs
 
 
-def _mask_parts(masker: Masker, values: Mapping[str, JsonValue]) -> tuple[dict[str, JsonValue], list[str]]:
+def _mask_parts(
+    masker: Masker, values: Mapping[str, JsonValue]
+) -> tuple[dict[str, JsonValue], list[str]]:
     """Return *values* masked as the parts of one object, and the names of those that were."""
     shown: dict[str, JsonValue] = {}
     masked = []
@@ -296,7 +364,9 @@ def _mask_parts(masker: Masker, values: Mapping[str, JsonValue]) -> tuple[dict[s
     return shown, masked
 
 
-def _mask_pipeline(masker: Masker, pipeline: Pipeline) -> tuple[dict[str, Any], list[str]]:
+def _mask_pipeline(
+    masker: Masker, pipeline: Pipeline
+) -> tuple[dict[str, Any], list[str]]:
     """Return the declaration with masks in its parameters and defaults, and the places of those."""
     declaration, places = pipeline.model_dump(mode="json", exclude_defaults=True), []
     for phase in declaration["phases"]:
@@ -314,11 +384,17 @@ def _mask_pipeline(masker: Masker, pipeline: Pipeline) -> tuple[dict[str, Any], 
 
 
 def _timeline(
-    record: RunRecord, phases: Mapping[str, PhaseState], earlier: Sequence[Record], masker: Masker
+    record: RunRecord,
+    phases: Mapping[str, PhaseState],
+    earlier: Sequence[Record],
+    masker: Masker,
 ) -> list[dict[str, str]]:
     """Return what happened when, in order: of phases that ran again only the last time, of the runs before each end."""
     seen = [(record.created_ms, "", "the run was accepted")]
-    seen += [(one.at_ms, "", f"run {one.data['run']} ended: {masker.mask_text(one.text)}") for one in earlier]
+    seen += [
+        (one.at_ms, "", f"run {one.data['run']} ended: {masker.mask_text(one.text)}")
+        for one in earlier
+    ]
     for name, state in phases.items():
         if state.since_ms is not None:
             seen.append((state.since_ms, name, f"began its run {state.run}"))
@@ -326,8 +402,18 @@ def _timeline(
             seen.append((state.late_ms, name, record.lateness(name)))
         if state.ended_ms is not None:
             why = state.error or state.why
-            seen.append((state.ended_ms, name, f"{state.status}{f': {masker.mask_text(why)}' if why else ''}"))
+            seen.append(
+                (
+                    state.ended_ms,
+                    name,
+                    f"{state.status}{f': {masker.mask_text(why)}' if why else ''}",
+                )
+            )
     return [
-        {"at": datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(), "phase": phase, "what": what}
+        {
+            "at": datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(),
+            "phase": phase,
+            "what": what,
+        }
         for at_ms, phase, what in sorted(seen)
     ]

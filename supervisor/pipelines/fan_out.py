@@ -96,7 +96,11 @@ class FanOut:
         self._base = base
         self._before = before
         inner = phase.pipeline
-        self._what = [phase.agent, phase.task, *([] if inner is None else [inner.model_dump(mode="json")])]
+        self._what = [
+            phase.agent,
+            phase.task,
+            *([] if inner is None else [inner.model_dump(mode="json")]),
+        ]
         self._is_new = is_new
         self._assign = assign
         self._under_way: set[str] = set()
@@ -106,7 +110,9 @@ class FanOut:
         #: The number of the first item with each key: others with the same parameters share what came of it.
         self._first: dict[str, int] = {}
 
-    async def run(self, parameters_of: Callable[[int], dict[str, JsonValue]], total: int) -> FannedOut:
+    async def run(
+        self, parameters_of: Callable[[int], dict[str, JsonValue]], total: int
+    ) -> FannedOut:
         """Run items without a result; *parameters_of* gives the parameters of one by its number, from 0.
 
         Raises:
@@ -117,7 +123,10 @@ class FanOut:
             MemoryUnavailable: the store did not answer; the next driver finds everything as it is.
         """
         done = FannedOut(total)
-        there = {entry.key for entry in await self._parts.cache.entries(self._live.session_id)}
+        there = {
+            entry.key
+            for entry in await self._parts.cache.entries(self._live.session_id)
+        }
         waiting = self._missing(parameters_of, there, done)
         try:
             async with asyncio.TaskGroup() as group:
@@ -129,14 +138,19 @@ class FanOut:
         return done
 
     async def rounds(
-        self, parameters_of: Callable[[JsonValue, int], dict[str, JsonValue]], is_reached: Callable[[JsonValue], bool]
+        self,
+        parameters_of: Callable[[JsonValue, int], dict[str, JsonValue]],
+        is_reached: Callable[[JsonValue], bool],
     ) -> tuple[FannedOut, JsonValue, bool]:
         """Run one round after the other; return what became of them, the last result, and whether it was reached.
 
         *parameters_of* gives those of a round, by the result of the one before and its number from 0. Raises as `run`.
         """
         done = FannedOut(0)
-        there = {entry.key for entry in await self._parts.cache.entries(self._live.session_id)}
+        there = {
+            entry.key
+            for entry in await self._parts.cache.entries(self._live.session_id)
+        }
         last: JsonValue = None
         try:
             for number in range(self._phase.at_most):
@@ -155,12 +169,18 @@ class FanOut:
                 if is_reached(last):
                     return done, last, True
                 told = f"round {number + 1} of at most {self._phase.at_most}"
-                self._parts.tell(self._live.event("phase_progress", self._parts.now(), self._phase.name, text=told))
+                self._parts.tell(
+                    self._live.event(
+                        "phase_progress", self._parts.now(), self._phase.name, text=told
+                    )
+                )
         finally:
             await self._leave()
         return done, last, False
 
-    async def results(self, parameters_of: Callable[[int], dict[str, JsonValue]], done: FannedOut) -> list[JsonValue]:
+    async def results(
+        self, parameters_of: Callable[[int], dict[str, JsonValue]], done: FannedOut
+    ) -> list[JsonValue]:
         """Return what the items returned, in their order, as the phase's `on_failure` says.
 
         Raises:
@@ -175,15 +195,23 @@ class FanOut:
             for number, key, entry in zip(numbers, keys, entries, strict=True):
                 failure = done.failures.get(self._first.get(key, number))
                 if failure is not None and is_collecting:
-                    told: JsonValue = {"type": failure.error_type, "message": failure.error}
+                    told: JsonValue = {
+                        "type": failure.error_type,
+                        "message": failure.error,
+                    }
                     found.append({"item": number, "error": told})
                 elif failure is None:
                     value = entry.value if entry is not None else None
-                    found.append({"item": number, "result": value} if is_collecting else value)
+                    found.append(
+                        {"item": number, "result": value} if is_collecting else value
+                    )
         return found
 
     def _missing(
-        self, parameters_of: Callable[[int], dict[str, JsonValue]], there: set[str], done: FannedOut
+        self,
+        parameters_of: Callable[[int], dict[str, JsonValue]],
+        there: set[str],
+        done: FannedOut,
     ) -> Iterator[_Item]:
         """Yield the items without a result, each set of parameters once."""
         for number in range(done.total):
@@ -201,13 +229,17 @@ class FanOut:
         """Return the key of what *parameters* give, in round *number*: of another task or agent it is another one."""
         words = [*self._what, parameters, *([] if number is None else [number])]
         told = json.dumps(words, sort_keys=True, ensure_ascii=False)
-        digest = hashlib.blake2b(told.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+        digest = hashlib.blake2b(
+            told.encode("utf-8", "surrogatepass"), digest_size=16
+        ).hexdigest()
         return f"{items_phase(self._phase.name)}:results:{digest}"
 
     async def _work(self, waiting: Iterator[_Item], done: FannedOut) -> None:
         """Run one item after the other until none waits, or one failed that ends the phase."""
         for item in waiting:
-            if done.is_cancelled or (done.failures and self._phase.on_failure == "fail"):
+            if done.is_cancelled or (
+                done.failures and self._phase.on_failure == "fail"
+            ):
                 return
             await self._run(item, done)
             self._through += 1
@@ -234,20 +266,35 @@ class FanOut:
                 ttl=self._phase.keep_for,
             )
             self._unstored.append(entry)
-            if len(self._unstored) >= _TOGETHER or time.monotonic() - self._stored_at > _STORE_S:
+            if (
+                len(self._unstored) >= _TOGETHER
+                or time.monotonic() - self._stored_at > _STORE_S
+            ):
                 await self._store()
         else:
             failure = found if isinstance(found, Failure) else Failure.of(found)
             done.failures[item.number] = failure
-            if self._phase.pipeline is not None or failure.error_type in ("cancelled", "TaskCancelled"):
-                done.is_cancelled = await self._parts.runs.cancel_reason(self._live.session_id) is not None
+            if self._phase.pipeline is not None or failure.error_type in (
+                "cancelled",
+                "TaskCancelled",
+            ):
+                done.is_cancelled = (
+                    await self._parts.runs.cancel_reason(self._live.session_id)
+                    is not None
+                )
         self._under_way.discard(task_id)
 
-    async def _reported(self, assignment: TaskAssignment, suffix: str) -> CompletionReport | Returned | Failure:
+    async def _reported(
+        self, assignment: TaskAssignment, suffix: str
+    ) -> CompletionReport | Returned | Failure:
         if (inner := self._phase.pipeline) is not None:
             before = f"{self._before}-{suffix}" if self._before is not None else None
-            return await run_pipeline(self._parts, self._live, self._phase, inner, assignment, before=before)
-        return await PhaseTask(self._parts, self._phase, assignment, is_new=self._is_new).report()
+            return await run_pipeline(
+                self._parts, self._live, self._phase, inner, assignment, before=before
+            )
+        return await PhaseTask(
+            self._parts, self._phase, assignment, is_new=self._is_new
+        ).report()
 
     async def _store(self) -> None:
         """Store the results since the last time.
@@ -259,7 +306,9 @@ class FanOut:
         if not entries:
             return
         await self._parts.cache.set_many(self._live.session_id, entries)
-        if not await self._parts.runs.note_progress(self._live.session_id, self._live.fence):
+        if not await self._parts.runs.note_progress(
+            self._live.session_id, self._live.fence
+        ):
             raise self._live.lost()
 
     async def _leave(self) -> None:
@@ -271,12 +320,17 @@ class FanOut:
         if reason is None:
             return
         if self._phase.pipeline is not None:
-            await asyncio.gather(*(self._parts.runs.request_cancel(one, reason) for one in under_way))
+            await asyncio.gather(
+                *(self._parts.runs.request_cancel(one, reason) for one in under_way)
+            )
             if (desk := self._live.desk) is not None:
                 for session_id in under_way:
                     desk.cancel(session_id, reason)
             return
-        await asyncio.gather(*(self._parts.canceller.cancel(one, reason) for one in under_way), return_exceptions=True)
+        await asyncio.gather(
+            *(self._parts.canceller.cancel(one, reason) for one in under_way),
+            return_exceptions=True,
+        )
 
     def _tell(self, done: FannedOut) -> None:
         if self._phase.for_each is None:
@@ -287,7 +341,12 @@ class FanOut:
         text = f"{self._through:,} of {done.total:,} items"
         failed = f", {len(done.failures):,} failed" if done.failures else ""
         self._parts.tell(
-            self._live.event("phase_progress", self._parts.now(), self._phase.name, text=f"{text}{failed}")
+            self._live.event(
+                "phase_progress",
+                self._parts.now(),
+                self._phase.name,
+                text=f"{text}{failed}",
+            )
         )
 
 
@@ -297,12 +356,22 @@ def failure_words(done: FannedOut, what: str) -> str:
     others = len(done.failures) - 1
     more = f"; and {others:,} more" if others else ""
     kinds = Counter(one.error_type for one in done.failures.values())
-    told = f" ({', '.join(f'{count:,} {kind}' for kind, count in kinds.most_common(3))})" if others else ""
+    told = (
+        f" ({', '.join(f'{count:,} {kind}' for kind, count in kinds.most_common(3))})"
+        if others
+        else ""
+    )
     return f"{what} {number} of {done.total:,}: {failure.error_type}: {failure.error}{more}{told}"
 
 
 async def run_pipeline(
-    parts: Parts, live: LiveRun, phase: Phase, pipeline: Pipeline, assignment: TaskAssignment, *, before: str | None
+    parts: Parts,
+    live: LiveRun,
+    phase: Phase,
+    pipeline: Pipeline,
+    assignment: TaskAssignment,
+    *,
+    before: str | None,
 ) -> Returned | Failure:
     """Run *pipeline* as *assignment* of *phase* would run; return its result, or why there is none.
 
@@ -316,7 +385,11 @@ async def run_pipeline(
     if (desk := live.desk) is None:
         raise RuntimeError("this run is only looked at here, and not driven")
     given = assignment.task.parameters
-    hidden = {name for name, value in given.items() if name in pipeline.inputs and live.masker.mask(value)[1]}
+    hidden = {
+        name
+        for name, value in given.items()
+        if name in pipeline.inputs and live.masker.mask(value)[1]
+    }
     declared = {
         name: one.model_copy(update={"secret": True}) if name in hidden else one
         for name, one in pipeline.inputs.items()
@@ -324,18 +397,24 @@ async def run_pipeline(
     pipeline = pipeline.model_copy(update={"inputs": declared})
     inputs = fill_defaults(pipeline, given)
     if problems := problems_in_inputs(pipeline, inputs):
-        return Failure(InvalidInput.__name__, f"pipeline {pipeline.name!r}: {problems[0].text}")
+        return Failure(
+            InvalidInput.__name__, f"pipeline {pipeline.name!r}: {problems[0].text}"
+        )
     session_id = await _begin(parts, pipeline, assignment, inputs, before)
     deadline, now = assignment.deadline, parts.now()
     try:
-        async with asyncio.timeout(None if deadline is None else max(0.0, (deadline - now).total_seconds())):
+        async with asyncio.timeout(
+            None if deadline is None else max(0.0, (deadline - now).total_seconds())
+        ):
             while (body := await parts.runs.outcome(session_id)) is None:
                 await desk.drive_inner(session_id)
     except TimeoutError:
         words = f"it did not end within its timeout of {phase.timeout}"
         await parts.runs.request_cancel(session_id, words)
         desk.cancel(session_id, words)
-        return Failure("TaskExpired", f"pipeline {pipeline.name!r} (run {session_id}): {words}")
+        return Failure(
+            "TaskExpired", f"pipeline {pipeline.name!r} (run {session_id}): {words}"
+        )
     outcome = json.loads(body)
     if (why := failure_in(outcome, session_id)) is not None:
         return Failure("PipelineFailed", why)
@@ -344,7 +423,11 @@ async def run_pipeline(
 
 
 async def _begin(
-    parts: Parts, pipeline: Pipeline, assignment: TaskAssignment, inputs: Mapping[str, JsonValue], before: str | None
+    parts: Parts,
+    pipeline: Pipeline,
+    assignment: TaskAssignment,
+    inputs: Mapping[str, JsonValue],
+    before: str | None,
 ) -> str:
     """Begin the run, or let it go on where it failed; return its session."""
     known = await parts.runs.read(before) if before is not None else None
@@ -352,7 +435,9 @@ async def _begin(
         if known.state in ("failed", "cancelled"):
             # Another request may have been quicker.
             with suppress(InvalidInput):
-                await Resumption(parts).resume(known, PipelineRequest(action="resume", session_id=before))
+                await Resumption(parts).resume(
+                    known, PipelineRequest(action="resume", session_id=before)
+                )
         return before
     new = NewRun(
         session_id=assignment.task_id,

@@ -45,7 +45,9 @@ class Parts(TaskParts):
     evidence_dir: Path
     fingerprints: Fingerprints = field(default_factory=Fingerprints)
     #: Deletes dead letters of agents, of tasks with these ids, since then.
-    drop_letters: Callable[[Collection[str], Collection[str], datetime], Awaitable[int]] | None = None
+    drop_letters: (
+        Callable[[Collection[str], Collection[str], datetime], Awaitable[int]] | None
+    ) = None
 
 
 def _refuse(work: Coroutine[Any, Any, None]) -> object:
@@ -86,9 +88,19 @@ class LiveRun:
     def of(cls, record: RunRecord, fence: int) -> "LiveRun":
         """Return *record* in hand."""
         by_name = {phase.name: phase for phase in record.pipeline.phases}
-        secret = frozenset(name for name, one in record.pipeline.inputs.items() if one.secret)
+        secret = frozenset(
+            name for name, one in record.pipeline.inputs.items() if one.secret
+        )
         masker, graph = Masker.of(record.inputs, secret), Graph.of(record.pipeline)
-        return cls(record, fence, graph, dict(record.phases), dict(record.corrected), by_name, masker)
+        return cls(
+            record,
+            fence,
+            graph,
+            dict(record.phases),
+            dict(record.corrected),
+            by_name,
+            masker,
+        )
 
     @property
     def session_id(self) -> str:
@@ -98,11 +110,18 @@ class LiveRun:
     @property
     def statuses(self) -> dict[str, str]:
         """How far each phase is, as planning reads it."""
-        return {name: self._standing(name, state.status) for name, state in self.phases.items()}
+        return {
+            name: self._standing(name, state.status)
+            for name, state in self.phases.items()
+        }
 
     def is_absent(self, phase: str) -> bool:
         """Return whether the phases after *phase* go on without its entries: left out, failed or late."""
-        return self._standing(phase, self.phases[phase].status) in ("skipped", "excused", "late")
+        return self._standing(phase, self.phases[phase].status) in (
+            "skipped",
+            "excused",
+            "late",
+        )
 
     def _standing(self, phase: str, status: str) -> str:
         if status == "failed" and self.by_name[phase].optional:
@@ -111,12 +130,16 @@ class LiveRun:
 
     def lost(self) -> LeaseLost:
         """Return the error that says that nothing of this driver is accepted any more."""
-        return LeaseLost(f"run {self.session_id!r} is gone, or driven by another process")
+        return LeaseLost(
+            f"run {self.session_id!r} is gone, or driven by another process"
+        )
 
     def owner(self, phase: str) -> str:
         """Return the phase whose entries stand for those of *phase*: itself, or the last that corrected it."""
         seen = {phase}
-        while (replaced_by := self.corrected.get(phase)) is not None and replaced_by not in seen:
+        while (
+            replaced_by := self.corrected.get(phase)
+        ) is not None and replaced_by not in seen:
             seen.add(phase := replaced_by)
         return phase
 
@@ -138,7 +161,9 @@ class LiveRun:
     ) -> PipelineEvent:
         """Return an event of this *kind*, of *phase* when given; a long *text* is cut."""
         agent = self.by_name[phase].agent if phase is not None else None
-        through = sum(1 for state in self.phases.values() if state.status in ("done", "skipped"))
+        through = sum(
+            1 for state in self.phases.values() if state.status in ("done", "skipped")
+        )
         return PipelineEvent(
             session_id=self.session_id,
             pipeline=self.record.pipeline.name,
@@ -159,7 +184,10 @@ def event_publisher(link: Link) -> Callable[[PipelineEvent], None]:
 
     def tell(event: PipelineEvent) -> None:
         if link.is_connected:
-            link.send(subjects.run_events(event.session_id), event.model_dump_json(exclude_none=True).encode())
+            link.send(
+                subjects.run_events(event.session_id),
+                event.model_dump_json(exclude_none=True).encode(),
+            )
 
     return tell
 
@@ -173,18 +201,29 @@ def root_of(pipeline: Pipeline, inputs: Mapping[str, JsonValue]) -> str:
 
     def lookup(reference: Reference) -> object:
         if reference.kind != "input":
-            raise InvalidInput(f"the root of a pipeline can refer to inputs only, not to {reference.text!r}")
+            raise InvalidInput(
+                f"the root of a pipeline can refer to inputs only, not to {reference.text!r}"
+            )
         return inputs.get(reference.name)
 
     if pipeline.root is None:
-        raise InvalidInput("the pipeline has no `root` below which its files could be; declare one")
+        raise InvalidInput(
+            "the pipeline has no `root` below which its files could be; declare one"
+        )
     found = resolve(pipeline.root, lookup)  # type: ignore[arg-type] # inputs are JSON
     if not isinstance(found, str) or not found:
-        raise InvalidInput(f"the root {pipeline.root!r} of the pipeline is no folder: it became {found!r}")
+        raise InvalidInput(
+            f"the root {pipeline.root!r} of the pipeline is no folder: it became {found!r}"
+        )
     return found
 
 
-async def demand_root(parts: Parts, pipeline: Pipeline, inputs: Mapping[str, JsonValue], user_id: str | None) -> None:
+async def demand_root(
+    parts: Parts,
+    pipeline: Pipeline,
+    inputs: Mapping[str, JsonValue],
+    user_id: str | None,
+) -> None:
     """Check that the files of *pipeline* may be looked at, if it reads any.
 
     Raises:

@@ -26,7 +26,12 @@ from typing import Any
 import structlog
 from pydantic import JsonValue
 
-from contracts.errors import InvalidInput, MemoryUnavailable, UnknownSession, Unreachable
+from contracts.errors import (
+    InvalidInput,
+    MemoryUnavailable,
+    UnknownSession,
+    Unreachable,
+)
 from contracts.pipelines import Pipeline
 from contracts.session_keys import read_key
 from memory.sessions.pipeline_records import EndState, RunRecord
@@ -45,7 +50,9 @@ MOST_RESULT_BYTES = 8 * 1024 * 1024
 _LETTERS_S, _CLOCKS = 10.0, timedelta(minutes=1)
 
 
-async def end_run(parts: Parts, live: LiveRun, *, error: str = "", cancelled: str | None = None) -> None:
+async def end_run(
+    parts: Parts, live: LiveRun, *, error: str = "", cancelled: str | None = None
+) -> None:
     """End the run: as cancelled, as failed with *error* or because of its phases, else as completed.
 
     Raises:
@@ -54,42 +61,77 @@ async def end_run(parts: Parts, live: LiveRun, *, error: str = "", cancelled: st
     """
     # Times are the store's.
     live.phases.update((await _demand_lease(parts, live)).phases)
-    failures = [(name, live.phases[name]) for name, status in live.statuses.items() if status == "failed"]
-    words = "; ".join(f"phase {name!r} failed: {state.error_type}: {state.error}" for name, state in failures)
+    failures = [
+        (name, live.phases[name])
+        for name, status in live.statuses.items()
+        if status == "failed"
+    ]
+    words = "; ".join(
+        f"phase {name!r} failed: {state.error_type}: {state.error}"
+        for name, state in failures
+    )
     error = live.masker.mask_text(error) or words
-    state: EndState = "cancelled" if cancelled is not None else "failed" if error else "completed"
+    state: EndState = (
+        "cancelled" if cancelled is not None else "failed" if error else "completed"
+    )
     outcome = await _make_outcome(parts, live, state, cancelled or error)
     # Which file it is of all that were ever written there.
-    evidence, inode = await _write_evidence(parts, live, outcome["error"]) if state == "failed" else (None, 0)
+    evidence, inode = (
+        await _write_evidence(parts, live, outcome["error"])
+        if state == "failed"
+        else (None, 0)
+    )
     outcome["evidence"] = evidence and str(evidence)
     try:
         await _append_history(parts, live, outcome)
         await _drop_letters(parts, live)
         keep = live.record.keep or state != "completed" or bool(outcome["withheld"])
         body = json.dumps(outcome).encode()
-        if not await parts.runs.end(live.session_id, live.fence, state, body, keep=keep, error=outcome["error"]):
+        if not await parts.runs.end(
+            live.session_id, live.fence, state, body, keep=keep, error=outcome["error"]
+        ):
             raise live.lost()
     except LeaseLost:
         if evidence is not None:
             await asyncio.to_thread(_take_back, evidence, inode)
         raise
     parts.meter.count_pipeline(state)
-    log.info("pipeline_ended", session=live.session_id, pipeline=live.record.pipeline.name, state=state)
-    parts.tell(live.event(state, parts.now(), text=_describe(outcome), run_ms=outcome["took_ms"]))
+    log.info(
+        "pipeline_ended",
+        session=live.session_id,
+        pipeline=live.record.pipeline.name,
+        state=state,
+    )
+    parts.tell(
+        live.event(
+            state, parts.now(), text=_describe(outcome), run_ms=outcome["took_ms"]
+        )
+    )
 
 
 def failure_in(outcome: Mapping[str, Any], session_id: str) -> str | None:
     """Return why the run that ended as *outcome* has no result, None when it has one."""
-    name, lacking = outcome.get("pipeline"), outcome.get("withheld") or outcome.get("missing")
+    name, lacking = (
+        outcome.get("pipeline"),
+        outcome.get("withheld") or outcome.get("missing"),
+    )
     if outcome.get("state") != "completed":
         return f"pipeline {name!r} (run {session_id}) is {outcome.get('state')}: {outcome.get('error')}"
-    return f"pipeline {name!r} (run {session_id}) ended without {lacking}" if lacking else None
+    return (
+        f"pipeline {name!r} (run {session_id}) ended without {lacking}"
+        if lacking
+        else None
+    )
 
 
-def digest_of(pipeline: Pipeline, inputs: Mapping[str, JsonValue], user_id: str | None) -> str:
+def digest_of(
+    pipeline: Pipeline, inputs: Mapping[str, JsonValue], user_id: str | None
+) -> str:
     """Return a digest that two different requests under one session id do not share."""
     words = [pipeline.model_dump(mode="json"), dict(inputs), user_id]
-    return hashlib.blake2b(json.dumps(words, sort_keys=True).encode(), digest_size=16).hexdigest()
+    return hashlib.blake2b(
+        json.dumps(words, sort_keys=True).encode(), digest_size=16
+    ).hexdigest()
 
 
 async def _demand_lease(parts: Parts, live: LiveRun) -> RunRecord:
@@ -101,12 +143,19 @@ async def _demand_lease(parts: Parts, live: LiveRun) -> RunRecord:
         LeaseLost: the run is gone, over, or driven by another process.
     """
     known = await parts.runs.read(live.session_id)
-    if known is None or known.state != "running" or known.holder is None or known.fence != live.fence:
+    if (
+        known is None
+        or known.state != "running"
+        or known.holder is None
+        or known.fence != live.fence
+    ):
         raise live.lost()
     return known
 
 
-async def _make_outcome(parts: Parts, live: LiveRun, state: EndState, error: str) -> dict[str, Any]:
+async def _make_outcome(
+    parts: Parts, live: LiveRun, state: EndState, error: str
+) -> dict[str, Any]:
     record, now = live.record, parts.now()
     stats = await parts.cache.stats(live.session_id)
     entries = await parts.cache.entries(live.session_id)
@@ -120,15 +169,27 @@ async def _make_outcome(parts: Parts, live: LiveRun, state: EndState, error: str
             if live.phases[live.owner(read_key(key).phase)].status == "done"
         ]
         # A corrected entry is served by the one that corrects it.
-        stored = {key: str(read_key(key)._replace(phase=live.owner(read_key(key).phase))) for key in keys}
-        if sum(entry.bytes for entry in entries if entry.key in stored.values()) > MOST_RESULT_BYTES:
+        stored = {
+            key: str(read_key(key)._replace(phase=live.owner(read_key(key).phase)))
+            for key in keys
+        }
+        if (
+            sum(entry.bytes for entry in entries if entry.key in stored.values())
+            > MOST_RESULT_BYTES
+        ):
             withheld = list(stored)
         else:
             # Reading it is no use of an entry.
             found = await parts.cache.peek(live.session_id, list(stored.values()))
-            values = {key: entry.value for key, entry in zip(stored, found, strict=True) if entry is not None}
+            values = {
+                key: entry.value
+                for key, entry in zip(stored, found, strict=True)
+                if entry is not None
+            }
             missing = [key for key in stored if key not in values]
-            result = values.get(pipeline.result) if pipeline.result is not None else values
+            result = (
+                values.get(pipeline.result) if pipeline.result is not None else values
+            )
     return {
         "session_id": live.session_id,
         "pipeline": record.pipeline.name,
@@ -141,7 +202,10 @@ async def _make_outcome(parts: Parts, live: LiveRun, state: EndState, error: str
         "error": error,
         "evidence": None,
         "stats": asdict(stats),
-        "phases": [_phase_outcome(live, name, stats.saved_by_phase.get(name, 0)) for name in live.graph.order],
+        "phases": [
+            _phase_outcome(live, name, stats.saved_by_phase.get(name, 0))
+            for name in live.graph.order
+        ],
         "digest": digest_of(record.pipeline, record.inputs, record.user_id),
         "started_at": datetime.fromtimestamp(record.began_ms / 1000, UTC).isoformat(),
         "ended_at": now.isoformat(),
@@ -167,7 +231,9 @@ def _phase_outcome(live: LiveRun, name: str, saved_ms: int) -> dict[str, Any]:
     }
 
 
-async def _write_evidence(parts: Parts, live: LiveRun, error: str) -> tuple[Path | None, int]:
+async def _write_evidence(
+    parts: Parts, live: LiveRun, error: str
+) -> tuple[Path | None, int]:
     """Write the evidence of a run that failed and return its file and inode, None when it could not be written.
 
     Raises:
@@ -185,7 +251,9 @@ async def _write_evidence(parts: Parts, live: LiveRun, error: str) -> tuple[Path
         seen = await parts.runs.seen(live.session_id)
         earlier = await earlier_ends(parts.projects, live.record)
         make = partial(bundle_of, error=error, made_at=parts.now(), earlier=earlier)
-        bundle = await asyncio.to_thread(make, live.record, live.phases, live.corrected, session, seen)
+        bundle = await asyncio.to_thread(
+            make, live.record, live.phases, live.corrected, session, seen
+        )
         await _demand_lease(parts, live)
         return await asyncio.to_thread(write, bundle)
     except UnknownSession as gone:
@@ -193,7 +261,12 @@ async def _write_evidence(parts: Parts, live: LiveRun, error: str) -> tuple[Path
     except (LeaseLost, MemoryUnavailable):
         raise
     except Exception as problem:  # noqa: BLE001 - nothing that a run left may keep it from ending
-        log.warning("evidence_not_written", session=live.session_id, path=str(path), error=repr(problem)[:_MOST_TEXT])
+        log.warning(
+            "evidence_not_written",
+            session=live.session_id,
+            path=str(path),
+            error=repr(problem)[:_MOST_TEXT],
+        )
         return None, 0
 
 
@@ -204,7 +277,9 @@ def _take_back(path: Path, inode: int) -> None:
             path.unlink()
 
 
-async def _append_history(parts: Parts, live: LiveRun, outcome: Mapping[str, Any]) -> None:
+async def _append_history(
+    parts: Parts, live: LiveRun, outcome: Mapping[str, Any]
+) -> None:
     record = live.record
     data = {
         "run": record.run,
@@ -233,11 +308,17 @@ async def _append_history(parts: Parts, live: LiveRun, outcome: Mapping[str, Any
 
 async def _drop_letters(parts: Parts, live: LiveRun) -> None:
     """Delete the dead letters of phases that are done by now: there is nothing left to do about them."""
-    done = {name: one.run for name, one in live.phases.items() if one.status == "done" and one.run > 1}
+    done = {
+        name: one.run
+        for name, one in live.phases.items()
+        if one.status == "done" and one.run > 1
+    }
     if not done or parts.drop_letters is None:
         return
     agents = {live.by_name[name].agent for name in done}
-    tasks = {live.task_id(name, run) for name, last in done.items() for run in range(1, last)}
+    tasks = {
+        live.task_id(name, run) for name, last in done.items() for run in range(1, last)
+    }
     since = datetime.fromtimestamp(live.record.created_ms / 1000, UTC) - _CLOCKS
     try:
         async with asyncio.timeout(_LETTERS_S):
@@ -257,5 +338,9 @@ def _describe(outcome: Mapping[str, Any]) -> str:
         words += f"; {str(outcome['error'])[:_MOST_TEXT]}"
     if outcome["state"] == "failed":
         evidence = outcome["evidence"]
-        words += f"; evidence in {evidence}" if evidence else "; the evidence could not be written, the log says why"
+        words += (
+            f"; evidence in {evidence}"
+            if evidence
+            else "; the evidence could not be written, the log says why"
+        )
     return words

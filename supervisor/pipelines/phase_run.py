@@ -11,7 +11,12 @@ from datetime import UTC, datetime, timedelta
 from pydantic import JsonValue, ValidationError
 
 from contracts.errors import EntryTooLarge, InvalidInput
-from contracts.messages import CompletionReport, PipelineEventKind, TaskAssignment, TaskCall
+from contracts.messages import (
+    CompletionReport,
+    PipelineEventKind,
+    TaskAssignment,
+    TaskCall,
+)
 from contracts.pipelines import Phase
 from memory.sessions.entries import NewEntry
 from memory.sessions.pipeline_records import PhaseState, PhaseStatus
@@ -50,7 +55,9 @@ PhaseEnd = Settled | Restart | CancelRequested
 class PhaseRun:
     """Runs *phase*; *adopted* when another driver has begun this run of it."""
 
-    def __init__(self, parts: Parts, live: LiveRun, phase: Phase, *, adopted: bool) -> None:
+    def __init__(
+        self, parts: Parts, live: LiveRun, phase: Phase, *, adopted: bool
+    ) -> None:
         self._parts = parts
         self._live = live
         self._phase = phase
@@ -67,7 +74,9 @@ class PhaseRun:
             LeaseLost: another process drives the run.
             MemoryUnavailable: the store did not answer; the next driver finds everything as it is.
         """
-        with tracing.span(f"phase {self._phase.name}", attributes={"tasklore.run": self._run}):
+        with tracing.span(
+            f"phase {self._phase.name}", attributes={"tasklore.run": self._run}
+        ):
             is_one = not self._phase.has_parts
             if is_one and self._adopted:
                 # With a report nothing is read again.
@@ -84,9 +93,15 @@ class PhaseRun:
             except (InvalidInput, EntryTooLarge, ValidationError) as error:
                 return await self._fail(Failure(type(error).__name__, str(error)))
             is_new = not self._adopted
-            task = PhaseTask(self._parts, self._phase, assignment, is_new=is_new, has_looked=True)
+            task = PhaseTask(
+                self._parts, self._phase, assignment, is_new=is_new, has_looked=True
+            )
             found = await task.report()
-            return await (self._fail(found) if isinstance(found, Failure) else self._conclude(found))
+            return await (
+                self._fail(found)
+                if isinstance(found, Failure)
+                else self._conclude(found)
+            )
 
     async def _prepare(self) -> dict[str, JsonValue] | Restart | Settled:
         """Begin, and return the parameters or why there will be no task now; marks of files are noted before both."""
@@ -102,7 +117,9 @@ class PhaseRun:
                 return await self._settle(state, "phase_skipped", why)
             await self._note_seen()
             # Side by side: begun without a task it is simply begun again, and a step costs a round trip less.
-            begun, read = await asyncio.gather(self._begin(), self._reader.parameters(), return_exceptions=True)
+            begun, read = await asyncio.gather(
+                self._begin(), self._reader.parameters(), return_exceptions=True
+            )
             for problem in (begun, read):
                 if isinstance(problem, BaseException):
                     raise problem
@@ -117,13 +134,20 @@ class PhaseRun:
                 marks = await self._look()
         project = live.record.project
         if phase.standards:
-            marks |= tag_marks(STANDARD, await parts.projects.marks(project, "standard", phase.standards))
+            marks |= tag_marks(
+                STANDARD,
+                await parts.projects.marks(project, "standard", phase.standards),
+            )
         if phase.design:
-            marks |= tag_marks(DESIGN, await parts.projects.marks(project, "decision", phase.design))
+            marks |= tag_marks(
+                DESIGN, await parts.projects.marks(project, "decision", phase.design)
+            )
         if not marks and not phase.reads_files:
             return
         # That it looked for files and found none has to be known, too: one may appear.
-        if not await parts.runs.note_seen(live.session_id, live.fence, phase.name, marks or {FILE: ""}):
+        if not await parts.runs.note_seen(
+            live.session_id, live.fence, phase.name, marks or {FILE: ""}
+        ):
             raise live.lost()
 
     async def _look(self) -> dict[str, str]:
@@ -135,9 +159,14 @@ class PhaseRun:
         live = self._live
         if live.blind:
             raise InvalidInput(live.blind)
-        root, user = root_of(live.record.pipeline, live.record.inputs), live.record.user_id
+        root, user = (
+            root_of(live.record.pipeline, live.record.inputs),
+            live.record.user_id,
+        )
         try:
-            found = await self._parts.fingerprints.take(root, [(self._phase.reads_files, live.marks)], user_id=user)
+            found = await self._parts.fingerprints.take(
+                root, [(self._phase.reads_files, live.marks)], user_id=user
+            )
         except InvalidInput as error:
             live.blind = str(error)
             raise
@@ -146,18 +175,27 @@ class PhaseRun:
 
     async def _begin(self) -> None:
         live, name = self._live, self._phase.name
-        if not await self._parts.runs.begin_phase(live.session_id, live.fence, name, self._task_id, self._run):
+        if not await self._parts.runs.begin_phase(
+            live.session_id, live.fence, name, self._task_id, self._run
+        ):
             raise live.lost()
         self._begun = True
-        self._parts.tell(live.event("phase_started", self._parts.now(), name, task_id=self._task_id))
+        self._parts.tell(
+            live.event("phase_started", self._parts.now(), name, task_id=self._task_id)
+        )
 
-    def _assignment(self, parameters: dict[str, JsonValue], since: datetime | None = None) -> TaskAssignment:
+    def _assignment(
+        self, parameters: dict[str, JsonValue], since: datetime | None = None
+    ) -> TaskAssignment:
         """Return the assignment of the phase; of one of its parts, since when."""
         phase, record = self._phase, self._live.record
         if since is None:
             since = self._parts.now()
             if self._adopted and self._before.since_ms is not None:
-                since = datetime.fromtimestamp(self._before.since_ms / 1000, UTC) + self._live.ahead
+                since = (
+                    datetime.fromtimestamp(self._before.since_ms / 1000, UTC)
+                    + self._live.ahead
+                )
         return TaskAssignment(
             task_id=self._task_id,
             agent_id=phase.agent,
@@ -167,12 +205,16 @@ class PhaseRun:
             deadline=since + phase.longest if phase.longest is not None else None,
             max_attempts=phase.retries + 1,
             # A remembered answer belongs to the run that is not to count any more.
-            memory="refresh" if self._run > 1 and phase.memory == "use" else phase.memory,
+            memory="refresh"
+            if self._run > 1 and phase.memory == "use"
+            else phase.memory,
             user_id=record.user_id,
             session_id=record.session_id,
             phase=phase.name,
             writes=phase.writes,
-            keep_ms=max(1, phase.keep_for // timedelta(milliseconds=1)) if phase.keep_for is not None else None,
+            keep_ms=max(1, phase.keep_for // timedelta(milliseconds=1))
+            if phase.keep_for is not None
+            else None,
         )
 
     async def _run_parts(self) -> PhaseEnd:
@@ -181,19 +223,41 @@ class PhaseRun:
 
         def assign(task_id: str, parameters: dict[str, JsonValue]) -> TaskAssignment:
             # It shares the session, and leaves its result to the driver: the phase has one entry for all.
-            changed = {"task_id": task_id, "parent_id": self._task_id, "phase": None, "writes": None, "keep_ms": None}
-            return self._assignment(parameters, since=self._parts.now()).model_copy(update=changed)
+            changed = {
+                "task_id": task_id,
+                "parent_id": self._task_id,
+                "phase": None,
+                "writes": None,
+                "keep_ms": None,
+            }
+            return self._assignment(parameters, since=self._parts.now()).model_copy(
+                update=changed
+            )
 
         before = live.task_id(phase.name, self._run - 1) if self._run > 1 else None
         is_new = not self._adopted
-        fan_out = FanOut(self._parts, live, phase, base=self._task_id, before=before, is_new=is_new, assign=assign)
+        fan_out = FanOut(
+            self._parts,
+            live,
+            phase,
+            base=self._task_id,
+            before=before,
+            is_new=is_new,
+            assign=assign,
+        )
         result: JsonValue = None
         if phase.repeat_until is not None:
             what = "round"
-            done, result, is_reached = await fan_out.rounds(self._reader.parameters_of, self._reader.is_reached)
+            done, result, is_reached = await fan_out.rounds(
+                self._reader.parameters_of, self._reader.is_reached
+            )
             if not (is_reached or done.failures or done.is_cancelled):
                 words = f"{phase.repeat_until} does not hold after {done.total} rounds; raise `at_most`, then resume"
-                return await self._fail(Failure("NotReached", words), took_ms=done.took_ms, attempts=done.attempts)
+                return await self._fail(
+                    Failure("NotReached", words),
+                    took_ms=done.took_ms,
+                    attempts=done.attempts,
+                )
         else:
             is_list = phase.for_each is not None
             what, items = ("item", self._reader.items()) if is_list else ("", [None])
@@ -202,15 +266,25 @@ class PhaseRun:
                 return self._reader.parameters_of(items[number], number)
 
             done = await fan_out.run(parameters_of, len(items))
-            if not done.is_cancelled and not (done.failures and (phase.on_failure == "fail" or not is_list)):
+            if not done.is_cancelled and not (
+                done.failures and (phase.on_failure == "fail" or not is_list)
+            ):
                 found = await fan_out.results(parameters_of, done)
                 result = found if is_list else found[0]
         if done.is_cancelled:
-            return CancelRequested(await self._parts.runs.cancel_reason(live.session_id) or "")
+            return CancelRequested(
+                await self._parts.runs.cancel_reason(live.session_id) or ""
+            )
         if done.failures and (phase.on_failure == "fail" or what != "item"):
             first = done.failures[min(done.failures)]
-            failure = Failure(f"{what.title()}Failed", failure_words(done, what)) if what else first
-            return await self._fail(failure, took_ms=done.took_ms, attempts=done.attempts)
+            failure = (
+                Failure(f"{what.title()}Failed", failure_words(done, what))
+                if what
+                else first
+            )
+            return await self._fail(
+                failure, took_ms=done.took_ms, attempts=done.attempts
+            )
         entry = NewEntry(
             f"{phase.name}:results",
             result,
@@ -219,9 +293,16 @@ class PhaseRun:
             computation_ms=done.took_ms,
             ttl=phase.keep_for,
         )
-        await self._parts.cache.set_many(live.session_id, [entry], task_id=self._task_id, phase=phase.name)
+        await self._parts.cache.set_many(
+            live.session_id, [entry], task_id=self._task_id, phase=phase.name
+        )
         state = self._state("done", took_ms=done.took_ms, attempts=done.attempts)
-        return await self._settle(state, "phase_done", done.describe(what) if what else "", run_ms=done.took_ms)
+        return await self._settle(
+            state,
+            "phase_done",
+            done.describe(what) if what else "",
+            run_ms=done.took_ms,
+        )
 
     async def _conclude(self, report: CompletionReport) -> PhaseEnd:
         """Settle the phase by the report of its task."""
@@ -241,9 +322,18 @@ class PhaseRun:
             reason = await self._parts.runs.cancel_reason(self._live.session_id)
             if reason is not None:
                 return CancelRequested(reason)
-        return await self._fail(Failure.of(report), took_ms=report.run_ms, attempts=report.attempt)
+        return await self._fail(
+            Failure.of(report), took_ms=report.run_ms, attempts=report.attempt
+        )
 
-    def _state(self, status: PhaseStatus, *, took_ms: int, attempts: int, error: Failure | None = None) -> PhaseState:
+    def _state(
+        self,
+        status: PhaseStatus,
+        *,
+        took_ms: int,
+        attempts: int,
+        error: Failure | None = None,
+    ) -> PhaseState:
         return PhaseState(
             status=status,
             run=self._run if self._begun else self._before.run,
@@ -251,21 +341,36 @@ class PhaseRun:
             took_ms=took_ms,
             attempts=attempts,
             error_type=error.error_type if error is not None else None,
-            error=self._live.masker.mask_text(error.error) if error is not None else None,
+            error=self._live.masker.mask_text(error.error)
+            if error is not None
+            else None,
         )
 
-    async def _fail(self, failure: Failure, *, took_ms: int = 0, attempts: int = 0) -> Settled:
+    async def _fail(
+        self, failure: Failure, *, took_ms: int = 0, attempts: int = 0
+    ) -> Settled:
         state = self._state("failed", took_ms=took_ms, attempts=attempts, error=failure)
-        return await self._settle(state, "phase_failed", f"{failure.error_type}: {state.error}", run_ms=took_ms)
+        return await self._settle(
+            state,
+            "phase_failed",
+            f"{failure.error_type}: {state.error}",
+            run_ms=took_ms,
+        )
 
     async def _settle(
-        self, state: PhaseState, kind: PipelineEventKind, text: str, run_ms: int | None = None
+        self,
+        state: PhaseState,
+        kind: PipelineEventKind,
+        text: str,
+        run_ms: int | None = None,
     ) -> Settled:
         live, phase = self._live, self._phase
         corrects = phase.corrects if state.status == "done" else None
 
         async def store() -> None:
-            if not await self._parts.runs.settle_phase(live.session_id, live.fence, phase.name, state, corrects):
+            if not await self._parts.runs.settle_phase(
+                live.session_id, live.fence, phase.name, state, corrects
+            ):
                 raise live.lost()
 
         if state.status == "done" and corrects is None:
@@ -279,5 +384,9 @@ class PhaseRun:
             live.corrected[corrects] = phase.name
         self._parts.meter.count_phase(state.status)
         at = self._parts.now()
-        self._parts.tell(live.event(kind, at, phase.name, text=text, task_id=state.task_id, run_ms=run_ms))
+        self._parts.tell(
+            live.event(
+                kind, at, phase.name, text=text, task_id=state.task_id, run_ms=run_ms
+            )
+        )
         return Settled(state)

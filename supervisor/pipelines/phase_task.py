@@ -52,7 +52,11 @@ class Failure:
     def of(cls, report: CompletionReport) -> "Failure":
         """Return the failure that *report*, of a task that did not complete, names."""
         error = report.error
-        return cls(error.type if error else report.status, error.message if error else f"it is {report.status}", report)
+        return cls(
+            error.type if error else report.status,
+            error.message if error else f"it is {report.status}",
+            report,
+        )
 
 
 class PhaseTask:
@@ -86,14 +90,23 @@ class PhaseTask:
 
     async def report(self) -> CompletionReport | Failure:
         """Return its report, sent now unless it is there; or, where none can come, why."""
-        if not self._has_looked and (report := await self._parts.reports.report_of(self._assignment, 0.0)) is not None:
+        if (
+            not self._has_looked
+            and (report := await self._parts.reports.report_of(self._assignment, 0.0))
+            is not None
+        ):
             return report
         # Awaited from before it is sent: a quick task is done by the time its acceptance is noted.
-        waiting, sending = asyncio.ensure_future(self._wait()), asyncio.ensure_future(self._send())
+        waiting, sending = (
+            asyncio.ensure_future(self._wait()),
+            asyncio.ensure_future(self._send()),
+        )
         try:
             if not self._is_new:
                 # Another process may have sent it, so that its report may come while this one is refused.
-                await asyncio.wait((waiting, sending), return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait(
+                    (waiting, sending), return_when=asyncio.FIRST_COMPLETED
+                )
                 if waiting.done() and (report := waiting.result()) is not None:
                     return report
             if await sending and (report := await waiting) is not None:
@@ -121,7 +134,9 @@ class PhaseTask:
             is_new = False
         # A task that no worker runs has none to report it.
         self._is_under_way = await reports.is_under_way(self._assignment.task_id)
-        return await reports.report_of(self._assignment, self._overdue_s if self._is_under_way else 0.0)
+        return await reports.report_of(
+            self._assignment, self._overdue_s if self._is_under_way else 0.0
+        )
 
     async def _send(self) -> bool:
         """Return whether it is durably stored before it is overdue."""
@@ -129,7 +144,9 @@ class PhaseTask:
             try:
                 await self._parts.dispatch.assign(self._assignment)
             except NotAccepted as error:
-                log.warning("phase_not_accepted", phase=self._phase.name, error=str(error))
+                log.warning(
+                    "phase_not_accepted", phase=self._phase.name, error=str(error)
+                )
                 await asyncio.sleep(max(_AGAIN_S, error.retry_after_s))
             else:
                 return True
@@ -138,7 +155,11 @@ class PhaseTask:
     async def _expire(self) -> CompletionReport | Failure:
         """Cancel it, so that it does not run any more; there may be no worker to take it."""
         phase = self._phase
-        field = "its timeout of" if phase.longest == phase.timeout else "its `late_after` and `cancel_after`,"
+        field = (
+            "its timeout of"
+            if phase.longest == phase.timeout
+            else "its `late_after` and `cancel_after`,"
+        )
         span = f"{field} {(phase.longest or timedelta(0)).total_seconds():g} s"
         words = f"no worker began it within {span}; is one of {phase.agent} up?"
         if self._is_under_way:
@@ -156,4 +177,8 @@ class PhaseTask:
     def _left_s(self) -> float:
         """Return the seconds until it is overdue, those of one look at most."""
         deadline = self._assignment.deadline
-        return _WAIT_S if deadline is None else min(_WAIT_S, (deadline - self._parts.now()).total_seconds())
+        return (
+            _WAIT_S
+            if deadline is None
+            else min(_WAIT_S, (deadline - self._parts.now()).total_seconds())
+        )

@@ -88,10 +88,14 @@ def next_steps(graph: Graph, statuses: Statuses) -> Steps:
             running.append(name)
         elif status == "failed":
             stopped[name] = None
-        elif status == "pending" and any(upstream in stopped for upstream in graph.dependencies[name]):
+        elif status == "pending" and any(
+            upstream in stopped for upstream in graph.dependencies[name]
+        ):
             stopped[name] = None
             blocked.append(name)
-        elif status == "pending" and _THROUGH.issuperset(statuses.get(one) for one in graph.dependencies[name]):
+        elif status == "pending" and _THROUGH.issuperset(
+            statuses.get(one) for one in graph.dependencies[name]
+        ):
             ready.append(name)
     outcome: Literal["completed", "failed"] | None = None
     if not ready and not running:
@@ -120,21 +124,35 @@ def resume_plan(
     for name in graph.order:
         status = statuses.get(name, "pending")
         if name not in again and status not in _THROUGH:
-            again[name] = {"failed": "it failed", "running": "it had not ended"}.get(status, "it had not begun")
+            again[name] = {"failed": "it failed", "running": "it had not ended"}.get(
+                status, "it had not begun"
+            )
     outlook = _Outlook.of(pipeline, graph, statuses, live_keys)
     missing: dict[str, None] = {}
     while True:
         for name in graph.dependents(again):
             upstream = next(one for one in graph.dependencies[name] if one in again)
-            again[name] = f"it {graph.reason(name, upstream)}, and {upstream!r} runs again"
+            again[name] = (
+                f"it {graph.reason(name, upstream)}, and {upstream!r} runs again"
+            )
         gone = list(outlook.gone(again))
         if not gone:
             break
         for key, owner, needed_by in gone:
             missing[key] = None
-            again.setdefault(owner, f"its entry {key!r} is gone, and {needed_by} needs it")
-    reused = tuple(name for name in graph.order if name not in again and statuses.get(name) == "done")
-    return ResumePlan({name: again[name] for name in graph.order if name in again}, reused, tuple(missing))
+            again.setdefault(
+                owner, f"its entry {key!r} is gone, and {needed_by} needs it"
+            )
+    reused = tuple(
+        name
+        for name in graph.order
+        if name not in again and statuses.get(name) == "done"
+    )
+    return ResumePlan(
+        {name: again[name] for name in graph.order if name in again},
+        reused,
+        tuple(missing),
+    )
 
 
 def stale_phases(
@@ -148,7 +166,9 @@ def stale_phases(
     Raises:
         InvalidInput: *changes* names a phase that is not there; the message names the nearest.
     """
-    _demand_phases(graph, [*changes.phases, *(read_key(key).phase for key in changes.keys)])
+    _demand_phases(
+        graph, [*changes.phases, *(read_key(key).phase for key in changes.keys)]
+    )
     stale: dict[str, str] = {}
     keys = {read_key(key).phase: key for key in reversed(changes.keys)}
     tags = frozenset(changes.standards), frozenset(changes.design)
@@ -166,7 +186,11 @@ def stale_phases(
 
 
 def _reasons(
-    phase: Phase, changes: Changes, keys: Mapping[str, str], standards: frozenset[str], design: frozenset[str]
+    phase: Phase,
+    changes: Changes,
+    keys: Mapping[str, str],
+    standards: frozenset[str],
+    design: frozenset[str],
 ) -> Iterator[str]:
     """Yield why *phase* itself no longer holds; *keys* names an entry by its phase."""
     if phase.name in changes.phases:
@@ -176,7 +200,9 @@ def _reasons(
     for path in changes.files:
         for glob in phase.reads_files:
             if changes.fits(glob, path):
-                yield f"reads the file {path!r}, which changed" + (f" ({glob})" if glob != path else "")
+                yield f"reads the file {path!r}, which changed" + (
+                    f" ({glob})" if glob != path else ""
+                )
     for kind, tags, changed in (
         ("standards", phase.standards, standards),
         ("decisions on design", phase.design, design),
@@ -189,7 +215,9 @@ def _reasons(
 def _demand_phases(graph: Graph, names: Collection[str]) -> None:
     for name in names:
         if name not in graph.dependencies:
-            raise InvalidInput(f"there is no phase {name!r}{suggest(name, graph.order, 'there are')}")
+            raise InvalidInput(
+                f"there is no phase {name!r}{suggest(name, graph.order, 'there are')}"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,11 +231,25 @@ class _Outlook:
     live_keys: Collection[str]
 
     @classmethod
-    def of(cls, pipeline: Pipeline, graph: Graph, statuses: Statuses, live_keys: Collection[str]) -> "_Outlook":
-        reads: dict[str | None, Mapping[str, bool]] = {phase.name: keys_read(phase) for phase in pipeline.phases}
+    def of(
+        cls,
+        pipeline: Pipeline,
+        graph: Graph,
+        statuses: Statuses,
+        live_keys: Collection[str],
+    ) -> "_Outlook":
+        reads: dict[str | None, Mapping[str, bool]] = {
+            phase.name: keys_read(phase) for phase in pipeline.phases
+        }
         # The end of the run reads as well; what is not there because its phase was left out is no loss.
         reads[None] = dict.fromkeys(result_keys(pipeline, graph), True)
-        return cls({phase.name: phase for phase in pipeline.phases}, reads, graph, statuses, live_keys)
+        return cls(
+            {phase.name: phase for phase in pipeline.phases},
+            reads,
+            graph,
+            statuses,
+            live_keys,
+        )
 
     def gone(self, again: Collection[str]) -> Iterator[tuple[str, str, str]]:
         """Yield keys that *again* or the result need and that are not there, whose they are, and who needs them."""
@@ -215,21 +257,39 @@ class _Outlook:
             for text, optional in self.reads[reader].items():
                 key = read_key(text)
                 owner = self._owner(key.phase, again, reader)
-                if owner is None or owner in again or self.statuses.get(owner) != "done":
+                if (
+                    owner is None
+                    or owner in again
+                    or self.statuses.get(owner) != "done"
+                ):
                     continue
                 needed = str(key._replace(phase=owner))
                 # Without `?` it has to be there; with it, it was there if the phase writes it by its declaration.
-                was_there = key.data_type in self.phases[owner].writes and key.identifier is None
+                was_there = (
+                    key.data_type in self.phases[owner].writes
+                    and key.identifier is None
+                )
                 if needed not in self.live_keys and (was_there or not optional):
-                    yield needed, owner, repr(reader) if reader is not None else "the result"
+                    yield (
+                        needed,
+                        owner,
+                        repr(reader) if reader is not None else "the result",
+                    )
 
-    def _owner(self, phase: str, again: Collection[str], reader: str | None) -> str | None:
+    def _owner(
+        self, phase: str, again: Collection[str], reader: str | None
+    ) -> str | None:
         """Return the phase whose entry *reader* finds where *phase* wrote one; None when it will be written anew."""
         owner = phase
         for correction in self.graph.replacements(phase, reader):
             if correction in again:
                 # One that may be left out may leave what it would have replaced to the reader.
-                return owner if self.phases[correction].when is not None or self.phases[correction].optional else None
+                return (
+                    owner
+                    if self.phases[correction].when is not None
+                    or self.phases[correction].optional
+                    else None
+                )
             if self.statuses.get(correction) != "done":
                 break
             owner = correction

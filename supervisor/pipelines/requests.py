@@ -42,7 +42,9 @@ log = structlog.get_logger(__name__)
 #: Problems in one reply: a caller that mends these asks again.
 _MOST_PROBLEMS = 100
 #: What is answered when the fault is ours.
-_APOLOGY = "something went wrong here, not with what you asked; the supervisor's log says why"
+_APOLOGY = (
+    "something went wrong here, not with what you asked; the supervisor's log says why"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,9 @@ class PipelineRequests:
         self._driving = driving
         self._mint = mint
         self._resumption = Resumption(parts)
-        self._actions: dict[str, Callable[[PipelineRequest], Awaitable[PipelineReply]]] = {
+        self._actions: dict[
+            str, Callable[[PipelineRequest], Awaitable[PipelineReply]]
+        ] = {
             "run": self._run,
             "resume": self._go_on,
             "rerun": self._go_on,
@@ -96,8 +100,12 @@ class PipelineRequests:
         except MessageTooLarge as error:
             return _refuse(None, str(error))
         except ValidationError as error:
-            problems = error.errors(include_url=False, include_input=False, include_context=False)
-            return _refuse(None, "this request cannot be read", [fault_of(one) for one in problems])
+            problems = error.errors(
+                include_url=False, include_input=False, include_context=False
+            )
+            return _refuse(
+                None, "this request cannot be read", [fault_of(one) for one in problems]
+            )
         return await self.answer(request)
 
     async def answer(self, request: PipelineRequest) -> PipelineReply:
@@ -105,22 +113,34 @@ class PipelineRequests:
         session_id, action = request.session_id, self._actions.get(request.action)
         if action is None:
             known = ", ".join(self._actions)
-            return _refuse(session_id, f"this supervisor knows {known}; it may be older than who asks")
+            return _refuse(
+                session_id,
+                f"this supervisor knows {known}; it may be older than who asks",
+            )
         if request.pipeline is not None and request.action in ("invalidate", "cancel"):
-            return _refuse(session_id, "a declaration goes with 'run', 'resume' and 'rerun'; leave it out")
+            return _refuse(
+                session_id,
+                "a declaration goes with 'run', 'resume' and 'rerun'; leave it out",
+            )
         try:
             return await action(request)
         except InvalidPipeline as error:
-            return _refuse(session_id, "the pipeline cannot run as it is declared", error.problems)
+            return _refuse(
+                session_id, "the pipeline cannot run as it is declared", error.problems
+            )
         except MemoryUnavailable as error:
-            return _refuse(session_id, f"the store of sessions did not answer; ask again: {error}")
+            return _refuse(
+                session_id, f"the store of sessions did not answer; ask again: {error}"
+            )
         except TaskloreError as error:
             return _refuse(session_id, str(error))
         except Exception:
             log.exception("pipeline_request_failed", action=request.action)
             return _refuse(session_id, _APOLOGY)
 
-    async def demand_sound(self, declaration: Mapping[str, JsonValue], given: Mapping[str, JsonValue]) -> None:
+    async def demand_sound(
+        self, declaration: Mapping[str, JsonValue], given: Mapping[str, JsonValue]
+    ) -> None:
         """Check that the pipeline of *declaration* can run on the inputs *given*, with the agents that are known now.
 
         Raises:
@@ -150,7 +170,10 @@ class PipelineRequests:
         await asyncio.to_thread(_demand_sound, pipeline, dict(self._cards()), inputs)
         await demand_root(self._parts, pipeline, inputs, user_id)
         digest = digest_of(pipeline, inputs, user_id)
-        if session_id is not None and (found := await self._find(session_id, digest)) is not None:
+        if (
+            session_id is not None
+            and (found := await self._find(session_id, digest)) is not None
+        ):
             return found
         session_id = session_id or self._mint(int(self._parts.now().timestamp() * 1000))
         new = NewRun(
@@ -164,11 +187,17 @@ class PipelineRequests:
             trace=str(tracing.current() or ""),
         )
         if await self._parts.runs.create(new):
-            reply = PipelineReply(session_id=session_id, kind="accepted", text=f"{pipeline.name} runs as {session_id}")
+            reply = PipelineReply(
+                session_id=session_id,
+                kind="accepted",
+                text=f"{pipeline.name} runs as {session_id}",
+            )
             return await self._announce(reply)
         if (found := await self._find(session_id, digest)) is not None:
             return found
-        raise InvalidInput(f"session id {session_id!r} is taken by a session without a pipeline; choose another")
+        raise InvalidInput(
+            f"session id {session_id!r} is taken by a session without a pipeline; choose another"
+        )
 
     async def cancel(self, record: RunRecord, reason: str) -> None:
         """Cancel the run *record*.
@@ -178,7 +207,9 @@ class PipelineRequests:
             MemoryUnavailable: the store does not answer.
         """
         session_id = record.session_id
-        if record.state != "running" or not await self._parts.runs.request_cancel(session_id, reason):
+        if record.state != "running" or not await self._parts.runs.request_cancel(
+            session_id, reason
+        ):
             raise InvalidInput(f"run {session_id!r} does not run: it is {record.state}")
         if self._driving.cancel(session_id, reason):
             return
@@ -199,7 +230,9 @@ class PipelineRequests:
 
     async def _run(self, request: PipelineRequest) -> PipelineReply:
         if request.pipeline is None:
-            raise InvalidInput("a run needs the declaration of its pipeline in 'pipeline'")
+            raise InvalidInput(
+                "a run needs the declaration of its pipeline in 'pipeline'"
+            )
         pipeline = await asyncio.to_thread(pipeline_from, request.pipeline)
         whose = {"session_id": request.session_id, "user_id": request.user_id}
         return await self.begin(pipeline, request.inputs, **whose, keep=request.keep)
@@ -208,7 +241,10 @@ class PipelineRequests:
         """Return the reply to a request for a run that there is, or was within a day; None when there is none."""
         record = await self._parts.runs.read(session_id)
         if record is not None:
-            known, state = digest_of(record.pipeline, record.inputs, record.user_id), str(record.state)
+            known, state = (
+                digest_of(record.pipeline, record.inputs, record.user_id),
+                str(record.state),
+            )
         elif (outcome := await self._parts.runs.outcome(session_id)) is not None:
             ended = json.loads(outcome)
             known, state = str(ended.get("digest")), str(ended.get("state"))
@@ -217,7 +253,11 @@ class PipelineRequests:
         if known != digest:
             text = f"session id {session_id!r} is taken by another run; choose another, or leave it out"
             return _refuse(session_id, text)
-        return PipelineReply(session_id=session_id, kind="accepted", text=f"it was taken up before, and is {state}")
+        return PipelineReply(
+            session_id=session_id,
+            kind="accepted",
+            text=f"it was taken up before, and is {state}",
+        )
 
     async def _go_on(self, request: PipelineRequest) -> PipelineReply:
         """Resume a run, or run a phase of it again."""
@@ -228,16 +268,22 @@ class PipelineRequests:
         if (declaration := request.pipeline) is not None:
             pipeline = await asyncio.to_thread(pipeline_from, declaration)
             await asyncio.to_thread(_demand_sound, pipeline, dict(self._cards()))
-        reply = await self._resumption.resume(record, request, begins_at=begins_at, pipeline=pipeline)
+        reply = await self._resumption.resume(
+            record, request, begins_at=begins_at, pipeline=pipeline
+        )
         return await self._announce(reply)
 
     async def _invalidate(self, request: PipelineRequest) -> PipelineReply:
-        return await self._resumption.mark_stale(await self._demand_resting(request), request)
+        return await self._resumption.mark_stale(
+            await self._demand_resting(request), request
+        )
 
     async def _cancel(self, request: PipelineRequest) -> PipelineReply:
         record = await self._demand(request)
         await self.cancel(record, request.reason or "cancelled on request")
-        return PipelineReply(session_id=record.session_id, kind="accepted", text="it is being cancelled")
+        return PipelineReply(
+            session_id=record.session_id, kind="accepted", text="it is being cancelled"
+        )
 
     async def _demand_resting(self, request: PipelineRequest) -> RunRecord:
         """Return the run of *request*, which must not be running.
@@ -262,7 +308,9 @@ class PipelineRequests:
             return record
         outcome = await self._parts.runs.outcome(request.session_id)
         ended = (
-            f"it ended as {json.loads(outcome).get('state')} and is gone" if outcome is not None else "there is none"
+            f"it ended as {json.loads(outcome).get('state')} and is gone"
+            if outcome is not None
+            else "there is none"
         )
         raise UnknownSession(
             f"no run {request.session_id!r}: {ended}; `tasklore pipeline list` shows those there are, and one that "
@@ -280,20 +328,29 @@ class PipelineRequests:
 
 
 def _demand_sound(
-    pipeline: Pipeline, cards: Mapping[str, AgentCard], inputs: Mapping[str, JsonValue] | None = None
+    pipeline: Pipeline,
+    cards: Mapping[str, AgentCard],
+    inputs: Mapping[str, JsonValue] | None = None,
 ) -> None:
     """Check that *pipeline* can run with the agents of *cards*, on *inputs* when they are given.
 
     Raises:
         InvalidPipeline: it cannot run; with every problem.
     """
-    problems = [*all_problems(pipeline, cards), *(problems_in_inputs(pipeline, inputs) if inputs is not None else [])]
+    problems = [
+        *all_problems(pipeline, cards),
+        *(problems_in_inputs(pipeline, inputs) if inputs is not None else []),
+    ]
     if problems:
         raise InvalidPipeline(describe_problems(problems, Source(pipeline)))
 
 
-def _refuse(session_id: str | None, text: str, problems: tuple[str, ...] | list[str] = ()) -> PipelineReply:
+def _refuse(
+    session_id: str | None, text: str, problems: tuple[str, ...] | list[str] = ()
+) -> PipelineReply:
     shown = tuple(problems[:_MOST_PROBLEMS]) or (text,)
     if len(problems) > _MOST_PROBLEMS:
         shown += (f"and {len(problems) - _MOST_PROBLEMS} more",)
-    return PipelineReply(session_id=session_id, kind="refused", text=text, problems=shown)
+    return PipelineReply(
+        session_id=session_id, kind="refused", text=text, problems=shown
+    )

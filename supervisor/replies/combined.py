@@ -13,14 +13,18 @@ BETWEEN = "\n\n"
 _KEPT_WORDS = 2000
 
 
-def combine(parts: Sequence[ReplyPart], *, request_id: str, conversation_id: str) -> PersonReply:
+def combine(
+    parts: Sequence[ReplyPart], *, request_id: str, conversation_id: str
+) -> PersonReply:
     """Return *parts* as one reply: its text has theirs, numbered, and `missing` is that of the first question."""
     kinds = {part.kind for part in parts}
     return PersonReply(
         request_id=request_id,
         conversation_id=conversation_id,
         kind=next((kind for kind in _KINDS if kind in kinds), "other"),
-        text=BETWEEN.join(number_part(place, part) for place, part in enumerate(parts, 1)),
+        text=BETWEEN.join(
+            number_part(place, part) for place, part in enumerate(parts, 1)
+        ),
         missing=next((part.missing for part in parts if part.kind == "question"), ()),
         parts=tuple(parts),
     )
@@ -55,20 +59,26 @@ def fit(reply: PersonReply) -> PersonReply:
         text, report = _without_result(reply.text, reply.report)
         return reply.model_copy(update={"text": text, "report": report})
     parts = list(reply.parts)
-    for place in sorted(range(len(parts)), key=lambda place: -len(parts[place].model_dump_json())):
+    for place in sorted(
+        range(len(parts)), key=lambda place: -len(parts[place].model_dump_json())
+    ):
         part = parts[place]
         if part.report is None:
             continue
         text, report = _without_result(part.text, part.report)
         parts[place] = part.model_copy(update={"text": text, "report": report})
-        made = combine(parts, request_id=reply.request_id, conversation_id=reply.conversation_id)
+        made = combine(
+            parts, request_id=reply.request_id, conversation_id=reply.conversation_id
+        )
         made = made.model_copy(update={"elapsed_ms": reply.elapsed_ms})
         if len(made.model_dump_json().encode()) <= subjects.MAX_BODY:
             return made
     return reply
 
 
-def _without_result(text: str, report: CompletionReport) -> tuple[str, CompletionReport]:
+def _without_result(
+    text: str, report: CompletionReport
+) -> tuple[str, CompletionReport]:
     where = subjects.report(report.supervisor_id, report.task_id, report.generation)
     short = f"{text[:_KEPT_WORDS]}\nThe whole result is too large for a reply; its report lies at {where} for an hour."
     return short, report.model_copy(update={"result": None})

@@ -59,8 +59,14 @@ class LiveText:
             if self._reader is None:
                 if self._task_id is None:
                     return []
-                self._reader = await self._stack.enter_async_context(self._output.follow(self._task_id))
-            return [delta for item in await self._reader.read() for delta in self._deltas(item)]
+                self._reader = await self._stack.enter_async_context(
+                    self._output.follow(self._task_id)
+                )
+            return [
+                delta
+                for item in await self._reader.read()
+                for delta in self._deltas(item)
+            ]
         except TaskloreError as error:
             self._give_up(error)
             return []
@@ -80,7 +86,11 @@ class LiveText:
         before, middle, after = reply.text.partition(shown)
         if middle and not before.strip():
             return [*found, Delta(after)]
-        return found if middle or reply.text.strip() in shown else [*found, Delta(f"\n\n{reply.text}")]
+        return (
+            found
+            if middle or reply.text.strip() in shown
+            else [*found, Delta(f"\n\n{reply.text}")]
+        )
 
     def _give_up(self, error: TaskloreError) -> None:
         log.info("output_not_read", error=str(error))
@@ -98,5 +108,7 @@ class LiveText:
                 self._shown += event
                 found.append(Delta(event))
             else:
-                found.append(Delta("", {"event": "value", **event.model_dump(mode="json")}))
+                found.append(
+                    Delta("", {"event": "value", **event.model_dump(mode="json")})
+                )
         return found

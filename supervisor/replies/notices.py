@@ -26,7 +26,9 @@ _NEAR = 20
 _THIRD_PERSON = re.compile(r"User(?:'s)? (?P<rest>.+)")
 #: Verbs of a statement about the user, as said to them.
 _VERBS = {"is": "are", "has": "have", "was": "were", "does": "do", "wants": "want"}
-_CANNOT_TELL = re.compile(r"I cannot tell what to do with (?:that|\".*?\")\.", re.DOTALL)
+_CANNOT_TELL = re.compile(
+    r"I cannot tell what to do with (?:that|\".*?\")\.", re.DOTALL
+)
 _KEPT = "I have kept that, but no agent here has a task for it."
 
 
@@ -86,7 +88,10 @@ class Learned:
         if self._episodes is None or not self._is_served():
             return False
         try:
-            return any(one.turn_id == turn_id for one in await self._episodes.recent(owner, _NEAR))
+            return any(
+                one.turn_id == turn_id
+                for one in await self._episodes.recent(owner, _NEAR)
+            )
         except MemoryUnavailable as error:
             log.info("turn_not_looked_for", error=str(error))
             return False
@@ -94,8 +99,13 @@ class Learned:
 
 def say_kept(reply: PersonReply) -> PersonReply:
     """Return *reply* to words that memory keeps, which says so in place of "I cannot tell what to do with that"."""
-    parts = tuple(part.model_copy(update={"text": _CANNOT_TELL.sub(_KEPT, part.text)}) for part in reply.parts)
-    return reply.model_copy(update={"text": _CANNOT_TELL.sub(_KEPT, reply.text), "parts": parts})
+    parts = tuple(
+        part.model_copy(update={"text": _CANNOT_TELL.sub(_KEPT, part.text)})
+        for part in reply.parts
+    )
+    return reply.model_copy(
+        update={"text": _CANNOT_TELL.sub(_KEPT, reply.text), "parts": parts}
+    )
 
 
 def with_notes(text: str, lines: Sequence[str]) -> str:
@@ -116,5 +126,7 @@ def _address_person(line: str) -> str:
     if line.startswith("User's"):
         return f"your {match['rest']}"
     verb, _, rest = match["rest"].partition(" ")
-    plain = _VERBS.get(verb, verb.removesuffix("s") if not verb.endswith("ss") else verb)
+    plain = _VERBS.get(
+        verb, verb.removesuffix("s") if not verb.endswith("ss") else verb
+    )
     return f"you {plain} {rest}".rstrip()

@@ -56,7 +56,9 @@ class Recollections:
             async with asyncio.timeout(self._deadline_s):
                 own = self._reader.of(user_id)
                 snapshot = await own.snapshot()
-                bodies = {name: document.body for name, document in snapshot.documents.items()}
+                bodies = {
+                    name: document.body for name, document in snapshot.documents.items()
+                }
                 block = await asyncio.to_thread(
                     render,
                     bodies,
@@ -71,13 +73,19 @@ class Recollections:
             return ()
         if block.shown:
             # For a later look at memories that were never of use.
-            places = [(name, place_name(path, lookup(bodies[name], path))) for name, path in block.shown]
+            places = [
+                (name, place_name(path, lookup(bodies[name], path)))
+                for name, path in block.shown
+            ]
             try:
                 async with asyncio.timeout(self._deadline_s):
                     await own.note_reads(places, now)
             except (MemoryUnavailable, TimeoutError) as error:
                 log.info("reads_not_noted", error=type(error).__name__)
-        return tuple(_read_line(name, path, lookup(bodies[name], path)) for name, path in block.shown)
+        return tuple(
+            _read_line(name, path, lookup(bodies[name], path))
+            for name, path in block.shown
+        )
 
 
 def open_recollections(redis: Redis, kinds_dir: File | None) -> Recollections:
@@ -95,6 +103,10 @@ def _read_line(resource_id: str, path: Path, value: JsonValue) -> Remembered:
     item = Item.read(value)
     text = plain(item.display if item is not None else leaf_text(value))
     # The names of the document and of the parts on the way may say whose it is.
-    document = resource_id.removeprefix("resource_").removeprefix("user_").removesuffix("_prefs")
+    document = (
+        resource_id.removeprefix("resource_")
+        .removeprefix("user_")
+        .removesuffix("_prefs")
+    )
     names = (document, *(plain(step) for step in path.steps if isinstance(step, str)))
     return Remembered(f"{resource_id} {path}", f"{' / '.join(names)}: {text}")

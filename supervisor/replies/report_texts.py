@@ -9,7 +9,15 @@ from typing import Any
 
 from contracts.admission.waits import APPROVED_WITHIN
 from contracts.errors import MessageTooLarge, NotAccepted, QueueFull
-from contracts.messages import CompletionReport, MemoryNote, PersonReply, ReplyKind, TaskAssignment, TaskCall, TaskCard
+from contracts.messages import (
+    CompletionReport,
+    MemoryNote,
+    PersonReply,
+    ReplyKind,
+    TaskAssignment,
+    TaskCall,
+    TaskCard,
+)
 from supervisor.requests.readings import PartRead
 
 #: Lines of a result shown to a person; the whole of it is in the report.
@@ -27,7 +35,9 @@ _MOST_ITEMS = 40
 #: Words from which on a list of texts is shown as bullets.
 _BULLET_WORDS = 4
 #: A whole number behind one of these words names something and counts nothing: 2019, not 2,019.
-_NAMING_WORDS = frozenset({"code", "id", "no", "number", "pin", "port", "postcode", "zip"})
+_NAMING_WORDS = frozenset(
+    {"code", "id", "no", "number", "pin", "port", "postcode", "zip"}
+)
 #: A number that belongs to one of these is a year up to the last that a person means; beyond, it counts something.
 _YEARS = frozenset({"year", "years"})
 _LAST_YEAR = 9_999
@@ -90,7 +100,10 @@ def report_reply(
         text = f"{_describe_problem(problem, request_id)}{taken}"
     elif report is None:
         kind = "pending"
-        is_later, at = assignment.waits_from > assignment.created_at, f"{assignment.waits_from:%Y-%m-%d %H:%M:%S} UTC"
+        is_later, at = (
+            assignment.waits_from > assignment.created_at,
+            f"{assignment.waits_from:%Y-%m-%d %H:%M:%S} UTC",
+        )
         stands = f"begins it at {at}" if is_later else "is still at it"
         if (needed := assignment.approval) is not None:
             later = f"; they are asked at {at}" if is_later else ""
@@ -119,7 +132,11 @@ def report_reply(
 
 
 def _describe_parameters(
-    call: TaskCall, remembered: Collection[str], computed: Mapping[str, str] | None, *, only: bool = False
+    call: TaskCall,
+    remembered: Collection[str],
+    computed: Mapping[str, str] | None,
+    *,
+    only: bool = False,
 ) -> str:
     """Return the parameters of *call* in words, with their origin; with *only* those that were not said as they are."""
     found = []
@@ -171,19 +188,26 @@ def describe_result(
     asked = _describe_parameters(call, remembered, computed) if call else ""
     lines = list(_lines(report.result))
     if len(lines) > _MOST_LINES:
-        lines = [*lines[:_MOST_LINES], f"... and {len(lines) - _MOST_LINES} lines more; the report holds them all."]
+        lines = [
+            *lines[:_MOST_LINES],
+            f"... and {len(lines) - _MOST_LINES} lines more; the report holds them all.",
+        ]
     heading = f"{label} ({asked}):" if asked else f"{label}:"
     return "\n".join([heading, *lines, describe_origin(report, card, call)])
 
 
-def describe_origin(report: CompletionReport, card: TaskCard | None = None, call: TaskCall | None = None) -> str:
+def describe_origin(
+    report: CompletionReport, card: TaskCard | None = None, call: TaskCall | None = None
+) -> str:
     """Return whether the answer was remembered (and how old it is) or computed, and how long that took.
 
     An answer to a neighbouring question names it, beside the parameters of *call* and the tolerance of *card*.
     """
     note, took = report.memory, describe_time(report.run_ms)
     if note.outcome in {"hit", "near"}:
-        age = f" from {describe_time(note.age_ms)} ago" if note.age_ms is not None else ""
+        age = (
+            f" from {describe_time(note.age_ms)} ago" if note.age_ms is not None else ""
+        )
         return f"Remembered{age}{_describe_nearness(note, card, call)}; answered in {took}."
     return {
         "joined": f"Computed once for several who asked the same at once; answered in {took}.",
@@ -194,13 +218,24 @@ def describe_origin(report: CompletionReport, card: TaskCard | None = None, call
     }.get(note.outcome, f"Computed in {took}.")
 
 
-def _describe_nearness(note: MemoryNote, card: TaskCard | None, call: TaskCall | None) -> str:
+def _describe_nearness(
+    note: MemoryNote, card: TaskCard | None, call: TaskCall | None
+) -> str:
     """Return the neighbouring question of a near match, and how far away it is."""
     if note.outcome != "near":
         return ""
     if not (note.distances and note.computed_for):
-        values = _join([_label_value(name, value) for name, value in (note.computed_for or {}).items()])
-        away = f", {_number(Decimal(str(note.distance)))} away" if note.distance is not None else ""
+        values = _join(
+            [
+                _label_value(name, value)
+                for name, value in (note.computed_for or {}).items()
+            ]
+        )
+        away = (
+            f", {_number(Decimal(str(note.distance)))} away"
+            if note.distance is not None
+            else ""
+        )
         return f", for a neighbouring question{f' ({values})' if values else ''}{away}"
     asked = call.parameters if call is not None else {}
     fields = card.parameters.get("properties") if card is not None else None
@@ -212,17 +247,25 @@ def _describe_nearness(note: MemoryNote, card: TaskCard | None, call: TaskCall |
         field = fields.get(name) if isinstance(fields, dict) else None
         tolerance = field.get("tolerance") if isinstance(field, dict) else None
         if asked.get(name) is None or not isinstance(tolerance, str):
-            steps.append(f"{value}, which is {_inline(distance)} away from what you asked")
+            steps.append(
+                f"{value}, which is {_inline(distance)} away from what you asked"
+            )
         else:
             within = tolerance.replace("%", " %")
-            steps.append(f"{value}, which is within {within} of the {_inline(asked[name], name)} you asked")
+            steps.append(
+                f"{value}, which is within {within} of the {_inline(asked[name], name)} you asked"
+            )
     return f", for {' and '.join(steps)}"
 
 
 def describe_failure(report: CompletionReport) -> str:
     """Return why a task did not complete, and what to do about it."""
     error = report.error
-    message = _sentence(error.message or error.type) if error is not None else "no reason was given."
+    message = (
+        _sentence(error.message or error.type)
+        if error is not None
+        else "no reason was given."
+    )
     if error is not None and error.type == "NotApproved":
         return f"It was not started: {message}"
     attempts = "one attempt" if report.attempt <= 1 else f"{report.attempt} attempts"
@@ -297,8 +340,17 @@ def _inline(value: Any, name: str = "", depth: int = 0) -> str:
         return _text(value)
     if isinstance(value, Mapping):
         if _is_amount(value):
-            return f"{_inline(value['value'])} {value['unit']}" if value.get("unit") else _inline(value["value"])
-        return _join([_label_value(str(key), part, depth + 1) for key, part in value.items()]) or "none"
+            return (
+                f"{_inline(value['value'])} {value['unit']}"
+                if value.get("unit")
+                else _inline(value["value"])
+            )
+        return (
+            _join(
+                [_label_value(str(key), part, depth + 1) for key, part in value.items()]
+            )
+            or "none"
+        )
     items = [_inline(part, name, depth + 1) for part in value[:_MOST_ITEMS]]
     more = f" and {len(value) - _MOST_ITEMS} more" if len(value) > _MOST_ITEMS else ""
     return f"{_join(items)}{more}" if items else "none"
@@ -307,7 +359,9 @@ def _inline(value: Any, name: str = "", depth: int = 0) -> str:
 def _label_value(name: str, value: Any, depth: int = 0) -> str:
     """Return *value* behind its name, a list in brackets, so that its end is clear."""
     words = _inline(value, name, depth)
-    is_list = isinstance(value, Sequence) and not isinstance(value, str) and len(value) > 1
+    is_list = (
+        isinstance(value, Sequence) and not isinstance(value, str) and len(value) > 1
+    )
     return f"{name.replace('_', ' ')} {f'[{words}]' if is_list else words}"
 
 
@@ -318,7 +372,9 @@ def _join(items: Sequence[str]) -> str:
 
 def _is_name(name: str, value: int) -> bool:
     words = name.lower().replace("-", "_").split("_")
-    return words[-1] in _NAMING_WORDS or (not _YEARS.isdisjoint(words) and abs(value) <= _LAST_YEAR)
+    return words[-1] in _NAMING_WORDS or (
+        not _YEARS.isdisjoint(words) and abs(value) <= _LAST_YEAR
+    )
 
 
 def _number(value: Decimal) -> str:
@@ -331,14 +387,21 @@ def _number(value: Decimal) -> str:
     plain = format(value.normalize(), "f") if abs(value.adjusted()) < 30 else str(value)
     whole, point, fraction = plain.partition(".")
     try:
-        return f"{int(whole):,}{point}{fraction}" if not whole.startswith("-0") else plain
+        return (
+            f"{int(whole):,}{point}{fraction}" if not whole.startswith("-0") else plain
+        )
     except ValueError:
         return plain
 
 
 def _text(value: str) -> str:
     """Return *value* on one line; digits that came as text because they are many get their separators."""
-    if value and len(value) <= 80 and value.lstrip("-").replace(".", "", 1).isdecimal() and len(value) > 15:
+    if (
+        value
+        and len(value) <= 80
+        and value.lstrip("-").replace(".", "", 1).isdecimal()
+        and len(value) > 15
+    ):
         try:
             return _number(Decimal(value))
         except InvalidOperation:

@@ -7,7 +7,13 @@ from typing import Any
 from contracts import subjects
 from contracts.errors import MessageTooLarge
 from contracts.identifiers import user_token
-from contracts.messages import CompletionReport, ErrorNote, MemoryNote, Status, TaskAssignment
+from contracts.messages import (
+    CompletionReport,
+    ErrorNote,
+    MemoryNote,
+    Status,
+    TaskAssignment,
+)
 from memory.ledger.ledger import Ledger
 from memory.ledger.runs import CancelRequest, Finish
 from runtime.messaging.outbox import Outbox
@@ -54,7 +60,9 @@ class Reporter:
             finished_at=now,
         )
 
-    async def conclude(self, assignment: TaskAssignment, report: CompletionReport) -> bytes:
+    async def conclude(
+        self, assignment: TaskAssignment, report: CompletionReport
+    ) -> bytes:
         """Publish and return the report of *assignment*: *report*, or the earlier one of its generation.
 
         Raises:
@@ -64,17 +72,28 @@ class Reporter:
         """
         body = report.model_dump_json().encode()
         if len(body) > subjects.MAX_BODY:
-            raise MessageTooLarge(f"the report has {len(body):,} bytes, at most {subjects.MAX_BODY:,} are taken")
+            raise MessageTooLarge(
+                f"the report has {len(body):,} bytes, at most {subjects.MAX_BODY:,} are taken"
+            )
         where = subjects.report(report.supervisor_id, report.task_id, report.generation)
         # Should this process die with the report in one of both stores, or be refused by one, they end alike.
         asked = subjects.comparison(where, secrets.token_hex(8))
-        await self._outbox.put(asked, where.encode(), asked, patience_s=_STORED_WITHIN_S, waits_when_full=True)
+        await self._outbox.put(
+            asked,
+            where.encode(),
+            asked,
+            patience_s=_STORED_WITHIN_S,
+            waits_when_full=True,
+        )
         user = user_token(assignment.user_id) if assignment.user_id else ""
         finish = Finish(report.task_id, report.generation, report.status, body, user)
         [earlier] = await self._ledger.finish_many([finish])
         if isinstance(earlier, CancelRequest) and report.status != "cancelled":
             error = ErrorNote(type="TaskCancelled", message=earlier.reason)
-            return await self.conclude(assignment, self.report(assignment, report.generation, "cancelled", error=error))
+            return await self.conclude(
+                assignment,
+                self.report(assignment, report.generation, "cancelled", error=error),
+            )
         stands = earlier if isinstance(earlier, bytes) else body
         await self.publish(stands)
         return stands
@@ -88,4 +107,6 @@ class Reporter:
         parsed = CompletionReport.model_validate_json(report)
         where = subjects.report(parsed.supervisor_id, parsed.task_id, parsed.generation)
         message_id = subjects.report_message_id(parsed.task_id, parsed.generation)
-        await self._outbox.put(where, report, message_id, patience_s=_STORED_WITHIN_S, waits_when_full=True)
+        await self._outbox.put(
+            where, report, message_id, patience_s=_STORED_WITHIN_S, waits_when_full=True
+        )

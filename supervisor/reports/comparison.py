@@ -34,7 +34,9 @@ _TRIES = 15
 #: Seconds an unheard-of comparison stays with a supervisor before another is offered it.
 _ACK_WAIT_S = 10.0
 
-SOURCE = Source(subjects.REPORTS, subjects.COMPARISONS, subjects.COMPARISONS_ALL, _ACK_WAIT_S)
+SOURCE = Source(
+    subjects.REPORTS, subjects.COMPARISONS, subjects.COMPARISONS_ALL, _ACK_WAIT_S
+)
 
 
 class ComparisonDesk:
@@ -47,18 +49,35 @@ class ComparisonDesk:
 
     async def work(self, batch: list[Delivery], line: PullEngine) -> None:
         """Compare all of *batch* side by side; a comparison that fails is offered again."""
-        found = await asyncio.gather(*(self._compare(delivery.body) for delivery in batch), return_exceptions=True)
+        found = await asyncio.gather(
+            *(self._compare(delivery.body) for delivery in batch),
+            return_exceptions=True,
+        )
         for delivery, outcome in zip(batch, found, strict=True):
             is_unreadable = isinstance(outcome, ValueError | InvalidInput)
             if is_unreadable:
-                log.warning("unreadable_comparison", subject=delivery.subject, error=str(outcome))
-            if outcome is True or is_unreadable or (outcome is False and delivery.deliveries >= _TRIES):
+                log.warning(
+                    "unreadable_comparison",
+                    subject=delivery.subject,
+                    error=str(outcome),
+                )
+            if (
+                outcome is True
+                or is_unreadable
+                or (outcome is False and delivery.deliveries >= _TRIES)
+            ):
                 line.settle(delivery)
             else:
                 line.hand_back(delivery, _RETRY_S)
-        errors = [outcome for outcome in found if not isinstance(outcome, bool | ValueError | InvalidInput)]
+        errors = [
+            outcome
+            for outcome in found
+            if not isinstance(outcome, bool | ValueError | InvalidInput)
+        ]
         if errors:
-            log.warning("comparisons_postponed", number=len(errors), error=repr(errors[0]))
+            log.warning(
+                "comparisons_postponed", number=len(errors), error=repr(errors[0])
+            )
 
     async def _compare(self, asked: bytes) -> bool:
         """Give both stores one report of the generation whose subject is *asked*; False when neither has any yet.
@@ -72,8 +91,15 @@ class ComparisonDesk:
         entry = await self._ledger.read(task_id)
         known = entry.generations.get(int(generation)) if entry is not None else None
         # As the leader has it: another node may not have it yet.
-        found = await ask_or_none(self._client, f"STREAM.MSG.GET.{subjects.REPORTS}", {"last_by_subj": where})
-        if found is None and entry is not None and known is not None and known.report is not None:
+        found = await ask_or_none(
+            self._client, f"STREAM.MSG.GET.{subjects.REPORTS}", {"last_by_subj": where}
+        )
+        if (
+            found is None
+            and entry is not None
+            and known is not None
+            and known.report is not None
+        ):
             return await self._publish(where, known.report, entry.user)
         if found is None:
             return False
@@ -83,9 +109,16 @@ class ComparisonDesk:
             report = _read(where, body)
             headers = read_headers(base64.b64decode(message.get("hdrs", ""))) or {}
             user = headers.get(subjects.USER_HEADER, "")
-            await self._ledger.adopt_many([Finish(task_id, int(generation), report.status, body, user)])
+            await self._ledger.adopt_many(
+                [Finish(task_id, int(generation), report.status, body, user)]
+            )
             was = known.state if known is not None else None
-            log.warning("ledger_took_over_report", task_id=task_id, status=report.status, was=was)
+            log.warning(
+                "ledger_took_over_report",
+                task_id=task_id,
+                status=report.status,
+                was=was,
+            )
         return True
 
     async def _publish(self, where: str, body: bytes, user: str) -> bool:
@@ -95,8 +128,12 @@ class ComparisonDesk:
             return True
         message_id = subjects.report_message_id(report.task_id, report.generation)
         headers = {subjects.USER_HEADER: user} if user else None
-        await self._outbox.put(where, body, message_id, headers=headers, waits_when_full=True)
-        log.warning("report_published_again", task_id=report.task_id, status=report.status)
+        await self._outbox.put(
+            where, body, message_id, headers=headers, waits_when_full=True
+        )
+        log.warning(
+            "report_published_again", task_id=report.task_id, status=report.status
+        )
         # Another process may have published another one meanwhile.
         return False
 
@@ -104,7 +141,12 @@ class ComparisonDesk:
 def _read(where: str, body: bytes) -> CompletionReport:
     """Return the report in *body*; raises ValueError when it is none, or belongs elsewhere than *where*."""
     report = CompletionReport.model_validate_json(body)
-    if subjects.report(report.supervisor_id, report.task_id, report.generation) != where:
-        msg = f"{where} holds a report on {report.task_id!r} for {report.supervisor_id!r}"
+    if (
+        subjects.report(report.supervisor_id, report.task_id, report.generation)
+        != where
+    ):
+        msg = (
+            f"{where} holds a report on {report.task_id!r} for {report.supervisor_id!r}"
+        )
         raise ValueError(msg)
     return report

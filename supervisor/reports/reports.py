@@ -95,9 +95,15 @@ class TaskCosts:
         """Take *report* into account when its task ran and asked a model."""
         cost_usd = report.usage.cost_usd
         name = (report.agent_id, report.task_name)
-        if report.run_ms <= 0 or not cost_usd or (name not in self._costs and len(self._costs) >= _MOST_NAMES):
+        if (
+            report.run_ms <= 0
+            or not cost_usd
+            or (name not in self._costs and len(self._costs) >= _MOST_NAMES)
+        ):
             return
-        self._costs.setdefault(name, deque(maxlen=KEPT_COSTS)).append(round(cost_usd * NANO_USD))
+        self._costs.setdefault(name, deque(maxlen=KEPT_COSTS)).append(
+            round(cost_usd * NANO_USD)
+        )
 
     def take(self) -> dict[tuple[str, str], deque[int]]:
         """Return the costs, and begin anew."""
@@ -111,7 +117,9 @@ class ReportDesk:
     *hint_pause_s* is how long a report is left to the consumer after its hint, where there is one.
     """
 
-    def __init__(self, client: Client, ledger: Ledger, *, hint_pause_s: float = 0.0) -> None:
+    def __init__(
+        self, client: Client, ledger: Ledger, *, hint_pause_s: float = 0.0
+    ) -> None:
         self._client = client
         self._ledger = ledger
         self._hint_pause_s = hint_pause_s
@@ -128,10 +136,18 @@ class ReportDesk:
         self, assignment: TaskAssignment, within_s: float, *, is_new: bool = False
     ) -> CompletionReport | None:
         """Return the final report of *assignment*, as `report_on` does."""
-        return await self.report_on(assignment.supervisor_id, assignment.task_id, within_s, is_new=is_new)
+        return await self.report_on(
+            assignment.supervisor_id, assignment.task_id, within_s, is_new=is_new
+        )
 
     async def report_on(
-        self, supervisor_id: str, task_id: str, within_s: float, *, is_new: bool = False, look_s: float = _LOOK_S
+        self,
+        supervisor_id: str,
+        task_id: str,
+        within_s: float,
+        *,
+        is_new: bool = False,
+        look_s: float = _LOOK_S,
     ) -> CompletionReport | None:
         """Return the final report of a task, or None when there is none within *within_s* seconds.
 
@@ -184,11 +200,17 @@ class ReportDesk:
         _, supervisor_id, task_id, generation = words
         if task_id in self._waiters and looks:
             pause_s = self._hint_pause_s / _CONSUMER_LOOKS
-            asyncio.get_running_loop().call_later(pause_s, self._follow, words, looks - 1)
+            asyncio.get_running_loop().call_later(
+                pause_s, self._follow, words, looks - 1
+            )
         elif task_id in self._waiters:
             # Of a task that was sent again an earlier report may be published once more.
             is_first = generation == "1"
-            confirm = self._confirm(supervisor_id, task_id) if is_first else self._look(supervisor_id, task_id)
+            confirm = (
+                self._confirm(supervisor_id, task_id)
+                if is_first
+                else self._look(supervisor_id, task_id)
+            )
             look = asyncio.create_task(confirm)
             self._looking.add(look)
             look.add_done_callback(self._looking.discard)
@@ -203,7 +225,9 @@ class ReportDesk:
                 self._serve(report)
                 self.run_times.note(report)
                 self.costs.note(report)
-                reports.append((report, (delivery.headers or {}).get(subjects.USER_HEADER, "")))
+                reports.append(
+                    (report, (delivery.headers or {}).get(subjects.USER_HEADER, ""))
+                )
         try:
             if self.note_ended is not None and reports:
                 await self.note_ended(reports)
@@ -221,7 +245,9 @@ class ReportDesk:
         with contextlib.suppress(MemoryUnavailable):
             entry = await self._ledger.read(task_id)
         newest = entry.newest if entry is not None else 1
-        stored = await self._read_stored(subjects.report(supervisor_id, task_id, newest))
+        stored = await self._read_stored(
+            subjects.report(supervisor_id, task_id, newest)
+        )
         if stored is None and entry is not None:
             stored = entry.generations[newest].report
         report = _read_report(stored) if stored is not None else None
@@ -257,7 +283,11 @@ def _read_report(body: bytes) -> CompletionReport | None:
     try:
         return CompletionReport.model_validate_json(body)
     except ValidationError as error:
-        log.warning("unreadable_report", problems=error.error_count(), at=datetime.now(UTC).isoformat())
+        log.warning(
+            "unreadable_report",
+            problems=error.error_count(),
+            at=datetime.now(UTC).isoformat(),
+        )
         return None
 
 
@@ -273,4 +303,6 @@ def _note_report(delivery: Delivery, report: CompletionReport) -> None:
         "tasklore.memory.outcome": report.memory.outcome,
     }
     name = f"process {subjects.place(delivery.subject)}"
-    delivery.span = tracing.begin(name, kind="consumer", parent=parent, attributes=attributes)
+    delivery.span = tracing.begin(
+        name, kind="consumer", parent=parent, attributes=attributes
+    )

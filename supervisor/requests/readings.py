@@ -145,33 +145,51 @@ class RequestReadings:
         #: By turn. Forgetting is up to the store: a reading that it has counts here only while it is away.
         self._lately: dict[str, _Lately] = {}
 
-    async def of(self, asked: Incoming, before: Sequence[ChatTurn] | None) -> FirstReading | PersonReply:
+    async def of(
+        self, asked: Incoming, before: Sequence[ChatTurn] | None
+    ) -> FirstReading | PersonReply:
         """Return the first reading of *asked*, or a reply that says why nothing is begun for it.
 
         *before* is the turns before it; None: those that the store holds of the conversation.
         """
         stored = []
         if before is None:
-            stored = await read_turns(self._conversations, asked.conversation_id, LOOK_BACK)
+            stored = await read_turns(
+                self._conversations, asked.conversation_id, LOOK_BACK
+            )
         return await self._read_among(stored, asked, before)
 
     async def _read_among(
-        self, stored: Sequence[ChatTurn], asked: Incoming, before: Sequence[ChatTurn] | None
+        self,
+        stored: Sequence[ChatTurn],
+        asked: Incoming,
+        before: Sequence[ChatTurn] | None,
     ) -> FirstReading | PersonReply:
         """Return the first reading of *asked*, by *stored*, the last turns of its conversation."""
         turn_id = asked.turn_id("person")
-        own = next((place for place, turn in enumerate(stored) if turn.turn_id == turn_id), None)
+        own = next(
+            (place for place, turn in enumerate(stored) if turn.turn_id == turn_id),
+            None,
+        )
         words = None
         if own is not None:
             try:
-                found = await find_turn(self._conversations, asked.conversation_id, turn_id)
+                found = await find_turn(
+                    self._conversations, asked.conversation_id, turn_id
+                )
             except MemoryUnavailable as error:
                 return _refuse_unknown(asked, error)
             if found is None or found[1].text != asked.request.text or found[1].is_read:
-                return self._answer_repeat(asked, found[1] if found is not None else None)
+                return self._answer_repeat(
+                    asked, found[1] if found is not None else None
+                )
             words = found[0]
         # Neither turns since a request first came nor the hour may change the meaning of a repeat.
-        turn = asked.turn("person", asked.request.text, stored[own].at if own is not None else self._now())
+        turn = asked.turn(
+            "person",
+            asked.request.text,
+            stored[own].at if own is not None else self._now(),
+        )
         if before is not None:
             previous = before
         else:
@@ -188,23 +206,39 @@ class RequestReadings:
         if is_first:
             return reading
         try:
-            if words is None and before is None and await self._came_unread_before(previous, asked):
+            if (
+                words is None
+                and before is None
+                and await self._came_unread_before(previous, asked)
+            ):
                 # It refers to the turns before it first came, however far back they are.
-                stored = await read_turns(self._conversations, asked.conversation_id, KEEP)
+                stored = await read_turns(
+                    self._conversations, asked.conversation_id, KEEP
+                )
                 return await self._read_among(stored, asked, None)
-            return self._answer_repeat(asked, await settle_reading(self._conversations, turn, reading))
+            return self._answer_repeat(
+                asked, await settle_reading(self._conversations, turn, reading)
+            )
         except MemoryUnavailable as error:
             return _refuse_unknown(asked, error)
 
-    async def _came_unread_before(self, turns: Sequence[ChatTurn], asked: Incoming) -> bool:
+    async def _came_unread_before(
+        self, turns: Sequence[ChatTurn], asked: Incoming
+    ) -> bool:
         """Return whether *asked* came before one of *turns*, and has not been read to its end."""
-        found = await find_turn(self._conversations, asked.conversation_id, asked.turn_id("person"))
+        found = await find_turn(
+            self._conversations, asked.conversation_id, asked.turn_id("person")
+        )
         if found is None or found[1].is_read or found[1].text != asked.request.text:
             return False
         return any(turn.at > found[1].at for turn in turns)
 
     async def _read(
-        self, asked: Incoming, turn: ChatTurn, previous: Sequence[ChatTurn], words: bytes | None
+        self,
+        asked: Incoming,
+        turn: ChatTurn,
+        previous: Sequence[ChatTurn],
+        words: bytes | None,
     ) -> tuple[FirstReading | Why, bool]:
         """Return the reading of *turn*, once that is kept; False when its id was there before.
 
@@ -214,13 +248,20 @@ class RequestReadings:
         slow = None
         if words is None:
             loop = asyncio.get_running_loop()
-            slow = loop.call_later(_SLOW_S, lambda: keeping.append(loop.create_task(self._keep_words(turn, asked))))
+            slow = loop.call_later(
+                _SLOW_S,
+                lambda: keeping.append(loop.create_task(self._keep_words(turn, asked))),
+            )
         now = told_in(turn.at, asked.request.time_zone or self._time_zone)
         try:
             # The span has the kind of the outcome, and none of the words.
             with tracing.span("interpret") as span:
                 found = await self._interpreter.interpret(
-                    turn.text, catalogue=self._catalogue(), previous=previous, user_id=turn.user_id, now=now
+                    turn.text,
+                    catalogue=self._catalogue(),
+                    previous=previous,
+                    user_id=turn.user_id,
+                    now=now,
                 )
                 span.note({"tasklore.interpretation": type(found).__name__.lower()})
         finally:
@@ -230,10 +271,18 @@ class RequestReadings:
         before = self._lately.get(turn.turn_id)
         if before is not None and before.words != digest_of(turn.text):
             before = None
-        reading = before.reading if before is not None and not before.is_kept else make_reading(found, asked.task_id)
+        reading = (
+            before.reading
+            if before is not None and not before.is_kept
+            else make_reading(found, asked.task_id)
+        )
         try:
             is_first = await keep_reading(
-                self._conversations, turn, reading, kept[0] if kept else words, asked.alongside.words
+                self._conversations,
+                turn,
+                reading,
+                kept[0] if kept else words,
+                asked.alongside.words,
             )
         except MemoryUnavailable as error:
             log.warning("reading_not_kept", error=str(error))
@@ -241,15 +290,25 @@ class RequestReadings:
                 return "other words", True
             if before is None and not is_repeatable(found):
                 return "not kept", True
-            return self._note(turn, before.reading if before is not None else reading, is_kept=False), True
-        return (self._note(turn, reading, is_kept=True) if is_first else reading), is_first
+            return self._note(
+                turn, before.reading if before is not None else reading, is_kept=False
+            ), True
+        return (
+            self._note(turn, reading, is_kept=True) if is_first else reading
+        ), is_first
 
     def _had_other_words(self, turn: ChatTurn, *, while_kept: bool) -> bool:
         """Return whether *turn* was read here with other words that the store has not, or with *while_kept* has."""
         before = self._lately.get(turn.turn_id)
-        return before is not None and before.is_kept <= while_kept and before.words != digest_of(turn.text)
+        return (
+            before is not None
+            and before.is_kept <= while_kept
+            and before.words != digest_of(turn.text)
+        )
 
-    def _note(self, turn: ChatTurn, reading: FirstReading, *, is_kept: bool) -> FirstReading:
+    def _note(
+        self, turn: ChatTurn, reading: FirstReading, *, is_kept: bool
+    ) -> FirstReading:
         self._lately[turn.turn_id] = _Lately(digest_of(turn.text), reading, is_kept)
         while len(self._lately) > _MOST_LATELY:
             del self._lately[next(iter(self._lately))]
@@ -260,14 +319,20 @@ class RequestReadings:
         body = turn.model_dump_json(exclude_none=True).encode()
         try:
             await self._conversations.append(
-                turn.conversation_id, body, turn.turn_id, user_id=turn.user_id, beside=asked.alongside.words
+                turn.conversation_id,
+                body,
+                turn.turn_id,
+                user_id=turn.user_id,
+                beside=asked.alongside.words,
             )
         except MemoryUnavailable as error:
             log.warning("words_not_kept", error=str(error))
             return None
         return body
 
-    def _answer_repeat(self, asked: Incoming, first: HeardTurn | None) -> FirstReading | PersonReply:
+    def _answer_repeat(
+        self, asked: Incoming, first: HeardTurn | None
+    ) -> FirstReading | PersonReply:
         """Return the reading of *first*, an earlier turn of the same id, or why it has none for *asked*."""
         if first is None:
             return _refuse(asked, "forgotten")
@@ -281,8 +346,14 @@ class RequestReadings:
 
 def make_reading(found: Interpretation, task_id: str) -> FirstReading:
     """Return *found* as it is kept."""
-    parts = tuple(map(_make_part, found.parts if isinstance(found, Several) else (found,)))
-    return FirstReading(form=2 if any(part.approver for part in parts) else 1, task_id=task_id, parts=parts)
+    parts = tuple(
+        map(_make_part, found.parts if isinstance(found, Several) else (found,))
+    )
+    return FirstReading(
+        form=2 if any(part.approver for part in parts) else 1,
+        task_id=task_id,
+        parts=parts,
+    )
 
 
 def _make_part(found: Single) -> PartRead:
@@ -298,12 +369,20 @@ def _make_part(found: Single) -> PartRead:
             approver=found.approver,
         )
     return PartRead(
-        kind="question", text=found.question, agent_id=found.agent_id, task=found.call, missing=found.missing
+        kind="question",
+        text=found.question,
+        agent_id=found.agent_id,
+        task=found.call,
+        missing=found.missing,
     )
 
 
 async def keep_reading(
-    store: Conversations, turn: ChatTurn, reading: FirstReading, words: bytes | None, beside: Commands = ()
+    store: Conversations,
+    turn: ChatTurn,
+    reading: FirstReading,
+    words: bytes | None,
+    beside: Commands = (),
 ) -> bool:
     """Keep *reading* with *turn* and return True; False when that turn was there before.
 
@@ -315,10 +394,14 @@ async def keep_reading(
     body = _add_reading(turn, reading)
     if words is not None:
         return await store.replace(turn.conversation_id, words, body)
-    return await store.append(turn.conversation_id, body, turn.turn_id, user_id=turn.user_id, beside=beside)
+    return await store.append(
+        turn.conversation_id, body, turn.turn_id, user_id=turn.user_id, beside=beside
+    )
 
 
-async def settle_reading(store: Conversations, turn: ChatTurn, reading: FirstReading) -> HeardTurn | None:
+async def settle_reading(
+    store: Conversations, turn: ChatTurn, reading: FirstReading
+) -> HeardTurn | None:
     """Return the earlier turn with the id of *turn*; where it has not been read to its end, by *reading*.
 
     It may have other words, and then maybe no reading, or one of another version. None: they are forgotten.
@@ -333,12 +416,18 @@ async def settle_reading(store: Conversations, turn: ChatTurn, reading: FirstRea
         words, earlier = found
         if earlier.is_read or earlier.text != turn.text:
             return earlier
-        if await store.replace(turn.conversation_id, words, _add_reading(earlier, reading)):
+        if await store.replace(
+            turn.conversation_id, words, _add_reading(earlier, reading)
+        ):
             return earlier.model_copy(update={"read_as": reading})
-    raise MemoryUnavailable("what a request was read as kept changing while it was looked at; ask again")
+    raise MemoryUnavailable(
+        "what a request was read as kept changing while it was looked at; ask again"
+    )
 
 
-async def find_turn(store: Conversations, conversation_id: str, turn_id: str) -> tuple[bytes, HeardTurn] | None:
+async def find_turn(
+    store: Conversations, conversation_id: str, turn_id: str
+) -> tuple[bytes, HeardTurn] | None:
     """Return the turn *turn_id* as it is kept, and parsed; None when there is none, or it is forgotten.
 
     Raises:
@@ -363,12 +452,16 @@ def parse_turn(body: bytes) -> HeardTurn | None:
     except ValidationError:
         log.warning("unreadable_reading")
     try:
-        return HeardTurn.model_validate({**dict(ChatTurn.model_validate_json(body)), "is_legible": False})
+        return HeardTurn.model_validate(
+            {**dict(ChatTurn.model_validate_json(body)), "is_legible": False}
+        )
     except ValidationError:
         return None
 
 
-async def read_turns(store: Conversations, conversation_id: str, count: int) -> list[ChatTurn]:
+async def read_turns(
+    store: Conversations, conversation_id: str, count: int
+) -> list[ChatTurn]:
     """Return the turns among the last *count* entries, oldest first; none when the store does not answer in time."""
     try:
         stored = await store.recent(conversation_id, count)
@@ -397,4 +490,9 @@ def _refuse_unknown(asked: Incoming, error: MemoryUnavailable) -> PersonReply:
 def _refuse(asked: Incoming, why: Why) -> PersonReply:
     """Return the reply to a request of which nothing is begun: it names the request id and the next step."""
     text = f"The request id {asked.request_id} {_TEXTS[why]} Nothing was started now."
-    return PersonReply(request_id=asked.request_id, conversation_id=asked.conversation_id, kind="failed", text=text)
+    return PersonReply(
+        request_id=asked.request_id,
+        conversation_id=asked.conversation_id,
+        kind="failed",
+        text=text,
+    )

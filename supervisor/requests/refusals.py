@@ -33,4 +33,6 @@ def make_refusals() -> ExceptionMiddleware:
 
 
 def _refusal(text: str) -> PersonReply:
-    return PersonReply(request_id="unknown", conversation_id="unknown", kind="failed", text=text)
+    return PersonReply(
+        request_id="unknown", conversation_id="unknown", kind="failed", text=text
+    )

@@ -111,7 +111,11 @@ def single_task_id(supervisor_id: str, request: PersonRequest) -> str:
 
     A request without a conversation has the same id as its repeat with the conversation of the reply.
     """
-    conversation_id = request.conversation_id if request.conversation_id != request.request_id else None
+    conversation_id = (
+        request.conversation_id
+        if request.conversation_id != request.request_id
+        else None
+    )
     return f"r-{digest_of(supervisor_id, request.user_id, conversation_id, request.request_id)}"
 
 

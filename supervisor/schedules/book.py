@@ -10,7 +10,14 @@ import structlog
 
 from contracts.errors import InvalidInput
 from contracts.identifiers import new_id
-from memory.schedules.store import MOST, MOST_OF_USER, KeptSchedule, Schedule, ScheduleStore, State
+from memory.schedules.store import (
+    MOST,
+    MOST_OF_USER,
+    KeptSchedule,
+    Schedule,
+    ScheduleStore,
+    State,
+)
 from supervisor.catalogue import Catalogue
 from supervisor.schedules.ticks import find_faults, ticks_after
 
@@ -73,25 +80,49 @@ class ScheduleBook:
         """
         faults = find_faults(schedule.timing, self.now())
         if len(schedule.id) > LONGEST_ID:
-            faults.append(("id", f"has {len(schedule.id)} characters; {LONGEST_ID} are taken"))
-        if (schedule.pipeline is None) == (schedule.task is None or schedule.agent_id is None):
+            faults.append(
+                ("id", f"has {len(schedule.id)} characters; {LONGEST_ID} are taken")
+            )
+        if (schedule.pipeline is None) == (
+            schedule.task is None or schedule.agent_id is None
+        ):
             faults.append(("task", "say either agent_id and task, or pipeline"))
-        elif schedule.pipeline is None and self._catalogue().find(schedule.agent_id or "", schedule.task or "") is None:
-            faults.append(("task", f"no agent that is known has {schedule.target}; `tasklore agents list` shows them"))
+        elif (
+            schedule.pipeline is None
+            and self._catalogue().find(schedule.agent_id or "", schedule.task or "")
+            is None
+        ):
+            faults.append(
+                (
+                    "task",
+                    f"no agent that is known has {schedule.target}; `tasklore agents list` shows them",
+                )
+            )
         whole, where = schedule.parameters, "parameters"
         most = MOST_BYTES
         if schedule.pipeline is not None:
-            whole, where, most = {**schedule.pipeline, "inputs": whole}, "pipeline", MOST_PIPELINE_BYTES
+            whole, where, most = (
+                {**schedule.pipeline, "inputs": whole},
+                "pipeline",
+                MOST_PIPELINE_BYTES,
+            )
         try:
             size = len(json.dumps(whole, allow_nan=False, ensure_ascii=False).encode())
         except (ValueError, RecursionError):
             faults.append((where, "only JSON in valid Unicode can be kept"))
         else:
             if size > most:
-                faults.append((where, f"has {size:,} bytes, {most:,} are kept; store it elsewhere and name its place"))
+                faults.append(
+                    (
+                        where,
+                        f"has {size:,} bytes, {most:,} are kept; store it elsewhere and name its place",
+                    )
+                )
         if faults:
             raise Unusable(faults)
-        return State(next(ticks_after(schedule.timing, self.now(), schedule.anchor), None))
+        return State(
+            next(ticks_after(schedule.timing, self.now(), schedule.anchor), None)
+        )
 
     async def add(self, schedule: Schedule) -> KeptSchedule:
         """Keep *schedule*, a new one; the same again changes nothing.
@@ -109,11 +140,21 @@ class ScheduleBook:
             known = (await self.store.read(schedule.id))[0]
             if known is not None and _same(known.schedule, schedule):
                 return known
-            raise TakenId(f"there is another schedule {schedule.id!r}; choose another id, or remove that one first")
-        most, whose = (MOST_OF_USER, "of this user ") if done == -1 and schedule.user_id else (MOST, "")
-        raise TakenId(f"there are {most:,} schedules {whose}already; remove one that is not needed any more")
+            raise TakenId(
+                f"there is another schedule {schedule.id!r}; choose another id, or remove that one first"
+            )
+        most, whose = (
+            (MOST_OF_USER, "of this user ")
+            if done == -1 and schedule.user_id
+            else (MOST, "")
+        )
+        raise TakenId(
+            f"there are {most:,} schedules {whose}already; remove one that is not needed any more"
+        )
 
-    async def set_paused(self, schedule_id: str, by: str, *, paused: bool) -> ScheduleChange | None:
+    async def set_paused(
+        self, schedule_id: str, by: str, *, paused: bool
+    ) -> ScheduleChange | None:
         """Pause or resume a schedule; ticks that pass while it is paused are not missed. None: there is none.
 
         Raises:
@@ -132,8 +173,14 @@ class ScheduleBook:
         kept = (await self.store.read(schedule_id))[0]
         if kept is None:
             return None
-        offer = self._catalogue().find(kept.schedule.agent_id or "", kept.schedule.task or "")
-        if kept.schedule.declared and offer is not None and offer.task.schedule is not None:
+        offer = self._catalogue().find(
+            kept.schedule.agent_id or "", kept.schedule.task or ""
+        )
+        if (
+            kept.schedule.declared
+            and offer is not None
+            and offer.task.schedule is not None
+        ):
             msg = f"{schedule_id!r} stands in the code of {kept.schedule.target}; remove it there, or pause it"
             raise InvalidInput(msg)
         await self.store.remove(kept.schedule)
@@ -160,38 +207,68 @@ class ScheduleBook:
             for task in card.tasks
             if task.schedule is not None
         }
-        known = {kept.schedule.id: kept for kept in await self.store.list(declared=True, limit=MOST)}
+        known = {
+            kept.schedule.id: kept
+            for kept in await self.store.list(declared=True, limit=MOST)
+        }
         for kept in known.values():
             # Of an agent that is not known at all nothing is known: its card may come back.
-            if kept.schedule.id not in wanted and kept.schedule.agent_id in catalogue.cards:
+            if (
+                kept.schedule.id not in wanted
+                and kept.schedule.agent_id in catalogue.cards
+            ):
                 await self.store.remove(kept.schedule)
         for schedule_id, schedule in wanted.items():
             try:
                 if schedule_id not in known:
                     await self.add(schedule)
                 elif known[schedule_id].schedule.timing != schedule.timing:
-                    await self._change(schedule_id, {"timing": schedule.timing, "anchor": now}, "code")
+                    await self._change(
+                        schedule_id, {"timing": schedule.timing, "anchor": now}, "code"
+                    )
             except InvalidInput as error:
-                log.warning("declared_schedule_refused", schedule=schedule.target, error=str(error))
+                log.warning(
+                    "declared_schedule_refused",
+                    schedule=schedule.target,
+                    error=str(error),
+                )
 
-    async def _change(self, schedule_id: str, fields: dict[str, object], by: str) -> ScheduleChange | None:
+    async def _change(
+        self, schedule_id: str, fields: dict[str, object], by: str
+    ) -> ScheduleChange | None:
         for _ in range(_TRIES):
             kept = (await self.store.read(schedule_id))[0]
             if kept is None:
                 return None
-            if all(getattr(kept.schedule, name) == value for name, value in fields.items()):
+            if all(
+                getattr(kept.schedule, name) == value for name, value in fields.items()
+            ):
                 return ScheduleChange(kept)
-            stamp = {"version": kept.schedule.version + 1, "changed_by": by, "changed_at": self.now()}
+            stamp = {
+                "version": kept.schedule.version + 1,
+                "changed_by": by,
+                "changed_at": self.now(),
+            }
             changed = kept.schedule.model_copy(update={**fields, **stamp})
-            state = kept.state._replace(next=self.check(changed).next if not changed.paused else kept.state.next)
+            state = kept.state._replace(
+                next=self.check(changed).next if not changed.paused else kept.state.next
+            )
             if await self.store.put(changed, state, look_at(changed, state)) == 1:
-                withdrawn = self.find_ahead(kept.state) if changed.paused or "timing" in fields else None
+                withdrawn = (
+                    self.find_ahead(kept.state)
+                    if changed.paused or "timing" in fields
+                    else None
+                )
                 return ScheduleChange(KeptSchedule(changed, state), withdrawn)
         raise TakenId(f"{schedule_id!r} is being changed by others; try again")
 
     def find_ahead(self, state: State) -> str | None:
         """Return the task of the last tick when that is still to come."""
-        return state.task_id if state.last is not None and state.last > self.now() else None
+        return (
+            state.task_id
+            if state.last is not None and state.last > self.now()
+            else None
+        )
 
 
 def look_at(schedule: Schedule, state: State) -> datetime | None:

@@ -37,7 +37,9 @@ class ScheduleDesk(LeaseLoop[str, KeptSchedule]):
     is_exclusive: ClassVar[bool] = False
 
     def __init__(self, book: ScheduleBook, maker: TickMaker) -> None:
-        super().__init__("schedule", at_once=_AT_ONCE, lease_s=_LEASE_S, slack_s=_LEASE_S)
+        super().__init__(
+            "schedule", at_once=_AT_ONCE, lease_s=_LEASE_S, slack_s=_LEASE_S
+        )
         self._book = book
         self._maker = maker
         self._declared: Catalogue | None = None
@@ -50,7 +52,9 @@ class ScheduleDesk(LeaseLoop[str, KeptSchedule]):
             self._declared = catalogue
         # The look leases them, so that no more are taken than begin at once.
         room = max(1, self._at_once - self.busy)
-        return await self._book.store.due(self._book.now(), self._lease_ms, min(limit, room))
+        return await self._book.store.due(
+            self._book.now(), self._lease_ms, min(limit, room)
+        )
 
     async def claim(self, key: str) -> KeptSchedule | None:
         """Return the schedule as it is now."""
@@ -64,7 +68,12 @@ class ScheduleDesk(LeaseLoop[str, KeptSchedule]):
             return 0.0
         ticks, missed = choose_ticks(schedule, state.next, now)
         if missed:
-            log.warning("ticks_missed", schedule=schedule.id, count=missed, policy=schedule.timing.missed)
+            log.warning(
+                "ticks_missed",
+                schedule=schedule.id,
+                count=missed,
+                policy=schedule.timing.missed,
+            )
         made = state._replace(missed=state.missed + missed)
         for tick in ticks:
             task_id, problem = None, ""
@@ -78,7 +87,9 @@ class ScheduleDesk(LeaseLoop[str, KeptSchedule]):
             made = made._replace(last=tick, task_id=task_id, problem=problem)
         is_whole = len(ticks) < _TICKS
         done = max(now + AHEAD, state.next - _SECOND) if is_whole else ticks[-1]
-        made = made._replace(next=next(ticks_after(schedule.timing, done, schedule.anchor), None))
+        made = made._replace(
+            next=next(ticks_after(schedule.timing, done, schedule.anchor), None)
+        )
         if schedule.timing.at is not None and made.next is None and not made.problem:
             await self._book.store.remove(schedule)
         elif not await self._book.store.advance(lease, made, look_at(schedule, made)):
@@ -96,18 +107,28 @@ class ScheduleDesk(LeaseLoop[str, KeptSchedule]):
         """Let the lease lapse: where the work came to its end, it is noted when to look next."""
 
 
-def choose_ticks(schedule: Schedule, following: datetime, now: datetime) -> tuple[list[datetime], int]:
+def choose_ticks(
+    schedule: Schedule, following: datetime, now: datetime
+) -> tuple[list[datetime], int]:
     """Return the ticks to make now, from *following* on, at most a hundred, and how many are not made up for."""
     timing, anchor, cutoff = schedule.timing, schedule.anchor, now - MISSED_AFTER
     is_late = following < cutoff and timing.missed != "all"
     begin = max(following, cutoff) if is_late else following
-    near = takewhile(lambda tick: tick <= now + AHEAD, ticks_after(timing, begin - _SECOND, anchor))
+    near = takewhile(
+        lambda tick: tick <= now + AHEAD, ticks_after(timing, begin - _SECOND, anchor)
+    )
     ticks = [tick for tick in islice(near, _TICKS) if tick >= begin]
     if not is_late:
         return ticks, 0
-    gone = takewhile(lambda tick: tick < begin, ticks_after(timing, following - _SECOND, anchor))
+    gone = takewhile(
+        lambda tick: tick < begin, ticks_after(timing, following - _SECOND, anchor)
+    )
     missed = sum(1 for _ in islice(gone, _COUNTED))
-    last = last_tick(timing, following, cutoff, anchor) if timing.missed == "once" else None
+    last = (
+        last_tick(timing, following, cutoff, anchor)
+        if timing.missed == "once"
+        else None
+    )
     if last is None or last in ticks:
         return ticks, missed
     return [last, *ticks], missed - 1

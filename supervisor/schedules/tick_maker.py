@@ -59,11 +59,15 @@ class TickMaker:
         """Cancel the task of a tick that is still to come; None is none."""
         if task_id is not None:
             try:
-                await self.canceller.cancel(task_id, "its schedule was paused or removed")
+                await self.canceller.cancel(
+                    task_id, "its schedule was paused or removed"
+                )
             except (MemoryUnavailable, NotAccepted) as error:
                 log.warning("tick_not_withdrawn", task_id=task_id, error=str(error))
 
-    async def _begin(self, schedule: Schedule, task_id: str, tick: datetime | None) -> None:
+    async def _begin(
+        self, schedule: Schedule, task_id: str, tick: datetime | None
+    ) -> None:
         now = self.now()
         if schedule.pipeline is not None:
             await asyncio.sleep(max(0.0, ((tick or now) - now).total_seconds()))
@@ -82,7 +86,9 @@ class TickMaker:
             return
         offer = self.catalogue().find(schedule.agent_id or "", schedule.task or "")
         if offer is None:
-            raise InvalidInput(f"no agent that is known has {schedule.target}; start a worker, or remove this")
+            raise InvalidInput(
+                f"no agent that is known has {schedule.target}; start a worker, or remove this"
+            )
         begins = max(tick or now, now)
         assignment = TaskAssignment(
             task_id=task_id,
@@ -91,12 +97,20 @@ class TickMaker:
             task=TaskCall(name=offer.task.name, parameters=schedule.parameters),
             created_at=begins,
             not_before=begins if tick is not None else None,
-            deadline=begins + timedelta(seconds=offer.task.deadline_s) if offer.task.deadline_s else None,
+            deadline=begins + timedelta(seconds=offer.task.deadline_s)
+            if offer.task.deadline_s
+            else None,
             max_attempts=offer.task.max_attempts,
             user_id=schedule.user_id,
         )
         await self.dispatch.assign(assignment)
         if schedule.user_id is not None:
             # Its user may look at the task over HTTP, as at one that they sent.
-            record = RequestRecord(digest=schedule.id, task_id=task_id, at_ms=int(begins.timestamp() * 1000))
-            await self.records.claim(place_of(user_token(schedule.user_id), "task-id", task_id), record)
+            record = RequestRecord(
+                digest=schedule.id,
+                task_id=task_id,
+                at_ms=int(begins.timestamp() * 1000),
+            )
+            await self.records.claim(
+                place_of(user_token(schedule.user_id), "task-id", task_id), record
+            )

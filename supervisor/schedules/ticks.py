@@ -21,17 +21,29 @@ _SECOND = timedelta(seconds=1)
 
 def find_faults(timing: Timing, now: datetime) -> list[tuple[str, str]]:
     """Return the faults of *timing*: the name of a field, and a complaint that says the cure."""
-    given = [name for name in ("cron", "every_s", "at") if getattr(timing, name) is not None]
+    given = [
+        name for name in ("cron", "every_s", "at") if getattr(timing, name) is not None
+    ]
     if len(given) != 1:
         return [(given[-1] if given else "cron", "say one of cron, every and at")]
     if timing.every_s is not None and not _SHORTEST_S <= timing.every_s <= _LONGEST_S:
-        return [("every", f"is {timing.every_s} s; it must be whole seconds from {_SHORTEST_S} to {_LONGEST_S:,}")]
+        return [
+            (
+                "every",
+                f"is {timing.every_s} s; it must be whole seconds from {_SHORTEST_S} to {_LONGEST_S:,}",
+            )
+        ]
     try:
         zone_of(timing.time_zone)
     except InvalidInput as error:
         return [("time_zone", str(error))]
     if timing.cron is not None and len(timing.cron) > _LONGEST_CRON:
-        return [("cron", f"has {len(timing.cron):,} characters; {_LONGEST_CRON} are enough for any")]
+        return [
+            (
+                "cron",
+                f"has {len(timing.cron):,} characters; {_LONGEST_CRON} are enough for any",
+            )
+        ]
     try:
         if next(ticks_after(timing, now, now), None) is not None:
             return []
@@ -40,7 +52,9 @@ def find_faults(timing: Timing, now: datetime) -> list[tuple[str, str]]:
     return [(given[0], "never comes; correct the day, month or year")]
 
 
-def ticks_after(timing: Timing, after: datetime, anchor: datetime) -> Iterator[datetime]:
+def ticks_after(
+    timing: Timing, after: datetime, anchor: datetime
+) -> Iterator[datetime]:
     """Yield the ticks of *timing* later than *after*, in order; `every_s` counts from *anchor*.
 
     Raises:
@@ -63,13 +77,17 @@ def ticks_after(timing: Timing, after: datetime, anchor: datetime) -> Iterator[d
                 yield tick
 
 
-def last_tick(timing: Timing, since: datetime, until: datetime, anchor: datetime) -> datetime | None:
+def last_tick(
+    timing: Timing, since: datetime, until: datetime, anchor: datetime
+) -> datetime | None:
     """Return the last tick of *timing* from *since* to *until*, both included, None when there is none."""
     # Searching backwards finds other ticks where clocks change: forwards from ever longer before finds the same ones.
     span = timedelta(minutes=1)
     while True:
         begin = max(since - _SECOND, until - span)
-        found = list(takewhile(lambda tick: tick <= until, ticks_after(timing, begin, anchor)))
+        found = list(
+            takewhile(lambda tick: tick <= until, ticks_after(timing, begin, anchor))
+        )
         if found:
             return found[-1]
         if begin < since:
@@ -84,7 +102,9 @@ def next_five(timing: Timing, after: datetime, anchor: datetime) -> list[datetim
 
 def _cron_ticks(timing: Timing, after: datetime) -> Iterator[datetime]:
     try:
-        for tick in CronSim(timing.cron or "", after.astimezone(zone_of(timing.time_zone))):
+        for tick in CronSim(
+            timing.cron or "", after.astimezone(zone_of(timing.time_zone))
+        ):
             yield tick.astimezone(UTC)
     except (CronSimError, AssertionError, ValueError, OverflowError) as error:
         words = str(error) or "it cannot be read"
@@ -94,4 +114,6 @@ def _cron_ticks(timing: Timing, after: datetime) -> Iterator[datetime]:
 
 def _whole(moment: datetime) -> datetime:
     """Return the whole second at or after *moment*, in UTC: there the server is punctual."""
-    return moment.astimezone(UTC).replace(microsecond=0) + (_SECOND if moment.microsecond else timedelta(0))
+    return moment.astimezone(UTC).replace(microsecond=0) + (
+        _SECOND if moment.microsecond else timedelta(0)
+    )

@@ -10,7 +10,13 @@ from pydantic import BaseModel
 from memory.grounding import Passage, locate, quotations_in
 from quantities.numerals import DecimalMark
 from supervisor.understanding.conclusion import Filled
-from supervisor.understanding.evidence import Evidence, Grounded, Ungrounded, Why, ground
+from supervisor.understanding.evidence import (
+    Evidence,
+    Grounded,
+    Ungrounded,
+    Why,
+    ground,
+)
 from supervisor.understanding.prompt import NOW, Quotable, card
 from supervisor.understanding.routing import Router, RoutingTask
 from supervisor.understanding.schema import Slot
@@ -75,14 +81,18 @@ def check(
         task = router.find(intent.agent_id, intent.task_name)
         if task is None:
             name = f"{intent.agent_id[:64]}.{intent.task_name[:64]}"
-            answer.faults.append(f"{place}: {name!r} is none of the tasks; name one that is listed, or leave it out")
+            answer.faults.append(
+                f"{place}: {name!r} is none of the tasks; name one that is listed, or leave it out"
+            )
             continue
         if (intent.agent_id, intent.task_name) in names:
             answer.faults.append(
                 f"{place}.slots: that task was listed by name; give its slots, which are\n{card(task)}"
             )
         checked = _check_intent(intent, task, evidence, f"{place}.slots", answer.faults)
-        if checked.values not in [one.values for one in answer.intents if one.task is task]:
+        if checked.values not in [
+            one.values for one in answer.intents if one.task is task
+        ]:
             answer.intents.append(checked)
     for number, quotation in enumerate(reading.unfit[:MOST_INTENTS]):
         found = next(locate(quotation, sources[NOW].text), None)
@@ -105,7 +115,11 @@ def start_of(intent: Filled) -> int:
 
 
 def _check_intent(
-    intent: IntentAnswer, task: RoutingTask, evidence: Mapping[str, Evidence], at: str, faults: list[str]
+    intent: IntentAnswer,
+    task: RoutingTask,
+    evidence: Mapping[str, Evidence],
+    at: str,
+    faults: list[str],
 ) -> Filled:
     """Return the grounded values of *intent*, and add the faults of the others to *faults*."""
     checked = Filled(task)
@@ -116,7 +130,14 @@ def _check_intent(
         try:
             slot, source = _find_slot(said, checked, evidence)
             carried = source.value_in_call(task.offer.task.name, slot)
-            found = ground(slot, said.value, said.quotation, source, carried=carried, taken=taken[said.source])
+            found = ground(
+                slot,
+                said.value,
+                said.quotation,
+                source,
+                carried=carried,
+                taken=taken[said.source],
+            )
         except Ungrounded as fault:
             faults.append(f"{at}.{number}.{fault}")
             checked.faulty |= {slot.name} if slot is not None else set()
@@ -134,17 +155,23 @@ def _check_intent(
     return checked
 
 
-def _find_slot(said: SlotAnswer, checked: Filled, evidence: Mapping[str, Evidence]) -> tuple[Slot, Evidence]:
+def _find_slot(
+    said: SlotAnswer, checked: Filled, evidence: Mapping[str, Evidence]
+) -> tuple[Slot, Evidence]:
     """Return the slot and the source that *said* names; raises Ungrounded when there is none, or it has a value."""
     slot, source = checked.task.schema.slot(said.field), evidence.get(said.source)
     if slot is None:
-        raise Ungrounded(f"field: {said.field[:64]!r} is no field of {checked.task.offer.task.name}")
+        raise Ungrounded(
+            f"field: {said.field[:64]!r} is no field of {checked.task.offer.task.name}"
+        )
     if slot.name in checked.values and not slot.is_list:
         raise Ungrounded("field: it has a value already; give one slot for each field")
     if slot.kind == "other":
         raise Ungrounded(f"field: {slot.name} cannot be said in words; leave it out")
     if source is None:
-        raise Ungrounded(f"source: {said.source[:64]!r} is none; write one of {', '.join(evidence)}")
+        raise Ungrounded(
+            f"source: {said.source[:64]!r} is none; write one of {', '.join(evidence)}"
+        )
     return slot, source
 
 
@@ -158,27 +185,42 @@ def _take_value(checked: Filled, slot: Slot, found: Grounded, source: Evidence) 
         checked.unsure[slot.name] = found.why
     if (
         found.why is Why.REMEMBERED
-        and (note := f'I remember "{source.shown.text[:_MOST_RECALLED]}".') not in checked.notes
+        and (note := f'I remember "{source.shown.text[:_MOST_RECALLED]}".')
+        not in checked.notes
     ):
         checked.notes.append(note)
 
 
 def _find_left(answer: CheckedAnswer, utterance: Evidence) -> list[Passage]:
     """Return the numbers, times and quoted texts of *utterance* that no slot of *answer* rests on."""
-    covered = [*answer.unfit, *(place for intent in answer.intents for place in _covered_places(intent))]
+    covered = [
+        *answer.unfit,
+        *(place for intent in answer.intents for place in _covered_places(intent)),
+    ]
     read = utterance.utterance
-    counts = [Passage(one.start, one.end) for one in read.amounts if one.value != 1 and not one.is_vague]
+    counts = [
+        Passage(one.start, one.end)
+        for one in read.amounts
+        if one.value != 1 and not one.is_vague
+    ]
     numbers = [Passage(one.start, one.end) for one in utterance.numbers]
     said = [*counts, *numbers, *quotations_in(read.text)]
     # "A month" counts nothing, and "now" is when everything is asked for.
     lengths = [Passage(one.start, one.end) for one in read.durations]
-    said += [place for place in lengths if any(place.overlaps(*one) for one in (*counts, *numbers))]
+    said += [
+        place
+        for place in lengths
+        if any(place.overlaps(*one) for one in (*counts, *numbers))
+    ]
     today = read.now.date()
     said += [
         Passage(one.start, one.end)
         for one in read.moments
         if any(sign.isdigit() for sign in one.text)
-        or all((day.date() if isinstance(day, datetime) else day) != today for day in one.readings)
+        or all(
+            (day.date() if isinstance(day, datetime) else day) != today
+            for day in one.readings
+        )
     ]
     left: list[Passage] = []
     for place in sorted(said, key=lambda place: (place.start, -place.end)):
@@ -191,6 +233,10 @@ def _covered_places(intent: Filled) -> Iterator[tuple[int, int]]:
     """Yield the words of the utterance that found their slot; those that only the model relates to a choice do not."""
     for span in intent.spans:
         slot = intent.task.schema.slot(span.field)
-        is_unread = span.field in intent.unsure and slot is not None and slot.kind in ("choice", "boolean")
+        is_unread = (
+            span.field in intent.unsure
+            and slot is not None
+            and slot.kind in ("choice", "boolean")
+        )
         if span.source is None and not is_unread:
             yield span.start, span.end

@@ -7,7 +7,12 @@ from datetime import UTC, datetime
 from contracts.messages import ChatTurn
 from quantities.times import find_moments
 from supervisor.catalogue import Catalogue
-from supervisor.understanding.outcome import Interpretation, Interpreter, Several, Understood
+from supervisor.understanding.outcome import (
+    Interpretation,
+    Interpreter,
+    Several,
+    Understood,
+)
 from supervisor.understanding.utterance import collapse_space, without_list_numbers
 
 #: Sentences whose interpretation is kept, the latest; each takes some 2 KB.
@@ -49,15 +54,23 @@ class CachedInterpreter:
         if catalogue is not self._catalogue:
             self._catalogue = catalogue
             self._known.clear()
-        digest = hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=16).digest()
+        digest = hashlib.blake2b(
+            text.encode(errors="surrogatepass"), digest_size=16
+        ).digest()
         found, is_timeless = self._known.pop(digest, (None, None))
         if found is not None and is_timeless is None:
-            is_timeless = not find_moments(without_list_numbers(collapse_space(text)), now or datetime.now(UTC))
+            is_timeless = not find_moments(
+                without_list_numbers(collapse_space(text)), now or datetime.now(UTC)
+            )
         if found is None or not is_timeless:
             found = await self._interpreter.interpret(
                 text, catalogue=catalogue, previous=previous, user_id=user_id, now=now
             )
-        if is_timeless is not False and catalogue is self._catalogue and _are_tasks(found):
+        if (
+            is_timeless is not False
+            and catalogue is self._catalogue
+            and _are_tasks(found)
+        ):
             self._known[digest] = found, is_timeless
             if len(self._known) > self._most:
                 del self._known[next(iter(self._known))]

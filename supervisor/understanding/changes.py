@@ -20,13 +20,27 @@ _FACTORS = {
     "double": Decimal(2), "doubled": Decimal(2), "twice": Decimal(2), "triple": Decimal(3), "tripled": Decimal(3),
     "half": Decimal("0.5"), "halve": Decimal("0.5"), "halved": Decimal("0.5"), "third": None, "quarter": None,
 }  # fmt: skip
-_UP = frozenset(map(stem, word_set("increase raise up bump grow lift boost extend more higher rise go add plus")))
-_DOWN = frozenset(map(stem, word_set("decrease lower reduce cut drop shrink trim less down fewer minus")))
-#: The sign of a number by a word behind it or its noun, and by one before a number that goes "to" or "off" something.
-_STEPS = dict.fromkeys(word_set("more higher extra additional longer later"), 1) | dict.fromkeys(
-    word_set("less lower fewer shorter"), -1
+_UP = frozenset(
+    map(
+        stem,
+        word_set(
+            "increase raise up bump grow lift boost extend more higher rise go add plus"
+        ),
+    )
 )
-_ADDING = {stem("add"): 1} | dict.fromkeys(map(stem, word_set("subtract deduct take remove")), -1)
+_DOWN = frozenset(
+    map(
+        stem,
+        word_set("decrease lower reduce cut drop shrink trim less down fewer minus"),
+    )
+)
+#: The sign of a number by a word behind it or its noun, and by one before a number that goes "to" or "off" something.
+_STEPS = dict.fromkeys(
+    word_set("more higher extra additional longer later"), 1
+) | dict.fromkeys(word_set("less lower fewer shorter"), -1)
+_ADDING = {stem("add"): 1} | dict.fromkeys(
+    map(stem, word_set("subtract deduct take remove")), -1
+)
 #: Between a multiple and what it is of.
 _OF = word_set("of as much many the my our current previous old earlier amount a")
 _ENDS = frozenset(",;.!?\n") | word_set("and but then")
@@ -56,7 +70,9 @@ def changes_in(utterance: Utterance, cues: Sequence[Cue]) -> list[SlotChange]:
     amounts = {utterance.index_at(one.start): one for one in utterance.amounts}
     for place, token in enumerate(utterance.tokens):
         if len(found) < _MOST_CHANGES and (not found or token.start >= found[-1].end):
-            change = reader.multiple(place, amounts.get(place)) or reader.step(place, amounts.get(place))
+            change = reader.multiple(place, amounts.get(place)) or reader.step(
+                place, amounts.get(place)
+            )
             found += [change] if change is not None else []
     return found
 
@@ -64,16 +80,24 @@ def changes_in(utterance: Utterance, cues: Sequence[Cue]) -> list[SlotChange]:
 class _Reader:
     def __init__(self, utterance: Utterance, cues: Sequence[Cue]) -> None:
         self.utterance, self.tokens, self.cues = utterance, utterance.tokens, cues
-        self.starting = {cue.first: cue for cue in sorted(cues, key=lambda cue: cue.end - cue.first)}
+        self.starting = {
+            cue.first: cue for cue in sorted(cues, key=lambda cue: cue.end - cue.first)
+        }
         self.texts = [*(token.text for token in utterance.tokens), "", "", ""]
 
     def end_of(self, place: int, amount: Found | None) -> int:
-        return self.utterance.index_at(amount.end - 1) + 1 if amount is not None else place + 1
+        return (
+            self.utterance.index_at(amount.end - 1) + 1
+            if amount is not None
+            else place + 1
+        )
 
     def multiple(self, place: int, amount: Found | None) -> SlotChange | None:
         """Return what begins at *place*: "twice as much spent", "half of that", "doubled"; "three times the limit"."""
         said, end = self.texts[place], self.end_of(place, amount)
-        if said not in _FACTORS and (amount is None or self.texts[end] not in {"times", "x"}):
+        if said not in _FACTORS and (
+            amount is None or self.texts[end] not in {"times", "x"}
+        ):
             return None
         after = end = place + 1 if said in _FACTORS else end + 1
         while self.texts[end] in _OF and end not in self.starting:
@@ -82,7 +106,10 @@ class _Reader:
             if self.texts[cue.end] in {"is", "was", "are", "were"}:
                 return None
             end = cue.end
-        elif self.texts[end] in {"that", "it", "this"} and not self.texts[end + 1].isalnum():
+        elif (
+            self.texts[end] in {"that", "it", "this"}
+            and not self.texts[end + 1].isalnum()
+        ):
             end += 1
         elif said.endswith("ed") or end > after + 1:
             cue = self.nearest(place)
@@ -94,19 +121,34 @@ class _Reader:
         """Return what adds *amount* or takes it off: "two more nights", "by 5k", "add 100 to the limit"."""
         if amount is None:
             return None
-        texts, end, before = self.texts, self.end_of(place, amount), self.texts[place - 1] if place else ""
-        sign = _STEPS.get(texts[end], 0) if texts[end + 1] not in {"or", "time", "times", "than"} else 0
+        texts, end, before = (
+            self.texts,
+            self.end_of(place, amount),
+            self.texts[place - 1] if place else "",
+        )
+        sign = (
+            _STEPS.get(texts[end], 0)
+            if texts[end + 1] not in {"or", "time", "times", "than"}
+            else 0
+        )
         end += abs(sign)
         cue = self.starting.get(end)
         if cue is not None and (sign or (sign := _STEPS.get(texts[cue.end], 0))):
             end = cue.end + (texts[cue.end] in _STEPS)
         elif not sign and texts[end] in {"to", "from", "off"} and place:
             sign = _ADDING.get(self.tokens[place - 1].stem, 0)
-        elif not sign and (before == "by" or (amount.unit == "%" and before not in {"to", "of", "at", "with"})):
+        elif not sign and (
+            before == "by"
+            or (amount.unit == "%" and before not in {"to", "of", "at", "with"})
+        ):
             sign, cue = self.direction(place), None
         # "By a quarter" is no quarter that is taken off.
         is_share = not _FACTORS.keys().isdisjoint(amount.text.lower().split())
-        return self.make_change(place, end, cue, None, 0 if is_share else sign, amount) if sign else None
+        return (
+            self.make_change(place, end, cue, None, 0 if is_share else sign, amount)
+            if sign
+            else None
+        )
 
     def direction(self, place: int) -> int:
         """Return 1 or -1 where the words before *place* say that something goes up or down, else 0."""
@@ -119,20 +161,44 @@ class _Reader:
 
     def nearest(self, place: int) -> Cue | None:
         """Return the nearest cue of the clause that *place* stands in."""
-        first = next((at for at in range(place - 1, -1, -1) if self.texts[at] in _ENDS), -1)
-        last = next((at for at in range(place + 1, len(self.texts)) if self.texts[at] in _ENDS), len(self.texts))
+        first = next(
+            (at for at in range(place - 1, -1, -1) if self.texts[at] in _ENDS), -1
+        )
+        last = next(
+            (at for at in range(place + 1, len(self.texts)) if self.texts[at] in _ENDS),
+            len(self.texts),
+        )
         own = [cue for cue in self.cues if first < cue.first < last]
-        return min(own, key=lambda cue: min(abs(cue.first - place), abs(cue.end - place)), default=None)
+        return min(
+            own,
+            key=lambda cue: min(abs(cue.first - place), abs(cue.end - place)),
+            default=None,
+        )
 
     def make_change(
-        self, place: int, end: int, cue: Cue | None, factor: Decimal | None, sign: int = 0, found: Found | None = None
+        self,
+        place: int,
+        end: int,
+        cue: Cue | None,
+        factor: Decimal | None,
+        sign: int = 0,
+        found: Found | None = None,
     ) -> SlotChange:
         cue = cue or (self.nearest(place) if found is not None else None)
         slot = cue.slot if cue is not None else None
-        return SlotChange(slot, self.tokens[place].start, self.tokens[end - 1].end, factor, sign, found)
+        return SlotChange(
+            slot,
+            self.tokens[place].start,
+            self.tokens[end - 1].end,
+            factor,
+            sign,
+            found,
+        )
 
 
-def put_change(filled: Filled, slot: Slot, change: SlotChange, earlier: Any, utterance: Utterance) -> bool:
+def put_change(
+    filled: Filled, slot: Slot, change: SlotChange, earlier: Any, utterance: Utterance
+) -> bool:
     """Apply *change* to the *earlier* value of *slot* and return True; or add a question for the value."""
     text, question, value = utterance.text[change.start : change.end], "", None
     try:
@@ -140,11 +206,17 @@ def put_change(filled: Filled, slot: Slot, change: SlotChange, earlier: Any, utt
         if change.factor is not None:
             after = _EXACT.multiply(before, change.factor)
             said = text.split()[0].lower()
-            words = f"{said} of {_spell(before)}" if said.startswith("hal") else f"{said} {_spell(before)}"
+            words = (
+                f"{said} of {_spell(before)}"
+                if said.startswith("hal")
+                else f"{said} {_spell(before)}"
+            )
         else:
             by, worded = _step(slot, change, before, utterance)
             after = _EXACT.add(before, change.sign * by)
-            words = f"{_spell(before)} {'plus' if change.sign > 0 else 'minus'} {worded}"
+            words = (
+                f"{_spell(before)} {'plus' if change.sign > 0 else 'minus'} {worded}"
+            )
         if slot.kind == "integer" and after != after.to_integral_value():
             question = f"What is {slot.label} as a whole number? {words.capitalize()} is {_spell(after)}."
     except (InvalidAmount, Inexact):
@@ -161,12 +233,20 @@ def put_change(filled: Filled, slot: Slot, change: SlotChange, earlier: Any, utt
     return True
 
 
-def _step(slot: Slot, change: SlotChange, before: Decimal, utterance: Utterance) -> tuple[Decimal, str]:
+def _step(
+    slot: Slot, change: SlotChange, before: Decimal, utterance: Utterance
+) -> tuple[Decimal, str]:
     """Return by how much *change* moves *before*, and the words for it; raises InvalidAmount when nothing says so."""
     if change.found is None or not change.sign:
         raise InvalidAmount("nothing says by how much")
-    if change.found.unit == "%" and slot.kind != "percent" and change.found.value is not None:
-        return _EXACT.divide(_EXACT.multiply(before, change.found.value), Decimal(100)), change.found.text
+    if (
+        change.found.unit == "%"
+        and slot.kind != "percent"
+        and change.found.value is not None
+    ):
+        return _EXACT.divide(
+            _EXACT.multiply(before, change.found.value), Decimal(100)
+        ), change.found.text
     candidate = amount_for(slot, change.found, utterance)
     if not candidate.is_clear:
         raise InvalidAmount(candidate.question)

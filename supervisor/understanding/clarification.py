@@ -12,11 +12,22 @@ from quantities.numerals import parse_number
 from supervisor.understanding.conclusion import Filled, conclude
 from supervisor.understanding.conversation import Open, Past, take, words_before
 from supervisor.understanding.outcome import Clarification, Single, Unfitting
-from supervisor.understanding.questions import asks_to_confirm, leave, value_asked, values_asked
+from supervisor.understanding.questions import (
+    asks_to_confirm,
+    leave,
+    value_asked,
+    values_asked,
+)
 from supervisor.understanding.routing import Route, Router, RoutingTask
 from supervisor.understanding.schema import Slot
 from supervisor.understanding.slots import fill
-from supervisor.understanding.utterance import STOP, Utterance, collapse_space, stems_of, word_set
+from supervisor.understanding.utterance import (
+    STOP,
+    Utterance,
+    collapse_space,
+    stems_of,
+    word_set,
+)
 
 #: Words of an answer that only names a task, and of one without any value; more are about something else.
 _SHORT, _MOST_WORDS = 4, 6
@@ -31,7 +42,9 @@ _YES = word_set(
     "yes yeah yep yup ok okay sure correct right exactly absolutely definitely indeed do ja jawohl klar genau oui sí si"
     " sì sim vale claro va bene certo da да evet igen ano 是 是的 对 好 好的 可以 はい ええ 네 예 نعم أجل हाँ हां"
 )
-_NO = word_set("no nope nah neither none not don't nein non não нет nem 不 不是 不要 いいえ 아니요 لا नहीं nee nej")
+_NO = word_set(
+    "no nope nah neither none not don't nein non não нет nem 不 不是 不要 いいえ 아니요 لا नहीं nee nej"
+)
 _LEAVE = (
     r"(?:(?:oh|no|ok|okay|please|just|actually|well|sorry)\W+)*(?:never ?mind|forget(?: about)?|cancel|stop|leave|drop"
     r"|skip|no thanks?|no thank you|neither|none|(?:i )?(?:don't|do not) (?:want|need))"
@@ -42,7 +55,9 @@ _LEAVING = re.compile(
 )
 _LEAVES_ONE = re.compile(rf"\W*{_LEAVE}\b", re.IGNORECASE)
 #: "Never mind, greet Bob" leaves what was asked for another request.
-_INSTEAD = re.compile(rf"\W*{_LEAVE}(?:\s+(?:it|that|them|both))?\s*[,.;:!]\s*(?=\S)", re.IGNORECASE)
+_INSTEAD = re.compile(
+    rf"\W*{_LEAVE}(?:\s+(?:it|that|them|both))?\s*[,.;:!]\s*(?=\S)", re.IGNORECASE
+)
 #: Words that may stand beside the word that chooses: more are an utterance of their own.
 _BESIDE = word_set(
     "the a i mean meant want take choose pick please would like it's that's it is was that this of them these those go"
@@ -51,10 +66,13 @@ _BESIDE = word_set(
 )
 _POINTING = word_set("the that this these those") | _PLACES.keys()
 _WORDS = re.compile(r"[\w']+")
-_SEPARATOR = re.compile(r"\s*[;\n]\s*|,\s+(?:(?:and|then)\s+)?|\s+and\s+", re.IGNORECASE)
+_SEPARATOR = re.compile(
+    r"\s*[;\n]\s*|,\s+(?:(?:and|then)\s+)?|\s+and\s+", re.IGNORECASE
+)
 #: In the answer to several questions: two numbers of which neither is said for good, and what is said of several.
 _OPEN_ENDED = re.compile(
-    r"\bbetween\b[^,;.]*\d|\d\S*\s+or\s+\S*\d|\b(?:both|each|all|first|second|third|last|other)\b", re.IGNORECASE
+    r"\bbetween\b[^,;.]*\d|\d\S*\s+or\s+\S*\d|\b(?:both|each|all|first|second|third|last|other)\b",
+    re.IGNORECASE,
 )
 _UNTOLD = "(I cannot tell which of these questions that answers.)"
 
@@ -67,19 +85,31 @@ def answer_questions(
     previous: Sequence[ChatTurn],
 ) -> list[Single] | None:
     """Return the outcomes of *opened*, questions of *previous* turns, by *utterance*; None for another matter."""
-    left: list[Single] = [Unfitting(leave("it" if len(opened) == 1 else "them", router.catalogue.abilities()))]
+    left: list[Single] = [
+        Unfitting(
+            leave("it" if len(opened) == 1 else "them", router.catalogue.abilities())
+        )
+    ]
     if _LEAVING.fullmatch(utterance.text):
         return left
     if all(one.wants_yes for one in opened):
         if _says_yes(utterance.text):
-            return [agreed for one in opened if (agreed := _agree(one, utterance)) is not None]
+            return [
+                agreed
+                for one in opened
+                if (agreed := _agree(one, utterance)) is not None
+            ]
         if pick(utterance.text, 1) == ():
             return left
     if len(opened) > 1:
         return _answer_several(opened, utterance, choice)
     [one] = opened
     if one.offered:
-        return left if _places(one, utterance, choice) == () else _choose_task(one, utterance, choice, previous)
+        return (
+            left
+            if _places(one, utterance, choice) == ()
+            else _choose_task(one, utterance, choice, previous)
+        )
     found = _answer_one(one, utterance, choice)
     return None if found is None else [found]
 
@@ -89,16 +119,29 @@ def rest_instead(utterance: Utterance) -> Utterance | None:
     match = _INSTEAD.match(utterance.text)
     if match is None or len(utterance.stems) <= _SHORT - 1:
         return None
-    return Utterance(utterance.text[match.end() :], decimal_mark=utterance.decimal_mark, now=utterance.now)
+    return Utterance(
+        utterance.text[match.end() :],
+        decimal_mark=utterance.decimal_mark,
+        now=utterance.now,
+    )
 
 
-def pick(text: str, count: int, *, may_be_digit: bool = False) -> tuple[int, ...] | None:
+def pick(
+    text: str, count: int, *, may_be_digit: bool = False
+) -> tuple[int, ...] | None:
     """Return which of *count* things *text* picks, by their places from 0; empty for none of them.
 
     None when it picks nothing by place. A bare number picks where it *may_be_digit*. A yes picks the only one.
     """
     words = _words_in(text)
-    names = {**_PLACES, **(_DIGITS if may_be_digit or {"option", "number", "choice"} & set(words) else {})}
+    names = {
+        **_PLACES,
+        **(
+            _DIGITS
+            if may_be_digit or {"option", "number", "choice"} & set(words)
+            else {}
+        ),
+    }
     named = [
         (at, names[word])
         for at, word in enumerate(words)
@@ -106,7 +149,9 @@ def pick(text: str, count: int, *, may_be_digit: bool = False) -> tuple[int, ...
     ]
     others = set(words) - _BESIDE - _YES - _NO - names.keys()
     if named and not others:
-        denied = {place % count for at, place in named if "not" in words[max(at - 2, 0) : at]}
+        denied = {
+            place % count for at, place in named if "not" in words[max(at - 2, 0) : at]
+        }
         places = {place % count for at, place in named if place < count} - denied
         if denied and not places and count == 2:
             return (1 - denied.pop(),)
@@ -142,18 +187,33 @@ def _agree(one: Open, utterance: Utterance) -> Single | None:
     return conclude(filled, utterance.text, is_agreed=asks_to_confirm(one.turn))
 
 
-def _places(one: Open, utterance: Utterance, choice: Route | None) -> tuple[int, ...] | None:
+def _places(
+    one: Open, utterance: Utterance, choice: Route | None
+) -> tuple[int, ...] | None:
     """Return which of the offered tasks are chosen: by place, by a word that only one has, or asked for."""
-    if (places := pick(utterance.text, len(one.offered), may_be_digit=True)) is not None:
+    if (
+        places := pick(utterance.text, len(one.offered), may_be_digit=True)
+    ) is not None:
         return places
     said = set(utterance.stems)
-    names = [{*stems_of(task.offer.label), *stems_of(task.offer.agent.agent_id)} for task in one.offered]
-    telling = [own - set().union(*(other for other in names if other is not own)) for own in names]
+    names = [
+        {*stems_of(task.offer.label), *stems_of(task.offer.agent.agent_id)}
+        for task in one.offered
+    ]
+    telling = [
+        own - set().union(*(other for other in names if other is not own))
+        for own in names
+    ]
     named = [place for place, own in enumerate(telling) if own & said]
     if len(named) == 1 and len(said) <= 2 * _SHORT:
         return (named[0],)
     is_short = not utterance.amounts and len(utterance.stems) <= _SHORT
-    if is_short and choice is not None and choice.task in one.offered and not choice.rivals:
+    if (
+        is_short
+        and choice is not None
+        and choice.task in one.offered
+        and not choice.rivals
+    ):
         return (one.offered.index(choice.task),)
     return None
 
@@ -167,8 +227,12 @@ def _choose_task(
     if places is None or said is None:
         return None
     at = said.at.astimezone(utterance.now.tzinfo) if utterance.now.tzinfo else said.at
-    earlier = Utterance(collapse_space(said.text), decimal_mark=utterance.decimal_mark, now=at)
-    return [conclude(fill(earlier, one.offered[place]), earlier.text) for place in places]
+    earlier = Utterance(
+        collapse_space(said.text), decimal_mark=utterance.decimal_mark, now=at
+    )
+    return [
+        conclude(fill(earlier, one.offered[place]), earlier.text) for place in places
+    ]
 
 
 def _answer_one(one: Open, utterance: Utterance, choice: Route | None) -> Single | None:
@@ -178,14 +242,28 @@ def _answer_one(one: Open, utterance: Utterance, choice: Route | None) -> Single
         return None
     filled = _fill_by_place(one, task, utterance)
     if filled is None:
-        is_other = choice is not None and choice.task is not task and task not in choice.rivals
-        filled = Filled(task) if _says_nothing(utterance.text) else fill(utterance, task, one.slots)
+        is_other = (
+            choice is not None and choice.task is not task and task not in choice.rivals
+        )
+        filled = (
+            Filled(task)
+            if _says_nothing(utterance.text)
+            else fill(utterance, task, one.slots)
+        )
         if is_other and choice is not None:
             takes_any_words = any(slot.kind == "text" for slot in one.slots)
-            if takes_any_words or not filled.values or fill(utterance, choice.task).values:
+            if (
+                takes_any_words
+                or not filled.values
+                or fill(utterance, choice.task).values
+            ):
                 return None
         if not filled.values and not filled.questions and not filled.whose:
-            return None if choice is None and len(utterance.stems) > _MOST_WORDS else _ask_again(one)
+            return (
+                None
+                if choice is None and len(utterance.stems) > _MOST_WORDS
+                else _ask_again(one)
+            )
     _keep(filled, one)
     return conclude(filled, utterance.text)
 
@@ -193,11 +271,15 @@ def _answer_one(one: Open, utterance: Utterance, choice: Route | None) -> Single
 def _fill_by_place(one: Open, task: RoutingTask, utterance: Utterance) -> Filled | None:
     """Return the choice of "the second one" or "the limit" among the offers; None when it is no such answer."""
     is_denied = "not" in _words_in(utterance.text)
-    if (asked := value_asked(one.turn, task.schema)) is not None and not utterance.amounts:
+    if (
+        asked := value_asked(one.turn, task.schema)
+    ) is not None and not utterance.amounts:
         text, slots = asked
         places = pick(utterance.text, len(slots), may_be_digit=True)
         cued = {cue.slot.name for cue in task.cues.find(utterance.tokens)}
-        chosen = [slots[place] for place in places or ()] or [slot for slot in slots if slot.name in cued]
+        chosen = [slots[place] for place in places or ()] or [
+            slot for slot in slots if slot.name in cued
+        ]
         if chosen and not places and is_denied:
             others = [slot for slot in slots if slot not in chosen]
             chosen = others if len(others) == 1 else []
@@ -207,7 +289,11 @@ def _fill_by_place(one: Open, task: RoutingTask, utterance: Utterance) -> Filled
         if values:
             places = pick(utterance.text, len(values)) or ()
             found = [values[place] for place in places]
-            found = found or [value for value in values if not is_denied and _is_said(utterance, slot, value)]
+            found = found or [
+                value
+                for value in values
+                if not is_denied and _is_said(utterance, slot, value)
+            ]
             if len(found) == 1:
                 return _fill_with(found[0], task, [slot], utterance)
             if not _is_whole(utterance, slot):
@@ -231,9 +317,14 @@ def _keep(filled: Filled, one: Open) -> None:
             take(filled, past, slot, (0, len(one.turn.text)), one.turn.text)
 
 
-def _fill_with(text: str, task: RoutingTask, slots: Sequence[Slot], utterance: Utterance) -> Filled | None:
+def _fill_with(
+    text: str, task: RoutingTask, slots: Sequence[Slot], utterance: Utterance
+) -> Filled | None:
     """Return *text*, a value that a question named, as the value of *slots*; its place is the whole of *utterance*."""
-    filled, said = Filled(task), Utterance(text.strip(), decimal_mark=utterance.decimal_mark, now=utterance.now)
+    filled, said = (
+        Filled(task),
+        Utterance(text.strip(), decimal_mark=utterance.decimal_mark, now=utterance.now),
+    )
     for slot in slots:
         found = fill(said, task, (slot,))
         if slot.name not in found.values:
@@ -246,19 +337,29 @@ def _fill_with(text: str, task: RoutingTask, slots: Sequence[Slot], utterance: U
 def _is_whole(utterance: Utterance, slot: Slot) -> bool:
     """Return whether *utterance* says a value of its own: a number in digits, a day with a time."""
     if slot.is_timed:
-        return any(one.has_day and isinstance(one.readings[0], datetime) for one in utterance.moments)
+        return any(
+            one.has_day and isinstance(one.readings[0], datetime)
+            for one in utterance.moments
+        )
     return any(map(str.isdigit, utterance.text)) or not slot.is_numeric
 
 
 def _is_said(utterance: Utterance, slot: Slot, value: str) -> bool:
     """Return whether *utterance* says *value*, or of a moment its day or its time."""
     if not slot.is_timed:
-        return any(found.value is not None and found.value == _number(value) for found in utterance.amounts)
+        return any(
+            found.value is not None and found.value == _number(value)
+            for found in utterance.amounts
+        )
     said = set()
     for found in utterance.moments:
         for reading in found.readings:
             if found.has_day:
-                said.add((reading.date() if isinstance(reading, datetime) else reading).isoformat())
+                said.add(
+                    (
+                        reading.date() if isinstance(reading, datetime) else reading
+                    ).isoformat()
+                )
             elif isinstance(reading, datetime):
                 said.add(reading.time().isoformat())
     return any(value.startswith(one) or value.endswith(one) for one in said)
@@ -271,13 +372,27 @@ def _number(value: str) -> Decimal | None:
         return None
 
 
-def _answer_several(opened: Sequence[Open], utterance: Utterance, choice: Route | None) -> list[Single] | None:
+def _answer_several(
+    opened: Sequence[Open], utterance: Utterance, choice: Route | None
+) -> list[Single] | None:
     """Return the outcome of each of *opened*, by the words of its clause or by order; None for another matter."""
     text = utterance.text
-    cuts = [(0, 0), *(match.span() for match in _SEPARATOR.finditer(text)), (len(text), len(text))]
-    clauses = [(start, end) for (_, start), (end, _) in pairwise(cuts) if text[start:end].strip()]
+    cuts = [
+        (0, 0),
+        *(match.span() for match in _SEPARATOR.finditer(text)),
+        (len(text), len(text)),
+    ]
+    clauses = [
+        (start, end)
+        for (_, start), (end, _) in pairwise(cuts)
+        if text[start:end].strip()
+    ]
     leaves_one = any(_LEAVES_ONE.match(text[slice(*one)]) for one in clauses)
-    if leaves_one and choice is not None and choice.task not in [one.task for one in opened]:
+    if (
+        leaves_one
+        and choice is not None
+        and choice.task not in [one.task for one in opened]
+    ):
         return None
     if leaves_one or _says_nothing(text) or _OPEN_ENDED.search(text):
         return [_ask_again(one) for one in opened]
@@ -285,21 +400,33 @@ def _answer_several(opened: Sequence[Open], utterance: Utterance, choice: Route 
     loose = []
     for clause in clauses:
         place = _fitting(opened, utterance.only(clause), taken.keys())
-        loose.append(clause) if place is None else taken.setdefault(place, []).append(clause)
+        loose.append(clause) if place is None else taken.setdefault(place, []).append(
+            clause
+        )
     free = [place for place in range(len(opened)) if place not in taken]
-    if loose and len(loose) == len(free) and all(_is_bare(utterance.only(one)) for one in loose):
+    if (
+        loose
+        and len(loose) == len(free)
+        and all(_is_bare(utterance.only(one)) for one in loose)
+    ):
         taken |= {place: [clause] for place, clause in zip(free, loose, strict=True)}
         loose = []
     if loose and not taken and (choice is not None or not utterance.amounts):
         return None
     return [
-        (_answer_one(one, utterance.only(*taken[place]), None) if place in taken else None)
+        (
+            _answer_one(one, utterance.only(*taken[place]), None)
+            if place in taken
+            else None
+        )
         or _ask_again(one, is_untold=bool(loose))
         for place, one in enumerate(opened)
     ]
 
 
-def _fitting(opened: Sequence[Open], said: Utterance, taken: Collection[int]) -> int | None:
+def _fitting(
+    opened: Sequence[Open], said: Utterance, taken: Collection[int]
+) -> int | None:
     """Return the one question that *said* answers: by a cue of its task, or as the only one that it fits."""
     fitting, cued = [], []
     for place, one in enumerate(opened):
@@ -308,8 +435,14 @@ def _fitting(opened: Sequence[Open], said: Utterance, taken: Collection[int]) ->
         values = fill(said, one.task, one.slots).values
         if any(cue.slot.name in values for cue in one.task.cues.find(said.tokens)):
             cued.append(place)
-        names = {slot.name for slot in one.slots if slot.kind != "text" or not said.amounts}
-        if names & values.keys() and place not in taken and _is_bare(said, allows_text=True):
+        names = {
+            slot.name for slot in one.slots if slot.kind != "text" or not said.amounts
+        }
+        if (
+            names & values.keys()
+            and place not in taken
+            and _is_bare(said, allows_text=True)
+        ):
             fitting.append(place)
     found = cued or fitting
     return found[0] if len(found) == 1 else None
@@ -320,7 +453,11 @@ def _is_bare(said: Utterance, *, allows_text: bool = False) -> bool:
     if len(said.amounts) > 1 or "or" in said.stems or "between" in said.stems:
         return False
     words = [token for token in said.tokens if token.is_word and token.text not in STOP]
-    others = [one for one in words if not any(start <= one.start < end for start, end in said.value_spans)]
+    others = [
+        one
+        for one in words
+        if not any(start <= one.start < end for start, end in said.value_spans)
+    ]
     return allows_text or not others or not said.value_spans
 
 
@@ -330,4 +467,9 @@ def _ask_again(one: Open, *, is_untold: bool = False) -> Single:
     text = f"{text} {_UNTOLD}" if is_untold else text
     if one.task is None or one.turn.task is None:
         return Clarification(text)
-    return Clarification(text, *one.task.key, one.turn.task.parameters, tuple(slot.name for slot in one.slots))
+    return Clarification(
+        text,
+        *one.task.key,
+        one.turn.task.parameters,
+        tuple(slot.name for slot in one.slots),
+    )

@@ -14,16 +14,33 @@ from typing import Any
 
 from contracts.messages import TaskCall
 from supervisor.understanding.outcome import Clarification, Span, Understood
-from supervisor.understanding.questions import ask_for, ask_to_confirm, ask_to_leave_out, tell_useless
+from supervisor.understanding.questions import (
+    ask_for,
+    ask_to_confirm,
+    ask_to_leave_out,
+    tell_useless,
+)
 from supervisor.understanding.routing import RoutingTask
 from supervisor.understanding.schema import Slot
-from supervisor.understanding.utterance import STOP, Token, Utterance, mark, tells_of_past, tokens_of, word_set
+from supervisor.understanding.utterance import (
+    STOP,
+    Token,
+    Utterance,
+    mark,
+    tells_of_past,
+    tokens_of,
+    word_set,
+)
 
 #: Words without a slot that a question names; they all are asked about.
 _MOST_LEFT = 8
-_ASKING = word_set("what what's how who who's which when where where's why is are was were does has")
+_ASKING = word_set(
+    "what what's how who who's which when where where's why is are was were does has"
+)
 #: Said of what did not happen, or may happen.
-_UNREAL = word_set("might maybe never won't wouldn't didn't doesn't don't haven't hasn't isn't wasn't cannot can't")
+_UNREAL = word_set(
+    "might maybe never won't wouldn't didn't doesn't don't haven't hasn't isn't wasn't cannot can't"
+)
 _HELPERS = word_set("did do does have has will would should could can")
 _DETERMINERS = word_set("a an the my our your his her their another")
 _DEFINITE = word_set("the my our your this that")
@@ -61,7 +78,9 @@ class Filled:
 
     def put(self, slot: Slot, value: Any, start: int, end: int, text: str) -> None:
         """Give *slot* its *value*, or one more when it takes a list; it stands at *start* to *end* of *text*."""
-        self.values[slot.name] = [*self.values.get(slot.name, ()), value] if slot.is_list else value
+        self.values[slot.name] = (
+            [*self.values.get(slot.name, ()), value] if slot.is_list else value
+        )
         self.spans.append(Span(slot.name, start, end, text[start:end]))
 
     def holds(self, start: int, end: int) -> bool:
@@ -79,14 +98,28 @@ def conclude(
     """
     task, slots, card = filled.task, filled.task.schema.slots, filled.task.offer.task
     agent_id, name = task.key
-    questions = [filled.questions[slot.name] for slot in slots if slot.name in filled.questions]
-    absent = {slot.name for slot in slots if slot.name in filled.faulty or (slot.is_required and filled.is_open(slot))}
+    questions = [
+        filled.questions[slot.name] for slot in slots if slot.name in filled.questions
+    ]
+    absent = {
+        slot.name
+        for slot in slots
+        if slot.name in filled.faulty or (slot.is_required and filled.is_open(slot))
+    }
     if absent:
         # An answer to this question completes the task at once, so unsure values are asked for as well.
         absent |= filled.unsure.keys()
-    missing = tuple(slot.name for slot in slots if slot.name in absent or slot.name in filled.questions)
+    missing = tuple(
+        slot.name
+        for slot in slots
+        if slot.name in absent or slot.name in filled.questions
+    )
     # Declared order, so that the same question always looks the same.
-    names = [slot.name for slot in slots if slot.name in filled.values and slot.name not in absent]
+    names = [
+        slot.name
+        for slot in slots
+        if slot.name in filled.values and slot.name not in absent
+    ]
     known = {name: filled.values[name] for name in names}
     spans = tuple(span for span in filled.spans if span.field not in absent)
     left = [text[start:end] for start, end in filled.left[:_MOST_LEFT]]
@@ -95,20 +128,48 @@ def conclude(
     if absent and not filled.whose:
         parts.append(ask_for([slot for slot in slots if slot.name in absent]))
     if parts:
-        return Clarification(" ".join(filter(None, [useless, *parts])), agent_id, name, known, missing, spans)
-    if filled.unsure or is_doubted or (card.confirm and card.approver is None and not is_agreed):
+        return Clarification(
+            " ".join(filter(None, [useless, *parts])),
+            agent_id,
+            name,
+            known,
+            missing,
+            spans,
+        )
+    if (
+        filled.unsure
+        or is_doubted
+        or (card.confirm and card.approver is None and not is_agreed)
+    ):
         reasons: dict[str, list[str]] = {}
         for slot in slots:
             if slot.name in filled.unsure:
                 reasons.setdefault(filled.unsure[slot.name], []).append(slot.label)
-        explained = "".join(f" ({', '.join(labels)}: {why})" for why, labels in reasons.items())
-        shown = [f"{ask_to_confirm(task.offer, known)}{explained}", *filled.notes, useless]
-        return Clarification(" ".join(filter(None, shown)), agent_id, name, known, (), spans)
+        explained = "".join(
+            f" ({', '.join(labels)}: {why})" for why, labels in reasons.items()
+        )
+        shown = [
+            f"{ask_to_confirm(task.offer, known)}{explained}",
+            *filled.notes,
+            useless,
+        ]
+        return Clarification(
+            " ".join(filter(None, shown)), agent_id, name, known, (), spans
+        )
     if left:
-        return Clarification(ask_to_leave_out(left, task.offer.label), agent_id, name, known, (), spans)
+        return Clarification(
+            ask_to_leave_out(left, task.offer.label), agent_id, name, known, (), spans
+        )
     computed = {name: words for name, words in filled.computed.items() if name in known}
     call = TaskCall(name=name, parameters=known)
-    return Understood(agent_id, call, spans, frozenset(filled.guessed), computed, approver=card.approver)
+    return Understood(
+        agent_id,
+        call,
+        spans,
+        frozenset(filled.guessed),
+        computed,
+        approver=card.approver,
+    )
 
 
 def is_only_talk(utterance: Utterance, filled: Filled) -> bool:
@@ -117,24 +178,44 @@ def is_only_talk(utterance: Utterance, filled: Filled) -> bool:
     if task.offer.task.remember != "never" or not task.offer.task.examples:
         return False
     # "I have spent 42k" announces a value.
-    taken = [utterance.tokens[at] for cue in task.cues.find(utterance.tokens) for at in range(cue.first, cue.end)]
-    places = chain(((span.start, span.end) for span in filled.spans), ((one.start, one.end) for one in taken))
+    taken = [
+        utterance.tokens[at]
+        for cue in task.cues.find(utterance.tokens)
+        for at in range(cue.first, cue.end)
+    ]
+    places = chain(
+        ((span.start, span.end) for span in filled.spans),
+        ((one.start, one.end) for one in taken),
+    )
     marks = mark(len(utterance.text), places)
-    tokens = [one._replace(text="", stem="") if marks[one.start] else one for one in utterance.tokens]
+    tokens = [
+        one._replace(text="", stem="") if marks[one.start] else one
+        for one in utterance.tokens
+    ]
     return not _moods(tokens) <= _moods_of(task.offer.task.examples)
 
 
 @lru_cache(maxsize=4096)
 def _moods_of(examples: tuple[str, ...]) -> frozenset[str]:
-    return frozenset(chain.from_iterable(_moods(tokens_of(example)) for example in examples))
+    return frozenset(
+        chain.from_iterable(_moods(tokens_of(example)) for example in examples)
+    )
 
 
 def _moods(tokens: Sequence[Token]) -> frozenset[str]:
     """Return the moods of *tokens*: asking or imagining without a request ("Is it free? Then book it"), and telling."""
     said = [token.text for token in tokens] or [""]
-    asks = len(said) > 1 and said[0] in _ASKING and {"?", ".", "!"}.isdisjoint(said[:-1])
-    imagines = said[0] in {"if", "no"} or not _UNREAL.isdisjoint(said) or {"would", "have"} <= set(said)
-    imagines |= any(before in _HELPERS and after == "not" for before, after in pairwise(said))
+    asks = (
+        len(said) > 1 and said[0] in _ASKING and {"?", ".", "!"}.isdisjoint(said[:-1])
+    )
+    imagines = (
+        said[0] in {"if", "no"}
+        or not _UNREAL.isdisjoint(said)
+        or {"would", "have"} <= set(said)
+    )
+    imagines |= any(
+        before in _HELPERS and after == "not" for before, after in pairwise(said)
+    )
     moods = {"asking": asks or imagines, "telling": tells_of_past(tokens)}
     return frozenset(mood for mood, is_there in moods.items() if is_there)
 
@@ -148,22 +229,45 @@ def find_unknown_words(utterance: Utterance, filled: Filled) -> list[tuple[int, 
     task = filled.task
     if not task.offer.task.examples:
         return []
-    taken = mark(len(utterance.text), chain(utterance.value_spans, ((one.start, one.end) for one in filled.spans)))
-    guessed = {span.start for span in filled.spans if span.field in filled.guessed and span.text.isdigit()}
+    taken = mark(
+        len(utterance.text),
+        chain(utterance.value_spans, ((one.start, one.end) for one in filled.spans)),
+    )
+    guessed = {
+        span.start
+        for span in filled.spans
+        if span.field in filled.guessed and span.text.isdigit()
+    }
     blank = Token("", "", 0, 0, is_word=False)
     tokens = (blank, blank, *utterance.tokens, blank, blank)
-    kinds = task.names.union(*(one.stems for slot in task.schema.slots if slot.choices for one in slot.phrases))
+    kinds = task.names.union(
+        *(
+            one.stems
+            for slot in task.schema.slots
+            if slot.choices
+            for one in slot.phrases
+        )
+    )
     found = []
     for place in range(2, len(tokens) - 2):
         earlier, before, token, after, later = tokens[place - 2 : place + 3]
         if token.text == "every" and after.is_word:
             found.append((token.start, after.end))
-        if not token.is_word or token.text in STOP or token.stem in task.said or taken[token.start]:
+        if (
+            not token.is_word
+            or token.text in STOP
+            or token.stem in task.said
+            or taken[token.start]
+        ):
             continue
         is_thing = before.text in _DETERMINERS and earlier.text not in _FOR
-        is_quality = before.text in _JOINING or after.stem in kinds or after.start in guessed
+        is_quality = (
+            before.text in _JOINING or after.stem in kinds or after.start in guessed
+        )
         is_undone = place < 5 and after.text in _DEFINITE and later.stem in task.said
-        is_subject = place == 2 and (after.text in _SUBJECTS_VERB or tells_of_past((after,)))
+        is_subject = place == 2 and (
+            after.text in _SUBJECTS_VERB or tells_of_past((after,))
+        )
         if is_thing or is_quality or is_undone or is_subject:
             found.append((token.start, token.end))
     return found

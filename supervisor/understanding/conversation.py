@@ -26,9 +26,13 @@ from supervisor.understanding.schema import Slot
 from supervisor.understanding.slots import fill
 from supervisor.understanding.utterance import LIGHT, STOP, Utterance, stem, word_set
 
-_SAME = frozenset({"same", "previous", "earlier", "prior", "identical", "unchanged", "last", "old"})
+_SAME = frozenset(
+    {"same", "previous", "earlier", "prior", "identical", "unchanged", "last", "old"}
+)
 #: Words between "same" and the slot, beside names of slots ("the same limit and history").
-_BETWEEN = frozenset({"my", "old", "and", "or", "of", "the", "as", "values", "value", "for"})
+_BETWEEN = frozenset(
+    {"my", "old", "and", "or", "of", "the", "as", "values", "value", "for"}
+)
 _REPEATING = re.compile(
     r"\b(?:again|once more|one more time|repeat|redo|re-?run|re-?check|instead|same|as before|like before|as last time"
     r"|everything else|the rest|this time)\b",
@@ -78,8 +82,14 @@ def open_questions(previous: Sequence[ChatTurn], router: Router) -> list[Open]:
         return []
     found = []
     for turn in previous:
-        is_beside = turn is last or (turn.request_id is not None and turn.request_id == last.request_id)
-        if turn.speaker == "assistant" and is_beside and (one := _open(turn, router)) is not None:
+        is_beside = turn is last or (
+            turn.request_id is not None and turn.request_id == last.request_id
+        )
+        if (
+            turn.speaker == "assistant"
+            and is_beside
+            and (one := _open(turn, router)) is not None
+        ):
             found.append(one)
     return found
 
@@ -89,10 +99,16 @@ def _open(turn: ChatTurn, router: Router) -> Open | None:
         # A report may read like a question of ours, and its task has run.
         return None
     if asks_which_task(turn):
-        labelled = {(task.key[0], task.offer.label): task for task in reversed(router.tasks)}
+        labelled = {
+            (task.key[0], task.offer.label): task for task in reversed(router.tasks)
+        }
         offered = tuple(labelled[key] for key in tasks_asked(turn) if key in labelled)
         return Open(turn, None, offered=offered) if offered else None
-    task = router.find(turn.agent_id, turn.task.name) if turn.task is not None and turn.agent_id else None
+    task = (
+        router.find(turn.agent_id, turn.task.name)
+        if turn.task is not None and turn.agent_id
+        else None
+    )
     if task is None:
         return None
     if asks_to_confirm(turn) or asks_to_leave_out(turn):
@@ -123,7 +139,13 @@ def words_before(turn: ChatTurn, previous: Sequence[ChatTurn]) -> ChatTurn | Non
     return said
 
 
-def carry_over(utterance: Utterance, task: RoutingTask, pasts: Sequence[Past], *, is_asked_for: bool) -> Filled | None:
+def carry_over(
+    utterance: Utterance,
+    task: RoutingTask,
+    pasts: Sequence[Past],
+    *,
+    is_asked_for: bool,
+) -> Filled | None:
     """Return the values of *task* in *utterance*, completed from the latest of *pasts* of that task.
 
     With *is_asked_for* its words ask for the task by themselves. None when they are about something else.
@@ -141,17 +163,32 @@ def carry_over(utterance: Utterance, task: RoutingTask, pasts: Sequence[Past], *
     if not is_asked_for and _speaks_of_else(utterance, task, filled, changes):
         return None
     if past is None:
-        for slot in [*named, *(change.slot for change in changes if change.slot is not None)]:
+        for slot in [
+            *named,
+            *(change.slot for change in changes if change.slot is not None),
+        ]:
             if filled.is_open(slot):
                 filled.questions[slot.name] = ask_unknown_reference(slot)
-        unread = [one for one in changes if one.slot is None or one.slot.name not in filled.questions]
+        unread = [
+            one
+            for one in changes
+            if one.slot is None or one.slot.name not in filled.questions
+        ]
         filled.left += [(one.start, one.end) for one in unread]
         return filled
     _put_changes(filled, utterance, past, changes)
-    is_whole = not named or bool(re.search(r"\b(?:else|rest|again|but|with|instead)\b", utterance.text, re.IGNORECASE))
+    is_whole = not named or bool(
+        re.search(
+            r"\b(?:else|rest|again|but|with|instead)\b", utterance.text, re.IGNORECASE
+        )
+    )
     refers = refers and (is_whole or not is_asked_for)
     for slot in task.schema.slots:
-        if slot.name in past.call.parameters and filled.is_open(slot) and (slot in named or refers):
+        if (
+            slot.name in past.call.parameters
+            and filled.is_open(slot)
+            and (slot in named or refers)
+        ):
             take(filled, past, slot, named.get(slot, utterance.extent), utterance.text)
     return filled
 
@@ -161,13 +198,17 @@ def goes_on(utterance: Utterance) -> bool:
     return bool(_REPEATING.search(utterance.text) or _GOING_ON.search(utterance.text))
 
 
-def take(filled: Filled, past: Past, slot: Slot, span: tuple[int, int], text: str) -> None:
+def take(
+    filled: Filled, past: Past, slot: Slot, span: tuple[int, int], text: str
+) -> None:
     """Give *slot* the value that it had in *past*, which the words at *span* of *text* ask for."""
     filled.values[slot.name] = past.call.parameters[slot.name]
     filled.spans.append(Span(slot.name, *span, text[slice(*span)], past.turn_id))
 
 
-def _same_slots(utterance: Utterance, cues: Sequence[Cue]) -> dict[Slot, tuple[int, int]]:
+def _same_slots(
+    utterance: Utterance, cues: Sequence[Cue]
+) -> dict[Slot, tuple[int, int]]:
     """Return the slots whose earlier value is asked for by name, with the words: "same limit and history"."""
     tokens, starting = utterance.tokens, {cue.first: cue for cue in cues}
     found: dict[Slot, tuple[int, int]] = {}
@@ -175,7 +216,9 @@ def _same_slots(utterance: Utterance, cues: Sequence[Cue]) -> dict[Slot, tuple[i
         if token.text not in _SAME:
             continue
         after = place + 1
-        while after < len(tokens) and (tokens[after].text in _BETWEEN or after in starting):
+        while after < len(tokens) and (
+            tokens[after].text in _BETWEEN or after in starting
+        ):
             cue = starting.get(after)
             if cue is not None:
                 found[cue.slot] = (token.start, tokens[cue.end - 1].end)
@@ -183,7 +226,12 @@ def _same_slots(utterance: Utterance, cues: Sequence[Cue]) -> dict[Slot, tuple[i
     return found
 
 
-def _speaks_of_else(utterance: Utterance, task: RoutingTask, filled: Filled, changes: Sequence[SlotChange]) -> bool:
+def _speaks_of_else(
+    utterance: Utterance,
+    task: RoutingTask,
+    filled: Filled,
+    changes: Sequence[SlotChange],
+) -> bool:
     """Return whether a word of *utterance* is about something else than *task*: "tell me that joke again"."""
     taken = [(change.start, change.end) for change in changes]
     taken += [*utterance.value_spans, *utterance.quotations]
@@ -199,10 +247,16 @@ def _speaks_of_else(utterance: Utterance, task: RoutingTask, filled: Filled, cha
     )
 
 
-def _put_changes(filled: Filled, utterance: Utterance, past: Past, changes: Sequence[SlotChange]) -> None:
+def _put_changes(
+    filled: Filled, utterance: Utterance, past: Past, changes: Sequence[SlotChange]
+) -> None:
     """Work out each of *changes* from the value in *past*, exactly."""
     earlier = past.call.parameters
-    scalars = [slot for slot in past.task.schema.slots if slot.is_numeric and not slot.is_list and slot.name in earlier]
+    scalars = [
+        slot
+        for slot in past.task.schema.slots
+        if slot.is_numeric and not slot.is_list and slot.name in earlier
+    ]
     for change in changes:
         text = utterance.text[change.start : change.end]
         slot = change.slot or (scalars[0] if len(scalars) == 1 else None)
@@ -212,4 +266,6 @@ def _put_changes(filled: Filled, utterance: Utterance, past: Past, changes: Sequ
         elif slot.name not in earlier:
             filled.questions[slot.name] = ask_unknown_reference(slot)
         elif put_change(filled, slot, change, earlier[slot.name], utterance):
-            filled.spans.append(Span(slot.name, change.start, change.end, text, past.turn_id))
+            filled.spans.append(
+                Span(slot.name, change.start, change.end, text, past.turn_id)
+            )

@@ -33,7 +33,9 @@ _MOST_EXAMPLES = 50
 #: A frame says less than a cue that the author declared.
 _LEARNED = 0.5
 #: Small words that lead a value by themselves.
-_LEADING = frozenset({"to", "from", "at", "in", "for", "with", "by", "about", "into", "of", "on", "as"})
+_LEADING = frozenset(
+    {"to", "from", "at", "in", "for", "with", "by", "about", "into", "of", "on", "as"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,10 @@ class CueIndex:
             for place in range(cue.first, cue.end):
                 longest[place] = max(longest.get(place, 0), cue.end - cue.first)
         return tuple(
-            cue for cue in found if min(longest[place] for place in range(cue.first, cue.end)) <= cue.end - cue.first
+            cue
+            for cue in found
+            if min(longest[place] for place in range(cue.first, cue.end))
+            <= cue.end - cue.first
         )
 
 
@@ -86,10 +91,19 @@ def _end_of(stems: tuple[str, ...], tokens: Sequence[Token], first: int) -> int:
 class Distances:
     """Steps between the cues and the values of one utterance; *values* are the characters that those stand at."""
 
-    def __init__(self, utterance: Utterance, cues: Sequence[Cue], values: Iterable[tuple[int, int]]) -> None:
+    def __init__(
+        self,
+        utterance: Utterance,
+        cues: Sequence[Cue],
+        values: Iterable[tuple[int, int]],
+    ) -> None:
         self._tokens = utterance.tokens
         steps = [
-            _MARKS.get(token.text, 0.5) if not token.is_word else _LIGHT_STEP if token.text in LIGHT else _WORD_STEP
+            _MARKS.get(token.text, 0.5)
+            if not token.is_word
+            else _LIGHT_STEP
+            if token.text in LIGHT
+            else _WORD_STEP
             for token in self._tokens
         ]
         for cue in cues:
@@ -124,7 +138,9 @@ class Distances:
         return cue.penalty
 
 
-def learn_phrases(card: TaskCard, schema: TaskSchema, known: frozenset[str]) -> list[tuple[Phrase, Slot]]:
+def learn_phrases(
+    card: TaskCard, schema: TaskSchema, known: frozenset[str]
+) -> list[tuple[Phrase, Slot]]:
     """Return the phrases after which the examples of *card* have the texts of its slots."""
     texts = [slot for slot in schema.slots if slot.kind == "text" and not slot.is_list]
     declared = {phrase.stems for slot in schema.slots for phrase in slot.phrases}
@@ -142,9 +158,15 @@ def learn_phrases(card: TaskCard, schema: TaskSchema, known: frozenset[str]) -> 
     ]
 
 
-def _starts(example: Utterance, slot: Slot, known: frozenset[str], *, is_only: bool) -> Iterator[int]:
+def _starts(
+    example: Utterance, slot: Slot, known: frozenset[str], *, is_only: bool
+) -> Iterator[int]:
     for value in slot.examples:
-        pattern = rf"(?<!\w){re.escape(value)}(?!\w)" if isinstance(value, str) and value else ""
+        pattern = (
+            rf"(?<!\w){re.escape(value)}(?!\w)"
+            if isinstance(value, str) and value
+            else ""
+        )
         if pattern and (match := re.search(pattern, example.text, re.IGNORECASE)):
             yield match.start()
     if is_only and not slot.examples:
@@ -157,9 +179,17 @@ def _before(example: Utterance, start: int) -> tuple[str, ...]:
     place = example.index_at(start)
     while place and not example.tokens[place - 1].is_word:
         place -= 1
-    before = [token for token in example.tokens[max(place - 2, 0) : place] if token.is_word]
+    before = [
+        token for token in example.tokens[max(place - 2, 0) : place] if token.is_word
+    ]
     if not before:
         return ()
     last = before[-1]
     is_enough = last.text in _LEADING or last.text not in LIGHT
-    return (last.stem,) if is_enough else tuple(token.stem for token in before) if len(before) == 2 else ()
+    return (
+        (last.stem,)
+        if is_enough
+        else tuple(token.stem for token in before)
+        if len(before) == 2
+        else ()
+    )

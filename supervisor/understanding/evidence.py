@@ -64,7 +64,9 @@ class Grounded(NamedTuple):
 class Evidence:
     """A text that may be quoted, with Python's readings of it."""
 
-    def __init__(self, shown: Quotable, decimal_mark: DecimalMark | None = None) -> None:
+    def __init__(
+        self, shown: Quotable, decimal_mark: DecimalMark | None = None
+    ) -> None:
         text = fold_digits(shown.text)
         self.shown = shown
         self.utterance = Utterance(text, decimal_mark=decimal_mark, now=shown.now)
@@ -81,12 +83,22 @@ class Evidence:
     def span(self, name: str, place: Passage) -> Span:
         """Return that the value of the slot *name* rests on *place*."""
         turn_id = self.shown.turn.turn_id if self.shown.turn is not None else None
-        return Span(name, *place, self.shown.text[place.start : place.end], turn_id, self.shown.memory)
+        return Span(
+            name,
+            *place,
+            self.shown.text[place.start : place.end],
+            turn_id,
+            self.shown.memory,
+        )
 
     def value_in_call(self, task_name: str, slot: Slot) -> object:
         """Return the value that the task of this turn has in *slot*, None when it is no turn of *task_name*."""
         call = self.shown.turn.task if self.shown.turn is not None else None
-        return call.parameters.get(slot.name) if call is not None and call.name == task_name else None
+        return (
+            call.parameters.get(slot.name)
+            if call is not None and call.name == task_name
+            else None
+        )
 
     @property
     def is_proposal(self) -> bool:
@@ -114,7 +126,13 @@ class SlotClaim(NamedTuple):
 
 
 def ground(
-    slot: Slot, value: str, quotation: str, evidence: Evidence, *, carried: object = None, taken: Sequence[Passage] = ()
+    slot: Slot,
+    value: str,
+    quotation: str,
+    evidence: Evidence,
+    *,
+    carried: object = None,
+    taken: Sequence[Passage] = (),
 ) -> Grounded:
     """Return *value* as *quotation* shows it.
 
@@ -128,8 +146,12 @@ def ground(
     if not places:
         said = f"{_excerpt(quotation)} does not stand in {evidence.shown.name!r} in these letters"
         raise Ungrounded(f"quotation: {said}; copy whole words and numbers from there")
-    if carried is not None and claim.value in (carried if isinstance(carried, list) else [carried]):
-        return Grounded(claim.value, places[0], Why.PROPOSED if evidence.is_proposal else None)
+    if carried is not None and claim.value in (
+        carried if isinstance(carried, list) else [carried]
+    ):
+        return Grounded(
+            claim.value, places[0], Why.PROPOSED if evidence.is_proposal else None
+        )
     found: list[Grounded] = []
     for place in places:
         try:
@@ -148,16 +170,29 @@ def _read_claim(slot: Slot, written: str, now: datetime) -> Any:
     if slot.kind == "text" and written.strip():
         return written
     if slot.kind == "choice":
-        choice = next((one for one in slot.choices if str(one).casefold() == written.strip().casefold()), None)
+        choice = next(
+            (
+                one
+                for one in slot.choices
+                if str(one).casefold() == written.strip().casefold()
+            ),
+            None,
+        )
         if choice is None:
-            raise Ungrounded(f"value: {_excerpt(written)} is none of {', '.join(map(str, slot.choices))}")
+            raise Ungrounded(
+                f"value: {_excerpt(written)} is none of {', '.join(map(str, slot.choices))}"
+            )
         return choice
     if slot.kind == "boolean" and written in ("true", "false"):
         return written == "true"
     text = fold_digits(written.strip())
     read = candidates(Utterance(text, decimal_mark=".", now=now), slot)
     # The unit of a number may be a word of another language, "80 litros".
-    is_whole = len(read) == 1 and read[0].start == 0 and _UNIT.fullmatch(text[read[0].end :] if slot.is_numeric else "")
+    is_whole = (
+        len(read) == 1
+        and read[0].start == 0
+        and _UNIT.fullmatch(text[read[0].end :] if slot.is_numeric else "")
+    )
     if not is_whole or (not slot.is_numeric and read[0].end != len(text)):
         raise Ungrounded(f"value: {_excerpt(written)} is no {slot.kind}; {cure}")
     if not read[0].is_clear:
@@ -165,7 +200,9 @@ def _read_claim(slot: Slot, written: str, now: datetime) -> Any:
     return read[0].values[0]
 
 
-def _ground_at(claim: SlotClaim, place: Passage, evidence: Evidence, taken: Sequence[Passage]) -> Grounded:
+def _ground_at(
+    claim: SlotClaim, place: Passage, evidence: Evidence, taken: Sequence[Passage]
+) -> Grounded:
     slot = claim.slot
     if slot.kind == "text":
         return _ground_text(claim, place, evidence)
@@ -175,14 +212,23 @@ def _ground_at(claim: SlotClaim, place: Passage, evidence: Evidence, taken: Sequ
     here = [
         one
         for one in evidence.candidates(slot)
-        if place.overlaps(one.start, one.end) and not any(spot.overlaps(one.start, one.end) for spot in free)
+        if place.overlaps(one.start, one.end)
+        and not any(spot.overlaps(one.start, one.end) for spot in free)
     ]
     if slot.is_numeric:
         times = [Passage(one.start, one.end) for one in evidence.utterance.moments]
-        written = [one for one in evidence.numbers if place.overlaps(one.start, one.end)]
-        numbers = [one for one in written if not any(spot.overlaps(one.start, one.end) for spot in (*free, *times))]
+        written = [
+            one for one in evidence.numbers if place.overlaps(one.start, one.end)
+        ]
+        numbers = [
+            one
+            for one in written
+            if not any(spot.overlaps(one.start, one.end) for spot in (*free, *times))
+        ]
         if written and not here and not numbers:
-            raise Ungrounded("quotation: that number is of another field or of a time; quote the one of this field")
+            raise Ungrounded(
+                "quotation: that number is of another field or of a time; quote the one of this field"
+            )
         return _ground_amount(claim, place, here, numbers)
     if (same := _find_same(claim, here)) is not None:
         return Grounded(claim.value, same)
@@ -190,26 +236,51 @@ def _ground_at(claim: SlotClaim, place: Passage, evidence: Evidence, taken: Sequ
         raise _explain(claim, here)
     if slot.kind == "choice":
         return _ground_choice(claim, place, evidence)
-    return Grounded(claim.value, place, Why.UNREAD) if here else _ground_time(claim, place, evidence)
+    return (
+        Grounded(claim.value, place, Why.UNREAD)
+        if here
+        else _ground_time(claim, place, evidence)
+    )
 
 
 def _find_same(claim: SlotClaim, here: Sequence[Candidate]) -> Passage | None:
-    return next((Passage(one.start, one.end) for one in here if one.is_clear and one.values[0] == claim.value), None)
+    return next(
+        (
+            Passage(one.start, one.end)
+            for one in here
+            if one.is_clear and one.values[0] == claim.value
+        ),
+        None,
+    )
 
 
 def _explain(claim: SlotClaim, here: Sequence[Candidate]) -> Ungrounded:
     clear = next((one for one in here if one.is_clear), None)
-    said = f"the quotation is worth {clear.values[0]!r}, not {claim.value!r}" if clear is not None else here[0].question
-    return Ungrounded(f"value: {said}; give what the words say, and quote no more of them")
+    said = (
+        f"the quotation is worth {clear.values[0]!r}, not {claim.value!r}"
+        if clear is not None
+        else here[0].question
+    )
+    return Ungrounded(
+        f"value: {said}; give what the words say, and quote no more of them"
+    )
 
 
 def _ground_choice(claim: SlotClaim, place: Passage, evidence: Evidence) -> Grounded:
     """Return a choice that is written there, in scripts without spaces too, and no longer choice around it."""
     quoted = evidence.shown.text[place.start : place.end]
-    named = [str(one).casefold() for one in claim.slot.choices if next(locate(str(one), quoted), None) is not None]
+    named = [
+        str(one).casefold()
+        for one in claim.slot.choices
+        if next(locate(str(one), quoted), None) is not None
+    ]
     own = str(claim.value).casefold()
     is_written = own in named and not any(own in one and own != one for one in named)
-    return Grounded(claim.value, place) if is_written else Grounded(claim.value, place, Why.UNREAD)
+    return (
+        Grounded(claim.value, place)
+        if is_written
+        else Grounded(claim.value, place, Why.UNREAD)
+    )
 
 
 def _ground_text(claim: SlotClaim, place: Passage, evidence: Evidence) -> Grounded:
@@ -217,36 +288,65 @@ def _ground_text(claim: SlotClaim, place: Passage, evidence: Evidence) -> Ground
     quoted = evidence.shown.text[place.start : place.end]
     inner = next(locate(claim.written, quoted), None)
     if inner is None:
-        raise Ungrounded(f"value: {_excerpt(claim.written)} is no part of its quotation; copy it letter by letter")
+        raise Ungrounded(
+            f"value: {_excerpt(claim.written)} is no part of its quotation; copy it letter by letter"
+        )
     spot = Passage(place.start + inner.start, place.start + inner.end)
     return Grounded(quoted[inner.start : inner.end], spot)
 
 
-def _ground_amount(claim: SlotClaim, place: Passage, here: Sequence[Candidate], numbers: Sequence[Number]) -> Grounded:
+def _ground_amount(
+    claim: SlotClaim,
+    place: Passage,
+    here: Sequence[Candidate],
+    numbers: Sequence[Number],
+) -> Grounded:
     """Return the number where both readers agree: that of English, and that of digits with the scales of others."""
     said = next(iter(find_amounts(fold_digits(claim.written), decimal_mark=".")), None)
     amount, unit = (said.value, said.unit) if said is not None else (None, None)
     if (same := _find_same(claim, here)) is not None:
-        is_disputed = any(one.is_scaled and one.readings != (amount,) for one in numbers if same.overlaps(*one[:2]))
+        is_disputed = any(
+            one.is_scaled and one.readings != (amount,)
+            for one in numbers
+            if same.overlaps(*one[:2])
+        )
         return Grounded(claim.value, same, Why.UNREAD if is_disputed else None)
     if any(claim.value in one.values for one in here):
         return Grounded(claim.value, place, Why.UNREAD)
     digits = next((one for one in numbers if amount in one.readings), None)
     if digits is not None and (not here or digits.is_scaled):
-        own_units = (None, claim.slot.unit, "%" if claim.slot.kind == "percent" else None)
-        is_exact = not here and digits.is_plain and len(digits.readings) == 1 and unit in own_units
-        return Grounded(claim.value, Passage(digits.start, digits.end), None if is_exact else Why.UNREAD)
+        own_units = (
+            None,
+            claim.slot.unit,
+            "%" if claim.slot.kind == "percent" else None,
+        )
+        is_exact = (
+            not here
+            and digits.is_plain
+            and len(digits.readings) == 1
+            and unit in own_units
+        )
+        return Grounded(
+            claim.value,
+            Passage(digits.start, digits.end),
+            None if is_exact else Why.UNREAD,
+        )
     if here:
         raise _explain(claim, here)
     if numbers:
         readings = " or ".join(str(one) for one in numbers[0].readings)
-        raise Ungrounded(f"value: the quotation says {readings}, not {_excerpt(claim.written)}; give what it says")
+        raise Ungrounded(
+            f"value: the quotation says {readings}, not {_excerpt(claim.written)}; give what it says"
+        )
     return Grounded(claim.value, place, Why.UNREAD)
 
 
 def _ground_time(claim: SlotClaim, place: Passage, evidence: Evidence) -> Grounded:
     """Return a time that Python does not read there: its digits have to be those that stand there, if any do."""
-    digits = [int(one) for one in _DIGITS.findall(evidence.utterance.text[place.start : place.end])]
+    digits = [
+        int(one)
+        for one in _DIGITS.findall(evidence.utterance.text[place.start : place.end])
+    ]
     parts = {int(one) for one in _DIGITS.findall(claim.value)}
     if claim.slot.kind != "duration":
         parts |= {one % 100 for one in parts} | {one - 12 for one in parts if one > 12}

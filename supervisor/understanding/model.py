@@ -25,8 +25,22 @@ from runtime.models.llm import Llm, Reply, Spent
 from supervisor.catalogue import Catalogue
 from supervisor.understanding.answers import CheckedAnswer, Reading, check, start_of
 from supervisor.understanding.conclusion import conclude
-from supervisor.understanding.outcome import Clarification, Interpretation, Several, Single, Understood, Unfitting
-from supervisor.understanding.prompt import NOW, SYSTEM, Quotable, narrow, question, sources_of
+from supervisor.understanding.outcome import (
+    Clarification,
+    Interpretation,
+    Several,
+    Single,
+    Understood,
+    Unfitting,
+)
+from supervisor.understanding.prompt import (
+    NOW,
+    SYSTEM,
+    Quotable,
+    narrow,
+    question,
+    sources_of,
+)
 from supervisor.understanding.questions import says_cannot
 from supervisor.understanding.routing import Router
 from supervisor.understanding.rules import RuleInterpreter
@@ -58,7 +72,13 @@ class Asking(Protocol):
         """Whether there is one to ask."""
 
     async def ask(
-        self, role: str, answer: type[T], *, system: str, user: str, deadline_s: float | None = None
+        self,
+        role: str,
+        answer: type[T],
+        *,
+        system: str,
+        user: str,
+        deadline_s: float | None = None,
     ) -> Reply[T]:
         """Return an answer of type *answer*; raises LlmError when there is none."""
 
@@ -93,11 +113,17 @@ class LlmInterpreter:
     ) -> Interpretation:
         """Return the interpretation of *text*, after the *previous* turns of its conversation, oldest first."""
         now = now or datetime.now(UTC)
-        by_rules = await self._rules.interpret(text, catalogue=catalogue, previous=previous, user_id=user_id, now=now)
+        by_rules = await self._rules.interpret(
+            text, catalogue=catalogue, previous=previous, user_id=user_id, now=now
+        )
         router = self._rules.router(catalogue)
         if not router.tasks or _is_settled(by_rules):
             return by_rules
-        recalled = await self._recalling.of(user_id, text) if self._recalling is not None else ()
+        recalled = (
+            await self._recalling.of(user_id, text)
+            if self._recalling is not None
+            else ()
+        )
         theirs = [turn for turn in previous if turn.user_id in (None, user_id)]
         sources = sources_of(collapse_space(text), theirs, recalled, now)
         answer = await self._ask(sources, router)
@@ -109,16 +135,22 @@ class LlmInterpreter:
         )
         return Several(parts) if isinstance(found, Several) else parts[0]
 
-    async def _ask(self, sources: dict[str, Quotable], router: Router) -> CheckedAnswer | None:
+    async def _ask(
+        self, sources: dict[str, Quotable], router: Router
+    ) -> CheckedAnswer | None:
         """Return a model's answer, checked; None when it gives none that can be parsed."""
         ends_at = time.monotonic() + self._deadline_s
         utterance = Utterance(sources[NOW].text, now=sources[NOW].now)
-        full, listed = narrow(router.tasks, lambda: router.rank(utterance, len(router.tasks)))
+        full, listed = narrow(
+            router.tasks, lambda: router.rank(utterance, len(router.tasks))
+        )
         user = question(sources, full, listed)
         first = await self._once(user, ends_at)
         if first is None:
             return None
-        answer = await self._check(first, router, sources, {task.key for task in listed})
+        answer = await self._check(
+            first, router, sources, {task.key for task in listed}
+        )
         if not answer.faults:
             return answer
         log.info("llm_reading_sent_back", faults=len(answer.faults))
@@ -126,10 +158,18 @@ class LlmInterpreter:
         said = first.model_dump_json()[:_LONGEST_ANSWER]
         again = f"{user}\nyour answer:\n{said}\nThat cannot be used:\n{faults}\nAnswer again, in full."
         second = await self._once(again, ends_at)
-        return answer if second is None else await self._check(second, router, sources, frozenset())
+        return (
+            answer
+            if second is None
+            else await self._check(second, router, sources, frozenset())
+        )
 
     async def _check(
-        self, reading: Reading, router: Router, sources: dict[str, Quotable], names: AbstractSet[tuple[str, str]]
+        self,
+        reading: Reading,
+        router: Router,
+        sources: dict[str, Quotable],
+        names: AbstractSet[tuple[str, str]],
     ) -> CheckedAnswer:
         """Return *reading* checked; a long text takes tenths of a second, in a thread."""
         mark = self._rules.decimal_mark
@@ -142,7 +182,9 @@ class LlmInterpreter:
         if left_s <= 0:
             return None
         try:
-            answered = await self._llm.ask(ROLE, Reading, system=SYSTEM, user=user, deadline_s=left_s)
+            answered = await self._llm.ask(
+                ROLE, Reading, system=SYSTEM, user=user, deadline_s=left_s
+            )
         except LlmError as error:
             log.warning("llm_gave_no_reading", error_class=type(error).__name__)
             return None
@@ -172,14 +214,29 @@ class Counted:
         return self._llm.configured
 
     async def ask(
-        self, role: str, answer: type[T], *, system: str, user: str, deadline_s: float | None = None
+        self,
+        role: str,
+        answer: type[T],
+        *,
+        system: str,
+        user: str,
+        deadline_s: float | None = None,
     ) -> Reply[T]:
         """Return an answer of type *answer*; raises LlmError when there is none."""
-        return await self._llm.ask(role, answer, system=system, user=user, deadline_s=deadline_s, spent=_SPENT.get())
+        return await self._llm.ask(
+            role,
+            answer,
+            system=system,
+            user=user,
+            deadline_s=deadline_s,
+            spent=_SPENT.get(),
+        )
 
 
 def make_interpreter(
-    llm: Asking | None, recalling: "Recollections | None" = None, decimal_mark: DecimalMark | None = None
+    llm: Asking | None,
+    recalling: "Recollections | None" = None,
+    decimal_mark: DecimalMark | None = None,
 ) -> RuleInterpreter | LlmInterpreter:
     """Return the interpreter for this process: with *llm* when there is one to ask, else the rules alone."""
     rules = RuleInterpreter(decimal_mark=decimal_mark)
@@ -198,7 +255,10 @@ def _is_settled(by_rules: Interpretation) -> bool:
 
 
 def _conclude_answer(
-    answer: CheckedAnswer | None, by_rules: Interpretation, text: str, catalogue: Catalogue
+    answer: CheckedAnswer | None,
+    by_rules: Interpretation,
+    text: str,
+    catalogue: Catalogue,
 ) -> Interpretation:
     """Return the conclusion from *answer*; the rules' own answer when the model has nothing usable."""
     if answer is None or not (answer.intents or answer.unfit):
@@ -208,7 +268,9 @@ def _conclude_answer(
         return Unfitting(f"I cannot tell what to do with that. {catalogue.abilities()}")
     parts: list[Single] = [conclude(one, text) for one in answer.intents]
     for place in reversed(answer.unfit):
-        behind = [at for at, one in enumerate(answer.intents) if start_of(one) > place.start]
+        behind = [
+            at for at, one in enumerate(answer.intents) if start_of(one) > place.start
+        ]
         quotation = text[place.start : place.end]
         unable = Unfitting(f"No agent does '{quotation}'. {catalogue.abilities()}")
         parts.insert(behind[0] if behind else len(parts), unable)

@@ -73,7 +73,11 @@ class Clarification:
     @property
     def call(self) -> TaskCall | None:
         """The known part of the task, for the turn that asks; None when not even the task is known."""
-        return TaskCall(name=self.task_name, parameters=dict(self.known)) if self.task_name else None
+        return (
+            TaskCall(name=self.task_name, parameters=dict(self.known))
+            if self.task_name
+            else None
+        )
 
 
 @dataclass(frozen=True, slots=True)

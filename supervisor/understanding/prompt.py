@@ -88,40 +88,67 @@ class Quotable:
 
 
 def sources_of(
-    text: str, previous: Sequence[ChatTurn], recalled: Sequence[Remembered], now: datetime
+    text: str,
+    previous: Sequence[ChatTurn],
+    recalled: Sequence[Remembered],
+    now: datetime,
 ) -> dict[str, Quotable]:
     """Return the texts of the prompt by name: the utterance *text*, the last of *previous*, and memories."""
     sources = [Quotable(NOW, text, now)]
     for number, turn in enumerate(previous[-MOST_TURNS:], start=1):
         said = turn.text[:_LONGEST_TURN]
         call = f"\n{_spell_call(turn.task)}" if turn.task is not None else ""
-        sources.append(Quotable(f"t{number}", said + call, turn.at.astimezone(now.tzinfo), turn))
+        sources.append(
+            Quotable(f"t{number}", said + call, turn.at.astimezone(now.tzinfo), turn)
+        )
     for number, line in enumerate(recalled, start=1):
         sources.append(Quotable(f"m{number}", line.text, now, memory=line.place))
     return {source.name: source for source in sources}
 
 
-def question(sources: Mapping[str, Quotable], tasks: Sequence[RoutingTask], names: Sequence[RoutingTask] = ()) -> str:
+def question(
+    sources: Mapping[str, Quotable],
+    tasks: Sequence[RoutingTask],
+    names: Sequence[RoutingTask] = (),
+) -> str:
     """Return the user's message: *tasks* in full, *names* by name, and the texts of *sources*."""
     utterance = sources[NOW]
     zone = getattr(utterance.now.tzinfo, "key", None) or utterance.now.strftime("UTC%z")
-    parts = [f"reference date: {utterance.now:%A %Y-%m-%d %H:%M} {zone}", "tasks:", *map(card, tasks)]
+    parts = [
+        f"reference date: {utterance.now:%A %Y-%m-%d %H:%M} {zone}",
+        "tasks:",
+        *map(card, tasks),
+    ]
     if names:
         agents: dict[str, list[str]] = {}
         for task in names:
-            agents.setdefault(task.offer.agent.agent_id, []).append(task.offer.task.name)
-        parts += ["more tasks, by name only:", *(f"{agent}: {', '.join(own)}" for agent, own in agents.items())]
-    turns = [_describe_turn(source.name, source.turn) for source in sources.values() if source.turn is not None]
+            agents.setdefault(task.offer.agent.agent_id, []).append(
+                task.offer.task.name
+            )
+        parts += [
+            "more tasks, by name only:",
+            *(f"{agent}: {', '.join(own)}" for agent, own in agents.items()),
+        ]
+    turns = [
+        _describe_turn(source.name, source.turn)
+        for source in sources.values()
+        if source.turn is not None
+    ]
     if turns:
         parts += ["conversation:", *turns]
     memories = [source for source in sources.values() if source.memory is not None]
     if memories:
-        parts += ["memory:", *(_json({"id": one.name, "text": one.text}) for one in memories)]
+        parts += [
+            "memory:",
+            *(_json({"id": one.name, "text": one.text}) for one in memories),
+        ]
     return "\n".join([*parts, "utterance:", _json(utterance.text)])
 
 
 def narrow(
-    tasks: Sequence[RoutingTask], rank: Callable[[], Sequence[RoutingTask]], budget: int = TASK_TOKENS
+    tasks: Sequence[RoutingTask],
+    rank: Callable[[], Sequence[RoutingTask]],
+    budget: int = TASK_TOKENS,
 ) -> tuple[list[RoutingTask], list[RoutingTask]]:
     """Return the *tasks* to show in full and those by name; *rank* returns them likeliest first.
 
@@ -132,7 +159,12 @@ def narrow(
     ranked = list(rank())
     names = [_cost(f"{task.key[0]}: {task.key[1]}") for task in ranked]
     cards = list(accumulate(_cost(card(task)) for task in ranked))
-    count = max(1, bisect_right(cards, budget - min(sum(names), _NAME_TOKENS * budget // TASK_TOKENS)))
+    count = max(
+        1,
+        bisect_right(
+            cards, budget - min(sum(names), _NAME_TOKENS * budget // TASK_TOKENS)
+        ),
+    )
     listed = bisect_right(list(accumulate(names[count:])), budget - cards[count - 1])
     return ranked[:count], ranked[count : count + listed]
 
@@ -142,8 +174,13 @@ def card(task: RoutingTask) -> str:
     offer = task.offer
     about = " ".join(offer.task.description.split())[:_LONGEST_DESCRIPTION]
     said = "; ".join(_json(example) for example in offer.task.examples[:_MOST_EXAMPLES])
-    lines = [f"- {offer.agent.agent_id}.{offer.task.name}: {about}" + (f" Examples: {said}" if said else "")]
-    return "\n".join([*lines, *(f"  {_describe_slot(slot)}" for slot in task.schema.slots)])
+    lines = [
+        f"- {offer.agent.agent_id}.{offer.task.name}: {about}"
+        + (f" Examples: {said}" if said else "")
+    ]
+    return "\n".join(
+        [*lines, *(f"  {_describe_slot(slot)}" for slot in task.schema.slots)]
+    )
 
 
 def _describe_slot(slot: Slot) -> str:
@@ -152,21 +189,37 @@ def _describe_slot(slot: Slot) -> str:
         kind = "one of " + " | ".join(map(str, slot.choices[:_MOST_CHOICES]))
     kind += f" in {slot.unit}" if slot.unit else ""
     kind = f"list of {kind}" if slot.is_list else kind
-    about = f". {' '.join(slot.description.split())[:_LONGEST_DESCRIPTION]}" if slot.description else ""
+    about = (
+        f". {' '.join(slot.description.split())[:_LONGEST_DESCRIPTION]}"
+        if slot.description
+        else ""
+    )
     examples = f", such as {_json(slot.examples[0])}" if slot.examples else ""
-    return f"{slot.name}: {kind}{', needed' if slot.is_required else ''}{about}{examples}"
+    return (
+        f"{slot.name}: {kind}{', needed' if slot.is_required else ''}{about}{examples}"
+    )
 
 
 def _describe_turn(name: str, turn: ChatTurn) -> str:
-    said: dict[str, str] = {"id": name, "speaker": turn.speaker, "text": turn.text[:_LONGEST_TURN]}
+    said: dict[str, str] = {
+        "id": name,
+        "speaker": turn.speaker,
+        "text": turn.text[:_LONGEST_TURN],
+    }
     if turn.task is not None:
-        said |= {"task": f"{turn.agent_id}.{turn.task.name}", "call": _spell_call(turn.task)}
+        said |= {
+            "task": f"{turn.agent_id}.{turn.task.name}",
+            "call": _spell_call(turn.task),
+        }
     return _json(said)
 
 
 def _spell_call(call: TaskCall) -> str:
     """Return the parameters of *call* as a model may quote them."""
-    values = ((name, value if isinstance(value, str) else _json(value)) for name, value in call.parameters.items())
+    values = (
+        (name, value if isinstance(value, str) else _json(value))
+        for name, value in call.parameters.items()
+    )
     return "; ".join(f"{name}={value}" for name, value in values)
 
 

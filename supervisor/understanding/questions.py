@@ -49,7 +49,9 @@ _COURTESY = (
     r"|very much|so much|there|hi|hello|hey|good (?:morning|afternoon|evening)|for (?:that|now|everything|your help))"
 )
 _THANKS = re.compile(rf"\W*{_COURTESY}(?:\W+{_COURTESY})*\W*", re.IGNORECASE)
-_GREETING = re.compile(r"\W*(?:hi|hello|hey|good (?:morning|afternoon|evening))\b", re.IGNORECASE)
+_GREETING = re.compile(
+    r"\W*(?:hi|hello|hey|good (?:morning|afternoon|evening))\b", re.IGNORECASE
+)
 _ABILITIES = re.compile(
     r"\W*(?:(?:hi|hello|hey)\W+)?(?:what (?:can|could|do) you (?:do|offer)|help|how (?:can|could) you help"
     r"|how does this work|what is this)\b.{0,20}",
@@ -86,7 +88,9 @@ def ask_which_value(slot: Slot, values: Sequence[object], written: str = "") -> 
 
 def values_asked(turn: ChatTurn, slot: Slot) -> tuple[str, ...]:
     """Return the values of *slot* that *turn* asked to choose from, as it wrote them; empty when it named none."""
-    if match := re.search(rf"(?:^|[?.] )Is {re.escape(slot.label)} ([^?]+ or [^?]+)\?", turn.text):
+    if match := re.search(
+        rf"(?:^|[?.] )Is {re.escape(slot.label)} ([^?]+ or [^?]+)\?", turn.text
+    ):
         return _alternatives(match[1])
     return ()
 
@@ -94,17 +98,27 @@ def values_asked(turn: ChatTurn, slot: Slot) -> tuple[str, ...]:
 def ask_whose(text: str, slots: Sequence[Slot]) -> str:
     """Return the question for a value that nothing assigns to one of *slots*."""
     labels = [slot.label for slot in slots]
-    return ask_for(slots) if len(labels) == 1 else f"{_WHOSE}{text}': {', '.join(labels[:-1])} or {labels[-1]}?"
+    return (
+        ask_for(slots)
+        if len(labels) == 1
+        else f"{_WHOSE}{text}': {', '.join(labels[:-1])} or {labels[-1]}?"
+    )
 
 
-def value_asked(turn: ChatTurn, schema: TaskSchema) -> tuple[str, tuple[Slot, ...]] | None:
+def value_asked(
+    turn: ChatTurn, schema: TaskSchema
+) -> tuple[str, tuple[Slot, ...]] | None:
     """Return the value that an `ask_whose` in *turn* could not place, and the slots it named; None for no such."""
     match = _VALUE.search(turn.text)
     if match is None:
         return None
     slots = {slot.label: slot for slot in schema.slots}
     labels = _alternatives(match[2])
-    return (match[1], tuple(slots[label] for label in labels)) if slots.keys() >= set(labels) else None
+    return (
+        (match[1], tuple(slots[label] for label in labels))
+        if slots.keys() >= set(labels)
+        else None
+    )
 
 
 def _alternatives(text: str) -> tuple[str, ...]:
@@ -140,15 +154,23 @@ def ask_unknown_reference(slot: Slot) -> str:
 
 def ask_which_task(offers: Sequence[Offer]) -> str:
     """Return the question for words that fit several tasks."""
-    names = [f"{offer.label} ({offer.agent.agent_id})" for offer in offers[:_MOST_NAMED]]
+    names = [
+        f"{offer.label} ({offer.agent.agent_id})" for offer in offers[:_MOST_NAMED]
+    ]
     if len(offers) > len(names):
         names.append("another one")
-    return f"{_WHICH_TASK}{' or '.join(filter(None, [', '.join(names[:-1]), names[-1]]))}?"
+    return (
+        f"{_WHICH_TASK}{' or '.join(filter(None, [', '.join(names[:-1]), names[-1]]))}?"
+    )
 
 
 def tasks_asked(turn: ChatTurn) -> list[tuple[str, str]]:
     """Return the tasks that *turn* asked to choose from, each as its agent's id and its label, in the order asked."""
-    return [(match[2], match[1]) for match in _OFFERED.finditer(turn.text)] if asks_which_task(turn) else []
+    return (
+        [(match[2], match[1]) for match in _OFFERED.finditer(turn.text)]
+        if asks_which_task(turn)
+        else []
+    )
 
 
 def asks_which_task(turn: ChatTurn) -> bool:
@@ -158,8 +180,14 @@ def asks_which_task(turn: ChatTurn) -> bool:
 
 def ask_to_confirm(offer: Offer, values: Mapping[str, object]) -> str:
     """Return the question for a yes before a task is started with *values*."""
-    said = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in values.items())
-    return f"{_WHICH_TASK}{offer.label} with {said}?" if said else f"{_WHICH_TASK}{offer.label}?"
+    said = ", ".join(
+        f"{name.replace('_', ' ')} {value}" for name, value in values.items()
+    )
+    return (
+        f"{_WHICH_TASK}{offer.label} with {said}?"
+        if said
+        else f"{_WHICH_TASK}{offer.label}?"
+    )
 
 
 def asks_to_confirm(turn: ChatTurn) -> bool:
@@ -177,7 +205,14 @@ def slots_asked(turn: ChatTurn, schema: TaskSchema) -> tuple[Slot, ...]:
         slot
         for slot in schema.slots
         if slot.name not in known
-        and (slot.is_required or any(f"{one} {slot.label}{end}" in turn.text for one in openings for end in ends))
+        and (
+            slot.is_required
+            or any(
+                f"{one} {slot.label}{end}" in turn.text
+                for one in openings
+                for end in ends
+            )
+        )
     )
 
 
@@ -193,18 +228,26 @@ def is_json(text: str) -> bool:
     return is_whole or _REQUEST.search(text) is not None
 
 
-def reply_without_task(utterance: Utterance, choice: Route | None, abilities: str, last: Offer | None) -> str | None:
+def reply_without_task(
+    utterance: Utterance, choice: Route | None, abilities: str, last: Offer | None
+) -> str | None:
     """Return the reply to an utterance that by its kind no task is for, None for any other; *last* is done."""
     text = utterance.text
     if is_json(text):
         return HOW_TO_SEND
     if choice is None:
         if _THANKS.fullmatch(text[:200]):
-            return f"Hello. {abilities}" if _GREETING.match(text) else "You are welcome."
+            return (
+                f"Hello. {abilities}" if _GREETING.match(text) else "You are welcome."
+            )
         if _ABILITIES.fullmatch(text[:200]):
             return abilities
     if (match := _CANCEL.match(text)) and not _does(choice, match["verb"].split()[0]):
-        return _CANCELLING + (f" The last task of this conversation was {last.label}." if last is not None else "")
+        return _CANCELLING + (
+            f" The last task of this conversation was {last.label}."
+            if last is not None
+            else ""
+        )
     return None
 
 
@@ -214,8 +257,15 @@ def is_denied(utterance: Utterance, choice: Route | None) -> bool:
     if match is None or choice is None or _does(choice, "not"):
         return False
     verb = stem((match["verb"] or "").lower())
-    return not any(phrase.stems == (verb,) for slot in choice.task.schema.slots for phrase in slot.phrases)
+    return not any(
+        phrase.stems == (verb,)
+        for slot in choice.task.schema.slots
+        for phrase in slot.phrases
+    )
 
 
 def _does(choice: Route | None, verb: str) -> bool:
-    return choice is not None and stem(verb.lower()) in choice.task.names | choice.task.known
+    return (
+        choice is not None
+        and stem(verb.lower()) in choice.task.names | choice.task.known
+    )

@@ -20,7 +20,15 @@ from supervisor.understanding.utterance import STOP, Utterance, stems_of, tokens
 _MOST_WEIGHED = 250_000
 #: How much one word says, by where the card has it; a word counts once, by its best place. The first word of a task's
 #: name is mostly a verb that other tasks have too.
-_NAMED, _KEYWORD, _NAME_WORD, _CUE, _FIRST_WORD, _EXAMPLE, _DESCRIBED = 16.0, 3.0, 2.0, 1.5, 1.0, 1.0, 0.8
+_NAMED, _KEYWORD, _NAME_WORD, _CUE, _FIRST_WORD, _EXAMPLE, _DESCRIBED = (
+    16.0,
+    3.0,
+    2.0,
+    1.5,
+    1.0,
+    1.0,
+    0.8,
+)
 #: Evidence below this is chance: one word of a description, or one cue without a value.
 _ENOUGH = 2.0
 #: The evidence of an utterance that is like a task's examples, at most: less than that of its name.
@@ -92,7 +100,9 @@ class Router:
     def __init__(self, catalogue: Catalogue) -> None:
         self.catalogue, self.tasks = _prepare_tasks(catalogue)
         #: Stems with which a request for any of the tasks may begin.
-        self.openers = frozenset(chain.from_iterable(task.openers for task in self.tasks))
+        self.openers = frozenset(
+            chain.from_iterable(task.openers for task in self.tasks)
+        )
         self._by_key = {task.key: task for task in reversed(self.tasks)}
         weights = [_weights(task) for task in self.tasks]
         spread = Counter(chain.from_iterable(weights))
@@ -101,7 +111,9 @@ class Router:
         self._phrases: dict[str, list[tuple[int, tuple[str, ...]]]] = defaultdict(list)
         for place, (task, stems) in enumerate(zip(self.tasks, weights, strict=True)):
             for stem, weight in stems.items():
-                rarity = math.log(1 + len(self.tasks) / spread[stem]) / math.log(1 + len(self.tasks))
+                rarity = math.log(1 + len(self.tasks) / spread[stem]) / math.log(
+                    1 + len(self.tasks)
+                )
                 self._index[stem].append((place, weight, weight * rarity))
             for name in _identifiers(task):
                 self._named[name].append(place)
@@ -110,7 +122,10 @@ class Router:
                     self._phrases[phrase[0]].append((place, phrase))
         self._likeness = Likeness(
             {
-                place: [_telling_stems(Utterance(example)) for example in task.offer.task.examples[:MOST_EXAMPLES]]
+                place: [
+                    _telling_stems(Utterance(example))
+                    for example in task.offer.task.examples[:MOST_EXAMPLES]
+                ]
                 for place, task in enumerate(self.tasks)
                 if task.offer.task.examples
             }
@@ -123,17 +138,24 @@ class Router:
     def rank(self, utterance: Utterance, most: int) -> list[RoutingTask]:
         """Return the *most* likely tasks, likeliest first, with or without evidence, for a model's prompt."""
         rarity = self._weigh(utterance)[1]
-        places = sorted(range(len(self.tasks)), key=lambda place: (-rarity.get(place, 0.0), place))
+        places = sorted(
+            range(len(self.tasks)), key=lambda place: (-rarity.get(place, 0.0), place)
+        )
         return [self.tasks[place] for place in places[:most]]
 
     def choose(self, utterance: Utterance) -> Route | None:
         """Return the likeliest task with its rivals, or None when nothing fits."""
         evidence, rarity = self._weigh(utterance)
-        ranked = sorted((place for place in evidence if evidence[place] >= _ENOUGH), key=lambda place: -rarity[place])
+        ranked = sorted(
+            (place for place in evidence if evidence[place] >= _ENOUGH),
+            key=lambda place: -rarity[place],
+        )
         if not ranked:
             return None
         best = rarity[ranked[0]]
-        rivals = tuple(self.tasks[place] for place in ranked[1:] if rarity[place] >= best * _CLOSE)
+        rivals = tuple(
+            self.tasks[place] for place in ranked[1:] if rarity[place] >= best * _CLOSE
+        )
         return Route(self.tasks[ranked[0]], best, rivals[:_MOST_RIVALS])
 
     def _weigh(self, utterance: Utterance) -> tuple[dict[int, float], dict[int, float]]:
@@ -148,9 +170,19 @@ class Router:
                 rarity[place] += rare
         # Names and keywords of several words count in full for each task that shares them.
         words = {word.strip("-_.,;:!?()'\"") for word in utterance.text.lower().split()}
-        more = [(place, _NAMED) for place in {place for word in words for place in self._named.get(word, ())}]
+        more = [
+            (place, _NAMED)
+            for place in {
+                place for word in words for place in self._named.get(word, ())
+            }
+        ]
         phrases = (one for stem in said for one in self._phrases.get(stem, ()))
-        more += [(place, _KEYWORD) for place in {place for place, phrase in phrases if said.keys() >= set(phrase)}]
+        more += [
+            (place, _KEYWORD)
+            for place in {
+                place for place, phrase in phrases if said.keys() >= set(phrase)
+            }
+        ]
         alike = self._likeness.of(stems)
         most = max(alike.values(), default=1.0)
         more += [
@@ -202,13 +234,22 @@ def _prepare_tasks(catalogue: Catalogue) -> tuple[Catalogue, tuple[RoutingTask, 
             odd.add(offer.agent.agent_id)
     if not odd:
         return catalogue, tuple(tasks)
-    readable = Catalogue(card for agent_id, card in catalogue.cards.items() if agent_id not in odd)
-    return readable, tuple(task for task in tasks if task.offer.agent.agent_id not in odd)
+    readable = Catalogue(
+        card for agent_id, card in catalogue.cards.items() if agent_id not in odd
+    )
+    return readable, tuple(
+        task for task in tasks if task.offer.agent.agent_id not in odd
+    )
 
 
 def _prepare(offer: Offer) -> RoutingTask:
     schema = task_schema(offer.task)
-    named = (*offer.agent.keywords, *offer.task.keywords, offer.task.name, _bare_id(offer))
+    named = (
+        *offer.agent.keywords,
+        *offer.task.keywords,
+        offer.task.name,
+        _bare_id(offer),
+    )
     names = frozenset(stem for text in named for stem in stems_of(text)) - _STOP_STEMS
     known = names | _own_stems(offer, schema)
     phrases = [(phrase, slot) for slot in schema.slots for phrase in slot.phrases]
@@ -229,11 +270,16 @@ def _own_stems(offer: Offer, schema: TaskSchema) -> frozenset[str]:
     """Return the stems of a card's own words; of its examples only those of several, as the rest are values."""
     texts = [offer.task.description, offer.agent.description]
     for slot in schema.slots:
-        texts += [*map(str, slot.choices), *(stem for phrase in slot.phrases for stem in phrase.stems)]
+        texts += [
+            *map(str, slot.choices),
+            *(stem for phrase in slot.phrases for stem in phrase.stems),
+        ]
     said = Counter(
         stem
         for example in offer.task.examples
-        for stem in {token.stem for token in tokens_of(example) if example[token.start].islower()}
+        for stem in {
+            token.stem for token in tokens_of(example) if example[token.start].islower()
+        }
     )
     shared = {stem for stem, count in said.items() if count > 1}
     return frozenset(stem for text in texts for stem in stems_of(text)) | shared
@@ -246,7 +292,11 @@ def _bare_id(offer: Offer) -> str:
 def _identifiers(task: RoutingTask) -> Iterator[str]:
     """Yield the identifiers of *task* that name it in any sentence; not "weather", when examples say more about it."""
     agent_id, name = task.offer.agent.agent_id, task.offer.task.name.lower()
-    if len(task.offer.task.examples) < _TELLING_EXAMPLES or not agent_id.isalpha() or not agent_id.islower():
+    if (
+        len(task.offer.task.examples) < _TELLING_EXAMPLES
+        or not agent_id.isalpha()
+        or not agent_id.islower()
+    ):
         yield agent_id.lower().strip("-_")
     if "_" in name:
         yield name.strip("-_")
@@ -310,7 +360,10 @@ class Likeness:
         units = [(places, self._unit(features)) for places, features in read]
         for _ in range(max(1, min(_PASSES, _MOST_STEPS // (self._size or 1)))):
             for places, unit in units:
-                for place, likeness in {**dict.fromkeys(places, 0.0), **self._weigh(unit)}.items():
+                for place, likeness in {
+                    **dict.fromkeys(places, 0.0),
+                    **self._weigh(unit),
+                }.items():
                     step = _STEP * ((place in places) - likeness)
                     if place in places or likeness > 0:
                         for feature, weight in unit.items():
@@ -318,8 +371,13 @@ class Likeness:
                             counts[place] = counts.get(place, 0.0) + step * weight
 
     def _unit(self, features: Mapping[str, float]) -> dict[str, float]:
-        weighed = {feature: weight * self._rarity(feature) for feature, weight in features.items()}
-        length = math.sqrt(math.fsum(weight * weight for weight in weighed.values())) or 1.0
+        weighed = {
+            feature: weight * self._rarity(feature)
+            for feature, weight in features.items()
+        }
+        length = (
+            math.sqrt(math.fsum(weight * weight for weight in weighed.values())) or 1.0
+        )
         return {feature: weight / length for feature, weight in weighed.items()}
 
     def _rarity(self, feature: str) -> float:
@@ -339,7 +397,12 @@ class Likeness:
         stems = stems[:_MOST_LIKE_WORDS]
         if "0" in stems and _EMPTY.issuperset(stems):
             return {}
-        said = {place for stem in stems if stem not in _EMPTY for place in self._counts.get(stem, ())}
+        said = {
+            place
+            for stem in stems
+            if stem not in _EMPTY
+            for place in self._counts.get(stem, ())
+        }
         return {
             place: likeness * (1 if place in said else _NOTHING_SAID) / ENOUGH
             for place, likeness in self._weigh(self._unit(_features(stems))).items()
@@ -349,11 +412,17 @@ class Likeness:
 
 def _features(stems: Sequence[str]) -> dict[str, float]:
     stems = ["0" if stem[0].isdigit() else stem for stem in stems]
-    found = {f"{first} {second}": _PAIR for first, second in zip(["^", *stems], [*stems, "$"], strict=True)}
+    found = {
+        f"{first} {second}": _PAIR
+        for first, second in zip(["^", *stems], [*stems, "$"], strict=True)
+    }
     for stem in stems:
         found[stem] = 1.0
         if stem not in STOP:
             bounded = f"<{stem}>"
             for size in _PIECES:
-                found |= {f"~{bounded[at : at + size]}": _PIECE for at in range(len(bounded) - size + 1)}
+                found |= {
+                    f"~{bounded[at : at + size]}": _PIECE
+                    for at in range(len(bounded) - size + 1)
+                }
     return found

@@ -17,13 +17,43 @@ from contracts.messages import ChatTurn
 from quantities.numerals import DecimalMark
 from supervisor.catalogue import Catalogue
 from supervisor.understanding.clarification import answer_questions, rest_instead
-from supervisor.understanding.conclusion import Filled, conclude, find_unknown_words, is_only_talk
-from supervisor.understanding.conversation import Open, Past, carry_over, goes_on, open_questions, past_tasks
-from supervisor.understanding.outcome import Clarification, Interpretation, Several, Single, Understood, Unfitting
-from supervisor.understanding.questions import ask_which_task, is_denied, leave, reply_without_task
+from supervisor.understanding.conclusion import (
+    Filled,
+    conclude,
+    find_unknown_words,
+    is_only_talk,
+)
+from supervisor.understanding.conversation import (
+    Open,
+    Past,
+    carry_over,
+    goes_on,
+    open_questions,
+    past_tasks,
+)
+from supervisor.understanding.outcome import (
+    Clarification,
+    Interpretation,
+    Several,
+    Single,
+    Understood,
+    Unfitting,
+)
+from supervisor.understanding.questions import (
+    ask_which_task,
+    is_denied,
+    leave,
+    reply_without_task,
+)
 from supervisor.understanding.routing import Route, Router, RoutingTask
 from supervisor.understanding.slots import fill
-from supervisor.understanding.utterance import STOP, Utterance, collapse_space, without_list_numbers, word_set
+from supervisor.understanding.utterance import (
+    STOP,
+    Utterance,
+    collapse_space,
+    without_list_numbers,
+    word_set,
+)
 
 #: Tasks of one utterance; more start nothing.
 MOST_TASKS = 8
@@ -38,10 +68,17 @@ _CUT = re.compile(
     re.IGNORECASE,
 )
 #: Words that open a request of their own.
-_OPENERS = word_set("i i'm i'd i've we what what's how where when who which can could please is are let tell give show")
+_OPENERS = word_set(
+    "i i'm i'd i've we what what's how where when who which can could please is are let tell give show"
+)
 #: Words that begin the same task once more, and that take back a part of it.
-_AGAIN = re.compile(r"(?:again|once more|the same (?:for|with|again|but|on|at)|what about|how about)\b", re.IGNORECASE)
-_CORRECTION = re.compile(r"(?:sorry|no|actually|or rather|wait|i mean|or)\b", re.IGNORECASE)
+_AGAIN = re.compile(
+    r"(?:again|once more|the same (?:for|with|again|but|on|at)|what about|how about)\b",
+    re.IGNORECASE,
+)
+_CORRECTION = re.compile(
+    r"(?:sorry|no|actually|or rather|wait|i mean|or)\b", re.IGNORECASE
+)
 #: Characters past which a text is read in a thread: a sentence takes a millisecond, 20,000 characters 200 of them, and
 #: the examples of a catalogue up to a second.
 _LONG = 300
@@ -89,18 +126,32 @@ class RuleInterpreter:
         """Return the interpretation of *text*; a long text is read, and a new catalogue learned, in a thread."""
         is_indexed = self._indexed is not None and self._indexed[0] is catalogue
         if len(text) <= _LONG and is_indexed:
-            return self.understand(text, catalogue=catalogue, previous=previous, now=now)
+            return self.understand(
+                text, catalogue=catalogue, previous=previous, now=now
+            )
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(
-            self._readers, lambda: self.understand(text, catalogue=catalogue, previous=previous, now=now)
+            self._readers,
+            lambda: self.understand(
+                text, catalogue=catalogue, previous=previous, now=now
+            ),
         )
 
     def understand(
-        self, text: str, *, catalogue: Catalogue, previous: Sequence[ChatTurn] = (), now: datetime | None = None
+        self,
+        text: str,
+        *,
+        catalogue: Catalogue,
+        previous: Sequence[ChatTurn] = (),
+        now: datetime | None = None,
     ) -> Interpretation:
         """Return the interpretation of *text*, after the *previous* turns of its conversation, oldest first."""
         router = self.router(catalogue)
-        utterance = Utterance(without_list_numbers(collapse_space(text)), decimal_mark=self.decimal_mark, now=now)
+        utterance = Utterance(
+            without_list_numbers(collapse_space(text)),
+            decimal_mark=self.decimal_mark,
+            now=now,
+        )
         if not router.tasks:
             return Unfitting(router.catalogue.abilities())
         choice = router.choose(utterance)
@@ -110,14 +161,25 @@ class RuleInterpreter:
             meant = router.choose(rest)
             if meant is not None and meant.task not in {one.task for one in opened}:
                 utterance, choice, opened = rest, meant, []
-        if opened and (answered := self._answer(utterance, choice, opened, previous, router, pasts)):
+        if opened and (
+            answered := self._answer(utterance, choice, opened, previous, router, pasts)
+        ):
             return _together(answered)
         last = pasts[0].task.offer if pasts else None
-        if (reply := reply_without_task(utterance, choice, router.catalogue.abilities(), last)) is not None:
+        if (
+            reply := reply_without_task(
+                utterance, choice, router.catalogue.abilities(), last
+            )
+        ) is not None:
             return Unfitting(reply)
         return _together(
             read_segments(
-                segments_of(utterance, choice, router, [pasts[0].task] if pasts and goes_on(utterance) else []),
+                segments_of(
+                    utterance,
+                    choice,
+                    router,
+                    [pasts[0].task] if pasts and goes_on(utterance) else [],
+                ),
                 router,
                 pasts,
             )
@@ -130,39 +192,61 @@ class RuleInterpreter:
         """Return the outcomes of *opened* questions by *utterance*, and those of other requests in it."""
         asking = {one.task for one in opened if one.task is not None}
         segments = segments_of(utterance, choice, router, asking) if asking else []
-        new = [one for one in segments if one.choice is not None and one.choice.task not in asking]
+        new = [
+            one
+            for one in segments
+            if one.choice is not None and one.choice.task not in asking
+        ]
         if not new or len(new) == len(segments):
             return answer_questions(opened, utterance, choice, router, previous)
-        rest = utterance.only(*((one.start, one.end) for one in segments if one not in new))
+        rest = utterance.only(
+            *((one.start, one.end) for one in segments if one not in new)
+        )
         answered = answer_questions(opened, rest, None, router, previous)
         return [*answered, *read_segments(new, router, pasts)] if answered else None
 
 
-def read_segments(segments: Sequence[Segment], router: Router, pasts: list[Past]) -> list[Single]:
+def read_segments(
+    segments: Sequence[Segment], router: Router, pasts: list[Past]
+) -> list[Single]:
     """Return the outcome of each of *segments*; it may refer to those before it."""
     parts: list[Single] = []
     for segment in segments:
         found = read_segment(segment.utterance, segment.choice, router, pasts)
         parts.append(found)
-        task = router.find(found.agent_id, found.task.name) if isinstance(found, Understood) else None
+        task = (
+            router.find(found.agent_id, found.task.name)
+            if isinstance(found, Understood)
+            else None
+        )
         if task is not None and isinstance(found, Understood):
             pasts.insert(0, Past(task, found.task, None))
     return parts
 
 
-def read_segment(utterance: Utterance, choice: Route | None, router: Router, pasts: Sequence[Past]) -> Single:
+def read_segment(
+    utterance: Utterance, choice: Route | None, router: Router, pasts: Sequence[Past]
+) -> Single:
     """Return the outcome of one segment: by itself, or completed from the *pasts*, the latest first."""
     if is_denied(utterance, choice or (Route(pasts[0].task, 0.0) if pasts else None)):
         return Unfitting(leave("it", router.catalogue.abilities()))
-    if pasts and (choice is None or pasts[0].task in choice.rivals or (choice.rivals and choice.task is pasts[0].task)):
+    if pasts and (
+        choice is None
+        or pasts[0].task in choice.rivals
+        or (choice.rivals and choice.task is pasts[0].task)
+    ):
         filled = carry_over(utterance, pasts[0].task, pasts, is_asked_for=False)
         if filled is not None:
             return conclude(filled, utterance.text)
     if choice is None:
         said = f' "{utterance.text.strip()[:_MOST_QUOTED]}"' if pasts else ""
-        return Unfitting(f"I cannot tell what to do with{said or ' that'}. {router.catalogue.abilities()}")
+        return Unfitting(
+            f"I cannot tell what to do with{said or ' that'}. {router.catalogue.abilities()}"
+        )
     if not choice.rivals:
-        filled = carry_over(utterance, choice.task, pasts, is_asked_for=True) or Filled(choice.task)
+        filled = carry_over(utterance, choice.task, pasts, is_asked_for=True) or Filled(
+            choice.task
+        )
         return _conclude(filled, utterance, pasts)
     return _prefer((choice.task, *choice.rivals), utterance, pasts)
 
@@ -175,7 +259,9 @@ def _conclude(filled: Filled, utterance: Utterance, pasts: Sequence[Past]) -> Si
     return conclude(filled, utterance.text, is_doubted=is_only_talk(utterance, filled))
 
 
-def _prefer(tasks: Sequence[RoutingTask], utterance: Utterance, pasts: Sequence[Past]) -> Single:
+def _prefer(
+    tasks: Sequence[RoutingTask], utterance: Utterance, pasts: Sequence[Past]
+) -> Single:
     """Return the one of several likely *tasks* whose slots the values fit best, or ask which is meant."""
     tried = [fill(utterance, task) for task in tasks]
     fits = [
@@ -202,7 +288,10 @@ def _together(parts: Sequence[Single]) -> Interpretation:
 
 
 def segments_of(
-    utterance: Utterance, whole: Route | None, router: Router, about: Collection[RoutingTask] = ()
+    utterance: Utterance,
+    whole: Route | None,
+    router: Router,
+    about: Collection[RoutingTask] = (),
 ) -> list[Segment]:
     """Return the segments of *utterance*, mostly one; a part that asks for no task stays with its neighbour.
 
@@ -215,7 +304,9 @@ def segments_of(
         for match in islice(_CUT.finditer(utterance.text), _MOST_CUTS)
         if match.start()
         and match.end() < len(utterance.text)
-        and not any(start <= match.start() and match.end() <= end for start, end in closed)
+        and not any(
+            start <= match.start() and match.end() <= end for start, end in closed
+        )
     ]
     if not cuts:
         return [Segment(0, len(utterance.text), utterance, whole)]
@@ -238,7 +329,14 @@ def segments_of(
     segments = []
     for start, end, choice in found:
         part = alone.get((start, end)) or utterance.only((start, end))
-        segments.append(Segment(start, end, part, choice if (start, end) in alone else router.choose(part)))
+        segments.append(
+            Segment(
+                start,
+                end,
+                part,
+                choice if (start, end) in alone else router.choose(part),
+            )
+        )
     return segments
 
 
@@ -246,8 +344,12 @@ def _may_open(part: Utterance, router: Router) -> bool:
     """Return whether *part* begins as a request may, so that it is worth a look at all tasks."""
     words = [token for token in part.tokens if token.is_word]
     first = next((token for token in words if token.text not in STOP), None)
-    is_request = first is not None and (words[0].text in _OPENERS or first.stem in router.openers)
-    return is_request or (bool(words) and _AGAIN.match(part.text, words[0].start) is not None)
+    is_request = first is not None and (
+        words[0].text in _OPENERS or first.stem in router.openers
+    )
+    return is_request or (
+        bool(words) and _AGAIN.match(part.text, words[0].start) is not None
+    )
 
 
 def _begins_anew(
@@ -280,5 +382,9 @@ def _begins_anew(
     leading = {cue.slot for cue in find(part.tokens) if cue.first == 0}
     if leading and leading.isdisjoint(cue.slot for cue in find(before.tokens)):
         return False  # the "spent 42k" behind "limit 50k"
-    twice = fill(before, choice.task).values.keys() & fill(part, choice.task).values.keys()
-    return any(slot.name in twice for slot in choice.task.schema.slots if not slot.is_list)
+    twice = (
+        fill(before, choice.task).values.keys() & fill(part, choice.task).values.keys()
+    )
+    return any(
+        slot.name in twice for slot in choice.task.schema.slots if not slot.is_list
+    )

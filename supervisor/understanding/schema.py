@@ -12,7 +12,14 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from contracts.errors import InvalidAmount, InvalidInput
 from contracts.messages import TaskCard
@@ -43,7 +50,11 @@ _FORMATS: dict[str, Kind] = {
 }
 #: Formats of numbers that carry their unit, which may also be a text.
 _WITH_UNIT: dict[str, Kind] = {"percent": "percent", "quantity": "quantity"}
-_KINDS: dict[str, Kind] = {"number": "amount", "integer": "integer", "boolean": "boolean"}
+_KINDS: dict[str, Kind] = {
+    "number": "amount",
+    "integer": "integer",
+    "boolean": "boolean",
+}
 #: Characters of a place in a schema that an error names: a schema may nest hundreds of levels deep.
 _LONGEST_PLACE = 200
 #: The type of a keyword, by the fault that pydantic finds.
@@ -93,7 +104,11 @@ class Schema(BaseModel):
         # True and false are schemas too, about which there is nothing to read.
         if isinstance(found, bool):
             return {}
-        return {key: one for key, one in found.items() if one is not None} if isinstance(found, dict) else found
+        return (
+            {key: one for key, one in found.items() if one is not None}
+            if isinstance(found, dict)
+            else found
+        )
 
     @field_validator("unit")
     @classmethod
@@ -197,22 +212,34 @@ def _shape(text: str) -> TaskSchema:
     except ValidationError as error:
         raise InvalidInput(_explain(error)) from error
     if len(schema.properties) > MOST_FIELDS:
-        raise InvalidInput(f"parameters.properties has {len(schema.properties)} fields; keep to {MOST_FIELDS}")
+        raise InvalidInput(
+            f"parameters.properties has {len(schema.properties)} fields; keep to {MOST_FIELDS}"
+        )
     parts = Counter(part for name in schema.properties for part in set(stems_of(name)))
-    return TaskSchema(tuple(_slot(name, field, schema, parts) for name, field in schema.properties.items()))
+    return TaskSchema(
+        tuple(
+            _slot(name, field, schema, parts)
+            for name, field in schema.properties.items()
+        )
+    )
 
 
 def _explain(error: ValidationError) -> str:
     """Return the first fault of a schema with its place, as in `parameters.properties.x.enum must be a list, not 5`."""
     fault = error.errors(include_url=False)[0]
-    steps = (f"[{step}]" if isinstance(step, int) else f".{step[:64]}" for step in fault["loc"])
+    steps = (
+        f"[{step}]" if isinstance(step, int) else f".{step[:64]}"
+        for step in fault["loc"]
+    )
     place = f"parameters{''.join(steps)}"[:_LONGEST_PLACE]
     if fault["type"] == "value_error":
         return f"{place}: {fault['ctx']['error']}"
     return f"{place} must be {_MUST_BE.get(fault['type'], 'a schema')}, not {shown(fault['input'])}"
 
 
-def _slot(name: str, schema: Schema, parameters: _Parameters, parts: Counter[str]) -> Slot:
+def _slot(
+    name: str, schema: Schema, parameters: _Parameters, parts: Counter[str]
+) -> Slot:
     variants, is_nullable = _variants(schema, parameters.definitions)
     arrays = [variant for variant in variants if variant.type == "array"]
     is_list = bool(arrays) and len(arrays) == len(variants)
@@ -221,7 +248,9 @@ def _slot(name: str, schema: Schema, parameters: _Parameters, parts: Counter[str
     given = (name, *schema.aliases, *schema.cues)
     if len(given) > MOST_PHRASES:
         place = f"parameters.properties.{name[:64]}"
-        raise InvalidInput(f"{place} has {len(given)} names, aliases and cues; keep to {MOST_PHRASES}")
+        raise InvalidInput(
+            f"{place} has {len(given)} names, aliases and cues; keep to {MOST_PHRASES}"
+        )
     # Of several ways to be something, what one says of a text binds not all of them.
     only = variants[0] if len(variants) == 1 else Schema()
     return Slot(
@@ -235,8 +264,12 @@ def _slot(name: str, schema: Schema, parameters: _Parameters, parts: Counter[str
         phrases=tuple(_phrases(name, given, parts)),
         description=schema.description,
         examples=tuple(schema.examples),
-        least=_bound(bound for one in variants for bound in (one.minimum, one.exclusiveMinimum)),
-        most=_bound(bound for one in variants for bound in (one.maximum, one.exclusiveMaximum)),
+        least=_bound(
+            bound for one in variants for bound in (one.minimum, one.exclusiveMinimum)
+        ),
+        most=_bound(
+            bound for one in variants for bound in (one.maximum, one.exclusiveMaximum)
+        ),
         keeps_months=any(variant.keeps_months is True for variant in variants),
         pattern=only.pattern,
     )
@@ -244,7 +277,11 @@ def _slot(name: str, schema: Schema, parameters: _Parameters, parts: Counter[str
 
 def _bound(found: Iterable[object]) -> Decimal | None:
     """Return the first bound of *found* that is a number; one past which nothing is allowed either way."""
-    numbers = (one for one in found if isinstance(one, int | float) and not isinstance(one, bool))
+    numbers = (
+        one
+        for one in found
+        if isinstance(one, int | float) and not isinstance(one, bool)
+    )
     return next((Decimal(str(one)) for one in numbers), None)
 
 
@@ -252,18 +289,30 @@ def _phrases(name: str, texts: Sequence[str], parts: Counter[str]) -> Iterable[P
     given: dict[tuple[tuple[str, ...], Side], None] = {}
     for text in texts:
         cue = text.strip()
-        side: Side = "left" if cue.startswith(_VALUE) else "right" if cue.endswith(_VALUE) else "either"
+        side: Side = (
+            "left"
+            if cue.startswith(_VALUE)
+            else "right"
+            if cue.endswith(_VALUE)
+            else "either"
+        )
         if stems := stems_of(text):
             given[stems, side] = None
     for stems, side in given:
         yield Phrase(stems, side=side)
     words = stems_of(name)
     for word in words if len(words) > 1 else ():
-        if parts[word] == 1 and word not in STOP and not any(stems == (word,) for stems, _ in given):
+        if (
+            parts[word] == 1
+            and word not in STOP
+            and not any(stems == (word,) for stems, _ in given)
+        ):
             yield Phrase((word,), _PART_OF_NAME)
 
 
-def _variants(schema: Schema, definitions: Mapping[str, Schema]) -> tuple[list[Schema], bool]:
+def _variants(
+    schema: Schema, definitions: Mapping[str, Schema]
+) -> tuple[list[Schema], bool]:
     """Return the variants of *schema*, references followed and null left out, and whether null was there."""
     pending, variants, is_nullable = [schema], [], False
     for _ in range(_MOST_STEPS):
@@ -289,7 +338,9 @@ def _kind(variants: list[Schema]) -> Kind:
     formats = [variant.format for variant in variants if variant.format]
     if _choices(variants):
         return "choice"
-    if with_unit := next((_WITH_UNIT[form] for form in formats if form in _WITH_UNIT), None):
+    if with_unit := next(
+        (_WITH_UNIT[form] for form in formats if form in _WITH_UNIT), None
+    ):
         return with_unit
     for json_type, kind in _KINDS.items():
         if json_type in types:
@@ -300,7 +351,11 @@ def _kind(variants: list[Schema]) -> Kind:
 
 
 def _choices(variants: list[Schema]) -> tuple[Any, ...]:
-    return tuple(value for one in variants for value in (*one.enum, *([] if one.const is None else [one.const])))
+    return tuple(
+        value
+        for one in variants
+        for value in (*one.enum, *([] if one.const is None else [one.const]))
+    )
 
 
 def _dump_schema(task: TaskCard) -> str:
@@ -314,5 +369,7 @@ def _dump_schema(task: TaskCard) -> str:
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"parameters cannot be written as JSON: {error}") from error
     if len(text) > MOST_CHARACTERS:
-        raise InvalidInput(f"parameters have {len(text):,} characters; keep to {MOST_CHARACTERS:,}")
+        raise InvalidInput(
+            f"parameters have {len(text):,} characters; keep to {MOST_CHARACTERS:,}"
+        )
     return text

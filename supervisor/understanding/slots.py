@@ -14,7 +14,12 @@ from supervisor.understanding.outcome import Span
 from supervisor.understanding.questions import ask_for, ask_which_value, ask_whose
 from supervisor.understanding.routing import RoutingTask
 from supervisor.understanding.schema import Slot
-from supervisor.understanding.texts import find_announced_texts, names_in, remaining_text, stray_digits
+from supervisor.understanding.texts import (
+    find_announced_texts,
+    names_in,
+    remaining_text,
+    stray_digits,
+)
 from supervisor.understanding.utterance import LIGHT, STOP, Utterance, mark
 from supervisor.understanding.values import Group, groups_of
 
@@ -56,7 +61,9 @@ def fill(utterance: Utterance, task: RoutingTask, asked: Sequence[Slot] = ()) ->
 
 
 class _Filling:
-    def __init__(self, utterance: Utterance, task: RoutingTask, asked: Sequence[Slot]) -> None:
+    def __init__(
+        self, utterance: Utterance, task: RoutingTask, asked: Sequence[Slot]
+    ) -> None:
         self.utterance, self.task, self.asked = utterance, task, asked
         self.text = utterance.text
         self.filled = Filled(task)
@@ -64,7 +71,9 @@ class _Filling:
         #: Words that were understood without being a value, such as "no" before "history".
         self.read: list[tuple[int, int]] = []
         self.groups = groups_of(utterance, task.schema.slots, self.read)
-        self.distances = Distances(utterance, self.cues, [(one.start, one.end) for one in self.groups])
+        self.distances = Distances(
+            utterance, self.cues, [(one.start, one.end) for one in self.groups]
+        )
 
     def take_switches(self) -> None:
         """Take values that are said to be absent, and switches that are named."""
@@ -75,23 +84,36 @@ class _Filling:
             if not self.filled.is_open(slot):
                 continue
             if negation is not None or nothing is not None:
-                value: Any = [] if slot.is_list else False if slot.kind == "boolean" else None
+                value: Any = (
+                    [] if slot.is_list else False if slot.kind == "boolean" else None
+                )
                 if slot.kind == "boolean" and cue.penalty:
-                    self.filled.questions[slot.name] = ask_for([slot])  # "without gluten" may be gluten free
+                    self.filled.questions[slot.name] = ask_for(
+                        [slot]
+                    )  # "without gluten" may be gluten free
                     continue
-                if not slot.is_list and slot.kind != "boolean" and (slot.is_required or not slot.is_nullable):
+                if (
+                    not slot.is_list
+                    and slot.kind != "boolean"
+                    and (slot.is_required or not slot.is_nullable)
+                ):
                     continue
                 start = tokens[negation].start if negation is not None else start
                 end = tokens[nothing].end if nothing is not None else end
                 self.filled.values[slot.name] = value
-                self.filled.spans.append(Span(slot.name, start, end, self.text[start:end]))
+                self.filled.spans.append(
+                    Span(slot.name, start, end, self.text[start:end])
+                )
             elif slot.kind == "boolean" and cue.penalty == 0:
                 self.filled.put(slot, True, start, end, self.text)
 
     def _negation_before(self, cue: Cue) -> int | None:
         for place in range(cue.first - 1, max(cue.first - 2 - _NEGATION_REACH, -1), -1):
             token = self.utterance.tokens[place]
-            if token.text in _NEGATIONS and self.utterance.tokens[cue.first].text not in _NEGATIONS:
+            if (
+                token.text in _NEGATIONS
+                and self.utterance.tokens[cue.first].text not in _NEGATIONS
+            ):
                 return place
             if not token.is_word or token.text[0].isdigit():
                 return None
@@ -99,7 +121,9 @@ class _Filling:
 
     def _nothing_after(self, cue: Cue) -> int | None:
         tokens, place = self.utterance.tokens, cue.end
-        while place < min(len(tokens), cue.end + 4) and (tokens[place].text in LIGHT or tokens[place].text in ":="):
+        while place < min(len(tokens), cue.end + 4) and (
+            tokens[place].text in LIGHT or tokens[place].text in ":="
+        ):
             place += 1
         if place >= len(tokens) or tokens[place].text not in _NOTHING:
             return None
@@ -110,7 +134,11 @@ class _Filling:
         """Give each value to the slot whose cue is nearest, all of them together at the least cost."""
         found = self._assignments()
         best = found[0]
-        rivals = [one for one in found[1:] if one.cost - best.cost < _EQUAL and _differ(best, one)]
+        rivals = [
+            one
+            for one in found[1:]
+            if one.cost - best.cost < _EQUAL and _differ(best, one)
+        ]
         doubted = self._ask_between(best, rivals[0]) if rivals else set()
         for place, slot in best.pairs:
             if slot.name not in doubted:
@@ -140,7 +168,9 @@ class _Filling:
 
     def _ask_whose(self, group: Group, slots: Sequence[Slot]) -> None:
         if len(slots) > 1:
-            self.filled.whose.append(ask_whose(self.text[group.start : group.end], slots))
+            self.filled.whose.append(
+                ask_whose(self.text[group.start : group.end], slots)
+            )
             self.read.append((group.start, group.end))
 
     def _assignments(self) -> list[_Assignment]:
@@ -155,7 +185,9 @@ class _Filling:
                 for cost, end, slot in options:
                     if slot.name not in used:
                         pairs = tuple((member, slot) for member in range(place, end))
-                        reached[end].append(_Assignment(one.cost + cost, one.pairs + pairs))
+                        reached[end].append(
+                            _Assignment(one.cost + cost, one.pairs + pairs)
+                        )
         return sorted(reached[-1], key=itemgetter(0))[:_BEAM]
 
     def _options(self, place: int) -> Iterator[tuple[float, int, Slot]]:
@@ -167,7 +199,11 @@ class _Filling:
                 cost = self._cost(slot, place, end)
                 if cost < FAR:
                     yield cost, end, slot
-                if not slot.is_list or end >= len(self.groups) or self.groups[end].run != group.run:
+                if (
+                    not slot.is_list
+                    or end >= len(self.groups)
+                    or self.groups[end].run != group.run
+                ):
                     break
                 if self.groups[end].of(slot) is None:
                     break
@@ -178,7 +214,12 @@ class _Filling:
             return FAR
         first, last = self.groups[place], self.groups[end - 1]
         near = min(
-            (self.distances.between(cue, first.start, last.end) for cue in self.cues if cue.slot is slot), default=FAR
+            (
+                self.distances.between(cue, first.start, last.end)
+                for cue in self.cues
+                if cue.slot is slot
+            ),
+            default=FAR,
         )
         candidate = first.of(slot)
         if near < FAR and (candidate is None or not candidate.values):
@@ -192,7 +233,9 @@ class _Filling:
         if is_guessed:
             self.filled.guessed.add(slot.name)
         if candidate.is_clear:
-            self.filled.put(slot, candidate.values[0], candidate.start, candidate.end, self.text)
+            self.filled.put(
+                slot, candidate.values[0], candidate.start, candidate.end, self.text
+            )
         else:
             self.filled.questions[slot.name] = candidate.question
         self.read.append((group.start, group.end))
@@ -207,16 +250,29 @@ class _Filling:
             for one in group.candidates
             if one.slot.is_timed and (one.slot.kind == "time") != (slot.kind == "time")
         ]
-        open_slots = [one for one in others if self.filled.is_open(one) and "moment" not in (one.kind, slot.kind)]
+        open_slots = [
+            one
+            for one in others
+            if self.filled.is_open(one) and "moment" not in (one.kind, slot.kind)
+        ]
         pool = [one for one in open_slots if one.is_required] or open_slots
         if len(pool) == 1 and "when" not in (pool[0].kind, slot.kind):
             self._give(group, pool[0])
 
     def take_texts(self) -> None:
         """Take the texts that a cue or a frame of an example announces."""
-        for slot, start, end in find_announced_texts(self.utterance, self.task, self.cues, self.filled, self.asked):
-            words = [one for one in self.utterance.tokens if one.is_word and one.start >= start and one.end <= end]
-            is_new = any(one.text not in STOP and one.stem not in self.task.names for one in words)
+        for slot, start, end in find_announced_texts(
+            self.utterance, self.task, self.cues, self.filled, self.asked
+        ):
+            words = [
+                one
+                for one in self.utterance.tokens
+                if one.is_word and one.start >= start and one.end <= end
+            ]
+            is_new = any(
+                one.text not in STOP and one.stem not in self.task.names
+                for one in words
+            )
             if is_new or not slot.is_list:
                 self.filled.put(slot, self.text[start:end], start, end, self.text)
 
@@ -227,13 +283,25 @@ class _Filling:
             claims: dict[str, tuple[Slot, list[Group]]] = {}
             for group in self._free():
                 slots = self._open_for(group, is_typed=is_typed)
-                pool = [slot for slot in slots if slot in self.asked] or [s for s in slots if s.is_required] or slots
-                if len(pool) == 1 and (pool[0].is_required or pool[0] in self.asked or self._is_lone(pool[0])):
+                pool = (
+                    [slot for slot in slots if slot in self.asked]
+                    or [s for s in slots if s.is_required]
+                    or slots
+                )
+                if len(pool) == 1 and (
+                    pool[0].is_required
+                    or pool[0] in self.asked
+                    or self._is_lone(pool[0])
+                ):
                     claims.setdefault(pool[0].name, (pool[0], []))[1].append(group)
             for slot, groups in claims.values():
                 is_list = slot.is_list and len({group.run for group in groups}) == 1
                 if len(groups) == 1 or is_list:
-                    if is_typed or self.asked or not any(self._counts_something(group) for group in groups):
+                    if (
+                        is_typed
+                        or self.asked
+                        or not any(self._counts_something(group) for group in groups)
+                    ):
                         for group in groups if is_list else groups[:1]:
                             self._give(group, slot, is_guessed=True)
                 elif not slot.is_list:
@@ -242,7 +310,9 @@ class _Filling:
     def _is_lone(self, slot: Slot) -> bool:
         """Return whether *slot*, which may be left out, is the only one of its sort: "3 funghi", "tomorrow"."""
         alike = [
-            one for one in self.task.schema.slots if (one.is_numeric, one.is_timed) == (slot.is_numeric, slot.is_timed)
+            one
+            for one in self.task.schema.slots
+            if (one.is_numeric, one.is_timed) == (slot.is_numeric, slot.is_timed)
         ]
         return not slot.is_numeric or len(alike) == 1
 
@@ -250,7 +320,9 @@ class _Filling:
         """Take as many bare numbers as there were slots asked for, in the order of the question."""
         free = self._free()
         slots = [slot for slot in self.asked if self.filled.is_open(slot)]
-        if not 1 < len(slots) == len(free) or len(self.utterance.stems) > _WORDS_EACH * len(free):
+        if not 1 < len(slots) == len(free) or len(
+            self.utterance.stems
+        ) > _WORDS_EACH * len(free):
             return
         pairs = list(zip(free, slots, strict=True))
         if all((found := group.of(slot)) and found.is_clear for group, slot in pairs):
@@ -258,12 +330,22 @@ class _Filling:
                 self._give(group, slot)
 
     def _free(self) -> list[Group]:
-        open_groups = [one for one in self.groups if not self.filled.holds(one.start, one.end)]
-        return [one for one in open_groups if not any(start < one.end and one.start < end for start, end in self.read)]
+        open_groups = [
+            one for one in self.groups if not self.filled.holds(one.start, one.end)
+        ]
+        return [
+            one
+            for one in open_groups
+            if not any(start < one.end and one.start < end for start, end in self.read)
+        ]
 
     def _open_for(self, group: Group, *, is_typed: bool = False) -> list[Slot]:
         """Return the open slots that can take *group*; with *is_typed* those that its unit or type speaks for."""
-        found = [one for one in group.candidates if one.values and self.filled.is_open(one.slot)]
+        found = [
+            one
+            for one in group.candidates
+            if one.values and self.filled.is_open(one.slot)
+        ]
         if is_typed:
             found = [one for one in found if one.is_of_type or not one.slot.is_numeric]
         return list({one.slot.name: one.slot for one in found}.values())
@@ -274,20 +356,42 @@ class _Filling:
         if place >= len(self.utterance.tokens):
             return False
         token = self.utterance.tokens[place]
-        is_known = token.text in STOP or token.stem in self.task.known or self.filled.holds(token.start, token.end)
-        return token.is_word and not is_known and not any(one.start <= token.start < one.end for one in self.groups)
+        is_known = (
+            token.text in STOP
+            or token.stem in self.task.known
+            or self.filled.holds(token.start, token.end)
+        )
+        return (
+            token.is_word
+            and not is_known
+            and not any(one.start <= token.start < one.end for one in self.groups)
+        )
 
     def take_rest(self) -> None:
         """Take the only text that is left, and note the values that no slot took."""
-        if found := remaining_text(self.utterance, self.task, self.cues, self.filled, self.asked):
+        if found := remaining_text(
+            self.utterance, self.task, self.cues, self.filled, self.asked
+        ):
             slot, start, end = found
             self.filled.put(slot, self.text[start:end], start, end, self.text)
             self.filled.guessed.add(slot.name)
         for group in self._free():
             if slots := self._open_for(group):
-                self._ask_whose(group, [slot for slot in slots if slot in self.asked] or slots)
-        known = [(self.utterance.tokens[cue.first].start, self.utterance.tokens[cue.end - 1].end) for cue in self.cues]
-        taken = [*((span.start, span.end) for span in self.filled.spans), *self.read, *known]
+                self._ask_whose(
+                    group, [slot for slot in slots if slot in self.asked] or slots
+                )
+        known = [
+            (
+                self.utterance.tokens[cue.first].start,
+                self.utterance.tokens[cue.end - 1].end,
+            )
+            for cue in self.cues
+        ]
+        taken = [
+            *((span.start, span.end) for span in self.filled.spans),
+            *self.read,
+            *known,
+        ]
         marks = mark(len(self.text), taken)
         for start, end in _unread(self.utterance, self.task, self.groups):
             if not any(marks[start:end]):
@@ -298,17 +402,27 @@ def _differ(one: _Assignment, other: _Assignment) -> bool:
     """Return whether one value goes to two slots, or one slot gets two values, by *one* and *other*."""
     places, slots = dict(one.pairs), {slot.name: place for place, slot in one.pairs}
     return any(
-        (place in places and places[place] is not slot) or (slot.name in slots and slots[slot.name] != place)
+        (place in places and places[place] is not slot)
+        or (slot.name in slots and slots[slot.name] != place)
         for place, slot in other.pairs
         if not slot.is_list
     )
 
 
-def _unread(utterance: Utterance, task: RoutingTask, groups: Sequence[Group]) -> list[tuple[int, int]]:
+def _unread(
+    utterance: Utterance, task: RoutingTask, groups: Sequence[Group]
+) -> list[tuple[int, int]]:
     """Return where a number, a date, a quoted text or a name stands, in order."""
     found = [(group.start, group.end) for group in groups]
-    found += [*((one.start, one.end) for one in utterance.amounts), *utterance.quotations]
-    found += [(one.start, one.end) for one in utterance.moments if one.text.lower() not in _AT_ONCE]
+    found += [
+        *((one.start, one.end) for one in utterance.amounts),
+        *utterance.quotations,
+    ]
+    found += [
+        (one.start, one.end)
+        for one in utterance.moments
+        if one.text.lower() not in _AT_ONCE
+    ]
     found += [*names_in(utterance, task.known), *stray_digits(utterance)]
     kept: list[tuple[int, int]] = []
     for start, end in sorted(found, key=lambda span: (span[0], -span[1])):

@@ -6,7 +6,14 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from supervisor.understanding.schema import Slot
-from supervisor.understanding.utterance import LIGHT, STOP, Utterance, mark, stems_of, word_set
+from supervisor.understanding.utterance import (
+    LIGHT,
+    STOP,
+    Utterance,
+    mark,
+    stems_of,
+    word_set,
+)
 
 if TYPE_CHECKING:
     from supervisor.understanding.conclusion import Filled
@@ -15,17 +22,39 @@ if TYPE_CHECKING:
 
 #: Names of slots that hold a sentence, in which a comma ends nothing.
 _SENTENCE = frozenset(
-    stems_of("message text note body content reason description comment memo reminder todo task words")
+    stems_of(
+        "message text note body content reason description comment memo reminder todo task words"
+    )
 )
-_ANNOUNCING = frozenset({":", "=", "is", "are", "was", "as", "called", "named", '"', "'", "\u201c", "-", "\u2013"})
-_END = re.compile(r"[!?;\n](?=\s|$)|\.(?=\s|$)(?<!\b[A-Z]\.)(?<!\b[DM]r\.)(?<!\bSt\.)(?<!\bMrs\.)")
+_ANNOUNCING = frozenset(
+    {
+        ":",
+        "=",
+        "is",
+        "are",
+        "was",
+        "as",
+        "called",
+        "named",
+        '"',
+        "'",
+        "\u201c",
+        "-",
+        "\u2013",
+    }
+)
+_END = re.compile(
+    r"[!?;\n](?=\s|$)|\.(?=\s|$)(?<!\b[A-Z]\.)(?<!\b[DM]r\.)(?<!\bSt\.)(?<!\bMrs\.)"
+)
 _COMMA = re.compile(r",(?=\s)|\s[\u2013\u2014-]\s")
 _TRAILING = re.compile(
     r"(?:[\s.,;:!?]+|\s+(?:please|pls|thanks|thank you|thx|and|but|or|plus|then|too|now|asap|for me|with|at|on|in|by"
     r"|from|to|for|of|the|a))$",
     re.IGNORECASE,
 )
-_LEADING = re.compile(r"(?:[\s,:;=\u2013-]+|(?:called|named|is|that|please)\s+)+", re.IGNORECASE)
+_LEADING = re.compile(
+    r"(?:[\s,:;=\u2013-]+|(?:called|named|is|that|please)\s+)+", re.IGNORECASE
+)
 #: Characters of the longest text that is taken out of a sentence.
 _LONGEST = 2_000
 #: These are no names: the person is asked whom or what they mean.
@@ -53,11 +82,23 @@ def names_in(utterance: Utterance, known: frozenset[str]) -> list[tuple[int, int
         return []
     found: list[tuple[int, int]] = []
     for place, token in enumerate(tokens):
-        if not token.is_word or not text[token.start].isupper() or token.text.split("'")[0] == "i":
+        if (
+            not token.is_word
+            or not text[token.start].isupper()
+            or token.text.split("'")[0] == "i"
+        ):
             continue
         before = text[: token.start].rstrip()
-        is_first = place == 0 or before[-1:] in '.!?\n"\u201c(' or (place == 2 and not tokens[1].is_word)
-        if found and token.stem not in known and not text[found[-1][1] : token.start].strip(" -'.&"):
+        is_first = (
+            place == 0
+            or before[-1:] in '.!?\n"\u201c('
+            or (place == 2 and not tokens[1].is_word)
+        )
+        if (
+            found
+            and token.stem not in known
+            and not text[found[-1][1] : token.start].strip(" -'.&")
+        ):
             found[-1] = (found[-1][0], token.end)
         elif not is_first and token.stem not in known and token.text not in STOP:
             found.append((token.start, token.end))
@@ -73,18 +114,24 @@ def stray_digits(utterance: Utterance) -> list[tuple[int, int]]:
         if not any(map(str.isdigit, match.group())):
             continue
         end = match.start() + len(match.group().rstrip(".,;:!?)"))
-        if not any(dates[match.start() : end]) and not any(amounts[match.start() : end]):
+        if not any(dates[match.start() : end]) and not any(
+            amounts[match.start() : end]
+        ):
             found.append((match.start(), end))
     if not found:
         return found
-    lengths = mark(len(utterance.text), ((one.start, one.end) for one in utterance.durations))
+    lengths = mark(
+        len(utterance.text), ((one.start, one.end) for one in utterance.durations)
+    )
     return [one for one in found if not any(lengths[slice(*one)])]
 
 
 def fits(slot: Slot, text: str) -> bool:
     """Return whether *text* is as the pattern of *slot* wants it; a pattern that may take for ever is not tried."""
     pattern = simple_pattern(slot.pattern) if slot.pattern else None
-    return pattern is None or (len(text) <= _LONGEST_CODE and pattern.search(text) is not None)
+    return pattern is None or (
+        len(text) <= _LONGEST_CODE and pattern.search(text) is not None
+    )
 
 
 @lru_cache(maxsize=512)
@@ -101,7 +148,11 @@ def simple_pattern(pattern: str) -> re.Pattern[str] | None:
 
 
 def find_announced_texts(
-    utterance: Utterance, task: "RoutingTask", cues: Sequence["Cue"], filled: "Filled", asked: Sequence[Slot]
+    utterance: Utterance,
+    task: "RoutingTask",
+    cues: Sequence["Cue"],
+    filled: "Filled",
+    asked: Sequence[Slot],
 ) -> Iterator[tuple[Slot, int, int]]:
     """Yield the texts that are said beyond doubt: by their pattern, as one of the examples, or behind a cue.
 
@@ -109,28 +160,53 @@ def find_announced_texts(
     """
     texts = [slot for slot in task.schema.slots if slot.kind == "text"]
     for slot in texts:
-        if filled.is_open(slot) and not slot.is_list and (found := _by_looks(utterance, slot, filled)) is not None:
+        if (
+            filled.is_open(slot)
+            and not slot.is_list
+            and (found := _by_looks(utterance, slot, filled)) is not None
+        ):
             yield slot, *found
     behind = _behind_cues(utterance, task, cues, filled)
     for slot, start, end in behind:
         if filled.is_open(slot):
             yield from (
-                (slot, *part) for part in (_items(utterance, slot, start, end) if slot.is_list else [(start, end)])
+                (slot, *part)
+                for part in (
+                    _items(utterance, slot, start, end)
+                    if slot.is_list
+                    else [(start, end)]
+                )
             )
     answered = [slot for slot in asked if slot.kind == "text" and filled.is_open(slot)]
     if len(asked) == 1 and answered:
-        found = _extent(utterance, answered[0], 0, len(utterance.text), filled, is_answer=True)
+        found = _extent(
+            utterance, answered[0], 0, len(utterance.text), filled, is_answer=True
+        )
         if found is not None:
-            parts = _items(utterance, answered[0], *found) if answered[0].is_list else [found]
+            parts = (
+                _items(utterance, answered[0], *found)
+                if answered[0].is_list
+                else [found]
+            )
             yield from ((answered[0], *part) for part in parts)
 
 
-def _by_looks(utterance: Utterance, slot: Slot, filled: "Filled") -> tuple[int, int] | None:
+def _by_looks(
+    utterance: Utterance, slot: Slot, filled: "Filled"
+) -> tuple[int, int] | None:
     """Return the one word that is as the pattern of *slot* wants it, or the one of its examples that is said."""
     text = utterance.text
     if slot.pattern and simple_pattern(slot.pattern):
-        found = [(match.start(), match.start() + len(match.group().rstrip(_AROUND))) for match in _CHUNK.finditer(text)]
-        found = [one for one in found if fits(slot, text[slice(*one)]) and any(map(str.isdigit, text[slice(*one)]))]
+        found = [
+            (match.start(), match.start() + len(match.group().rstrip(_AROUND)))
+            for match in _CHUNK.finditer(text)
+        ]
+        found = [
+            one
+            for one in found
+            if fits(slot, text[slice(*one)])
+            and any(map(str.isdigit, text[slice(*one)]))
+        ]
     else:
         found = []
         for value in slot.examples:
@@ -141,7 +217,11 @@ def _by_looks(utterance: Utterance, slot: Slot, filled: "Filled") -> tuple[int, 
             )
             if match and not any(start <= match.start() < end for start, end in found):
                 found.append(match.span())
-    free = [one for one in found if not filled.holds(*one) and not _is_led_away(utterance, slot, one[0])]
+    free = [
+        one
+        for one in found
+        if not filled.holds(*one) and not _is_led_away(utterance, slot, one[0])
+    ]
     return free[0] if len(free) == 1 else None
 
 
@@ -151,38 +231,62 @@ def _behind_cues(
     """Return the texts behind their cues; a slot may be announced twice, and the first that leads a text counts."""
     text, tokens = utterance.text, utterance.tokens
     found: list[tuple[Slot, int, int]] = []
-    for cue in sorted(cues, key=lambda one: (one.penalty, one.first, one.first - one.end)):
+    for cue in sorted(
+        cues, key=lambda one: (one.penalty, one.first, one.first - one.end)
+    ):
         slot = cue.slot
         if slot.kind != "text" or cue.side == "left" or not filled.is_open(slot):
             continue
-        if any(one is slot for one, _, _ in found) or not _leads(utterance, task, cue, cues):
+        if any(one is slot for one, _, _ in found) or not _leads(
+            utterance, task, cue, cues
+        ):
             continue
         others = [one for one in cues if one.first >= cue.end and one.slot is not slot]
         if not slot.is_list:
             # A small word may stand in any text.
-            others = [one for one in others if one.end - one.first > 1 or tokens[one.first].text not in _SMALL]
+            others = [
+                one
+                for one in others
+                if one.end - one.first > 1 or tokens[one.first].text not in _SMALL
+            ]
         stop = min((tokens[one.first].start for one in others), default=len(text))
-        if (extent := _extent(utterance, slot, tokens[cue.end - 1].end, stop, filled)) is not None:
-            is_light = all(one.text in LIGHT for one in tokens[cue.first : cue.end]) and not slot.is_list
-            found.append((slot, *(_bare(utterance, task, *extent) if is_light else extent)))
+        if (
+            extent := _extent(utterance, slot, tokens[cue.end - 1].end, stop, filled)
+        ) is not None:
+            is_light = (
+                all(one.text in LIGHT for one in tokens[cue.first : cue.end])
+                and not slot.is_list
+            )
+            found.append(
+                (slot, *(_bare(utterance, task, *extent) if is_light else extent))
+            )
     return found
 
 
-def _bare(utterance: Utterance, task: "RoutingTask", start: int, end: int) -> tuple[int, int]:
+def _bare(
+    utterance: Utterance, task: "RoutingTask", start: int, end: int
+) -> tuple[int, int]:
     """Return the text behind a mere "to" without words of the task: "Peru" of "Peru cost" and "Peru by air"."""
     last = end
-    text, tokens = utterance.text, [one for one in utterance.tokens if start <= one.start < end]
+    text, tokens = (
+        utterance.text,
+        [one for one in utterance.tokens if start <= one.start < end],
+    )
     for place, token in enumerate(tokens):
         is_name = text[token.start].isupper()
         goes_on = place + 1 == len(tokens) or text[tokens[place + 1].start].isupper()
-        if place and (token.text in {"by", "via", "or"} or (token.text == "and" and not goes_on)):
+        if place and (
+            token.text in {"by", "via", "or"} or (token.text == "and" and not goes_on)
+        ):
             break
         if is_name or (token.stem not in task.said and token.text not in STOP):
             last = token.end
     return start, last
 
 
-def _leads(utterance: Utterance, task: "RoutingTask", cue: "Cue", cues: Sequence["Cue"]) -> bool:
+def _leads(
+    utterance: Utterance, task: "RoutingTask", cue: "Cue", cues: Sequence["Cue"]
+) -> bool:
     """Return whether a text may begin behind *cue*: "name: Ada", "with the words Hello"; not "name and age"."""
     tokens, place = utterance.tokens, cue.end
     if any(one.slot is cue.slot and place <= one.first <= place + 1 for one in cues):
@@ -191,22 +295,34 @@ def _leads(utterance: Utterance, task: "RoutingTask", cue: "Cue", cues: Sequence
         return False
     token = tokens[place]
     is_light = all(one.text in LIGHT for one in tokens[cue.first : cue.end])
-    if is_light and token.stem in task.said | task.openers and not utterance.text[token.start].isupper():
+    if (
+        is_light
+        and token.stem in task.said | task.openers
+        and not utterance.text[token.start].isupper()
+    ):
         return False
     if token.text in _ANNOUNCING or utterance.text[token.start].isupper():
         return True
     return token.is_word and (
-        token.text not in STOP or token.text in _DETERMINERS or (cue.end - cue.first > 1 and not is_light)
+        token.text not in STOP
+        or token.text in _DETERMINERS
+        or (cue.end - cue.first > 1 and not is_light)
     )
 
 
-def _items(utterance: Utterance, slot: Slot, start: int, end: int) -> Iterator[tuple[int, int]]:
+def _items(
+    utterance: Utterance, slot: Slot, start: int, end: int
+) -> Iterator[tuple[int, int]]:
     """Yield the items of the list that stands at *start* to *end*: "rice, leeks and eggs"."""
     own = {phrase.stems for phrase in slot.phrases}
-    for match in re.finditer(r"(?:(?!,|;|\s(?:and|or|&|plus)\s|\n).)+", utterance.text[start:end]):
+    for match in re.finditer(
+        r"(?:(?!,|;|\s(?:and|or|&|plus)\s|\n).)+", utterance.text[start:end]
+    ):
         first = start + match.start() + len(_lead(match.group(), 0))
         first += len(_AND.match(utterance.text, first, end).group())  # type: ignore[union-attr]  # matches nothing too
-        if (word := _WORDS.match(utterance.text, first, end)) and stems_of(word.group()) in own:
+        if (word := _WORDS.match(utterance.text, first, end)) and stems_of(
+            word.group()
+        ) in own:
             first = min(word.end() + 1, end)  # "no leeks and no onions" avoids onions
         last = _trim(utterance.text, first, start + match.end())
         if first < last:
@@ -214,7 +330,13 @@ def _items(utterance: Utterance, slot: Slot, start: int, end: int) -> Iterator[t
 
 
 def _extent(
-    utterance: Utterance, slot: Slot, start: int, stop: int, filled: "Filled", *, is_answer: bool = False
+    utterance: Utterance,
+    slot: Slot,
+    start: int,
+    stop: int,
+    filled: "Filled",
+    *,
+    is_answer: bool = False,
 ) -> tuple[int, int] | None:
     """Return the text for *slot* between *start* and *stop*: a quotation, or as far as its clause goes."""
     text = utterance.text
@@ -227,21 +349,45 @@ def _extent(
         return None
     ends = [stop, min(len(text), start + _LONGEST)]
     ends += [match.start() for match in [_END.search(text, start, stop)] if match]
-    ends += [span.start for span in filled.spans if start <= span.start < stop and span.end > start]
+    ends += [
+        span.start
+        for span in filled.spans
+        if start <= span.start < stop and span.end > start
+    ]
     is_sentence = not _SENTENCE.isdisjoint(stems_of(slot.name)) or is_answer
     if not is_sentence and not slot.is_list:
         ends += [match.start() for match in [_COMMA.search(text, start, stop)] if match]
     if not is_sentence:
         ends += [one.start for one in utterance.moments if one.start >= start]
         # An amount that a small word leads, "for 2.5 kg" of "to Tokyo for 2.5 kg", is no part of the name.
-        places = [(one.start, utterance.index_at(one.start)) for one in utterance.amounts if one.start >= start]
-        ends += [at for at, place in places if place and utterance.tokens[place - 1].text in LIGHT]
+        places = [
+            (one.start, utterance.index_at(one.start))
+            for one in utterance.amounts
+            if one.start >= start
+        ]
+        ends += [
+            at
+            for at, place in places
+            if place and utterance.tokens[place - 1].text in LIGHT
+        ]
     end = _trim(text, start, min(ends))
-    words = [token for token in utterance.tokens if start <= token.start < end and token.is_word]
-    if not words or (len(words) == 1 and words[0].text in _PRONOUNS) or all(word.text in LIGHT for word in words):
+    words = [
+        token
+        for token in utterance.tokens
+        if start <= token.start < end and token.is_word
+    ]
+    if (
+        not words
+        or (len(words) == 1 and words[0].text in _PRONOUNS)
+        or all(word.text in LIGHT for word in words)
+    ):
         return None
     values = utterance.amount_marks
-    if not is_answer and slot.pattern is None and all(values[word.start] or word.text in LIGHT for word in words):
+    if (
+        not is_answer
+        and slot.pattern is None
+        and all(values[word.start] or word.text in LIGHT for word in words)
+    ):
         return None
     return (start, end) if fits(slot, text[start:end]) else None
 
@@ -258,11 +404,21 @@ def _trim(text: str, start: int, end: int) -> int:
 
 
 def remaining_text(
-    utterance: Utterance, task: "RoutingTask", cues: Sequence["Cue"], filled: "Filled", asked: Sequence[Slot]
+    utterance: Utterance,
+    task: "RoutingTask",
+    cues: Sequence["Cue"],
+    filled: "Filled",
+    asked: Sequence[Slot],
 ) -> tuple[Slot, int, int] | None:
     """Return the text of the only open slot: the one quotation, the one name, or the words behind those of the task."""
-    open_slots = [slot for slot in task.schema.slots if slot.kind == "text" and filled.is_open(slot)]
-    needed = [slot for slot in open_slots if slot in asked] or [slot for slot in open_slots if slot.is_required]
+    open_slots = [
+        slot
+        for slot in task.schema.slots
+        if slot.kind == "text" and filled.is_open(slot)
+    ]
+    needed = [slot for slot in open_slots if slot in asked] or [
+        slot for slot in open_slots if slot.is_required
+    ]
     if len(needed) != 1:
         return None
     slot = needed[0]
@@ -271,28 +427,45 @@ def remaining_text(
         if len(free) > 1:
             return None
         if free:
-            is_meant = fits(slot, utterance.text[slice(*free[0])]) and not _is_led_away(utterance, slot, free[0][0])
+            is_meant = fits(slot, utterance.text[slice(*free[0])]) and not _is_led_away(
+                utterance, slot, free[0][0]
+            )
             return (slot, *free[0]) if is_meant else None
-    return (slot, *found) if (found := _after_task_words(utterance, slot, task, cues, filled)) else None
+    return (
+        (slot, *found)
+        if (found := _after_task_words(utterance, slot, task, cues, filled))
+        else None
+    )
 
 
 def _is_led_away(utterance: Utterance, slot: Slot, start: int) -> bool:
     """Return whether a word before *start* gives what follows another part: "from Oslo" names no destination."""
     before = utterance.tokens[max(utterance.index_at(start) - 1, 0)].text
-    return before in {"from", "by"} and not any((before,) == phrase.stems for phrase in slot.phrases)
+    return before in {"from", "by"} and not any(
+        (before,) == phrase.stems for phrase in slot.phrases
+    )
 
 
 def _after_task_words(
-    utterance: Utterance, slot: Slot, task: "RoutingTask", cues: Sequence["Cue"], filled: "Filled"
+    utterance: Utterance,
+    slot: Slot,
+    task: "RoutingTask",
+    cues: Sequence["Cue"],
+    filled: "Filled",
 ) -> tuple[int, int] | None:
     """Return the one stretch of words that the card does not know, right behind words that ask for the task."""
     tokens = utterance.tokens
     in_cue = {place for cue in cues for place in range(cue.first, cue.end)}
-    loose = [token.is_word and not filled.holds(token.start, token.end) for token in tokens]
+    loose = [
+        token.is_word and not filled.holds(token.start, token.end) for token in tokens
+    ]
     new = [
         place
         for place, token in enumerate(tokens)
-        if loose[place] and place not in in_cue and token.text not in STOP and token.stem not in task.known
+        if loose[place]
+        and place not in in_cue
+        and token.text not in STOP
+        and token.stem not in task.known
     ]
     if not new or not all(loose[new[0] : new[-1]]):
         return None

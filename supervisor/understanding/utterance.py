@@ -50,8 +50,12 @@ STOP = LIGHT | word_set(
 )
 #: Words by which "on Friday" was the last one; a verb in the past counts behind a doer, or as the first word.
 _PAST = word_set("was were did had ago yesterday")
-_FUTURE = word_set("will shall want need remind can could should would until by tomorrow next")
-_DOERS = word_set("i we he she they i've we've he's she's they've have has just already")
+_FUTURE = word_set(
+    "will shall want need remind can could should would until by tomorrow next"
+)
+_DOERS = word_set(
+    "i we he she they i've we've he's she's they've have has just already"
+)
 
 
 class Token(NamedTuple):
@@ -70,7 +74,13 @@ class Utterance:
     *decimal_mark* stands before decimals, None when "1.500" has two readings. *now* is the reference date.
     """
 
-    def __init__(self, text: str, *, decimal_mark: DecimalMark | None = None, now: datetime | None = None) -> None:
+    def __init__(
+        self,
+        text: str,
+        *,
+        decimal_mark: DecimalMark | None = None,
+        now: datetime | None = None,
+    ) -> None:
         self.text = text
         self.decimal_mark = decimal_mark
         self.now = now or datetime.now(UTC)
@@ -93,7 +103,11 @@ class Utterance:
     @cached_property
     def quotations(self) -> tuple[Passage, ...]:
         """Texts between quotation marks that have a letter."""
-        return tuple(one for one in quotations_in(self.text) if any(map(str.isalpha, self.text[one.start : one.end])))
+        return tuple(
+            one
+            for one in quotations_in(self.text)
+            if any(map(str.isalpha, self.text[one.start : one.end]))
+        )
 
     @cached_property
     def amounts(self) -> tuple[Found, ...]:
@@ -103,7 +117,9 @@ class Utterance:
     @cached_property
     def moments(self) -> tuple[FoundMoment, ...]:
         """Days and times, reckoned from *now*: into the future, unless the words speak of the past alone."""
-        return find_moments(self.text, self.now, lean="past" if tells_of_past(self.tokens) else "future")
+        return find_moments(
+            self.text, self.now, lean="past" if tells_of_past(self.tokens) else "future"
+        )
 
     @cached_property
     def durations(self) -> tuple[FoundDuration, ...]:
@@ -114,7 +130,10 @@ class Utterance:
     def value_spans(self) -> tuple[tuple[int, int], ...]:
         """Where numbers, days and times stand."""
         amounts, moments = self.amounts, self.moments
-        return (*((one.start, one.end) for one in amounts), *((one.start, one.end) for one in moments))
+        return (
+            *((one.start, one.end) for one in amounts),
+            *((one.start, one.end) for one in moments),
+        )
 
     @cached_property
     def amount_marks(self) -> bytearray:
@@ -136,7 +155,9 @@ class Utterance:
 
     def without(self, places: Iterable[tuple[int, int]]) -> "Utterance":
         """Return it with blanks in *places*, so that all the rest stands where it did."""
-        return Utterance(_blank(self.text, places), decimal_mark=self.decimal_mark, now=self.now)
+        return Utterance(
+            _blank(self.text, places), decimal_mark=self.decimal_mark, now=self.now
+        )
 
     def only(self, *places: tuple[int, int]) -> "Utterance":
         """Return it with blanks outside of *places*; nothing is read again."""
@@ -146,8 +167,12 @@ class Utterance:
         rest = self.without(zip(ends, starts, strict=True))
         is_in = mark(len(self.text), ordered)
         rest.tokens = tuple(one for one in self.tokens if is_in[one.start])
-        rest.moments = tuple(one for one in self.moments if all(is_in[one.start : one.end]))
-        rest.amounts = tuple(one for one in self.amounts if all(is_in[one.start : one.end]))
+        rest.moments = tuple(
+            one for one in self.moments if all(is_in[one.start : one.end])
+        )
+        rest.amounts = tuple(
+            one for one in self.amounts if all(is_in[one.start : one.end])
+        )
         return rest
 
 
@@ -158,7 +183,10 @@ def tells_of_past(tokens: Sequence[Token]) -> bool:
         return False
     return bool(said & _PAST) or any(
         token.stem != token.text
-        and (token.text in _IRREGULAR or (len(token.text) > 4 and token.text.endswith("ed")))
+        and (
+            token.text in _IRREGULAR
+            or (len(token.text) > 4 and token.text.endswith("ed"))
+        )
         and (place == 0 or tokens[place - 1].text in _DOERS)
         for place, token in enumerate(tokens)
     )
@@ -182,7 +210,9 @@ def _blank(text: str, places: Iterable[tuple[int, int]]) -> str:
 
 def collapse_space(text: str) -> str:
     """Return *text* with long white space as a space, a new line, or two where there were more."""
-    return _EMPTY.sub(lambda match: "\n" * min(match.group().count("\n"), 2) or " ", text)
+    return _EMPTY.sub(
+        lambda match: "\n" * min(match.group().count("\n"), 2) or " ", text
+    )
 
 
 def without_list_numbers(text: str) -> str:
@@ -202,7 +232,9 @@ def _stem(word: str) -> str:
     if len(word) > 4 and word.endswith("ies"):
         word = word[:-3] + "y"
     elif len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
-        word = word[:-2] if word.endswith(("sses", "xes", "ches", "shes")) else word[:-1]
+        word = (
+            word[:-2] if word.endswith(("sses", "xes", "ches", "shes")) else word[:-1]
+        )
     if len(word) > 5 and word.endswith("ing"):
         word = _single(word[:-3])
     elif len(word) > 4 and word.endswith("ed"):
@@ -224,7 +256,15 @@ def tokens_of(text: str) -> tuple[Token, ...]:
     for match in _TOKEN.finditer(text):
         written = match.group().lower().replace("\u2019", "'")
         is_word = written[0].isalnum()
-        tokens.append(Token(written, stem(written) if is_word else written, match.start(), match.end(), is_word))
+        tokens.append(
+            Token(
+                written,
+                stem(written) if is_word else written,
+                match.start(),
+                match.end(),
+                is_word,
+            )
+        )
     return tuple(tokens)
 
 

@@ -19,7 +19,10 @@ from supervisor.understanding.utterance import Utterance, stems_of
 
 #: "10k" and "5m", which beside a measure may be a number with its scale or the beginning of a unit.
 _SCALED = re.compile(r"([-+]?[\d.,]*\d)\s?([kKmMbBgGtT])")
-_TYPES: dict[Kind, type[Percent] | type[Quantity]] = {"percent": Percent, "quantity": Quantity}
+_TYPES: dict[Kind, type[Percent] | type[Quantity]] = {
+    "percent": Percent,
+    "quantity": Quantity,
+}
 _WANTED: dict[Kind, str] = {"percent": "in per cent", "quantity": "as a measure"}
 #: What a word alone may count ("a dozen").
 _COUNTS = range(1, 1001)
@@ -27,14 +30,18 @@ _COUNTS = range(1, 1001)
 _TIMES = frozenset({"second", "minute", "hour", "day", "week", "month", "year"})
 #: Who counts others and themselves does not say how many they are in all.
 _AND_ME = re.compile(r"[^,.;!?\d]{0,24}\band\s+(?:i|me|myself)\b", re.IGNORECASE)
-_ME_AND = re.compile(r"\b(?:me|myself|i|us)(?:\s*,\s*|\s+)(?:and|plus|with)\s+(?:my\s+)?$", re.IGNORECASE)
+_ME_AND = re.compile(
+    r"\b(?:me|myself|i|us)(?:\s*,\s*|\s+)(?:and|plus|with)\s+(?:my\s+)?$", re.IGNORECASE
+)
 _REACH = 24
 #: Values of one utterance that are weighed; what comes behind them is asked about.
 _MOST_VALUES = 64
 #: Days from which on a day without a year is far ahead, and days until which it was a short while ago.
 _FAR_AHEAD, _SHORT_AGO = 240, 60
 _YEAR = re.compile(r"\d{4}")
-_SEPARATOR = re.compile(r"\s*(?:[,;/&+]\s*(?:and\s+|then\s+)?|and\s+|then\s+|)", re.IGNORECASE)
+_SEPARATOR = re.compile(
+    r"\s*(?:[,;/&+]\s*(?:and\s+|then\s+)?|and\s+|then\s+|)", re.IGNORECASE
+)
 #: Said between two values, it takes back the first.
 _TAKEN_BACK = re.compile(
     r"[\s,.;:()!\u2013\u2014-]*(?:\b(?:oh|no|nope|sorry|wait|actually|rather|or rather|i mean(?:t)?|make (?:it|that)"
@@ -79,7 +86,9 @@ class Group(NamedTuple):
     def of(self, slot: Slot) -> Candidate | None:
         """Return the candidate of *slot*, the longest reading first."""
         own = [one for one in self.candidates if one.slot is slot]
-        return max(own, key=lambda one: (bool(one.values), one.end - one.start), default=None)
+        return max(
+            own, key=lambda one: (bool(one.values), one.end - one.start), default=None
+        )
 
 
 def candidates(utterance: Utterance, slot: Slot) -> list[Candidate]:
@@ -90,25 +99,40 @@ def candidates(utterance: Utterance, slot: Slot) -> list[Candidate]:
         return [
             amount_for(slot, found, utterance)
             for found in utterance.amounts[:_MOST_VALUES]
-            if not dates[found.start] or any(one.start <= found.start < one.end for one in offsets)
-            if found.unit not in _TIMES or slot.unit is not None or slot.kind == "quantity" or _is_called(slot, found)
+            if not dates[found.start]
+            or any(one.start <= found.start < one.end for one in offsets)
+            if found.unit not in _TIMES
+            or slot.unit is not None
+            or slot.kind == "quantity"
+            or _is_called(slot, found)
         ]
     if slot.is_timed:
-        found = (_moment_for(slot, one, utterance.now) for one in utterance.moments[:_MOST_VALUES])
+        found = (
+            _moment_for(slot, one, utterance.now)
+            for one in utterance.moments[:_MOST_VALUES]
+        )
         return [one for one in found if one is not None]
     if slot.kind == "duration":
-        return [_duration_for(slot, one.text, one.start, one.end) for one in utterance.durations[:_MOST_VALUES]]
+        return [
+            _duration_for(slot, one.text, one.start, one.end)
+            for one in utterance.durations[:_MOST_VALUES]
+        ]
     if slot.kind == "choice":
         return list(choices_for(slot, utterance))
     return []
 
 
-def groups_of(utterance: Utterance, slots: Sequence[Slot], taken_back: list[tuple[int, int]]) -> list[Group]:
+def groups_of(
+    utterance: Utterance, slots: Sequence[Slot], taken_back: list[tuple[int, int]]
+) -> list[Group]:
     """Return the values of *utterance* that *slots* can take, overlapping ones together.
 
     Values that were taken back are added to *taken_back* instead.
     """
-    found = sorted((one for slot in slots for one in candidates(utterance, slot)), key=lambda one: (one.start, one.end))
+    found = sorted(
+        (one for slot in slots for one in candidates(utterance, slot)),
+        key=lambda one: (one.start, one.end),
+    )
     joined: list[list[Candidate]] = []
     reach = -1
     for one in found:
@@ -117,17 +141,25 @@ def groups_of(utterance: Utterance, slots: Sequence[Slot], taken_back: list[tupl
         else:
             joined.append([one])
         reach = max(reach, one.end)
-    spans = [(ones[0].start, max(one.end for one in ones), ones) for ones in joined][:_MOST_VALUES]
+    spans = [(ones[0].start, max(one.end for one in ones), ones) for ones in joined][
+        :_MOST_VALUES
+    ]
     text = utterance.text
     groups: list[Group] = []
     for (start, end, ones), after in zip_longest(spans, spans[1:]):
-        is_denied = _DENIED.search(text, max(start - _DENIED_REACH, 0), start) is not None
-        if is_denied or (after is not None and _TAKEN_BACK.fullmatch(text, end, after[0])):
+        is_denied = (
+            _DENIED.search(text, max(start - _DENIED_REACH, 0), start) is not None
+        )
+        if is_denied or (
+            after is not None and _TAKEN_BACK.fullmatch(text, end, after[0])
+        ):
             taken_back.append((start, end))
             continue
         run = 0
         if groups:
-            run = groups[-1].run + (_SEPARATOR.fullmatch(text, groups[-1].end, start) is None)
+            run = groups[-1].run + (
+                _SEPARATOR.fullmatch(text, groups[-1].end, start) is None
+            )
         groups.append(Group(start, end, tuple(ones), run))
     return groups
 
@@ -136,28 +168,43 @@ def amount_for(slot: Slot, found: Found, utterance: Utterance) -> Candidate:
     """Return the candidate of *found*, an amount of *utterance*, for *slot*."""
     values, question = _worth(slot, found, utterance)
     text = utterance.text
-    is_beside = _ME_AND.search(text, max(found.start - _REACH, 0), found.start) or _AND_ME.match(text, found.end)
+    is_beside = _ME_AND.search(
+        text, max(found.start - _REACH, 0), found.start
+    ) or _AND_ME.match(text, found.end)
     if slot.kind == "integer" and found.unit is None and is_beside:
-        values, question = (), f"What is {slot.label} in all? You wrote {found.text!r} beside yourself."
+        values, question = (
+            (),
+            f"What is {slot.label} in all? You wrote {found.text!r} beside yourself.",
+        )
     is_of_type = not question and found.unit is not None
     if is_of_type:
-        is_of_type = found.unit == "%" if slot.kind == "percent" else slot.unit is not None or _is_called(slot, found)
+        is_of_type = (
+            found.unit == "%"
+            if slot.kind == "percent"
+            else slot.unit is not None or _is_called(slot, found)
+        )
     return Candidate(slot, found.start, found.end, values, question, is_of_type)
 
 
 def _is_called(slot: Slot, found: Found) -> bool:
     """Return whether *slot* is named after the unit of *found*: "3 months" for `months`."""
     words = set(stems_of(found.text))
-    return any(len(phrase.stems) == 1 and phrase.stems[0] in words for phrase in slot.phrases)
+    return any(
+        len(phrase.stems) == 1 and phrase.stems[0] in words for phrase in slot.phrases
+    )
 
 
-def _worth(slot: Slot, found: Found, utterance: Utterance) -> tuple[tuple[Any, ...], str]:
+def _worth(
+    slot: Slot, found: Found, utterance: Utterance
+) -> tuple[tuple[Any, ...], str]:
     if found.is_vague:
         return (), f"What is {slot.label} exactly? You wrote {found.text!r}."
     if slot.kind == "quantity" and found.unit is None and slot.unit is None:
         return (), f"What is {slot.label} with its unit? You wrote {found.text!r}."
     if (readings := _colliding(slot, found)) is not None:
-        return readings, ask_which_value(slot, [f"{one} {slot.unit}" for one in readings], found.text)
+        return readings, ask_which_value(
+            slot, [f"{one} {slot.unit}" for one in readings], found.text
+        )
     raw: Any = found.text if utterance.decimal_mark is None else _plainly(found, slot)
     if found.value is not None and slot.unit is None and _is_called(slot, found):
         raw = found.value
@@ -170,20 +217,36 @@ def _worth(slot: Slot, found: Found, utterance: Utterance) -> tuple[tuple[Any, .
         return values, ask_which_value(slot, error.readings, found.text)
     except UnitMismatch:
         with suppress(InvalidAmount):
-            return _check_bounds(slot, Amount(Quantity.read(found.text, unit=slot.unit).value), found)
-        wanted = f"in {slot.unit}" if slot.unit else _WANTED.get(slot.kind, "without a unit")
+            return _check_bounds(
+                slot, Amount(Quantity.read(found.text, unit=slot.unit).value), found
+            )
+        wanted = (
+            f"in {slot.unit}" if slot.unit else _WANTED.get(slot.kind, "without a unit")
+        )
         unit = f", which is in {found.unit}" if found.unit else ""
         return (), f"What is {slot.label} {wanted}? You wrote {found.text!r}{unit}."
     except InvalidAmount:
-        if slot.unit is None and found.unit is None and found.value is not None and found.value in _COUNTS:
+        if (
+            slot.unit is None
+            and found.unit is None
+            and found.value is not None
+            and found.value in _COUNTS
+        ):
             return _check_bounds(slot, Amount(found.value), found)
         wanted = _WANTED.get(slot.kind, "as a plain number")
-        return (), f"What is {slot.label} {wanted}? I cannot keep {found.text!r} exactly."
+        return (
+            (),
+            f"What is {slot.label} {wanted}? I cannot keep {found.text!r} exactly.",
+        )
 
 
 def _colliding(slot: Slot, found: Found) -> tuple[Any, ...] | None:
     """Return both readings of "10k" where *slot* is in a measure such as km; None when there is but one."""
-    if slot.unit is None or slot.kind == "percent" or Amount.read(1, unit=slot.unit).unit in CURRENCIES:
+    if (
+        slot.unit is None
+        or slot.kind == "percent"
+        or Amount.read(1, unit=slot.unit).unit in CURRENCIES
+    ):
         return None
     match = _SCALED.fullmatch(found.text)
     if match is None or found.value is None or found.unit is not None:
@@ -200,12 +263,24 @@ def _plainly(found: Found, slot: Slot) -> str:
     return f"{canonical(found.value)} {unit or ''}".rstrip()
 
 
-def _check_bounds(slot: Slot, amount: Amount, found: Found) -> tuple[tuple[Any, ...], str]:
+def _check_bounds(
+    slot: Slot, amount: Amount, found: Found
+) -> tuple[tuple[Any, ...], str]:
     value = amount.value
-    is_allowed = (slot.least is None or value >= slot.least) and (slot.most is None or value <= slot.most)
+    is_allowed = (slot.least is None or value >= slot.least) and (
+        slot.most is None or value <= slot.most
+    )
     if slot.unit is None and not is_allowed:
-        least, most = (None if one is None else canonical(one) for one in (slot.least, slot.most))
-        bounds = f"from {least} to {most}" if least and most else f"at least {least}" if least else f"at most {most}"
+        least, most = (
+            None if one is None else canonical(one) for one in (slot.least, slot.most)
+        )
+        bounds = (
+            f"from {least} to {most}"
+            if least and most
+            else f"at least {least}"
+            if least
+            else f"at most {most}"
+        )
         return (), f"What is {slot.label}, {bounds}? You wrote {found.text!r}."
     if slot.kind == "integer" and value != value.to_integral_value():
         return (), f"What is {slot.label} as a whole number? You wrote {found.text!r}."
@@ -214,7 +289,10 @@ def _check_bounds(slot: Slot, amount: Amount, found: Found) -> tuple[tuple[Any, 
 
 def _moment_for(slot: Slot, found: FoundMoment, now: datetime) -> Candidate | None:
     """Return the candidate of *found* for *slot*, None when it is no value of that kind."""
-    spelled = [_spell_moment(slot, reading, has_day=found.has_day) for reading in found.readings]
+    spelled = [
+        _spell_moment(slot, reading, has_day=found.has_day)
+        for reading in found.readings
+    ]
     values = tuple(dict.fromkeys(value for value in spelled if value is not None))
     if not values or None in spelled:
         return None
@@ -241,17 +319,28 @@ def _just_past(slot: Slot, found: FoundMoment, now: datetime) -> str | None:
 
 
 def _spell_moment(slot: Slot, reading: date | datetime, *, has_day: bool) -> str | None:
-    is_clock, is_local = isinstance(reading, datetime), isinstance(reading, datetime) and reading.tzinfo is None
+    is_clock, is_local = (
+        isinstance(reading, datetime),
+        isinstance(reading, datetime) and reading.tzinfo is None,
+    )
     if slot.kind == "time":
         # The time of day of an instant depends on the zone.
-        return reading.time().isoformat() if isinstance(reading, datetime) and is_local else None
+        return (
+            reading.time().isoformat()
+            if isinstance(reading, datetime) and is_local
+            else None
+        )
     if slot.kind == "date":
         if not isinstance(reading, datetime):
             return reading.isoformat()
         return reading.date().isoformat() if has_day and is_local else None
     if slot.kind == "when" and isinstance(reading, datetime) and not is_local:
         return f"{reading.astimezone(UTC).replace(tzinfo=None).isoformat()}Z"
-    return reading.isoformat() if is_clock or slot.kind == "when" else f"{reading.isoformat()}T00:00:00"
+    return (
+        reading.isoformat()
+        if is_clock or slot.kind == "when"
+        else f"{reading.isoformat()}T00:00:00"
+    )
 
 
 def _duration_for(slot: Slot, text: str, start: int, end: int) -> Candidate:
@@ -274,11 +363,15 @@ def choices_for(slot: Slot, utterance: Utterance) -> Iterator[Candidate]:
         for place in range(len(tokens) - len(stems) + 1) if stems else ():
             if (
                 tokens[place].stem == stems[0]
-                and tuple(one.stem for one in tokens[place : place + len(stems)]) == stems
+                and tuple(one.stem for one in tokens[place : place + len(stems)])
+                == stems
             ):
                 end, values = found.get(place, (0, []))
                 if len(stems) >= end:
-                    found[place] = (len(stems), [*(values if len(stems) == end else []), value])
+                    found[place] = (
+                        len(stems),
+                        [*(values if len(stems) == end else []), value],
+                    )
     reach = -1
     for place in sorted(found):
         length, values = found[place]
@@ -286,4 +379,10 @@ def choices_for(slot: Slot, utterance: Utterance) -> Iterator[Candidate]:
             continue
         reach = place + length - 1
         start, end = tokens[place].start, tokens[reach].end
-        yield Candidate(slot, start, end, tuple(values), "" if len(values) == 1 else ask_which_value(slot, values))
+        yield Candidate(
+            slot,
+            start,
+            end,
+            tuple(values),
+            "" if len(values) == 1 else ask_which_value(slot, values),
+        )

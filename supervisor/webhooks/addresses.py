@@ -19,7 +19,9 @@ _LONGEST = 2_000
 #: Names that are looked up at once.
 _LOOK_UPS = 32
 #: Only what every reader takes alike: no user, no fragment, no backslash, nothing outside ASCII.
-_URL = re.compile(r"(https?)://([A-Za-z0-9_.-]{1,253}|\[[0-9A-Fa-f:.]+\])(?::([0-9]{1,5}))?((?:[/?][!-~]*)?)")
+_URL = re.compile(
+    r"(https?)://([A-Za-z0-9_.-]{1,253}|\[[0-9A-Fa-f:.]+\])(?::([0-9]{1,5}))?((?:[/?][!-~]*)?)"
+)
 
 
 class NotAllowed(InvalidInput):
@@ -42,7 +44,11 @@ class Receiver(NamedTuple):
     @property
     def named(self) -> str:
         """The host, and its port where that is not the usual one."""
-        return self.host if self.port == (443 if self.scheme == "https" else 80) else self.place
+        return (
+            self.host
+            if self.port == (443 if self.scheme == "https" else 80)
+            else self.place
+        )
 
 
 class Addresses:
@@ -62,7 +68,11 @@ class Addresses:
         Raises:
             NotAllowed: it is no address of a receiver; says the cure.
         """
-        found = _URL.fullmatch(url) if len(url) <= _LONGEST and "\\" not in url and "#" not in url else None
+        found = (
+            _URL.fullmatch(url)
+            if len(url) <= _LONGEST and "\\" not in url and "#" not in url
+            else None
+        )
         if found is None or not 0 < int(found[3] or 443) < 65_536:
             raise NotAllowed(
                 f"is no address such as https://example.com/hooks of at most {_LONGEST:,} characters, in ASCII, "
@@ -70,12 +80,18 @@ class Addresses:
             )
         scheme, host, target = found[1], found[2].lower(), found[4]
         if scheme == "http" and not self._private:
-            raise NotAllowed("begins with http:; write https:, as other people can read the rest on its way")
-        receiver = Receiver(scheme, host, int(found[3] or (443 if scheme == "https" else 80)), target)
+            raise NotAllowed(
+                "begins with http:; write https:, as other people can read the rest on its way"
+            )
+        receiver = Receiver(
+            scheme, host, int(found[3] or (443 if scheme == "https" else 80)), target
+        )
         # A name is looked up when it is sent to.
         with contextlib.suppress(ValueError):
             self._demand(receiver, plain_address(host.strip("[]")))
-        return receiver._replace(target=target if target.startswith("/") else f"/{target}")
+        return receiver._replace(
+            target=target if target.startswith("/") else f"/{target}"
+        )
 
     def make_callback(self, url: str, user_id: str | None = None) -> Callback:
         """Return *url* as an address that is to hear of something which concerns a user.
@@ -83,7 +99,11 @@ class Addresses:
         Raises:
             NotAllowed: it is no address of a receiver; says the cure.
         """
-        return Callback(url=url, host=self.read(url).place, owner=user_token(user_id) if user_id else "")
+        return Callback(
+            url=url,
+            host=self.read(url).place,
+            owner=user_token(user_id) if user_id else "",
+        )
 
     async def look_up(self, receiver: Receiver) -> str:
         """Return the IP address to connect to, the first one; each of *receiver* is allowed.
@@ -93,7 +113,13 @@ class Addresses:
             OSError: the name has none.
         """
         name, loop = receiver.host.strip("[]"), asyncio.get_running_loop()
-        ask = partial(socket.getaddrinfo, name, receiver.port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
+        ask = partial(
+            socket.getaddrinfo,
+            name,
+            receiver.port,
+            type=socket.SOCK_STREAM,
+            proto=socket.IPPROTO_TCP,
+        )
         found = await loop.run_in_executor(self._threads, ask)
         addresses = [str(place[0]) for _, _, _, _, place in found]
         for address in addresses:
@@ -103,6 +129,10 @@ class Addresses:
     def _demand(self, receiver: Receiver, address: Address) -> None:
         is_private = any(address in network for network in self._private)
         if not is_private and not is_public(address):
-            raise NotAllowed("leads to an address that is not public; TASKLORE_WEBHOOK_NETWORKS allows some")
+            raise NotAllowed(
+                "leads to an address that is not public; TASKLORE_WEBHOOK_NETWORKS allows some"
+            )
         if not is_private and receiver.scheme != "https":
-            raise NotAllowed("begins with http:; write https:, as other people can read the rest on its way")
+            raise NotAllowed(
+                "begins with http:; write https:, as other people can read the rest on its way"
+            )

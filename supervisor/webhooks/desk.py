@@ -42,7 +42,10 @@ class WebhookDesk(LeaseLoop[tuple[str, int], list[Kept]]):
         """Return a free lane of each host with webhooks that are due."""
         lanes = range(_OF_HOST if self.busy < _AT_ONCE // 2 else 1)
         hosts = await self._outbox.due(_now(), limit)
-        free = ([(host, lane) for lane in lanes if (host, lane) not in self._serving] for host in hosts)
+        free = (
+            [(host, lane) for lane in lanes if (host, lane) not in self._serving]
+            for host in hosts
+        )
         return [found[0] for found in free if found]
 
     async def claim(self, key: tuple[str, int]) -> list[Kept]:
@@ -79,13 +82,23 @@ class WebhookDesk(LeaseLoop[tuple[str, int], list[Kept]]):
             self._meter.count_webhook("delivered")
             return
         attempts = state.attempts + 1
-        due = now + timedelta(seconds=jitter(min(_LONGEST_S, _PAUSE_S * 3.0 ** min(state.attempts, 10))))
+        due = now + timedelta(
+            seconds=jitter(min(_LONGEST_S, _PAUSE_S * 3.0 ** min(state.attempts, 10)))
+        )
         is_over = is_over or due > state.since + TRIED_FOR
         outcome: Outcome = "failed" if is_over else "waits"
-        await self._outbox.note(kept, outcome, State(due, state.since, attempts, problem), now)
+        await self._outbox.note(
+            kept, outcome, State(due, state.since, attempts, problem), now
+        )
         self._meter.count_webhook("failed" if is_over else "retried")
         tell = log.warning if is_over else log.info
-        tell(f"webhook_{outcome}", webhook_id=webhook.id, type=webhook.type, host=webhook.host, error=problem)
+        tell(
+            f"webhook_{outcome}",
+            webhook_id=webhook.id,
+            type=webhook.type,
+            host=webhook.host,
+            error=problem,
+        )
 
 
 def _now() -> datetime:

@@ -21,7 +21,17 @@ log = structlog.get_logger(__name__)
 MOST_BYTES = 16 * 1024
 #: What is left out of a body that is larger, and the characters that other texts are cut to.
 _HEAVY, _CUT = ("result", "answer", "answer_schema"), 1_000
-_OF_REPORT = {"task_id", "generation", "agent_id", "task_name", "status", "result", "error", "usage", "finished_at"}
+_OF_REPORT = {
+    "task_id",
+    "generation",
+    "agent_id",
+    "task_name",
+    "status",
+    "result",
+    "error",
+    "usage",
+    "finished_at",
+}
 
 
 class WebhookEvents:
@@ -50,41 +60,62 @@ class WebhookEvents:
         self._look_soon = look_soon
         self._now = now
 
-    async def note_reports(self, reports: Sequence[tuple[CompletionReport, str]]) -> None:
+    async def note_reports(
+        self, reports: Sequence[tuple[CompletionReport, str]]
+    ) -> None:
         """Store the ends of tasks; each report comes with the token of its user, "" for none.
 
         Raises:
             MemoryUnavailable: some may not be stored; do it again.
         """
-        callbacks = await self.outbox.callbacks([report.task_id for report, _ in reports])
+        callbacks = await self.outbox.callbacks(
+            [report.task_id for report, _ in reports]
+        )
         for (report, owner), callback in zip(reports, callbacks, strict=True):
             data = report.model_dump(mode="json", include=_OF_REPORT)
             about = f"{report.task_id}.{report.generation}"
             addresses = [callback, self._everywhere if self._hears_tasks else None]
             await self._put(f"task.{report.status}", about, data, addresses, owner)
-        ended = [report.task_id for (report, _), callback in zip(reports, callbacks, strict=True) if callback]
+        ended = [
+            report.task_id
+            for (report, _), callback in zip(reports, callbacks, strict=True)
+            if callback
+        ]
         await self.outbox.note_ended(ended, self._now())
 
-    async def note_question(self, name: WaitName, state: WaitState, number: int = 0) -> None:
+    async def note_question(
+        self, name: WaitName, state: WaitState, number: int = 0
+    ) -> None:
         """Store that a question is asked, with the *number* of the notice, or that it is not asked any more.
 
         Raises:
             MemoryUnavailable: it may not be stored; do it again.
         """
         view = view_of(name.task_id, state)
-        data = view.model_dump(mode="json", exclude={"refused"}) | ({"number": number} if number else {})
+        data = view.model_dump(mode="json", exclude={"refused"}) | (
+            {"number": number} if number else {}
+        )
         what = "asked" if number else view.state
         callbacks = await self.outbox.callbacks([name.task_id])
         owner = user_token(state.wait.user_id) if state.wait.user_id else ""
         about = f"{view.id}.{state.wait.generation}.{number}"
-        await self._put(f"approval.{what}", about, data, [*callbacks, self._everywhere], owner)
+        await self._put(
+            f"approval.{what}", about, data, [*callbacks, self._everywhere], owner
+        )
 
     async def _put(
-        self, what: str, about: str, data: dict[str, Any], addresses: Sequence[Callback | None], owner: str
+        self,
+        what: str,
+        about: str,
+        data: dict[str, Any],
+        addresses: Sequence[Callback | None],
+        owner: str,
     ) -> None:
         now = self._now()
         # One address hears of one event once.
-        for url, address in {one.url: one for one in addresses if one is not None}.items():
+        for url, address in {
+            one.url: one for one in addresses if one is not None
+        }.items():
             whole = f"{what.partition('.')[0]} {about} {url}"
             webhook = Webhook(
                 url=url,
@@ -99,18 +130,31 @@ class WebhookEvents:
             if stored > 0:
                 self._look_soon()
             elif stored < 0:
-                log.warning("webhook_dropped", webhook_id=webhook.id, type=what, host=address.host)
+                log.warning(
+                    "webhook_dropped",
+                    webhook_id=webhook.id,
+                    type=what,
+                    host=address.host,
+                )
                 self._meter.count_webhook("dropped")
 
 
 def spell_body(what: str, at: datetime, data: dict[str, Any]) -> str:
     """Return the JSON of an event; of one that is too large the parts which the API has are left out."""
-    event = {"type": what, "timestamp": at.isoformat().replace("+00:00", "Z"), "data": data}
+    event = {
+        "type": what,
+        "timestamp": at.isoformat().replace("+00:00", "Z"),
+        "data": data,
+    }
     body = json.dumps(event, separators=(",", ":"))
     if len(body) <= MOST_BYTES:
         return body
-    short = {name: None if name in _HEAVY else _cut(value) for name, value in data.items()}
-    return json.dumps(event | {"data": short | {"truncated": True}}, separators=(",", ":"))
+    short = {
+        name: None if name in _HEAVY else _cut(value) for name, value in data.items()
+    }
+    return json.dumps(
+        event | {"data": short | {"truncated": True}}, separators=(",", ":")
+    )
 
 
 def _cut(value: Any) -> Any:

@@ -22,8 +22,12 @@ class WebhookView(BaseModel, frozen=True):
     def of(cls, kept: Kept) -> "WebhookView":
         """Return *kept* without its body."""
         webhook, state = kept
-        named = {name: getattr(webhook, name) for name in ("id", "type", "url", "created_at")}
-        return cls(**named, attempts=state.attempts, problem=state.problem, due=state.due)
+        named = {
+            name: getattr(webhook, name) for name in ("id", "type", "url", "created_at")
+        }
+        return cls(
+            **named, attempts=state.attempts, problem=state.problem, due=state.due
+        )
 
 
 class WebhookList(BaseModel, frozen=True):
@@ -34,7 +38,9 @@ class WebhookList(BaseModel, frozen=True):
     failed: int
 
 
-async def list_webhooks(outbox: WebhookOutbox, state: Undelivered, limit: int) -> WebhookList:
+async def list_webhooks(
+    outbox: WebhookOutbox, state: Undelivered, limit: int
+) -> WebhookList:
     """Return up to *limit* webhooks in *state*.
 
     Raises:

@@ -49,12 +49,16 @@ def parse_secrets(text: str) -> tuple[bytes, ...]:
             secret = b""
         if not word.startswith("whsec_") or len(secret) not in _SECRET_BYTES:
             cure = 'make one with `echo "whsec_$(openssl rand -base64 32)"`'
-            raise ConfigurationError(f"TASKLORE_WEBHOOK_SECRET is whsec_ and the base64 of 24 to 64 bytes; {cure}")
+            raise ConfigurationError(
+                f"TASKLORE_WEBHOOK_SECRET is whsec_ and the base64 of 24 to 64 bytes; {cure}"
+            )
         found.append(secret)
     return tuple(found)
 
 
-def sign(secrets: tuple[bytes, ...], webhook_id: str, timestamp: int, body: bytes) -> str:
+def sign(
+    secrets: tuple[bytes, ...], webhook_id: str, timestamp: int, body: bytes
+) -> str:
     """Return the header `webhook-signature`: a signature by each of *secrets*."""
     signed = f"{webhook_id}.{timestamp}.".encode() + body
     digests = (hmac.digest(secret, signed, hashlib.sha256) for secret in secrets)
@@ -93,7 +97,9 @@ class Sender:
         except NotAllowed as error:
             raise NotDelivered(f"its address {error}") from error
         except ssl.SSLError as error:
-            raise NotDelivered(f"no trusted TLS ({error.reason or type(error).__name__})") from error
+            raise NotDelivered(
+                f"no trusted TLS ({error.reason or type(error).__name__})"
+            ) from error
         except (OSError, EOFError, asyncio.LimitOverrunError, ValueError) as error:
             raise NotDelivered(f"no connection ({type(error).__name__})") from error
         if not status.startswith("2"):
@@ -102,7 +108,10 @@ class Sender:
     async def _exchange(self, webhook: Webhook) -> str:
         """Return the status of the answer."""
         receiver = self._addresses.read(webhook.url)
-        address, is_secret = await self._addresses.look_up(receiver), receiver.scheme == "https"
+        address, is_secret = (
+            await self._addresses.look_up(receiver),
+            receiver.scheme == "https",
+        )
         # The name is not looked up again: it only has to stand in the certificate.
         reader, writer = await asyncio.open_connection(
             address,
@@ -123,7 +132,11 @@ class Sender:
                 "webhook-timestamp": str(timestamp),
                 "webhook-signature": sign(self._secrets, webhook.id, timestamp, body),
             }
-            lines = (f"POST {receiver.target} HTTP/1.1", *(f"{name}: {value}" for name, value in head.items()), "\r\n")
+            lines = (
+                f"POST {receiver.target} HTTP/1.1",
+                *(f"{name}: {value}" for name, value in head.items()),
+                "\r\n",
+            )
             writer.write("\r\n".join(lines).encode() + body)
             await writer.drain()
             for _ in range(_INTERIM):

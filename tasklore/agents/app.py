@@ -11,7 +11,10 @@ app = Typer(epilog=example("tasklore agents list"), **SETTLED)
 
 References = Annotated[
     list[str],
-    Argument(metavar="REF...", help="A module (my_agents.greeter), a file (./greeter.py), an installed agent."),
+    Argument(
+        metavar="REF...",
+        help="A module (my_agents.greeter), a file (./greeter.py), an installed agent.",
+    ),
 ]
 AgentArgument = Annotated[str, Argument(metavar="AGENT", help="The agent's id.")]
 
@@ -41,7 +44,9 @@ def show(agent: AgentArgument, as_json: Json = False) -> None:
 @app.command(cls=Command, epilog=example("tasklore agents retire OldAgent"))
 def retire(
     agent: AgentArgument,
-    force: Annotated[bool, Option("--force", help="Also when workers of it are alive.")] = False,
+    force: Annotated[
+        bool, Option("--force", help="Also when workers of it are alive.")
+    ] = False,
 ) -> None:
     """Take an agent out of the catalogue.
 
@@ -52,7 +57,12 @@ def retire(
     run(retire_agent(agent, force=force))
 
 
-@app.command(cls=Command, epilog=example("tasklore agents check ./greeter.py", "tasklore agents check budget"))
+@app.command(
+    cls=Command,
+    epilog=example(
+        "tasklore agents check ./greeter.py", "tasklore agents check budget"
+    ),
+)
 def check(references: References, as_json: Json = False) -> int:
     """Read every example of every card, and tell which do not reach their task; needs no server.
 

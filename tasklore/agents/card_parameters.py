@@ -14,8 +14,18 @@ from memory.long_term.seed_file import TaskForm
 from quantities import amounts
 from quantities.amounts import Amount
 
-_KINDS: dict[str, Any] = {"integer": int, "number": Decimal, "boolean": bool, "string": str}
-_FORMATS: dict[str, Any] = {"date-time": datetime, "date": date, "time": time, "duration": timedelta}
+_KINDS: dict[str, Any] = {
+    "integer": int,
+    "number": Decimal,
+    "boolean": bool,
+    "string": str,
+}
+_FORMATS: dict[str, Any] = {
+    "date-time": datetime,
+    "date": date,
+    "time": time,
+    "duration": timedelta,
+}
 #: Formats of the exact types, by whose name they are loaded: most cards have none.
 _EXACT = {"percent": "Percent", "quantity": "Quantity", "moment": "Moment"}
 
@@ -23,7 +33,11 @@ _EXACT = {"percent": "Percent", "quantity": "Quantity", "moment": "Moment"}
 def form_of(schema: Mapping[str, Any]) -> TaskForm:
     """Return the fields of *schema* in declared order, and which of them are lists."""
     properties = _schema(schema.get("properties"))
-    lists = frozenset(name for name, field in properties.items() if _type(_without_null(field)[0]) == "array")
+    lists = frozenset(
+        name
+        for name, field in properties.items()
+        if _type(_without_null(field)[0]) == "array"
+    )
     return TaskForm(tuple(properties), lists)
 
 
@@ -34,7 +48,9 @@ def parameters_of(task_name: str, schema: Mapping[str, Any]) -> type[Parameters]
         InvalidInput: a field has a type whose key the schema does not determine, or declares what it cannot have.
     """
     fields: dict[str, Any] = {}
-    for name, raw in _inline(_schema(schema.get("properties")), _schema(schema.get("$defs"))).items():
+    for name, raw in _inline(
+        _schema(schema.get("properties")), _schema(schema.get("$defs"))
+    ).items():
         field = _schema(raw)
         kind, aliases = _kind(field, name), field.get("aliases")
         fields[name] = (
@@ -44,15 +60,21 @@ def parameters_of(task_name: str, schema: Mapping[str, Any]) -> type[Parameters]
                 # stands on no card: an entry that leaves it out cannot be keyed.
                 field.get("default", ...),
                 unit=field.get("unit"),
-                aliases=tuple(one for one in aliases if isinstance(one, str)) if isinstance(aliases, list) else (),
+                aliases=tuple(one for one in aliases if isinstance(one, str))
+                if isinstance(aliases, list)
+                else (),
                 tolerance=_tolerance(field, kind),
                 validate_default=True,
             ),
         )
     try:
-        made: type[Parameters] = create_model(f"{task_name}_parameters", __base__=Parameters, **fields)
+        made: type[Parameters] = create_model(
+            f"{task_name}_parameters", __base__=Parameters, **fields
+        )
     except (TypeError, NameError, PydanticUserError) as error:
-        raise InvalidInput(f"the card of {task_name} contradicts itself; mend its agent: {error}") from error
+        raise InvalidInput(
+            f"the card of {task_name} contradicts itself; mend its agent: {error}"
+        ) from error
     return made
 
 
@@ -84,11 +106,13 @@ def _kind(field: Mapping[str, Any], name: str) -> Any:
 def _scalar(field: Any, name: str, *, keeps_text: bool) -> Any:
     plain, may_be_none = _without_null(field)
     options = _options(plain)
-    kind = _alone(options[0]) if len(options) == 1 else _number(options, keeps_text=keeps_text)
+    kind = (
+        _alone(options[0])
+        if len(options) == 1
+        else _number(options, keeps_text=keeps_text)
+    )
     if kind is None:
-        msg = (
-            f"{name} has a type that a file cannot carry; import it with `tasklore worker --config`, which has the code"
-        )
+        msg = f"{name} has a type that a file cannot carry; import it with `tasklore worker --config`, which has the code"
         raise InvalidInput(msg)
     return Optional[kind] if may_be_none else kind  # noqa: UP045  # made at run time
 
@@ -107,7 +131,9 @@ def _number(options: list[Mapping[str, Any]], *, keeps_text: bool) -> Any:
     """Return the type of a number that may also be sent as text, None for other unions; *keeps_text* as it stands."""
     kinds = set(map(_type, options))
     # A text of a format is no number in words: whether "20" is a percentage there, only the class knows.
-    if not kinds >= {"number", "string"} or any("format" in option for option in options):
+    if not kinds >= {"number", "string"} or any(
+        "format" in option for option in options
+    ):
         return None
     if keeps_text:
         return Decimal | str if kinds == {"number", "string"} else None
@@ -118,9 +144,15 @@ def _tolerance(field: Mapping[str, Any], kind: Any) -> str | None:
     """Return the tolerance of a lone value, None where another worker's card has one that is not known here."""
     raw = field.get("tolerance")
     # A list has no tolerance.
-    members = () if get_origin(kind) in (tuple, frozenset) else get_args(kind) or (kind,)
+    members = (
+        () if get_origin(kind) in (tuple, frozenset) else get_args(kind) or (kind,)
+    )
     exact = f"{amounts.__name__}."
-    near = [one for one in members if one in (Amount, Decimal, int) or one.__module__.startswith(exact)]
+    near = [
+        one
+        for one in members
+        if one in (Amount, Decimal, int) or one.__module__.startswith(exact)
+    ]
     lone = near[0] if near else None
     if not isinstance(raw, str) or lone is None:
         return None
@@ -143,7 +175,11 @@ def _without_null(field: Any) -> tuple[Mapping[str, Any], bool]:
 def _options(field: Any) -> list[Mapping[str, Any]]:
     """Return the schemas of which a value of *field* fits one."""
     options = _schema(field).get("anyOf")
-    return list(map(_schema, options)) if isinstance(options, list) and options else [_schema(field)]
+    return (
+        list(map(_schema, options))
+        if isinstance(options, list) and options
+        else [_schema(field)]
+    )
 
 
 def _schema(part: Any) -> Mapping[str, Any]:

@@ -11,7 +11,13 @@ from runtime.messaging.buckets import BUCKET_FAILURES, BUCKET_S
 from supervisor.cards import read_cards
 from tasklore.exits import Aborted
 from tasklore.places import leading_with_the_cure, open_nats
-from tasklore.render.screen import print_json, print_paragraph, print_table, printable, styled
+from tasklore.render.screen import (
+    print_json,
+    print_paragraph,
+    print_table,
+    printable,
+    styled,
+)
 from tasklore.stores import card_of
 from workers.presence import live_workers
 
@@ -27,8 +33,20 @@ async def print_agents(*, as_json: bool) -> None:
         print("No agent was started yet; start one with `tasklore worker`.")
     else:
         alive = Counter(worker.agent_id for worker in workers)
-        tasks = {card.agent_id: ", ".join(task.name for task in card.tasks) or "none, it listens" for card in cards}
-        rows = [(card.agent_id, f"v{card.version}", str(alive[card.agent_id]), tasks[card.agent_id]) for card in cards]
+        tasks = {
+            card.agent_id: ", ".join(task.name for task in card.tasks)
+            or "none, it listens"
+            for card in cards
+        }
+        rows = [
+            (
+                card.agent_id,
+                f"v{card.version}",
+                str(alive[card.agent_id]),
+                tasks[card.agent_id],
+            )
+            for card in cards
+        ]
         print_table(("AGENT", "VERSION", "WORKERS", "TASKS"), rows, right=("WORKERS",))
 
 
@@ -48,7 +66,11 @@ async def print_agent(agent_id: str, *, as_json: bool) -> None:
         _print_task(task)
     alive = [worker for worker in workers if worker.agent_id == agent_id]
     waiting = "its tasks wait" if card.tasks else "what it listens to waits"
-    print(f"\n{styled('workers', 'bold')}" if alive else f"\nNo worker of it is alive; {waiting} for one.")
+    print(
+        f"\n{styled('workers', 'bold')}"
+        if alive
+        else f"\nNo worker of it is alive; {waiting} for one."
+    )
     for worker in alive:
         where = f"  {worker.http}" if worker.http else ""
         print(f"  {worker.worker_id}  {worker.slots} slots{where}")
@@ -64,14 +86,20 @@ async def retire_agent(agent_id: str, *, force: bool) -> None:
     """
     async with open_nats("tasklore-cards") as client:
         card = await card_of(client, agent_id)
-        alive = [worker.worker_id for worker in await live_workers(client) if worker.agent_id == agent_id]
+        alive = [
+            worker.worker_id
+            for worker in await live_workers(client)
+            if worker.agent_id == agent_id
+        ]
         if alive and not force:
             raise Aborted(
                 f"{agent_id} has {len(alive)} live worker(s): {', '.join(alive)}; stop them first, or say --force"
             )
         try:
             async with asyncio.timeout(BUCKET_S):
-                await (await client.jetstream().key_value(subjects.AGENTS_BUCKET)).delete(card.agent_id)
+                await (
+                    await client.jetstream().key_value(subjects.AGENTS_BUCKET)
+                ).delete(card.agent_id)
         except BUCKET_FAILURES as error:
             msg = f"the bucket {subjects.AGENTS_BUCKET!r} did not answer: {error or type(error).__name__}"
             raise Unreachable(msg) from error
@@ -88,12 +116,21 @@ def _print_task(task: TaskCard) -> None:
     for name, field in properties.items() if isinstance(properties, dict) else ():
         schema = field if isinstance(field, dict) else {}
         about = schema.get("description")
-        default = "required" if name in required else f"default {schema.get('default')!r}"
-        print(f"  {styled(printable(name), 'cyan')} ({default})" + (f": {printable(str(about))}" if about else ""))
+        default = (
+            "required" if name in required else f"default {schema.get('default')!r}"
+        )
+        print(
+            f"  {styled(printable(name), 'cyan')} ({default})"
+            + (f": {printable(str(about))}" if about else "")
+        )
     for example in task.examples:
         print_paragraph(f"e.g. {printable(example)}", "  ")
 
 
 def _as_document(card: AgentCard, workers: list[WorkerPresence]) -> dict[str, Any]:
-    alive = [worker.model_dump(mode="json") for worker in workers if worker.agent_id == card.agent_id]
+    alive = [
+        worker.model_dump(mode="json")
+        for worker in workers
+        if worker.agent_id == card.agent_id
+    ]
     return {"card": card.model_dump(mode="json"), "workers": alive}

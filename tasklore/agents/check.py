@@ -32,7 +32,9 @@ log = structlog.get_logger(__name__)
 #: "right" starts the task, "asked" asks for a value of it. The others are not read: "wrong" is another task of the same
 #: agent, "collides" another agent's (or the question which one is meant), "unread" nothing.
 Reading = Literal["right", "asked", "wrong", "collides", "unread"]
-NOTHING_IN_WORDS = "no task of these agents may be asked for in words, so there is nothing to read"
+NOTHING_IN_WORDS = (
+    "no task of these agents may be asked for in words, so there is nothing to read"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,9 @@ class CheckedExample:
 
 def check_examples(references: Sequence[str], *, as_json: bool) -> int:
     """Print how every example of the agents in *references* is read; return 1 when one is not."""
-    catalogue = catalogue_of([agent for reference in references for agent in load_agents(reference)])
+    catalogue = catalogue_of(
+        [agent for reference in references for agent in load_agents(reference)]
+    )
     by_rules, by_model = asyncio.run(_read_examples(catalogue))
     models = by_model or itertools.repeat(None, len(by_rules))
     pairs = list(zip(by_rules, models, strict=True))
@@ -65,27 +69,53 @@ def check_examples(references: Sequence[str], *, as_json: bool) -> int:
                 "task": rules.offer.task.name,
                 "example": rules.example,
                 "rules": {"outcome": rules.reading, "told": rules.detail},
-                "model": None if model is None else {"outcome": model.reading, "told": model.detail},
+                "model": None
+                if model is None
+                else {"outcome": model.reading, "told": model.detail},
             }
             for rules, model in pairs
         ]
-        print_json({"examples": rows, "without_examples": [_name(offer) for offer in silent], "is_read": is_read})
+        print_json(
+            {
+                "examples": rows,
+                "without_examples": [_name(offer) for offer in silent],
+                "is_read": is_read,
+            }
+        )
         return OK if is_read else FAILED
     if pairs:
         readings = ("RULES",) if by_model is None else ("RULES", "MODEL")
         table = []
         for rules, model in pairs:
-            columns = (rules.reading,) if model is None else (rules.reading, model.reading)
+            columns = (
+                (rules.reading,) if model is None else (rules.reading, model.reading)
+            )
             detail = rules.detail or (model.detail if model else "")
-            table.append((_name(rules.offer), printable(rules.example), *columns, printable(detail)))
+            table.append(
+                (
+                    _name(rules.offer),
+                    printable(rules.example),
+                    *columns,
+                    printable(detail),
+                )
+            )
         print_table(("TASK", "EXAMPLE", *readings, "CAME TO"), table)
-        for checked, reader in ((by_rules, "without a model"), (by_model or [], "with the model")):
+        for checked, reader in (
+            (by_rules, "without a model"),
+            (by_model or [], "with the model"),
+        ):
             unread = sum(not one.is_read for one in checked)
-            result = "all are read" if not unread else f"{unread} not read; reword them, or add cues and keywords"
+            result = (
+                "all are read"
+                if not unread
+                else f"{unread} not read; reword them, or add cues and keywords"
+            )
             if checked:
                 print(f"{len(checked)} examples {reader}: {result}.")
     for offer in silent:
-        say(f"{_name(offer)} has no examples; give it two or three sentences: examples=('...', '...')")
+        say(
+            f"{_name(offer)} has no examples; give it two or three sentences: examples=('...', '...')"
+        )
     if not catalogue.tasks():
         say(NOTHING_IN_WORDS)
     return OK if is_read else FAILED
@@ -96,7 +126,9 @@ def warn_of_unread(agents: Sequence[Agent]) -> None:
     interpreter = RuleInterpreter()
     catalogue = catalogue_of(agents)
     for offer, example in _examples(catalogue):
-        checked = check_reading(offer, example, interpreter.understand(example, catalogue=catalogue))
+        checked = check_reading(
+            offer, example, interpreter.understand(example, catalogue=catalogue)
+        )
         if not checked.is_read:
             log.warning(
                 "example_not_read",
@@ -120,7 +152,9 @@ def check_reading(offer: Offer, example: str, found: Interpretation) -> CheckedE
     others = [part for part in parts if _task_of(part) != own]
     if not others:
         questions = [part.question for part in parts if isinstance(part, Clarification)]
-        return CheckedExample(offer, example, "asked" if questions else "right", " ".join(questions))
+        return CheckedExample(
+            offer, example, "asked" if questions else "right", " ".join(questions)
+        )
     named = [task for task in map(_task_of, others) if task is not None]
     if not named:
         return CheckedExample(offer, example, "unread")
@@ -136,20 +170,28 @@ def _task_of(part: object) -> tuple[str | None, str | None] | None:
     return (part.agent_id, part.task_name) if isinstance(part, Clarification) else None
 
 
-async def _read_examples(catalogue: Catalogue) -> tuple[list[CheckedExample], list[CheckedExample] | None]:
+async def _read_examples(
+    catalogue: Catalogue,
+) -> tuple[list[CheckedExample], list[CheckedExample] | None]:
     """Return the readings without a model, and with the configured one; None without one."""
     settings = Settings.load()
     mark = mark_of(settings.locale) if settings.locale else None
 
     async def read(interpreter: Interpreter) -> list[CheckedExample]:
         return [
-            check_reading(offer, example, await interpreter.interpret(example, catalogue=catalogue, previous=()))
+            check_reading(
+                offer,
+                example,
+                await interpreter.interpret(example, catalogue=catalogue, previous=()),
+            )
             for offer, example in _examples(catalogue)
         ]
 
     by_rules = await read(RuleInterpreter(decimal_mark=mark))
     async with Llm(settings.llm()) as llm:
-        return by_rules, await read(make_interpreter(llm, decimal_mark=mark)) if llm.configured else None
+        return by_rules, await read(
+            make_interpreter(llm, decimal_mark=mark)
+        ) if llm.configured else None
 
 
 def _examples(catalogue: Catalogue) -> Iterator[tuple[Offer, str]]:

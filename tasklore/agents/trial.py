@@ -10,7 +10,14 @@ from contracts.messages import ChatTurn
 from quantities.numerals.locales import mark_of
 from runtime.models.llm import Llm
 from runtime.settings import Settings
-from supervisor.understanding import Clarification, Several, Single, Understood, Unfitting, make_interpreter
+from supervisor.understanding import (
+    Clarification,
+    Several,
+    Single,
+    Understood,
+    Unfitting,
+    make_interpreter,
+)
 from tasklore.agents.check import NOTHING_IN_WORDS, catalogue_of
 from tasklore.exits import OK
 from tasklore.render.screen import print_paragraph, print_table, printable, say, styled
@@ -22,7 +29,9 @@ _LOOK_BACK = 20
 
 def try_lines(references: Sequence[str]) -> int:
     """Show how each line of stdin is read by the agents in *references*, until it ends."""
-    catalogue = catalogue_of([agent for reference in references for agent in load_agents(reference)])
+    catalogue = catalogue_of(
+        [agent for reference in references for agent in load_agents(reference)]
+    )
     if not catalogue.tasks():
         say(NOTHING_IN_WORDS)
         return OK
@@ -39,7 +48,11 @@ def try_lines(references: Sequence[str]) -> int:
                 if not line.strip():
                     continue
                 now = datetime.now(UTC)
-                found = runner.run(interpreter.interpret(line, catalogue=catalogue, previous=turns, now=now))
+                found = runner.run(
+                    interpreter.interpret(
+                        line, catalogue=catalogue, previous=turns, now=now
+                    )
+                )
                 turns.append(_turn(now, speaker="person", text=line))
                 for part in found.parts if isinstance(found, Several) else (found,):
                     show_reading(part)
@@ -73,8 +86,13 @@ def show_reading(part: Single) -> None:
         for name, value in call.parameters.items():
             found = [span for span in part.spans if span.field == name]
             earlier = ", kept from an earlier line"
-            words = ", ".join(f"{span.text!r} at {span.start}{earlier if span.source else ''}" for span in found)
-            rows.append((f"  {name}", printable(_format_value(value)), printable(words)))
+            words = ", ".join(
+                f"{span.text!r} at {span.start}{earlier if span.source else ''}"
+                for span in found
+            )
+            rows.append(
+                (f"  {name}", printable(_format_value(value)), printable(words))
+            )
         if rows:
             print_table(("  FIELD", "VALUE", "WORDS"), rows)
     if isinstance(part, Understood) and part.approver is not None:
@@ -96,10 +114,16 @@ def _format_value(value: object) -> str:
 def _answer(part: Single, now: datetime) -> ChatTurn:
     if isinstance(part, Unfitting):
         return _turn(now, speaker="assistant", text=part.text)
-    text, call = ("Done.", part.task) if isinstance(part, Understood) else (part.question, part.call)
+    text, call = (
+        ("Done.", part.task)
+        if isinstance(part, Understood)
+        else (part.question, part.call)
+    )
     return _turn(now, speaker="assistant", text=text, agent_id=part.agent_id, task=call)
 
 
 def _turn(now: datetime, **fields: object) -> ChatTurn:
     turn_id = new_id(round(now.timestamp() * 1000))
-    return ChatTurn.model_validate({"turn_id": turn_id, "conversation_id": "try", "at": now, **fields})
+    return ChatTurn.model_validate(
+        {"turn_id": turn_id, "conversation_id": "try", "at": now, **fields}
+    )

@@ -15,14 +15,31 @@ app = Typer(
     **SETTLED,
 )
 
-File = Annotated[str, Argument(metavar="FILE", help="An analysis document; - is stdin.")]
+File = Annotated[
+    str, Argument(metavar="FILE", help="An analysis document; - is stdin.")
+]
 Source = Annotated[
-    str, Argument(metavar="FILE|STORY", help="A document (- is stdin), or the id of a story that was analysed.")
+    str,
+    Argument(
+        metavar="FILE|STORY",
+        help="A document (- is stdin), or the id of a story that was analysed.",
+    ),
 ]
 Number = Annotated[
-    int | None, Option("--response", metavar="N", min=0, help="Which response of the story; without it the latest.")
+    int | None,
+    Option(
+        "--response",
+        metavar="N",
+        min=0,
+        help="Which response of the story; without it the latest.",
+    ),
 ]
-Tokens = Annotated[int, Option("--tokens", metavar="N", min=0, help="At most so many tokens of o200k_base.")]
+Tokens = Annotated[
+    int,
+    Option(
+        "--tokens", metavar="N", min=0, help="At most so many tokens of o200k_base."
+    ),
+]
 
 
 @app.callback(invoke_without_command=True)
@@ -40,21 +57,47 @@ def front(context: Context) -> None:
     ),
 )
 def run(
-    folder: Annotated[Path, Argument(metavar="STORY_DIR", help="The story's folder; see docs/reference/stories.md.")],
+    folder: Annotated[
+        Path,
+        Argument(
+            metavar="STORY_DIR",
+            help="The story's folder; see docs/reference/stories.md.",
+        ),
+    ],
     files: Annotated[
         list[Path] | None,
-        Argument(metavar="RESPONSE_FILE", help="Such as Ch2-R009.md; without it the last one in STORY_DIR/responses."),
+        Argument(
+            metavar="RESPONSE_FILE",
+            help="Such as Ch2-R009.md; without it the last one in STORY_DIR/responses.",
+        ),
     ] = None,
     everything: Annotated[
-        bool, Option("--all", help="Every response in STORY_DIR/responses, the first one first.")
+        bool,
+        Option(
+            "--all", help="Every response in STORY_DIR/responses, the first one first."
+        ),
     ] = False,
-    refresh: Annotated[bool, Option("--refresh", help="Ask every agent again, also those that have answered.")] = False,
+    refresh: Annotated[
+        bool,
+        Option(
+            "--refresh", help="Ask every agent again, also those that have answered."
+        ),
+    ] = False,
     until: Annotated[
         Literal["immediate", "all"],
-        Option("--until", help="Wait for what the next response needs, or for every agent."),
+        Option(
+            "--until", help="Wait for what the next response needs, or for every agent."
+        ),
     ] = "all",
     wait: Annotated[
-        float, Option("--wait", metavar="S", min=0, max=600, help="Seconds to wait for each response.")
+        float,
+        Option(
+            "--wait",
+            metavar="S",
+            min=0,
+            max=600,
+            help="Seconds to wait for each response.",
+        ),
     ] = 60.0,
     tokens: Tokens = 350,
     as_json: Json = False,
@@ -69,7 +112,9 @@ def run(
     from tasklore import running
     from tasklore.analysis.run import AnalysisOptions, run_analysis
 
-    options = AnalysisOptions(folder, tuple(files or ()), everything, refresh, until, wait, tokens, as_json)
+    options = AnalysisOptions(
+        folder, tuple(files or ()), everything, refresh, until, wait, tokens, as_json
+    )
     return running.run(run_analysis(options))
 
 
@@ -80,7 +125,9 @@ def run(
         "tasklore analysis context lighthouse --response 9",
     ),
 )
-def context(source: Source, number: Number = None, tokens: Tokens = 350, as_json: Json = False) -> None:
+def context(
+    source: Source, number: Number = None, tokens: Tokens = 350, as_json: Json = False
+) -> None:
     """Print the context for the prompt of the next response.
 
     The least important lines are left out first, and counted; alerts, critical threads and who is in the scene last.
@@ -95,7 +142,8 @@ def context(source: Source, number: Number = None, tokens: Tokens = 350, as_json
 @app.command(
     cls=Command,
     epilog=example(
-        "tasklore analysis show ./lighthouse/state/agent_analysis.json", "tasklore analysis show lighthouse"
+        "tasklore analysis show ./lighthouse/state/agent_analysis.json",
+        "tasklore analysis show lighthouse",
     ),
 )
 def show(source: Source, number: Number = None, as_json: Json = False) -> None:
@@ -117,7 +165,10 @@ def show(source: Source, number: Number = None, as_json: Json = False) -> None:
 )
 def get(
     source: Source,
-    path: Annotated[str, Argument(metavar="PATH", help="A place in it, by short keys or long names.")],
+    path: Annotated[
+        str,
+        Argument(metavar="PATH", help="A place in it, by short keys or long names."),
+    ],
     number: Number = None,
 ) -> None:
     """Print the value at a place: a text as it is, anything else as JSON.
@@ -129,7 +180,9 @@ def get(
     print_value(source, path, number)
 
 
-@app.command(cls=Command, epilog=example("tasklore analysis check state/agent_analysis.json"))
+@app.command(
+    cls=Command, epilog=example("tasklore analysis check state/agent_analysis.json")
+)
 def check(file: File, as_json: Json = False) -> int:
     """Print the problems of a document, each with its place; ends with 2 when there are any."""
     from tasklore.analysis.views import print_check

@@ -43,14 +43,20 @@ class StoryStores:
         try:
             numbers = await self.analyses.numbers(checked_name(story_id, "STORY"))
         except UnknownStory as error:
-            raise UnknownStory(f"{error} (a file would be named with a slash or a dot: ./{story_id})") from error
+            raise UnknownStory(
+                f"{error} (a file would be named with a slash or a dot: ./{story_id})"
+            ) from error
         if not numbers:
-            raise InvalidInput(f"nothing of story {story_id!r} was analysed; `tasklore analysis run STORY_DIR` does")
+            raise InvalidInput(
+                f"nothing of story {story_id!r} was analysed; `tasklore analysis run STORY_DIR` does"
+            )
         number = numbers[-1] if number is None else number
         document = await self.analyses.read(story_id, number)
         if document is None:
             kept = _spell_ranges(numbers)
-            raise InvalidInput(f"no analysis of response {number} of {story_id!r} is kept; there are {kept}")
+            raise InvalidInput(
+                f"no analysis of response {number} of {story_id!r} is kept; there are {kept}"
+            )
         return document
 
 
@@ -72,7 +78,10 @@ def stores_on(client: "Valkey") -> StoryStores:
     from memory.stories.analyses import AnalysisStore
     from memory.stories.store import StoryStore
 
-    return StoryStores(StoryStore(client, deadline_s=_DEADLINE_S), AnalysisStore(client, deadline_s=_DEADLINE_S))
+    return StoryStores(
+        StoryStore(client, deadline_s=_DEADLINE_S),
+        AnalysisStore(client, deadline_s=_DEADLINE_S),
+    )
 
 
 def document_of(source: str, number: int | None = None) -> AnalysisDocument:
@@ -85,7 +94,9 @@ def document_of(source: str, number: int | None = None) -> AnalysisDocument:
     if not is_file(source):
         return _read_store(source, lambda stores: stores.find(source, number))
     if number is not None:
-        raise InvalidInput(f"--response goes with the id of a story; {source!r} is a file, and about one response")
+        raise InvalidInput(
+            f"--response goes with the id of a story; {source!r} is a file, and about one response"
+        )
     raw = read_raw(source)
     try:
         return read_document(raw)
@@ -101,7 +112,9 @@ def entities_of(source: str) -> "tuple[Entity, ...]":
     """
     if not is_file(source):
         return _read_store(source, lambda stores: stores.stories.entities(source))
-    folder = Path(source) if Path(source).is_dir() else Path(source).resolve().parent.parent
+    folder = (
+        Path(source) if Path(source).is_dir() else Path(source).resolve().parent.parent
+    )
     if source == _STDIN or not (folder / "story.toml").is_file():
         return ()
     from tasklore.story.files import read_story
@@ -160,7 +173,9 @@ def _read_store(story_id: str, read: Callable[[StoryStores], Awaitable[T]]) -> T
     try:
         return running.run(open_and_read())
     except Unreachable as error:
-        raise Unreachable(f"{story_id!r} is no file here, so it names a story: {error}") from error
+        raise Unreachable(
+            f"{story_id!r} is no file here, so it names a story: {error}"
+        ) from error
 
 
 def _spell_ranges(numbers: Sequence[int]) -> str:
@@ -171,4 +186,6 @@ def _spell_ranges(numbers: Sequence[int]) -> str:
             runs[-1] = [runs[-1][0], number]
         else:
             runs.append([number, number])
-    return ", ".join(str(first) if first == last else f"{first} to {last}" for first, last in runs)
+    return ", ".join(
+        str(first) if first == last else f"{first} to {last}" for first, last in runs
+    )

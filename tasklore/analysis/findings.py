@@ -17,7 +17,12 @@ from contracts.analysis.background import (
     ResponseAnalysis,
 )
 from contracts.analysis.document import SKIPPED, AnalysisDocument
-from contracts.analysis.immediate import EntityAnalysis, FactExtraction, MemoryExtraction, ThreadExtraction
+from contracts.analysis.immediate import (
+    EntityAnalysis,
+    FactExtraction,
+    MemoryExtraction,
+    ThreadExtraction,
+)
 from contracts.analysis.pieces import UNJUDGED, Reduction
 from contracts.analysis.roster import model_of
 from memory.rendering.prompt_lines import CRITICAL
@@ -64,19 +69,29 @@ class SectionStep(BoardRow):
         return f"{self.status}: {self.note}" if self.note else self.status
 
 
-def section_steps(document: AnalysisDocument | None, sections: Sequence[str] = ()) -> list[SectionStep]:
+def section_steps(
+    document: AnalysisDocument | None, sections: Sequence[str] = ()
+) -> list[SectionStep]:
     """Return a step for each of *sections* in their order, found or not, then for any other of *document*."""
     found = dict(document.sections()) if document is not None else {}
-    return [step_of(section, found.get(section)) for section in dict.fromkeys((*sections, *found))]
+    return [
+        step_of(section, found.get(section))
+        for section in dict.fromkeys((*sections, *found))
+    ]
 
 
 def step_of(section: str, body: JsonValue) -> SectionStep:
     """Return the step of one *section* with *body*; None is at work."""
     if not isinstance(body, dict):
         return SectionStep(section, WAITING)
-    status, took = one_line(str(body.get("status") or DONE), _LONGEST_NAME), body.get("dur")
+    status, took = (
+        one_line(str(body.get("status") or DONE), _LONGEST_NAME),
+        body.get("dur"),
+    )
     if status in (FAILED, LATE, SKIPPED):
-        default = {LATE: "it did not answer in time", FAILED: "it did not say why"}.get(status, "")
+        default = {LATE: "it did not answer in time", FAILED: "it did not say why"}.get(
+            status, ""
+        )
         if status == SKIPPED and body.get("enabled") is False:
             default = "switched off"
         note = one_line(str(body.get("error") or default), _LONGEST_ERROR)
@@ -86,7 +101,9 @@ def step_of(section: str, body: JsonValue) -> SectionStep:
             # An empty section of rules was not judged.
             note = UNJUDGED if note in _EMPTY else f"{note} ({UNJUDGED})"
     by = one_line(str(body.get("by") or ""), _LONGEST_NAME)
-    return SectionStep(section, status, took if isinstance(took, int) else None, note, by=by)
+    return SectionStep(
+        section, status, took if isinstance(took, int) else None, note, by=by
+    )
 
 
 def _summary(section: str, body: Mapping[str, JsonValue]) -> str:
@@ -95,7 +112,11 @@ def _summary(section: str, body: Mapping[str, JsonValue]) -> str:
         with contextlib.suppress(ValidationError):
             return one_line("; ".join(summarise(model.model_validate(body))), _LONGEST)
     # A section of another agent: the size of each list.
-    sizes = (f"{key}: {len(value)}" for key, value in body.items() if isinstance(value, list | dict) and value)
+    sizes = (
+        f"{key}: {len(value)}"
+        for key, value in body.items()
+        if isinstance(value, list | dict) and value
+    )
     return one_line(", ".join(sizes), _LONGEST)
 
 
@@ -106,7 +127,9 @@ def _response(found: ResponseAnalysis) -> Iterator[str]:
         yield ", ".join(filter(None, (scene.type, tension)))
     if people is not None and people.in_scene:
         yield _names(people.in_scene)
-    yield from filter(None, (alerts.variety, alerts.pacing) if alerts is not None else ())
+    yield from filter(
+        None, (alerts.variety, alerts.pacing) if alerts is not None else ()
+    )
 
 
 def _memories(found: MemoryCreation) -> Iterator[str]:
@@ -121,7 +144,11 @@ def _memories(found: MemoryCreation) -> Iterator[str]:
 def _relationships(found: Relationships) -> Iterator[str]:
     for one in found.interactions[:_MOST_PAIRS]:
         pair = " \u2194 ".join(map(_name, one.characters))
-        now = ", ".join(filter(None, (f"now {one.score:g}" if one.score is not None else "", one.tier)))
+        now = ", ".join(
+            filter(
+                None, (f"now {one.score:g}" if one.score is not None else "", one.tier)
+            )
+        )
         yield f"{pair} {one.change:+g}" + (f" ({now})" if now else "")
     if not found.interactions:
         yield "unchanged"
@@ -131,9 +158,20 @@ def _relationships(found: Relationships) -> Iterator[str]:
 
 def _threads(found: PlotThreads) -> Iterator[str]:
     critical = sum(thread.status == CRITICAL for thread in found.mentioned)
-    counts = {"new": len(found.new), "mentioned": len(found.mentioned), "resolved": len(found.resolved)}
+    counts = {
+        "new": len(found.new),
+        "mentioned": len(found.mentioned),
+        "resolved": len(found.resolved),
+    }
     marks = {"mentioned": f" ({critical} critical)"} if critical else {}
-    yield ", ".join(f"{count} {word}{marks.get(word, '')}" for word, count in counts.items() if count) or "none touched"
+    yield (
+        ", ".join(
+            f"{count} {word}{marks.get(word, '')}"
+            for word, count in counts.items()
+            if count
+        )
+        or "none touched"
+    )
     titles = [thread.title or thread.id for thread in (*found.new, *found.resolved)]
     if titles:
         yield _names(titles)
@@ -151,7 +189,9 @@ def _contradictions(found: Contradictions) -> Iterator[str]:
         return
     counts = Counter(conflict.severity or "" for conflict in found.found)
     yield count_of(len(found.found), "contradiction")
-    yield ", ".join(f"{count} {severity}" for severity, count in counts.items() if severity)
+    yield ", ".join(
+        f"{count} {severity}" for severity, count in counts.items() if severity
+    )
     yield _names(conflict.subject for conflict in found.found)
 
 
@@ -162,19 +202,29 @@ def _entities(found: EntityAnalysis) -> Iterator[str]:
 
 def _facts(found: FactExtraction) -> Iterator[str]:
     count = sum(map(len, found.facts.values()))
-    yield f"{count_of(count, 'fact')} of {count_of(len(found.facts), 'name')}" if count else "none"
+    yield (
+        f"{count_of(count, 'fact')} of {count_of(len(found.facts), 'name')}"
+        if count
+        else "none"
+    )
     yield from _reduction(found.reduction)
 
 
 def _recalled(found: MemoryExtraction) -> Iterator[str]:
     count = sum(map(len, found.memories.values()))
-    yield f"{count_of(count, 'memory')} of {count_of(len(found.memories), 'character')}" if count else "none"
+    yield (
+        f"{count_of(count, 'memory')} of {count_of(len(found.memories), 'character')}"
+        if count
+        else "none"
+    )
     yield from _reduction(found.reduction)
 
 
 def _loaded(found: ThreadExtraction) -> Iterator[str]:
     critical = sum(thread.status == CRITICAL for thread in found.loaded)
-    yield f"{len(found.loaded)} loaded" + (f" ({critical} critical)" if critical else "")
+    yield f"{len(found.loaded)} loaded" + (
+        f" ({critical} critical)" if critical else ""
+    )
     if found.monitored is not None:
         yield f"{found.monitored} monitored"
     yield from _reduction(found.reduction)
@@ -189,7 +239,11 @@ def _names(names: Iterable[str]) -> str:
     """Return the first of *names*, each once, and a count of the others."""
     once = list(dict.fromkeys(names))
     listed = ", ".join(_name(name) for name in once[:_MOST_NAMES])
-    return f"{listed} and {len(once) - _MOST_NAMES} more" if len(once) > _MOST_NAMES else listed
+    return (
+        f"{listed} and {len(once) - _MOST_NAMES} more"
+        if len(once) > _MOST_NAMES
+        else listed
+    )
 
 
 def _name(text: str) -> str:
@@ -213,5 +267,9 @@ _SUMMARIES: Mapping[str, Callable[[Any], Iterator[str]]] = {
 
 def _count_names(names: Sequence[str]) -> int:
     """Return how many *names* there are, those of an entry "[12 others]" counted."""
-    others = [one[1:].split(" ")[0] for one in names if one.startswith("[") and one.endswith(" others]")]
+    others = [
+        one[1:].split(" ")[0]
+        for one in names
+        if one.startswith("[") and one.endswith(" others]")
+    ]
     return len(names) - len(others) + sum(int(one) for one in others if one.isdigit())

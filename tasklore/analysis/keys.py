@@ -22,7 +22,11 @@ def page() -> str:
             f"| `{model.key_of(name)}` | `{name}` | {describe(field.annotation)} |"
             for name, field in model.model_fields.items()
         ]
-        lines += ["| key | name in Python | type |", "|---|---|---|", *rows, ""] if rows else []
+        lines += (
+            ["| key | name in Python | type |", "|---|---|---|", *rows, ""]
+            if rows
+            else []
+        )
     return _HEAD + "\n".join(lines)
 
 

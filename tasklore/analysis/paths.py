@@ -32,7 +32,9 @@ def value_at(body: JsonValue, text: str, entities: Sequence[Entity] = ()) -> Jso
     fitting = _places(body, path)
     if len(fitting) > 1:
         listed = ", ".join(repr(str(place)) for place in fitting)
-        raise InvalidInput(f"{text!r} is found in more than one place: {listed}; name one of them whole")
+        raise InvalidInput(
+            f"{text!r} is found in more than one place: {listed}; name one of them whole"
+        )
     if not fitting:
         raise UnknownPath(_explain_absence(body, path))
     return lookup(body, fitting[0])
@@ -40,15 +42,26 @@ def value_at(body: JsonValue, text: str, entities: Sequence[Entity] = ()) -> Jso
 
 def _with_known_names(path: Path, body: JsonValue, entities: Sequence[Entity]) -> Path:
     """Return *path* with each name as the document spells it."""
-    tables = [value for _, value, kind in _objects(body, AnalysisDocument, Path()) if get_origin(strip(kind)) is dict]
+    tables = [
+        value
+        for _, value, kind in _objects(body, AnalysisDocument, Path())
+        if get_origin(strip(kind)) is dict
+    ]
     keys = {key for table in tables for key in table}
-    of_entities, of_document = Names(entities), Names([Entity(name=key) for key in keys])
+    of_entities, of_document = (
+        Names(entities),
+        Names([Entity(name=key) for key in keys]),
+    )
     keys_by_name = {of_entities.whole(key): key for key in keys}
 
     def spell(step: Step) -> Step:
         if not isinstance(step, str) or step in keys:
             return step
-        return keys_by_name.get(of_entities.whole(step) or step) or of_document.whole(step) or step
+        return (
+            keys_by_name.get(of_entities.whole(step) or step)
+            or of_document.whole(step)
+            or step
+        )
 
     return Path(tuple(map(spell, path.steps)))
 
@@ -59,8 +72,16 @@ def _places(body: JsonValue, path: Path) -> list[Path]:
     if not isinstance(find(body, from_root), Absent):
         return [from_root]
     parts = _objects(body, AnalysisDocument, Path())
-    found = ((at, value, _with_short_keys(path, value, kind)) for at, value, kind in parts if at.steps)
-    return [Path((*at.steps, *inner.steps)) for at, value, inner in found if not isinstance(find(value, inner), Absent)]
+    found = (
+        (at, value, _with_short_keys(path, value, kind))
+        for at, value, kind in parts
+        if at.steps
+    )
+    return [
+        Path((*at.steps, *inner.steps))
+        for at, value, inner in found
+        if not isinstance(find(value, inner), Absent)
+    ]
 
 
 def _explain_absence(body: JsonValue, path: Path) -> str:
@@ -71,21 +92,33 @@ def _explain_absence(body: JsonValue, path: Path) -> str:
         if len(places) > 1 and length < len(path.steps):
             # A name is not looked for in a list, nor an index among names.
             kind = dict if isinstance(path.steps[length], str) else list
-            places = [place for place in places if isinstance(find(body, place), kind)] or places
+            places = [
+                place for place in places if isinstance(find(body, place), kind)
+            ] or places
         if len(places) > 1:
             listed = ", ".join(repr(str(place)) for place in places)
             return f"there is no {str(path)!r}: it begins in more than one place: {listed}; name one of them whole"
         if places:
             start = places[0]
-            whole = _with_short_keys(Path((*start.steps, *path.steps[length:])), body, AnalysisDocument)
+            whole = _with_short_keys(
+                Path((*start.steps, *path.steps[length:])), body, AnalysisDocument
+            )
             break
     held = find(body, start)
     if isinstance(held, dict):
         names = [repr(name) for name in held]
-        more = f" and {len(names) - _MOST_LISTED} more" if len(names) > _MOST_LISTED else ""
-        holds = f"the names {', '.join(names[:_MOST_LISTED])}{more}" if names else "nothing"
+        more = (
+            f" and {len(names) - _MOST_LISTED} more"
+            if len(names) > _MOST_LISTED
+            else ""
+        )
+        holds = (
+            f"the names {', '.join(names[:_MOST_LISTED])}{more}" if names else "nothing"
+        )
     elif isinstance(held, list):
-        holds = f"a list of {len(held)}" + (f", [0] to [{len(held) - 1}]" if held else "")
+        holds = f"a list of {len(held)}" + (
+            f", [0] to [{len(held) - 1}]" if held else ""
+        )
     else:
         holds = "a single value"
     return f"there is no {str(whole)!r}: {str(start)!r} has {holds}; the nearest is {str(nearest(body, whole))!r}"
@@ -102,9 +135,13 @@ def _with_short_keys(path: Path, body: JsonValue, kind: Any) -> Path:
     return Path(tuple(steps))
 
 
-def _objects(body: JsonValue, kind: Any, at: Path) -> Iterator[tuple[Path, dict[str, JsonValue], Any]]:
+def _objects(
+    body: JsonValue, kind: Any, at: Path
+) -> Iterator[tuple[Path, dict[str, JsonValue], Any]]:
     """Yield every object in *body* with its place and type, from the outside in."""
-    inner: list[tuple[Step, JsonValue]] = list(enumerate(body)) if isinstance(body, list) else []
+    inner: list[tuple[Step, JsonValue]] = (
+        list(enumerate(body)) if isinstance(body, list) else []
+    )
     if isinstance(body, dict):
         yield at, body, kind
         inner = list(body.items())

@@ -93,26 +93,46 @@ def responses_of(options: AnalysisOptions) -> list[StoryResponse]:
         InvalidInput: there is none, or two have the same number.
     """
     if options.files and options.everything:
-        raise InvalidInput("--all means every response; leave it out, or the names of files")
+        raise InvalidInput(
+            "--all means every response; leave it out, or the names of files"
+        )
     folder = options.folder / RESPONSES
     if options.files:
         # A file may be named as it is called among the responses.
-        files = [folder / one if not one.exists() and (folder / one).exists() else one for one in options.files]
+        files = [
+            folder / one if not one.exists() and (folder / one).exists() else one
+            for one in options.files
+        ]
     else:
         files = responses_in(options.folder)
         files = files if options.everything else files[-1:]
     if not files:
-        raise InvalidInput(f"{folder} has no response; name a file, or write Ch1-R001.md there")
-    responses = sorted((read_response(file, options.folder) for file in files), key=lambda response: response.number)
+        raise InvalidInput(
+            f"{folder} has no response; name a file, or write Ch1-R001.md there"
+        )
+    responses = sorted(
+        (read_response(file, options.folder) for file in files),
+        key=lambda response: response.number,
+    )
     for one, other in itertools.pairwise(responses):
         if one.number == other.number:
-            raise InvalidInput(f"two of the files are response {one.number}; name one of them")
+            raise InvalidInput(
+                f"two of the files are response {one.number}; name one of them"
+            )
     return responses
 
 
-async def _analyse_one(watch: Watch, response: StoryResponse, options: AnalysisOptions) -> int:
+async def _analyse_one(
+    watch: Watch, response: StoryResponse, options: AnalysisOptions
+) -> int:
     def show_sections(document: AnalysisDocument | None) -> None:
-        show([one for one in section_steps(document, watch.sections) if one.name in watch.sections])
+        show(
+            [
+                one
+                for one in section_steps(document, watch.sections)
+                if one.name in watch.sections
+            ]
+        )
 
     request = options.request(watch.story_id, response)
     live = board(is_silent=options.as_json, title=response.source, has_lines=False)
@@ -125,8 +145,15 @@ async def _analyse_one(watch: Watch, response: StoryResponse, options: AnalysisO
     if options.as_json:
         print_json(document.body() if document is not None else None)
     else:
-        served = "served from memory" if analysed.is_served else f"in {duration(analysed.took_ms)}"
-        print_paragraph(f"{response.source}, {counts_text(document, analysed.sections)}, {served}", style="bold")
+        served = (
+            "served from memory"
+            if analysed.is_served
+            else f"in {duration(analysed.took_ms)}"
+        )
+        print_paragraph(
+            f"{response.source}, {counts_text(document, analysed.sections)}, {served}",
+            style="bold",
+        )
         if document is not None:
             print_sections(document, analysed.sections)
             _print_context(document, options.tokens)
@@ -138,24 +165,33 @@ async def _analyse_one(watch: Watch, response: StoryResponse, options: AnalysisO
 
 
 async def _analyse_several(
-    watch: Watch, responses: Sequence[StoryResponse], base: StoryBase, options: AnalysisOptions
+    watch: Watch,
+    responses: Sequence[StoryResponse],
+    base: StoryBase,
+    options: AnalysisOptions,
 ) -> int:
     """Analyse one after the other: each begins with the findings of those before."""
     began, later = time.monotonic(), None
-    lines = ResponseLines(max(len(response.source) for response in responses), options.tokens)
+    lines = ResponseLines(
+        max(len(response.source) for response in responses), options.tokens
+    )
     done: list[Analysed] = []
     for response in responses:
         with _hint_when_stopped(watch.story_id, response):
             async with patience(f"analysing {response.source}"):
                 request = options.request(watch.story_id, response)
-                analysed = await watch.analyse(request, response, lambda _document: None)
+                analysed = await watch.analyse(
+                    request, response, lambda _document: None
+                )
         done.append(analysed)
         if analysed.document is not None:
             later = write_state(options.folder, analysed.document)
         if not options.as_json:
             lines.print(analysed)
         if analysed.document is None:
-            say(f"nothing came of {response.source} within {options.wait_s:g} s; those after it were not begun")
+            say(
+                f"nothing came of {response.source} within {options.wait_s:g} s; those after it were not begun"
+            )
             break
     if options.as_json:
         print_json([one.document.body() for one in done if one.document is not None])
@@ -165,15 +201,28 @@ async def _analyse_several(
     return OK if all(one.is_whole for one in done) else FAILED
 
 
-def _say_hints(options: AnalysisOptions, later: int | None, done: Sequence[Analysed]) -> None:
+def _say_hints(
+    options: AnalysisOptions, later: int | None, done: Sequence[Analysed]
+) -> None:
     """Print that the document of a *later* response stays, and that rules answered although a model is set up here."""
     if later is not None:
-        say(f"{options.folder / STATE_FILE} stays: it is of response {later}, a later one")
+        say(
+            f"{options.folder / STATE_FILE} stays: it is of response {later}, a later one"
+        )
     # Whether the worker has the model cannot be seen from here, nor which agent had nothing to ask it.
-    found = [one for each in done for one in section_steps(each.document) if one.status == DONE and one.by]
-    has_model = any(os.environ.get(name, "none") not in ("", "none") for name in _MODEL_VARIABLES)
+    found = [
+        one
+        for each in done
+        for one in section_steps(each.document)
+        if one.status == DONE and one.by
+    ]
+    has_model = any(
+        os.environ.get(name, "none") not in ("", "none") for name in _MODEL_VARIABLES
+    )
     if found and has_model and all(one.by == _RULES for one in found):
-        say("a model is set up here, and rules found all of this; see that the worker is told of it, its log says more")
+        say(
+            "a model is set up here, and rules found all of this; see that the worker is told of it, its log says more"
+        )
 
 
 @contextlib.contextmanager
@@ -193,9 +242,13 @@ def _hint(story_id: str, response: StoryResponse) -> str:
 def _print_context(document: AnalysisDocument, budget_tokens: int) -> None:
     context = within(document, budget_tokens)
     if not context.text:
-        print_paragraph(f"{budget_tokens} tokens are too few for a context; allow 60 or more.")
+        print_paragraph(
+            f"{budget_tokens} tokens are too few for a context; allow 60 or more."
+        )
         return
-    print_paragraph(f"The context of the next response takes {context.tokens} of {budget_tokens} tokens:")
+    print_paragraph(
+        f"The context of the next response takes {context.tokens} of {budget_tokens} tokens:"
+    )
     print(f"\n{context.text}")
 
 
@@ -212,7 +265,11 @@ class ResponseLines:
     def print(self, analysed: Analysed) -> None:
         """Print the line of a response, and below it each new error."""
         print("  ".join(self._cells(analysed)), flush=True)
-        errors = [f"{one.name} {one.text}" for one in section_steps(analysed.document) if one.is_missing]
+        errors = [
+            f"{one.name} {one.text}"
+            for one in section_steps(analysed.document)
+            if one.is_missing
+        ]
         for error in errors:
             if error not in self._printed:
                 self._printed.add(error)
@@ -223,9 +280,17 @@ class ResponseLines:
 
     def _cells(self, analysed: Analysed) -> Iterator[str]:
         document = analysed.document
-        word = "whole" if analysed.is_whole else "partial" if analysed.is_done else "unfinished"
+        word = (
+            "whole"
+            if analysed.is_whole
+            else "partial"
+            if analysed.is_done
+            else "unfinished"
+        )
         yield analysed.response.source.ljust(self._width)
-        yield styled(word.ljust(len("unfinished")), "green" if word == "whole" else "yellow")
+        yield styled(
+            word.ljust(len("unfinished")), "green" if word == "whole" else "yellow"
+        )
         if document is None:
             return
         waiting = at_work(document, analysed.sections)
@@ -234,7 +299,11 @@ class ResponseLines:
         yield f"{within(document, self._budget_tokens).tokens:>5} tokens of context"
         if waiting:
             yield f"{waiting} at work"
-        if analysed.is_served and self._changed_at is not None and _time_of(document) < self._changed_at:
+        if (
+            analysed.is_served
+            and self._changed_at is not None
+            and _time_of(document) < self._changed_at
+        ):
             yield "the story before it changed, --refresh looks again"
 
 
@@ -244,12 +313,18 @@ def _time_of(document: AnalysisDocument) -> datetime:
     return at if at.tzinfo is not None else at.replace(tzinfo=UTC)
 
 
-def _print_sum(done: Sequence[Analysed], base: StoryBase, took_ms: int, budget_tokens: int) -> None:
+def _print_sum(
+    done: Sequence[Analysed], base: StoryBase, took_ms: int, budget_tokens: int
+) -> None:
     documents = [one.document for one in done if one.document is not None]
-    missing = sum(one.is_missing for document in documents for one in section_steps(document))
+    missing = sum(
+        one.is_missing for document in documents for one in section_steps(document)
+    )
     late = sum(not one.is_done for one in done)
     words = [f"{count_of(len(done), 'response')} in {duration(took_ms)}"]
-    words += [count_of(sum(document.meta.agents_ok for document in documents), "section")]
+    words += [
+        count_of(sum(document.meta.agents_ok for document in documents), "section")
+    ]
     words += [f"{missing} missing"] if missing else []
     words += [f"{late} unfinished"] if late else []
     cost = sum(document.stats.total_cost_usd or 0 for document in documents)
@@ -257,7 +332,9 @@ def _print_sum(done: Sequence[Analysed], base: StoryBase, took_ms: int, budget_t
     print_paragraph(f"\n{', '.join(words)}.")
     if documents:
         longest = max(within(document, budget_tokens).tokens for document in documents)
-        print_paragraph(f"{source_tokens(base):,} tokens of files -> at most {longest} tokens of context.")
+        print_paragraph(
+            f"{source_tokens(base):,} tokens of files -> at most {longest} tokens of context."
+        )
 
 
 def source_tokens(base: StoryBase) -> int:

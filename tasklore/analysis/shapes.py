@@ -36,7 +36,13 @@ def step_into(annotation: Any, step: Any) -> tuple[Any, Any]:
 def inner_of(kind: Any) -> object:
     """Return the type in a list or under each name of a table, None for any other type."""
     inside = get_args(kind)
-    return inside[0] if get_origin(kind) is tuple else inside[1] if get_origin(kind) is dict else None
+    return (
+        inside[0]
+        if get_origin(kind) is tuple
+        else inside[1]
+        if get_origin(kind) is dict
+        else None
+    )
 
 
 def describe(annotation: Any) -> str:
@@ -49,7 +55,9 @@ def describe(annotation: Any) -> str:
     return {bool: "flag", int: "whole", float: "number"}.get(kind, "text")
 
 
-def models_of(annotation: Any, known: dict[type[Piece], None] | None = None) -> Iterator[type[Piece]]:
+def models_of(
+    annotation: Any, known: dict[type[Piece], None] | None = None
+) -> Iterator[type[Piece]]:
     """Yield each model of a part in *annotation* once, from the outside in."""
     known = {} if known is None else known
     kind: Any = strip(annotation)

@@ -17,12 +17,16 @@ from tasklore.render.words import duration
 SECTIONS = (
     Column[SectionStep]("section", lambda one: one.name, whole=True),
     Column[SectionStep]("by", lambda one: one.by),
-    Column[SectionStep]("ms", lambda one: "" if one.took_ms is None else f"{one.took_ms:,}", right=True),
+    Column[SectionStep](
+        "ms", lambda one: "" if one.took_ms is None else f"{one.took_ms:,}", right=True
+    ),
     Column[SectionStep]("found", lambda one: one.text),
 )
 
 
-def print_context(source: str, budget_tokens: int, number: int | None = None, *, as_json: bool) -> None:
+def print_context(
+    source: str, budget_tokens: int, number: int | None = None, *, as_json: bool
+) -> None:
     """Print the context of the next response, in at most *budget_tokens*.
 
     Raises:
@@ -31,7 +35,13 @@ def print_context(source: str, budget_tokens: int, number: int | None = None, *,
     """
     context = within(document_of(source, number), budget_tokens)
     if as_json:
-        print_json({"text": context.text, "tokens": context.tokens, "left_out": context.left_out})
+        print_json(
+            {
+                "text": context.text,
+                "tokens": context.tokens,
+                "left_out": context.left_out,
+            }
+        )
     elif context.text:
         print(context.text)
     else:
@@ -55,7 +65,9 @@ def print_document(source: str, number: int | None = None, *, as_json: bool) -> 
 def print_overview(document: AnalysisDocument) -> None:
     """Print the response, the sections and the cost of *document*."""
     meta = document.meta
-    print_paragraph(f"Response {meta.response_number}, {counts_text(document)}", style="bold")
+    print_paragraph(
+        f"Response {meta.response_number}, {counts_text(document)}", style="bold"
+    )
     print_paragraph(f"updated {meta.updated}, version {printable(document.version)}")
     print_sections(document)
 
@@ -66,7 +78,11 @@ def counts_text(document: AnalysisDocument | None, sections: Sequence[str] = ())
     if document is None:
         return f"0 of {waiting} agents ok, {waiting} at work"
     meta = document.meta
-    counts = {"failed": meta.agents_failed, "skipped": meta.agents_skipped or 0, "at work": waiting}
+    counts = {
+        "failed": meta.agents_failed,
+        "skipped": meta.agents_skipped or 0,
+        "at work": waiting,
+    }
     others = "".join(f", {count} {word}" for word, count in counts.items() if count)
     return f"{meta.status}: {meta.agents_ok} of {meta.agents_run + waiting} agents ok{others}"
 
@@ -84,15 +100,30 @@ def print_sections(document: AnalysisDocument, sections: Sequence[str] = ()) -> 
         print()
     stats = document.stats
     if stats.total_ms is not None:
-        groups = (("background", stats.background_ms), ("immediate", stats.immediate_ms))
-        parts = ", ".join(f"{duration(ms)} {name}" for name, ms in groups if ms is not None)
+        groups = (
+            ("background", stats.background_ms),
+            ("immediate", stats.immediate_ms),
+        )
+        parts = ", ".join(
+            f"{duration(ms)} {name}" for name, ms in groups if ms is not None
+        )
         print_paragraph(f"It took {parts or duration(stats.total_ms)}.")
     if stats.total_cost_usd:
-        roi = f"; what it saves costs {stats.roi:g} times as much" if stats.roi is not None else ""
-        spent = f" for {stats.total_tokens:,} tokens of models" if stats.total_tokens else ""
+        roi = (
+            f"; what it saves costs {stats.roi:g} times as much"
+            if stats.roi is not None
+            else ""
+        )
+        spent = (
+            f" for {stats.total_tokens:,} tokens of models"
+            if stats.total_tokens
+            else ""
+        )
         print_paragraph(f"It cost {dollars(stats.total_cost_usd)}{spent}{roi}.")
     if (saved := stats.total_reduction) is not None:
-        print_paragraph(f"{saved.before:,} tokens became {saved.after:,}, {saved.percent} % less.")
+        print_paragraph(
+            f"{saved.before:,} tokens became {saved.after:,}, {saved.percent} % less."
+        )
 
 
 def dollars(amount: float) -> str:
@@ -125,7 +156,9 @@ def print_check(file: str, *, as_json: bool) -> int:
     problems = problems_in(raw)
     notes = () if problems else tuple(_notes(read_document(raw)))
     if as_json:
-        listed: list[JsonValue] = [{"place": one.place, "what": one.what} for one in problems]
+        listed: list[JsonValue] = [
+            {"place": one.place, "what": one.what} for one in problems
+        ]
         print_json({"problems": listed, "notes": list(notes)})
         return USAGE if problems else OK
     for one in problems:
@@ -133,7 +166,9 @@ def print_check(file: str, *, as_json: bool) -> int:
     for note in notes:
         say(f"{file}: {note}")
     if not problems:
-        print(f"{file}: an analysis document, version {printable(read_document(raw).version)}; nothing is wrong.")
+        print(
+            f"{file}: an analysis document, version {printable(read_document(raw).version)}; nothing is wrong."
+        )
     return USAGE if problems else OK
 
 
@@ -141,7 +176,11 @@ def _notes(document: AnalysisDocument) -> Iterator[str]:
     """Yield each sum that differs from that of its parts, which is no error."""
     total, found = document.stats.total_reduction, document.immediate
     sections = (found.fact_extraction, found.memory_extraction, found.thread_extraction)
-    parts = [one.reduction for one in sections if one is not None and one.reduction is not None]
+    parts = [
+        one.reduction
+        for one in sections
+        if one is not None and one.reduction is not None
+    ]
     for key in ("before", "after") if total is not None and parts else ():
         stated, summed = getattr(total, key), sum(getattr(part, key) for part in parts)
         if stated != summed:

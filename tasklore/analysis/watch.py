@@ -12,7 +12,12 @@ from contracts import subjects
 from contracts.analysis.document import AnalysisDocument, read_document
 from contracts.analysis.roster import ROSTER, Seat, roster_of
 from contracts.analysis.stories import StoryResponse, StorySettings
-from contracts.errors import InvalidInput, MemoryUnavailable, MessageTooLarge, Unreachable
+from contracts.errors import (
+    InvalidInput,
+    MemoryUnavailable,
+    MessageTooLarge,
+    Unreachable,
+)
 from contracts.messages import AnalysisReply, AnalysisRequest
 from tasklore.analysis.documents import StoryStores
 from tasklore.analysis.findings import FAILED, LATE, section_steps
@@ -59,20 +64,28 @@ class Analysed:
     @property
     def is_whole(self) -> bool:
         """Whether it is done, and no agent failed or was late."""
-        return self.is_done and not any(one.is_missing for one in section_steps(self.document))
+        return self.is_done and not any(
+            one.is_missing for one in section_steps(self.document)
+        )
 
 
 class Watch:
     """Has responses of one story analysed, and watches each of them."""
 
-    def __init__(self, client: Client, stores: StoryStores, settings: StorySettings) -> None:
+    def __init__(
+        self, client: Client, stores: StoryStores, settings: StorySettings
+    ) -> None:
         self.story_id = settings.story_id
-        self.seats: Sequence[Seat] = [seat for seat in roster_of(settings.agents) if seat.enabled]
+        self.seats: Sequence[Seat] = [
+            seat for seat in roster_of(settings.agents) if seat.enabled
+        ]
         self.sections = tuple(seat.section for seat in self.seats)
         self._client = client
         self._stores = stores
 
-    async def analyse(self, request: AnalysisRequest, response: StoryResponse, on_look: OnLook) -> Analysed:
+    async def analyse(
+        self, request: AnalysisRequest, response: StoryResponse, on_look: OnLook
+    ) -> Analysed:
         """Return the analysis of *response*, which *request* asks for; *on_look* is called at every read.
 
         Raises:
@@ -80,7 +93,9 @@ class Watch:
             Unreachable: no supervisor takes the request, or it fell silent.
         """
         began = time.monotonic()
-        waited = [seat.section for seat in self.seats if request.until in ("all", seat.group)]
+        waited = [
+            seat.section for seat in self.seats if request.until in ("all", seat.group)
+        ]
         seen = Progress(self.sections, waited, await self._look(response.number))
         reply = await self._ask(request, seen, on_look)
         is_served = reply is not None and reply.served and not seen.has_moved
@@ -100,7 +115,9 @@ class Watch:
         took_ms = int((time.monotonic() - began) * 1000)
         return Analysed(response, document, is_done, is_served, took_ms, self.sections)
 
-    async def _ask(self, request: AnalysisRequest, seen: "Progress", on_look: OnLook) -> AnalysisReply | None:
+    async def _ask(
+        self, request: AnalysisRequest, seen: "Progress", on_look: OnLook
+    ) -> AnalysisReply | None:
         """Return the reply to *request*; None when every section came, and the supervisor that was to reply died."""
         asking = Request(self._client, request)
         replying = asyncio.ensure_future(asking.reply())
@@ -135,7 +152,10 @@ class Watch:
         found = {one.name for one in section_steps(document) if one.is_found}
         try:
             away = await absent_agents(
-                self._client, sorted({seat.agent_id for seat in self.seats if seat.section not in found})
+                self._client,
+                sorted(
+                    {seat.agent_id for seat in self.seats if seat.section not in found}
+                ),
             )
         except Unreachable:
             return
@@ -145,9 +165,15 @@ class Watch:
 
 def absent_text(agents: Sequence[str]) -> str:
     """Return the line about *agents* without a live worker, with its cure."""
-    more = f" and {len(agents) - _MOST_LISTED} more" if len(agents) > _MOST_LISTED else ""
+    more = (
+        f" and {len(agents) - _MOST_LISTED} more" if len(agents) > _MOST_LISTED else ""
+    )
     ours = {seat.agent_id for seat in ROSTER}
-    cure = f"`tasklore worker {AGENTS}`" if ours.issuperset(agents) else "`tasklore worker`"
+    cure = (
+        f"`tasklore worker {AGENTS}`"
+        if ours.issuperset(agents)
+        else "`tasklore worker`"
+    )
     waits = "what it finds waits" if len(agents) == 1 else "what they find waits"
     return f"no worker of {', '.join(agents[:_MOST_LISTED])}{more} is alive; {waits} until one is: {cure}"
 
@@ -155,7 +181,9 @@ def absent_text(agents: Sequence[str]) -> str:
 class Request:
     """One request until its reply, to *supervisor_id*; None is that of the environment."""
 
-    def __init__(self, client: Client, request: AnalysisRequest, supervisor_id: str | None = None) -> None:
+    def __init__(
+        self, client: Client, request: AnalysisRequest, supervisor_id: str | None = None
+    ) -> None:
         self._client = client
         self._request = request
         self._supervisor_id = supervisor_id
@@ -185,20 +213,29 @@ class Request:
         subject = subjects.analyses(self._supervisor_id or current_supervisor())
         ends_at, was_taken = time.monotonic() + request.wait_ms / 1000, False
         while True:
-            self._call = Call(self._client, subject, lambda: self._body(ends_at), was_taken=was_taken)
+            self._call = Call(
+                self._client, subject, lambda: self._body(ends_at), was_taken=was_taken
+            )
             late_s = ends_at - time.monotonic() + LATE_S
-            reply = read_reply(AnalysisReply, await self._call.reply(late_s + LAST_S, late_s))
+            reply = read_reply(
+                AnalysisReply, await self._call.reply(late_s + LAST_S, late_s)
+            )
             if reply.kind == "refused":
                 raise refusal(reply.text)
             if reply.kind == "other":
-                raise Unreachable("the supervisor answered in a way that is newer than this command; use its version")
+                raise Unreachable(
+                    "the supervisor answered in a way that is newer than this command; use its version"
+                )
             if reply.kind != "pending" or ends_at - time.monotonic() < EARLY_S:
                 return reply
             was_taken = True
             await asyncio.sleep(_PAUSE_S)
 
     def _body(self, ends_at: float) -> bytes:
-        left_s, was_taken = ends_at - time.monotonic(), self._call is not None and self._call.was_taken
+        left_s, was_taken = (
+            ends_at - time.monotonic(),
+            self._call is not None and self._call.was_taken,
+        )
         is_late, request = left_s <= -LATE_S, self._request
         if was_taken or is_late:
             wait_ms = int((LAST_S / 2 if is_late else max(0.0, left_s)) * 1000)
@@ -213,7 +250,12 @@ class Progress:
     *sections* are those of the agents that take part, *waited* those of them that the request waits for.
     """
 
-    def __init__(self, sections: Collection[str], waited: Collection[str], before: AnalysisDocument | None) -> None:
+    def __init__(
+        self,
+        sections: Collection[str],
+        waited: Collection[str],
+        before: AnalysisDocument | None,
+    ) -> None:
         self._sections = frozenset(sections)
         self._waited = frozenset(waited)
         self.document = before
@@ -225,7 +267,9 @@ class Progress:
     @property
     def since_asked(self) -> AnalysisDocument | None:
         """The document; None while it is a complete earlier analysis, all of which is analysed anew."""
-        is_earlier = not self.has_moved and self._sections <= _sections(self.document).keys()
+        is_earlier = (
+            not self.has_moved and self._sections <= _sections(self.document).keys()
+        )
         return None if is_earlier else self.document
 
     @property
@@ -237,7 +281,12 @@ class Progress:
         """Take a newer *document*; None could not be read."""
         if document is None or _sections(document) == _sections(self.document):
             return
-        self.document, self.has_moved, self._moved_at, self._pause_s = document, True, time.monotonic(), STILL_S
+        self.document, self.has_moved, self._moved_at, self._pause_s = (
+            document,
+            True,
+            time.monotonic(),
+            STILL_S,
+        )
         self._doubt_at = self._moved_at + (OVER_S if self._is_complete else STILL_S)
 
     def is_doubtful(self) -> bool:
@@ -246,7 +295,10 @@ class Progress:
         After a failure it never is: asking again would begin the failed agent a second time.
         """
         bodies = _sections(self.document).values()
-        has_failed = any(isinstance(body, dict) and body.get("status") in (FAILED, LATE) for body in bodies)
+        has_failed = any(
+            isinstance(body, dict) and body.get("status") in (FAILED, LATE)
+            for body in bodies
+        )
         if time.monotonic() < self._doubt_at or (self.has_moved and has_failed):
             return False
         self._doubt_at = time.monotonic() + self._pause_s

@@ -13,7 +13,11 @@ Id = Annotated[str, Argument(metavar="ID", help="An id of `tasklore approvals li
 Note = Annotated[str, Option("--note", metavar="TEXT", help="Why; the task sees it.")]
 As = Annotated[
     list[str] | None,
-    Option("--as", metavar="WHO", help="Who answers: user:ana or role:finance, repeatable; else your login as a user."),
+    Option(
+        "--as",
+        metavar="WHO",
+        help="Who answers: user:ana or role:finance, repeatable; else your login as a user.",
+    ),
 ]
 
 
@@ -25,7 +29,10 @@ def front(context: Context) -> None:
 
 @app.command("list", cls=Command, epilog=example("tasklore approvals list"))
 def list_open(
-    limit: Annotated[int, Option("--limit", metavar="N", min=1, help="At most so many.")] = 50, as_json: Json = False
+    limit: Annotated[
+        int, Option("--limit", metavar="N", min=1, help="At most so many.")
+    ] = 50,
+    as_json: Json = False,
 ) -> None:
     """List all open questions."""
     from tasklore.approvals.views import print_questions
@@ -41,7 +48,10 @@ def show(which: Id, as_json: Json = False) -> None:
     run(print_question(which, as_json=as_json))
 
 
-@app.command(cls=Command, epilog=example("tasklore approvals approve 0199c1d2.1 --as role:finance"))
+@app.command(
+    cls=Command,
+    epilog=example("tasklore approvals approve 0199c1d2.1 --as role:finance"),
+)
 def approve(which: Id, note: Note = "", who: As = None) -> None:
     """Answer yes. The first answer counts; the task goes on at once."""
     from tasklore.approvals.views import answer_question
@@ -49,7 +59,10 @@ def approve(which: Id, note: Note = "", who: As = None) -> None:
     run(answer_question(which, {"approved": True, "note": note}, who or ()))
 
 
-@app.command(cls=Command, epilog=example("tasklore approvals reject 0199c1d2.1 --note 'twice this month'"))
+@app.command(
+    cls=Command,
+    epilog=example("tasklore approvals reject 0199c1d2.1 --note 'twice this month'"),
+)
 def reject(which: Id, note: Note = "", who: As = None) -> None:
     """Answer no. The first answer counts; the task goes on at once."""
     from tasklore.approvals.views import answer_question
@@ -57,10 +70,16 @@ def reject(which: Id, note: Note = "", who: As = None) -> None:
     run(answer_question(which, {"approved": False, "note": note}, who or ()))
 
 
-@app.command(cls=Command, epilog=example("""tasklore approvals answer 0199c1d2.1 '{"account": "savings"}'"""))
+@app.command(
+    cls=Command,
+    epilog=example("""tasklore approvals answer 0199c1d2.1 '{"account": "savings"}'"""),
+)
 def answer(
     which: Id,
-    value: Annotated[str, Argument(metavar="JSON", help="The answer; `show` says which fields it has.")],
+    value: Annotated[
+        str,
+        Argument(metavar="JSON", help="The answer; `show` says which fields it has."),
+    ],
     who: As = None,
 ) -> None:
     """Answer a question that asks for more than yes or no."""

@@ -40,9 +40,19 @@ async def print_questions(limit: int, *, as_json: bool) -> None:
     rows = []
     for one in found:
         text = " ".join(printable(one.question).split())
-        left = read_aloud(max(0, int((one.until - datetime.now(UTC)) / timedelta(milliseconds=1))))
+        left = read_aloud(
+            max(0, int((one.until - datetime.now(UTC)) / timedelta(milliseconds=1)))
+        )
         asked = ", ".join(one.who) or "anybody"
-        rows.append((one.id, left, one.agent_id, asked, text if len(text) <= _WIDTH else f"{text[: _WIDTH - 3]}..."))
+        rows.append(
+            (
+                one.id,
+                left,
+                one.agent_id,
+                asked,
+                text if len(text) <= _WIDTH else f"{text[: _WIDTH - 3]}...",
+            )
+        )
     print_table(("ID", "TIME LEFT", "AGENT", "ASKED", "QUESTION"), rows)
 
 
@@ -67,14 +77,24 @@ async def print_question(which: str, *, as_json: bool) -> None:
             "task": f"{one.task_id} ({one.agent_id}.{one.task})",
             "since": _spell(one.asked_at),
             "until": _spell(one.until),
-            "answer": None if answer is None else json.dumps(answer.value, ensure_ascii=False),
-            "answered": None if answer is None else f"by {answer.by or 'its time'}, {_spell(answer.at)}, {answer.door}",
-            "fields": None if one.answer_schema is None else json.dumps(one.answer_schema),
+            "answer": None
+            if answer is None
+            else json.dumps(answer.value, ensure_ascii=False),
+            "answered": None
+            if answer is None
+            else f"by {answer.by or 'its time'}, {_spell(answer.at)}, {answer.door}",
+            "fields": None
+            if one.answer_schema is None
+            else json.dumps(one.answer_schema),
             "digest": one.digest,
         }
     )
     for refusal in one.refused:
-        print_facts({"refused": f"{refusal.by}, {_spell(refusal.at)}, {refusal.door}: {refusal.why}"})
+        print_facts(
+            {
+                "refused": f"{refusal.by}, {_spell(refusal.at)}, {refusal.door}: {refusal.why}"
+            }
+        )
 
 
 async def answer_question(which: str, value: JsonValue, who: Sequence[str]) -> None:
@@ -87,7 +107,9 @@ async def answer_question(which: str, value: JsonValue, who: Sequence[str]) -> N
     task_id, slot = parse_wait_id(which)
     names = [demand_person(one) for one in who] or [f"user:{getpass.getuser()}"]
     async with _open_answers() as answers:
-        await answers.answer(task_id, slot, value, Person(names[0], "cli", frozenset(names)))
+        await answers.answer(
+            task_id, slot, value, Person(names[0], "cli", frozenset(names))
+        )
     print(f"Answered {which} as {names[0]}; its task goes on.")
 
 
@@ -100,7 +122,9 @@ def parse_answer(text: str) -> JsonValue:
     try:
         answer: JsonValue = json.loads(text)
     except ValueError as error:
-        raise InvalidInput(f"{text!r} is no JSON ({error}); quote it for the shell") from error
+        raise InvalidInput(
+            f"{text!r} is no JSON ({error}); quote it for the shell"
+        ) from error
     return answer
 
 

@@ -38,7 +38,9 @@ def make_request(text: str, **fields: Any) -> PersonRequest:
     """
     if not text.strip():
         raise InvalidInput("there is no question; say what you want to know")
-    given: dict[str, Any] = {name: value for name, value in fields.items() if value is not None}
+    given: dict[str, Any] = {
+        name: value for name, value in fields.items() if value is not None
+    }
     given.setdefault("request_id", new_id(time.time_ns() // 1_000_000))
     try:
         return PersonRequest(text=text.strip(), **given)
@@ -46,7 +48,9 @@ def make_request(text: str, **fields: Any) -> PersonRequest:
         raise InvalidInput(fault_of(error.errors(include_url=False)[0])) from error
 
 
-def read_start(at: str | None, after: str | None, time_zone: str | None, *, is_repeat: bool = False) -> datetime | None:
+def read_start(
+    at: str | None, after: str | None, time_zone: str | None, *, is_repeat: bool = False
+) -> datetime | None:
     """Return when the tasks may begin, None at once; the time of a request that is sent again may have passed.
 
     Raises:
@@ -82,7 +86,12 @@ async def ask_and_print(request: PersonRequest, *, as_json: bool = False) -> int
 
             is_live = sys.stdout.isatty() and not as_json
             endpoints = await endpoints_when_started()
-            reply = await ask(endpoints.nats, current_supervisor(), request, show=show if is_live else None)
+            reply = await ask(
+                endpoints.nats,
+                current_supervisor(),
+                request,
+                show=show if is_live else None,
+            )
     except asyncio.CancelledError:
         say(f"it may go on without you; {_how_to_fetch(request)}")
         raise
@@ -93,19 +102,30 @@ async def ask_and_print(request: PersonRequest, *, as_json: bool = False) -> int
     else:
         print("" if is_live else printable(reply.text), flush=True)
         if reply.kind == "question":
-            say(f'answer with: {_command(request, "--conversation", reply.conversation_id)} "..."')
+            say(
+                f'answer with: {_command(request, "--conversation", reply.conversation_id)} "..."'
+            )
         elif "pending" in kinds:
             say(_how_to_fetch(request))
     # What waits for a time or for another person's yes is as it should be.
-    is_unfinished = any(one.kind == "pending" and not (request.not_before or one.approval_id) for one in answers)
+    is_unfinished = any(
+        one.kind == "pending" and not (request.not_before or one.approval_id)
+        for one in answers
+    )
     return FAILED if is_unfinished or "failed" in kinds else OK
 
 
 def _how_to_fetch(request: PersonRequest) -> str:
     """Return the command that asks the same again, under the same id: it starts nothing twice."""
-    conversation = () if request.conversation_id is None else ("--conversation", request.conversation_id)
+    conversation = (
+        ()
+        if request.conversation_id is None
+        else ("--conversation", request.conversation_id)
+    )
     memory = ("--no-memory",) if request.memory == "bypass" else ()
-    command = _command(request, "--request-id", str(request.request_id), *conversation, *memory)
+    command = _command(
+        request, "--request-id", str(request.request_id), *conversation, *memory
+    )
     return f"for the answer: {command} {shlex.quote(request.text)}"
 
 
@@ -113,12 +133,18 @@ def _command(request: PersonRequest, *options: str) -> str:
     """Return the beginning of a command with *options* that asks as the same person, from the same place."""
     user = () if request.user_id is None else ("--user", request.user_id)
     zone = () if request.time_zone is None else ("--time-zone", request.time_zone)
-    start = () if request.not_before is None else ("--at", request.not_before.isoformat())
+    start = (
+        () if request.not_before is None else ("--at", request.not_before.isoformat())
+    )
     return shlex.join(("tasklore", "ask", *options, *user, *zone, *start))
 
 
 async def ask(
-    nats_url: str, supervisor_id: str, request: PersonRequest, *, show: Callable[[str], None] | None = None
+    nats_url: str,
+    supervisor_id: str,
+    request: PersonRequest,
+    *,
+    show: Callable[[str], None] | None = None,
 ) -> PersonReply:
     """Return the answer to *request*; one of kind `pending` when it takes longer than its `wait_ms`.
 
@@ -132,7 +158,9 @@ async def ask(
         for call in calls:
             call.ask_again()
 
-    async with connected(nats_url, "tasklore-ask", Listener(reconnected=ask_again)) as client:
+    async with connected(
+        nats_url, "tasklore-ask", Listener(reconnected=ask_again)
+    ) as client:
         calls.append(_call(client, supervisor_id, request))
         replying = asyncio.ensure_future(_reply_to(calls[0], request))
         try:
@@ -157,7 +185,10 @@ async def _show_output(
     from supervisor.replies.live_text import LiveText
     from supervisor.requests.request import single_task_id
 
-    async with open_output(Link(client)) as output, contextlib.AsyncExitStack() as stack:
+    async with (
+        open_output(Link(client)) as output,
+        contextlib.AsyncExitStack() as stack,
+    ):
         live = LiveText(output)
         stack.push_async_callback(live.close)
         live.follow(single_task_id(supervisor_id, request))
@@ -165,13 +196,17 @@ async def _show_output(
             for delta in await live.take():
                 show(delta.words)
             news: asyncio.Future[Any] = asyncio.ensure_future(live.wait())
-            await asyncio.wait([replying, news], timeout=LOOK_S, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(
+                [replying, news], timeout=LOOK_S, return_when=asyncio.FIRST_COMPLETED
+            )
             news.cancel()
         for delta in await live.take_rest(await replying):
             show(delta.words)
 
 
-async def ask_over(client: Client, supervisor_id: str, request: PersonRequest) -> PersonReply:
+async def ask_over(
+    client: Client, supervisor_id: str, request: PersonRequest
+) -> PersonReply:
     """Return the answer to *request* over a connection that is open, as `ask` does."""
     return await _reply_to(_call(client, supervisor_id, request), request)
 
@@ -183,7 +218,11 @@ def _call(client: Client, supervisor_id: str, request: PersonRequest) -> Call:
         left_s = wait_until - time.monotonic()
         # Whoever took it may be gone; its successor finds what was started under the same id.
         left_ms = int((max(0.0, left_s) if left_s > -LATE_S else LAST_S / 2) * 1000)
-        return request.model_copy(update={"wait_ms": left_ms}).model_dump_json(exclude_none=True).encode()
+        return (
+            request.model_copy(update={"wait_ms": left_ms})
+            .model_dump_json(exclude_none=True)
+            .encode()
+        )
 
     return Call(client, subjects.requests(supervisor_id), body)
 

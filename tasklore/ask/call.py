@@ -28,7 +28,14 @@ class Call:
     *body* makes the message anew each time that it is sent. *was_taken* says that a supervisor has taken it before.
     """
 
-    def __init__(self, client: Client, subject: str, body: Callable[[], bytes], *, was_taken: bool = False) -> None:
+    def __init__(
+        self,
+        client: Client,
+        subject: str,
+        body: Callable[[], bytes],
+        *,
+        was_taken: bool = False,
+    ) -> None:
         self._client = client
         self._subject = subject
         self._body = body
@@ -49,7 +56,10 @@ class Call:
     @property
     def _is_out(self) -> bool:
         """Whether a supervisor has taken the message that was sent last."""
-        return self._sent_at is not None and time.monotonic() - self._sent_at > _TOLD_WITHIN_S
+        return (
+            self._sent_at is not None
+            and time.monotonic() - self._sent_at > _TOLD_WITHIN_S
+        )
 
     async def reply(self, patience_s: float, again_s: float) -> bytes:
         """Return the reply within *patience_s*; a request without one is sent again every *again_s*.
@@ -65,7 +75,9 @@ class Call:
         subscription = await self._client.subscribe(self._inbox, cb=hear)
         try:
             async with asyncio.timeout(patience_s):
-                return await unless_refused(self._client, self._subject, self._until_heard(again_s))
+                return await unless_refused(
+                    self._client, self._subject, self._until_heard(again_s)
+                )
         except TimeoutError as error:
             msg = f"the supervisor fell silent for {patience_s:.0f} s; see whether it still runs, then ask again"
             raise Unreachable(msg) from error
@@ -86,11 +98,16 @@ class Call:
             if message is None:
                 nobody_until = None if self._is_out else nobody_until
                 continue
-            if message.headers is None or message.headers.get("Status") != _NO_RESPONDERS:
+            if (
+                message.headers is None
+                or message.headers.get("Status") != _NO_RESPONDERS
+            ):
                 return bytes(message.data)
             self._sent_at = None
             now = time.monotonic()
-            nobody_until = nobody_until or now + (RESTARTED_S if self._was_taken else NOBODY_S)
+            nobody_until = nobody_until or now + (
+                RESTARTED_S if self._was_taken else NOBODY_S
+            )
             if now > nobody_until:
                 raise Unreachable(
                     f"nobody takes requests on {self._subject!r}; start the system with `tasklore up`, "

@@ -26,7 +26,9 @@ async def cancel_task(task_id: str, reason: str, *, as_json: bool) -> int:
         open_nats("tasklore-cancel") as client,
         open_outbox(Link(client)) as outbox,
     ):
-        canceller = Canceller(client, outbox, Ledger(redis, deadline_s=_LEDGER_S), "tasklore-cancel")
+        canceller = Canceller(
+            client, outbox, Ledger(redis, deadline_s=_LEDGER_S), "tasklore-cancel"
+        )
         came = await canceller.cancel(task_id, reason)
     if as_json:
         print_json({"task_id": task_id, "outcome": came.outcome, "status": came.status})

@@ -19,7 +19,9 @@ T = TypeVar("T")
 _CALL_S = 10.0
 
 
-def _waiting(flow: Callable[Concatenate[Any, P], Flow[T]]) -> Callable[Concatenate[Any, P], T]:
+def _waiting(
+    flow: Callable[Concatenate[Any, P], Flow[T]],
+) -> Callable[Concatenate[Any, P], T]:
     """Return *flow* as a method of a client that waits."""
 
     @functools.wraps(flow)
@@ -30,7 +32,9 @@ def _waiting(flow: Callable[Concatenate[Any, P], Flow[T]]) -> Callable[Concatena
     return method
 
 
-def _awaited(flow: Callable[Concatenate[Any, P], Flow[T]]) -> Callable[Concatenate[Any, P], Awaitable[T]]:
+def _awaited(
+    flow: Callable[Concatenate[Any, P], Flow[T]],
+) -> Callable[Concatenate[Any, P], Awaitable[T]]:
     """Return *flow* as a method that is awaited."""
 
     @functools.wraps(flow)
@@ -61,7 +65,9 @@ class Client:
     run_schedule = _waiting(SystemFlows.run_schedule)
     remove_schedule = _waiting(SystemFlows.remove_schedule)
 
-    def __init__(self, url: str, api_key: str | None = None, *, call_s: float = _CALL_S) -> None:
+    def __init__(
+        self, url: str, api_key: str | None = None, *, call_s: float = _CALL_S
+    ) -> None:
         self.flows = SystemFlows()
         self._http = httpx2.Client(base_url=url, headers=_headers(api_key))
         self._call_s = call_s
@@ -70,7 +76,10 @@ class Client:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.close()
 
@@ -96,7 +105,11 @@ class Client:
                 answer = None
                 continue
             try:
-                answer = _read(self._http.request(step.method, step.path, **_options(step, self._call_s)))
+                answer = _read(
+                    self._http.request(
+                        step.method, step.path, **_options(step, self._call_s)
+                    )
+                )
             except httpx2.TransportError as error:
                 answer = _silence(self._http.base_url, error)
 
@@ -113,7 +126,9 @@ class AsyncClient:
     run_schedule = _awaited(SystemFlows.run_schedule)
     remove_schedule = _awaited(SystemFlows.remove_schedule)
 
-    def __init__(self, url: str, api_key: str | None = None, *, call_s: float = _CALL_S) -> None:
+    def __init__(
+        self, url: str, api_key: str | None = None, *, call_s: float = _CALL_S
+    ) -> None:
         self.flows = SystemFlows()
         self._http = httpx2.AsyncClient(base_url=url, headers=_headers(api_key))
         self._call_s = call_s
@@ -122,7 +137,10 @@ class AsyncClient:
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         await self.close()
 
@@ -148,7 +166,11 @@ class AsyncClient:
                 answer = None
                 continue
             try:
-                answer = _read(await self._http.request(step.method, step.path, **_options(step, self._call_s)))
+                answer = _read(
+                    await self._http.request(
+                        step.method, step.path, **_options(step, self._call_s)
+                    )
+                )
             except httpx2.TransportError as error:
                 answer = _silence(self._http.base_url, error)
 
@@ -199,7 +221,12 @@ def _headers(api_key: str | None) -> dict[str, str]:
 
 def _options(call: Call, call_s: float) -> dict[str, Any]:
     headers = {"Idempotency-Key": call.key} if call.key else {}
-    return {"params": dict(call.params), "json": call.body, "headers": headers, "timeout": call.wait_s + call_s}
+    return {
+        "params": dict(call.params),
+        "json": call.body,
+        "headers": headers,
+        "timeout": call.wait_s + call_s,
+    }
 
 
 def _read(response: httpx2.Response) -> Answer:
@@ -212,4 +239,6 @@ def _read(response: httpx2.Response) -> Answer:
 
 
 def _silence(url: object, error: Exception) -> Answer:
-    return Answer(0, {"detail": f"{url} does not answer: {error or type(error).__name__}"})
+    return Answer(
+        0, {"detail": f"{url} does not answer: {error or type(error).__name__}"}
+    )

@@ -15,14 +15,18 @@ class NotDone(ClientError):
     """The request or task *identity* goes on; ask for it later: nothing is started twice."""
 
     def __init__(self, identity: str, within_s: float) -> None:
-        super().__init__(f"{identity} is not done after {within_s:g} s; look it up later, it goes on")
+        super().__init__(
+            f"{identity} is not done after {within_s:g} s; look it up later, it goes on"
+        )
         self.identity = identity
 
 
 class ApiError(ClientError):
     """The server refused: its `status`, the `kind` of problem, its words with the cure, and the fields concerned."""
 
-    def __init__(self, status: int, kind: str, detail: str, problems: Sequence[str] = ()) -> None:
+    def __init__(
+        self, status: int, kind: str, detail: str, problems: Sequence[str] = ()
+    ) -> None:
         super().__init__("; ".join([detail, *problems]) or f"status {status}")
         self.status = status
         self.kind = kind

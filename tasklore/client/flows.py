@@ -12,7 +12,15 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from tasklore.client.errors import ApiError, NotDone, Unreachable
-from tasklore.client.results import Asked, Begun, Reply, Result, Schedule, Schedules, Task
+from tasklore.client.results import (
+    Asked,
+    Begun,
+    Reply,
+    Result,
+    Schedule,
+    Schedules,
+    Task,
+)
 
 Shape = TypeVar("Shape", bound=Result)
 T = TypeVar("T")
@@ -74,9 +82,15 @@ def fetch(call: Call, shape: type[Shape], tries: int = _TRIES) -> Flow[Shape]:
     problem = answer.body if isinstance(answer.body, dict) else {}
     if answer.status == 0:
         raise Unreachable(str(problem.get("detail", "the server did not answer")))
-    detail = str(problem.get("detail") or problem.get("title") or f"status {answer.status}")
-    problems = [f"{one['where']}: {one['message']}" for one in problem.get("problems", ())]
-    raise ApiError(answer.status, str(problem.get("type", "")).rpartition(":")[2], detail, problems)
+    detail = str(
+        problem.get("detail") or problem.get("title") or f"status {answer.status}"
+    )
+    problems = [
+        f"{one['where']}: {one['message']}" for one in problem.get("problems", ())
+    ]
+    raise ApiError(
+        answer.status, str(problem.get("type", "")).rpartition(":")[2], detail, problems
+    )
 
 
 class SystemFlows:
@@ -103,9 +117,13 @@ class SystemFlows:
         body = {
             "text": text,
             "wait_seconds": waits,
-            **_without_none(user=user, conversation=conversation, memory=memory, time_zone=time_zone),
+            **_without_none(
+                user=user, conversation=conversation, memory=memory, time_zone=time_zone
+            ),
         }
-        asked = yield from fetch(Call("POST", "/v1/requests", body=body, key=key, wait_s=waits), Asked)
+        asked = yield from fetch(
+            Call("POST", "/v1/requests", body=body, key=key, wait_s=waits), Asked
+        )
         pause = _PAUSE_S
         while asked.reply is None or asked.reply.kind == "pending":
             pause = yield from _wait(pause, ends, NotDone(key, within_s))
@@ -151,7 +169,12 @@ class SystemFlows:
         }
         if after_s is not None:
             body["after"] = after_s
-        sent = yield from fetch(Call("POST", "/v1/tasks", body=body, key=task_key or new_id(), wait_s=waits), Task)
+        sent = yield from fetch(
+            Call(
+                "POST", "/v1/tasks", body=body, key=task_key or new_id(), wait_s=waits
+            ),
+            Task,
+        )
         pause = _PAUSE_S
         while within_s and sent.state not in ("done", "cancelled"):
             pause = yield from _wait(pause, ends, NotDone(sent.task_id, within_s))
@@ -180,7 +203,9 @@ class SystemFlows:
             "parameters": dict(parameters),
             "time_zone": time_zone,
             "missed": missed,
-            **_without_none(cron=cron, at=None if at is None else at.isoformat(), user=user),
+            **_without_none(
+                cron=cron, at=None if at is None else at.isoformat(), user=user
+            ),
             **({} if every_s is None else {"every": every_s}),
         }
         return (yield from fetch(Call("POST", "/v1/schedules", body=body), Schedule))
@@ -190,7 +215,9 @@ class SystemFlows:
         found: list[Schedule] = []
         after: str | None = ""
         while after is not None:
-            page = yield from fetch(Call("GET", "/v1/schedules", {"after": after, "limit": 200}), Schedules)
+            page = yield from fetch(
+                Call("GET", "/v1/schedules", {"after": after, "limit": 200}), Schedules
+            )
             found += page.schedules
             after = page.after
         return found
@@ -199,14 +226,24 @@ class SystemFlows:
         """Return one schedule with its next times."""
         return (yield from fetch(Call("GET", f"/v1/schedules/{schedule_id}"), Schedule))
 
-    def pause_schedule(self, schedule_id: str, *, paused: bool = True) -> Flow[Schedule]:
+    def pause_schedule(
+        self, schedule_id: str, *, paused: bool = True
+    ) -> Flow[Schedule]:
         """Let no tick come, or let them come again, and return the schedule."""
         how = "pause" if paused else "resume"
-        return (yield from fetch(Call("POST", f"/v1/schedules/{schedule_id}/{how}"), Schedule))
+        return (
+            yield from fetch(
+                Call("POST", f"/v1/schedules/{schedule_id}/{how}"), Schedule
+            )
+        )
 
     def run_schedule(self, schedule_id: str) -> Flow[str]:
         """Run it once more, now, and return the id of the task or session; called once, as each call is a run."""
-        return (yield from fetch(Call("POST", f"/v1/schedules/{schedule_id}/run"), Begun, tries=1)).task_id
+        return (
+            yield from fetch(
+                Call("POST", f"/v1/schedules/{schedule_id}/run"), Begun, tries=1
+            )
+        ).task_id
 
     def remove_schedule(self, schedule_id: str) -> Flow[None]:
         """Remove a schedule."""

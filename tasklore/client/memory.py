@@ -32,8 +32,12 @@ class MemoryFlows:
 
     def hand_in(self, turns: Sequence[Turn]) -> Flow[int]:
         """Hand *turns* in, at most 100; return how many were taken."""
-        body = {"turns": [turn.model_dump(mode="json", exclude_none=True) for turn in turns]}
-        taken = yield from fetch(self._call("POST", "/turns", body=body, wait_s=20.0), Taken)
+        body = {
+            "turns": [turn.model_dump(mode="json", exclude_none=True) for turn in turns]
+        }
+        taken = yield from fetch(
+            self._call("POST", "/turns", body=body, wait_s=20.0), Taken
+        )
         return taken.taken
 
     def search(
@@ -48,17 +52,32 @@ class MemoryFlows:
         limit: int = 20,
     ) -> Flow[Matches]:
         """Return the matches for *question*, best first."""
-        bounds = {"at": at, "since": since, "until": until, "speaker": speaker, "conversation_id": conversation_id}
-        return fetch(self._call("GET", "/search", {"q": question, "limit": limit, **bounds}), Matches)
+        bounds = {
+            "at": at,
+            "since": since,
+            "until": until,
+            "speaker": speaker,
+            "conversation_id": conversation_id,
+        }
+        return fetch(
+            self._call("GET", "/search", {"q": question, "limit": limit, **bounds}),
+            Matches,
+        )
 
     def block(self, question: str = "", *, tokens: int | None = None) -> Flow[str]:
         """Return the text that a prompt is to quote."""
-        found = yield from fetch(self._call("GET", "/block", {"q": question, "tokens": tokens}), Block)
+        found = yield from fetch(
+            self._call("GET", "/block", {"q": question, "tokens": tokens}), Block
+        )
         return found.text
 
-    def items(self, *, category: str = "", state: str | None = None) -> Flow[tuple[Item, ...]]:
+    def items(
+        self, *, category: str = "", state: str | None = None
+    ) -> Flow[tuple[Item, ...]]:
         """Return the items of a category, all by default."""
-        found = yield from fetch(self._call("GET", "/items", {"category": category, "state": state}), Items)
+        found = yield from fetch(
+            self._call("GET", "/items", {"category": category, "state": state}), Items
+        )
         return found.items
 
     def add(
@@ -72,7 +91,9 @@ class MemoryFlows:
         key: str | None = None,
     ) -> Flow[Changed]:
         """Add an item; a *key* makes a repeat change nothing."""
-        body = _body(category=category, value=value, subject=subject, since=since, until=until)
+        body = _body(
+            category=category, value=value, subject=subject, since=since, until=until
+        )
         return self._change("POST", "/items", body, key)
 
     def change(
@@ -109,14 +130,25 @@ class MemoryFlows:
     def settle(self, *, is_on: bool = True, days: int | None = None) -> Flow[Keeping]:
         """Say whether turns are kept from now on, and for how many days."""
         body = {"is_on": is_on, "days": days}
-        return fetch(self._call("PUT", "/settings", body=body, key=new_id(), wait_s=30.0), Keeping)
+        return fetch(
+            self._call("PUT", "/settings", body=body, key=new_id(), wait_s=30.0),
+            Keeping,
+        )
 
     def forget(self) -> Flow[Forgotten]:
         """Remove all of it; that cannot be undone."""
-        return fetch(self._call("DELETE", "", {"confirm": "forget"}, key=new_id(), wait_s=30.0), Forgotten)
+        return fetch(
+            self._call("DELETE", "", {"confirm": "forget"}, key=new_id(), wait_s=30.0),
+            Forgotten,
+        )
 
-    def _change(self, method: str, path: str, body: Mapping[str, Any] | None, key: str | None) -> Flow[Changed]:
-        return fetch(self._call(method, path, body=body, key=key or new_id(), wait_s=30.0), Changed)
+    def _change(
+        self, method: str, path: str, body: Mapping[str, Any] | None, key: str | None
+    ) -> Flow[Changed]:
+        return fetch(
+            self._call(method, path, body=body, key=key or new_id(), wait_s=30.0),
+            Changed,
+        )
 
     def _call(
         self,
@@ -128,9 +160,19 @@ class MemoryFlows:
         key: str | None = None,
         wait_s: float = 0.0,
     ) -> Call:
-        given = {name: str(value) for name, value in (params or {}).items() if value is not None}
-        return Call(method, f"{self._path}{path}", {**self._scope, **given}, body, key, wait_s)
+        given = {
+            name: str(value)
+            for name, value in (params or {}).items()
+            if value is not None
+        }
+        return Call(
+            method, f"{self._path}{path}", {**self._scope, **given}, body, key, wait_s
+        )
 
 
 def _body(**fields: Any) -> dict[str, Any]:
-    return {name: value.isoformat() if isinstance(value, date) else value for name, value in fields.items() if value}
+    return {
+        name: value.isoformat() if isinstance(value, date) else value
+        for name, value in fields.items()
+        if value
+    }

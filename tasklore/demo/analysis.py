@@ -30,15 +30,26 @@ async def analyse(client: Client, valkey: Valkey, folder: Path) -> bool:
     story = folder / "lighthouse"
     shutil.copytree(FOLDER, story)
     base, files = read_story(story), responses_in(story)[-_LAST:]
-    print_paragraph("Ten agents read a story side by side, and leave what its next response needs\n\n", style="bold")
+    print_paragraph(
+        "Ten agents read a story side by side, and leave what its next response needs\n\n",
+        style="bold",
+    )
     _print_command("run", story.name, *(file.name for file in files))
     stores = stores_on(valkey)
     await stores.stories.load(base)
-    watch, began, done = Watch(client, stores, base.settings), time.perf_counter(), list[Analysed]()
+    watch, began, done = (
+        Watch(client, stores, base.settings),
+        time.perf_counter(),
+        list[Analysed](),
+    )
     responses = [read_response(file, story) for file in files]
-    lines = ResponseLines(max(len(response.source) for response in responses), BUDGET_TOKENS)
+    lines = ResponseLines(
+        max(len(response.source) for response in responses), BUDGET_TOKENS
+    )
     for response in responses:
-        request = AnalysisOptions(story, wait_s=_TIMEOUT_S).request(watch.story_id, response)
+        request = AnalysisOptions(story, wait_s=_TIMEOUT_S).request(
+            watch.story_id, response
+        )
         done.append(await watch.analyse(request, response, lambda _document: None))
         lines.print(done[-1])
     took_ms = int((time.perf_counter() - began) * 1000)

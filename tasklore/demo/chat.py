@@ -32,24 +32,34 @@ _TIMEOUT_S = 20.0
 
 async def chat(client: Client, memory: UserMemory) -> bool:
     """Play the chat and print it; return whether all went well."""
-    print_paragraph(f"{USER} chats, and nobody waits for what is remembered of it\n\n", style="bold")
+    print_paragraph(
+        f"{USER} chats, and nobody waits for what is remembered of it\n\n", style="bold"
+    )
     _print_documents("before", await memory.documents.snapshot(USER))
     settled = [await _say(client, memory, text) for text in TURNS]
     found = await search(memory, USER, QUESTION, limit=3)
-    print_paragraph(f"> tasklore memory search {QUESTION!r} --user {USER}", style="bold")
+    print_paragraph(
+        f"> tasklore memory search {QUESTION!r} --user {USER}", style="bold"
+    )
     for line in match_lines(found):
         print_paragraph(line, "  ")
     print()
     after = await memory.documents.snapshot(USER)
     _print_documents("after", after)
     undone = await memory.documents.undo(USER, at=datetime.now(UTC))
-    print(f"{styled('>', 'cyan')} {styled(f'tasklore memory undo --user {USER}', 'bold')}")
+    print(
+        f"{styled('>', 'cyan')} {styled(f'tasklore memory undo --user {USER}', 'bold')}"
+    )
     for line in record_lines(undone):
         print_paragraph(line, "  ")
     print()
     restored = await memory.documents.snapshot(USER)
     is_found = any("in May" in one.text for one in found.memories)
-    return all(settled) and is_found and _texts_by_place(after) != _texts_by_place(restored)
+    return (
+        all(settled)
+        and is_found
+        and _texts_by_place(after) != _texts_by_place(restored)
+    )
 
 
 async def _say(client: Client, memory: UserMemory, text: str) -> bool:
@@ -78,5 +88,7 @@ def _texts_by_place(snapshot: Snapshot) -> dict[str, list[str]]:
     for document in snapshot.documents.values():
         for path, value in leaf_values(document.body):
             item = Item.read(value)
-            places.setdefault(str(path.parent), []).append(item.display if item is not None else str(value))
+            places.setdefault(str(path.parent), []).append(
+                item.display if item is not None else str(value)
+            )
     return places

@@ -67,7 +67,10 @@ async def demonstrate() -> int:
             agents=(AGENT, *chat_demo.AGENTS, pipeline_demo.AGENT, analysis_demo.AGENT),
             log=log,
             grace_s=5.0,
-            variables={"TASKLORE_EVIDENCE_DIR": str(folder / "evidence"), "TASKLORE_PIPELINE_ROOTS": str(folder)},
+            variables={
+                "TASKLORE_EVIDENCE_DIR": str(folder / "evidence"),
+                "TASKLORE_PIPELINE_ROOTS": str(folder),
+            },
         )
         async with contextlib.AsyncExitStack() as stack:
             try:
@@ -80,22 +83,37 @@ async def demonstrate() -> int:
                 raise
             up_s = time.perf_counter() - started
             print_paragraph(
-                f"Tasklore  NATS, Valkey, a supervisor and a worker are up ({up_s:.1f} s)\n\n", style="bold"
+                f"Tasklore  NATS, Valkey, a supervisor and a worker are up ({up_s:.1f} s)\n\n",
+                style="bold",
             )
-            client = await stack.enter_async_context(connected(system.endpoints.nats, "tasklore-demo"))
+            client = await stack.enter_async_context(
+                connected(system.endpoints.nats, "tasklore-demo")
+            )
             played = [await _play(client, question) for question in QUESTIONS]
             print_paragraph(f"{_moral(played)}\n\n")
-            memory = await stack.enter_async_context(user_memory(system.endpoints.redis_url))
+            memory = await stack.enter_async_context(
+                user_memory(system.endpoints.redis_url)
+            )
             is_well = all(reply.kind == "answer" for reply, _ in played)
             parts: tuple[tuple[str, Callable[[], Awaitable[bool]], str], ...] = (
                 ("chat", lambda: chat_demo.chat(client, memory), _CHAT_MORAL),
-                ("pipeline", lambda: pipeline_demo.run_pipeline(client, memory.client, folder), _PIPELINE_MORAL),
-                ("analysis", lambda: analysis_demo.analyse(client, memory.client, folder), _ANALYSIS_MORAL),
+                (
+                    "pipeline",
+                    lambda: pipeline_demo.run_pipeline(client, memory.client, folder),
+                    _PIPELINE_MORAL,
+                ),
+                (
+                    "analysis",
+                    lambda: analysis_demo.analyse(client, memory.client, folder),
+                    _ANALYSIS_MORAL,
+                ),
             )
             for name, play, moral in parts:
                 is_part_well = await play()
                 is_well &= is_part_well
-                print_paragraph(f"{moral if is_part_well else f'The {name} went another way than it should.'}\n\n")
+                print_paragraph(
+                    f"{moral if is_part_well else f'The {name} went another way than it should.'}\n\n"
+                )
     return OK if is_well else FAILED
 
 
@@ -111,20 +129,29 @@ async def _play(client: Client, question: str) -> tuple[PersonReply, float]:
             break
     print_paragraph(f"> {question}", style="bold")
     if reply.report is not None and reply.report.memory.key is not None:
-        print(f"  {styled('understood as', 'dim')} {printable(reply.report.memory.key)}")
+        print(
+            f"  {styled('understood as', 'dim')} {printable(reply.report.memory.key)}"
+        )
     is_served = reply.report is not None and reply.report.memory.outcome in _SERVED
-    verdict = styled("remembered", "green") if is_served else styled("computed", "yellow")
+    verdict = (
+        styled("remembered", "green") if is_served else styled("computed", "yellow")
+    )
     body = printable(reply.text).splitlines()
     # The heading repeats the question, and the last line our own verdict.
     for line in body[1:-1] if reply.kind == "answer" else body:
         print_paragraph(line.strip(), "    " if line.startswith("    ") else "  ")
-    print(f"  {verdict if reply.kind == 'answer' else styled(reply.kind, 'red')} in {took_ms:.1f} ms\n")
+    print(
+        f"  {verdict if reply.kind == 'answer' else styled(reply.kind, 'red')} in {took_ms:.1f} ms\n"
+    )
     return reply, took_ms
 
 
 def _moral(played: list[tuple[PersonReply, float]]) -> str:
     second = played[1][1]
-    outcomes = [reply.report.memory.outcome if reply.report is not None else reply.kind for reply, _ in played]
+    outcomes = [
+        reply.report.memory.outcome if reply.report is not None else reply.kind
+        for reply, _ in played
+    ]
     if outcomes != ["miss", "hit", "miss"]:
         return f"That went another way than it should: {', '.join(outcomes)}."
     return (

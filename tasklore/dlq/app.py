@@ -9,17 +9,28 @@ from tasklore.running import run
 
 app = Typer(epilog=example("tasklore dlq list"), **SETTLED)
 
-Sequences = Annotated[list[int] | None, Argument(metavar="SEQUENCE", min=1, help="Numbers of `tasklore dlq list`.")]
-TaskName = Annotated[str | None, Option("--task", metavar="TASK", help="Only of this task.")]
+Sequences = Annotated[
+    list[int] | None,
+    Argument(metavar="SEQUENCE", min=1, help="Numbers of `tasklore dlq list`."),
+]
+TaskName = Annotated[
+    str | None, Option("--task", metavar="TASK", help="Only of this task.")
+]
 Reason = Annotated[
     str | None,
     Option(
-        "--reason", metavar="REASON", help="Only these: attempts, gave_up, crashes, deadline, unreadable or unproven."
+        "--reason",
+        metavar="REASON",
+        help="Only these: attempts, gave_up, crashes, deadline, unreadable or unproven.",
     ),
 ]
 Since = Annotated[
     str | None,
-    Option("--since", metavar="WHEN", help="Only what died since then: 2h or 7d ago, or 2026-11-21T10:00:00Z."),
+    Option(
+        "--since",
+        metavar="WHEN",
+        help="Only what died since then: 2h or 7d ago, or 2026-11-21T10:00:00Z.",
+    ),
 ]
 Everything = Annotated[bool, Option("--all", help="All of them.")]
 Yes = Annotated[bool, Option("--yes", "-y", help="Do not ask.")]
@@ -31,15 +42,27 @@ def front(context: Context) -> None:
     show_help_alone(context)
 
 
-@app.command("list", cls=Command, epilog=example("tasklore dlq list --agent BudgetTrackerAgent --since 2h"))
+@app.command(
+    "list",
+    cls=Command,
+    epilog=example("tasklore dlq list --agent BudgetTrackerAgent --since 2h"),
+)
 def list_letters(
     agent: AgentId = None,
     task: TaskName = None,
     reason: Reason = None,
     since: Since = None,
-    limit: Annotated[int, Option("--limit", metavar="N", min=1, help="At most so many.")] = 50,
+    limit: Annotated[
+        int, Option("--limit", metavar="N", min=1, help="At most so many.")
+    ] = 50,
     before: Annotated[
-        int | None, Option("--before", metavar="SEQUENCE", min=1, help="Only what lies before this one.")
+        int | None,
+        Option(
+            "--before",
+            metavar="SEQUENCE",
+            min=1,
+            help="Only what lies before this one.",
+        ),
     ] = None,
     oldest: Annotated[bool, Option("--oldest", help="The oldest first.")] = False,
     as_json: Json = False,
@@ -49,12 +72,22 @@ def list_letters(
     from tasklore.dlq.views import print_letters
 
     wanted = Filter(agent=agent, task=task, reason=reason, since=since)
-    run(print_letters(wanted, limit, before=before, oldest_first=oldest, as_json=as_json))
+    run(
+        print_letters(
+            wanted, limit, before=before, oldest_first=oldest, as_json=as_json
+        )
+    )
 
 
 @app.command(cls=Command, epilog=example("tasklore dlq show 7"))
 def show(
-    which: Annotated[str, Argument(metavar="SEQUENCE", help="A number of `tasklore dlq list`, or the id of a task.")],
+    which: Annotated[
+        str,
+        Argument(
+            metavar="SEQUENCE",
+            help="A number of `tasklore dlq list`, or the id of a task.",
+        ),
+    ],
     as_json: Json = False,
 ) -> None:
     """Show why one was given up, its cost, and its content."""
@@ -63,7 +96,12 @@ def show(
     run(print_letter(which, as_json=as_json))
 
 
-@app.command(cls=Command, epilog=example("tasklore dlq redrive 7 8", "tasklore dlq redrive --agent BudgetTrackerAgent"))
+@app.command(
+    cls=Command,
+    epilog=example(
+        "tasklore dlq redrive 7 8", "tasklore dlq redrive --agent BudgetTrackerAgent"
+    ),
+)
 def redrive(
     sequences: Sequences = None,
     agent: AgentId = None,
@@ -72,13 +110,27 @@ def redrive(
     since: Since = None,
     everything: Everything = False,
     new_deadline: Annotated[
-        str | None, Option("--new-deadline", metavar="SPAN", help="Allow them so long from now: 90s, 15m, 2h.")
+        str | None,
+        Option(
+            "--new-deadline",
+            metavar="SPAN",
+            help="Allow them so long from now: 90s, 15m, 2h.",
+        ),
     ] = None,
-    no_deadline: Annotated[bool, Option("--no-deadline", help="Drop the deadline that their sender had set.")] = False,
-    force: Annotated[
-        bool, Option("--force", help="Also those whose task was completed or cancelled after they were written.")
+    no_deadline: Annotated[
+        bool,
+        Option("--no-deadline", help="Drop the deadline that their sender had set."),
     ] = False,
-    dry_run: Annotated[bool, Option("--dry-run", help="Only say what would be done.")] = False,
+    force: Annotated[
+        bool,
+        Option(
+            "--force",
+            help="Also those whose task was completed or cancelled after they were written.",
+        ),
+    ] = False,
+    dry_run: Annotated[
+        bool, Option("--dry-run", help="Only say what would be done.")
+    ] = False,
     yes: Yes = False,
     as_json: Json = False,
 ) -> int:
@@ -105,14 +157,21 @@ def redrive(
     )
 
 
-@app.command(cls=Command, epilog=example("tasklore dlq purge 7", "tasklore dlq purge --reason unreadable --since 7d"))
+@app.command(
+    cls=Command,
+    epilog=example(
+        "tasklore dlq purge 7", "tasklore dlq purge --reason unreadable --since 7d"
+    ),
+)
 def purge(
     sequences: Sequences = None,
     agent: AgentId = None,
     task: TaskName = None,
     reason: Reason = None,
     since: Since = None,
-    everything: Annotated[bool, Option("--all", help="All of them; asks first.")] = False,
+    everything: Annotated[
+        bool, Option("--all", help="All of them; asks first.")
+    ] = False,
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:

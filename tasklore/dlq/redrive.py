@@ -36,7 +36,9 @@ async def redrive_letters(
     """
     choice = wanted.choice()
     if new_deadline is not None and no_deadline:
-        raise InvalidInput("--new-deadline and --no-deadline contradict each other; leave one out")
+        raise InvalidInput(
+            "--new-deadline and --no-deadline contradict each other; leave one out"
+        )
     span = None if new_deadline is None else parse_span(new_deadline, "--new-deadline")
     async with dead_letters() as letters:
         if wanted.everything and not (is_sure or is_trial) and sys.stdin.isatty():
@@ -44,16 +46,25 @@ async def redrive_letters(
             confirm(f"Send all {number} again?", unasked=_DECLINED, declined=_DECLINED)
         async with patience("sending"):
             renewal = Renewal(span, no_deadline)
-            outcome = await letters.redrive(choice, renewal, is_trial=is_trial, is_forced=is_forced)
+            outcome = await letters.redrive(
+                choice, renewal, is_trial=is_trial, is_forced=is_forced
+            )
     kept = outcome.kept
     if as_json:
         rows = [{"sequence": one.sequence, "why": one.why} for one in kept]
         print_json(
-            {"dry_run": is_trial, "redriven": outcome.redriven, "kept": rows, "stopped": outcome.stopped},
+            {
+                "dry_run": is_trial,
+                "redriven": outcome.redriven,
+                "kept": rows,
+                "stopped": outcome.stopped,
+            },
         )
         return FAILED if kept else OK
     if outcome.redriven:
-        print(f"{'Would send' if is_trial else 'Sent'} {_count(outcome.redriven)} again.")
+        print(
+            f"{'Would send' if is_trial else 'Sent'} {_count(outcome.redriven)} again."
+        )
     elif not kept:
         print("Nothing fits; nothing was sent.")
     for one in kept[:_NAMED]:
@@ -83,7 +94,11 @@ async def purge_letters(wanted: Filter, *, is_sure: bool, as_json: bool) -> None
     if as_json:
         print_json({"purged": purged})
     else:
-        print("Nothing fits; nothing was deleted." if not purged else f"Deleted {_count(purged)}.")
+        print(
+            "Nothing fits; nothing was deleted."
+            if not purged
+            else f"Deleted {_count(purged)}."
+        )
 
 
 def _count(number: int) -> str:

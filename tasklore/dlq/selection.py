@@ -32,12 +32,17 @@ class Filter(NamedTuple):
     @property
     def has_condition(self) -> bool:
         """Whether there is any condition."""
-        return any(word is not None for word in (self.agent, self.task, self.reason, self.since))
+        return any(
+            word is not None
+            for word in (self.agent, self.task, self.reason, self.since)
+        )
 
     def selection(self) -> Selection:
         """Return the conditions alone; raises InvalidInput for an agent that is no name or a time that is none."""
         agent = None if self.agent is None else checked_name(self.agent, "--agent")
-        since = None if self.since is None else parse_since(self.since, datetime.now(UTC))
+        since = (
+            None if self.since is None else parse_since(self.since, datetime.now(UTC))
+        )
         return Selection(agent, self.task, self.reason, since)
 
     def choice(self) -> Choice:
@@ -48,9 +53,13 @@ class Filter(NamedTuple):
         """
         given = [bool(self.sequences), self.has_condition, self.everything]
         if not any(given):
-            raise InvalidInput("say which: SEQUENCE, --agent, --task, --reason, --since, or --all")
+            raise InvalidInput(
+                "say which: SEQUENCE, --agent, --task, --reason, --since, or --all"
+            )
         if given.count(True) > 1:
-            raise InvalidInput("give sequences, or options that filter, or --all; one of the three")
+            raise InvalidInput(
+                "give sequences, or options that filter, or --all; one of the three"
+            )
         return self.sequences or self.selection()
 
 
@@ -71,7 +80,9 @@ def parse_since(text: str, now: datetime) -> datetime:
     except OverflowError:
         return datetime.fromtimestamp(0, UTC)
     except InvalidInput as error:
-        raise InvalidInput(f"{error}, or a time such as 2026-11-21T10:00:00Z") from error
+        raise InvalidInput(
+            f"{error}, or a time such as 2026-11-21T10:00:00Z"
+        ) from error
 
 
 @contextlib.asynccontextmanager
@@ -82,6 +93,8 @@ async def dead_letters() -> AsyncIterator[DeadLetters]:
         open_nats("tasklore-dlq") as client,
         open_redis("tasklore-dlq", DEADLINE_S) as redis,
         open_outbox(link := Link(client)) as outbox,
-        open_dead_letters(link, outbox, Ledger(redis, keep=keep, breaker=Breaker())) as letters,
+        open_dead_letters(
+            link, outbox, Ledger(redis, keep=keep, breaker=Breaker())
+        ) as letters,
     ):
         yield letters

@@ -15,11 +15,15 @@ from tasklore.render.screen import patience, print_json, print_table, printable,
 _ERROR_WIDTH, _TEXT_WIDTH = 80, 2000
 
 
-async def print_letters(wanted: Filter, limit: int, *, before: int | None, oldest_first: bool, as_json: bool) -> None:
+async def print_letters(
+    wanted: Filter, limit: int, *, before: int | None, oldest_first: bool, as_json: bool
+) -> None:
     """Print a line for each of at most *limit* letters."""
     selection = wanted.selection()
     async with dead_letters() as letters, patience("reading dead letters"):
-        page = await letters.page(selection, limit, before=before, oldest_first=oldest_first)
+        page = await letters.page(
+            selection, limit, before=before, oldest_first=oldest_first
+        )
     if as_json:
         print_json([_as_row(letter) for letter in page.letters])
         return
@@ -30,7 +34,9 @@ async def print_letters(wanted: Filter, limit: int, *, before: int | None, oldes
     rows = []
     for letter in page.letters:
         content = letter.content
-        error = " ".join(printable(f"{content.error.type}: {content.error.message}").split())
+        error = " ".join(
+            printable(f"{content.error.type}: {content.error.message}").split()
+        )
         rows.append(
             (
                 str(letter.sequence),
@@ -40,14 +46,31 @@ async def print_letters(wanted: Filter, limit: int, *, before: int | None, oldes
                 printable(content.reason),
                 str(content.attempts),
                 str(letter.generation),
-                error if len(error) <= _ERROR_WIDTH else f"{error[: _ERROR_WIDTH - 3]}...",
+                error
+                if len(error) <= _ERROR_WIDTH
+                else f"{error[: _ERROR_WIDTH - 3]}...",
             )
         )
-    columns = ("SEQUENCE", "AGE", "AGENT", "TASK", "REASON", "RUNS", "GENERATION", "ERROR")
+    columns = (
+        "SEQUENCE",
+        "AGE",
+        "AGENT",
+        "TASK",
+        "REASON",
+        "RUNS",
+        "GENERATION",
+        "ERROR",
+    )
     print_table(columns, rows, right=("SEQUENCE", "AGE", "RUNS", "GENERATION"))
     if page.has_more:
-        shown = f"{len(page.letters):,}" + (f" of {page.total:,}" if page.total is not None else "")
-        more = "raise --limit" if oldest_first else f"--before {page.letters[-1].sequence} shows the next"
+        shown = f"{len(page.letters):,}" + (
+            f" of {page.total:,}" if page.total is not None else ""
+        )
+        more = (
+            "raise --limit"
+            if oldest_first
+            else f"--before {page.letters[-1].sequence} shows the next"
+        )
         say(f"these are {shown}; {more}")
 
 
@@ -58,9 +81,15 @@ async def print_letter(which: str, *, as_json: bool) -> None:
         InvalidInput: there is none.
     """
     async with dead_letters() as letters, patience("reading dead letters"):
-        found = [await letters.read(int(which))] if which.isdecimal() else await letters.of_task(which)
+        found = (
+            [await letters.read(int(which))]
+            if which.isdecimal()
+            else await letters.of_task(which)
+        )
     if not found:
-        raise InvalidInput(f"there is no dead letter of a task {which!r}; `tasklore dlq list` shows those there are")
+        raise InvalidInput(
+            f"there is no dead letter of a task {which!r}; `tasklore dlq list` shows those there are"
+        )
     if as_json:
         documents = [_as_document(letter) for letter in found]
         print_json(documents[0] if which.isdecimal() else documents)
@@ -74,7 +103,11 @@ async def print_letter(which: str, *, as_json: bool) -> None:
 def _print_letter(letter: Letter) -> None:
     content = letter.content
     usage = content.usage
-    cost = "a price that is not known" if usage.cost_usd is None else f"${usage.cost_usd:.4f}"
+    cost = (
+        "a price that is not known"
+        if usage.cost_usd is None
+        else f"${usage.cost_usd:.4f}"
+    )
     facts = {
         "sequence": str(letter.sequence),
         "task id": content.task_id,
@@ -150,7 +183,9 @@ def _as_document(letter: Letter) -> dict[str, Any]:
 
 
 def _age(letter: Letter) -> str:
-    return read_aloud(max(0, (datetime.now(UTC) - letter.stored_at) // timedelta(milliseconds=1)))
+    return read_aloud(
+        max(0, (datetime.now(UTC) - letter.stored_at) // timedelta(milliseconds=1))
+    )
 
 
 def _iso(moment: datetime | None) -> str | None:

@@ -11,10 +11,18 @@ from tasklore.running import run
 def doctor(
     monitor: Annotated[
         str | None,
-        Option("--monitor", metavar="URL", help="HTTP monitoring of nats-server, such as http://127.0.0.1:8222."),
+        Option(
+            "--monitor",
+            metavar="URL",
+            help="HTTP monitoring of nats-server, such as http://127.0.0.1:8222.",
+        ),
     ] = None,
     strict: Annotated[
-        bool, Option("--strict", help="Also end with 1 for warnings, and for what could not be told.")
+        bool,
+        Option(
+            "--strict",
+            help="Also end with 1 for warnings, and for what could not be told.",
+        ),
     ] = False,
     as_json: Json = False,
 ) -> int:

@@ -49,7 +49,10 @@ async def print_examination(monitor: str | None, *, strict: bool, as_json: bool)
 
 
 async def examine(
-    endpoints: Endpoints, settings: Settings, monitor_source: str, clock: Callable[[], float] = time.time
+    endpoints: Endpoints,
+    settings: Settings,
+    monitor_source: str,
+    clock: Callable[[], float] = time.time,
 ) -> Report:
     """Examine the system at *endpoints* as *settings* would run it; takes some seconds when servers are silent.
 
@@ -59,11 +62,15 @@ async def examine(
     addresses = {"nats": facts.nats.url}
     if facts.redis is not None:
         addresses["redis"] = facts.redis.url
-    findings = tuple(check(facts, settings, unknown_variables(os.environ, Settings.model_fields)))
+    findings = tuple(
+        check(facts, settings, unknown_variables(os.environ, Settings.model_fields))
+    )
     return Report(findings, find_durability(facts), addresses)
 
 
-def check(facts: Facts, settings: Settings, unknown: dict[str, str | None]) -> Iterator[Diagnosis]:
+def check(
+    facts: Facts, settings: Settings, unknown: dict[str, str | None]
+) -> Iterator[Diagnosis]:
     """Yield every finding about *facts*; *unknown* are variables that name no setting, with the nearest that does."""
     yield from check_nats(facts.nats, facts.monitor)
     yield from check_streams(facts, settings)
@@ -76,17 +83,29 @@ def check(facts: Facts, settings: Settings, unknown: dict[str, str | None]) -> I
 def find_system(settings: Settings) -> tuple[Endpoints, str]:
     """Return where everything is, and where the address of the monitoring comes from."""
     found, written = current_endpoints(), read_endpoints(endpoints_dir())
-    if written is not None and (written.nats, written.redis) == (found.nats, found.redis):
+    if written is not None and (written.nats, written.redis) == (
+        found.nats,
+        found.redis,
+    ):
         # With both variables set the file is not needed to find the servers; it still knows the rest.
         found = written
     if settings.nats_monitor_url is None:
         return found, FILE_NAME
-    source = "--monitor" if settings.source("nats_monitor_url") == "argument" else "TASKLORE_NATS_MONITOR_URL"
-    return Endpoints(found.nats, found.redis, found.http, found.workers, settings.nats_monitor_url), source
+    source = (
+        "--monitor"
+        if settings.source("nats_monitor_url") == "argument"
+        else "TASKLORE_NATS_MONITOR_URL"
+    )
+    return Endpoints(
+        found.nats, found.redis, found.http, found.workers, settings.nats_monitor_url
+    ), source
 
 
 async def _gather_facts(
-    endpoints: Endpoints, settings: Settings, monitor_source: str, clock: Callable[[], float]
+    endpoints: Endpoints,
+    settings: Settings,
+    monitor_source: str,
+    clock: Callable[[], float],
 ) -> Facts:
     names = [stream["name"] for stream in declare_streams(settings)]
     async with asyncio.TaskGroup() as group:
@@ -94,9 +113,13 @@ async def _gather_facts(
         examining_redis: asyncio.Task[RedisFacts] | None = None
         examining_monitor: asyncio.Task[MonitorFacts] | None = None
         if endpoints.redis is not None:
-            examining_redis = group.create_task(examine_redis(endpoints.redis, settings.supervisor_id, clock))
+            examining_redis = group.create_task(
+                examine_redis(endpoints.redis, settings.supervisor_id, clock)
+            )
         if endpoints.monitor is not None:
-            examining_monitor = group.create_task(examine_monitor(endpoints.monitor, monitor_source))
+            examining_monitor = group.create_task(
+                examine_monitor(endpoints.monitor, monitor_source)
+            )
     nats = examining_nats.result()
     redis = None if examining_redis is None else examining_redis.result()
     monitor = None if examining_monitor is None else examining_monitor.result()
@@ -106,11 +129,15 @@ async def _gather_facts(
         and endpoints.redis is not None
         and not isinstance(nats.cards, Unanswered)
     ):
-        redis = replace(redis, left_behind=await count_left_behind(endpoints.redis, nats.cards))
+        redis = replace(
+            redis, left_behind=await count_left_behind(endpoints.redis, nats.cards)
+        )
     places = _places(endpoints, nats)
     processes = await examine_processes(places[:MOST_PROCESSES])
     now = datetime.fromtimestamp(clock(), UTC)
-    return Facts(now, nats, redis, monitor, processes, max(0, len(places) - MOST_PROCESSES))
+    return Facts(
+        now, nats, redis, monitor, processes, max(0, len(places) - MOST_PROCESSES)
+    )
 
 
 def _places(endpoints: Endpoints, nats: NatsFacts) -> list[tuple[str, str, bool]]:
@@ -123,6 +150,10 @@ def _places(endpoints: Endpoints, nats: NatsFacts) -> list[tuple[str, str, bool]
         # Any program may write into the bucket: only the address of a host and no more is followed.
         url = worker.http or ""
         parts = urlsplit(url)
-        if parts.scheme in ("http", "https") and parts.netloc and url.endswith(parts.netloc):
+        if (
+            parts.scheme in ("http", "https")
+            and parts.netloc
+            and url.endswith(parts.netloc)
+        ):
             named.setdefault(url, (worker.worker_id, url, False))
     return list(named.values())

@@ -71,7 +71,14 @@ class _Asker:
             async with asyncio.timeout(ANSWER_S):
                 message = await self.client.request(_WHO, b"", timeout=ANSWER_S)
             server: Answer = json.loads(message.data)["server"]
-        except (TimeoutError, OSError, nats.errors.Error, ValueError, KeyError, TypeError) as error:
+        except (
+            TimeoutError,
+            OSError,
+            nats.errors.Error,
+            ValueError,
+            KeyError,
+            TypeError,
+        ) as error:
             return Unanswered(str(error) or "no answer")
         self._compare(asked, server.get("time"))
         return server
@@ -93,10 +100,14 @@ class _Asker:
         answered = self._clock()
         with contextlib.suppress(ValueError, TypeError):
             there = datetime.fromisoformat(said).timestamp()
-            self._skews.append(Skew(there - (asked + answered) / 2, (answered - asked) / 2))
+            self._skews.append(
+                Skew(there - (asked + answered) / 2, (answered - asked) / 2)
+            )
 
 
-async def examine_nats(url: str, streams: Sequence[str], clock: Callable[[], float] = time.time) -> NatsFacts:
+async def examine_nats(
+    url: str, streams: Sequence[str], clock: Callable[[], float] = time.time
+) -> NatsFacts:
     """Ask the NATS at *url* about itself, about *streams*, and about agents and workers.
 
     *clock* returns our time in seconds since 1970. A server that cannot be reached is a fact, not an error.
@@ -105,7 +116,10 @@ async def examine_nats(url: str, streams: Sequence[str], clock: Callable[[], flo
     try:
         await demand_listener(url)
     except Unreachable as error:
-        return replace(facts, refusal=f"nobody listens at {facts.url} ({reason_of(error.__cause__ or error)})")
+        return replace(
+            facts,
+            refusal=f"nobody listens at {facts.url} ({reason_of(error.__cause__ or error)})",
+        )
     try:
         async with _connect(url) as client:
             return await _ask_all(_Asker(client, clock), facts, streams)
@@ -113,24 +127,42 @@ async def examine_nats(url: str, streams: Sequence[str], clock: Callable[[], flo
         return replace(facts, refusal=str(error))
 
 
-async def _ask_all(asker: _Asker, facts: NatsFacts, streams: Sequence[str]) -> NatsFacts:
+async def _ask_all(
+    asker: _Asker, facts: NatsFacts, streams: Sequence[str]
+) -> NatsFacts:
     # Beyond the state: the tasks by subject, and the number of schedules, without those that fell due and stay.
     details: dict[str, Answer] = {
         subjects.TASKS: {"subjects_filter": subjects.TASKS_ALL},
-        subjects.LATER: {"subjects_filter": subjects.SCHEDULES_ALL, "offset": _PAST_ALL},
+        subjects.LATER: {
+            "subjects_filter": subjects.SCHEDULES_ALL,
+            "offset": _PAST_ALL,
+        },
     }
-    reading = (subjects.TASKS, subjects.REPORTS, subjects.TURNS, subjects.FACTS, subjects.MESSAGES)
+    reading = (
+        subjects.TASKS,
+        subjects.REPORTS,
+        subjects.TURNS,
+        subjects.FACTS,
+        subjects.MESSAGES,
+    )
     async with asyncio.TaskGroup() as group:
         server = group.create_task(asker.ask_server())
         account = group.create_task(asker.ask("INFO"))
-        infos = {name: group.create_task(asker.ask(f"STREAM.INFO.{name}", details.get(name))) for name in streams}
-        consumers = {name: group.create_task(asker.list_consumers(name)) for name in reading}
+        infos = {
+            name: group.create_task(asker.ask(f"STREAM.INFO.{name}", details.get(name)))
+            for name in streams
+        }
+        consumers = {
+            name: group.create_task(asker.list_consumers(name)) for name in reading
+        }
         cards = group.create_task(_within_deadline(read_cards(asker.client)))
         workers = group.create_task(_within_deadline(live_workers(asker.client)))
     found = {name: info.result() for name, info in infos.items()}
     tasks, later = found.get(subjects.TASKS), found.get(subjects.LATER)
     waiting: Counter[str] = Counter()
-    for subject, number in ((tasks["state"].get("subjects") or {}) if isinstance(tasks, dict) else {}).items():
+    for subject, number in (
+        (tasks["state"].get("subjects") or {}) if isinstance(tasks, dict) else {}
+    ).items():
         waiting[subject.split(".")[1]] += number
     version = asker.client.connected_server_version
     try:

@@ -7,7 +7,13 @@ from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from runtime.servers.endpoints import masked_url
-from tasklore.doctor.facts import HealthPage, MonitorFacts, ProcessFacts, Unanswered, reason_of
+from tasklore.doctor.facts import (
+    HealthPage,
+    MonitorFacts,
+    ProcessFacts,
+    Unanswered,
+    reason_of,
+)
 
 #: Seconds for one page, from the connection to its last byte; a process that is well needs milliseconds.
 PAGE_S = 2.0
@@ -31,16 +37,26 @@ async def fetch(url: str, within_s: float = PAGE_S) -> HealthPage | Unanswered:
 async def examine_monitor(url: str, source: str) -> MonitorFacts:
     """Ask the nats-server monitored at *url* for its settings."""
     page = await fetch(f"{url.rstrip('/')}/varz")
-    if isinstance(page, HealthPage) and (page.status != 200 or "server_id" not in page.body):
-        page = Unanswered(f"status {page.status}, and not what a nats-server says there")
-    return MonitorFacts(masked_url(url), source, page if isinstance(page, Unanswered) else page.body)
+    if isinstance(page, HealthPage) and (
+        page.status != 200 or "server_id" not in page.body
+    ):
+        page = Unanswered(
+            f"status {page.status}, and not what a nats-server says there"
+        )
+    return MonitorFacts(
+        masked_url(url), source, page if isinstance(page, Unanswered) else page.body
+    )
 
 
-async def examine_processes(places: Sequence[tuple[str, str, bool]]) -> list[ProcessFacts]:
+async def examine_processes(
+    places: Sequence[tuple[str, str, bool]],
+) -> list[ProcessFacts]:
     """Ask each process of *places* (name, address, whether endpoints.json names it) whether it lives and is ready."""
 
     async def examine(name: str, url: str, is_named: bool) -> ProcessFacts:
-        alive, ready = await asyncio.gather(fetch(f"{url}/healthz"), fetch(f"{url}/readyz"))
+        alive, ready = await asyncio.gather(
+            fetch(f"{url}/healthz"), fetch(f"{url}/readyz")
+        )
         return ProcessFacts(name, masked_url(url), is_named, alive, ready)
 
     return list(await asyncio.gather(*(examine(*place) for place in places)))

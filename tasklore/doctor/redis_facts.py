@@ -19,30 +19,43 @@ ANSWER_S = 2.0
 _SETTINGS = ("appendfsync", "no-appendfsync-on-rewrite", "save")
 
 
-async def examine_redis(url: str, supervisor_id: str, clock: Callable[[], float] = time.time) -> RedisFacts:
+async def examine_redis(
+    url: str, supervisor_id: str, clock: Callable[[], float] = time.time
+) -> RedisFacts:
     """Ask the server at *url* about itself, and for runs of *supervisor_id* that were set aside.
 
     *clock* returns our time in seconds since 1970. A server that cannot be reached is a fact, not an error.
     """
     shown = masked_url(url)
     try:
-        async with valkey.connect(url, name="tasklore-doctor", max_connections=1, deadline_s=ANSWER_S) as client:
+        async with valkey.connect(
+            url, name="tasklore-doctor", max_connections=1, deadline_s=ANSWER_S
+        ) as client:
             info = await _unless_refused(client.info())
-            set_aside = await PipelineRuns(client, deadline_s=ANSWER_S).set_aside(supervisor_id)
+            set_aside = await PipelineRuns(client, deadline_s=ANSWER_S).set_aside(
+                supervisor_id
+            )
             config = await _unless_refused(client.config_get(*_SETTINGS))
             asked = clock()
             time_there = await _unless_refused(client.execute_command("TIME"))
             answered = clock()
     except AuthenticationError:
-        return RedisFacts(shown, f"{shown} refuses the user or password in {REDIS_VARIABLE}")
+        return RedisFacts(
+            shown, f"{shown} refuses the user or password in {REDIS_VARIABLE}"
+        )
     except (RedisError, OSError, TaskloreError) as error:
         return RedisFacts(shown, f"{shown} does not answer ({reason_of(error)})")
     skew = None
     if not isinstance(time_there, Unanswered):
         seconds, microseconds = time_there
-        skew = Skew(seconds + microseconds / 1e6 - (asked + answered) / 2, (answered - asked) / 2)
+        skew = Skew(
+            seconds + microseconds / 1e6 - (asked + answered) / 2,
+            (answered - asked) / 2,
+        )
     settings = (
-        config if isinstance(config, Unanswered) else {_decode(name): _decode(value) for name, value in config.items()}
+        config
+        if isinstance(config, Unanswered)
+        else {_decode(name): _decode(value) for name, value in config.items()}
     )
     return RedisFacts(shown, None, info, settings, skew, set_aside=set_aside)
 

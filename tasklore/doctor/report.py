@@ -16,9 +16,20 @@ from tasklore.render.words import count_of
 _MARGIN = 11
 _NARROWEST = 20
 
-_STYLES: dict[Mark, str] = {"ok": "green", "note": "cyan", "unknown": "yellow", "warning": "yellow", "problem": "red"}
+_STYLES: dict[Mark, str] = {
+    "ok": "green",
+    "note": "cyan",
+    "unknown": "yellow",
+    "warning": "yellow",
+    "problem": "red",
+}
 #: The order in which groups are shown, and how they are called.
-_GROUPS = {"nats": "NATS", "redis": "Redis or Valkey", "processes": "Supervisor and workers", "settings": "Settings"}
+_GROUPS = {
+    "nats": "NATS",
+    "redis": "Redis or Valkey",
+    "processes": "Supervisor and workers",
+    "settings": "Settings",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,18 +65,28 @@ class Report:
             if not found:
                 continue
             address = self.addresses.get(group)
-            yield from _fold(f"{title} {address}" if address else title, width, "", "bold")
+            yield from _fold(
+                f"{title} {address}" if address else title, width, "", "bold"
+            )
             for finding in found:
                 first, *rest = _fold(printable(finding.found), width, " " * _MARGIN)
                 # Coloured after folding, which counts letters.
                 yield f"  {styled(finding.mark, _STYLES[finding.mark])}{first[2 + len(finding.mark) :]}"
                 yield from rest
                 if finding.cure:
-                    yield from _fold(f"cure: {printable(finding.cure)}", width, " " * _MARGIN, "dim")
+                    yield from _fold(
+                        f"cure: {printable(finding.cure)}", width, " " * _MARGIN, "dim"
+                    )
             yield ""
-        yield from _fold(f"Durability: {self.durability} - {MEANINGS[self.durability]}.", width)
+        yield from _fold(
+            f"Durability: {self.durability} - {MEANINGS[self.durability]}.", width
+        )
         counts, many = self._counts(), {"ok": "ok", "unknown": "unknown"}
-        said = [count_of(counts[mark], mark, many.get(mark)) for mark in MARKS if counts[mark]]
+        said = [
+            count_of(counts[mark], mark, many.get(mark))
+            for mark in MARKS
+            if counts[mark]
+        ]
         yield from _fold(f"{', '.join(said)}.", width)
 
     def _counts(self) -> dict[str, int]:
@@ -73,11 +94,19 @@ class Report:
         return {mark: counts[mark] for mark in MARKS}
 
 
-def _fold(text: str, width: int | None, indent: str = "", style: str | None = None) -> list[str]:
+def _fold(
+    text: str, width: int | None, indent: str = "", style: str | None = None
+) -> list[str]:
     text = " ".join(text.split())
     if width is None:
         lines = [indent + text]
     else:
         room = max(width, len(indent) + _NARROWEST)
-        lines = textwrap.wrap(text, room, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
+        lines = textwrap.wrap(
+            text,
+            room,
+            initial_indent=indent,
+            subsequent_indent=indent,
+            break_on_hyphens=False,
+        )
     return [styled(line, style) for line in lines] if style else lines

@@ -46,7 +46,9 @@ class Rule(NamedTuple, Generic[T]):
     cure: str | None = None
 
 
-def apply_rules(rules: Iterable[Rule[T]], fact: T, **words: object) -> Iterator[Diagnosis]:
+def apply_rules(
+    rules: Iterable[Rule[T]], fact: T, **words: object
+) -> Iterator[Diagnosis]:
     """Yield the finding of each of *rules* that holds for *fact*, with *words* filled into its texts."""
     for rule in rules:
         if rule.holds(fact):
@@ -64,10 +66,18 @@ def unreachable(check: str, found: str, cure: str) -> Diagnosis:
     return Diagnosis(check, "problem", found, cure, is_unreachable=True)
 
 
-def check_fullness(check: str, what: str, used: float, limit: float, cure: str) -> Diagnosis:
+def check_fullness(
+    check: str, what: str, used: float, limit: float, cure: str
+) -> Diagnosis:
     """Return how much of *limit* bytes *what* has taken."""
     part = used / limit
-    mark: Mark = "problem" if part >= FULL_PROBLEM else "warning" if part >= FULL_WARNING else "ok"
+    mark: Mark = (
+        "problem"
+        if part >= FULL_PROBLEM
+        else "warning"
+        if part >= FULL_WARNING
+        else "ok"
+    )
     found = f"{what} holds {format_bytes(used)} of {format_bytes(limit)} ({part:.0%})"
     return Diagnosis(check, mark, found, None if mark == "ok" else cure)
 

@@ -33,7 +33,9 @@ _RULES: tuple[Rule[Settings], ...] = (
 )
 
 
-def check_settings(settings: Settings, unknown: Mapping[str, str | None], found: Durability) -> Iterator[Diagnosis]:
+def check_settings(
+    settings: Settings, unknown: Mapping[str, str | None], found: Durability
+) -> Iterator[Diagnosis]:
     """Yield the unsafe *settings*; *unknown* are variables that name none, with the nearest that does."""
     findings = list(
         apply_rules(
@@ -46,24 +48,33 @@ def check_settings(settings: Settings, unknown: Mapping[str, str | None], found:
     )
     if settings.durability == "strict" and found in ("standard", "lazy"):
         problem = f"TASKLORE_DURABILITY is strict, and the servers give less ({found})"
-        cure = (
-            "it is obeyed by the servers of `tasklore up` alone; set `sync_interval: always` and `appendfsync always`"
-        )
+        cure = "it is obeyed by the servers of `tasklore up` alone; set `sync_interval: always` and `appendfsync always`"
         findings.append(Diagnosis("settings.durability", "warning", problem, cure))
     llm = settings.llm()
-    for model in sorted({role.model for role in llm.roles.values()}) if llm.configured else ():
+    for model in (
+        sorted({role.model for role in llm.roles.values()}) if llm.configured else ()
+    ):
         if not is_priced(model, llm.base_url or OPENAI_URL, llm.prices):
-            problem = (
-                f"the price of {model!r} is not known: reports name no cost for it, and no alert of cost counts it"
-            )
-            cure = (
-                f"set TASKLORE_LLM_PRICES={model}=INPUT/OUTPUT/CACHED, in US dollars per million tokens (0/0 is free)"
-            )
+            problem = f"the price of {model!r} is not known: reports name no cost for it, and no alert of cost counts it"
+            cure = f"set TASKLORE_LLM_PRICES={model}=INPUT/OUTPUT/CACHED, in US dollars per million tokens (0/0 is free)"
             findings.append(Diagnosis("settings.llm_prices", "warning", problem, cure))
     for variable, nearest in unknown.items():
-        cure = f"write {nearest}" if nearest else "remove it; `tasklore config` lists all there are"
-        findings.append(Diagnosis("settings.unknown", "warning", f"{variable} names no setting and does nothing", cure))
-    yield from findings or [ok("settings.safe", "no setting of this environment breaks a promise")]
+        cure = (
+            f"write {nearest}"
+            if nearest
+            else "remove it; `tasklore config` lists all there are"
+        )
+        findings.append(
+            Diagnosis(
+                "settings.unknown",
+                "warning",
+                f"{variable} names no setting and does nothing",
+                cure,
+            )
+        )
+    yield from findings or [
+        ok("settings.safe", "no setting of this environment breaks a promise")
+    ]
 
 
 def list_longer_absences(settings: Settings) -> list[str]:
@@ -74,4 +85,8 @@ def list_longer_absences(settings: Settings) -> list[str]:
         "the window in which a stream recognises a repeat": DUPLICATE_WINDOW / 1e9,
     }
     keep_s = settings.ledger_keep_days * _DAY_S
-    return [f"{name} ({seconds:g} s)" for name, seconds in absences.items() if seconds >= keep_s]
+    return [
+        f"{name} ({seconds:g} s)"
+        for name, seconds in absences.items()
+        if seconds >= keep_s
+    ]

@@ -5,7 +5,12 @@ from datetime import datetime
 from typing import Any
 
 from contracts import subjects
-from runtime.messaging.streams import Sizes, differences, stands_on_remains, stream_configurations
+from runtime.messaging.streams import (
+    Sizes,
+    differences,
+    stands_on_remains,
+    stream_configurations,
+)
 from runtime.settings import Settings
 from tasklore.doctor.facts import Answer, Facts, NatsFacts, Unanswered
 from tasklore.doctor.rules import Diagnosis, Mark, check_fullness, ok
@@ -14,7 +19,10 @@ from tasklore.render.durations import read_aloud
 from tasklore.render.words import count_of, join_names
 
 #: The streams that hold our buckets, and the names that people know those by.
-_BUCKETS = {subjects.bucket_stream(bucket): bucket for bucket in (subjects.AGENTS_BUCKET, subjects.WORKERS_BUCKET)}
+_BUCKETS = {
+    subjects.bucket_stream(bucket): bucket
+    for bucket in (subjects.AGENTS_BUCKET, subjects.WORKERS_BUCKET)
+}
 
 
 def declare_streams(settings: Settings) -> list[dict[str, Any]]:
@@ -29,7 +37,11 @@ def check_streams(facts: Facts, settings: Settings) -> Iterator[Diagnosis]:
         return
     declared = declare_streams(settings)
     yield from _check_existence(nats, [one["name"] for one in declared], settings)
-    found = {one["name"]: info for one in declared if (info := nats.stream(one["name"])) is not None}
+    found = {
+        one["name"]: info
+        for one in declared
+        if (info := nats.stream(one["name"])) is not None
+    }
     present = [one for one in declared if one["name"] in found]
     yield from _check_drift(present, found)
     yield from _check_windows(present, found, settings)
@@ -41,25 +53,37 @@ def check_streams(facts: Facts, settings: Settings) -> Iterator[Diagnosis]:
     yield from _check_contents(nats, facts.now)
 
 
-def _check_existence(nats: NatsFacts, names: Sequence[str], settings: Settings) -> Iterator[Diagnosis]:
+def _check_existence(
+    nats: NatsFacts, names: Sequence[str], settings: Settings
+) -> Iterator[Diagnosis]:
     check = "nats.streams"
-    silent = {name: info.reason for name in names if isinstance(info := nats.streams.get(name), Unanswered)}
+    silent = {
+        name: info.reason
+        for name in names
+        if isinstance(info := nats.streams.get(name), Unanswered)
+    }
     if silent:
         first = next(iter(silent.values()))
         cure = "see `nats stream report` and the log of nats-server; this user may be forbidden to ask (STREAM.INFO)"
-        yield Diagnosis(check, "problem", f"without an answer about {_names(silent)}: {first}", cure)
+        yield Diagnosis(
+            check, "problem", f"without an answer about {_names(silent)}: {first}", cure
+        )
     missing = [name for name in names if nats.streams.get(name) is None]
     if missing:
         cure = "run the bootstrap job, since TASKLORE_PROVISION=never leaves them to it"
         if settings.provision == "auto":
             cure = "start a supervisor or worker, which declares them"
-        what = "every stream and bucket" if len(missing) == len(names) else _names(missing)
+        what = (
+            "every stream and bucket" if len(missing) == len(names) else _names(missing)
+        )
         yield Diagnosis(check, "problem", f"missing: {what}", cure)
     elif not silent:
         yield ok(check, f"all {len(names)} streams and buckets are there")
 
 
-def _check_drift(declared: list[dict[str, Any]], found: Mapping[str, Answer]) -> Iterator[Diagnosis]:
+def _check_drift(
+    declared: list[dict[str, Any]], found: Mapping[str, Answer]
+) -> Iterator[Diagnosis]:
     # A setting that differs in all of them is one finding, not eight.
     alike: dict[tuple[str, str], list[str]] = {}
     for one in declared:
@@ -67,17 +91,23 @@ def _check_drift(declared: list[dict[str, Any]], found: Mapping[str, Answer]) ->
         # The window of the others is checked by what it means, see `_check_windows`.
         apart = {"name"} if name in _BUCKETS else {"name", "duplicate_window"}
         for key in sorted(one.keys() - apart):
-            for line in differences({"name": name, key: one[key]}, found[name]["config"]):
+            for line in differences(
+                {"name": name, key: one[key]}, found[name]["config"]
+            ):
                 alike.setdefault((key, line.removeprefix(f"{name}: ")), []).append(name)
     for (key, difference), names in sorted(alike.items()):
         if key == "max_bytes":
             cure = "restart a supervisor or worker, which adjusts it, or correct the setting"
-            yield Diagnosis("nats.drift", "warning", f"{_names(names)}: {difference}", cure)
+            yield Diagnosis(
+                "nats.drift", "warning", f"{_names(names)}: {difference}", cure
+            )
             continue
         cure = f"`nats stream edit {names[0]}`; delete it only when it holds nothing worth keeping: it is declared anew"
         if key == "num_replicas":
             cure = f"set TASKLORE_REPLICAS={found[names[0]]['config'].get(key)} if that is meant, else {cure}"
-        problem = f"{_names(names)}: {difference}; processes with these settings do not start"
+        problem = (
+            f"{_names(names)}: {difference}; processes with these settings do not start"
+        )
         yield Diagnosis("nats.drift", "problem", problem, cure)
 
 
@@ -85,7 +115,10 @@ def _check_windows(
     declared: list[dict[str, Any]], found: Mapping[str, Answer], settings: Settings
 ) -> Iterator[Diagnosis]:
     for one in declared:
-        name, window_s = one["name"], found[one["name"]]["config"].get("duplicate_window", 0) / 1e9
+        name, window_s = (
+            one["name"],
+            found[one["name"]]["config"].get("duplicate_window", 0) / 1e9,
+        )
         declared_s = one["duplicate_window"] / 1e9
         if name in _BUCKETS or window_s == declared_s:
             continue
@@ -100,19 +133,27 @@ def _check_windows(
 
 
 def _check_copies(nats: NatsFacts, found: Mapping[str, Answer]) -> Iterator[Diagnosis]:
-    copies = {name: int(info["config"].get("num_replicas", 1)) for name, info in found.items()}
+    copies = {
+        name: int(info["config"].get("num_replicas", 1)) for name, info in found.items()
+    }
     clusters = {name: info.get("cluster") or {} for name, info in found.items()}
-    few = [name for name, number in copies.items() if number < SAFE_COPIES] if nats.others else []
-    lost = [name for name, cluster in clusters.items() if copies[name] > 1 and not cluster.get("leader")]
+    few = (
+        [name for name, number in copies.items() if number < SAFE_COPIES]
+        if nats.others
+        else []
+    )
+    lost = [
+        name
+        for name, cluster in clusters.items()
+        if copies[name] > 1 and not cluster.get("leader")
+    ]
     late = sorted(
         f"{_names([name])} on {copy['name']}"
         for name, cluster in clusters.items()
         for copy in cluster.get("replicas") or []
         if copy.get("offline") or not copy.get("current")
     )
-    scarce = (
-        f"fewer than {SAFE_COPIES} copies in a cluster of several servers: {_names(few)}; when the server of one is "
-    )
+    scarce = f"fewer than {SAFE_COPIES} copies in a cluster of several servers: {_names(few)}; when the server of one is "
     scarce += "lost, so is what it held, and with two of them it stops"
     rows: tuple[tuple[list[str], Mark, str, str], ...] = (
         (
@@ -121,7 +162,12 @@ def _check_copies(nats: NatsFacts, found: Mapping[str, Answer]) -> Iterator[Diag
             scarce,
             f"set TASKLORE_REPLICAS={SAFE_COPIES} and `nats stream edit STREAM --replicas={SAFE_COPIES}` for each",
         ),
-        (lost, "problem", f"without a leader, and taking nothing: {_names(lost)}", "start the servers that are away"),
+        (
+            lost,
+            "problem",
+            f"without a leader, and taking nothing: {_names(lost)}",
+            "start the servers that are away",
+        ),
         (
             late,
             "warning",
@@ -129,9 +175,16 @@ def _check_copies(nats: NatsFacts, found: Mapping[str, Answer]) -> Iterator[Diag
             "start those servers, or give them time to catch up (`nats server report jetstream`)",
         ),
     )
-    yield from (Diagnosis("nats.replicas", mark, problem, cure) for names, mark, problem, cure in rows if names)
+    yield from (
+        Diagnosis("nats.replicas", mark, problem, cure)
+        for names, mark, problem, cure in rows
+        if names
+    )
     if nats.others and not (few or lost or late):
-        yield ok("nats.replicas", f"{SAFE_COPIES} or more copies of each stream, all of them current")
+        yield ok(
+            "nats.replicas",
+            f"{SAFE_COPIES} or more copies of each stream, all of them current",
+        )
 
 
 def _check_contents(nats: NatsFacts, now: datetime) -> Iterator[Diagnosis]:
@@ -144,8 +197,12 @@ def _check_contents(nats: NatsFacts, now: datetime) -> Iterator[Diagnosis]:
     if dead is not None and not dead["state"]["messages"]:
         yield ok("nats.dead", "no dead letter waits")
     elif dead is not None:
-        age_s = (now - datetime.fromisoformat(dead["state"]["first_ts"])).total_seconds()
-        number = count_of(dead["state"]["messages"], "dead letter waits", "dead letters wait")
+        age_s = (
+            now - datetime.fromisoformat(dead["state"]["first_ts"])
+        ).total_seconds()
+        number = count_of(
+            dead["state"]["messages"], "dead letter waits", "dead letters wait"
+        )
         cure = "look at them and send them again or drop them (`tasklore dlq`); after 30 d they are gone"
         found = f"{number}, the oldest for {read_aloud(max(0, int(age_s * 1000)))}"
         yield Diagnosis("nats.dead", "warning", found, cure)
@@ -156,4 +213,7 @@ def _check_contents(nats: NatsFacts, now: datetime) -> Iterator[Diagnosis]:
 
 def _names(names: Iterable[str]) -> str:
     """Return the streams *names* as a person knows them."""
-    return join_names([f"bucket {_BUCKETS[name]}" if name in _BUCKETS else name for name in names], at_most=9)
+    return join_names(
+        [f"bucket {_BUCKETS[name]}" if name in _BUCKETS else name for name in names],
+        at_most=9,
+    )

@@ -7,7 +7,14 @@ from contracts.messages import AgentCard, WorkerPresence
 from runtime.messaging.streams import Source, differences
 from runtime.settings import Settings
 from supervisor.delivery import inbox_sources
-from tasklore.doctor.facts import Answer, Facts, HealthPage, NatsFacts, ProcessFacts, Unanswered
+from tasklore.doctor.facts import (
+    Answer,
+    Facts,
+    HealthPage,
+    NatsFacts,
+    ProcessFacts,
+    Unanswered,
+)
 from tasklore.doctor.rules import Diagnosis, Rule, apply_rules, ok, unreachable
 from tasklore.render.words import count_of, join_names
 
@@ -55,11 +62,19 @@ def check_work(nats: NatsFacts, settings: Settings) -> Iterator[Diagnosis]:
                 durable += 1
                 yield from _check_consumer(stream, consumer)
     if durable:
-        yield ok("nats.consumers", f"{count_of(durable, 'durable consumer')} of {join_names(streams)}")
+        yield ok(
+            "nats.consumers",
+            f"{count_of(durable, 'durable consumer')} of {join_names(streams)}",
+        )
     yield from _check_reports(nats, settings)
     if isinstance(nats.workers, Unanswered) or isinstance(nats.cards, Unanswered):
         if nats.stream(subjects.bucket_stream(subjects.WORKERS_BUCKET)) is not None:
-            yield Diagnosis("nats.workers", "unknown", "the buckets of agents and workers do not answer", "try again")
+            yield Diagnosis(
+                "nats.workers",
+                "unknown",
+                "the buckets of agents and workers do not answer",
+                "try again",
+            )
         return
     yield from _check_agents(nats, nats.workers, nats.cards)
     yield from _check_conflicts(nats.workers)
@@ -72,7 +87,11 @@ def check_processes(facts: Facts) -> Iterator[Diagnosis]:
         findings = [*_check_process(process), *_check_models(process)]
         yield from findings
         if isinstance(process.alive, Unanswered):
-            away += [] if process.is_named else [f"{process.name} at {process.url} ({process.alive.reason})"]
+            away += (
+                []
+                if process.is_named
+                else [f"{process.name} at {process.url} ({process.alive.reason})"]
+            )
         elif not findings:
             healthy.append(process.name)
     if away:
@@ -89,20 +108,35 @@ def check_processes(facts: Facts) -> Iterator[Diagnosis]:
 def _check_consumer(stream: str, consumer: Answer) -> Iterator[Diagnosis]:
     name, config = consumer["name"], consumer["config"]
     where = f"consumer {name} of {stream}"
-    words = {"ack_wait_s": config.get("ack_wait", 0) / 1e9, "max_deliver": config.get("max_deliver")}
-    yield from apply_rules(_CONSUMER_RULES, consumer, where=where, stream=stream, name=name, **words)
+    words = {
+        "ack_wait_s": config.get("ack_wait", 0) / 1e9,
+        "max_deliver": config.get("max_deliver"),
+    }
+    yield from apply_rules(
+        _CONSUMER_RULES, consumer, where=where, stream=stream, name=name, **words
+    )
     # Compared with what a worker or a supervisor declares; who reads turns and facts, and how, is its own affair.
-    sources = {source.durable: source for source in inbox_sources()} if stream == subjects.MESSAGES else {}
+    sources = (
+        {source.durable: source for source in inbox_sources()}
+        if stream == subjects.MESSAGES
+        else {}
+    )
     if stream == subjects.TASKS:
         sources[name] = Source(stream, name, _tasks_of(name), 30.0)
     if name not in sources:
         return
     whose = "workers" if stream == subjects.TASKS else "supervisors"
     apart = {"ack_wait", "max_deliver", "max_waiting"}
-    expected = {key: value for key, value in sources[name].configuration().items() if key not in apart}
+    expected = {
+        key: value
+        for key, value in sources[name].configuration().items()
+        if key not in apart
+    }
     for line in differences({"name": where} | expected, config):
         cure = f"`nats consumer rm {stream} {name}`: declared anew, nothing is lost, a task that runs may run twice"
-        yield Diagnosis("nats.drift", "problem", f"{line}; its {whose} do not start", cure)
+        yield Diagnosis(
+            "nats.drift", "problem", f"{line}; its {whose} do not start", cure
+        )
 
 
 def _check_reports(nats: NatsFacts, settings: Settings) -> Iterator[Diagnosis]:
@@ -110,7 +144,10 @@ def _check_reports(nats: NatsFacts, settings: Settings) -> Iterator[Diagnosis]:
     if nats.stream(subjects.REPORTS) is None:
         return
     cure = "start one with `tasklore supervisor`, or set TASKLORE_SUPERVISOR_ID to the one that is meant"
-    consumer = next((one for one in nats.consumers_of(subjects.REPORTS) if one["name"] == name), None)
+    consumer = next(
+        (one for one in nats.consumers_of(subjects.REPORTS) if one["name"] == name),
+        None,
+    )
     if consumer is None:
         found = f"no supervisor {name!r} has ever read its reports: nobody answers `tasklore ask`"
         yield Diagnosis(check, "warning", found, cure)
@@ -120,10 +157,14 @@ def _check_reports(nats: NatsFacts, settings: Settings) -> Iterator[Diagnosis]:
     if consumer.get("num_waiting"):
         yield ok(check, f"supervisor {name} reads its reports")
     elif waiting:
-        found = f"{count_of(waiting, 'report waits', 'reports wait')} for supervisor {name}"
+        found = (
+            f"{count_of(waiting, 'report waits', 'reports wait')} for supervisor {name}"
+        )
         yield Diagnosis(check, "warning", found, cure)
     else:
-        yield Diagnosis(check, "note", f"supervisor {name} reads no reports at the moment", cure)
+        yield Diagnosis(
+            check, "note", f"supervisor {name} reads no reports at the moment", cure
+        )
 
 
 def _check_agents(
@@ -148,9 +189,17 @@ def _check_agents(
         yield Diagnosis("nats.idle", "note", found)
     if workers:
         number = len({worker.worker_id for worker in workers})
-        yield ok("nats.workers", f"{count_of(number, 'live worker')} for {join_names(sorted(alive))}")
+        yield ok(
+            "nats.workers",
+            f"{count_of(number, 'live worker')} for {join_names(sorted(alive))}",
+        )
     elif not idle:
-        yield Diagnosis("nats.workers", "note", "no worker was started yet", "`tasklore worker` starts one")
+        yield Diagnosis(
+            "nats.workers",
+            "note",
+            "no worker was started yet",
+            "`tasklore worker` starts one",
+        )
 
 
 def _check_waiting(
@@ -164,7 +213,11 @@ def _check_waiting(
             continue
         found = f"{count_of(waiting, 'task waits', 'tasks wait')} for {name}, of which no worker is alive"
         is_known = name in known or name in consumers
-        start = "start a worker that serves it" if is_known else "start its first worker, if the name is right"
+        start = (
+            "start a worker that serves it"
+            if is_known
+            else "start its first worker, if the name is right"
+        )
         drop = f"`nats stream purge {subjects.TASKS} --subject='{_tasks_of(name)}'` drops them"
         yield Diagnosis("nats.waiting", "warning", found, f"{start}; {drop}")
 
@@ -173,12 +226,19 @@ def _check_conflicts(workers: Sequence[WorkerPresence]) -> Iterator[Diagnosis]:
     digests: dict[tuple[str, int], dict[str, str]] = {}
     versions: dict[str, set[int]] = {}
     for worker in workers:
-        digests.setdefault((worker.agent_id, worker.version), {}).setdefault(worker.digest, worker.worker_id)
+        digests.setdefault((worker.agent_id, worker.version), {}).setdefault(
+            worker.digest, worker.worker_id
+        )
         versions.setdefault(worker.agent_id, set()).add(worker.version)
     for (agent_id, version), ids in sorted(digests.items()):
         if len(ids) > 1:
             found = f"workers {join_names(sorted(ids.values()))} serve {agent_id} v{version} with different tasks"
-            yield Diagnosis("nats.conflict", "problem", found, "raise the version of one of them, or rename its agent")
+            yield Diagnosis(
+                "nats.conflict",
+                "problem",
+                found,
+                "raise the version of one of them, or rename its agent",
+            )
     for agent_id, numbers in sorted(versions.items()):
         if len(numbers) > 1:
             found = f"workers of {agent_id} in versions {', '.join(map(str, sorted(numbers)))} run side by side"
@@ -191,24 +251,42 @@ def _check_process(process: ProcessFacts) -> Iterator[Diagnosis]:
     if isinstance(alive, Unanswered):
         if process.is_named:
             cure = "look at what `tasklore up` says, which starts it again when it died; a frozen one has to be killed"
-            yield unreachable("processes.reachable", f"{where} does not answer: {alive.reason}", cure)
+            yield unreachable(
+                "processes.reachable", f"{where} does not answer: {alive.reason}", cure
+            )
     elif alive.status == 503:
         cure = "restart it; a task that blocks the interpreter belongs into a process"
-        yield Diagnosis("processes.health", "problem", f"{where} is stuck: {_failing_checks(alive)}", cure)
+        yield Diagnosis(
+            "processes.health",
+            "problem",
+            f"{where} is stuck: {_failing_checks(alive)}",
+            cure,
+        )
     elif alive.status != 200:
         found = f"something else answers at {process.url}, where {process.name} should (status {alive.status})"
-        yield Diagnosis("processes.health", "warning", found, "run the doctor where that process runs")
+        yield Diagnosis(
+            "processes.health",
+            "warning",
+            found,
+            "run the doctor where that process runs",
+        )
     elif isinstance(ready, Unanswered):
         found = f"{where} does not say whether it is ready: {ready.reason}"
         yield Diagnosis("processes.ready", "warning", found, "ask it again")
     elif ready.status != 200:
-        cure = "mend what its checks name; it starts or leaves when nothing else is wrong"
+        cure = (
+            "mend what its checks name; it starts or leaves when nothing else is wrong"
+        )
         found = f"{where} is alive and takes no work: {_failing_checks(ready)}"
         yield Diagnosis("processes.ready", "warning", found, cure)
 
 
 def _check_models(process: ProcessFacts) -> Iterator[Diagnosis]:
-    checks = process.alive.body.get("checks") if isinstance(process.alive, HealthPage) else None
+    checks = (
+        process.alive.body.get("checks")
+        if isinstance(process.alive, HealthPage)
+        else None
+    )
     about = checks.get("models") if isinstance(checks, dict) else None
     if isinstance(about, dict) and about.get("detail"):
         cure = "tasks wait until their deadline; look at the provider's page of its state and at the limits of the key"

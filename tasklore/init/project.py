@@ -32,25 +32,43 @@ def write_project(name: str) -> None:
         ConfigurationError: a file cannot be written.
     """
     module = name.replace("-", "_")
-    if keyword.iskeyword(module) or not re.fullmatch(r"[a-z]([a-z0-9-]{0,38}[a-z0-9])?", name):
-        raise InvalidInput(f"NAME {name!r} cannot name a package; use up to 40 of a-z, 0-9 and '-', such as my-agent")
+    if keyword.iskeyword(module) or not re.fullmatch(
+        r"[a-z]([a-z0-9-]{0,38}[a-z0-9])?", name
+    ):
+        raise InvalidInput(
+            f"NAME {name!r} cannot name a package; use up to 40 of a-z, 0-9 and '-', such as my-agent"
+        )
     if _is_taken(name, module):
         raise InvalidInput(
             f"NAME {name!r} is that of a package or an agent that is installed here; choose another, such as my-{name}"
         )
     folder = Path(name)
-    names = {"name": name, "module": module, "agent": f"{module.title().replace('_', '')}Agent"}
+    names = {
+        "name": name,
+        "module": module,
+        "agent": f"{module.title().replace('_', '')}Agent",
+    }
     try:
         folder.mkdir(exist_ok=True)
         if any(folder.iterdir()):
-            raise InvalidInput(f"the folder {name!r} is not empty; choose another NAME, or empty it")
+            raise InvalidInput(
+                f"the folder {name!r} is not empty; choose another NAME, or empty it"
+            )
         for template in files("tasklore.init").joinpath("template").iterdir():
             text = Template(template.read_text("utf-8")).substitute(names)
-            (folder / _FILES[template.name].format(module=module)).write_text(text, "utf-8")
-        (folder / "k8s.yaml").write_text(_manifests(folder, f"./{module}.py", f"{name}:0.1.0"), "utf-8")
+            (folder / _FILES[template.name].format(module=module)).write_text(
+                text, "utf-8"
+            )
+        (folder / "k8s.yaml").write_text(
+            _manifests(folder, f"./{module}.py", f"{name}:0.1.0"), "utf-8"
+        )
     except OSError as error:
-        raise ConfigurationError(f"cannot write {str(folder)!r}: {error.strerror or error}") from error
-    print(f"Wrote {', '.join(sorted(path.name for path in folder.iterdir()))} in {folder}/")
+        raise ConfigurationError(
+            f"cannot write {str(folder)!r}: {error.strerror or error}"
+        ) from error
+    print(
+        f"Wrote {', '.join(sorted(path.name for path in folder.iterdir()))} in {folder}/"
+    )
     print(f"Next: cd {name}; pytest; tasklore up --agents ./{module}.py")
 
 
@@ -60,7 +78,9 @@ def _is_taken(name: str, module: str) -> bool:
         return True
     spec = find_spec(module)
     # A folder without Python files, as one that is made for the project, is a package without an origin.
-    return (spec is not None and spec.origin is not None) or bool({name, module} & entry_points(group=GROUP).names)
+    return (spec is not None and spec.origin is not None) or bool(
+        {name, module} & entry_points(group=GROUP).names
+    )
 
 
 def _manifests(folder: Path, reference: str, image: str) -> str:

@@ -21,17 +21,50 @@ def front(context: Context) -> None:
 def agent(
     references: Annotated[
         list[str],
-        Argument(metavar="NAME", help="A module (my_agents.greeter), a file (./greeter.py), an installed agent."),
+        Argument(
+            metavar="NAME",
+            help="A module (my_agents.greeter), a file (./greeter.py), an installed agent.",
+        ),
     ],
-    image: Annotated[str, Option("--image", metavar="IMAGE", help="The image that holds its code, with its version.")],
+    image: Annotated[
+        str,
+        Option(
+            "--image",
+            metavar="IMAGE",
+            help="The image that holds its code, with its version.",
+        ),
+    ],
     name: Annotated[
-        str | None, Option("--name", metavar="NAME", help="What the Deployment is called; by default as the agent.")
+        str | None,
+        Option(
+            "--name",
+            metavar="NAME",
+            help="What the Deployment is called; by default as the agent.",
+        ),
     ] = None,
-    namespace: Annotated[str, Option("--namespace", metavar="NAMESPACE", help="Where the rest runs.")] = "tasklore",
+    namespace: Annotated[
+        str, Option("--namespace", metavar="NAMESPACE", help="Where the rest runs.")
+    ] = "tasklore",
     slots: Annotated[
-        int, Option("--slots", metavar="N", min=1, max=4096, help="Tasks that one pod holds at once.")
+        int,
+        Option(
+            "--slots",
+            metavar="N",
+            min=1,
+            max=4096,
+            help="Tasks that one pod holds at once.",
+        ),
     ] = 16,
-    most: Annotated[int, Option("--most", metavar="N", min=1, max=1000, help="Pods that there may be at most.")] = 10,
+    most: Annotated[
+        int,
+        Option(
+            "--most",
+            metavar="N",
+            min=1,
+            max=1000,
+            help="Pods that there may be at most.",
+        ),
+    ] = 10,
     longest_s: Annotated[
         int,
         Option(
@@ -51,4 +84,6 @@ def agent(
     from tasklore.k8s.printing import print_agent
     from tasklore.k8s.workers import Wanted
 
-    print_agent(Wanted(tuple(references), image, name, namespace, slots, most, longest_s))
+    print_agent(
+        Wanted(tuple(references), image, name, namespace, slots, most, longest_s)
+    )

@@ -64,7 +64,12 @@ def selector_of(role: PodRole) -> dict[str, str]:
 
 def metadata(role: PodRole, **more: object) -> Manifest:
     """Return the metadata of a manifest of *role*."""
-    return {"name": role.full_name, "namespace": role.namespace, "labels": labels_of(role), **more}
+    return {
+        "name": role.full_name,
+        "namespace": role.namespace,
+        "labels": labels_of(role),
+        **more,
+    }
 
 
 def deployment(role: PodRole) -> list[Manifest]:
@@ -79,7 +84,10 @@ def deployment(role: PodRole) -> list[Manifest]:
             "spec": {
                 "revisionHistoryLimit": 5,
                 "selector": {"matchLabels": selector_of(role)},
-                "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
+                "strategy": {
+                    "type": "RollingUpdate",
+                    "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0},
+                },
                 "template": _template(role),
             },
         },
@@ -108,7 +116,12 @@ def job(role: PodRole) -> list[Manifest]:
     return [
         _account(role),
         _config(role),
-        {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata(role), "spec": spec},
+        {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": metadata(role),
+            "spec": spec,
+        },
     ]
 
 
@@ -136,7 +149,12 @@ def _config(role: PodRole) -> Manifest:
         "TASKLORE_LOG_LEVEL": "info",
         **role.settings,
     }
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata(role), "data": dict(sorted(data.items()))}
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": metadata(role),
+        "data": dict(sorted(data.items())),
+    }
 
 
 def _template(role: PodRole, *, ends: bool = False) -> Manifest:
@@ -158,7 +176,9 @@ def _template(role: PodRole, *, ends: bool = False) -> Manifest:
             "automountServiceAccountToken": False,
             "enableServiceLinks": False,
             "restartPolicy": "OnFailure" if ends else "Always",
-            "terminationGracePeriodSeconds": role.grace_s + LEAVE_S + (UNROUTE_S if role.has_api else 0),
+            "terminationGracePeriodSeconds": role.grace_s
+            + LEAVE_S
+            + (UNROUTE_S if role.has_api else 0),
             "securityContext": {
                 "runAsNonRoot": True,
                 "runAsUser": USER_ID,
@@ -209,7 +229,10 @@ def _serving(role: PodRole) -> Manifest:
     """
     ports = [("metrics", METRICS_PORT), *([("api", API_PORT)] if role.has_api else [])]
     serving: Manifest = {
-        "ports": [{"name": name, "containerPort": port, "protocol": "TCP"} for name, port in ports],
+        "ports": [
+            {"name": name, "containerPort": port, "protocol": "TCP"}
+            for name, port in ports
+        ],
         "startupProbe": _probe("/healthz", every_s=2, failures=60),
         "livenessProbe": _probe("/healthz", every_s=10, failures=3),
         "readinessProbe": _probe("/readyz", every_s=5, failures=2),
@@ -232,9 +255,14 @@ def _volumes(role: PodRole) -> list[Manifest]:
     """Return where a pod may write, and its secrets: those of its rights alone, all in one folder."""
     nats, valkey = f"{PART_OF}-nats-{role.rights}", f"{PART_OF}-valkey-{role.rights}"
     known = ("publishers.json",) if role.rights in READERS else ()
-    sources = [_secret(nats, "nats.nkey", "ca.crt", *known), _secret(valkey, "valkey.password")]
+    sources = [
+        _secret(nats, "nats.nkey", "ca.crt", *known),
+        _secret(valkey, "valkey.password"),
+    ]
     if role.asks_models:
-        sources.append(_secret(f"{PART_OF}-llm", "tasklore_llm_api_key", is_optional=True))
+        sources.append(
+            _secret(f"{PART_OF}-llm", "tasklore_llm_api_key", is_optional=True)
+        )
     if role.has_api:
         sources.append(_secret(f"{PART_OF}-api", "api.keys"))
     return [
@@ -245,4 +273,10 @@ def _volumes(role: PodRole) -> list[Manifest]:
 
 def _secret(name: str, *keys: str, is_optional: bool = False) -> Manifest:
     items = [{"key": key, "path": key} for key in keys]
-    return {"secret": {"name": name, "items": items, **({"optional": True} if is_optional else {})}}
+    return {
+        "secret": {
+            "name": name,
+            "items": items,
+            **({"optional": True} if is_optional else {}),
+        }
+    }

@@ -7,14 +7,22 @@ import yaml
 
 from contracts.errors import ConfigurationError
 from tasklore.k8s.pods import Manifest
-from tasklore.k8s.workers import Wanted, bootstrap_manifests, worker_manifests, worker_name
+from tasklore.k8s.workers import (
+    Wanted,
+    bootstrap_manifests,
+    worker_manifests,
+    worker_name,
+)
 from workers.agent import Agent
 from workers.loading import load_agents
 
 
 def as_yaml(manifests: Sequence[Manifest]) -> str:
     """Return *manifests* as documents of one file, keys in the order in which they were written."""
-    documents = (yaml.safe_dump(one, sort_keys=False, width=120, allow_unicode=True) for one in manifests)
+    documents = (
+        yaml.safe_dump(one, sort_keys=False, width=120, allow_unicode=True)
+        for one in manifests
+    )
     return "".join(f"---\n{document}" for document in documents)
 
 
@@ -38,15 +46,26 @@ def agent_text(wanted: Wanted) -> str:
     if not re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", wanted.namespace):
         msg = f"--namespace {wanted.namespace!r} is no name in Kubernetes; use up to 63 of a-z, 0-9 and '-'"
         raise ConfigurationError(msg)
-    found = {agent.agent_id: agent for reference in wanted.references for agent in load_agents(reference)}
+    found = {
+        agent.agent_id: agent
+        for reference in wanted.references
+        for agent in load_agents(reference)
+    }
     agents = list(found.values())
-    manifests = [*bootstrap_manifests(wanted, agents), *worker_manifests(wanted, agents)]
+    manifests = [
+        *bootstrap_manifests(wanted, agents),
+        *worker_manifests(wanted, agents),
+    ]
     return _advice(wanted, agents) + as_yaml(manifests)
 
 
 def _advice(wanted: Wanted, agents: Sequence[Agent]) -> str:
     names = ", ".join(agent.agent_id for agent in agents)
-    copied = [reference.partition(":")[0] for reference in wanted.references if reference.startswith(".")]
+    copied = [
+        reference.partition(":")[0]
+        for reference in wanted.references
+        if reference.startswith(".")
+    ]
     name = worker_name(wanted, agents)
     user = f"worker-{name}"
     served = ",".join(agent.agent_id for agent in agents)
@@ -58,7 +77,16 @@ def _advice(wanted: Wanted, agents: Sequence[Agent]) -> str:
         'Both servers read users at the start: restart them. See "An agent of your own" in docs/reference/deploy.md.',
     ]
     if copied:
-        lines += ["Its image is ours with your code in it:", "  FROM tasklore", f"  COPY {' '.join(copied)} /app/"]
-    lines += ["A Job cannot be changed: delete an older one first, with", "  kubectl delete job --ignore-not-found"]
-    lines[-1] += f" --namespace {wanted.namespace} -l tasklore.dev/bootstraps={agents[0].agent_id}"
+        lines += [
+            "Its image is ours with your code in it:",
+            "  FROM tasklore",
+            f"  COPY {' '.join(copied)} /app/",
+        ]
+    lines += [
+        "A Job cannot be changed: delete an older one first, with",
+        "  kubectl delete job --ignore-not-found",
+    ]
+    lines[-1] += (
+        f" --namespace {wanted.namespace} -l tasklore.dev/bootstraps={agents[0].agent_id}"
+    )
     return "".join(f"# {line}\n" for line in lines)

@@ -70,12 +70,20 @@ def scaled_object(
         "kind": "ScaledObject",
         "metadata": metadata(role),
         "spec": {
-            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": role.full_name},
+            "scaleTargetRef": {
+                "apiVersion": "apps/v1",
+                "kind": "Deployment",
+                "name": role.full_name,
+            },
             "pollingInterval": POLL_S,
             "cooldownPeriod": COOLDOWN_S,
             "minReplicaCount": scale.fewest,
             "maxReplicaCount": scale.most,
-            "fallback": {"failureThreshold": 3, "replicas": scale.blind, "behavior": "currentReplicasIfHigher"},
+            "fallback": {
+                "failureThreshold": 3,
+                "replicas": scale.blind,
+                "behavior": "currentReplicasIfHigher",
+            },
             "advanced": {"horizontalPodAutoscalerConfig": {"behavior": _behaviour()}},
             "triggers": [
                 *(_jetstream(role, one) for one in consumers),
@@ -92,7 +100,11 @@ def _behaviour() -> Manifest:
         {"type": "Pods", "value": 4, "periodSeconds": 15},
     ]
     return {
-        "scaleUp": {"stabilizationWindowSeconds": 0, "selectPolicy": "Max", "policies": up},
+        "scaleUp": {
+            "stabilizationWindowSeconds": 0,
+            "selectPolicy": "Max",
+            "policies": up,
+        },
         "scaleDown": {
             "stabilizationWindowSeconds": CALM_S,
             "selectPolicy": "Min",
@@ -106,7 +118,9 @@ def _jetstream(role: PodRole, consumer: Consumer) -> Manifest:
         "type": "nats-jetstream",
         "metricType": "AverageValue",
         "metadata": {
-            "natsServerMonitoringEndpoint": NATS_MONITOR.format(namespace=role.namespace),
+            "natsServerMonitoringEndpoint": NATS_MONITOR.format(
+                namespace=role.namespace
+            ),
             "account": ACCOUNT,
             "stream": consumer.stream,
             "consumer": consumer.durable,
@@ -137,5 +151,10 @@ def _cron(window: Window) -> Manifest:
     return {
         "type": "cron",
         "metricType": "AverageValue",
-        "metadata": {"timezone": "Etc/UTC", "start": window.start, "end": window.end, "desiredReplicas": "1"},
+        "metadata": {
+            "timezone": "Etc/UTC",
+            "start": window.start,
+            "end": window.end,
+            "desiredReplicas": "1",
+        },
     }

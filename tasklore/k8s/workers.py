@@ -71,7 +71,9 @@ def bootstrap_manifests(wanted: Wanted, agents: Sequence[Agent]) -> list[Manifes
 def _role(wanted: Wanted, agents: Sequence[Agent]) -> PodRole:
     listens = any(agent.listeners for agent in agents)
     name = worker_name(wanted, agents)
-    asks = listens or any("llm" in task.uses for agent in agents for task in agent.tasks.values())
+    asks = listens or any(
+        "llm" in task.uses for agent in agents for task in agent.tasks.values()
+    )
     return PodRole(
         name,
         "memory" if listens else f"worker-{name}",
@@ -80,7 +82,10 @@ def _role(wanted: Wanted, agents: Sequence[Agent]) -> PodRole:
         namespace=wanted.namespace,
         grace_s=wanted.longest_s,
         asks_models=asks,
-        settings={"TASKLORE_SLOTS": str(wanted.slots), "TASKLORE_RETRY_SCHEDULE_S": _RETRY_SCHEDULE_S},
+        settings={
+            "TASKLORE_SLOTS": str(wanted.slots),
+            "TASKLORE_RETRY_SCHEDULE_S": _RETRY_SCHEDULE_S,
+        },
         labels={"tasklore.dev/agent": agents[0].agent_id},
     )
 
@@ -91,11 +96,18 @@ def _consumers(agents: Sequence[Agent], slots: int) -> list[Consumer]:
     One pod for as many tasks as it has slots: what is under way counts too, so that pods stay while they work.
     """
     queues = (subjects.TASKS, subjects.WAITING)
-    found = [Consumer(stream, agent.agent_id, slots) for agent in agents if agent.tasks for stream in queues]
+    found = [
+        Consumer(stream, agent.agent_id, slots)
+        for agent in agents
+        if agent.tasks
+        for stream in queues
+    ]
     streams = {"turns": subjects.TURNS, "facts": subjects.FACTS}
     for queue in sorted({queue for agent in agents for queue in agent.listeners}):
         durables = [f"{queue}-{number}" for number in range(PARTITIONS)]
-        found += [Consumer(streams[queue], durable, _PARTITION_A_POD) for durable in durables]
+        found += [
+            Consumer(streams[queue], durable, _PARTITION_A_POD) for durable in durables
+        ]
     return found
 
 
@@ -108,7 +120,10 @@ def _series(agents: Sequence[Agent], role: PodRole) -> list[Series]:
     queues = sorted({queue for agent in agents for queue in agent.listeners})
     pods = f'up{{namespace="{role.namespace}",pod=~"{role.full_name}-.+"}}'
     unless_blind = f"(vector(0) unless on() ({pods} == 0))"
-    return [Series(f"max(tasklore_{queue}_pending) or {unless_blind}", _ROWS_A_POD) for queue in queues]
+    return [
+        Series(f"max(tasklore_{queue}_pending) or {unless_blind}", _ROWS_A_POD)
+        for queue in queues
+    ]
 
 
 def worker_name(wanted: Wanted, agents: Sequence[Agent]) -> str:
@@ -118,13 +133,24 @@ def worker_name(wanted: Wanted, agents: Sequence[Agent]) -> str:
         ConfigurationError: `wanted.name` is no name there.
     """
     if wanted.name is None:
-        parts = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", agents[0].agent_id)
-        return re.sub(r"[^a-z0-9]+", "-", parts.lower()).strip("-")[:_LONGEST_NAME].rstrip("-") or "agent"
-    if not re.fullmatch(rf"[a-z]([a-z0-9-]{{0,{_LONGEST_NAME - 2}}}[a-z0-9])?", wanted.name):
+        parts = re.sub(
+            r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", agents[0].agent_id
+        )
+        return (
+            re.sub(r"[^a-z0-9]+", "-", parts.lower())
+            .strip("-")[:_LONGEST_NAME]
+            .rstrip("-")
+            or "agent"
+        )
+    if not re.fullmatch(
+        rf"[a-z]([a-z0-9-]{{0,{_LONGEST_NAME - 2}}}[a-z0-9])?", wanted.name
+    ):
         msg = f"--name {wanted.name!r} is no name in Kubernetes; use up to {_LONGEST_NAME} of a-z, 0-9 and '-'"
         raise ConfigurationError(msg)
     if wanted.name in _TAKEN or wanted.name.startswith("bootstrap-"):
-        raise ConfigurationError(f"--name {wanted.name!r} is that of a part of Tasklore; choose another")
+        raise ConfigurationError(
+            f"--name {wanted.name!r} is that of a part of Tasklore; choose another"
+        )
     return wanted.name
 
 

@@ -8,11 +8,24 @@ from typer import Argument, Context, Option, Typer
 from tasklore.options import SETTLED, Command, Json, example, show_help_alone
 from tasklore.running import run
 
-app = Typer(epilog=example("tasklore limits set acme --tenant acme --usd 20 --every day"), **SETTLED)
+app = Typer(
+    epilog=example("tasklore limits set acme --tenant acme --usd 20 --every day"),
+    **SETTLED,
+)
 
-LimitName = Annotated[str, Argument(metavar="NAME", help="Which limit, as `tasklore limits show` lists it.")]
+LimitName = Annotated[
+    str,
+    Argument(metavar="NAME", help="Which limit, as `tasklore limits show` lists it."),
+]
 LimitsFile = Annotated[Path, Argument(metavar="FILE", help="Limits in TOML.")]
-Who = Annotated[str | None, Option("--who", metavar="NAME", help="Who changes it; without it the user of this shell.")]
+Who = Annotated[
+    str | None,
+    Option(
+        "--who",
+        metavar="NAME",
+        help="Who changes it; without it the user of this shell.",
+    ),
+]
 Yes = Annotated[bool, Option("--yes", "-y", help="Do not ask.")]
 _Value = "; '' covers all, '*' counts each apart."
 
@@ -42,30 +55,76 @@ def show(as_json: Json = False) -> None:
 )
 def set_one(
     name: LimitName,
-    model: Annotated[str | None, Option("--model", metavar="MODEL", help="Of this model, or gpt-*" + _Value)] = None,
-    tenant: Annotated[str | None, Option("--tenant", metavar="TENANT", help="For this tenant" + _Value)] = None,
-    user: Annotated[str | None, Option("--user", metavar="ID", help="For this user" + _Value)] = None,
-    agent: Annotated[str | None, Option("--agent", metavar="AGENT", help="For tasks of this agent" + _Value)] = None,
-    task: Annotated[str | None, Option("--task", metavar="TASK", help="For tasks of this name" + _Value)] = None,
-    requests: Annotated[int | None, Option("--requests", metavar="N", help="So many requests.")] = None,
-    tokens: Annotated[int | None, Option("--tokens", metavar="N", help="So many tokens.")] = None,
-    usd: Annotated[str | None, Option("--usd", metavar="AMOUNT", help="So many US dollars.")] = None,
-    at_once: Annotated[int | None, Option("--at-once", metavar="N", help="So many requests under way.")] = None,
-    at_most: Annotated[int | None, Option("--at-most", metavar="N", help="So many tasks that run at once.")] = None,
+    model: Annotated[
+        str | None,
+        Option("--model", metavar="MODEL", help="Of this model, or gpt-*" + _Value),
+    ] = None,
+    tenant: Annotated[
+        str | None,
+        Option("--tenant", metavar="TENANT", help="For this tenant" + _Value),
+    ] = None,
+    user: Annotated[
+        str | None, Option("--user", metavar="ID", help="For this user" + _Value)
+    ] = None,
+    agent: Annotated[
+        str | None,
+        Option("--agent", metavar="AGENT", help="For tasks of this agent" + _Value),
+    ] = None,
+    task: Annotated[
+        str | None,
+        Option("--task", metavar="TASK", help="For tasks of this name" + _Value),
+    ] = None,
+    requests: Annotated[
+        int | None, Option("--requests", metavar="N", help="So many requests.")
+    ] = None,
+    tokens: Annotated[
+        int | None, Option("--tokens", metavar="N", help="So many tokens.")
+    ] = None,
+    usd: Annotated[
+        str | None, Option("--usd", metavar="AMOUNT", help="So many US dollars.")
+    ] = None,
+    at_once: Annotated[
+        int | None, Option("--at-once", metavar="N", help="So many requests under way.")
+    ] = None,
+    at_most: Annotated[
+        int | None,
+        Option("--at-most", metavar="N", help="So many tasks that run at once."),
+    ] = None,
     every: Annotated[
-        str | None, Option("--every", metavar="SPAN", help="In each minute, day, month, task or tree of tasks.")
+        str | None,
+        Option(
+            "--every",
+            metavar="SPAN",
+            help="In each minute, day, month, task or tree of tasks.",
+        ),
     ] = None,
     at_limit: Annotated[
         str | None,
-        Option("--at-limit", metavar="DO", help="park (wait without a slot), next (another model) or refuse."),
+        Option(
+            "--at-limit",
+            metavar="DO",
+            help="park (wait without a slot), next (another model) or refuse.",
+        ),
     ] = None,
     who: Who = None,
 ) -> None:
     """Set a limit: a new one, or what the options say of one that is there."""
     from tasklore.limits.edits import set_limit
 
-    covers = {"model": model, "tenant": tenant, "user": user, "agent": agent, "task": task}
-    sizes = {"requests": requests, "tokens": tokens, "usd": usd, "at_once": at_once, "at_most": at_most}
+    covers = {
+        "model": model,
+        "tenant": tenant,
+        "user": user,
+        "agent": agent,
+        "task": task,
+    }
+    sizes = {
+        "requests": requests,
+        "tokens": tokens,
+        "usd": usd,
+        "at_once": at_once,
+        "at_most": at_most,
+    }
     run(set_limit(name, covers | {"every": every, "at_limit": at_limit}, sizes, who))
 
 
@@ -103,7 +162,12 @@ def history(as_json: Json = False) -> None:
 
 @app.command(cls=Command, epilog=example("tasklore limits restore 3"))
 def restore(
-    version: Annotated[int, Argument(metavar="VERSION", min=1, help="A version of `tasklore limits history`.")],
+    version: Annotated[
+        int,
+        Argument(
+            metavar="VERSION", min=1, help="A version of `tasklore limits history`."
+        ),
+    ],
     who: Who = None,
     yes: Yes = False,
 ) -> None:

@@ -13,7 +13,10 @@ from tasklore.render.screen import confirm
 
 
 async def set_limit(
-    name: str, options: Mapping[str, str | None], sizes: Mapping[str, int | str | None], who: str | None
+    name: str,
+    options: Mapping[str, str | None],
+    sizes: Mapping[str, int | str | None],
+    who: str | None,
 ) -> None:
     """Set the limit *name*; None among *options* and *sizes* changes nothing. A size takes the place of another.
 
@@ -24,14 +27,23 @@ async def set_limit(
     """
     async with open_budgets() as budgets:
         stored = await budgets.read()
-        raw = {one.name: one.model_dump(exclude_none=True) for one in stored.limits.limits}
+        raw = {
+            one.name: one.model_dump(exclude_none=True) for one in stored.limits.limits
+        }
         made = raw.setdefault(name, {"name": name})
         if given := {size: value for size, value in sizes.items() if value is not None}:
-            made = {field: value for field, value in made.items() if field not in sizes} | given
+            made = {
+                field: value for field, value in made.items() if field not in sizes
+            } | given
             if "at_once" in given or "at_most" in given:
                 made.pop("every", None)
-        raw[name] = made | {field: value for field, value in options.items() if value is not None}
-        after = read_limits(stored.limits.model_dump(exclude={"limits"}) | {"limits": list(raw.values())})
+        raw[name] = made | {
+            field: value for field, value in options.items() if value is not None
+        }
+        after = read_limits(
+            stored.limits.model_dump(exclude={"limits"})
+            | {"limits": list(raw.values())}
+        )
         await _store(budgets, stored, after, who, is_sure=True)
 
 
@@ -46,10 +58,18 @@ async def remove_limit(name: str, who: str | None) -> None:
         stored = await budgets.read()
         names = [limit.name for limit in stored.limits.limits]
         if name not in names:
-            cure = nearest(name, names) or "; `tasklore limits show` lists those there are"
+            cure = (
+                nearest(name, names) or "; `tasklore limits show` lists those there are"
+            )
             raise InvalidInput(f"there is no limit {name!r}{cure}")
         kept = tuple(limit for limit in stored.limits.limits if limit.name != name)
-        await _store(budgets, stored, stored.limits.model_copy(update={"limits": kept}), who, is_sure=True)
+        await _store(
+            budgets,
+            stored,
+            stored.limits.model_copy(update={"limits": kept}),
+            who,
+            is_sure=True,
+        )
 
 
 async def apply_limits(path: Path, who: str | None, *, is_sure: bool) -> None:
@@ -76,12 +96,25 @@ async def restore_version(version: int, who: str | None, *, is_sure: bool) -> No
         stored, versions = await budgets.read(), await budgets.history()
         found = next((one for one in versions if one.version == version), None)
         if found is None:
-            has = f"those from {versions[-1].version} to {versions[0].version} are" if versions else "none is"
-            raise InvalidInput(f"version {version} is not kept; {has} (`tasklore limits history`)")
+            has = (
+                f"those from {versions[-1].version} to {versions[0].version} are"
+                if versions
+                else "none is"
+            )
+            raise InvalidInput(
+                f"version {version} is not kept; {has} (`tasklore limits history`)"
+            )
         await _store(budgets, stored, found.limits, who, is_sure=is_sure)
 
 
-async def _store(budgets: Budgets, stored: StoredLimits, after: Limits, who: str | None, *, is_sure: bool) -> None:
+async def _store(
+    budgets: Budgets,
+    stored: StoredLimits,
+    after: Limits,
+    who: str | None,
+    *,
+    is_sure: bool,
+) -> None:
     """Print what changes, and store it over the version that was read."""
     changes = list(spell_changes(stored.limits, after))
     if not changes:
@@ -90,7 +123,9 @@ async def _store(budgets: Budgets, stored: StoredLimits, after: Limits, who: str
     print("\n".join(changes), flush=True)
     if not is_sure:
         confirm(
-            "Change the limits?", unasked="nothing was changed; say --yes to mean it", declined="nothing was changed"
+            "Change the limits?",
+            unasked="nothing was changed; say --yes to mean it",
+            declined="nothing was changed",
         )
     version = await budgets.change(after, who or getpass.getuser(), over=stored.version)
     print(f"Version {version} holds within a second.")

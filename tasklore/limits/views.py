@@ -54,20 +54,30 @@ def spell_amount(measure: Measure, amount: float) -> str:
 
 def spell_size(measure: Measure, amount: float, every: Every | None) -> str:
     """Return how much a limit allows in which time: "200,000 tokens a minute", "8 at once"."""
-    return spell_amount(measure, amount) + _UNITS[measure] + ("" if every is None else f" a {every}")
+    return (
+        spell_amount(measure, amount)
+        + _UNITS[measure]
+        + ("" if every is None else f" a {every}")
+    )
 
 
 def _spell_scope(limit: Limit) -> str:
     """Return what a limit covers: "model gpt-*, each tenant"; empty for everything."""
-    values = {one: getattr(limit, one) for one in ("model", "tenant", "user", "agent", "task")}
+    values = {
+        one: getattr(limit, one) for one in ("model", "tenant", "user", "agent", "task")
+    }
     return ", ".join(
-        f"each {name}" if value == "*" else f"{name} {printable(value)}" for name, value in values.items() if value
+        f"each {name}" if value == "*" else f"{name} {printable(value)}"
+        for name, value in values.items()
+        if value
     )
 
 
 def spell_limit(limit: Limit) -> str:
     """Return a limit in a line."""
-    return ", ".join(filter(None, (_size_of(limit), _spell_scope(limit), limit.at_limit)))
+    return ", ".join(
+        filter(None, (_size_of(limit), _spell_scope(limit), limit.at_limit))
+    )
 
 
 def spell_changes(before: Limits, after: Limits) -> Iterator[str]:
@@ -90,9 +100,13 @@ def spell_options(limits: Limits) -> dict[str, str]:
     """Return the options beside the limits, by their titles."""
     return {
         "fallbacks": "; ".join(
-            f"{printable(model)}: {printable(', '.join(to))}" for model, to in limits.fallbacks.items()
+            f"{printable(model)}: {printable(', '.join(to))}"
+            for model, to in limits.fallbacks.items()
         ),
-        "without store": ", ".join(f"{kind}: {limits.without_store[kind]}" for kind in sorted(limits.without_store)),
+        "without store": ", ".join(
+            f"{kind}: {limits.without_store[kind]}"
+            for kind in sorted(limits.without_store)
+        ),
         "time zone": limits.time_zone,
     }
 
@@ -100,7 +114,12 @@ def spell_options(limits: Limits) -> dict[str, str]:
 def as_document(stored: StoredLimits) -> dict[str, Any]:
     """Return a version for programs, as `GET /v1/limits` does."""
     limits = stored.limits.model_dump(mode="json", exclude_defaults=True)
-    return {"version": stored.version, "who": stored.who, "when": stored.when, "limits": limits}
+    return {
+        "version": stored.version,
+        "who": stored.who,
+        "when": stored.when,
+        "limits": limits,
+    }
 
 
 def spell_version(stored: StoredLimits) -> str:
@@ -137,7 +156,9 @@ def print_check(path: Path) -> None:
     Raises:
         InvalidInput: a field does not fit.
     """
-    print(f"{printable(path.name)}: {count_of(len(read_limits_file(path).limits), 'limit')}, nothing is wrong.")
+    print(
+        f"{printable(path.name)}: {count_of(len(read_limits_file(path).limits), 'limit')}, nothing is wrong."
+    )
 
 
 async def print_history(*, as_json: bool) -> None:
@@ -158,11 +179,18 @@ async def print_history(*, as_json: bool) -> None:
         def changes(stored: StoredLimits) -> str:
             if stored.version not in before:
                 return count_of(len(stored.limits.limits), "limit")
-            return one_line("; ".join(spell_changes(before[stored.version], stored.limits)) or "nothing")
+            return one_line(
+                "; ".join(spell_changes(before[stored.version], stored.limits))
+                or "nothing"
+            )
 
         columns = (
             Column[StoredLimits]("VERSION", lambda one: str(one.version), right=True),
-            Column[StoredLimits]("WHEN", lambda one: one.when.removesuffix("+00:00").replace("T", " "), whole=True),
+            Column[StoredLimits](
+                "WHEN",
+                lambda one: one.when.removesuffix("+00:00").replace("T", " "),
+                whole=True,
+            ),
             Column[StoredLimits]("WHO", lambda one: printable(one.who)),
             Column[StoredLimits]("CHANGE", changes),
         )

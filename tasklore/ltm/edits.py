@@ -40,11 +40,24 @@ class Filter(NamedTuple):
         """
         if self.question is not None and self.key is not None:
             raise InvalidInput("two keys are given; forget them one after the other")
-        conditions = any((self.question or self.key, self.task, self.agent, self.older_than, self.user, self.stale))
+        conditions = any(
+            (
+                self.question or self.key,
+                self.task,
+                self.agent,
+                self.older_than,
+                self.user,
+                self.stale,
+            )
+        )
         if self.everything and conditions:
-            raise InvalidInput("--all means everything; leave it out to forget what fits the other options")
+            raise InvalidInput(
+                "--all means everything; leave it out to forget what fits the other options"
+            )
         if not self.everything and not conditions:
-            raise InvalidInput("say what to forget: KEY, --task, --agent, --older-than, --user, --stale, or --all")
+            raise InvalidInput(
+                "say what to forget: KEY, --task, --agent, --older-than, --user, --stale, or --all"
+            )
 
 
 async def set_answer(key: str, file: str) -> None:
@@ -61,11 +74,17 @@ async def set_answer(key: str, file: str) -> None:
     result = text.strip()
     async with long_term_memory() as memory:
         if parse_ltm(key) is None and ":" not in key:
-            raise InvalidInput(f"{key!r} is no key; copy one from `tasklore ltm list --json`")
+            raise InvalidInput(
+                f"{key!r} is no key; copy one from `tasklore ltm list --json`"
+            )
         whole = await whole_key(memory, key)
         if (parts := parse_ltm(whole)) is not None:
             async with open_nats("tasklore-cards") as client:
-                demand_fitting(json.loads(result), await card_of(client, parts.agent_id), parts.task_name)
+                demand_fitting(
+                    json.loads(result),
+                    await card_of(client, parts.agent_id),
+                    parts.task_name,
+                )
         await memory.put(whole, result, ttl=_keep(), now_ms=time.time_ns() // 1_000_000)
     print(f"Remembered at {printable(whole)}")
 
@@ -75,7 +94,9 @@ async def forget_answers(wanted: Filter, *, is_sure: bool) -> None:
     wanted.check()
     before_ms = None
     if wanted.older_than is not None:
-        span_ms = int(parse_span(wanted.older_than, "--older-than").total_seconds() * 1000)
+        span_ms = int(
+            parse_span(wanted.older_than, "--older-than").total_seconds() * 1000
+        )
         before_ms = time.time_ns() // 1_000_000 - span_ms
     if wanted.everything and not is_sure:
         confirm(
@@ -98,7 +119,11 @@ async def forget_answers(wanted: Filter, *, is_sure: bool) -> None:
             in_force=current,
             everything=wanted.everything,
         )
-    print("Nothing fits; nothing was forgotten." if not number else f"Forgot {count_of(number, 'answer')}.")
+    print(
+        "Nothing fits; nothing was forgotten."
+        if not number
+        else f"Forgot {count_of(number, 'answer')}."
+    )
 
 
 async def import_answers(file: Path, agent_id: str, *, as_json: bool) -> None:
@@ -108,16 +133,27 @@ async def import_answers(file: Path, agent_id: str, *, as_json: bool) -> None:
         card = await card_of(client, agent_id)
     forms = {task.name: ImportForm.of_card(card, task, keep) for task in card.tasks}
     async with long_term_memory() as memory, patience("importing"):
-        done = await import_text(memory, agent_id, text, forms, now_ms=time.time_ns() // 1_000_000)
+        done = await import_text(
+            memory, agent_id, text, forms, now_ms=time.time_ns() // 1_000_000
+        )
     if as_json:
         quarantined = list(done.quarantined)
-        print_json({"stored": done.stored, "known": done.known, "quarantined": quarantined, "refused": done.refused})
+        print_json(
+            {
+                "stored": done.stored,
+                "known": done.known,
+                "quarantined": quarantined,
+                "refused": done.refused,
+            }
+        )
         return
     known = f", {done.known:,} known already" if done.known else ""
     print(f"Imported {count_of(done.stored, 'answer')}{known}.")
     if done.quarantined:
         number = count_of(len(done.quarantined), "entry")
-        print(f"Put {number} in quarantine, never served: five values in a list may be the rest of more.")
+        print(
+            f"Put {number} in quarantine, never served: five values in a list may be the rest of more."
+        )
         for key in done.quarantined:
             print(f"  {printable(key)}")
     if done.refused:
@@ -136,7 +172,11 @@ async def export_answers(agent_id: str, file: Path | None) -> None:
         print(done.text)
     else:
         write_text(file, f"{done.text}\n")
-    left = f"; left out {count_of(done.others, 'answer')} of other versions" if done.others else ""
+    left = (
+        f"; left out {count_of(done.others, 'answer')} of other versions"
+        if done.others
+        else ""
+    )
     say(f"exported {count_of(done.entries, 'answer')} of version {done.version}{left}")
 
 
@@ -149,7 +189,9 @@ def write_text(file: Path, text: str) -> None:
     try:
         file.write_text(text, "utf-8")
     except OSError as error:
-        raise InvalidInput(f"cannot write {str(file)!r}: {error.strerror or error}") from error
+        raise InvalidInput(
+            f"cannot write {str(file)!r}: {error.strerror or error}"
+        ) from error
 
 
 def _keep() -> timedelta | None:
@@ -161,7 +203,9 @@ def _read_bytes(file: Path) -> bytes:
     try:
         return file.read_bytes()
     except OSError as error:
-        raise InvalidInput(f"cannot read {str(file)!r}: {error.strerror or error}") from error
+        raise InvalidInput(
+            f"cannot read {str(file)!r}: {error.strerror or error}"
+        ) from error
 
 
 def _refuse_constant(word: str) -> None:

@@ -34,14 +34,28 @@ class ImportForm:
         """Return the form of a task whose code is here."""
         schema = task.parameters.schema_for_cards()
         version = agent.memory_version(task)
-        return cls(form_of(schema), task.parameters, version, task.remember_for, _refusal(task.remember))
+        return cls(
+            form_of(schema),
+            task.parameters,
+            version,
+            task.remember_for,
+            _refusal(task.remember),
+        )
 
     @classmethod
-    def of_card(cls, card: AgentCard, task: TaskCard, keep: timedelta | None) -> "ImportForm":
+    def of_card(
+        cls, card: AgentCard, task: TaskCard, keep: timedelta | None
+    ) -> "ImportForm":
         """Return the form of a task of which only the card is known: its agent's settings count as the defaults."""
-        version, form, refusal = card.memory_version(task), form_of(task.parameters), _refusal(task.remember)
+        version, form, refusal = (
+            card.memory_version(task),
+            form_of(task.parameters),
+            _refusal(task.remember),
+        )
         try:
-            return cls(form, parameters_of(task.name, task.parameters), version, keep, refusal)
+            return cls(
+                form, parameters_of(task.name, task.parameters), version, keep, refusal
+            )
         except InvalidInput as error:
             return cls(form, None, version, keep, refusal or str(error))
 
@@ -67,14 +81,21 @@ class Exported:
 
 
 async def import_text(
-    memory: LongTermMemory, agent_id: str, text: bytes, forms: Mapping[str, ImportForm], *, now_ms: int
+    memory: LongTermMemory,
+    agent_id: str,
+    text: bytes,
+    forms: Mapping[str, ImportForm],
+    *,
+    now_ms: int,
 ) -> Imported:
     """Remember the answers in the file *text*; known ones stay, those that may be cut go to quarantine."""
     file = seed_file.read(text, {name: form.form for name, form in forms.items()})
     refused, stored, known = dict(file.refused), 0, 0
     for entry in file.entries:
         try:
-            is_new = await _store(memory, agent_id, entry, forms[entry.task_name], now_ms)
+            is_new = await _store(
+                memory, agent_id, entry, forms[entry.task_name], now_ms
+            )
         except InvalidInput as error:
             refused[entry.key] = str(error)
             continue
@@ -84,7 +105,13 @@ async def import_text(
     return Imported(stored, known, tuple(set_aside), refused)
 
 
-async def _store(memory: LongTermMemory, agent_id: str, entry: SeedEntry, form: ImportForm, now_ms: int) -> bool:
+async def _store(
+    memory: LongTermMemory,
+    agent_id: str,
+    entry: SeedEntry,
+    form: ImportForm,
+    now_ms: int,
+) -> bool:
     if form.refusal is not None or form.parameters is None:
         raise InvalidInput(form.refusal or "its parameters are not known")
     parameters = form.parameters.read(entry.parameters)
@@ -117,7 +144,9 @@ async def export_text(entries: AsyncIterable[Entry], card: AgentCard) -> Exporte
     """
     shared = [entry async for entry in entries if entry.parts.user_token is None]
     if not shared:
-        raise InvalidInput(f"nothing that all may share is remembered of {card.agent_id}")
+        raise InvalidInput(
+            f"nothing that all may share is remembered of {card.agent_id}"
+        )
     versions: dict[str, str] = {}
     for entry in sorted(shared, key=lambda one: one.answer.created_at_ms):
         versions[entry.parts.task_name] = entry.parts.version
@@ -128,13 +157,23 @@ async def export_text(entries: AsyncIterable[Entry], card: AgentCard) -> Exporte
         parameters = json.loads(entry.parameters_json)
         if entry.parts.version != versions[name] or name not in forms or not parameters:
             continue
-        chosen.append(seed_file.entry_of(name, forms[name], parameters, json.loads(entry.answer.result_json)))
+        chosen.append(
+            seed_file.entry_of(
+                name, forms[name], parameters, json.loads(entry.answer.result_json)
+            )
+        )
     told = ", ".join(sorted(set(versions.values())))
-    return Exported(seed_file.write(chosen), len(chosen), told, len(shared) - len(chosen))
+    return Exported(
+        seed_file.write(chosen), len(chosen), told, len(shared) - len(chosen)
+    )
 
 
 def _refusal(remember: str) -> str | None:
-    return None if remember == "shared" else "its results are not shared, so that none of a file may be served"
+    return (
+        None
+        if remember == "shared"
+        else "its results are not shared, so that none of a file may be served"
+    )
 
 
 def _compact(result: Any) -> bytes:

@@ -25,22 +25,39 @@ def demand_fitting(result: Any, card: AgentCard, task_name: str) -> None:
     """
     tasks = {task.name: task for task in card.tasks}
     if task_name not in tasks:
-        raise InvalidInput(f"{card.agent_id} has no task {task_name!r}; it has {', '.join(sorted(tasks)) or 'none'}")
+        raise InvalidInput(
+            f"{card.agent_id} has no task {task_name!r}; it has {', '.join(sorted(tasks)) or 'none'}"
+        )
     schema: Any = tasks[task_name].result
-    found = [] if schema is None else list(_misfits(result, schema, schema.get("$defs", {}), ""))
+    found = (
+        []
+        if schema is None
+        else list(_misfits(result, schema, schema.get("$defs", {}), ""))
+    )
     if found:
         cure = f"`tasklore agents list --json` shows the result of {task_name} that its card declares"
-        raise InvalidInput(f"no result of {card.agent_id}.{task_name}: {'; '.join(found[:5])}; correct it ({cure})")
+        raise InvalidInput(
+            f"no result of {card.agent_id}.{task_name}: {'; '.join(found[:5])}; correct it ({cure})"
+        )
 
 
-def _misfits(value: Any, schema: Any, definitions: Mapping[str, Any], where: str) -> Iterator[str]:
+def _misfits(
+    value: Any, schema: Any, definitions: Mapping[str, Any], where: str
+) -> Iterator[str]:
     """Yield how *value* at *where* is not what *schema* describes; words that pydantic does not write are not read."""
     if not isinstance(schema, Mapping):
         return
     if "$ref" in schema:
-        yield from _misfits(value, definitions.get(schema["$ref"].rpartition("/")[2]), definitions, where)
+        yield from _misfits(
+            value,
+            definitions.get(schema["$ref"].rpartition("/")[2]),
+            definitions,
+            where,
+        )
     for options in (schema[word] for word in ("anyOf", "oneOf") if word in schema):
-        several = [list(_misfits(value, option, definitions, where)) for option in options]
+        several = [
+            list(_misfits(value, option, definitions, where)) for option in options
+        ]
         if all(several):
             yield from min(several, key=len)
     choices = schema.get("enum", [schema["const"]] if "const" in schema else None)
@@ -54,15 +71,23 @@ def _misfits(value: Any, schema: Any, definitions: Mapping[str, Any], where: str
         yield from _misfits_inside(value, schema, definitions, where)
 
 
-def _misfits_inside(value: Any, schema: Mapping[str, Any], definitions: Mapping[str, Any], where: str) -> Iterator[str]:
+def _misfits_inside(
+    value: Any, schema: Mapping[str, Any], definitions: Mapping[str, Any], where: str
+) -> Iterator[str]:
     if isinstance(value, dict):
         fields = schema.get("properties", {})
         for name, inner in value.items():
             rest = schema.get("additionalProperties", not fields)
             if name not in fields and not rest and rest != {}:
                 yield f"{_at(where, name)} is not among {', '.join(fields)}"
-            yield from _misfits(inner, fields.get(name, rest), definitions, _at(where, name))
-        yield from (f"{_at(where, name)} is missing" for name in schema.get("required", ()) if name not in value)
+            yield from _misfits(
+                inner, fields.get(name, rest), definitions, _at(where, name)
+            )
+        yield from (
+            f"{_at(where, name)} is missing"
+            for name in schema.get("required", ())
+            if name not in value
+        )
     elif isinstance(value, list):
         first = schema.get("prefixItems", [])
         for number, inner in enumerate(value):

@@ -10,7 +10,11 @@ from tasklore.options import SETTLED, Command, Json, example, show_help_alone
 from tasklore.running import run
 
 app = Typer(
-    epilog=example('tasklore memory tell "I am vegan now" --user ana', "tasklore memory show --user ana"), **SETTLED
+    epilog=example(
+        'tasklore memory tell "I am vegan now" --user ana',
+        "tasklore memory show --user ana",
+    ),
+    **SETTLED,
 )
 
 #: Characters of a user id, as on the wire.
@@ -26,18 +30,29 @@ def _check_user(user: str | None) -> str | None:
     if user is None:
         return None
     if not user.strip() or len(user) > _LONGEST_NAME:
-        raise InvalidInput(f"--user must name somebody, in 1 to {_LONGEST_NAME} characters; say whose memory it is")
+        raise InvalidInput(
+            f"--user must name somebody, in 1 to {_LONGEST_NAME} characters; say whose memory it is"
+        )
     if any("\ud800" <= letter <= "\udfff" for letter in user):
         raise InvalidInput("--user is no valid Unicode; send it as UTF-8")
     return user
 
 
-User = Annotated[str, Option("--user", metavar="ID", help="Whose memory.", callback=_check_user)]
+User = Annotated[
+    str, Option("--user", metavar="ID", help="Whose memory.", callback=_check_user)
+]
 Resource = Annotated[
     str | None,
-    Option("--resource", metavar="DOC", help="Only this document: its id, or a word for it such as food."),
+    Option(
+        "--resource",
+        metavar="DOC",
+        help="Only this document: its id, or a word for it such as food.",
+    ),
 ]
-PlanId = Annotated[str | None, Argument(metavar="PLAN", help="Its id, or the end of it; without it the last one.")]
+PlanId = Annotated[
+    str | None,
+    Argument(metavar="PLAN", help="Its id, or the end of it; without it the last one."),
+]
 
 
 @app.callback(invoke_without_command=True)
@@ -46,15 +61,31 @@ def front(context: Context) -> None:
     show_help_alone(context)
 
 
-@app.command(cls=Command, epilog=example('tasklore memory tell "I like omelettes, but no eggs on Friday" --user ana'))
+@app.command(
+    cls=Command,
+    epilog=example(
+        'tasklore memory tell "I like omelettes, but no eggs on Friday" --user ana'
+    ),
+)
 def tell(
-    text: Annotated[list[str], Argument(metavar="TEXT", help="What the person said, in their own words.")],
+    text: Annotated[
+        list[str],
+        Argument(metavar="TEXT", help="What the person said, in their own words."),
+    ],
     user: User,
     conversation: Annotated[
-        str | None, Option("--conversation", metavar="ID", help="The conversation it was said in.")
+        str | None,
+        Option("--conversation", metavar="ID", help="The conversation it was said in."),
     ] = None,
     wait: Annotated[
-        float, Option("--wait", metavar="S", min=0, max=600, help="Seconds to wait for what becomes of it.")
+        float,
+        Option(
+            "--wait",
+            metavar="S",
+            min=0,
+            max=600,
+            help="Seconds to wait for what becomes of it.",
+        ),
     ] = 15.0,
     as_json: Json = False,
 ) -> int:
@@ -64,11 +95,22 @@ def tell(
     """
     from tasklore.memory import tell as telling
 
-    return run(telling.tell(" ".join(text), user, conversation=conversation, wait_s=wait, as_json=as_json))
+    return run(
+        telling.tell(
+            " ".join(text),
+            user,
+            conversation=conversation,
+            wait_s=wait,
+            as_json=as_json,
+        )
+    )
 
 
 @app.command(
-    cls=Command, epilog=example("tasklore memory show --user ana", "tasklore memory show --user ana --as-prompt")
+    cls=Command,
+    epilog=example(
+        "tasklore memory show --user ana", "tasklore memory show --user ana --as-prompt"
+    ),
 )
 def show(
     user: User,
@@ -76,24 +118,38 @@ def show(
     at: Annotated[
         str | None,
         Option(
-            "--at", metavar="DATE", help="As it was on that day, such as 2026-05-01; or, with --resource, a revision."
+            "--at",
+            metavar="DATE",
+            help="As it was on that day, such as 2026-05-01; or, with --resource, a revision.",
         ),
     ] = None,
-    as_prompt: Annotated[bool, Option("--as-prompt", help="As an agent's prompt quotes it.")] = False,
+    as_prompt: Annotated[
+        bool, Option("--as-prompt", help="As an agent's prompt quotes it.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Show the memory of a person."""
     from tasklore.memory.views import print_documents
     from tasklore.options import day_of
 
-    moment = None if at is None else int(at) if at.isdecimal() and len(at) < 8 else day_of(at, "--at")
-    run(print_documents(user, resource, at=moment, as_prompt=as_prompt, as_json=as_json))
+    moment = (
+        None
+        if at is None
+        else int(at)
+        if at.isdecimal() and len(at) < 8
+        else day_of(at, "--at")
+    )
+    run(
+        print_documents(user, resource, at=moment, as_prompt=as_prompt, as_json=as_json)
+    )
 
 
 @app.command(cls=Command, epilog=example("tasklore memory facts --user ana"))
 def facts(
     user: User,
-    limit: Annotated[int, Option("--limit", metavar="N", min=1, max=10_000, help="At most so many.")] = 20,
+    limit: Annotated[
+        int, Option("--limit", metavar="N", min=1, max=10_000, help="At most so many.")
+    ] = 20,
     as_json: Json = False,
 ) -> None:
     """List the facts found in what a person said.
@@ -105,18 +161,37 @@ def facts(
     run(print_facts(user, limit, as_json=as_json))
 
 
-@app.command(cls=Command, epilog=example('tasklore memory search "when did I move?" --user ana'))
+@app.command(
+    cls=Command, epilog=example('tasklore memory search "when did I move?" --user ana')
+)
 def search(
-    question: Annotated[str, Argument(metavar="QUESTION", help="What to look for, in any words.")],
+    question: Annotated[
+        str, Argument(metavar="QUESTION", help="What to look for, in any words.")
+    ],
     user: User,
     at: Annotated[
-        str | None, Option("--at", metavar="DATE", help="As it stood on that day, such as 2026-05-01.")
+        str | None,
+        Option(
+            "--at", metavar="DATE", help="As it stood on that day, such as 2026-05-01."
+        ),
     ] = None,
-    since: Annotated[str | None, Option("--since", metavar="DATE", help="Said on that day or later.")] = None,
-    until: Annotated[str | None, Option("--until", metavar="DATE", help="Said by the end of that day.")] = None,
-    speaker: Annotated[Literal["person", "assistant", "agent"] | None, Option("--speaker", help="Who said it.")] = None,
-    conversation: Annotated[str | None, Option("--conversation", metavar="ID", help="Said in it.")] = None,
-    limit: Annotated[int, Option("--limit", min=1, max=100, help="How much at most.")] = 10,
+    since: Annotated[
+        str | None, Option("--since", metavar="DATE", help="Said on that day or later.")
+    ] = None,
+    until: Annotated[
+        str | None,
+        Option("--until", metavar="DATE", help="Said by the end of that day."),
+    ] = None,
+    speaker: Annotated[
+        Literal["person", "assistant", "agent"] | None,
+        Option("--speaker", help="Who said it."),
+    ] = None,
+    conversation: Annotated[
+        str | None, Option("--conversation", metavar="ID", help="Said in it.")
+    ] = None,
+    limit: Annotated[
+        int, Option("--limit", min=1, max=100, help="How much at most.")
+    ] = 10,
     as_json: Json = False,
 ) -> None:
     """Search turns and memory, with the day and the speaker of each."""
@@ -128,7 +203,11 @@ def search(
     last = None if until is None else day_of(until, "--until")
     day = None if at is None else day_of(at, "--at")
     within = Within(first, last, speaker, conversation)
-    run(print_matches(user, question, at=day, limit=limit, within=within, as_json=as_json))
+    run(
+        print_matches(
+            user, question, at=day, limit=limit, within=within, as_json=as_json
+        )
+    )
 
 
 @app.command(cls=Command, epilog=example("tasklore memory waiting --user ana"))
@@ -139,13 +218,25 @@ def waiting(user: User, as_json: Json = False) -> None:
     run(print_waiting(user, as_json=as_json))
 
 
-@app.command(cls=Command, epilog=example("tasklore memory settings --user ana --keep-days 30"))
+@app.command(
+    cls=Command, epilog=example("tasklore memory settings --user ana --keep-days 30")
+)
 def settings(
     user: User,
     keep_days: Annotated[
-        int | None, Option("--keep-days", metavar="N", min=1, max=36_500, help="Keep turns for so many days.")
+        int | None,
+        Option(
+            "--keep-days",
+            metavar="N",
+            min=1,
+            max=36_500,
+            help="Keep turns for so many days.",
+        ),
     ] = None,
-    on: Annotated[bool | None, Option("--on/--off", help="Whether turns are kept word for word from now on.")] = None,
+    on: Annotated[
+        bool | None,
+        Option("--on/--off", help="Whether turns are kept word for word from now on."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """See or say whether a person's turns are kept word for word, and for how long."""
@@ -154,11 +245,15 @@ def settings(
     run(print_settings(user, keep_days=keep_days, is_on=on, as_json=as_json))
 
 
-@app.command(cls=Command, epilog=example("tasklore memory history --user ana --resource food"))
+@app.command(
+    cls=Command, epilog=example("tasklore memory history --user ana --resource food")
+)
 def history(
     user: User,
     resource: Resource = None,
-    limit: Annotated[int, Option("--limit", metavar="N", min=1, max=10_000, help="At most so many.")] = 20,
+    limit: Annotated[
+        int, Option("--limit", metavar="N", min=1, max=10_000, help="At most so many.")
+    ] = 20,
     as_json: Json = False,
 ) -> None:
     """List the edits of a person's documents, the newest first."""
@@ -167,12 +262,23 @@ def history(
     run(print_history(user, resource, limit, as_json=as_json))
 
 
-@app.command(cls=Command, epilog=example("tasklore memory diff --user ana --resource food --from 3"))
+@app.command(
+    cls=Command,
+    epilog=example("tasklore memory diff --user ana --resource food --from 3"),
+)
 def diff(
     user: User,
-    resource: Annotated[str, Option("--resource", metavar="DOC", help="Which document.")],
-    since: Annotated[int | None, Option("--from", metavar="REVISION", min=0, help="By default the one before.")] = None,
-    until: Annotated[int | None, Option("--to", metavar="REVISION", min=0, help="By default the present one.")] = None,
+    resource: Annotated[
+        str, Option("--resource", metavar="DOC", help="Which document.")
+    ],
+    since: Annotated[
+        int | None,
+        Option("--from", metavar="REVISION", min=0, help="By default the one before."),
+    ] = None,
+    until: Annotated[
+        int | None,
+        Option("--to", metavar="REVISION", min=0, help="By default the present one."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Show what changed between two revisions of a document."""
@@ -181,12 +287,23 @@ def diff(
     run(print_difference(user, resource, since, until, as_json=as_json))
 
 
-@app.command(cls=Command, epilog=example("tasklore memory explain food.likes[0] --user ana --resource food"))
+@app.command(
+    cls=Command,
+    epilog=example("tasklore memory explain food.likes[0] --user ana --resource food"),
+)
 def explain(
-    path: Annotated[str, Argument(metavar="PATH", help="A place in a document, as `show` prints it.")],
+    path: Annotated[
+        str,
+        Argument(metavar="PATH", help="A place in a document, as `show` prints it."),
+    ],
     user: User,
     resource: Annotated[
-        str | None, Option("--resource", metavar="DOC", help="Which document; by default the one that has it.")
+        str | None,
+        Option(
+            "--resource",
+            metavar="DOC",
+            help="Which document; by default the one that has it.",
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -237,9 +354,17 @@ def audit(user: User, resource: Resource = None, as_json: Json = False) -> None:
     run(print_audit(user, resource, as_json=as_json))
 
 
-@app.command("export", cls=Command, epilog=example("tasklore memory export ./ana --user ana"))
+@app.command(
+    "export", cls=Command, epilog=example("tasklore memory export ./ana --user ana")
+)
 def export_documents(
-    folder: Annotated[Path, Argument(metavar="FOLDER", help="Where to; one DOC.json each. - writes one to stdout.")],
+    folder: Annotated[
+        Path,
+        Argument(
+            metavar="FOLDER",
+            help="Where to; one DOC.json each. - writes one to stdout.",
+        ),
+    ],
     user: User,
     resource: Resource = None,
 ) -> None:
@@ -252,12 +377,24 @@ def export_documents(
     run(files.export_documents(folder, user, resource))
 
 
-@app.command("import", cls=Command, epilog=example("tasklore memory import resources/*.json --user ana"))
+@app.command(
+    "import",
+    cls=Command,
+    epilog=example("tasklore memory import resources/*.json --user ana"),
+)
 def import_documents(
-    files: Annotated[list[Path], Argument(metavar="FILE", help="JSON documents, each named by its _metadata.")],
+    files: Annotated[
+        list[Path],
+        Argument(metavar="FILE", help="JSON documents, each named by its _metadata."),
+    ],
     user: User,
     resource: Annotated[
-        str | None, Option("--resource", metavar="DOC", help="Which document it is, when the file does not say so.")
+        str | None,
+        Option(
+            "--resource",
+            metavar="DOC",
+            help="Which document it is, when the file does not say so.",
+        ),
     ] = None,
     as_json: Json = False,
 ) -> int:
@@ -270,11 +407,18 @@ def import_documents(
     return run(file_commands.import_documents(files, user, resource, as_json=as_json))
 
 
-@app.command(cls=Command, epilog=example("tasklore memory migrate ./resources --user ana --dry-run"))
+@app.command(
+    cls=Command,
+    epilog=example("tasklore memory migrate ./resources --user ana --dry-run"),
+)
 def migrate(
-    folder: Annotated[Path, Argument(metavar="FOLDER", help="Where the older resource_*.md lie.")],
+    folder: Annotated[
+        Path, Argument(metavar="FOLDER", help="Where the older resource_*.md lie.")
+    ],
     user: User,
-    dry_run: Annotated[bool, Option("--dry-run", help="Show what would change; change nothing.")] = False,
+    dry_run: Annotated[
+        bool, Option("--dry-run", help="Show what would change; change nothing.")
+    ] = False,
 ) -> int:
     """Turn older Markdown memories into documents.
 
@@ -286,10 +430,18 @@ def migrate(
     return run(migrate_folder(folder, user, is_dry=dry_run))
 
 
-@app.command(cls=Command, epilog=example("tasklore memory forget --user ana", "tasklore memory forget ana"))
+@app.command(
+    cls=Command,
+    epilog=example("tasklore memory forget --user ana", "tasklore memory forget ana"),
+)
 def forget(
-    person: Annotated[str | None, Argument(metavar="USER", help="Who is to be forgotten.")] = None,
-    user: Annotated[str | None, Option("--user", metavar="ID", help="The same.", callback=_check_user)] = None,
+    person: Annotated[
+        str | None, Argument(metavar="USER", help="Who is to be forgotten.")
+    ] = None,
+    user: Annotated[
+        str | None,
+        Option("--user", metavar="ID", help="The same.", callback=_check_user),
+    ] = None,
     yes: Annotated[bool, Option("--yes", "-y", help="Do not ask.")] = False,
     as_json: Json = False,
 ) -> int:
@@ -303,7 +455,9 @@ def forget(
     from tasklore.memory import forget as forgetting
 
     if person is not None and user is not None:
-        raise InvalidInput("two users are given; say USER or --user, and forget them one after the other")
+        raise InvalidInput(
+            "two users are given; say USER or --user, and forget them one after the other"
+        )
     meant = person if user is None else user
     if meant is None:
         raise InvalidInput("say who is to be forgotten: --user ID")

@@ -31,7 +31,9 @@ async def export_documents(folder: Path, user: str, resource: str | None) -> Non
         else:
             documents = (await memory.documents.snapshot(user)).documents
             wanted = [one for one, document in documents.items() if document.revision]
-        files = {one: await memory.documents.export_document(user, one) for one in wanted}
+        files = {
+            one: await memory.documents.export_document(user, one) for one in wanted
+        }
     if is_stdout:
         sys.stdout.buffer.write(files[wanted[0]])
         sys.stdout.buffer.flush()
@@ -55,17 +57,23 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
             (folder / f"{one}.json").write_bytes(content)
     except OSError as error:
         why = error.strerror or error
-        raise InvalidInput(f"FOLDER {str(folder)!r} cannot be written to ({why}); name another one") from error
+        raise InvalidInput(
+            f"FOLDER {str(folder)!r} cannot be written to ({why}); name another one"
+        ) from error
 
 
-async def import_documents(files: Sequence[Path], user: str, resource: str | None, *, as_json: bool = False) -> int:
+async def import_documents(
+    files: Sequence[Path], user: str, resource: str | None, *, as_json: bool = False
+) -> int:
     """Put *files* in the place of documents of *user*, and return the exit code: unusable input when one was refused.
 
     Raises:
         InvalidInput: *resource* means no document, or several files are given with it.
     """
     if resource is not None and len(files) > 1:
-        raise InvalidInput("--resource says what one file is; give one, or files that name themselves")
+        raise InvalidInput(
+            "--resource says what one file is; give one, or files that name themselves"
+        )
     done: list[dict[str, Any]] = []
     async with user_memory() as memory:
         wanted = None
@@ -75,21 +83,37 @@ async def import_documents(files: Sequence[Path], user: str, resource: str | Non
                 wanted = find_resource(resource, memory.kinds, stored)
             except InvalidInput as error:
                 if not resource.startswith(_PREFIX):
-                    raise InvalidInput(f"{error}, or {_PREFIX}... for a new one") from error
+                    raise InvalidInput(
+                        f"{error}, or {_PREFIX}... for a new one"
+                    ) from error
                 wanted = resource_of(resource)
         for file in files:
             try:
                 now, content = datetime.now(UTC), read_file(file)
-                record = await memory.documents.import_document(user, content, at=now, resource=wanted)
+                record = await memory.documents.import_document(
+                    user, content, at=now, resource=wanted
+                )
             except InvalidInput as error:
                 complain(f"{file}: {error}")
                 done.append({"file": str(file), "error": str(error)})
                 continue
             revisions = {} if record is None else dict(record.revisions)
-            done.append({"file": str(file), "plan_id": record and record.plan_id, "revisions": revisions})
+            done.append(
+                {
+                    "file": str(file),
+                    "plan_id": record and record.plan_id,
+                    "revisions": revisions,
+                }
+            )
             if not as_json:
-                become = ", ".join(f"{one} is at revision {number}" for one, number in revisions.items())
-                print(printable(f"{file}: {become or 'as it is remembered already'}"), flush=True)
+                become = ", ".join(
+                    f"{one} is at revision {number}"
+                    for one, number in revisions.items()
+                )
+                print(
+                    printable(f"{file}: {become or 'as it is remembered already'}"),
+                    flush=True,
+                )
     if as_json:
         print_json(done)
     return USAGE if any("error" in one for one in done) else OK
@@ -104,4 +128,6 @@ def read_file(file: Path) -> bytes:
     try:
         return file.read_bytes()
     except OSError as error:
-        raise InvalidInput(f"cannot be read ({error.strerror or error}); name a file") from error
+        raise InvalidInput(
+            f"cannot be read ({error.strerror or error}); name a file"
+        ) from error

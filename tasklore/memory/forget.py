@@ -14,7 +14,14 @@ from runtime.settings import Settings
 from tasklore.exits import FAILED, OK
 from tasklore.memory.stores import user_memory
 from tasklore.places import open_nats
-from tasklore.render.screen import confirm, patience, print_json, print_table, printable, say
+from tasklore.render.screen import (
+    confirm,
+    patience,
+    print_json,
+    print_table,
+    printable,
+    say,
+)
 from workers.forgetting.erasure import Forgotten, Rewrite, UserStore, forget_user
 from workers.forgetting.server_files import rewrite_redis, rewrite_streams
 from workers.forgetting.stores import all_stores
@@ -41,7 +48,9 @@ async def forget(user: str, *, is_sure: bool, as_json: bool) -> int:
         InvalidInput: *user* cannot be a user id.
     """
     if not user.strip() or len(user) > MAX_USER_ID:
-        raise InvalidInput(f"USER must be a name of 1 to {MAX_USER_ID} characters; memory belongs to one person each")
+        raise InvalidInput(
+            f"USER must be a name of 1 to {MAX_USER_ID} characters; memory belongs to one person each"
+        )
     if not is_sure:
         confirm(
             f"Forget everything about {printable(user)}? It cannot be undone.",
@@ -55,22 +64,36 @@ async def forget(user: str, *, is_sure: bool, as_json: bool) -> int:
             say("stopped in the middle; forget again to finish")
             raise
     if as_json:
-        print_json({"user": user, "removed": done.removed, "left": done.left, "beside": done.beside})
+        print_json(
+            {
+                "user": user,
+                "removed": done.removed,
+                "left": done.left,
+                "beside": done.beside,
+            }
+        )
     else:
         print_forgotten(user, done)
     return OK if done.is_complete else FAILED
 
 
 @contextlib.asynccontextmanager
-async def places_of_users() -> AsyncIterator[tuple[tuple[UserStore, ...], tuple[Rewrite, ...]]]:
+async def places_of_users() -> AsyncIterator[
+    tuple[tuple[UserStore, ...], tuple[Rewrite, ...]]
+]:
     """Open all stores of the system that runs here with data of users, in order, and their files."""
     async with (
         open_nats("tasklore-forget") as client,
         user_memory() as memory,
         open_outbox(link := Link(client)) as outbox,
     ):
-        stores = all_stores(link, memory.client, outbox, memory.documents, Settings.load().evidence_dir)
-        yield stores, (partial(rewrite_redis, memory.client), partial(rewrite_streams, link))
+        stores = all_stores(
+            link, memory.client, outbox, memory.documents, Settings.load().evidence_dir
+        )
+        yield (
+            stores,
+            (partial(rewrite_redis, memory.client), partial(rewrite_streams, link)),
+        )
 
 
 def print_forgotten(user: str, done: Forgotten) -> None:
@@ -88,9 +111,13 @@ def print_forgotten(user: str, done: Forgotten) -> None:
     for what, count in sorted(done.beside.items()):
         if what in _STAYING:
             whose = f"beside {count:,} of others that wait there"
-            say(f"remains of what {_STAYING[what]}, anybody's, may lie in the files of {what} {whose}")
+            say(
+                f"remains of what {_STAYING[what]}, anybody's, may lie in the files of {what} {whose}"
+            )
         else:
-            say(f"the {what} could not be written anew; have whoever runs the server do it")
+            say(
+                f"the {what} could not be written anew; have whoever runs the server do it"
+            )
 
 
 def _rows(counts: Mapping[str, int]) -> list[tuple[str, str]]:

@@ -37,7 +37,11 @@ class ChangeLine(NamedTuple):
 def one_line(text: str, width: int | None = None) -> str:
     """Return *text* without line ends and what would steer a terminal, cut to *width* characters when that is given."""
     line = " ".join(printable(text).split())
-    return line if width is None or len(line) <= width else f"{line[: width - 1].rstrip()}\u2026"
+    return (
+        line
+        if width is None or len(line) <= width
+        else f"{line[: width - 1].rstrip()}\u2026"
+    )
 
 
 def value_line(value: JsonValue) -> str:
@@ -59,12 +63,17 @@ def change_lines(changes: Iterable[Change]) -> Iterator[ChangeLine]:
             yield ChangeLine("~", str(change.path), "in another order")
         elif not lines:
             # An empty list was added or removed.
-            yield ChangeLine("+" if change.before is ABSENT else "-", str(change.path), "nothing")
+            yield ChangeLine(
+                "+" if change.before is ABSENT else "-", str(change.path), "nothing"
+            )
 
 
 def body_lines(before: Body, after: Body) -> Iterator[ChangeLine]:
     """Yield what `change_lines` would of whatever led from one whole document to another."""
-    bare = [{name: value for name, value in body.items() if name != METADATA} for body in (before, after)]
+    bare = [
+        {name: value for name, value in body.items() if name != METADATA}
+        for body in (before, after)
+    ]
     return _lines(Path(), *bare)
 
 
@@ -72,12 +81,18 @@ def _lines(path: Path, before: Found, after: Found) -> Iterator[ChangeLine]:
     if before is ABSENT or after is ABSENT:
         mark, value = ("+", after) if before is ABSENT else ("-", before)
         for inner, leaf in leaf_values({} if value is ABSENT else {"": value}):
-            yield ChangeLine(mark, str(Path((*path.steps, *inner.steps[1:]))), value_line(leaf))
+            yield ChangeLine(
+                mark, str(Path((*path.steps, *inner.steps[1:]))), value_line(leaf)
+            )
     elif path.steps and _is_entry(before) and _is_entry(after):
         yield ChangeLine("~", str(path), _becoming(before, after))
     elif isinstance(before, list) and isinstance(after, list):
         yield from _in_lists(path, before, after)
-    elif isinstance(before, dict) and isinstance(after, dict) and is_item(before) is is_item(after):
+    elif (
+        isinstance(before, dict)
+        and isinstance(after, dict)
+        and is_item(before) is is_item(after)
+    ):
         for name in dict.fromkeys([*before, *after]):
             held, holds = before.get(name, ABSENT), after.get(name, ABSENT)
             if not same(held, holds):
@@ -87,7 +102,9 @@ def _lines(path: Path, before: Found, after: Found) -> Iterator[ChangeLine]:
         yield from _lines(path, ABSENT, after)
 
 
-def _in_lists(path: Path, before: list[JsonValue], after: list[JsonValue]) -> Iterator[ChangeLine]:
+def _in_lists(
+    path: Path, before: list[JsonValue], after: list[JsonValue]
+) -> Iterator[ChangeLine]:
     """Yield the entries that left a list, that changed under the same name, and that were added."""
     came = dict.fromkeys(_beyond(after, before))
     by_name = {_name(after[index]): index for index in reversed(came)}
@@ -139,7 +156,9 @@ def _name(value: JsonValue) -> str:
 
 def _is_entry(value: Found) -> bool:
     """Tell whether people see *value* as one thing: an item, a text, a number."""
-    return value is not ABSENT and (not isinstance(value, dict | list) or is_item(value))
+    return value is not ABSENT and (
+        not isinstance(value, dict | list) or is_item(value)
+    )
 
 
 def shorten(plan_ids: Sequence[str]) -> dict[str, str]:

@@ -41,7 +41,11 @@ class _Move:
     @property
     def is_stored(self) -> bool:
         """Whether the document equals the file: an earlier run stored it and could not rename the file."""
-        return self.now is not None and self.now.revision > 0 and _lines(self.now.body) == _lines(self.made.body)
+        return (
+            self.now is not None
+            and self.now.revision > 0
+            and _lines(self.now.body) == _lines(self.made.body)
+        )
 
 
 async def migrate_folder(folder: Path, user: str, *, is_dry: bool) -> int:
@@ -52,14 +56,18 @@ async def migrate_folder(folder: Path, user: str, *, is_dry: bool) -> int:
     """
     files = list_older_files(folder)
     if not files:
-        print(f"Nothing to migrate in {folder}: every resource_*.md has its {_ARCHIVE} name already.")
+        print(
+            f"Nothing to migrate in {folder}: every resource_*.md has its {_ARCHIVE} name already."
+        )
         return OK
     left = 0
     async with user_memory() as memory:
         for file in files:
             try:
                 made = read_older(file, memory.kinds)
-                now = (await memory.documents.snapshot(user, [made.resource_id])).documents.get(made.resource_id)
+                now = (
+                    await memory.documents.snapshot(user, [made.resource_id])
+                ).documents.get(made.resource_id)
                 move = _Move(file, made, now)
                 _check_move(move, user)
                 if is_dry:
@@ -88,7 +96,9 @@ def list_older_files(folder: Path) -> list[Path]:
         raise InvalidInput(msg) from error
     files = sorted(folder / name for name in names if fnmatchcase(name, _OLDER))
     if not files and not any(fnmatchcase(name, _OLDER + _ARCHIVE) for name in names):
-        raise InvalidInput(f"FOLDER {str(folder)!r} has no {_OLDER}; name the one where the older files lie")
+        raise InvalidInput(
+            f"FOLDER {str(folder)!r} has no {_OLDER}; name the one where the older files lie"
+        )
     return files
 
 
@@ -101,13 +111,20 @@ def read_older(file: Path, kinds: Kinds) -> OlderDocument:
     try:
         text = read_file(file).decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise InvalidInput(f"byte {error.start} is no UTF-8; save the file as UTF-8") from error
+        raise InvalidInput(
+            f"byte {error.start} is no UTF-8; save the file as UTF-8"
+        ) from error
     changed = datetime.fromtimestamp(file.stat().st_mtime, UTC).date()
     return read(text, kinds, name=file.name, added=changed)
 
 
 def _check_move(move: _Move, user: str) -> None:
-    if move.now is not None and move.now.revision and any(leaf_values(move.now.body)) and not move.is_stored:
+    if (
+        move.now is not None
+        and move.now.revision
+        and any(leaf_values(move.now.body))
+        and not move.is_stored
+    ):
         raise InvalidInput(
             f"{move.made.resource_id} of {user!r} holds something else already (revision {move.now.revision}), which "
             "would be replaced; export and merge it by hand, or migrate into another user"
@@ -120,11 +137,17 @@ def _check_move(move: _Move, user: str) -> None:
 
 async def _migrate(memory: UserMemory, user: str, move: _Move) -> None:
     if not os.access(move.file.parent, os.W_OK):
-        raise InvalidInput(f"{str(move.file.parent)!r} does not let the file be renamed; make it writable")
+        raise InvalidInput(
+            f"{str(move.file.parent)!r} does not let the file be renamed; make it writable"
+        )
     if not move.is_stored:
         content = seed_files.write(move.made.body)
         await memory.documents.import_document(
-            user, content, at=datetime.now(UTC), resource=move.made.resource_id, by="migration"
+            user,
+            content,
+            at=datetime.now(UTC),
+            resource=move.made.resource_id,
+            by="migration",
         )
     try:
         move.file.rename(move.archive)
@@ -133,20 +156,35 @@ async def _migrate(memory: UserMemory, user: str, move: _Move) -> None:
         raise InvalidInput(msg) from error
     count = sum(1 for _ in leaf_values(move.made.body))
     entries = "1 entry" if count == 1 else f"{count} entries"
-    print(f"{styled(move.file.name, 'bold')} -> {move.made.resource_id}: {entries}; kept as {move.archive.name}")
+    print(
+        f"{styled(move.file.name, 'bold')} -> {move.made.resource_id}: {entries}; kept as {move.archive.name}"
+    )
 
 
 def _show(move: _Move) -> None:
     """Print the difference between the document so far and the one made of the file."""
     before = _lines(move.now.body if move.now is not None and move.now.revision else {})
     after = _lines(move.made.body)
-    names = f"{move.made.resource_id} as it is", f"{move.made.resource_id} from {move.file.name}"
+    names = (
+        f"{move.made.resource_id} as it is",
+        f"{move.made.resource_id} from {move.file.name}",
+    )
     if before == after:
-        print(f"{styled(move.file.name, 'bold')}: {move.made.resource_id} is that already; only its name would change")
+        print(
+            f"{styled(move.file.name, 'bold')}: {move.made.resource_id} is that already; only its name would change"
+        )
     for line in difflib.unified_diff(before, after, *names, lineterm=""):
-        style = "green" if line.startswith("+") else "red" if line.startswith("-") else ""
+        style = (
+            "green" if line.startswith("+") else "red" if line.startswith("-") else ""
+        )
         print(styled(printable(line), style) if style else printable(line))
 
 
 def _lines(body: Mapping[str, JsonValue]) -> list[str]:
-    return seed_files.write({name: value for name, value in body.items() if name != METADATA}).decode().splitlines()
+    return (
+        seed_files.write(
+            {name: value for name, value in body.items() if name != METADATA}
+        )
+        .decode()
+        .splitlines()
+    )

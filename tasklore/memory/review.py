@@ -36,11 +36,17 @@ async def print_conflicts(user: str, resource: str | None, *, as_json: bool) -> 
     if not found:
         print("Nothing contradicts anything else.")
     else:
-        print("\nWhat you say next decides: `tasklore memory tell`. An edit is taken back by `tasklore memory undo`.")
+        print(
+            "\nWhat you say next decides: `tasklore memory tell`. An edit is taken back by `tasklore memory undo`."
+        )
 
 
 async def print_audit(
-    user: str, resource: str | None, *, as_json: bool, load: Callable[[], Embedder | None] = load_minilm
+    user: str,
+    resource: str | None,
+    *,
+    as_json: bool,
+    load: Callable[[], Embedder | None] = load_minilm,
 ) -> None:
     """Print which share of the memory is a duplicate, stale, never read, in conflict or out of place.
 
@@ -49,14 +55,27 @@ async def print_audit(
     async with user_memory() as memory:
         bodies = await _bodies(memory, user, resource)
         reads = await memory.documents.reads(user)
-        changed = review.find_changed_protected(await memory.documents.history(user), datetime.now(UTC))
-        found = review.review(bodies, memory.kinds, today=datetime.now(UTC).date(), reads=reads)
+        changed = review.find_changed_protected(
+            await memory.documents.history(user), datetime.now(UTC)
+        )
+        found = review.review(
+            bodies, memory.kinds, today=datetime.now(UTC).date(), reads=reads
+        )
     embedder = load() if found.leaves else None
     pairs = None if embedder is None else _find_alike(bodies, embedder)
     if as_json:
-        likes = {} if pairs is None else {"alike": [_spot_documents(pair) for pair in pairs]}
+        likes = (
+            {}
+            if pairs is None
+            else {"alike": [_spot_documents(pair) for pair in pairs]}
+        )
         flagged = [
-            {"plan_id": one.plan_id, "fact": one.origin.fact_text, "words": one.origin.evidence} for one in changed
+            {
+                "plan_id": one.plan_id,
+                "fact": one.origin.fact_text,
+                "words": one.origin.evidence,
+            }
+            for one in changed
         ]
         print_json(_review_document(found) | {"changed_protected": flagged} | likes)
         return
@@ -64,16 +83,22 @@ async def print_audit(
         print(f"Nothing is remembered of {printable(user)} yet.")
         return
     entries = f"{found.leaves:,} {'entry' if found.leaves == 1 else 'entries'}"
-    print(f"{entries} in {len(bodies):,} {'document' if len(bodies) == 1 else 'documents'}")
+    print(
+        f"{entries} in {len(bodies):,} {'document' if len(bodies) == 1 else 'documents'}"
+    )
     rows = [
-        (name.replace("_", " "), "not known" if rate is None else f"{rate:.1%}") for name, rate in found.rates.items()
+        (name.replace("_", " "), "not known" if rate is None else f"{rate:.1%}")
+        for name, rate in found.rates.items()
     ]
     print_table(("FINDING", "SHARE"), rows, right=("SHARE",))
     # Entries that were never read are only counted.
     groups: Sequence[tuple[str, Sequence[Spot]]] = (
         *(("said more than once", group) for group in found.duplicates),
         *((_WHY.get(one.why, one.why), one.spots) for one in found.conflicts),
-        ("stale: past their last day, or so old that they should be asked for again", found.stale),
+        (
+            "stale: past their last day, or so old that they should be asked for again",
+            found.stale,
+        ),
         ("out of place: no rule finds them there", found.orphans),
         ("with a date that cannot be read", found.unreadable),
     )
@@ -81,29 +106,52 @@ async def print_audit(
         if spots:
             _print_spots(f"\n{name}", spots)
     if changed:
-        print(styled("\nprotected, and changed within 30 days: `tasklore memory undo` takes one back", "bold"))
+        print(
+            styled(
+                "\nprotected, and changed within 30 days: `tasklore memory undo` takes one back",
+                "bold",
+            )
+        )
     for one in changed:
         reason = f"{one_line(one.origin.fact_text)} ({one_line(one.origin.evidence)})"
         print(f"  {styled(one.plan_id[-12:], 'dim')} {reason}")
     if pairs:
-        print(styled("\nperhaps the same (proposed by embeddings; nothing is merged)", "bold"))
+        print(
+            styled(
+                "\nperhaps the same (proposed by embeddings; nothing is merged)", "bold"
+            )
+        )
     for first, second in pairs or ():
         print(f"  {_spot_line(first)}\n    and {_spot_line(second)}")
 
 
-async def _bodies(memory: UserMemory, user: str, resource: str | None) -> Mapping[str, Mapping[str, JsonValue]]:
+async def _bodies(
+    memory: UserMemory, user: str, resource: str | None
+) -> Mapping[str, Mapping[str, JsonValue]]:
     documents = (await memory.documents.snapshot(user)).documents
-    wanted = documents if resource is None else [find_resource(resource, memory.kinds, documents)]
+    wanted = (
+        documents
+        if resource is None
+        else [find_resource(resource, memory.kinds, documents)]
+    )
     return {name: documents[name].body for name in wanted}
 
 
-def _find_alike(bodies: Mapping[str, Mapping[str, JsonValue]], embedder: Embedder) -> list[tuple[Spot, Spot]]:
+def _find_alike(
+    bodies: Mapping[str, Mapping[str, JsonValue]], embedder: Embedder
+) -> list[tuple[Spot, Spot]]:
     """Return the items of one list that may say the same; in two lists the same words may say the contrary."""
     lists: dict[tuple[str, Path], list[Spot]] = {}
     for name, body in bodies.items():
         for path, value in leaf_values(body):
             item = Item.read(value)
-            text = value if isinstance(value, str) else "" if item is None else item.display
+            text = (
+                value
+                if isinstance(value, str)
+                else ""
+                if item is None
+                else item.display
+            )
             if isinstance(path.last, int) and text:
                 lists.setdefault((name, path.parent), []).append(Spot(name, path, text))
     return [
@@ -124,7 +172,10 @@ def _spot_line(spot: Spot) -> str:
 
 
 def _spot_documents(spots: Sequence[Spot]) -> list[dict[str, str]]:
-    return [{"resource": spot.resource_id, "path": str(spot.path), "text": spot.text} for spot in spots]
+    return [
+        {"resource": spot.resource_id, "path": str(spot.path), "text": spot.text}
+        for spot in spots
+    ]
 
 
 def _conflict_document(conflict: Conflict) -> dict[str, Any]:
@@ -138,7 +189,9 @@ def _review_document(found: Review) -> dict[str, Any]:
         "duplicates": [_spot_documents(group) for group in found.duplicates],
         "conflicts": [_conflict_document(one) for one in found.conflicts],
         "stale": _spot_documents(found.stale),
-        "never_read": None if found.never_read is None else _spot_documents(found.never_read),
+        "never_read": None
+        if found.never_read is None
+        else _spot_documents(found.never_read),
         "orphans": _spot_documents(found.orphans),
         "unreadable": _spot_documents(found.unreadable),
     }

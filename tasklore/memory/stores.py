@@ -39,11 +39,29 @@ async def user_memory(redis_url: str | None = None) -> AsyncIterator[UserMemory]
     url, settings = redis_url or current_endpoints().redis_url, Settings.load()
     kinds = Kinds.load(*filter(None, [settings.kinds_dir]))
     await demand_listener(url)
-    async with valkey.connect(url, name="tasklore-memory", deadline_s=2 * _DEADLINE_S) as client:
+    async with valkey.connect(
+        url, name="tasklore-memory", deadline_s=2 * _DEADLINE_S
+    ) as client:
         await client.check()
-        turns = PersonalQueue(client, "turns", keep=timedelta(days=settings.turns_keep_days), deadline_s=_DEADLINE_S)
-        facts = PersonalQueue(client, "facts", keep=timedelta(days=settings.facts_keep_days), deadline_s=_DEADLINE_S)
-        yield UserMemory(DocumentStore(client, kinds, deadline_s=_DEADLINE_S), turns, facts, kinds, client)
+        turns = PersonalQueue(
+            client,
+            "turns",
+            keep=timedelta(days=settings.turns_keep_days),
+            deadline_s=_DEADLINE_S,
+        )
+        facts = PersonalQueue(
+            client,
+            "facts",
+            keep=timedelta(days=settings.facts_keep_days),
+            deadline_s=_DEADLINE_S,
+        )
+        yield UserMemory(
+            DocumentStore(client, kinds, deadline_s=_DEADLINE_S),
+            turns,
+            facts,
+            kinds,
+            client,
+        )
 
 
 def find_resource(word: str, kinds: Kinds, stored: Iterable[str] = ()) -> str:
@@ -71,4 +89,6 @@ def find_resource(word: str, kinds: Kinds, stored: Iterable[str] = ()) -> str:
 
 async def find_stored_resource(memory: UserMemory, user: str, word: str) -> str:
     """Return the resource id that *word* means among the documents of *user*, those of no kind among them."""
-    return find_resource(word, memory.kinds, (await memory.documents.snapshot(user)).documents)
+    return find_resource(
+        word, memory.kinds, (await memory.documents.snapshot(user)).documents
+    )

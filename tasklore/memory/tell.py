@@ -53,16 +53,22 @@ class Outcome(NamedTuple):
     @property
     def is_settled(self) -> bool:
         """Whether it changes no more by itself."""
-        return self.state in _SETTLED and all(fact.state in _SETTLED for fact in self.facts)
+        return self.state in _SETTLED and all(
+            fact.state in _SETTLED for fact in self.facts
+        )
 
     @property
     def exit_code(self) -> int:
         """The exit code of a command that waited for it: failed also when nothing was decided within the wait."""
-        has_failed = self.state == "failed" or any(fact.state == "failed" for fact in self.facts)
+        has_failed = self.state == "failed" or any(
+            fact.state == "failed" for fact in self.facts
+        )
         return OK if self.is_settled and not has_failed else FAILED
 
 
-async def tell(text: str, user: str, *, conversation: str | None, wait_s: float, as_json: bool) -> int:
+async def tell(
+    text: str, user: str, *, conversation: str | None, wait_s: float, as_json: bool
+) -> int:
     """Publish *text* as a turn of *user*, wait for the outcome, print it, and return the exit code."""
     turn = make_turn(text, user, conversation)
     # Opened before anything is said: a turn is kept, and its person wants to see the outcome.
@@ -97,11 +103,15 @@ def make_turn(text: str, user: str, conversation: str | None = None) -> ChatTurn
     Raises:
         InvalidInput: one of them is empty, too long or no valid text.
     """
-    given = {"TEXT": text, "--user": user} | ({} if conversation is None else {"--conversation": conversation})
+    given = {"TEXT": text, "--user": user} | (
+        {} if conversation is None else {"--conversation": conversation}
+    )
     for name, value in given.items():
         longest = _LONGEST if name == "TEXT" else MAX_USER_ID
         if not value.strip() or len(value) > longest:
-            raise InvalidInput(f"{name} must have 1 to {longest:,} characters and not only blanks; mend it")
+            raise InvalidInput(
+                f"{name} must have 1 to {longest:,} characters and not only blanks; mend it"
+            )
         if not value.isascii() and _HALF.search(value):
             raise InvalidInput(f"{name} is no valid Unicode; send it as UTF-8")
     turn_id = new_id(time.time_ns() // 1_000_000)
@@ -119,7 +129,9 @@ async def publish_turn(client: Client, turn: ChatTurn) -> None:
     """Return once *turn* is stored where the switchboard finds it."""
     async with open_outbox(Link(client)) as outbox:
         body = turn.model_dump_json(exclude_none=True).encode()
-        await outbox.put(subjects.turns(turn.user_id or turn.conversation_id), body, turn.turn_id)
+        await outbox.put(
+            subjects.turns(turn.user_id or turn.conversation_id), body, turn.turn_id
+        )
 
 
 async def outcome_of(memory: UserMemory, turn: ChatTurn, wait_s: float) -> Outcome:
@@ -136,18 +148,29 @@ async def outcome_of(memory: UserMemory, turn: ChatTurn, wait_s: float) -> Outco
 
 async def _look(memory: UserMemory, turn: ChatTurn) -> Outcome:
     user = turn.user_id or ""
-    turns = [row for row in await memory.turns.rows(user, _ROWS) if row.row_id == turn.turn_id]
+    turns = [
+        row
+        for row in await memory.turns.rows(user, _ROWS)
+        if row.row_id == turn.turn_id
+    ]
     if not turns:
         return Outcome(None)
     found = [(row, read_fact(row)) for row in await memory.facts.rows(user, _ROWS)]
-    facts = sorted((row for row, fact in found if fact and fact[0] == turn.turn_id), key=lambda row: row.row_id)
+    facts = sorted(
+        (row for row, fact in found if fact and fact[0] == turn.turn_id),
+        key=lambda row: row.row_id,
+    )
     wanted = {row.plan_id for row in facts if row.plan_id}
     history = await memory.documents.history(user, limit=_ROWS) if wanted else []
     plans = [one for one in history if one.plan_id in wanted]
     # The turn is closed once its facts are published; all of them arrive in the table together, a moment later.
-    has_learned = turns[0].reason == _LEARNED or (turns[0].note is not None and b'"fact_id"' in turns[0].note)
+    has_learned = turns[0].reason == _LEARNED or (
+        turns[0].note is not None and b'"fact_id"' in turns[0].note
+    )
     is_on_its_way = has_learned and not facts
-    return Outcome("waiting" if is_on_its_way else turns[0].state, facts, plans, turns[0].reason)
+    return Outcome(
+        "waiting" if is_on_its_way else turns[0].state, facts, plans, turns[0].reason
+    )
 
 
 def print_outcome(turn: ChatTurn, outcome: Outcome) -> None:
@@ -161,7 +184,9 @@ def print_outcome(turn: ChatTurn, outcome: Outcome) -> None:
     if outcome.state == "failed":
         print(f"{styled('failed', 'red')} {one_line(outcome.reason)}")
     elif outcome.state == "needs_model":
-        print("It is kept until a model can be asked; TASKLORE_LLM_API_KEY or TASKLORE_LLM_BASE_URL names one.")
+        print(
+            "It is kept until a model can be asked; TASKLORE_LLM_API_KEY or TASKLORE_LLM_BASE_URL names one."
+        )
     elif not outcome.facts and outcome.is_settled:
         print("Nothing to remember in that.")
     plans = {plan.plan_id: plan for plan in outcome.plans}

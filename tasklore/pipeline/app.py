@@ -8,22 +8,44 @@ from typer import Argument, Context, Option, Typer
 from tasklore.options import SETTLED, Command, Json, example, show_help_alone
 
 app = Typer(
-    epilog=example("tasklore pipeline run repository-health --input folder=$PWD", "tasklore pipeline list"), **SETTLED
+    epilog=example(
+        "tasklore pipeline run repository-health --input folder=$PWD",
+        "tasklore pipeline list",
+    ),
+    **SETTLED,
 )
 
 Source = Annotated[
-    str, Argument(metavar="FILE|NAME", help="A .toml or .py file, or the name of one that is installed.")
+    str,
+    Argument(
+        metavar="FILE|NAME",
+        help="A .toml or .py file, or the name of one that is installed.",
+    ),
 ]
-Session = Annotated[str, Argument(metavar="SESSION", help="Which run; `tasklore pipeline list` shows them.")]
+Session = Annotated[
+    str,
+    Argument(metavar="SESSION", help="Which run; `tasklore pipeline list` shows them."),
+]
 Inputs = Annotated[
     list[str] | None,
-    Option("--input", metavar="NAME=VALUE", help="An input, repeatable; @FILE as the value reads a file."),
+    Option(
+        "--input",
+        metavar="NAME=VALUE",
+        help="An input, repeatable; @FILE as the value reads a file.",
+    ),
 ]
 File = Annotated[
     str | None,
-    Option("--file", metavar="FILE", help="Go on by this declaration; without it as declared when the run began."),
+    Option(
+        "--file",
+        metavar="FILE",
+        help="Go on by this declaration; without it as declared when the run began.",
+    ),
 ]
-NoWait = Annotated[bool, Option("--no-wait", help="Print the id of the session and end; the run goes on.")]
+NoWait = Annotated[
+    bool,
+    Option("--no-wait", help="Print the id of the session and end; the run goes on."),
+]
 
 
 @app.callback(invoke_without_command=True)
@@ -34,16 +56,29 @@ def front(context: Context) -> None:
 
 @app.command(
     cls=Command,
-    epilog=example("tasklore pipeline run health.toml --input folder=$PWD", "tasklore pipeline run health.toml --keep"),
+    epilog=example(
+        "tasklore pipeline run health.toml --input folder=$PWD",
+        "tasklore pipeline run health.toml --keep",
+    ),
 )
 def run(
     source: Source,
     inputs: Inputs = None,
-    keep: Annotated[bool, Option("--keep", help="Keep the session after success, for its time to live.")] = False,
+    keep: Annotated[
+        bool,
+        Option("--keep", help="Keep the session after success, for its time to live."),
+    ] = False,
     session: Annotated[
-        str | None, Option("--session", metavar="ID", help="Call the session so; a repeat starts nothing twice.")
+        str | None,
+        Option(
+            "--session",
+            metavar="ID",
+            help="Call the session so; a repeat starts nothing twice.",
+        ),
     ] = None,
-    user: Annotated[str | None, Option("--user", metavar="ID", help="Run as this user.")] = None,
+    user: Annotated[
+        str | None, Option("--user", metavar="ID", help="Run as this user.")
+    ] = None,
     no_wait: NoWait = False,
     as_json: Json = False,
 ) -> int:
@@ -55,18 +90,28 @@ def run(
     from tasklore import running
     from tasklore.pipeline.run import RunOptions, run_pipeline
 
-    options = RunOptions(source, tuple(inputs or ()), keep, session, user, no_wait, as_json)
+    options = RunOptions(
+        source, tuple(inputs or ()), keep, session, user, no_wait, as_json
+    )
     return running.run(run_pipeline(options))
 
 
 @app.command(
-    cls=Command, epilog=example("tasklore pipeline check health.toml", "tasklore pipeline check health.toml --cost")
+    cls=Command,
+    epilog=example(
+        "tasklore pipeline check health.toml",
+        "tasklore pipeline check health.toml --cost",
+    ),
 )
 def check(
     source: Source,
     inputs: Inputs = None,
     cost: Annotated[
-        bool, Option("--cost", help="Estimate the next run by what the last reports of its tasks had cost.")
+        bool,
+        Option(
+            "--cost",
+            help="Estimate the next run by what the last reports of its tasks had cost.",
+        ),
     ] = False,
     as_json: Json = False,
 ) -> int:
@@ -78,13 +123,19 @@ def check(
     from tasklore import running
     from tasklore.pipeline.check import print_check
 
-    return running.run(print_check(source, tuple(inputs or ()), has_cost=cost, as_json=as_json))
+    return running.run(
+        print_check(source, tuple(inputs or ()), has_cost=cost, as_json=as_json)
+    )
 
 
-@app.command(cls=Command, epilog=example("tasklore pipeline status health-3f9a2c71d0 --follow"))
+@app.command(
+    cls=Command, epilog=example("tasklore pipeline status health-3f9a2c71d0 --follow")
+)
 def status(
     session: Session,
-    follow: Annotated[bool, Option("--follow", help="Stay until the run is over.")] = False,
+    follow: Annotated[
+        bool, Option("--follow", help="Stay until the run is over.")
+    ] = False,
     as_json: Json = False,
 ) -> int:
     """Show how far a run is, or how it ended; for a day also when its session is gone.
@@ -95,7 +146,9 @@ def status(
     from tasklore.pipeline.run import follow_run
     from tasklore.pipeline.views import print_status
 
-    return running.run((follow_run if follow else print_status)(session, as_json=as_json))
+    return running.run(
+        (follow_run if follow else print_status)(session, as_json=as_json)
+    )
 
 
 @app.command(
@@ -108,10 +161,18 @@ def status(
 )
 def resume(
     session: Annotated[
-        str | None, Argument(metavar="SESSION", help="Which run; with --evidence the one in the file.")
+        str | None,
+        Argument(
+            metavar="SESSION", help="Which run; with --evidence the one in the file."
+        ),
     ] = None,
     evidence: Annotated[
-        Path | None, Option("--evidence", metavar="FILE", help="First restore the session from what a failure left.")
+        Path | None,
+        Option(
+            "--evidence",
+            metavar="FILE",
+            help="First restore the session from what a failure left.",
+        ),
     ] = None,
     inputs: Inputs = None,
     file: File = None,
@@ -128,13 +189,20 @@ def resume(
     from tasklore.pipeline.run import ResumeOptions, resume_run
 
     options = ResumeOptions(file, no_wait, as_json)
-    return running.run(resume_run(session, options, evidence=evidence, inputs=tuple(inputs or ())))
+    return running.run(
+        resume_run(session, options, evidence=evidence, inputs=tuple(inputs or ()))
+    )
 
 
-@app.command(cls=Command, epilog=example("tasklore pipeline rerun health-3f9a2c71d0 --from analysis"))
+@app.command(
+    cls=Command,
+    epilog=example("tasklore pipeline rerun health-3f9a2c71d0 --from analysis"),
+)
 def rerun(
     session: Session,
-    phase: Annotated[str, Option("--from", metavar="PHASE", help="Where to begin again.")],
+    phase: Annotated[
+        str, Option("--from", metavar="PHASE", help="Where to begin again.")
+    ],
     file: File = None,
     no_wait: NoWait = False,
     as_json: Json = False,
@@ -146,7 +214,9 @@ def rerun(
     from tasklore import running
     from tasklore.pipeline.run import ResumeOptions, rerun_phase
 
-    return running.run(rerun_phase(session, phase, ResumeOptions(file, no_wait, as_json)))
+    return running.run(
+        rerun_phase(session, phase, ResumeOptions(file, no_wait, as_json))
+    )
 
 
 @app.command(
@@ -159,16 +229,32 @@ def rerun(
 )
 def invalidate(
     session: Session,
-    phase: Annotated[str | None, Option("--phase", metavar="PHASE", help="What this phase wrote.")] = None,
-    keys: Annotated[list[str] | None, Option("--key", metavar="KEY", help="What wrote this entry; repeatable.")] = None,
+    phase: Annotated[
+        str | None, Option("--phase", metavar="PHASE", help="What this phase wrote.")
+    ] = None,
+    keys: Annotated[
+        list[str] | None,
+        Option("--key", metavar="KEY", help="What wrote this entry; repeatable."),
+    ] = None,
     changed: Annotated[
-        list[str] | None, Option("--changed", metavar="FILE", help="What reads this file; repeatable.")
+        list[str] | None,
+        Option("--changed", metavar="FILE", help="What reads this file; repeatable."),
     ] = None,
     standards: Annotated[
-        list[str] | None, Option("--standard", metavar="TAG", help="What reads standards with this tag; repeatable.")
+        list[str] | None,
+        Option(
+            "--standard",
+            metavar="TAG",
+            help="What reads standards with this tag; repeatable.",
+        ),
     ] = None,
     design: Annotated[
-        list[str] | None, Option("--design", metavar="TAG", help="What reads decisions with this tag; repeatable.")
+        list[str] | None,
+        Option(
+            "--design",
+            metavar="TAG",
+            help="What reads decisions with this tag; repeatable.",
+        ),
     ] = None,
     as_json: Json = False,
 ) -> int:
@@ -179,14 +265,26 @@ def invalidate(
     from tasklore import running
     from tasklore.pipeline.edits import invalidate_run
 
-    marks = {"keys": keys or (), "changed": changed or (), "standards": standards or (), "design": design or ()}
+    marks = {
+        "keys": keys or (),
+        "changed": changed or (),
+        "standards": standards or (),
+        "design": design or (),
+    }
     return running.run(invalidate_run(session, phase=phase, **marks, as_json=as_json))
 
 
-@app.command(cls=Command, epilog=example('tasklore pipeline cancel health-3f9a2c71d0 --reason "wrong folder"'))
+@app.command(
+    cls=Command,
+    epilog=example(
+        'tasklore pipeline cancel health-3f9a2c71d0 --reason "wrong folder"'
+    ),
+)
 def cancel(
     session: Session,
-    reason: Annotated[str, Option("--reason", metavar="TEXT", help="Why; it is kept with the run.")] = "",
+    reason: Annotated[
+        str, Option("--reason", metavar="TEXT", help="Why; it is kept with the run.")
+    ] = "",
     as_json: Json = False,
 ) -> int:
     """End a run: its running tasks are cancelled, and no phase starts any more.
@@ -201,7 +299,10 @@ def cancel(
 
 @app.command("list", cls=Command, epilog=example("tasklore pipeline list"))
 def list_pipelines(
-    limit: Annotated[int, Option("--limit", metavar="N", min=1, max=10_000, help="At most so many runs.")] = 20,
+    limit: Annotated[
+        int,
+        Option("--limit", metavar="N", min=1, max=10_000, help="At most so many runs."),
+    ] = 20,
     as_json: Json = False,
 ) -> None:
     """List the pipelines that are installed, and the runs whose sessions are there, the newest first."""
@@ -211,11 +312,18 @@ def list_pipelines(
     running.run(print_list(limit, as_json=as_json))
 
 
-@app.command(cls=Command, epilog=example("tasklore pipeline evidence health-3f9a2c71d0 evidence.json"))
+@app.command(
+    cls=Command,
+    epilog=example("tasklore pipeline evidence health-3f9a2c71d0 evidence.json"),
+)
 def evidence(
     session: Session,
-    file: Annotated[Path | None, Argument(metavar="FILE", help="Where to; without it stdout.")] = None,
-    force: Annotated[bool, Option("--force", help="Write over a file that is there.")] = False,
+    file: Annotated[
+        Path | None, Argument(metavar="FILE", help="Where to; without it stdout.")
+    ] = None,
+    force: Annotated[
+        bool, Option("--force", help="Write over a file that is there.")
+    ] = False,
 ) -> int:
     """Write a run as one file: inputs, entries, reports, errors and times, secrets masked.
 

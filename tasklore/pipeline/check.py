@@ -21,7 +21,9 @@ from tasklore.render.screen import print_json, printable, say
 from tasklore.render.words import count_of
 
 
-async def print_check(text: str, given: Sequence[str], *, has_cost: bool = False, as_json: bool) -> int:
+async def print_check(
+    text: str, given: Sequence[str], *, has_cost: bool = False, as_json: bool
+) -> int:
     """Print the problems of the pipeline *text* and of the inputs *given*, and return the exit code.
 
     With *has_cost* also what its next run will cost.
@@ -43,12 +45,24 @@ async def print_check(text: str, given: Sequence[str], *, has_cost: bool = False
         say(f"its agents and their tasks were not looked at: {error}")
     costs = await estimate(source.pipeline, inputs) if has_cost else []
     if as_json:
-        document = {"pipeline": source.pipeline.name, "problems": [], "checked_agents": is_compared}
+        document = {
+            "pipeline": source.pipeline.name,
+            "problems": [],
+            "checked_agents": is_compared,
+        }
         mean_usd, largest_usd = sum_up(costs)
-        cost = {"phases": list(map(asdict, costs)), "mean_usd": mean_usd, "largest_usd": largest_usd}
+        cost = {
+            "phases": list(map(asdict, costs)),
+            "mean_usd": mean_usd,
+            "largest_usd": largest_usd,
+        }
         print_json(document | ({"cost": cost} if has_cost else {}))
     else:
-        fits = "it fits the agents that are known here" if is_compared else "by itself it is sound"
+        fits = (
+            "it fits the agents that are known here"
+            if is_compared
+            else "by itself it is sound"
+        )
         phases = count_of(len(source.pipeline.phases), "phase")
         print(f"{printable(source.pipeline.name)}: {phases}, nothing is wrong; {fits}.")
         if has_cost:
@@ -56,7 +70,9 @@ async def print_check(text: str, given: Sequence[str], *, has_cost: bool = False
     return OK
 
 
-def check_alone(source: Source, given: Sequence[str] | None = ()) -> dict[str, JsonValue]:
+def check_alone(
+    source: Source, given: Sequence[str] | None = ()
+) -> dict[str, JsonValue]:
     """Check a declaration by itself and its inputs, and return those; None skips the inputs.
 
     Raises:

@@ -24,7 +24,9 @@ REPLY_S = 20.0
 AGAIN_S = 4.0
 
 
-async def ask(client: Client, request: PipelineRequest, supervisor_id: str | None = None) -> PipelineReply:
+async def ask(
+    client: Client, request: PipelineRequest, supervisor_id: str | None = None
+) -> PipelineReply:
     """Send *request* to *supervisor_id*, None is that of the environment, and return the reply that accepts it.
 
     Raises:
@@ -40,7 +42,9 @@ async def ask(client: Client, request: PipelineRequest, supervisor_id: str | Non
             "keep what is large in files and give their paths as inputs"
         )
     subject = subjects.pipelines(supervisor_id or current_supervisor())
-    reply = read_reply(PipelineReply, await Call(client, subject, lambda: body).reply(REPLY_S, AGAIN_S))
+    reply = read_reply(
+        PipelineReply, await Call(client, subject, lambda: body).reply(REPLY_S, AGAIN_S)
+    )
     if reply.kind == "accepted":
         return reply
     if reply.problems:
@@ -63,7 +67,9 @@ def read_reply(model: type[R], body: bytes) -> R:
 
 def refusal(text: str) -> InvalidInput:
     """Return the error for a reply that refuses for the reason *text*."""
-    return InvalidInput(printable(text) or "the supervisor refused, and did not say why; its log does")
+    return InvalidInput(
+        printable(text) or "the supervisor refused, and did not say why; its log does"
+    )
 
 
 def print_problems(problems: Sequence[str], *, as_json: bool) -> int:

@@ -32,7 +32,9 @@ class PhaseCost:
     most: int | None = 1
 
 
-async def estimate(pipeline: Pipeline, inputs: Mapping[str, JsonValue]) -> list[PhaseCost]:
+async def estimate(
+    pipeline: Pipeline, inputs: Mapping[str, JsonValue]
+) -> list[PhaseCost]:
     """Return the cost of each phase, those of inner pipelines included.
 
     Raises:
@@ -46,12 +48,20 @@ async def estimate(pipeline: Pipeline, inputs: Mapping[str, JsonValue]) -> list[
         known = [cost / NANO_USD for cost in costs[name]]
         mean_usd = sum(known) / len(known) if known else None
         largest_usd = max(known, default=None)
-        found.append(PhaseCost(phase, ".".join(name), len(known), mean_usd, largest_usd, fewest, most))
+        found.append(
+            PhaseCost(
+                phase, ".".join(name), len(known), mean_usd, largest_usd, fewest, most
+            )
+        )
     return found
 
 
 def _phases_of(
-    pipeline: Pipeline, inputs: Mapping[str, JsonValue], before: str = "", fewest: int = 1, most: int | None = 1
+    pipeline: Pipeline,
+    inputs: Mapping[str, JsonValue],
+    before: str = "",
+    fewest: int = 1,
+    most: int | None = 1,
 ) -> Iterator[tuple[str, tuple[str, str], int, int | None]]:
     """Yield each task with its phase, and how many of it there will be at least and at most."""
     for phase in pipeline.phases:
@@ -59,11 +69,17 @@ def _phases_of(
         if phase.for_each is not None:
             given = _INPUT.fullmatch(phase.for_each)
             items = inputs.get(given[1]) if given else None
-            low, high = (low * len(items), high and high * len(items)) if isinstance(items, list) else (low, None)
+            low, high = (
+                (low * len(items), high and high * len(items))
+                if isinstance(items, list)
+                else (low, None)
+            )
         elif phase.repeat_until is not None:
             high = None if high is None else high * phase.at_most
         if phase.pipeline is not None:
-            yield from _phases_of(phase.pipeline, {}, f"{before}{phase.name}.", low, high)
+            yield from _phases_of(
+                phase.pipeline, {}, f"{before}{phase.name}.", low, high
+            )
         else:
             yield f"{before}{phase.name}", (phase.agent, phase.task), low, high
 
@@ -73,7 +89,9 @@ def sum_up(costs: list[PhaseCost]) -> tuple[float | None, float | None]:
     if all(one.mean_usd is None for one in costs):
         return None, None
     mean_usd = sum((one.mean_usd or 0) * one.fewest for one in costs)
-    return mean_usd, sum((one.largest_usd or 0) * (one.most or one.fewest) for one in costs)
+    return mean_usd, sum(
+        (one.largest_usd or 0) * (one.most or one.fewest) for one in costs
+    )
 
 
 def print_estimate(costs: list[PhaseCost]) -> None:
@@ -85,20 +103,36 @@ def print_estimate(costs: list[PhaseCost]) -> None:
         why = "no run of that task asked a model of a known price lately"
         say(f"{count_of(unknown, 'phase')} without a known cost: {why}")
     if any(one.most is None for one in costs):
-        say("a list whose length is not known before counts as one item; retries are not counted")
+        say(
+            "a list whose length is not known before counts as one item; retries are not counted"
+        )
 
 
 def _times(cost: PhaseCost) -> str:
     if cost.most is None:
         return "for each item"
-    return f"{cost.fewest:,}" if cost.fewest == cost.most else f"{cost.fewest:,} to {cost.most:,}"
+    return (
+        f"{cost.fewest:,}"
+        if cost.fewest == cost.most
+        else f"{cost.fewest:,} to {cost.most:,}"
+    )
 
 
 _COLUMNS = (
     Column[PhaseCost]("PHASE", lambda one: printable(one.phase)),
     Column[PhaseCost]("TASK", lambda one: printable(one.task)),
     Column[PhaseCost]("TIMES", lambda one: _times(one) if one.task else "", right=True),
-    Column[PhaseCost]("MEAN", lambda one: "?" if one.mean_usd is None else money(one.mean_usd), right=True),
-    Column[PhaseCost]("LARGEST", lambda one: "?" if one.largest_usd is None else money(one.largest_usd), right=True),
-    Column[PhaseCost]("BY REPORTS", lambda one: f"{one.runs:,}" if one.task else "", right=True),
+    Column[PhaseCost](
+        "MEAN",
+        lambda one: "?" if one.mean_usd is None else money(one.mean_usd),
+        right=True,
+    ),
+    Column[PhaseCost](
+        "LARGEST",
+        lambda one: "?" if one.largest_usd is None else money(one.largest_usd),
+        right=True,
+    ),
+    Column[PhaseCost](
+        "BY REPORTS", lambda one: f"{one.runs:,}" if one.task else "", right=True
+    ),
 )

@@ -75,21 +75,29 @@ async def invalidate_run(
     return OK
 
 
-async def _demand_entries(keys: Sequence[str], record: RunRecord, stores: Stores) -> None:
+async def _demand_entries(
+    keys: Sequence[str], record: RunRecord, stores: Stores
+) -> None:
     """Return when each of *keys* is an entry, or will be one once its phase has run.
 
     Raises:
         InvalidInput: one is not; the message names those of its phase.
     """
     entries = await stores.cache.entries(record.session_id) if keys else ()
-    known = {f"{phase.name}:{entry}" for phase in record.pipeline.phases for entry in phase.writes}
+    known = {
+        f"{phase.name}:{entry}"
+        for phase in record.pipeline.phases
+        for entry in phase.writes
+    }
     known |= {entry.key for entry in entries}
     for key in keys:
         phase = read_key(key).phase
         demand_phase(record.pipeline, phase, "--key")
         if key not in known:
             its = sorted(one for one in known if read_key(one).phase == phase)
-            raise InvalidInput(f"--key {key!r} is no entry of this run; phase {phase!r} writes {', '.join(its)}")
+            raise InvalidInput(
+                f"--key {key!r} is no entry of this run; phase {phase!r} writes {', '.join(its)}"
+            )
 
 
 async def cancel_run(session_id: str, reason: str, *, as_json: bool) -> int:
@@ -108,7 +116,13 @@ async def cancel_run(session_id: str, reason: str, *, as_json: bool) -> int:
             await watch.open()
             with contextlib.suppress(InvalidPipeline):
                 # A request that is refused came too late, as the next look shows.
-                await ask(client, PipelineRequest(action="cancel", session_id=session_id, reason=reason), supervisor_id)
+                await ask(
+                    client,
+                    PipelineRequest(
+                        action="cancel", session_id=session_id, reason=reason
+                    ),
+                    supervisor_id,
+                )
             try:
                 async with asyncio.timeout(_EFFECT_S), patience("cancelling"):
                     look = await watch.until_over(lambda _look, _progress: None)
@@ -121,5 +135,7 @@ async def cancel_run(session_id: str, reason: str, *, as_json: bool) -> int:
     elif look.is_over:
         print(f"{session_id} {'had ended already:' if is_late else 'is'} {look.state}.")
     else:
-        print("It is to be cancelled, and will be once a supervisor and the workers of what runs heed it.")
+        print(
+            "It is to be cancelled, and will be once a supervisor and the workers of what runs heed it."
+        )
     return FAILED if is_late else OK

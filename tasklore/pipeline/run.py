@@ -73,13 +73,28 @@ async def run_pipeline(options: RunOptions) -> int:
         source = read_source(options.source)
         inputs = check_alone(source, options.inputs)
         pipeline, user = source.pipeline, options.user
-        session_id = new_session_id(pipeline.name) if options.session is None else options.session
+        session_id = (
+            new_session_id(pipeline.name)
+            if options.session is None
+            else options.session
+        )
         checked_name(session_id, "--session")
-        if user is not None and (not user.strip() or len(user) > _LONGEST_USER or re.search("[\ud800-\udfff]", user)):
-            raise InvalidInput(f"--user must name somebody, in 1 to {_LONGEST_USER} characters of valid Unicode")
+        if user is not None and (
+            not user.strip()
+            or len(user) > _LONGEST_USER
+            or re.search("[\ud800-\udfff]", user)
+        ):
+            raise InvalidInput(
+                f"--user must name somebody, in 1 to {_LONGEST_USER} characters of valid Unicode"
+            )
         declared = pipeline.model_dump(mode="json", exclude_unset=True)
         request = PipelineRequest(
-            action="run", session_id=session_id, pipeline=declared, inputs=inputs, keep=options.keep, user_id=user
+            action="run",
+            session_id=session_id,
+            pipeline=declared,
+            inputs=inputs,
+            keep=options.keep,
+            user_id=user,
         )
         async with open_nats("tasklore-pipeline") as client, open_stores() as stores:
             await check_with_cards(client, source)
@@ -88,7 +103,12 @@ async def run_pipeline(options: RunOptions) -> int:
             await watch.open()
             await _ask(client, request, None, source)
             with hint_when_stopped(session_id):
-                say_absent(await absent_agents(client, (one for phase in pipeline.phases for one in phase.agents)))
+                say_absent(
+                    await absent_agents(
+                        client,
+                        (one for phase in pipeline.phases for one in phase.agents),
+                    )
+                )
                 if options.no_wait:
                     return _print_started(session_id, as_json=as_json)
                 say(f"session {session_id}")
@@ -106,7 +126,11 @@ async def follow_run(session_id: str, *, as_json: bool) -> int:
     """
     async with open_nats("tasklore-pipeline") as client, open_stores() as stores:
         look = await stores.find(session_id)
-        supervisor = look.record.supervisor_id if look.record is not None else current_supervisor()
+        supervisor = (
+            look.record.supervisor_id
+            if look.record is not None
+            else current_supervisor()
+        )
         watch = Watch(client, stores, session_id, supervisor)
         await watch.open()
         with hint_when_stopped(session_id):
@@ -115,7 +139,11 @@ async def follow_run(session_id: str, *, as_json: bool) -> int:
 
 
 async def resume_run(
-    session_id: str | None, options: ResumeOptions, *, evidence: Path | None = None, inputs: Sequence[str] = ()
+    session_id: str | None,
+    options: ResumeOptions,
+    *,
+    evidence: Path | None = None,
+    inputs: Sequence[str] = (),
 ) -> int:
     """Resume a run that failed, restored from the file *evidence* first when one is given; return the exit code.
 
@@ -125,9 +153,13 @@ async def resume_run(
         Unreachable: a server does not answer, or no supervisor takes the run.
     """
     if session_id is None and evidence is None:
-        raise InvalidInput("say which run: SESSION, or --evidence with what a failed run left")
+        raise InvalidInput(
+            "say which run: SESSION, or --evidence with what a failed run left"
+        )
     bundle = None if evidence is None else _read_evidence(evidence, session_id)
-    name = checked_name(bundle["session_id"] if bundle is not None else session_id or "", "SESSION")
+    name = checked_name(
+        bundle["session_id"] if bundle is not None else session_id or "", "SESSION"
+    )
     async with open_nats("tasklore-pipeline") as client, open_stores() as stores:
         try:
             source = await _read_corrected(client, options.file)
@@ -158,9 +190,13 @@ async def rerun_phase(session_id: str, phase: str, options: ResumeOptions) -> in
         try:
             record = await stores.find_record(session_id)
             source = await _read_corrected(client, options.file)
-            demand_phase(record.pipeline if source is None else source.pipeline, phase, "--from")
+            demand_phase(
+                record.pipeline if source is None else source.pipeline, phase, "--from"
+            )
             declared = _declare(source)
-            request = PipelineRequest(action="rerun", session_id=session_id, phase=phase, pipeline=declared)
+            request = PipelineRequest(
+                action="rerun", session_id=session_id, phase=phase, pipeline=declared
+            )
             return await _go_on(client, stores, record, source, request, options)
         except InvalidPipeline as error:
             return print_problems(error.problems, as_json=options.as_json)
@@ -179,17 +215,24 @@ def demand_phase(pipeline: Pipeline, phase: str, option: str) -> None:
     """
     names = [one.name for one in pipeline.phases]
     if phase not in names:
-        raise InvalidInput(f"{option} {phase!r} is no phase of {pipeline.name!r}; it has {', '.join(names)}")
+        raise InvalidInput(
+            f"{option} {phase!r} is no phase of {pipeline.name!r}; it has {', '.join(names)}"
+        )
 
 
 async def _ask(
-    client: Client, request: PipelineRequest, supervisor_id: str | None, source: Source | None
+    client: Client,
+    request: PipelineRequest,
+    supervisor_id: str | None,
+    source: Source | None,
 ) -> PipelineReply:
     """Ask, and put file and line in front of each problem of a declaration that was sent."""
     try:
         return await ask(client, request, supervisor_id)
     except InvalidPipeline as error:
-        raise InvalidPipeline(error.problems if source is None else with_lines(error.problems, source)) from error
+        raise InvalidPipeline(
+            error.problems if source is None else with_lines(error.problems, source)
+        ) from error
 
 
 async def _read_corrected(client: Client, file: str | None) -> Source | None:
@@ -203,26 +246,44 @@ async def _read_corrected(client: Client, file: str | None) -> Source | None:
 
 
 def _declare(source: Source | None) -> dict[str, JsonValue] | None:
-    return None if source is None else source.pipeline.model_dump(mode="json", exclude_unset=True)
+    return (
+        None
+        if source is None
+        else source.pipeline.model_dump(mode="json", exclude_unset=True)
+    )
 
 
 def _read_evidence(file: Path, session_id: str | None) -> dict[str, Any]:
     bundle = read_bundle(file)
-    if not isinstance(bundle.get("session_id"), str) or not isinstance(bundle.get("pipeline"), dict):
-        raise InvalidInput(f"the evidence in {str(file)!r} is broken; take the file as it was written")
+    if not isinstance(bundle.get("session_id"), str) or not isinstance(
+        bundle.get("pipeline"), dict
+    ):
+        raise InvalidInput(
+            f"the evidence in {str(file)!r} is broken; take the file as it was written"
+        )
     known = bundle["session_id"]
     if session_id is not None and known != session_id:
-        raise InvalidInput(f"{str(file)!r} is of session {known!r}, not of {session_id!r}; leave one out")
+        raise InvalidInput(
+            f"{str(file)!r} is of session {known!r}, not of {session_id!r}; leave one out"
+        )
     return bundle
 
 
-async def _restore(stores: Stores, bundle: dict[str, Any], inputs: Sequence[str]) -> None:
+async def _restore(
+    stores: Stores, bundle: dict[str, Any], inputs: Sequence[str]
+) -> None:
     """Make the run of *bundle* anew, as failed, and print that."""
     given = read_inputs(pipeline_from(bundle["pipeline"]), inputs)
-    restored = await restore(bundle, stores.runs, stores.cache, given, supervisor_id=current_supervisor())
-    say(f"session {restored.session_id} is restored with {count_of(restored.entries, 'entry')}")
+    restored = await restore(
+        bundle, stores.runs, stores.cache, given, supervisor_id=current_supervisor()
+    )
+    say(
+        f"session {restored.session_id} is restored with {count_of(restored.entries, 'entry')}"
+    )
     if restored.masked:
-        say(f"what held secrets was masked, and is made anew: {printable(', '.join(restored.masked))}")
+        say(
+            f"what held secrets was masked, and is made anew: {printable(', '.join(restored.masked))}"
+        )
 
 
 async def _go_on(
@@ -242,13 +303,22 @@ async def _go_on(
     except InvalidPipeline:
         # The first request may have been taken, and its reply lost.
         look = await stores.look(session_id)
-        run = look.record.run if look.record is not None else (look.outcome or {}).get("run")
+        run = (
+            look.record.run
+            if look.record is not None
+            else (look.outcome or {}).get("run")
+        )
         if run != record.run + 1:
             raise
-        reply = PipelineReply(session_id=session_id, kind="accepted", text="it goes on already")
+        reply = PipelineReply(
+            session_id=session_id, kind="accepted", text="it goes on already"
+        )
     # A phase that was marked stale before keeps that reason.
     marked = stale_phases(record)
-    stale = tuple(note.model_copy(update={"why": marked.get(note.phase, note.why)}) for note in reply.stale)
+    stale = tuple(
+        note.model_copy(update={"why": marked.get(note.phase, note.why)})
+        for note in reply.stale
+    )
     reply = reply.model_copy(update={"stale": stale})
     if not as_json:
         _say_plan(reply)
@@ -256,7 +326,12 @@ async def _go_on(
     # A run that goes on already does not list its phases: any of them may be about to run.
     again = {note.phase for note in stale} or {phase.name for phase in pipeline.phases}
     with hint_when_stopped(session_id):
-        agents = (one for phase in pipeline.phases if phase.name in again for one in phase.agents)
+        agents = (
+            one
+            for phase in pipeline.phases
+            if phase.name in again
+            for one in phase.agents
+        )
         say_absent(await absent_agents(client, agents))
         if options.no_wait and as_json:
             print_json(plan_document(reply))
@@ -264,13 +339,23 @@ async def _go_on(
         if options.no_wait:
             return _print_started(session_id, as_json=False)
         runs = {name: state.run for name, state in record.phases.items()}
-        reused = {(note.phase, runs[note.phase]): note.saved_ms for note in reply.reused if note.phase in runs}
-        return print_end(await watch.show(is_silent=as_json, reused=reused), as_json=as_json)
+        reused = {
+            (note.phase, runs[note.phase]): note.saved_ms
+            for note in reply.reused
+            if note.phase in runs
+        }
+        return print_end(
+            await watch.show(is_silent=as_json, reused=reused), as_json=as_json
+        )
 
 
 def stale_phases(record: RunRecord) -> dict[str, str]:
     """Return the phases that were marked as stale and did not begin anew yet, each with its reason."""
-    return {name: state.why for name, state in record.phases.items() if state.status == "pending" and state.why}
+    return {
+        name: state.why
+        for name, state in record.phases.items()
+        if state.status == "pending" and state.why
+    }
 
 
 def _say_plan(reply: PipelineReply) -> None:
@@ -290,9 +375,14 @@ def _say_plan(reply: PipelineReply) -> None:
 def note_lines(notes: Sequence[PhaseNote]) -> list[str]:
     """Return a line for each phase: its reason, and the time that reuse saves."""
     width = max(len(note.phase) for note in notes)
-    saved = [f"  ({duration(note.saved_ms)})" if note.saved_ms else "" for note in notes]
+    saved = [
+        f"  ({duration(note.saved_ms)})" if note.saved_ms else "" for note in notes
+    ]
     lines = zip(notes, saved, strict=True)
-    return [f"  {note.phase.ljust(width)}  {one_line(note.why)}{extra}".rstrip() for note, extra in lines]
+    return [
+        f"  {note.phase.ljust(width)}  {one_line(note.why)}{extra}".rstrip()
+        for note, extra in lines
+    ]
 
 
 def plan_document(reply: PipelineReply) -> dict[str, object]:
@@ -315,7 +405,12 @@ def print_end(look: Look, *, as_json: bool) -> int:
 
     The result goes to stdout, everything else to stderr; *as_json* prints the whole outcome instead.
     """
-    outcome = look.outcome or {"session_id": look.session_id, "state": look.state, "result": None, "phases": []}
+    outcome = look.outcome or {
+        "session_id": look.session_id,
+        "state": look.state,
+        "result": None,
+        "phases": [],
+    }
     if as_json:
         print_json(outcome)
         return OK if look.state == "completed" else FAILED
@@ -324,10 +419,16 @@ def print_end(look: Look, *, as_json: bool) -> int:
         _say_failure(look, outcome)
         return FAILED
     result = outcome.get("result")
-    text = result if isinstance(result, str) else json.dumps(result, indent=2, ensure_ascii=False)
+    text = (
+        result
+        if isinstance(result, str)
+        else json.dumps(result, indent=2, ensure_ascii=False)
+    )
     print(printable(text), flush=True)
     for key in outcome.get("missing") or ():
-        complain(f"{printable(key)} is missing in it: its time to live was over before the run was")
+        complain(
+            f"{printable(key)} is missing in it: its time to live was over before the run was"
+        )
     say(summary_of(look, outcome))
     if look.record is not None:
         say(f"the session is kept: `tasklore session show {look.session_id}`")
@@ -346,6 +447,10 @@ def _say_failure(look: Look, outcome: Mapping[str, Any]) -> None:
         say(f"evidence is in {printable(str(evidence))}, where the supervisor runs")
     if look.record is not None:
         say(f"go on with: tasklore pipeline resume {look.session_id}")
-        say(f"correct the file? `tasklore pipeline resume {look.session_id} --file FILE`")
+        say(
+            f"correct the file? `tasklore pipeline resume {look.session_id} --file FILE`"
+        )
     elif evidence:
-        say(f"its session is gone; go on with: tasklore pipeline resume --evidence {shlex.quote(evidence)}")
+        say(
+            f"its session is gone; go on with: tasklore pipeline resume --evidence {shlex.quote(evidence)}"
+        )

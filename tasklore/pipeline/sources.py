@@ -39,8 +39,14 @@ def read_source(text: str) -> Source:
     known = _known_pipelines()
     if text not in known:
         nearest = difflib.get_close_matches(text, known, n=1)
-        cure = f"did you mean {nearest[0]!r}?" if nearest else "`tasklore pipeline list` shows those that are known"
-        raise InvalidInput(f"{text!r} is neither a file (.toml or .py) nor the name of a known pipeline; {cure}")
+        cure = (
+            f"did you mean {nearest[0]!r}?"
+            if nearest
+            else "`tasklore pipeline list` shows those that are known"
+        )
+        raise InvalidInput(
+            f"{text!r} is neither a file (.toml or .py) nor the name of a known pipeline; {cure}"
+        )
     place = known[text]
     return read_pipeline(place) if isinstance(place, Path) else _load(place)
 
@@ -53,7 +59,9 @@ def known_names() -> list[str]:
 def _known_pipelines() -> dict[str, Path | EntryPoint]:
     folder = Settings.load().pipelines_dir
     files = sorted(folder.glob("*.toml")) if folder is not None else []
-    return {file.stem: file for file in files} | {one.name: one for one in metadata.entry_points(group=GROUP)}
+    return {file.stem: file for file in files} | {
+        one.name: one for one in metadata.entry_points(group=GROUP)
+    }
 
 
 def _load(point: EntryPoint) -> Source:
@@ -70,12 +78,16 @@ def _load(point: EntryPoint) -> Source:
                 return read_pipeline(file)
         found = point.load()
     except (ImportError, AttributeError, FileNotFoundError) as error:
-        raise ConfigurationError(f"{where} cannot be loaded: {error}; install it again") from error
+        raise ConfigurationError(
+            f"{where} cannot be loaded: {error}; install it again"
+        ) from error
     if isinstance(found, Pipeline):
         return Source(found)
     if isinstance(found, str | Path):
         return read_pipeline(Path(found))
-    raise ConfigurationError(f"{where} is a {type(found).__name__}, not a Pipeline or a path")
+    raise ConfigurationError(
+        f"{where} is a {type(found).__name__}, not a Pipeline or a path"
+    )
 
 
 def read_inputs(pipeline: Pipeline, given: Iterable[str]) -> dict[str, JsonValue]:
@@ -92,22 +104,30 @@ def read_inputs(pipeline: Pipeline, given: Iterable[str]) -> dict[str, JsonValue
         name, equals, text = one.partition("=")
         if not equals:
             example = next(iter(pipeline.inputs), "folder")
-            raise InvalidInput(f"--input {one[:_LONGEST_QUOTED]!r} has no '='; write NAME=VALUE, such as {example}=...")
+            raise InvalidInput(
+                f"--input {one[:_LONGEST_QUOTED]!r} has no '='; write NAME=VALUE, such as {example}=..."
+            )
         if name in values:
             raise InvalidInput(f"--input {name} is given twice; leave one out")
         text = (
-            _content(name, text[1:]) if text.startswith("@") and not text.startswith("@@") else text.removeprefix("@")
+            _content(name, text[1:])
+            if text.startswith("@") and not text.startswith("@@")
+            else text.removeprefix("@")
         )
         try:
             values[name] = parse_inputs(pipeline, {name: text})[name]
             json.dumps(values[name], ensure_ascii=False).encode()
         except UnicodeEncodeError as error:
-            raise InvalidInput(f"--input {name} is no valid Unicode; send it as UTF-8") from error
+            raise InvalidInput(
+                f"--input {name} is no valid Unicode; send it as UTF-8"
+            ) from error
         except InvalidInput as error:
             if name in pipeline.inputs and pipeline.inputs[name].secret:
                 # The reason would repeat the secret.
                 kind = pipeline.inputs[name].type
-                raise InvalidInput(f"--input {name}: the value is no {kind}; write it as JSON") from None
+                raise InvalidInput(
+                    f"--input {name}: the value is no {kind}; write it as JSON"
+                ) from None
             raise InvalidInput(f"--input {name}: {error}") from error
     return values
 
@@ -118,14 +138,20 @@ def _content(name: str, path: str) -> str:
             content = opened.read(MAX_FILE + 1)
         text = content.decode("utf-8-sig") if len(content) <= MAX_FILE else None
     except UnicodeDecodeError as error:
-        raise InvalidInput(f"--input {name}: {path!r} is no text in UTF-8; convert it") from error
+        raise InvalidInput(
+            f"--input {name}: {path!r} is no text in UTF-8; convert it"
+        ) from error
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         cure = "name a file, or write @@ for a plain @"
-        raise InvalidInput(f"--input {name}: {path!r} cannot be read ({reason}); {cure}") from error
+        raise InvalidInput(
+            f"--input {name}: {path!r} cannot be read ({reason}); {cure}"
+        ) from error
     if text is None:
         cure = "give its path instead, as a text"
-        raise InvalidInput(f"--input {name}: {path!r} is larger than {MAX_FILE // 1024} KiB; {cure}")
+        raise InvalidInput(
+            f"--input {name}: {path!r} is larger than {MAX_FILE // 1024} KiB; {cure}"
+        )
     return text
 
 

@@ -18,18 +18,33 @@ _FROM_MEMORY = ("hit", "joined", "near")
 Reused = Mapping[tuple[str, int], int]
 
 
-def steps_of(look: Look, progress: Mapping[str, str] | None = None, reused: Reused | None = None) -> Sequence[BoardRow]:
+def steps_of(
+    look: Look, progress: Mapping[str, str] | None = None, reused: Reused | None = None
+) -> Sequence[BoardRow]:
     """Return a step for each phase, from the session or, once that is gone, from the outcome."""
     phases = phases_of(look)
     if (record := look.record) is not None:
-        agents = {phase.name: phase.agent for phase in record.pipeline.phases if phase.agent in look.away}
+        agents = {
+            phase.name: phase.agent
+            for phase in record.pipeline.phases
+            if phase.agent in look.away
+        }
         late = {name: record.lateness(name) for name in phases}
     else:
         agents = {}
-        late = {str(phase["phase"]): str(phase.get("late", "")) for phase in (look.outcome or {}).get("phases", ())}
-    steps = [_step(name, state, look, agents.get(name), progress or {}, reused or {}) for name, state in phases.items()]
+        late = {
+            str(phase["phase"]): str(phase.get("late", ""))
+            for phase in (look.outcome or {}).get("phases", ())
+        }
+    steps = [
+        _step(name, state, look, agents.get(name), progress or {}, reused or {})
+        for name, state in phases.items()
+    ]
     return [
-        dataclasses.replace(one, note=", ".join(filter(None, (one.note, one_line(late[one.name]))))) for one in steps
+        dataclasses.replace(
+            one, note=", ".join(filter(None, (one.note, one_line(late[one.name]))))
+        )
+        for one in steps
     ]
 
 
@@ -39,13 +54,20 @@ def phases_of(look: Look) -> Mapping[str, PhaseState]:
         return look.record.phases
     fields = {field.name for field in dataclasses.fields(PhaseState)}
     return {
-        str(phase["phase"]): PhaseState(**{name: value for name, value in phase.items() if name in fields})
+        str(phase["phase"]): PhaseState(
+            **{name: value for name, value in phase.items() if name in fields}
+        )
         for phase in (look.outcome or {}).get("phases", ())
     }
 
 
 def _step(
-    name: str, state: PhaseState, look: Look, absent: str | None, progress: Mapping[str, str], reused: Reused
+    name: str,
+    state: PhaseState,
+    look: Look,
+    absent: str | None,
+    progress: Mapping[str, str],
+    reused: Reused,
 ) -> BoardRow:
     status: str = state.status
     took_ms, note = None, reason_of(state)

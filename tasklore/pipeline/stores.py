@@ -49,8 +49,14 @@ class Look:
         """The agents of running phases."""
         if self.record is None or self.is_over:
             return frozenset()
-        running = {name for name, state in self.record.phases.items() if state.status == "running"}
-        phases = (phase for phase in self.record.pipeline.phases if phase.name in running)
+        running = {
+            name
+            for name, state in self.record.phases.items()
+            if state.status == "running"
+        }
+        phases = (
+            phase for phase in self.record.pipeline.phases if phase.name in running
+        )
         return frozenset(agent for phase in phases for agent in phase.agents)
 
 
@@ -73,7 +79,9 @@ class Stores:
             return Look(session_id, record, None)
         # An outcome may be of an earlier run of the same session; it is read only for a run that has ended.
         outcome = await self.runs.outcome(session_id)
-        return Look(session_id, record, json.loads(outcome) if outcome is not None else None)
+        return Look(
+            session_id, record, json.loads(outcome) if outcome is not None else None
+        )
 
     async def find(self, session_id: str) -> Look:
         """Return the run as it is now.
@@ -101,8 +109,14 @@ class Stores:
         if look.record is not None:
             return look.record
         evidence = (look.outcome or {}).get("evidence")
-        cure = f"`tasklore pipeline resume --evidence {evidence}` restores it" if evidence else "run the pipeline anew"
-        raise UnknownSession(f"the run {session_id!r} is {look.state} and its session is gone; {cure}")
+        cure = (
+            f"`tasklore pipeline resume --evidence {evidence}` restores it"
+            if evidence
+            else "run the pipeline anew"
+        )
+        raise UnknownSession(
+            f"the run {session_id!r} is {look.state} and its session is gone; {cure}"
+        )
 
 
 @contextlib.asynccontextmanager

@@ -22,7 +22,15 @@ from tasklore.pipeline.stores import Look, Stores, open_stores
 from tasklore.places import open_nats
 from tasklore.render.board import STATUSES, widest
 from tasklore.render.columns import Column, print_records
-from tasklore.render.screen import fits_a_line, patience, print_json, print_paragraph, printable, say, styled
+from tasklore.render.screen import (
+    fits_a_line,
+    patience,
+    print_json,
+    print_paragraph,
+    printable,
+    say,
+    styled,
+)
 from tasklore.render.words import age, count_of, one_line
 from tasklore.session.files import demand_free
 from tasklore.session.views import time_left
@@ -39,7 +47,10 @@ PIPELINES = (
     Column[dict[str, Any]](
         "WHAT IT DOES",
         lambda one: one_line(
-            one["description"] if one["error"] is None else f"cannot be read: {one['error']}", _LONGEST_DESCRIPTION
+            one["description"]
+            if one["error"] is None
+            else f"cannot be read: {one['error']}",
+            _LONGEST_DESCRIPTION,
         ),
     ),
 )
@@ -91,7 +102,11 @@ def run_document(look: Look) -> dict[str, Any]:
             "without_worker": sorted(look.away),
             "inputs": mask(record.pipeline, record.inputs),
             "phases": [
-                {"phase": name, **dataclasses.asdict(state), "late": record.lateness(name)}
+                {
+                    "phase": name,
+                    **dataclasses.asdict(state),
+                    "late": record.lateness(name),
+                }
                 for name, state in record.phases.items()
             ],
             "corrected": record.corrected,
@@ -104,22 +119,34 @@ def _print_run(look: Look) -> None:
     if record is not None:
         word, style = STATUSES[record.state]
         again = f", run {record.run}" if record.run > 1 else ""
-        print(f"{styled(printable(record.pipeline.name), 'bold')}  {styled(word, style)}{again}  {record.session_id}")
+        print(
+            f"{styled(printable(record.pipeline.name), 'bold')}  {styled(word, style)}{again}  {record.session_id}"
+        )
         for name, value in mask(record.pipeline, record.inputs).items():
-            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            text = (
+                value
+                if isinstance(value, str)
+                else json.dumps(value, ensure_ascii=False)
+            )
             print(f"  {styled(f'{name} =', 'dim')} {one_line(text, _LONGEST_INPUT)}")
     steps = steps_of(look)
     width = widest(steps)
     for step in steps:
         is_short = fits_a_line(step.line(width))
-        print((step if is_short else dataclasses.replace(step, note="")).line(width, has_colour=True))
+        print(
+            (step if is_short else dataclasses.replace(step, note="")).line(
+                width, has_colour=True
+            )
+        )
         if not is_short:
             print_paragraph(step.note, "      ")
     if look.outcome is not None:
         print_paragraph(summary_of(look, look.outcome))
         for name in ("error", "evidence"):
             if look.outcome.get(name):
-                print(f"{styled(f'{name}:', 'dim')} {one_line(str(look.outcome[name]), LONGEST_ERROR)}")
+                print(
+                    f"{styled(f'{name}:', 'dim')} {one_line(str(look.outcome[name]), LONGEST_ERROR)}"
+                )
     if record is not None:
         _say_next(look, record)
 
@@ -128,14 +155,19 @@ def _say_next(look: Look, record: RunRecord) -> None:
     """Print what a run that is not over waits for, or how to resume one that is."""
     stale = len(stale_phases(record))
     if look.state == "running" and record.cancel_reason is not None:
-        say("it is about to be cancelled" + (f": {one_line(record.cancel_reason)}" if record.cancel_reason else ""))
+        say(
+            "it is about to be cancelled"
+            + (f": {one_line(record.cancel_reason)}" if record.cancel_reason else "")
+        )
     elif look.state == "running" and record.holder is None:
         say("no supervisor drives it now; it goes on once one is there")
     if look.state == "running":
         say_absent(sorted(look.away))
     elif stale:
         again = "run it again" if stale == 1 else "run them again"
-        say(f"{count_of(stale, 'phase')} stale; {again} with: tasklore pipeline resume {look.session_id}")
+        say(
+            f"{count_of(stale, 'phase')} stale; {again} with: tasklore pipeline resume {look.session_id}"
+        )
     elif look.state in _BAD:
         say(f"go on with: tasklore pipeline resume {look.session_id}")
 
@@ -153,7 +185,10 @@ async def print_list(limit: int, *, as_json: bool) -> None:
         fields = ("session_id", "project", "state", "run", "expires_in_ms")
         documents = [
             {name: getattr(root, name) for name in fields}
-            | {"created_at": spell_time(root.created_ms), "updated_at": spell_time(root.updated_ms)}
+            | {
+                "created_at": spell_time(root.created_ms),
+                "updated_at": spell_time(root.updated_ms),
+            }
             for root in runs
         ]
         print_json({"pipelines": known, "runs": documents})
@@ -173,7 +208,12 @@ def _describe(name: str) -> dict[str, Any]:
         pipeline = read_source(name).pipeline
     except TaskloreError as error:
         return {"name": name, "phases": 0, "description": "", "error": str(error)}
-    return {"name": name, "phases": len(pipeline.phases), "description": pipeline.description, "error": None}
+    return {
+        "name": name,
+        "phases": len(pipeline.phases),
+        "description": pipeline.description,
+        "error": None,
+    }
 
 
 async def _find_runs(stores: Stores, limit: int) -> list[SessionRoot]:
@@ -207,8 +247,12 @@ async def write_evidence(session_id: str, file: Path | None, *, is_forced: bool)
     try:
         await asyncio.to_thread(write_bundle, file, bundle)
     except OSError as error:
-        raise InvalidInput(f"{str(file)!r} cannot be written ({error.strerror or error}); name another file") from error
-    say(f"{count_of(len(bundle['session']['cache']), 'entry')} in {file}, secrets masked")
+        raise InvalidInput(
+            f"{str(file)!r} cannot be written ({error.strerror or error}); name another file"
+        ) from error
+    say(
+        f"{count_of(len(bundle['session']['cache']), 'entry')} in {file}, secrets masked"
+    )
     return OK
 
 
@@ -216,11 +260,22 @@ async def _bundle(stores: Stores, session_id: str) -> dict[str, Any]:
     look = await stores.find(session_id)
     if (record := look.record) is None:
         left = (look.outcome or {}).get("evidence")
-        where = f"what it left is in {left}, where the supervisor ran" if left else "only failed runs leave evidence"
-        raise UnknownSession(f"the run {session_id!r} is {look.state} and its session is gone; {where}")
+        where = (
+            f"what it left is in {left}, where the supervisor ran"
+            if left
+            else "only failed runs leave evidence"
+        )
+        raise UnknownSession(
+            f"the run {session_id!r} is {look.state} and its session is gone; {where}"
+        )
     if not look.is_over:
         say("it still runs; this is how far it is")
-    session, seen = await stores.cache.export(session_id), await stores.runs.seen(session_id)
+    session, seen = (
+        await stores.cache.export(session_id),
+        await stores.runs.seen(session_id),
+    )
     earlier = await earlier_ends(stores.projects, record)
     parts = record, record.phases, record.corrected, session, seen
-    return bundle_of(*parts, error=record.error, made_at=datetime.now(UTC), earlier=earlier)
+    return bundle_of(
+        *parts, error=record.error, made_at=datetime.now(UTC), earlier=earlier
+    )

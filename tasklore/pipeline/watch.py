@@ -37,7 +37,9 @@ OnLook = Callable[[Look, Mapping[str, str]], None]
 class Watch:
     """One run, from before it is asked for; `open` first, then ask, then `until_over`."""
 
-    def __init__(self, client: Client, stores: Stores, session_id: str, supervisor_id: str) -> None:
+    def __init__(
+        self, client: Client, stores: Stores, session_id: str, supervisor_id: str
+    ) -> None:
         self._client = client
         self._stores = stores
         self._session_id = session_id
@@ -45,7 +47,11 @@ class Watch:
         self._event = asyncio.Event()
         self._progress: dict[str, str] = {}
         #: Agents without a live worker, of those asked for, and until when that holds.
-        self._away: tuple[frozenset[str], frozenset[str], float] = (frozenset(), frozenset(), 0.0)
+        self._away: tuple[frozenset[str], frozenset[str], float] = (
+            frozenset(),
+            frozenset(),
+            0.0,
+        )
         #: The phase and the subscription of each task whose progress is followed.
         self._followed: dict[str, tuple[str, Subscription]] = {}
         self._lacking_since: float | None = None
@@ -67,7 +73,9 @@ class Watch:
             UnknownSession, Unreachable: as `until_over`.
         """
         with board(is_silent=is_silent) as show:
-            return await self.until_over(lambda look, progress: show(steps_of(look, progress, reused)))
+            return await self.until_over(
+                lambda look, progress: show(steps_of(look, progress, reused))
+            )
 
     async def until_over(self, on_look: OnLook) -> Look:
         """Return the run once it is over.
@@ -81,9 +89,14 @@ class Watch:
             look = await self._look()
             if look is not None:
                 if look.state == "gone":
-                    raise UnknownSession(f"session {self._session_id!r} is gone, and nothing tells how it ended")
+                    raise UnknownSession(
+                        f"session {self._session_id!r} is gone, and nothing tells how it ended"
+                    )
                 await self._follow_progress(look)
-                on_look(dataclasses.replace(look, away=await self._absent_agents(look)), self._progress)
+                on_look(
+                    dataclasses.replace(look, away=await self._absent_agents(look)),
+                    self._progress,
+                )
                 if look.is_over:
                     return look
             with contextlib.suppress(TimeoutError):
@@ -96,8 +109,15 @@ class Watch:
         except MemoryUnavailable as error:
             self._note_lacking("Valkey", str(error))
             return None
-        if look.record is not None and look.state == "running" and look.record.holder is None:
-            self._note_lacking("a supervisor", "nobody drives the run; it goes on once a supervisor is there")
+        if (
+            look.record is not None
+            and look.state == "running"
+            and look.record.holder is None
+        ):
+            self._note_lacking(
+                "a supervisor",
+                "nobody drives the run; it goes on once a supervisor is there",
+            )
         else:
             self._lacking_since, self._has_said_lacking = None, False
         return look
@@ -105,7 +125,9 @@ class Watch:
     def _note_lacking(self, what: str, why: str) -> None:
         """Say once that the run lacks *what*, and give up after a while."""
         now = time.monotonic()
-        self._lacking_since = self._lacking_since if self._lacking_since is not None else now
+        self._lacking_since = (
+            self._lacking_since if self._lacking_since is not None else now
+        )
         if now - self._lacking_since > GIVE_UP_S:
             raise Unreachable(
                 f"{what} was away for {GIVE_UP_S:.0f} s; the run is kept and goes on with the next `tasklore up` or "
@@ -130,21 +152,30 @@ class Watch:
     async def _follow_progress(self, look: Look) -> None:
         """Subscribe to the progress of running tasks, and to no other."""
         phases = look.record.phases if look.record is not None else {}
-        running = {state.task_id: name for name, state in phases.items() if state.status == "running" and state.task_id}
+        running = {
+            state.task_id: name
+            for name, state in phases.items()
+            if state.status == "running" and state.task_id
+        }
         for task_id in self._followed.keys() - running.keys():
             phase, subscription = self._followed.pop(task_id)
             self._progress.pop(phase, None)
             await subscription.unsubscribe()
         for task_id in running.keys() - self._followed.keys():
             subject = subjects.progress(self._supervisor_id, task_id)
-            self._followed[task_id] = (running[task_id], await self._client.subscribe(subject, cb=self._take_progress))
+            self._followed[task_id] = (
+                running[task_id],
+                await self._client.subscribe(subject, cb=self._take_progress),
+            )
 
     async def _take_progress(self, message: Msg) -> None:
         with contextlib.suppress(ValidationError):
             progress = Progress.model_validate_json(message.data)
             if (followed := self._followed.get(progress.task_id)) is not None:
                 share = "" if progress.fraction is None else f"{progress.fraction:.0%} "
-                self._progress[followed[0]] = printable(f"{share}{progress.text}".strip())
+                self._progress[followed[0]] = printable(
+                    f"{share}{progress.text}".strip()
+                )
                 self._event.set()
 
 
@@ -154,6 +185,8 @@ def hint_when_stopped(session_id: str) -> Iterator[None]:
     try:
         yield
     except asyncio.CancelledError:
-        say(f"the run goes on; `tasklore pipeline status {session_id} --follow` looks at it")
+        say(
+            f"the run goes on; `tasklore pipeline status {session_id} --follow` looks at it"
+        )
         say(f"`tasklore pipeline cancel {session_id}` ends it")
         raise

@@ -22,22 +22,55 @@ Project = Annotated[
         help="Which project; without it TASKLORE_PROJECT_ID, without that the only project there is.",
     ),
 ]
-Words = Annotated[list[str], Argument(metavar="TEXT", help="What is to be remembered, at most 8,000 characters.")]
-Tags = Annotated[
-    list[str] | None, Option("--tag", metavar="TAG", help="What it is found by, repeatable; capitals do not count.")
+Words = Annotated[
+    list[str],
+    Argument(
+        metavar="TEXT", help="What is to be remembered, at most 8,000 characters."
+    ),
 ]
-By = Annotated[str | None, Option("--by", metavar="USER", help="Who says so; forgetting them takes the words away.")]
+Tags = Annotated[
+    list[str] | None,
+    Option(
+        "--tag",
+        metavar="TAG",
+        help="What it is found by, repeatable; capitals do not count.",
+    ),
+]
+By = Annotated[
+    str | None,
+    Option(
+        "--by",
+        metavar="USER",
+        help="Who says so; forgetting them takes the words away.",
+    ),
+]
 Supersedes = Annotated[
     str | None,
-    Option("--supersedes", metavar="ID", help="The record that no longer holds; it stays readable."),
+    Option(
+        "--supersedes",
+        metavar="ID",
+        help="The record that no longer holds; it stays readable.",
+    ),
 ]
 Since = Annotated[
     str | None,
-    Option("--since", metavar="WHEN", help="Only from then on: 2h or 7d ago, or 2026-11-21T10:00:00Z."),
+    Option(
+        "--since",
+        metavar="WHEN",
+        help="Only from then on: 2h or 7d ago, or 2026-11-21T10:00:00Z.",
+    ),
 ]
-Until = Annotated[str | None, Option("--until", metavar="WHEN", help="Only before then, said in the same way.")]
-Limit = Annotated[int, Option("--limit", metavar="N", min=1, max=999, help="At most so many.")]
-Before = Annotated[str | None, Option("--before", metavar="ID", help="Only what is older than this record.")]
+Until = Annotated[
+    str | None,
+    Option("--until", metavar="WHEN", help="Only before then, said in the same way."),
+]
+Limit = Annotated[
+    int, Option("--limit", metavar="N", min=1, max=999, help="At most so many.")
+]
+Before = Annotated[
+    str | None,
+    Option("--before", metavar="ID", help="Only what is older than this record."),
+]
 
 
 @app.callback(invoke_without_command=True)
@@ -72,11 +105,24 @@ def decide(
     from tasklore.running import run
 
     tags = tuple(tag or ())
-    run(add_record(project, "decision", " ".join(text), tags=tags, by=by, supersedes=supersedes, as_json=as_json))
+    run(
+        add_record(
+            project,
+            "decision",
+            " ".join(text),
+            tags=tags,
+            by=by,
+            supersedes=supersedes,
+            as_json=as_json,
+        )
+    )
 
 
 @app.command(
-    cls=Command, epilog=example('tasklore project standard "Functions have at most 50 lines" --tag size --project shop')
+    cls=Command,
+    epilog=example(
+        'tasklore project standard "Functions have at most 50 lines" --tag size --project shop'
+    ),
 )
 def standard(
     text: Words,
@@ -94,10 +140,22 @@ def standard(
     from tasklore.running import run
 
     tags = tuple(tag or ())
-    run(add_record(project, "standard", " ".join(text), tags=tags, by=by, supersedes=supersedes, as_json=as_json))
+    run(
+        add_record(
+            project,
+            "standard",
+            " ".join(text),
+            tags=tags,
+            by=by,
+            supersedes=supersedes,
+            as_json=as_json,
+        )
+    )
 
 
-@app.command(cls=Command, epilog=example("tasklore project history --project shop --since 7d"))
+@app.command(
+    cls=Command, epilog=example("tasklore project history --project shop --since 7d")
+)
 def history(
     project: Project = None,
     tag: Tags = None,
@@ -111,7 +169,9 @@ def history(
     from tasklore.project.views import RecordFilter, print_found
     from tasklore.running import run
 
-    only = RecordFilter(tags=tuple(tag or ()), kind="history", since=since, until=until, before=before)
+    only = RecordFilter(
+        tags=tuple(tag or ()), kind="history", since=since, until=until, before=before
+    )
     run(print_found(project, only, limit, as_json=as_json))
 
 
@@ -124,16 +184,24 @@ def history(
 )
 def search(
     words: Annotated[
-        list[str] | None, Argument(metavar="WORDS", help="Words, or how they begin; each has to be there.")
+        list[str] | None,
+        Argument(
+            metavar="WORDS", help="Words, or how they begin; each has to be there."
+        ),
     ] = None,
     project: Project = None,
     tag: Tags = None,
     kind: Annotated[
-        str | None, Option("--kind", metavar="KIND", help="Only these: decision, standard or history.")
+        str | None,
+        Option(
+            "--kind", metavar="KIND", help="Only these: decision, standard or history."
+        ),
     ] = None,
     since: Since = None,
     until: Until = None,
-    in_force: Annotated[bool, Option("--in-force", help="Not what was superseded.")] = False,
+    in_force: Annotated[
+        bool, Option("--in-force", help="Not what was superseded.")
+    ] = False,
     limit: Limit = 20,
     before: Before = None,
     as_json: Json = False,
@@ -142,7 +210,9 @@ def search(
     from tasklore.project.views import RecordFilter, print_found
     from tasklore.running import run
 
-    only = RecordFilter(" ".join(words or ()), tuple(tag or ()), kind, since, until, in_force, before)
+    only = RecordFilter(
+        " ".join(words or ()), tuple(tag or ()), kind, since, until, in_force, before
+    )
     run(print_found(project, only, limit, as_json=as_json))
 
 
@@ -162,11 +232,17 @@ def show(
     run(print_record(record, project, as_json=as_json))
 
 
-@app.command("export", cls=Command, epilog=example("tasklore project export shop.jsonl --project shop"))
+@app.command(
+    "export",
+    cls=Command,
+    epilog=example("tasklore project export shop.jsonl --project shop"),
+)
 def export_records(
     file: Annotated[str, Argument(metavar="FILE", help="Where to; - is stdout.")],
     project: Project = None,
-    force: Annotated[bool, Option("--force", help="Write over a file that is there.")] = False,
+    force: Annotated[
+        bool, Option("--force", help="Write over a file that is there.")
+    ] = False,
 ) -> None:
     """Write all records as JSON lines, the oldest first."""
     from tasklore.project.files import export_records as export
@@ -175,9 +251,15 @@ def export_records(
     run(export(project, file, is_forced=force))
 
 
-@app.command("import", cls=Command, epilog=example("tasklore project import shop.jsonl --project shop"))
+@app.command(
+    "import",
+    cls=Command,
+    epilog=example("tasklore project import shop.jsonl --project shop"),
+)
 def import_records(
-    file: Annotated[str, Argument(metavar="FILE", help="What `export` wrote; - reads stdin.")],
+    file: Annotated[
+        str, Argument(metavar="FILE", help="What `export` wrote; - reads stdin.")
+    ],
     project: Project = None,
     as_json: Json = False,
 ) -> int:

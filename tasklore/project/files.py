@@ -39,7 +39,9 @@ async def add_record(
     async with open_projects() as memory, patience("noting it"):
         name = await choose_project(memory, project, may_be_new=True)
         is_new = not await memory.search(name, limit=1)
-        record = await memory.append(name, kind, text, tags=tags, by=by, supersedes=supersedes)
+        record = await memory.append(
+            name, kind, text, tags=tags, by=by, supersedes=supersedes
+        )
     if as_json:
         print_documents({"project_id": name, **as_document(record)})
         return
@@ -77,7 +79,9 @@ async def export_records(project: str | None, file: str, *, is_forced: bool) -> 
                 os.fsync(opened.fileno())
             unfinished.replace(path)
         except OSError as error:
-            raise InvalidInput(f"{file!r} cannot be written ({error.strerror or error}); name another file") from error
+            raise InvalidInput(
+                f"{file!r} cannot be written ({error.strerror or error}); name another file"
+            ) from error
         finally:
             unfinished.unlink(missing_ok=True)
     say(f"{count_of(count, 'record')} of project {name} in {printable(file)}")
@@ -99,14 +103,23 @@ async def import_records(project: str | None, file: str, *, as_json: bool) -> in
     refused = (*unread, *loaded.refused)
     if as_json:
         listed = [{"record_id": one.record_id, "why": one.why} for one in refused]
-        print_json({"project_id": name, "added": loaded.added, "known": loaded.known, "refused": listed})
+        print_json(
+            {
+                "project_id": name,
+                "added": loaded.added,
+                "known": loaded.known,
+                "refused": listed,
+            }
+        )
         return USAGE if refused else OK
     known = f"; {loaded.known:,} were there already" if loaded.known else ""
     print(f"{count_of(loaded.added, 'record')} added to project {name}{known}")
     for one in refused[:_MOST_LISTED]:
         complain(printable(f"{one.record_id}: {one.why}"))
     if len(refused) > _MOST_LISTED:
-        complain(f"and {len(refused) - _MOST_LISTED:,} more were refused; --json names them all")
+        complain(
+            f"and {len(refused) - _MOST_LISTED:,} more were refused; --json names them all"
+        )
     return USAGE if refused else OK
 
 
@@ -114,7 +127,11 @@ def _read(file: str) -> tuple[list[Record], list[RefusedRecord]]:
     """Return the records of *file*, and its lines that are no record."""
     records, unread = list[Record](), list[RefusedRecord]()
     try:
-        with contextlib.nullcontext(sys.stdin.buffer) if file == "-" else Path(file).open("rb") as lines:
+        with (
+            contextlib.nullcontext(sys.stdin.buffer)
+            if file == "-"
+            else Path(file).open("rb") as lines
+        ):
             for number, line in enumerate(lines, 1):
                 try:
                     if line.strip():
@@ -122,5 +139,7 @@ def _read(file: str) -> tuple[list[Record], list[RefusedRecord]]:
                 except InvalidInput as error:
                     unread.append(RefusedRecord(f"line {number}", str(error)))
     except OSError as error:
-        raise InvalidInput(f"{file!r} cannot be read ({error.strerror or error}); name a file") from error
+        raise InvalidInput(
+            f"{file!r} cannot be read ({error.strerror or error}); name a file"
+        ) from error
     return records, unread

@@ -32,7 +32,9 @@ async def open_projects() -> AsyncIterator[ProjectMemory]:
         yield ProjectMemory(client, deadline_s=_DEADLINE_S)
 
 
-async def choose_project(memory: ProjectMemory, project: str | None, *, may_be_new: bool = False) -> str:
+async def choose_project(
+    memory: ProjectMemory, project: str | None, *, may_be_new: bool = False
+) -> str:
     """Return *project*, else the one in the environment, else the only one there is.
 
     Never the current folder's: a record in a wrong project can never be taken back.
@@ -41,7 +43,9 @@ async def choose_project(memory: ProjectMemory, project: str | None, *, may_be_n
         InvalidInput: it is no name, or there is no such project (unless it *may_be_new*), or there are several.
     """
     name, source = (
-        (project, "--project") if project is not None else (os.environ.get(PROJECT_VARIABLE), PROJECT_VARIABLE)
+        (project, "--project")
+        if project is not None
+        else (os.environ.get(PROJECT_VARIABLE), PROJECT_VARIABLE)
     )
     if name:
         checked_name(name, source)
@@ -56,7 +60,9 @@ async def choose_project(memory: ProjectMemory, project: str | None, *, may_be_n
         listed = "no project remembers anything yet: `tasklore project decide TEXT --project ID` begins one"
     if name:
         raise InvalidInput(f"{source} {name!r} remembers nothing; {listed}")
-    raise InvalidInput(f"say which project, with --project ID or {PROJECT_VARIABLE}; {listed}")
+    raise InvalidInput(
+        f"say which project, with --project ID or {PROJECT_VARIABLE}; {listed}"
+    )
 
 
 async def find_record(memory: ProjectMemory, project: str, record_id: str) -> Record:
@@ -90,6 +96,8 @@ def time_of(text: str | None, option: str, now: datetime) -> int | None:
         except OverflowError:
             return 0
         except InvalidInput as error:
-            raise InvalidInput(f"{error}, or a time such as 2026-11-21T10:00:00Z") from error
+            raise InvalidInput(
+                f"{error}, or a time such as 2026-11-21T10:00:00Z"
+            ) from error
     at = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     return max(0, int(at.timestamp() * 1000))

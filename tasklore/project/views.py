@@ -13,22 +13,39 @@ from memory.projects.words import words_of
 from memory.times import spell_time
 from tasklore.project.stores import choose_project, find_record, open_projects, time_of
 from tasklore.render.columns import Column, print_facts, print_records
-from tasklore.render.screen import patience, print_json, print_paragraph, printable, say, styled
+from tasklore.render.screen import (
+    patience,
+    print_json,
+    print_paragraph,
+    printable,
+    say,
+    styled,
+)
 from tasklore.render.words import age, one_line
 
 #: Characters of a text in a list; `show` prints it whole.
 _LONGEST_GIST = 160
-_NOUNS: dict[Kind, str] = {"decision": "decision", "standard": "standard", "history": "note in the history"}
+_NOUNS: dict[Kind, str] = {
+    "decision": "decision",
+    "standard": "standard",
+    "history": "note in the history",
+}
 
 RECORDS = (
     Column[Record]("ID", lambda record: record.record_id, whole=True),
     Column[Record]("AGE", lambda record: age(record.at_ms), right=True),
     Column[Record]("BY", lambda record: one_line(record.by or ""), optional=True),
-    Column[Record]("TAGS", lambda record: one_line(", ".join(record.tags)), optional=True),
+    Column[Record](
+        "TAGS", lambda record: one_line(", ".join(record.tags)), optional=True
+    ),
     Column[Record](
         "TEXT",
         lambda record: (
-            (f"(superseded by {record.superseded_by}) " if record.superseded_by is not None else "")
+            (
+                f"(superseded by {record.superseded_by}) "
+                if record.superseded_by is not None
+                else ""
+            )
             + one_line(record.text, _LONGEST_GIST)
         ),
     ),
@@ -55,7 +72,9 @@ class RecordFilter:
     before: str | None = None
 
 
-async def print_found(project: str | None, only: RecordFilter, limit: int, *, as_json: bool) -> None:
+async def print_found(
+    project: str | None, only: RecordFilter, limit: int, *, as_json: bool
+) -> None:
     """Print a line for each of at most *limit* records that fit, the newest first.
 
     Raises:
@@ -63,7 +82,9 @@ async def print_found(project: str | None, only: RecordFilter, limit: int, *, as
         Unreachable: Redis does not answer.
     """
     if only.words.strip() and not words_of(only.words):
-        raise InvalidInput(f"{only.words!r} has no word to look for; say a letter or a number of it")
+        raise InvalidInput(
+            f"{only.words!r} has no word to look for; say a letter or a number of it"
+        )
     now = datetime.now(UTC)
     conditions: dict[str, Any] = {
         "kind": None if only.kind is None else kind_of(only.kind),
@@ -86,7 +107,9 @@ async def print_found(project: str | None, only: RecordFilter, limit: int, *, as
     else:
         print(f"Nothing that fits is remembered in project {name}.")
     if len(found) > limit and not as_json:
-        say(f"these are the newest {len(shown):,}; --before {shown[-1].record_id} shows the next")
+        say(
+            f"these are the newest {len(shown):,}; --before {shown[-1].record_id} shows the next"
+        )
 
 
 async def print_record(record_id: str, project: str | None, *, as_json: bool) -> None:
@@ -101,13 +124,25 @@ async def print_record(record_id: str, project: str | None, *, as_json: bool) ->
         record = await find_record(memory, name, record_id)
         chain = await memory.chain(name, record_id)
     if as_json:
-        print_documents({"project_id": name, **as_document(record), "chain": [as_document(one) for one in chain]})
+        print_documents(
+            {
+                "project_id": name,
+                **as_document(record),
+                "chain": [as_document(one) for one in chain],
+            }
+        )
         return
     state = "" if record.kind == "history" else ", in force"
     if record.superseded_by is not None:
         state = f", superseded by {record.superseded_by}"
-    print(f"{styled(record.record_id, 'bold')}, a {_NOUNS[record.kind]} of project {name}{state}")
-    redacted = "" if record.redacted_ms is None else f"{spell_time(record.redacted_ms)}, when its author was forgotten"
+    print(
+        f"{styled(record.record_id, 'bold')}, a {_NOUNS[record.kind]} of project {name}{state}"
+    )
+    redacted = (
+        ""
+        if record.redacted_ms is None
+        else f"{spell_time(record.redacted_ms)}, when its author was forgotten"
+    )
     print_facts(
         {
             "noted": f"{spell_time(record.at_ms)}, {age(record.at_ms)} ago",
@@ -125,7 +160,11 @@ async def print_record(record_id: str, project: str | None, *, as_json: bool) ->
         print(json.dumps(dict(record.data), indent=2, ensure_ascii=True))
     if len(chain) > 1:
         print("\nHow it came about, the oldest first:")
-        marked = Column[Record]("ID", lambda one: f"{one.record_id}{' *' if one == record else ''}", whole=True)
+        marked = Column[Record](
+            "ID",
+            lambda one: f"{one.record_id}{' *' if one == record else ''}",
+            whole=True,
+        )
         print_records((marked, *RECORDS[1:]), chain)
 
 
@@ -140,7 +179,11 @@ async def print_projects(*, as_json: bool) -> None:
     if as_json:
         fields = ("project_id", "decisions", "standards", "history")
         print_json(
-            [{name: getattr(info, name) for name in fields} | {"last_at": spell_time(info.last_ms)} for info in found]
+            [
+                {name: getattr(info, name) for name in fields}
+                | {"last_at": spell_time(info.last_ms)}
+                for info in found
+            ]
         )
     elif found:
         print_records(PROJECTS, found)

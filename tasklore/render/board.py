@@ -66,7 +66,9 @@ Show = Callable[[Sequence[BoardRow]], None]
 
 
 @contextlib.contextmanager
-def board(*, is_silent: bool, title: str = "", has_lines: bool = True) -> Iterator[Show]:
+def board(
+    *, is_silent: bool, title: str = "", has_lines: bool = True
+) -> Iterator[Show]:
     """Yield a function that shows steps on stderr; stdout is for the result. *is_silent* shows nothing.
 
     On a terminal they are a list below *title*; a list with a title is gone in the end. Elsewhere each change is a line
@@ -107,7 +109,11 @@ class LineBoard:
             if step.status in ("pending", "reused") or self._seen.get(step.name) == now:
                 continue
             self._seen[step.name] = now
-            line = dataclasses.replace(step, took_ms=None) if step.status in _UNDER_WAY else step
+            line = (
+                dataclasses.replace(step, took_ms=None)
+                if step.status in _UNDER_WAY
+                else step
+            )
             print(line.line(widest(steps)), file=sys.stderr, flush=True)
 
 
@@ -128,20 +134,28 @@ class LiveBoard:
         from rich.console import Group
         from rich.text import Text
 
-        steps, left_out = fit(self._steps, shutil.get_terminal_size().lines - _LEFT_FREE)
+        steps, left_out = fit(
+            self._steps, shutil.get_terminal_size().lines - _LEFT_FREE
+        )
         width, lines = widest(steps), []
         if self._title:
             ended = sum(step.status not in _UNDER_WAY for step in self._steps)
             elapsed = duration(int((time.monotonic() - self._began) * 1000))
-            lines.append(Text(f"{self._title}: {ended} of {len(self._steps)} agents, {elapsed}"))
+            lines.append(
+                Text(f"{self._title}: {ended} of {len(self._steps)} agents, {elapsed}")
+            )
         if left_out:
             lines.append(Text(f"  {left_out}", style="dim"))
         for step in steps:
             word, style = STATUSES.get(step.status, (step.status, "dim"))
             # Plain text: a note of an agent may hold what would be markup.
             line = Text(no_wrap=True, overflow="ellipsis")
-            line.append(f"  {step.name.ljust(width)}  ", "bold").append(f"{word.ljust(_WIDEST)}  ", style)
-            line.append(f"{'' if step.took_ms is None else duration(step.took_ms):>10}  ", "dim").append(step.note)
+            line.append(f"  {step.name.ljust(width)}  ", "bold").append(
+                f"{word.ljust(_WIDEST)}  ", style
+            )
+            line.append(
+                f"{'' if step.took_ms is None else duration(step.took_ms):>10}  ", "dim"
+            ).append(step.note)
             lines.append(line)
         return Group(*lines)
 
@@ -156,9 +170,16 @@ def fit(steps: Sequence[BoardRow], room: int) -> tuple[Sequence[BoardRow], str]:
     if len(steps) <= room:
         return steps, ""
     ranks = {"failed": 0, "running": 1, "away": 1, "pending": 2}
-    kept = {id(step) for step in sorted(steps, key=lambda one: ranks.get(one.status, 3))[: max(1, room - 1)]}
+    kept = {
+        id(step)
+        for step in sorted(steps, key=lambda one: ranks.get(one.status, 3))[
+            : max(1, room - 1)
+        ]
+    }
     others = [step for step in steps if id(step) not in kept]
     counts = Counter(STATUSES.get(one.status, (one.status, ""))[0] for one in others)
     words = dict.fromkeys(word for word, _ in STATUSES.values())
     listed = ", ".join(f"{counts[word]} {word}" for word in words if counts[word])
-    return [step for step in steps if id(step) in kept], f"{count_of(len(others), 'more phase')}: {listed}"
+    return [
+        step for step in steps if id(step) in kept
+    ], f"{count_of(len(others), 'more phase')}: {listed}"

@@ -32,7 +32,11 @@ class Cells(NamedTuple):
 def cells_of(columns: Sequence[Column[T]], records: Iterable[T]) -> Cells:
     """Return a row for each of *records*."""
     rows = [[column.cell(record) for column in columns] for record in records]
-    kept = [place for place, one in enumerate(columns) if not one.optional or any(row[place] for row in rows)]
+    kept = [
+        place
+        for place, one in enumerate(columns)
+        if not one.optional or any(row[place] for row in rows)
+    ]
     return Cells(
         [columns[place].title for place in kept],
         [[row[place] for place in kept] for row in rows],

@@ -26,7 +26,9 @@ def parse_span(text: str, option: str) -> timedelta:
     try:
         return timedelta(seconds=float(found[1]) * _SECONDS[found[2]])
     except OverflowError as error:
-        raise InvalidInput(f"{option} {text!r} is longer than time itself; write a shorter one, such as 30d") from error
+        raise InvalidInput(
+            f"{option} {text!r} is longer than time itself; write a shorter one, such as 30d"
+        ) from error
 
 
 def parse_moment(text: str, option: str, time_zone: str) -> datetime:
@@ -39,7 +41,9 @@ def parse_moment(text: str, option: str, time_zone: str) -> datetime:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError as error:
-        raise InvalidInput(f"{option} {text!r} is no time; write one such as 2026-12-24T18:00") from error
+        raise InvalidInput(
+            f"{option} {text!r} is no time; write one such as 2026-12-24T18:00"
+        ) from error
     return (moment if moment.tzinfo else moment.replace(tzinfo=zone)).astimezone(UTC)
 
 

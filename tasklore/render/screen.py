@@ -29,12 +29,23 @@ _COMMAND = re.compile(r"`[^`]*`|(?<=: )tasklore [a-z].*$")
 #: Stands for a space that no line is broken at while text is folded: no text of ours has it.
 HELD = "\ue000"
 
-_STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
+_STYLES = {
+    "bold": "1",
+    "dim": "2",
+    "red": "31",
+    "green": "32",
+    "yellow": "33",
+    "cyan": "36",
+}
 
 
 def is_colourful(stream: TextIO) -> bool:
     """Return whether *stream* is a terminal that wants colours: `NO_COLOR` and `TERM=dumb` say no."""
-    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return (
+        stream.isatty()
+        and not os.environ.get("NO_COLOR")
+        and os.environ.get("TERM") != "dumb"
+    )
 
 
 def styled(text: str, style: str, stream: TextIO | None = None) -> str:
@@ -46,7 +57,9 @@ def styled(text: str, style: str, stream: TextIO | None = None) -> str:
 
 def printable(text: str) -> str:
     """Return *text* without what would steer a terminal: agents and models write it."""
-    return "".join(letter for letter in text if letter.isprintable() or letter in "\n\t")
+    return "".join(
+        letter for letter in text if letter.isprintable() or letter in "\n\t"
+    )
 
 
 def say(text: str) -> None:
@@ -62,7 +75,11 @@ def complain(text: str) -> None:
 def _label(text: str, style: str) -> str:
     """Return *text* behind our name in *style*, folded to stderr's width."""
     label = "tasklore:"
-    lines = folded(f"{label} {text}", _width(sys.stderr)) if sys.stderr.isatty() else f"{label} {text}"
+    lines = (
+        folded(f"{label} {text}", _width(sys.stderr))
+        if sys.stderr.isatty()
+        else f"{label} {text}"
+    )
     return lines.replace(label, styled(label, style, sys.stderr), 1)
 
 
@@ -85,7 +102,12 @@ def folded(text: str, width: int, indent: str = "", first: str | None = None) ->
     # What holds its spaces together is no space for whoever folds, and of the same length.
     kept = _COMMAND.sub(lambda found: found[0].replace(" ", HELD), text)
     lines = textwrap.fill(
-        kept, width, initial_indent=start, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False
+        kept,
+        width,
+        initial_indent=start,
+        subsequent_indent=indent,
+        break_on_hyphens=False,
+        break_long_words=False,
     )
     return lines.replace(HELD, " ")
 
@@ -103,7 +125,10 @@ def print_paragraph(text: str, indent: str = "", style: str = "") -> None:
 
 
 def print_table(
-    columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str] = (), whole: Sequence[str] = ()
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    right: Sequence[str] = (),
+    whole: Sequence[str] = (),
 ) -> None:
     """Write a table to stdout; the columns named in *right* hold numbers and are aligned right.
 
@@ -118,7 +143,10 @@ def print_table(
 
             Console().print(rich_table(columns, rows, right, whole))
         return
-    widths = [max(len(line[index]) for line in (columns, *rows)) for index in range(len(columns))]
+    widths = [
+        max(len(line[index]) for line in (columns, *rows))
+        for index in range(len(columns))
+    ]
     for line in (columns, *rows):
         cells = [
             cell.rjust(width) if name in right else cell.ljust(width)
@@ -127,7 +155,12 @@ def print_table(
         print("  ".join(cells).rstrip())
 
 
-def _fits(columns: Sequence[str], rows: Sequence[Sequence[str]], unfolded: Sequence[str], width: int) -> bool:
+def _fits(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    unfolded: Sequence[str],
+    width: int,
+) -> bool:
     """Return whether the columns *unfolded* leave each other one some room."""
     room = width - 2 * (len(columns) - 1)
     for index, name in enumerate(columns):
@@ -140,13 +173,20 @@ def _print_rows_apart(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> 
     """Write each row as its first cell, and below it the others, each behind the name of its column."""
     for row in rows:
         print(styled(row[0], "bold"))
-        told = [f"{name.lower()}: {cell}" for name, cell in zip(columns[1:], row[1:], strict=True) if cell]
+        told = [
+            f"{name.lower()}: {cell}"
+            for name, cell in zip(columns[1:], row[1:], strict=True)
+            if cell
+        ]
         if told:
             print(folded(", ".join(told), _width(sys.stdout), "  "))
 
 
 def rich_table(
-    columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str] = (), whole: Sequence[str] = ()
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    right: Sequence[str] = (),
+    whole: Sequence[str] = (),
 ) -> "Table":
     """Return the table that `print_table` writes to a terminal wide enough for it."""
     from rich.table import Table
@@ -155,9 +195,17 @@ def rich_table(
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for name in columns:
         is_number = name in right
-        width = max(len(row[columns.index(name)]) for row in (columns, *rows)) if name in whole else None
+        width = (
+            max(len(row[columns.index(name)]) for row in (columns, *rows))
+            if name in whole
+            else None
+        )
         table.add_column(
-            name, justify="right" if is_number else "left", overflow="fold", no_wrap=is_number, min_width=width
+            name,
+            justify="right" if is_number else "left",
+            overflow="fold",
+            no_wrap=is_number,
+            min_width=width,
         )
     for row in rows:
         # Plain text: a remembered value may hold what would be markup.

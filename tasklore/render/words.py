@@ -48,7 +48,9 @@ def size(count: int) -> str:
     """Return a number of bytes: "812 B", "3.4 KiB", "1.2 MiB"."""
     if count < 1024:
         return f"{count} B"
-    return f"{count / 1024:.1f} KiB" if count < 1024**2 else f"{count / 1024**2:.1f} MiB"
+    return (
+        f"{count / 1024:.1f} KiB" if count < 1024**2 else f"{count / 1024**2:.1f} MiB"
+    )
 
 
 def one_line(text: str, width: int = 120) -> str:

@@ -7,11 +7,16 @@ from typer import Argument, Context, Option, Typer
 from tasklore.options import SETTLED, Command, Json, example, show_help_alone
 
 app = Typer(
-    epilog=example('tasklore schedule add ReportAgent.write --cron "0 9 * * mon-fri" --time-zone Europe/Berlin'),
+    epilog=example(
+        'tasklore schedule add ReportAgent.write --cron "0 9 * * mon-fri" --time-zone Europe/Berlin'
+    ),
     **SETTLED,
 )
 
-ScheduleId = Annotated[str, Argument(metavar="ID", help="Which schedule; `tasklore schedule list` shows them.")]
+ScheduleId = Annotated[
+    str,
+    Argument(metavar="ID", help="Which schedule; `tasklore schedule list` shows them."),
+]
 
 
 @app.callback(invoke_without_command=True)
@@ -29,24 +34,58 @@ def front(context: Context) -> None:
     ),
 )
 def add(
-    task: Annotated[str | None, Argument(metavar="AGENT.TASK", help="What to run; or --pipeline.")] = None,
+    task: Annotated[
+        str | None, Argument(metavar="AGENT.TASK", help="What to run; or --pipeline.")
+    ] = None,
     pipeline: Annotated[
-        str | None, Option("--pipeline", metavar="FILE|NAME", help="A pipeline instead, as it is declared now.")
+        str | None,
+        Option(
+            "--pipeline",
+            metavar="FILE|NAME",
+            help="A pipeline instead, as it is declared now.",
+        ),
     ] = None,
     values: Annotated[
         list[str] | None,
-        Option("--parameter", "--input", "-p", metavar="NAME=VALUE", help="A parameter or input, repeatable."),
+        Option(
+            "--parameter",
+            "--input",
+            "-p",
+            metavar="NAME=VALUE",
+            help="A parameter or input, repeatable.",
+        ),
     ] = None,
-    cron: Annotated[str | None, Option("--cron", metavar="FIELDS", help='Such as "0 9 * * mon-fri".')] = None,
-    every: Annotated[str | None, Option("--every", metavar="SPAN", help="Such as 90s, 15m, 6h, 7d.")] = None,
-    at: Annotated[str | None, Option("--at", metavar="TIME", help="Once, such as 2026-12-24T18:00.")] = None,
-    after: Annotated[str | None, Option("--after", metavar="SPAN", help="Once, so long from now.")] = None,
-    time_zone: Annotated[str, Option("--time-zone", metavar="NAME", help="By whose clocks.")] = "UTC",
+    cron: Annotated[
+        str | None,
+        Option("--cron", metavar="FIELDS", help='Such as "0 9 * * mon-fri".'),
+    ] = None,
+    every: Annotated[
+        str | None, Option("--every", metavar="SPAN", help="Such as 90s, 15m, 6h, 7d.")
+    ] = None,
+    at: Annotated[
+        str | None,
+        Option("--at", metavar="TIME", help="Once, such as 2026-12-24T18:00."),
+    ] = None,
+    after: Annotated[
+        str | None, Option("--after", metavar="SPAN", help="Once, so long from now.")
+    ] = None,
+    time_zone: Annotated[
+        str, Option("--time-zone", metavar="NAME", help="By whose clocks.")
+    ] = "UTC",
     missed: Annotated[
-        str, Option("--missed", metavar="POLICY", help="Ticks missed while nothing ran: skip, once or all.")
+        str,
+        Option(
+            "--missed",
+            metavar="POLICY",
+            help="Ticks missed while nothing ran: skip, once or all.",
+        ),
     ] = "once",
-    schedule_id: Annotated[str | None, Option("--id", metavar="ID", help="What to call it.")] = None,
-    user: Annotated[str | None, Option("--user", metavar="ID", help="Run as this user.")] = None,
+    schedule_id: Annotated[
+        str | None, Option("--id", metavar="ID", help="What to call it.")
+    ] = None,
+    user: Annotated[
+        str | None, Option("--user", metavar="ID", help="Run as this user.")
+    ] = None,
     yes: Annotated[bool, Option("--yes", "-y", help="Do not ask.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -54,14 +93,30 @@ def add(
     from tasklore.running import run
     from tasklore.schedule.edits import Wanted, add_schedule
 
-    wanted = Wanted(task, pipeline, tuple(values or ()), cron, every, at, after, time_zone, missed, schedule_id, user)
+    wanted = Wanted(
+        task,
+        pipeline,
+        tuple(values or ()),
+        cron,
+        every,
+        at,
+        after,
+        time_zone,
+        missed,
+        schedule_id,
+        user,
+    )
     run(add_schedule(wanted, is_sure=yes, as_json=as_json))
 
 
 @app.command("list", cls=Command, epilog=example("tasklore schedule list --user ann"))
 def list_schedules(
-    user: Annotated[str | None, Option("--user", metavar="ID", help="Only of this user.")] = None,
-    limit: Annotated[int, Option("--limit", metavar="N", min=1, max=5_000, help="At most so many.")] = 100,
+    user: Annotated[
+        str | None, Option("--user", metavar="ID", help="Only of this user.")
+    ] = None,
+    limit: Annotated[
+        int, Option("--limit", metavar="N", min=1, max=5_000, help="At most so many.")
+    ] = 100,
     as_json: Json = False,
 ) -> None:
     """List schedules with their next times."""

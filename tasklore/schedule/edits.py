@@ -29,7 +29,12 @@ from tasklore.agents.card_parameters import parameters_of
 from tasklore.pipeline.check import check_alone
 from tasklore.pipeline.client import ask
 from tasklore.pipeline.sources import read_source
-from tasklore.places import current_supervisor, leading_with_the_cure, open_nats, open_redis
+from tasklore.places import (
+    current_supervisor,
+    leading_with_the_cure,
+    open_nats,
+    open_redis,
+)
 from tasklore.render.durations import parse_moment, parse_span
 from tasklore.render.screen import confirm, print_json, say
 from tasklore.schedule.views import document_of, spell_local
@@ -75,19 +80,30 @@ async def add_schedule(wanted: Wanted, *, is_sure: bool, as_json: bool) -> None:
         offer = maker.catalogue().find(schedule.agent_id or "", schedule.task or "")
         book.check(schedule)
         if offer is not None:
-            parameters_of(offer.task.name, offer.task.parameters).read(schedule.parameters)
-        times = [spell_local(one, schedule.timing) for one in next_five(schedule.timing, now, schedule.anchor)]
+            parameters_of(offer.task.name, offer.task.parameters).read(
+                schedule.parameters
+            )
+        times = [
+            spell_local(one, schedule.timing)
+            for one in next_five(schedule.timing, now, schedule.anchor)
+        ]
         if not as_json:
             say(f"{schedule.target} would run at")
             for one in times:
                 say(f"  {one}")
         if not is_sure:
-            confirm("Keep it?", unasked="say --yes where nobody can be asked", declined="nothing was kept")
+            confirm(
+                "Keep it?",
+                unasked="say --yes where nobody can be asked",
+                declined="nothing was kept",
+            )
         kept = await book.add(schedule)
     if as_json:
         print_json(document_of(kept))
     else:
-        print(f"Schedule {kept.schedule.id} runs {kept.schedule.target}; next at {times[0]}.")
+        print(
+            f"Schedule {kept.schedule.id} runs {kept.schedule.target}; next at {times[0]}."
+        )
 
 
 async def set_paused(schedule_id: str, *, paused: bool, as_json: bool) -> None:
@@ -98,7 +114,9 @@ async def set_paused(schedule_id: str, *, paused: bool, as_json: bool) -> None:
         Unreachable: a server does not answer.
     """
     async with open_schedules() as (book, maker):
-        changed = await book.set_paused(schedule_id, os.environ.get("USER", "command line"), paused=paused)
+        changed = await book.set_paused(
+            schedule_id, os.environ.get("USER", "command line"), paused=paused
+        )
         if changed is None:
             raise unknown(schedule_id)
         await maker.withdraw(changed.withdrawn)
@@ -160,14 +178,30 @@ async def open_schedules() -> AsyncIterator[Opened]:
 
         store = ScheduleStore(redis, supervisor_id, deadline_s=_DEADLINE_S)
         book = ScheduleBook(store, lambda: catalogue)
-        dispatch, canceller = Dispatch(outbox, ledger), Canceller(client, outbox, ledger, "tasklore-schedule")
+        dispatch, canceller = (
+            Dispatch(outbox, ledger),
+            Canceller(client, outbox, ledger, "tasklore-schedule"),
+        )
         records = RequestRecords(redis, deadline_s=_DEADLINE_S)
-        yield Opened(book, TickMaker(supervisor_id, lambda: catalogue, dispatch, request, canceller, records, book.now))
+        yield Opened(
+            book,
+            TickMaker(
+                supervisor_id,
+                lambda: catalogue,
+                dispatch,
+                request,
+                canceller,
+                records,
+                book.now,
+            ),
+        )
 
 
 def unknown(schedule_id: str) -> InvalidInput:
     """Return the error for a schedule that is not there."""
-    return InvalidInput(f"there is no schedule {schedule_id!r}; `tasklore schedule list` shows them")
+    return InvalidInput(
+        f"there is no schedule {schedule_id!r}; `tasklore schedule list` shows them"
+    )
 
 
 def _read_target(wanted: Wanted) -> Schedule:
@@ -182,22 +216,42 @@ def _read_target(wanted: Wanted) -> Schedule:
         fields["parameters"] = check_alone(source, wanted.values)
     else:
         agent_id, _, name = (wanted.task or "").partition(".")
-        fields["agent_id"], fields["task"] = checked_name(agent_id, "AGENT"), checked_name(name, "TASK")
+        fields["agent_id"], fields["task"] = (
+            checked_name(agent_id, "AGENT"),
+            checked_name(name, "TASK"),
+        )
         fields["parameters"] = dict(map(_read_value, wanted.values))
     if wanted.user is not None:
         demand_user_id(wanted.user)
-    schedule_id = checked_name(wanted.schedule_id, "--id") if wanted.schedule_id else make_id(name)
+    schedule_id = (
+        checked_name(wanted.schedule_id, "--id")
+        if wanted.schedule_id
+        else make_id(name)
+    )
     stamps = stamps_of(os.environ.get("USER", "command line"), now)
-    return Schedule(id=schedule_id, timing=Timing(), user_id=wanted.user, anchor=now, **fields, **stamps)
+    return Schedule(
+        id=schedule_id,
+        timing=Timing(),
+        user_id=wanted.user,
+        anchor=now,
+        **fields,
+        **stamps,
+    )
 
 
 def _read_timing(wanted: Wanted, now: datetime) -> Timing:
     if wanted.missed not in ("skip", "once", "all"):
         raise InvalidInput(f"--missed {wanted.missed!r} is none of skip, once and all")
-    given = [name for name in ("cron", "every", "at", "after") if getattr(wanted, name) is not None]
+    given = [
+        name
+        for name in ("cron", "every", "at", "after")
+        if getattr(wanted, name) is not None
+    ]
     if len(given) != 1:
         raise InvalidInput("say when: one of --cron, --every, --at and --after")
-    at = None if wanted.at is None else parse_moment(wanted.at, "--at", wanted.time_zone)
+    at = (
+        None if wanted.at is None else parse_moment(wanted.at, "--at", wanted.time_zone)
+    )
     every = None
     if wanted.after is not None:
         at = now + parse_span(wanted.after, "--after")
@@ -207,7 +261,13 @@ def _read_timing(wanted: Wanted, now: datetime) -> Timing:
             raise InvalidInput(f"--every {wanted.every!r} must be whole seconds")
         every = span // timedelta(seconds=1)
     missed = cast("MissedTicks", wanted.missed)
-    return Timing(cron=wanted.cron, every_s=every, at=at, time_zone=wanted.time_zone, missed=missed)
+    return Timing(
+        cron=wanted.cron,
+        every_s=every,
+        at=at,
+        time_zone=wanted.time_zone,
+        missed=missed,
+    )
 
 
 def _read_value(text: str) -> tuple[str, JsonValue]:

@@ -17,8 +17,12 @@ _COLUMNS = (
     Column[KeptSchedule]("RUNS", lambda one: printable(one.schedule.target)),
     Column[KeptSchedule]("WHEN", lambda one: spell_timing(one.schedule.timing)),
     Column[KeptSchedule]("NEXT", lambda one: _spell_next(one)),
-    Column[KeptSchedule]("USER", lambda one: printable(one.schedule.user_id or ""), optional=True),
-    Column[KeptSchedule]("PROBLEM", lambda one: printable(one.state.problem), optional=True),
+    Column[KeptSchedule](
+        "USER", lambda one: printable(one.schedule.user_id or ""), optional=True
+    ),
+    Column[KeptSchedule](
+        "PROBLEM", lambda one: printable(one.state.problem), optional=True
+    ),
 )
 
 
@@ -61,13 +65,17 @@ async def print_schedule(schedule_id: str, *, as_json: bool) -> None:
         {
             "id": schedule.id,
             "runs": schedule.target,
-            "with": json.dumps(schedule.parameters, ensure_ascii=False) if schedule.parameters else None,
+            "with": json.dumps(schedule.parameters, ensure_ascii=False)
+            if schedule.parameters
+            else None,
             "when": spell_timing(schedule.timing),
             "missed ticks": f"{schedule.timing.missed}; {state.missed} were not made up for",
             "user": schedule.user_id,
             "state": "paused" if schedule.paused else None,
             "declared": "in the code of its agent" if schedule.declared else None,
-            "last": spell_local(state.last, schedule.timing) if state.last is not None else None,
+            "last": spell_local(state.last, schedule.timing)
+            if state.last is not None
+            else None,
             "last task": state.task_id,
             "problem": state.problem,
             "changed": f"by {schedule.changed_by}, {spell_local(schedule.changed_at, schedule.timing)}",
@@ -86,7 +94,9 @@ def spell_timing(timing: Timing) -> str:
 
 def spell_local(moment: datetime, timing: Timing) -> str:
     """Return *moment* by the clocks of *timing*."""
-    return moment.astimezone(zone_of(timing.time_zone)).strftime("%a %Y-%m-%d %H:%M:%S %z")
+    return moment.astimezone(zone_of(timing.time_zone)).strftime(
+        "%a %Y-%m-%d %H:%M:%S %z"
+    )
 
 
 def document_of(kept: KeptSchedule) -> dict[str, Any]:
@@ -103,4 +113,6 @@ def _next_of(kept: KeptSchedule) -> list[datetime]:
 def _spell_next(kept: KeptSchedule) -> str:
     if kept.schedule.paused:
         return "paused"
-    return next((spell_local(one, kept.schedule.timing) for one in _next_of(kept)), "never")
+    return next(
+        (spell_local(one, kept.schedule.timing) for one in _next_of(kept)), "never"
+    )

@@ -9,8 +9,15 @@ from tasklore.options import SETTLED, Command, Json, example, show_help_alone
 
 app = Typer(epilog=example("tasklore session list"), **SETTLED)
 
-Session = Annotated[str, Argument(metavar="SESSION", help="Which session, as `tasklore session list` shows it.")]
-Key = Annotated[str, Argument(metavar="KEY", help="An entry, such as analysis:dependencyMap.")]
+Session = Annotated[
+    str,
+    Argument(
+        metavar="SESSION", help="Which session, as `tasklore session list` shows it."
+    ),
+]
+Key = Annotated[
+    str, Argument(metavar="KEY", help="An entry, such as analysis:dependencyMap.")
+]
 
 
 @app.callback(invoke_without_command=True)
@@ -19,15 +26,26 @@ def front(context: Context) -> None:
     show_help_alone(context)
 
 
-@app.command("list", cls=Command, epilog=example("tasklore session list --state failed"))
+@app.command(
+    "list", cls=Command, epilog=example("tasklore session list --state failed")
+)
 def list_sessions(
     state: Annotated[
         str | None,
-        Option("--state", metavar="STATE", help="Only these: open, running, failed, completed or cancelled."),
+        Option(
+            "--state",
+            metavar="STATE",
+            help="Only these: open, running, failed, completed or cancelled.",
+        ),
     ] = None,
-    limit: Annotated[int, Option("--limit", metavar="N", min=1, max=10_000, help="At most so many.")] = 50,
+    limit: Annotated[
+        int, Option("--limit", metavar="N", min=1, max=10_000, help="At most so many.")
+    ] = 50,
     before: Annotated[
-        str | None, Option("--before", metavar="SESSION", help="Only what was updated before this one.")
+        str | None,
+        Option(
+            "--before", metavar="SESSION", help="Only what was updated before this one."
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -47,7 +65,9 @@ def show(session: Session, as_json: Json = False) -> None:
     run(print_session(session, as_json=as_json))
 
 
-@app.command(cls=Command, epilog=example("tasklore session stats health-3f9a2c71d0 --json"))
+@app.command(
+    cls=Command, epilog=example("tasklore session stats health-3f9a2c71d0 --json")
+)
 def stats(session: Session, as_json: Json = False) -> None:
     """Show how often entries were used, and how much time that saved.
 
@@ -60,7 +80,10 @@ def stats(session: Session, as_json: Json = False) -> None:
     run(print_stats(session, as_json=as_json))
 
 
-@app.command(cls=Command, epilog=example("tasklore session get health-3f9a2c71d0 analysis:dependencyMap"))
+@app.command(
+    cls=Command,
+    epilog=example("tasklore session get health-3f9a2c71d0 analysis:dependencyMap"),
+)
 def get(session: Session, key: Key) -> None:
     """Print the value of an entry as JSON; looking at it counts as no use of it."""
     from tasklore.running import run
@@ -69,13 +92,21 @@ def get(session: Session, key: Key) -> None:
     run(print_value(session, key))
 
 
-@app.command("export", cls=Command, epilog=example("tasklore session export health-3f9a2c71d0"))
+@app.command(
+    "export", cls=Command, epilog=example("tasklore session export health-3f9a2c71d0")
+)
 def export_session(
     session: Session,
     file: Annotated[
-        str | None, Argument(metavar="FILE", help="Where to; - is stdout, without it agentdb-SESSION.json.")
+        str | None,
+        Argument(
+            metavar="FILE",
+            help="Where to; - is stdout, without it agentdb-SESSION.json.",
+        ),
     ] = None,
-    force: Annotated[bool, Option("--force", help="Write over a file that is there.")] = False,
+    force: Annotated[
+        bool, Option("--force", help="Write over a file that is there.")
+    ] = False,
 ) -> None:
     """Write a session as a JSON file that `import` reads."""
     from tasklore.running import run
@@ -84,11 +115,18 @@ def export_session(
     run(export_file(session, file, is_forced=force))
 
 
-@app.command("import", cls=Command, epilog=example("tasklore session import agentdb-health-3f9a2c71d0.json"))
+@app.command(
+    "import",
+    cls=Command,
+    epilog=example("tasklore session import agentdb-health-3f9a2c71d0.json"),
+)
 def import_session(
-    file: Annotated[Path, Argument(metavar="FILE", help="What `export` wrote; - reads stdin.")],
+    file: Annotated[
+        Path, Argument(metavar="FILE", help="What `export` wrote; - reads stdin.")
+    ],
     session: Annotated[
-        str | None, Option("--session", metavar="ID", help="Call it so instead of as in the file.")
+        str | None,
+        Option("--session", metavar="ID", help="Call it so instead of as in the file."),
     ] = None,
     as_json: Json = False,
 ) -> int:
@@ -111,10 +149,20 @@ def import_session(
 )
 def invalidate(
     session: Session,
-    key: Annotated[str | None, Option("--key", metavar="KEY", help="This entry.")] = None,
-    phase: Annotated[str | None, Option("--phase", metavar="PHASE", help="Every entry of this phase.")] = None,
+    key: Annotated[
+        str | None, Option("--key", metavar="KEY", help="This entry.")
+    ] = None,
+    phase: Annotated[
+        str | None,
+        Option("--phase", metavar="PHASE", help="Every entry of this phase."),
+    ] = None,
     downstream: Annotated[
-        str | None, Option("--downstream", metavar="PHASE", help="Every entry of what depends on this phase.")
+        str | None,
+        Option(
+            "--downstream",
+            metavar="PHASE",
+            help="Every entry of what depends on this phase.",
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -125,13 +173,19 @@ def invalidate(
     from tasklore.running import run
     from tasklore.session.edits import invalidate_entries
 
-    run(invalidate_entries(session, key=key, phase=phase, downstream=downstream, as_json=as_json))
+    run(
+        invalidate_entries(
+            session, key=key, phase=phase, downstream=downstream, as_json=as_json
+        )
+    )
 
 
 @app.command(cls=Command, epilog=example("tasklore session drop health-3f9a2c71d0"))
 def drop(
     session: Session,
-    force: Annotated[bool, Option("--force", help="Also one that runs, which ends its pipeline.")] = False,
+    force: Annotated[
+        bool, Option("--force", help="Also one that runs, which ends its pipeline.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Remove a session with its entries; its evidence, and the project's memory, stay."""

@@ -10,7 +10,12 @@ from tasklore.session.views import find_root
 
 
 async def invalidate_entries(
-    session_id: str, *, key: str | None, phase: str | None, downstream: str | None, as_json: bool
+    session_id: str,
+    *,
+    key: str | None,
+    phase: str | None,
+    downstream: str | None,
+    as_json: bool,
 ) -> None:
     """Remove the entry *key*, those of *phase*, or those of what depends on *downstream*, and print them.
 
@@ -20,21 +25,31 @@ async def invalidate_entries(
         Unreachable: Redis does not answer.
     """
     if sum(one is not None for one in (key, phase, downstream)) != 1:
-        raise InvalidInput("say what is stale: --key, --phase or --downstream, one of the three")
+        raise InvalidInput(
+            "say what is stale: --key, --phase or --downstream, one of the three"
+        )
     async with open_stores("tasklore-session") as stores, patience("removing entries"):
         root = await find_root(stores, session_id)
         if key is not None:
             read_key(key)
-            removed: tuple[str, ...] = (key,) if await stores.cache.delete(session_id, key) else ()
+            removed: tuple[str, ...] = (
+                (key,) if await stores.cache.delete(session_id, key) else ()
+            )
         elif phase is not None:
-            removed = await stores.cache.invalidate_phases(session_id, [checked_name(phase, "--phase")])
+            removed = await stores.cache.invalidate_phases(
+                session_id, [checked_name(phase, "--phase")]
+            )
         else:
             name = checked_name(downstream or "", "--downstream")
             removed = await stores.cache.invalidate_downstream(session_id, name)
     if as_json:
         print_json({"session_id": session_id, "removed": list(removed)})
         return
-    print(f"Removed {count_of(len(removed), 'entry')}." if removed else "Nothing fits; nothing was removed.")
+    print(
+        f"Removed {count_of(len(removed), 'entry')}."
+        if removed
+        else "Nothing fits; nothing was removed."
+    )
     for one in removed:
         print(f"  {printable(one)}")
     if root.pipeline and removed:
@@ -44,7 +59,9 @@ async def invalidate_entries(
         )
 
 
-async def drop_session(session_id: str, *, is_forced: bool, as_json: bool = False) -> None:
+async def drop_session(
+    session_id: str, *, is_forced: bool, as_json: bool = False
+) -> None:
     """Remove a session with its entries, one that runs only when *is_forced*, and print that.
 
     Raises:
@@ -72,6 +89,8 @@ async def sweep_sessions(*, as_json: bool) -> None:
     if as_json:
         print_json({"swept": gone})
         return
-    print(f"Swept {count_of(len(gone), 'session')} away." if gone else "Nothing was over.")
+    print(
+        f"Swept {count_of(len(gone), 'session')} away." if gone else "Nothing was over."
+    )
     for one in gone:
         print(f"  {printable(one)}")

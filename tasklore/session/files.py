@@ -26,10 +26,15 @@ async def export_file(session_id: str, file: str | None, *, is_forced: bool) -> 
         InvalidInput: the file exists and *is_forced* is False, or it cannot be written.
         Unreachable: Redis does not answer.
     """
-    path = Path(f"agentdb-{checked_name(session_id, 'SESSION')}.json" if file is None else file)
+    path = Path(
+        f"agentdb-{checked_name(session_id, 'SESSION')}.json" if file is None else file
+    )
     if file != "-":
         demand_free(path, is_forced=is_forced)
-    async with open_stores("tasklore-session") as stores, patience("reading the session"):
+    async with (
+        open_stores("tasklore-session") as stores,
+        patience("reading the session"),
+    ):
         await find_root(stores, session_id)
         document = await stores.cache.export(session_id)
     if file == "-":
@@ -52,23 +57,38 @@ async def import_file(file: Path, session_id: str | None, *, as_json: bool) -> i
     document = _read_json(file)
     label = "stdin" if str(file) == "-" else repr(str(file))
     if not isinstance(document.get("cache"), dict):
-        raise InvalidInput(f"{label} is no file of a session; write one with `tasklore session export`")
-    async with open_stores("tasklore-session") as stores, patience("writing the session"):
+        raise InvalidInput(
+            f"{label} is no file of a session; write one with `tasklore session export`"
+        )
+    async with (
+        open_stores("tasklore-session") as stores,
+        patience("writing the session"),
+    ):
         report = await stores.cache.load(document, name)
     code = USAGE if report.refused else OK
     if as_json:
         outcome = {"session_id": report.session_id, "loaded": report.loaded}
-        print_json({**outcome, "expired": list(report.expired), "refused": dict(report.refused)})
+        print_json(
+            {
+                **outcome,
+                "expired": list(report.expired),
+                "refused": dict(report.refused),
+            }
+        )
         return code
     if report.loaded or not report.refused:
         print(f"{count_of(report.loaded, 'entry')} in session {report.session_id}.")
     if report.expired:
-        print(f"{count_of(len(report.expired), 'entry')} left out, as their time is over:")
+        print(
+            f"{count_of(len(report.expired), 'entry')} left out, as their time is over:"
+        )
         print("\n".join(f"  {printable(key)}" for key in report.expired))
     for key, why in report.refused.items():
         complain(f"{printable(key)}: {printable(why)}")
     if report.refused and not report.loaded:
-        complain(f"no entry can be taken, so no session was made; mend {label} as said, and import it again")
+        complain(
+            f"no entry can be taken, so no session was made; mend {label} as said, and import it again"
+        )
     return code
 
 
@@ -79,7 +99,9 @@ def demand_free(path: Path, *, is_forced: bool) -> None:
         InvalidInput: it exists, and *is_forced* is False.
     """
     if path.exists() and not is_forced:
-        raise InvalidInput(f"{str(path)!r} is there already; say --force to write over it, or name another file")
+        raise InvalidInput(
+            f"{str(path)!r} is there already; say --force to write over it, or name another file"
+        )
 
 
 def _write_json(path: Path, document: Any, *, is_forced: bool) -> None:
@@ -101,15 +123,25 @@ def _read_json(file: Path) -> dict[str, Any]:
     """
     label = "stdin" if str(file) == "-" else repr(str(file))
     try:
-        with contextlib.nullcontext(sys.stdin.buffer) if label == "stdin" else file.open("rb") as opened:
+        with (
+            contextlib.nullcontext(sys.stdin.buffer)
+            if label == "stdin"
+            else file.open("rb") as opened
+        ):
             content = opened.read(MAX_FILE + 1)
         if len(content) > MAX_FILE:
-            raise InvalidInput(f"{label} is larger than {MAX_FILE // 1024**2:,} MiB; it cannot be read")
+            raise InvalidInput(
+                f"{label} is larger than {MAX_FILE // 1024**2:,} MiB; it cannot be read"
+            )
         document = json.loads(content)
     except OSError as error:
-        raise InvalidInput(f"{label} cannot be read ({error.strerror or error}); name a file") from error
+        raise InvalidInput(
+            f"{label} cannot be read ({error.strerror or error}); name a file"
+        ) from error
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"{label} is no JSON ({error}); mend it") from error
     if not isinstance(document, dict):
-        raise InvalidInput(f"{label} is no JSON object; write one with `tasklore session export`")
+        raise InvalidInput(
+            f"{label} is no JSON object; write one with `tasklore session export`"
+        )
     return document

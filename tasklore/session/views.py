@@ -25,7 +25,11 @@ _MOST_LISTED = 8
 
 def time_left(root: SessionRoot) -> str:
     """Return how long a session will exist."""
-    return "while it runs" if root.expires_in_ms is None else read_aloud(root.expires_in_ms)
+    return (
+        "while it runs"
+        if root.expires_in_ms is None
+        else read_aloud(root.expires_in_ms)
+    )
 
 
 SESSIONS = (
@@ -42,7 +46,11 @@ def entry_columns(root: SessionRoot) -> tuple[Column[EntryInfo], ...]:
     """Return the columns of the entries of *root*; an entry without its own time to live goes with its session."""
 
     def left(entry: EntryInfo) -> str:
-        return time_left(root) if entry.expires_ms is None else read_aloud(max(0, entry.expires_ms - now_ms))
+        return (
+            time_left(root)
+            if entry.expires_ms is None
+            else read_aloud(max(0, entry.expires_ms - now_ms))
+        )
 
     now_ms = time.time_ns() // 1_000_000
 
@@ -51,14 +59,20 @@ def entry_columns(root: SessionRoot) -> tuple[Column[EntryInfo], ...]:
         Column("AGE", lambda entry: age(entry.created_ms), right=True),
         Column("LEFT", left, right=True),
         Column("USES", lambda entry: f"{entry.hits:,}", right=True),
-        Column("COMPUTED IN", lambda entry: duration(entry.computation_ms) if entry.is_timed else "", right=True),
+        Column(
+            "COMPUTED IN",
+            lambda entry: duration(entry.computation_ms) if entry.is_timed else "",
+            right=True,
+        ),
         Column("SIZE", lambda entry: size(entry.bytes), right=True),
         Column("BY", lambda entry: printable(entry.agent or "")),
         Column("HIDDEN BY", lambda entry: printable(entry.hidden_by or "")),
     )
 
 
-async def print_sessions(state: str | None, limit: int, *, before: str | None, as_json: bool) -> None:
+async def print_sessions(
+    state: str | None, limit: int, *, before: str | None, as_json: bool
+) -> None:
     """Print a line for each of at most *limit* sessions, the last updated first.
 
     Raises:
@@ -78,7 +92,11 @@ async def print_sessions(state: str | None, limit: int, *, before: str | None, a
     elif shown:
         print_records(SESSIONS, shown)
     else:
-        print("There are no sessions." if state is None and before is None else "No session fits.")
+        print(
+            "There are no sessions."
+            if state is None and before is None
+            else "No session fits."
+        )
     if len(found) > limit and not as_json:
         say(f"these are {len(shown):,}; --before {shown[-1].session_id} shows the next")
 
@@ -90,14 +108,23 @@ async def print_session(session_id: str, *, as_json: bool) -> None:
         UnknownSession: there is no such session.
         Unreachable: Redis does not answer.
     """
-    async with open_stores("tasklore-session") as stores, patience("reading the session"):
+    async with (
+        open_stores("tasklore-session") as stores,
+        patience("reading the session"),
+    ):
         root = await find_root(stores, session_id)
         entries = await stores.cache.entries(session_id)
     if as_json:
-        print_json(root_document(root) | {"cache": {entry.key: entry_document(entry) for entry in entries}})
+        print_json(
+            root_document(root)
+            | {"cache": {entry.key: entry_document(entry) for entry in entries}}
+        )
         return
     word, style = STATUSES[root.state]
-    print(f"{styled(root.session_id, 'bold')}  {styled(word, style)}" + (f", run {root.run}" if root.run > 1 else ""))
+    print(
+        f"{styled(root.session_id, 'bold')}  {styled(word, style)}"
+        + (f", run {root.run}" if root.run > 1 else "")
+    )
     print_facts(
         {
             "domain": root.domain,
@@ -122,7 +149,10 @@ async def print_stats(session_id: str, *, as_json: bool) -> None:
         UnknownSession: there is no such session.
         Unreachable: Redis does not answer.
     """
-    async with open_stores("tasklore-session") as stores, patience("reading the session"):
+    async with (
+        open_stores("tasklore-session") as stores,
+        patience("reading the session"),
+    ):
         await find_root(stores, session_id)
         stats = await stores.cache.stats(session_id)
     if as_json:
@@ -137,7 +167,10 @@ async def print_stats(session_id: str, *, as_json: bool) -> None:
         }
     )
     for title, names in (
-        ("not worth caching, as computing it took under a second", stats.not_worth_caching),
+        (
+            "not worth caching, as computing it took under a second",
+            stats.not_worth_caching,
+        ),
         ("took over 10 s and kept nothing", stats.uncached_phases),
     ):
         if names:
@@ -160,7 +193,9 @@ async def print_value(session_id: str, key: str) -> None:
         if found is None:
             known = [entry.key for entry in await stores.cache.entries(session_id)]
             more = f" and {len(known) - _MOST_LISTED} more (`tasklore session show`)"
-            listed = ", ".join(known[:_MOST_LISTED]) + (more if len(known) > _MOST_LISTED else "")
+            listed = ", ".join(known[:_MOST_LISTED]) + (
+                more if len(known) > _MOST_LISTED else ""
+            )
             has = f"it has {listed}" if known else "it has none"
             raise InvalidInput(f"session {session_id!r} has no entry {key!r}; {has}")
     print_json(found.value)
@@ -174,7 +209,9 @@ async def _place_of(stores: Stores, session_id: str) -> SessionRoot:
     """
     root = await find_root(stores, session_id)
     page: list[SessionRoot] = []
-    while page := await stores.cache.sessions(limit=_PAGE, before=page[-1] if page else None):
+    while page := await stores.cache.sessions(
+        limit=_PAGE, before=page[-1] if page else None
+    ):
         for one in page:
             if one.session_id == session_id:
                 return one
@@ -198,12 +235,18 @@ async def find_root(stores: Stores, session_id: str) -> SessionRoot:
 
 def root_document(root: SessionRoot) -> dict[str, Any]:
     """Return a session for programs, under the names of its files; times in RFC 3339."""
-    first, rest = ("session_id", "version", "domain", "state"), ("project", "user_id", "run", "keep")
+    first, rest = (
+        ("session_id", "version", "domain", "state"),
+        ("project", "user_id", "run", "keep"),
+    )
     return {
         **{name: getattr(root, name) for name in first},
         "created_at": spell_time(root.created_ms),
         "updated_at": spell_time(root.updated_ms),
-        **{name: getattr(root, name) for name in ("ttl_ms", "expires_in_ms", "entries", *rest)},
+        **{
+            name: getattr(root, name)
+            for name in ("ttl_ms", "expires_in_ms", "entries", *rest)
+        },
     }
 
 
@@ -213,7 +256,9 @@ def entry_document(entry: EntryInfo) -> dict[str, Any]:
         "created_at": spell_time(entry.created_ms),
         "created_by_phase": entry.phase,
         "ttl_ms": entry.ttl_ms,
-        "expires_at": None if entry.expires_ms is None else spell_time(entry.expires_ms),
+        "expires_at": None
+        if entry.expires_ms is None
+        else spell_time(entry.expires_ms),
         "bytes": entry.bytes,
         "hidden_by": entry.hidden_by,
         "metadata": {

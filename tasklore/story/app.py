@@ -7,10 +7,23 @@ from typer import Argument, Context, Option, Typer
 
 from tasklore.options import SETTLED, Command, Json, example, show_help_alone
 
-app = Typer(epilog=example("tasklore story example lighthouse", "tasklore story check lighthouse"), **SETTLED)
+app = Typer(
+    epilog=example(
+        "tasklore story example lighthouse", "tasklore story check lighthouse"
+    ),
+    **SETTLED,
+)
 
-Folder = Annotated[Path, Argument(metavar="DIR", help="The folder of a story; story.toml is in it.")]
-Story = Annotated[str, Argument(metavar="STORY", help="Which story, by its id; `tasklore story list` shows them.")]
+Folder = Annotated[
+    Path, Argument(metavar="DIR", help="The folder of a story; story.toml is in it.")
+]
+Story = Annotated[
+    str,
+    Argument(
+        metavar="STORY",
+        help="Which story, by its id; `tasklore story list` shows them.",
+    ),
+]
 
 
 @app.callback(invoke_without_command=True)
@@ -23,9 +36,13 @@ def front(context: Context) -> None:
     show_help_alone(context)
 
 
-@app.command("example", cls=Command, epilog=example("tasklore story example lighthouse"))
+@app.command(
+    "example", cls=Command, epilog=example("tasklore story example lighthouse")
+)
 def copy_example(
-    folder: Annotated[Path, Argument(metavar="DIR", help="Where to; a folder that is new or empty.")],
+    folder: Annotated[
+        Path, Argument(metavar="DIR", help="Where to; a folder that is new or empty.")
+    ],
 ) -> None:
     """Write the example story into a folder: a beginning and thirty responses; needs no server."""
     from tasklore.story.example import copy_into

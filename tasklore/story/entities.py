@@ -17,7 +17,10 @@ _KINDS = get_args(EntityKind)
 
 _TITLE = re.compile(r"#[ \t]+(?P<name>.+?)[ \t#]*")
 _HEADING = re.compile(r"#{1,6}[ \t]")
-_FIELD = re.compile(r"[-*+][ \t]+\**(?P<field>kind|also called)\**[ \t]*:\**[ \t]*(?P<value>.*)", re.IGNORECASE)
+_FIELD = re.compile(
+    r"[-*+][ \t]+\**(?P<field>kind|also called)\**[ \t]*:\**[ \t]*(?P<value>.*)",
+    re.IGNORECASE,
+)
 _ARTICLE = re.compile(r"^the\s+", re.IGNORECASE)
 
 
@@ -26,22 +29,43 @@ def read_entities(folder: StoryFolder, count: Count) -> list[Entity]:
     files, others = folder.files(FOLDER, (".md",))
     for name in others:
         is_folder = folder.is_folder(name)
-        cure = "move what is in it to entities itself" if is_folder else "an entity's file ends in .md"
-        folder.warn(name, f"this {'folder' if is_folder else 'file'} is not read; {cure}")
+        cure = (
+            "move what is in it to entities itself"
+            if is_folder
+            else "an entity's file ends in .md"
+        )
+        folder.warn(
+            name, f"this {'folder' if is_folder else 'file'} is not read; {cure}"
+        )
     places: dict[str, tuple[str, str]] = {}
-    entities = [entity for file in files if (entity := _read(folder, file, count, places)) is not None]
+    entities = [
+        entity
+        for file in files
+        if (entity := _read(folder, file, count, places)) is not None
+    ]
     _demand_unique_names(folder, entities, places)
     return entities
 
 
-def _read(folder: StoryFolder, file: str, count: Count, places: dict[str, tuple[str, str]]) -> Entity | None:
+def _read(
+    folder: StoryFolder, file: str, count: Count, places: dict[str, tuple[str, str]]
+) -> Entity | None:
     """Return the entity of *file*, and add the places of its name and of its other names to *places*."""
     if (text := folder.read(file)) is None:
         return None
     lines = text.split("\n")
-    titled = next(((n, found) for n, line in enumerate(lines, 1) if (found := _TITLE.fullmatch(line))), None)
+    titled = next(
+        (
+            (n, found)
+            for n, line in enumerate(lines, 1)
+            if (found := _TITLE.fullmatch(line))
+        ),
+        None,
+    )
     if titled is None:
-        folder.refuse(file, "it does not say of whom it is; begin it with a heading: # Name")
+        folder.refuse(
+            file, "it does not say of whom it is; begin it with a heading: # Name"
+        )
         return None
     start, title = titled
     kind, aliases, alias_line = "character", list[str](), start
@@ -53,17 +77,28 @@ def _read(folder: StoryFolder, file: str, count: Count, places: dict[str, tuple[
             continue
         if found["field"].lower() == "also called":
             alias_line = number
-            aliases += filter(None, (" ".join(one.split()) for one in found["value"].split(",")))
+            aliases += filter(
+                None, (" ".join(one.split()) for one in found["value"].split(","))
+            )
         elif (value := found["value"].strip()).lower() in _KINDS:
             kind = value.lower()
         else:
-            cure = nearest(value.lower(), _KINDS) or f"; known are {', '.join(map(repr, _KINDS))}"
+            cure = (
+                nearest(value.lower(), _KINDS)
+                or f"; known are {', '.join(map(repr, _KINDS))}"
+            )
             folder.refuse(f"{file}:{number}", f"kind {value!r} is not known{cure}")
     places[file] = (f"{file}:{start}", f"{file}:{alias_line}")
     whole = text.strip("\n")
-    fields = {"name": " ".join(title["name"].split()), "kind": kind, "aliases": list(dict.fromkeys(aliases))}
+    fields = {
+        "name": " ".join(title["name"].split()),
+        "kind": kind,
+        "aliases": list(dict.fromkeys(aliases)),
+    }
     try:
-        return Entity.model_validate({**fields, "file": file, "text": whole, "tokens": count(whole)})
+        return Entity.model_validate(
+            {**fields, "file": file, "text": whole, "tokens": count(whole)}
+        )
     except ValidationError as error:
         detail = error.errors(include_url=False)[0]
         place = places[file][detail["loc"][:1] == ("aliases",)]
@@ -71,7 +106,9 @@ def _read(folder: StoryFolder, file: str, count: Count, places: dict[str, tuple[
         return None
 
 
-def _demand_unique_names(folder: StoryFolder, entities: list[Entity], places: dict[str, tuple[str, str]]) -> None:
+def _demand_unique_names(
+    folder: StoryFolder, entities: list[Entity], places: dict[str, tuple[str, str]]
+) -> None:
     """Refuse every name, or other name, of two entities."""
     owners: dict[str, Entity] = {}
     for one in entities:
@@ -108,7 +145,11 @@ class Names:
                 for handle in handles:
                     claims[fold(handle)].add(entity.name)
                     spelled.setdefault(fold(handle), handle)
-            unique = {handle: names.pop() for handle, names in claims.items() if len(names) == 1}
+            unique = {
+                handle: names.pop()
+                for handle, names in claims.items()
+                if len(names) == 1
+            }
             self._owners = unique | self._owners
         self._spelled = [spelled[handle] for handle in self._owners]
 

@@ -41,7 +41,14 @@ from tasklore.story.tables import (
     read_table,
 )
 
-__all__ = ["InvalidStory", "StoryReading", "look_at_story", "read_response", "read_story", "responses_in"]
+__all__ = [
+    "InvalidStory",
+    "StoryReading",
+    "look_at_story",
+    "read_response",
+    "read_story",
+    "responses_in",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +91,10 @@ def look_at_story(folder: Path | str, *, with_responses: bool = False) -> StoryR
     first: dict[tuple[str, str], int] = {}
     for n, fact in enumerate(facts):
         if (same := first.setdefault((fact.subject, fact.fact), n)) != n:
-            files.warn(f"{KNOWLEDGE}: facts[{n}]", f"says the same as facts[{same}]; it counts once")
+            files.warn(
+                f"{KNOWLEDGE}: facts[{n}]",
+                f"says the same as facts[{same}]; it counts once",
+            )
     checked_relations = names.in_relations(relations or Relations())
     checked_memories = names.in_memories(memories or MemoriesFile())
     checked_threads = names.in_threads(threads or ThreadsFile())
@@ -121,7 +131,10 @@ def _warn_of_other_files(files: StoryFolder) -> None:
     for name in files.names():
         near = nearest(name, known)
         if name not in known and (near or name.endswith(".toml")):
-            files.warn(name, f"this is not read{near or '; a story has no such file, remove it'}")
+            files.warn(
+                name,
+                f"this is not read{near or '; a story has no such file, remove it'}",
+            )
 
 
 def _check_responses(files: StoryFolder) -> list[str]:
@@ -146,7 +159,9 @@ class _WholeNames:
         for n, one in enumerate(table.memories):
             place = f"{MEMORIES}: {key_path(('memories', n))}"
             if not (one.summary.strip() or one.text.strip()):
-                self.files.warn(f"{place} ({one.id})", "says nothing; give a summary or a text")
+                self.files.warn(
+                    f"{place} ({one.id})", "says nothing; give a summary or a text"
+                )
             whole = self._whole(f"{place}.character ({one.id})", one.character)
             memories.append(one.model_copy(update={"character": whole}))
         return MemoriesFile(memories=tuple(memories))
@@ -157,19 +172,31 @@ class _WholeNames:
         for n, one in enumerate(table.threads):
             place = f"{THREADS}: {key_path(('threads', n))}"
             if not (one.title.strip() or one.text.strip()):
-                self.files.warn(f"{place} ({one.id})", "says nothing; give a title or a text")
-            wholes = (self._whole(f"{place}.characters ({one.id})", name) for name in one.characters)
-            threads.append(one.model_copy(update={"characters": tuple(dict.fromkeys(wholes))}))
+                self.files.warn(
+                    f"{place} ({one.id})", "says nothing; give a title or a text"
+                )
+            wholes = (
+                self._whole(f"{place}.characters ({one.id})", name)
+                for name in one.characters
+            )
+            threads.append(
+                one.model_copy(update={"characters": tuple(dict.fromkeys(wholes))})
+            )
         return ThreadsFile(threads=tuple(threads))
 
     def in_relations(self, relations: Relations) -> Relations:
-        self._demand_unique(RELATIONSHIPS, "tiers", [one.name for one in relations.tiers])
+        self._demand_unique(
+            RELATIONSHIPS, "tiers", [one.name for one in relations.tiers]
+        )
         tastes: dict[str, Tastes] = {}
         for name, taste in relations.tastes.items():
             place = f"{RELATIONSHIPS}: tastes.{name}"
             whole = self._whole(place, name)
             if whole in tastes:
-                self.files.refuse(place, f"the tastes of {whole!r} are given under another name already; merge them")
+                self.files.refuse(
+                    place,
+                    f"the tastes of {whole!r} are given under another name already; merge them",
+                )
             tastes[whole] = taste
         bonds = []
         for n, bond in enumerate(relations.bonds):

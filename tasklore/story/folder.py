@@ -40,7 +40,11 @@ class StoryFolder:
         given = Path(folder).expanduser()
         if not given.is_dir():
             why = "is a file" if given.is_file() else "is not there"
-            raise InvalidStory([f"{folder}: the folder of a story {why}; `tasklore story example DIR` makes one"])
+            raise InvalidStory(
+                [
+                    f"{folder}: the folder of a story {why}; `tasklore story example DIR` makes one"
+                ]
+            )
         self._label = str(folder).rstrip("/") or "/"
         self._root = given.resolve()
         self._given = given
@@ -63,7 +67,10 @@ class StoryFolder:
 
     def has_problems(self, folder: str) -> bool:
         """Return whether a file in *folder* has a problem."""
-        return any(place == folder or place.startswith(f"{folder}/") for place, _ in self._problems)
+        return any(
+            place == folder or place.startswith(f"{folder}/")
+            for place, _ in self._problems
+        )
 
     def demand_none(self) -> None:
         """Return when there is no problem.
@@ -78,7 +85,10 @@ class StoryFolder:
         ordered = sorted(remarks, key=lambda remark: remark[0].partition(":")[0])
         texts = [f"{self._label}/{place}: {text}" for place, text in ordered]
         return tuple(
-            one if len(one) <= _LONGEST else f"{one[: _LONGEST // 2]} ... {one[-_LONGEST // 2 :]}" for one in texts
+            one
+            if len(one) <= _LONGEST
+            else f"{one[: _LONGEST // 2]} ... {one[-_LONGEST // 2 :]}"
+            for one in texts
         )
 
     def read(self, name: str) -> str | None:
@@ -89,7 +99,9 @@ class StoryFolder:
         try:
             real = file.resolve(strict=True)
         except (OSError, RuntimeError):
-            self.refuse(name, "it is a link that leads nowhere; put the file itself here")
+            self.refuse(
+                name, "it is a link that leads nowhere; put the file itself here"
+            )
             return None
         if not real.is_relative_to(self._root):
             self.refuse(name, _LEADS_OUT)
@@ -108,17 +120,25 @@ class StoryFolder:
             with file.open("rb") as opened:
                 content = opened.read(LARGEST_FILE + 1)
         except OSError as error:
-            self.refuse(name, f"it cannot be read ({error.strerror or error}); mend that, or remove it")
+            self.refuse(
+                name,
+                f"it cannot be read ({error.strerror or error}); mend that, or remove it",
+            )
             return None
         if len(content) > LARGEST_FILE:
-            self.refuse(name, f"it has more than {LARGEST_FILE // 1024} KB; split it, or shorten it")
+            self.refuse(
+                name,
+                f"it has more than {LARGEST_FILE // 1024} KB; split it, or shorten it",
+            )
             return None
         was_full = self._bytes > LARGEST_STORY
         self._bytes += len(content)
         if self._bytes > LARGEST_STORY:
             limit = f"{LARGEST_STORY // 1024 // 1024} MB"
             if not was_full:
-                self.refuse(name, f"up to here the story has more than {limit}; shorten it")
+                self.refuse(
+                    name, f"up to here the story has more than {limit}; shorten it"
+                )
             return None
         try:
             text = content.decode()
@@ -143,10 +163,16 @@ class StoryFolder:
         found = [one.name for one in place.iterdir() if not one.name.startswith(".")]
         return [f"{folder}/{name}" if folder else name for name in sorted(found)]
 
-    def files(self, folder: str, suffixes: Collection[str]) -> tuple[list[str], list[str]]:
+    def files(
+        self, folder: str, suffixes: Collection[str]
+    ) -> tuple[list[str], list[str]]:
         """Return the names in *folder* of files that end in *suffixes*, in any case, and all other names there."""
         names = self.names(folder)
-        files = [one for one in names if Path(one).suffix.lower() in suffixes and not self.is_folder(one)]
+        files = [
+            one
+            for one in names
+            if Path(one).suffix.lower() in suffixes and not self.is_folder(one)
+        ]
         return files, [one for one in names if one not in files]
 
     def path(self, name: str) -> Path:
@@ -155,7 +181,10 @@ class StoryFolder:
 
     def name_of(self, file: Path) -> str | None:
         """Return the name of *file* from the story's folder, None when it lies elsewhere; links are not followed."""
-        for place, root in ((file.absolute(), self._given.absolute()), (file.parent.resolve() / file.name, self._root)):
+        for place, root in (
+            (file.absolute(), self._given.absolute()),
+            (file.parent.resolve() / file.name, self._root),
+        ):
             plain = Path(os.path.normpath(place))
             if plain.is_relative_to(os.path.normpath(root)):
                 return str(plain.relative_to(os.path.normpath(root)))

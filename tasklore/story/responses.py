@@ -32,7 +32,10 @@ def list_responses(files: StoryFolder) -> list[str]:
     names, others = files.files(FOLDER, _SUFFIXES)
     for name in others:
         if not files.is_folder(name):
-            files.refuse(name, "a response is a file that ends in .md or .txt; rename it, or remove it")
+            files.refuse(
+                name,
+                "a response is a file that ends in .md or .txt; rename it, or remove it",
+            )
     by_number: dict[int, str] = {}
     for name in names:
         if (found := _NAME.fullmatch(Path(name).stem)) is None:
@@ -41,7 +44,9 @@ def list_responses(files: StoryFolder) -> list[str]:
         other = by_number.setdefault(int(found["number"]), name)
         if other != name:
             cure = "numbers go on from chapter to chapter"
-            files.refuse(name, f"{other} is response {int(found['number'])} already; {cure}")
+            files.refuse(
+                name, f"{other} is response {int(found['number'])} already; {cure}"
+            )
     return [by_number[number] for number in sorted(by_number)]
 
 
@@ -55,9 +60,17 @@ def read_response(path: Path | str, folder: Path | str | None = None) -> StoryRe
     """
     file = Path(path).expanduser()
     if not (file.exists() or file.is_symlink()):
-        raise InvalidStory([f"there is no file {path}; name one that is there, such as those in {FOLDER} of the story"])
+        raise InvalidStory(
+            [
+                f"there is no file {path}; name one that is there, such as those in {FOLDER} of the story"
+            ]
+        )
     if (found := _NAME.fullmatch(file.stem)) is None:
-        raise InvalidStory([f"{path}: its name does not say which response it is; rename it like Ch1-R007.md"])
+        raise InvalidStory(
+            [
+                f"{path}: its name does not say which response it is; rename it like Ch1-R007.md"
+            ]
+        )
     files = StoryFolder(folder if folder is not None else file.parent)
     inside = files.name_of(file) if folder is not None else None
     if inside is None:

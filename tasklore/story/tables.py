@@ -8,7 +8,13 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from contracts.analysis.background import KnownFact
-from contracts.analysis.stories import Relations, StoryMemory, StoryPart, StorySettings, StoryThread
+from contracts.analysis.stories import (
+    Relations,
+    StoryMemory,
+    StoryPart,
+    StorySettings,
+    StoryThread,
+)
 from contracts.faults import complaint_of, nearest
 from tasklore.story.folder import StoryFolder
 
@@ -57,7 +63,9 @@ def read_table(folder: StoryFolder, name: str, model: type[T]) -> T | None:
         raw = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         # Also a whole number of thousands of digits, which Python does not read.
-        folder.refuse(name, f"this is no TOML: {error}; mend that line, or the one before it")
+        folder.refuse(
+            name, f"this is no TOML: {error}; mend that line, or the one before it"
+        )
         return None
     try:
         return model.model_validate(raw, extra="forbid")
@@ -70,7 +78,9 @@ def read_table(folder: StoryFolder, name: str, model: type[T]) -> T | None:
         return None
 
 
-def _problems(error: ValidationError, model: type[BaseModel], raw: Any) -> Iterator[tuple[str, str]]:
+def _problems(
+    error: ValidationError, model: type[BaseModel], raw: Any
+) -> Iterator[tuple[str, str]]:
     """Yield key path and complaint of each part of *error*."""
     details = error.errors(include_url=False)
     # A list is also called too short when its items are refused.
@@ -79,7 +89,9 @@ def _problems(error: ValidationError, model: type[BaseModel], raw: Any) -> Itera
         yield key_path(place, raw), _complaint(detail, place, model)
 
 
-def _complaint(detail: ErrorDetails, place: Sequence[str | int], model: type[BaseModel]) -> str:
+def _complaint(
+    detail: ErrorDetails, place: Sequence[str | int], model: type[BaseModel]
+) -> str:
     if detail["type"] == "extra_forbidden":
         known = _fields_at(model, place[:-1])
         listed = "; known are " + ", ".join(map(repr, known[:_MOST_LISTED]))
@@ -87,7 +99,9 @@ def _complaint(detail: ErrorDetails, place: Sequence[str | int], model: type[Bas
     complaint = complaint_of(detail)
     if detail["type"] in ("value_error", "missing"):
         return complaint
-    complaint = complaint.replace("an object", "a table").partition(", unable to parse")[0]
+    complaint = complaint.replace("an object", "a table").partition(
+        ", unable to parse"
+    )[0]
     if isinstance(detail["input"], str | int | float):
         complaint += f", not {repr(detail['input'])[:_LONGEST_VALUE]}"
     return complaint
@@ -102,7 +116,11 @@ def key_path(place: Sequence[str | int], raw: Any = None) -> str:
         if isinstance(raw, list) and isinstance(part, int) and part < len(raw):
             reached = raw[part]
         raw = reached
-        if isinstance(part, int) and isinstance(raw, dict) and isinstance(raw.get("id") or raw.get("name"), str):
+        if (
+            isinstance(part, int)
+            and isinstance(raw, dict)
+            and isinstance(raw.get("id") or raw.get("name"), str)
+        ):
             shown = f" ({raw.get('id') or raw.get('name')})"
     return path + shown
 
@@ -116,4 +134,8 @@ def _fields_at(model: Any, place: Sequence[str | int]) -> list[str]:
         else:
             inner = [one for one in get_args(model) if one is not Ellipsis]
             model = inner[-1] if inner and get_origin(model) in (dict, tuple) else None
-    return list(model.model_fields) if isinstance(model, type) and issubclass(model, BaseModel) else []
+    return (
+        list(model.model_fields)
+        if isinstance(model, type) and issubclass(model, BaseModel)
+        else []
+    )

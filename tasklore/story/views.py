@@ -13,13 +13,26 @@ from contracts.analysis.roster import ROSTER, roster_of
 from contracts.analysis.stories import Entity, StoryBase
 from contracts.errors import UnknownStory
 from contracts.identifiers import checked_name
-from memory.stories.arithmetic import Standing, countdowns, plain, thread_status, tier_of
+from memory.stories.arithmetic import (
+    Standing,
+    countdowns,
+    plain,
+    thread_status,
+    tier_of,
+)
 from memory.stories.store import StoryInfo
 from memory.stories.view import StandingStory
 from tasklore.analysis.documents import open_stores
 from tasklore.exits import OK, USAGE, Aborted
 from tasklore.render.columns import Column, print_facts, print_records
-from tasklore.render.screen import complain, patience, print_json, printable, say, styled
+from tasklore.render.screen import (
+    complain,
+    patience,
+    print_json,
+    printable,
+    say,
+    styled,
+)
 from tasklore.render.words import age, count_of, one_line
 from tasklore.story.files import InvalidStory, StoryReading, look_at_story
 
@@ -29,7 +42,9 @@ STORIES = (
     Column[StoryInfo]("ENTITIES", lambda info: f"{info.entities:,}", right=True),
     Column[StoryInfo]("RESPONSES", lambda info: f"{info.responses:,}", right=True),
     Column[StoryInfo]("ANALYSES", lambda info: f"{info.analyses:,}", right=True),
-    Column[StoryInfo]("CHANGED", lambda info: f"{age(info.updated_ms)} ago", right=True),
+    Column[StoryInfo](
+        "CHANGED", lambda info: f"{age(info.updated_ms)} ago", right=True
+    ),
 )
 
 
@@ -78,9 +93,15 @@ THREADS = (
     Column[OpenThread]("OPEN THREAD", lambda one: one_line(one.id), whole=True),
     Column[OpenThread]("TITLE", lambda one: one_line(one.title)),
     Column[OpenThread]("STATUS", lambda one: one.status),
-    Column[OpenThread]("CONSEQUENCE IN", lambda one: _responses(one.consequence_countdown), right=True),
+    Column[OpenThread](
+        "CONSEQUENCE IN", lambda one: _responses(one.consequence_countdown), right=True
+    ),
     Column[OpenThread]("DUE IN", lambda one: _responses(one.time_until), right=True),
-    Column[OpenThread]("LAST IN", lambda one: "" if one.last_mention is None else f"{one.last_mention:,}", right=True),
+    Column[OpenThread](
+        "LAST IN",
+        lambda one: "" if one.last_mention is None else f"{one.last_mention:,}",
+        right=True,
+    ),
 )
 
 
@@ -93,9 +114,15 @@ def print_check(folder: Path, *, as_json: bool) -> int:
         print_json(_reading_document(reading))
         return OK
     base, responses = reading.base, len(reading.responses or ())
-    odd = f"{count_of(len(reading.warnings), 'thing')} to look at" if reading.warnings else "nothing is wrong"
+    odd = (
+        f"{count_of(len(reading.warnings), 'thing')} to look at"
+        if reading.warnings
+        else "nothing is wrong"
+    )
     print(f"{_title(base)}: {_counts(base)}, {count_of(responses, 'response')}; {odd}.")
-    print(f"Its entity files are {sum(entity.tokens for entity in base.entities):,} tokens.")
+    print(
+        f"Its entity files are {sum(entity.tokens for entity in base.entities):,} tokens."
+    )
     return OK
 
 
@@ -124,13 +151,17 @@ def _look(folder: Path, *, as_json: bool) -> StoryReading | None:
         reading = look_at_story(folder, with_responses=True)
     except InvalidStory as error:
         if as_json:
-            print_json({"problems": list(error.problems), "warnings": list(error.warnings)})
+            print_json(
+                {"problems": list(error.problems), "warnings": list(error.warnings)}
+            )
         for problem in error.problems:
             complain(printable(problem))
         for warning in error.warnings:
             say(printable(warning))
         if len(error.problems) > 1:
-            complain(f"{count_of(len(error.problems), 'problem')}; the story cannot be used before they are mended")
+            complain(
+                f"{count_of(len(error.problems), 'problem')}; the story cannot be used before they are mended"
+            )
         return None
     for warning in reading.warnings:
         say(printable(warning))
@@ -138,7 +169,11 @@ def _look(folder: Path, *, as_json: bool) -> StoryReading | None:
 
 
 def _sizes(base: StoryBase) -> dict[str, int]:
-    parts: dict[str, Sized] = {"entity": base.entities, "memory": base.memories, "bond": base.relations.bonds}
+    parts: dict[str, Sized] = {
+        "entity": base.entities,
+        "memory": base.memories,
+        "bond": base.relations.bonds,
+    }
     parts |= {"thread": base.threads, "fact": base.knowledge}
     return {noun: len(part) for noun, part in parts.items()}
 
@@ -186,12 +221,19 @@ async def delete_story(story_id: str, *, is_sure: bool, as_json: bool) -> None:
         title = one_line((await stores.stories.settings(story_id)).title)
         if not is_sure:
             if not sys.stdin.isatty():
-                raise Aborted("what was found in a story cannot be brought back; say --yes to mean it")
+                raise Aborted(
+                    "what was found in a story cannot be brought back; say --yes to mean it"
+                )
             named = f"{story_id} ({title})" if title else story_id
-            if not typer.confirm(f"Remove {named}, its responses and their analyses? It cannot be undone.", err=True):
+            if not typer.confirm(
+                f"Remove {named}, its responses and their analyses? It cannot be undone.",
+                err=True,
+            ):
                 raise Aborted("nothing was removed")
         if not await stores.stories.delete(story_id):
-            raise UnknownStory(f"there is no story {story_id!r}; `tasklore story list` shows those there are")
+            raise UnknownStory(
+                f"there is no story {story_id!r}; `tasklore story list` shows those there are"
+            )
     if as_json:
         print_json({"story_id": story_id, "deleted": True})
     else:
@@ -207,7 +249,14 @@ async def print_stories(*, as_json: bool) -> None:
     async with open_stores() as stores, patience("reading stories"):
         found = await stores.stories.stories()
     if as_json:
-        fields = ("story_id", "title", "entities", "responses", "analyses", "updated_ms")
+        fields = (
+            "story_id",
+            "title",
+            "entities",
+            "responses",
+            "analyses",
+            "updated_ms",
+        )
         print_json([{name: getattr(info, name) for name in fields} for info in found])
     elif found:
         print_records(STORIES, found)
@@ -227,26 +276,42 @@ async def print_story(story_id: str, *, as_json: bool) -> None:
     async with open_stores() as stores, patience("reading the story"):
         responses = await stores.stories.numbers(story_id)
         entities = await stores.stories.entities(story_id)
-        story = await stores.stories.standing(story_id, max(responses, default=0), after=True)
+        story = await stores.stories.standing(
+            story_id, max(responses, default=0), after=True
+        )
     if as_json:
         print_json(story_document(story, entities, responses))
         return
-    last, settings, kinds = max(responses, default=0), story.settings, Counter(entity.kind for entity in entities)
+    last, settings, kinds = (
+        max(responses, default=0),
+        story.settings,
+        Counter(entity.kind for entity in entities),
+    )
     title = one_line(settings.title)
     print(styled(story_id, "bold") + (f": {title}" if title else ""))
     seats, ours = roster_of(settings.agents), {seat.section for seat in ROSTER}
-    own = [f"{seat.section} ({seat.agent_id})" for seat in seats if seat.section not in ours and seat.enabled]
-    listed = ", ".join(count_of(count, kind) for kind, count in kinds.most_common()) or "none"
+    own = [
+        f"{seat.section} ({seat.agent_id})"
+        for seat in seats
+        if seat.section not in ours and seat.enabled
+    ]
+    listed = (
+        ", ".join(count_of(count, kind) for kind, count in kinds.most_common())
+        or "none"
+    )
     print_facts(
         {
-            "responses": f"{len(responses):,} kept" + (f", the last is {last}" if responses else ""),
+            "responses": f"{len(responses):,} kept"
+            + (f", the last is {last}" if responses else ""),
             "entities": f"{listed}; {sum(entity.tokens for entity in entities):,} tokens",
             "memories": f"{len(story.memories):,}",
             "facts": f"{len(story.knowledge):,}",
             "critical": f"with {count_of(settings.critical_countdown, 'response')} left",
             "agents wait": f"{settings.patience_s:g} s for each other, {settings.late_s:g} s for late ones",
             "prices": f"{settings.reader_usd_per_million:g} USD for a million tokens read",
-            "switched off": ", ".join(seat.section for seat in seats if not seat.enabled),
+            "switched off": ", ".join(
+                seat.section for seat in seats if not seat.enabled
+            ),
             "of its own": ", ".join(own),
         }
     )
@@ -264,7 +329,10 @@ def bonds_of(story: StandingStory) -> list[Bond]:
     """Return each pair with its score and its tier, the highest score first."""
     scored = sorted(story.scores.items(), key=lambda one: (-one[1], one[0]))
     tiers = story.relations.tiers
-    return [Bond(pair.replace("|", ", "), plain(score), tier_of(score, tiers)) for pair, score in scored]
+    return [
+        Bond(pair.replace("|", ", "), plain(score), tier_of(score, tiers))
+        for pair, score in scored
+    ]
 
 
 def open_threads(story: StandingStory, last: int) -> list[OpenThread]:
@@ -298,7 +366,9 @@ def story_document(
     return {
         "story_id": story.settings.story_id,
         "title": story.settings.title,
-        "settings": story.settings.model_dump(mode="json", exclude={"story_id", "title"}),
+        "settings": story.settings.model_dump(
+            mode="json", exclude={"story_id", "title"}
+        ),
         "responses": list(responses),
         "last_response": last,
         "entities": dict(sorted(kinds.items())),

@@ -19,7 +19,9 @@ from workers.loading import GROUP
 _LOOK_S = 0.3
 
 
-async def serve_reloading(references: Sequence[str], config: Path | None, slots: int | None) -> int:
+async def serve_reloading(
+    references: Sequence[str], config: Path | None, slots: int | None
+) -> int:
     """Run a worker for *references* until cancelled, and start it again when a file of theirs changes.
 
     One that cannot start, or ends by itself, is started again after the next change.
@@ -28,9 +30,19 @@ async def serve_reloading(references: Sequence[str], config: Path | None, slots:
         ConfigurationError: no agent is named, or a reference names no file and no module.
     """
     if not references:
-        raise ConfigurationError("--reload needs the agents that are edited; name a module or a file")
-    options = [*(("--config", str(config)) if config else ()), *(("--slots", str(slots)) if slots else ())]
-    worker = Role("worker", ("worker", *options, "--", *references), {}, grace_s=Settings.load().grace_s)
+        raise ConfigurationError(
+            "--reload needs the agents that are edited; name a module or a file"
+        )
+    options = [
+        *(("--config", str(config)) if config else ()),
+        *(("--slots", str(slots)) if slots else ()),
+    ]
+    worker = Role(
+        "worker",
+        ("worker", *options, "--", *references),
+        {},
+        grace_s=Settings.load().grace_s,
+    )
     folders = [folder_of(reference) for reference in references]
     try:
         while True:
@@ -42,12 +54,16 @@ async def serve_reloading(references: Sequence[str], config: Path | None, slots:
                 print(f"{READY}{worker.address}", flush=True)
             except TaskloreError as error:
                 complain(f"{error}; waiting for a change")
-            while not (changed := stamps(folders).items() ^ before.items()):  # no event tells
+            while not (
+                changed := stamps(folders).items() ^ before.items()
+            ):  # no event tells
                 await asyncio.sleep(_LOOK_S)
                 if is_running and worker.status is not None:
                     is_running = False
                     complain(f"worker {end_of(worker.status)}; waiting for a change")
-            say(f"{', '.join(sorted({path.name for path, _ in changed}))} changed; starting the worker again")
+            say(
+                f"{', '.join(sorted({path.name for path, _ in changed}))} changed; starting the worker again"
+            )
             await worker.stop()
     except asyncio.CancelledError:
         return OK
@@ -70,10 +86,14 @@ def folder_of(reference: str) -> Path:
         # Only the package at the top: to find one inside it would import it here.
         spec = find_spec((point.module if point else place).partition(".")[0])
         if spec is None or spec.origin is None:
-            raise ConfigurationError(f"there is no module {place!r}; name a module or a file")
+            raise ConfigurationError(
+                f"there is no module {place!r}; name a module or a file"
+            )
         path = Path(spec.origin)
     if not path.is_file():
-        raise ConfigurationError(f"there is no file {str(path)!r}; give the path of one")
+        raise ConfigurationError(
+            f"there is no file {str(path)!r}; give the path of one"
+        )
     return path.parent
 
 

@@ -71,7 +71,11 @@ class Role:
         ready = asyncio.create_task(self._hear_address())
         ended = asyncio.create_task(process.wait())
         try:
-            await asyncio.wait({ready, ended}, timeout=READY_WITHIN_S, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(
+                {ready, ended},
+                timeout=READY_WITHIN_S,
+                return_when=asyncio.FIRST_COMPLETED,
+            )
             if ready.done() and (address := ready.result()) is not None:
                 self.address = address
                 self._copying = asyncio.create_task(self._copy_output())
@@ -86,9 +90,14 @@ class Role:
             await asyncio.gather(ready, ended, return_exceptions=True)
         if process.returncode is None:
             self.kill()
-            raise Unreachable(f"{self.name} was not ready within {READY_WITHIN_S:.0f} s; see what it logged")
+            raise Unreachable(
+                f"{self.name} was not ready within {READY_WITHIN_S:.0f} s; see what it logged"
+            )
         status = process.returncode
-        raise Aborted(f"{self.name} {end_of(status)} before it was ready", status if status > OK else FAILED)
+        raise Aborted(
+            f"{self.name} {end_of(status)} before it was ready",
+            status if status > OK else FAILED,
+        )
 
     @property
     def status(self) -> int | None:
@@ -155,7 +164,8 @@ class Role:
             os.close(output)
         self._lines = asyncio.StreamReader(limit=_LONGEST_LINE)
         self._output, _ = await asyncio.get_running_loop().connect_read_pipe(
-            lambda: asyncio.StreamReaderProtocol(self._lines), os.fdopen(heard, "rb", buffering=0)
+            lambda: asyncio.StreamReaderProtocol(self._lines),
+            os.fdopen(heard, "rb", buffering=0),
         )
         return self._process
 
@@ -178,7 +188,9 @@ class Role:
 
 def end_of(status: int) -> str:
     """Return how a process ended, in words."""
-    return f"ended with status {status}" if status >= 0 else f"ended by signal {-status}"
+    return (
+        f"ended with status {status}" if status >= 0 else f"ended by signal {-status}"
+    )
 
 
 def _write(chunk: bytes, log: IO[bytes] | None) -> None:
@@ -192,4 +204,8 @@ def _import_path() -> dict[str, str]:
     ours = str(Path(__file__).resolve().parents[2])
     if ours in {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}:
         return {}
-    return {"PYTHONPATH": os.pathsep.join(filter(None, (ours, os.environ.get("PYTHONPATH"))))}
+    return {
+        "PYTHONPATH": os.pathsep.join(
+            filter(None, (ours, os.environ.get("PYTHONPATH")))
+        )
+    }

@@ -11,7 +11,12 @@ from typing import Any
 from contracts.errors import ConfigurationError
 from runtime import logs
 from runtime.servers.claims import DirectoryLock
-from runtime.servers.endpoints import Endpoints, masked_url, remove_endpoints, write_endpoints
+from runtime.servers.endpoints import (
+    Endpoints,
+    masked_url,
+    remove_endpoints,
+    write_endpoints,
+)
 from runtime.settings import Settings
 from runtime.watchdog import LEAVE_S, Watchdog
 from tasklore.exits import OK
@@ -36,7 +41,9 @@ async def serve_all(agents: Sequence[str], data_dir: Path | None, workers: int) 
     plan = Plan(
         agents=agents or list_installed_agents(),
         workers=workers,
-        data_dir=settings.data_dir if settings.source("data_dir") != "default" else None,
+        data_dir=settings.data_dir
+        if settings.source("data_dir") != "default"
+        else None,
         durability=settings.durability,
         nats_url=settings.nats_url,
         redis_url=settings.redis_url,
@@ -44,7 +51,9 @@ async def serve_all(agents: Sequence[str], data_dir: Path | None, workers: int) 
         variables={"TASKLORE_PIPELINE_ROOTS": settings.pipeline_roots or own_folder},
     )
     async with contextlib.AsyncExitStack() as stack:
-        place = await stack.enter_async_context(_claim(settings.data_dir, is_kept=plan.data_dir is not None))
+        place = await stack.enter_async_context(
+            _claim(settings.data_dir, is_kept=plan.data_dir is not None)
+        )
         async with patience("starting servers, supervisor and workers"):
             with starting_in(place):
                 system = await stack.enter_async_context(running(plan))
@@ -54,7 +63,9 @@ async def serve_all(agents: Sequence[str], data_dir: Path | None, workers: int) 
         where = f"nats={masked_url(found.nats)} redis={masked_url(found.redis_url)} http={found.http}{api}"
         print(f"ready {where}", flush=True)
         if sys.stderr.isatty():
-            say('ask in another terminal: tasklore ask "limit 50k, spent 42000: how is my budget?"')
+            say(
+                'ask in another terminal: tasklore ask "limit 50k, spent 42000: how is my budget?"'
+            )
         with contextlib.suppress(asyncio.CancelledError):
             await system.supervise(say, lambda: _note(place, system.endpoints))
         if sys.stderr.isatty():
@@ -62,7 +73,9 @@ async def serve_all(agents: Sequence[str], data_dir: Path | None, workers: int) 
     return OK
 
 
-def serve_worker(references: Sequence[str], config: Path | None, slots: int | None) -> None:
+def serve_worker(
+    references: Sequence[str], config: Path | None, slots: int | None
+) -> None:
     """Serve agents in the foreground until SIGTERM or SIGINT."""
     load_worker()
     from tasklore.agents.check import warn_of_unread

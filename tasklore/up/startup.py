@@ -59,15 +59,22 @@ async def _wait(settings: Settings) -> None:
             pass
 
     async def check_redis(url: str) -> None:
-        async with valkey.connect(url, name="tasklore-start", max_connections=1) as client:
+        async with valkey.connect(
+            url, name="tasklore-start", max_connections=1
+        ) as client:
             await client.check()
 
-    servers = (("NATS", settings.nats_url, check_nats), ("Redis or Valkey", settings.redis_url, check_redis))
+    servers = (
+        ("NATS", settings.nats_url, check_nats),
+        ("Redis or Valkey", settings.redis_url, check_redis),
+    )
     async with AsyncExitStack() as stack:
         away: list[str] = []
         for name, url, check in servers:
             if url is not None:
-                await _wait_for(f"{name} at {masked_url(url)}", url, check, away, stack, settings)
+                await _wait_for(
+                    f"{name} at {masked_url(url)}", url, check, away, stack, settings
+                )
 
 
 async def _wait_for(
@@ -92,12 +99,21 @@ async def _wait_for(
             waited_s = time.monotonic() - began
             if time.monotonic() - said_at >= _SAY_EVERY_S:
                 said_at = time.monotonic()
-                log.warning("waiting_for_server", server=server, waited_s=round(waited_s, 1), error=str(error))
+                log.warning(
+                    "waiting_for_server",
+                    server=server,
+                    waited_s=round(waited_s, 1),
+                    error=str(error),
+                )
             await asyncio.sleep(random.uniform(pause_s / 2, pause_s))  # noqa: S311  # no secret hangs on it
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
         else:
             if said_at > 0:
-                log.info("server_answers", server=server, waited_s=round(time.monotonic() - began, 1))
+                log.info(
+                    "server_answers",
+                    server=server,
+                    waited_s=round(time.monotonic() - began, 1),
+                )
             return
 
 

@@ -48,7 +48,13 @@ class Plan:
 class System:
     """A started system: `endpoints` names its addresses, `supervise` keeps it running."""
 
-    def __init__(self, plan: Plan, nats_url: str, redis_url: str, servers: Sequence[ServerProcess]) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        nats_url: str,
+        redis_url: str,
+        servers: Sequence[ServerProcess],
+    ) -> None:
         self._nats_url = nats_url
         self._redis_url = redis_url
         self._servers = servers
@@ -58,11 +64,19 @@ class System:
             REDIS_VARIABLE: redis_url,
             "TASKLORE_LOG_LEVEL": os.environ.get("TASKLORE_LOG_LEVEL") or "warning",
         }
-        self._supervisor = Role("supervisor", ("supervisor",), own, log=plan.log, grace_s=plan.grace_s)
+        self._supervisor = Role(
+            "supervisor", ("supervisor",), own, log=plan.log, grace_s=plan.grace_s
+        )
         # A port that was chosen for one process cannot serve them all.
         beside = {**own, "TASKLORE_HTTP_PORT": "0"}
         self._workers = [
-            Role(f"worker-{number}", ("worker", *plan.agents), beside, log=plan.log, grace_s=plan.grace_s)
+            Role(
+                f"worker-{number}",
+                ("worker", *plan.agents),
+                beside,
+                log=plan.log,
+                grace_s=plan.grace_s,
+            )
             for number in range(1, plan.workers + 1)
         ]
 
@@ -70,9 +84,23 @@ class System:
     def endpoints(self) -> Endpoints:
         """The addresses now; those of HTTP change with a restart."""
         workers = {worker.name: worker.address for worker in self._workers}
-        monitor = next((server.monitor_url for server in self._servers if isinstance(server, NatsServer)), None)
+        monitor = next(
+            (
+                server.monitor_url
+                for server in self._servers
+                if isinstance(server, NatsServer)
+            ),
+            None,
+        )
         supervisor = self._supervisor
-        return Endpoints(self._nats_url, self._redis_url, supervisor.address, workers, monitor, supervisor.api)
+        return Endpoints(
+            self._nats_url,
+            self._redis_url,
+            supervisor.address,
+            workers,
+            monitor,
+            supervisor.api,
+        )
 
     async def start(self) -> None:
         """Start every role and return once all are ready; raises what the first one that cannot start raises."""
@@ -88,7 +116,9 @@ class System:
         """Stop every role, all at once."""
         await asyncio.gather(*(role.stop() for role in self._roles))
 
-    async def supervise(self, say: Callable[[str], None], changed: Callable[[], None]) -> None:
+    async def supervise(
+        self, say: Callable[[str], None], changed: Callable[[], None]
+    ) -> None:
         """Restart dead processes for ever; *say* informs a person, *changed* is called after new addresses."""
         async with asyncio.TaskGroup() as group:
             for role in self._roles:
@@ -126,14 +156,20 @@ async def _addresses(plan: Plan) -> AsyncIterator[tuple[str, str, list[ServerPro
         return
     if plan.nats_url is not None or plan.redis_url is not None:
         given, missing = (
-            (NATS_VARIABLE, REDIS_VARIABLE) if plan.nats_url is not None else (REDIS_VARIABLE, NATS_VARIABLE)
+            (NATS_VARIABLE, REDIS_VARIABLE)
+            if plan.nats_url is not None
+            else (REDIS_VARIABLE, NATS_VARIABLE)
         )
-        raise ConfigurationError(f"{given} is set and {missing} is not; set both, or neither to get servers started")
+        raise ConfigurationError(
+            f"{given} is set and {missing} is not; set both, or neither to get servers started"
+        )
     async with EmbeddedServers(plan.data_dir, plan.durability, monitor=True) as servers:
         yield servers.nats_url, servers.redis_url, [servers.nats, servers.valkey]
 
 
-async def _keep_role(role: Role, say: Callable[[str], None], changed: Callable[[], None]) -> None:
+async def _keep_role(
+    role: Role, say: Callable[[str], None], changed: Callable[[], None]
+) -> None:
     pause_s, started = FIRST_PAUSE_S, time.monotonic()
     while True:
         status = await role.wait()
@@ -151,7 +187,9 @@ async def _keep_role(role: Role, say: Callable[[str], None], changed: Callable[[
         changed()
 
 
-async def _keep_server(server: ServerProcess, say: Callable[[str], None], changed: Callable[[], None]) -> None:
+async def _keep_server(
+    server: ServerProcess, say: Callable[[str], None], changed: Callable[[], None]
+) -> None:
     pause_s = FIRST_PAUSE_S
     while True:
         await asyncio.sleep(_LOOK_S)

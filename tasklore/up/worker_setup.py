@@ -32,7 +32,12 @@ class Prepared:
 
     async def import_memory(self, settings: Settings) -> None:
         """Import the old memory, unless this very file was imported before."""
-        if self.configured is None or self.old_memory is None or not self.remembers or settings.redis_url is None:
+        if (
+            self.configured is None
+            or self.old_memory is None
+            or not self.remembers
+            or settings.redis_url is None
+        ):
             return
         text = _read(self.old_memory)
         if text is None:
@@ -40,7 +45,12 @@ class Prepared:
             return
         async with valkey.connect(settings.redis_url, name="tasklore-import") as client:
             await client.check()
-            await _import_once(LongTermMemory(client, budget_s=1.0), ImportLog(client), self.configured, text)
+            await _import_once(
+                LongTermMemory(client, budget_s=1.0),
+                ImportLog(client),
+                self.configured,
+                text,
+            )
 
 
 def prepare(references: Sequence[str], config: Path | None) -> Prepared:
@@ -51,14 +61,18 @@ def prepare(references: Sequence[str], config: Path | None) -> Prepared:
     """
     if config is None:
         if not references:
-            raise ConfigurationError("no agent is named; give a module, a file or an installed agent, or --config FILE")
+            raise ConfigurationError(
+                "no agent is named; give a module, a file or an installed agent, or --config FILE"
+            )
         return Prepared(_distinct(_load(references)))
     found = load_config(config)
     agents = _load(references) if references else (find_agent(found.agent_id),)
     fitting = [agent for agent in agents if agent.agent_id == found.agent_id]
     if not fitting:
         names = ", ".join(agent.agent_id for agent in agents)
-        raise ConfigurationError(f"{str(config)!r} is for {found.agent_id!r}, which is not served here: {names}")
+        raise ConfigurationError(
+            f"{str(config)!r} is for {found.agent_id!r}, which is not served here: {names}"
+        )
     if len(agents) > 1 and not found.enable_ltm_cache:
         # The switch is the process's: it must not silence agents that it was not written for.
         raise ConfigurationError(
@@ -66,7 +80,9 @@ def prepare(references: Sequence[str], config: Path | None) -> Prepared:
         )
     configured = found.applied_to(fitting[0])
     return Prepared(
-        _distinct(tuple(configured if agent is fitting[0] else agent for agent in agents)),
+        _distinct(
+            tuple(configured if agent is fitting[0] else agent for agent in agents)
+        ),
         remembers=found.enable_ltm_cache,
         supervisor_id=found.supervisor_id,
         configured=configured,
@@ -87,7 +103,9 @@ def _distinct(agents: tuple[Agent, ...]) -> tuple[Agent, ...]:
     known: dict[str, Agent] = {}
     for agent in agents:
         if known.setdefault(agent.agent_id, agent) is not agent:
-            raise ConfigurationError(f"two different agents are called {agent.agent_id!r}; rename one")
+            raise ConfigurationError(
+                f"two different agents are called {agent.agent_id!r}; rename one"
+            )
     return tuple(known.values())
 
 
@@ -97,15 +115,23 @@ def _read(path: Path) -> bytes | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise ConfigurationError(f"the memory file {str(path)!r} cannot be read: {error.strerror or error}") from error
+        raise ConfigurationError(
+            f"the memory file {str(path)!r} cannot be read: {error.strerror or error}"
+        ) from error
 
 
-async def _import_once(memory: LongTermMemory, imports: ImportLog, agent: Agent, text: bytes) -> None:
-    forms = {task.name: ImportForm.of_task(agent, task) for task in agent.tasks.values()}
+async def _import_once(
+    memory: LongTermMemory, imports: ImportLog, agent: Agent, text: bytes
+) -> None:
+    forms = {
+        task.name: ImportForm.of_task(agent, task) for task in agent.tasks.values()
+    }
     try:
         if await imports.knows(agent.agent_id, text):
             return
-        done = await import_text(memory, agent.agent_id, text, forms, now_ms=time.time_ns() // 1_000_000)
+        done = await import_text(
+            memory, agent.agent_id, text, forms, now_ms=time.time_ns() // 1_000_000
+        )
         await imports.note(agent.agent_id, text)
     except InvalidInput as error:
         raise ConfigurationError(f"{agent.agent_id}: ltm_path: {error}") from error

@@ -9,7 +9,10 @@ from tasklore.running import run
 
 app = Typer(epilog=example("tasklore webhooks list"), **SETTLED)
 
-WebhookId = Annotated[str, Argument(metavar="ID", help="An id of the list, which its receiver sees as well.")]
+WebhookId = Annotated[
+    str,
+    Argument(metavar="ID", help="An id of the list, which its receiver sees as well."),
+]
 
 
 @app.callback(invoke_without_command=True)
@@ -21,9 +24,15 @@ def front(context: Context) -> None:
 @app.command("list", cls=Command, epilog=example("tasklore webhooks list --waiting"))
 def list_some(
     waiting: Annotated[
-        bool, Option("--waiting", help="Those that wait to be sent, by host, instead of those that were given up.")
+        bool,
+        Option(
+            "--waiting",
+            help="Those that wait to be sent, by host, instead of those that were given up.",
+        ),
     ] = False,
-    limit: Annotated[int, Option("--limit", metavar="N", min=1, max=1000, help="At most so many.")] = 100,
+    limit: Annotated[
+        int, Option("--limit", metavar="N", min=1, max=1000, help="At most so many.")
+    ] = 100,
     as_json: Json = False,
 ) -> None:
     """List webhooks that were given up, the last ones first, or wait to be sent."""

@@ -16,7 +16,9 @@ _DEADLINE_S = 5.0
 _COLUMNS = (
     Column[WebhookView]("ID", lambda one: one.id, whole=True),
     Column[WebhookView]("EVENT", lambda one: one.type),
-    Column[WebhookView]("AGE", lambda one: age(one.created_at.timestamp() * 1000), right=True),
+    Column[WebhookView](
+        "AGE", lambda one: age(one.created_at.timestamp() * 1000), right=True
+    ),
     Column[WebhookView]("ATTEMPTS", lambda one: str(one.attempts), right=True),
     Column[WebhookView]("PROBLEM", lambda one: printable(one.problem), optional=True),
     Column[WebhookView]("ADDRESS", lambda one: printable(one.url)),
@@ -29,8 +31,13 @@ async def print_webhooks(state: Undelivered, limit: int, *, as_json: bool) -> No
     Raises:
         Unreachable: no system runs here, or its Redis does not answer.
     """
-    async with open_redis("tasklore-webhooks", _DEADLINE_S) as client, patience("reading webhooks"):
-        found = await list_webhooks(WebhookOutbox(client, deadline_s=_DEADLINE_S), state, limit)
+    async with (
+        open_redis("tasklore-webhooks", _DEADLINE_S) as client,
+        patience("reading webhooks"),
+    ):
+        found = await list_webhooks(
+            WebhookOutbox(client, deadline_s=_DEADLINE_S), state, limit
+        )
     if as_json:
         print_json(found.model_dump(mode="json"))
         return
@@ -39,7 +46,9 @@ async def print_webhooks(state: Undelivered, limit: int, *, as_json: bool) -> No
     say(f"{found.waiting:,} wait to be sent, {found.failed:,} were given up.")
 
 
-async def print_webhook(webhook_id: str, *, then: Literal["show", "retry", "remove"], as_json: bool) -> None:
+async def print_webhook(
+    webhook_id: str, *, then: Literal["show", "retry", "remove"], as_json: bool
+) -> None:
     """Print a webhook, with its body to show it, after it was sent again, or removed.
 
     Raises:
@@ -56,9 +65,19 @@ async def print_webhook(webhook_id: str, *, then: Literal["show", "retry", "remo
             await outbox.remove(webhook_id)
     if kept is None:
         cure = "`tasklore webhooks list` shows those that were given up, with --waiting those that wait"
-        raise InvalidInput(f"there is no webhook {webhook_id!r}: it was delivered, or removed; {cure}")
-    view = WebhookView.of(kept).model_dump(mode="json") | ({"body": kept.webhook.body} if then == "show" else {})
+        raise InvalidInput(
+            f"there is no webhook {webhook_id!r}: it was delivered, or removed; {cure}"
+        )
+    view = WebhookView.of(kept).model_dump(mode="json") | (
+        {"body": kept.webhook.body} if then == "show" else {}
+    )
     if as_json:
         print_json(view)
     else:
-        print_facts({name.replace("_", " "): str(value) for name, value in view.items() if value != ""})
+        print_facts(
+            {
+                name.replace("_", " "): str(value)
+                for name, value in view.items()
+                if value != ""
+            }
+        )

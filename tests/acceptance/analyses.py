@@ -14,7 +14,14 @@ from nats.aio.client import Client
 from redis.asyncio import Redis
 
 from contracts import subjects
-from contracts.analysis.stories import Bond, Changes, Relations, SeatSettings, StoryBase, StorySettings
+from contracts.analysis.stories import (
+    Bond,
+    Changes,
+    Relations,
+    SeatSettings,
+    StoryBase,
+    StorySettings,
+)
 from contracts.messages import AnalysisReply, AnalysisRequest
 from memory.stories.analyses import AnalysisStore
 from memory.stories.store import StoryStore
@@ -38,16 +45,22 @@ class Editor:
         self._client = client
         self._folder = folder
 
-    async def load(self, agents: Mapping[str, SeatSettings] | None = None, **settings: Any) -> None:
+    async def load(
+        self, agents: Mapping[str, SeatSettings] | None = None, **settings: Any
+    ) -> None:
         """Make the story begin."""
         told = StorySettings(story_id=STORY, agents=dict(agents or {}), **settings)
         bonds = (Bond(characters=("Mara", "Tom"), score=18),)
-        await self.stories.load(StoryBase(settings=told, relations=Relations(bonds=bonds)))
+        await self.stories.load(
+            StoryBase(settings=told, relations=Relations(bonds=bonds))
+        )
 
     async def ask(self, number: int, text: str | None, **wish: Any) -> AnalysisReply:
         """Return the answer for a response, once a supervisor is there that knows the agents."""
         wish = {"story_id": STORY, "wait_ms": 60_000} | wish
-        return await ask_for_analysis(self._client, AnalysisRequest(response_number=number, text=text, **wish))
+        return await ask_for_analysis(
+            self._client, AnalysisRequest(response_number=number, text=text, **wish)
+        )
 
     async def ended(self, number: int) -> dict[str, Any]:
         """Return the document of a response once nobody is asked any more."""
@@ -68,7 +81,9 @@ class Editor:
 
     def tasks(self, section: str) -> list[str]:
         """Return the tasks by which a section was looked for, each once, in their order."""
-        return list(dict.fromkeys(line.partition(":")[2] for line in self._lines(section)))
+        return list(
+            dict.fromkeys(line.partition(":")[2] for line in self._lines(section))
+        )
 
     async def begun(self, section: str, number: int) -> None:
         """Return once an agent looks at a response."""
@@ -87,7 +102,9 @@ async def ask_for_analysis(client: Client, request: AnalysisRequest) -> Analysis
     gives_up_at = time.monotonic() + PATIENCE_S
     while True:
         with contextlib.suppress(nats.errors.NoRespondersError):
-            answer = await client.request(subjects.analyses("SupervisorAgent"), body, timeout=PATIENCE_S)
+            answer = await client.request(
+                subjects.analyses("SupervisorAgent"), body, timeout=PATIENCE_S
+            )
             reply = AnalysisReply.model_validate_json(answer.data)
             # Cards are still on their way to the supervisor.
             if "is known" not in reply.text and b"UnknownAgent" not in answer.data:
@@ -101,7 +118,9 @@ async def clients_of(house: House) -> AsyncIterator[tuple[Client, Redis]]:
     """Connect to both servers of *house*."""
     client = await nats.connect(house.servers.nats_url)
     try:
-        async with Redis.from_url(house.servers.redis_url, socket_timeout=None) as redis:
+        async with Redis.from_url(
+            house.servers.redis_url, socket_timeout=None
+        ) as redis:
             yield client, redis
     finally:
         await client.close()

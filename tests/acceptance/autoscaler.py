@@ -41,7 +41,9 @@ def monitored(urls: Sequence[str], stream: str, consumer: str) -> int | None:
     for url in urls:
         with urllib.request.urlopen(f"{url}/varz", timeout=_PAGE_S) as page:  # noqa: S310 - our own server
             own_name = json.load(page)["server_name"]
-        with urllib.request.urlopen(f"{url}/jsz?consumers=true&config=true", timeout=_PAGE_S) as page:  # noqa: S310
+        with urllib.request.urlopen(
+            f"{url}/jsz?consumers=true&config=true", timeout=_PAGE_S
+        ) as page:  # noqa: S310
             accounts = json.load(page).get("account_details") or []
         for found in _consumers(accounts, stream):
             leader = (found.get("cluster") or {}).get("leader", own_name)
@@ -51,8 +53,15 @@ def monitored(urls: Sequence[str], stream: str, consumer: str) -> int | None:
 
 
 def _consumers(accounts: list[dict[str, Any]], stream: str) -> list[dict[str, Any]]:
-    details = [one for account in accounts for one in account.get("stream_detail") or []]
-    return [consumer for one in details if one["name"] == stream for consumer in one.get("consumer_detail") or []]
+    details = [
+        one for account in accounts for one in account.get("stream_detail") or []
+    ]
+    return [
+        consumer
+        for one in details
+        if one["name"] == stream
+        for consumer in one.get("consumer_detail") or []
+    ]
 
 
 @dataclass
@@ -76,26 +85,36 @@ class Autoscaler:
         active_at = loop.time()
         async with asyncio.timeout(within_s):
             while len(self.history) == 1 or self.history[-1] > 0:
-                value = await asyncio.to_thread(monitored, self.urls, self.trigger.stream, self.trigger.consumer)
+                value = await asyncio.to_thread(
+                    monitored, self.urls, self.trigger.stream, self.trigger.consumer
+                )
                 if value is not None:
                     self.values.append(value)
                     now = loop.time()
                     if value > 0:
                         active_at = now
-                    self._scale(self._wanted(value, wishes, now, idle_s=now - active_at))
+                    self._scale(
+                        self._wanted(value, wishes, now, idle_s=now - active_at)
+                    )
                 # The loop of a poller: there is no event to wait for.
                 await asyncio.sleep(self.trigger.polling_s)
             for worker in self.leaving:
                 status = await asyncio.to_thread(worker.wait)
-                assert status == 0, f"a worker that was scaled down ended with {status}:\n{worker.log()}"
+                assert status == 0, (
+                    f"a worker that was scaled down ended with {status}:\n{worker.log()}"
+                )
 
-    def _wanted(self, value: int, wishes: deque[tuple[float, int]], now: float, *, idle_s: float) -> int:
+    def _wanted(
+        self, value: int, wishes: deque[tuple[float, int]], now: float, *, idle_s: float
+    ) -> int:
         current = self.history[-1]
         if current == 0:
             return 1 if value > 0 else 0
         if value == 0 and idle_s >= self.trigger.cooldown_s:
             return 0
-        wish = min(self.trigger.most, max(1, math.ceil(value / self.trigger.lag_threshold)))
+        wish = min(
+            self.trigger.most, max(1, math.ceil(value / self.trigger.lag_threshold))
+        )
         wishes.append((now, wish))
         while wishes[0][0] < now - self.trigger.calm_s:
             wishes.popleft()

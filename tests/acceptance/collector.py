@@ -42,7 +42,10 @@ class Collector:
     @property
     def environment(self) -> dict[str, str]:
         """The variables of a process that sends here, soon."""
-        return {"OTEL_EXPORTER_OTLP_ENDPOINT": self.endpoint, "OTEL_BSP_SCHEDULE_DELAY": "100"}
+        return {
+            "OTEL_EXPORTER_OTLP_ENDPOINT": self.endpoint,
+            "OTEL_BSP_SCHEDULE_DELAY": "100",
+        }
 
     def await_spans(self, is_enough: Callable[[list[Kept]], bool]) -> list[Kept]:
         """Return all spans once *is_enough* holds of them."""
@@ -50,19 +53,27 @@ class Collector:
         with self._changed:
             while not is_enough(self.spans):
                 left_s = gives_up_at - time.monotonic()
-                assert left_s > 0, "\n".join(f"{one.service} {one.name} {one.trace[:6]}" for one in self.spans)
+                assert left_s > 0, "\n".join(
+                    f"{one.service} {one.name} {one.trace[:6]}" for one in self.spans
+                )
                 self._changed.wait(left_s)
             return list(self.spans)
 
     def _keep(self, body: bytes) -> None:
         # Only where the extra is installed.
-        from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+        from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+            ExportTraceServiceRequest,
+        )
 
         sent = ExportTraceServiceRequest.FromString(body)
         with self._changed:
             for resource in sent.resource_spans:
                 service = _attributes(resource.resource.attributes)["service.name"]
-                self.spans += [_kept(service, span) for scope in resource.scope_spans for span in scope.spans]
+                self.spans += [
+                    _kept(service, span)
+                    for scope in resource.scope_spans
+                    for span in scope.spans
+                ]
             self._changed.notify_all()
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
@@ -105,4 +116,6 @@ def _kept(service: str, span: Any) -> Kept:
 
 
 def _attributes(pairs: Any) -> dict[str, Any]:
-    return {pair.key: getattr(pair.value, pair.value.WhichOneof("value")) for pair in pairs}
+    return {
+        pair.key: getattr(pair.value, pair.value.WhichOneof("value")) for pair in pairs
+    }

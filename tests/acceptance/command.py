@@ -21,7 +21,11 @@ PATIENCE_S = 180.0
 
 def environment(**variables: str) -> dict[str, str]:
     """Return this process's environment without any setting of ours, with *variables*."""
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("TASKLORE_")}
+    inherited = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("TASKLORE_")
+    }
     return {**inherited, "PYTHONPATH": str(ROOT), **variables}
 
 
@@ -47,10 +51,20 @@ def tasklore(
 def _forked(
     arguments: tuple[str, ...], cwd: Path, env: Mapping[str, str], stdin: str
 ) -> "subprocess.CompletedProcess[str]":
-    with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as said, tempfile.TemporaryFile() as errors:
+    with (
+        tempfile.TemporaryFile() as given,
+        tempfile.TemporaryFile() as said,
+        tempfile.TemporaryFile() as errors,
+    ):
         given.write(stdin.encode())
         given.seek(0)
-        process = fork(arguments, env, cwd, (given.fileno(), said.fileno(), errors.fileno()), leads=False)
+        process = fork(
+            arguments,
+            env,
+            cwd,
+            (given.fileno(), said.fileno(), errors.fileno()),
+            leads=False,
+        )
         try:
             status = process.wait(PATIENCE_S)
         except subprocess.TimeoutExpired:
@@ -66,7 +80,9 @@ def _forked(
 class Running:
     """A command that runs until it is stopped; what it writes to stderr goes to `errors`."""
 
-    def __init__(self, *arguments: str, cwd: Path, env: Mapping[str, str], errors: Path) -> None:
+    def __init__(
+        self, *arguments: str, cwd: Path, env: Mapping[str, str], errors: Path
+    ) -> None:
         self.errors = errors
         with errors.open("ab") as log:
             self.process = subprocess.Popen(
@@ -113,10 +129,15 @@ def processes_in(folder: Path) -> dict[int, str]:
     for directory in Path("/proc").glob("[0-9]*"):
         try:
             # Valkey overwrites its environment with its title, but works in its data directory.
-            is_ours = wanted in (directory / "environ").read_bytes() or str((directory / "cwd").readlink()).startswith(
-                str(folder)
+            is_ours = wanted in (directory / "environ").read_bytes() or str(
+                (directory / "cwd").readlink()
+            ).startswith(str(folder))
+            command = (
+                (directory / "cmdline")
+                .read_bytes()
+                .replace(b"\0", b" ")
+                .decode(errors="replace")
             )
-            command = (directory / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
         except OSError:
             continue
         # One that has ended and was not waited for yet has no command line left.
@@ -136,6 +157,8 @@ def await_none_in(folder: Path) -> dict[int, str]:
 def await_text(path: Path, text: str) -> str:
     """Return what *path* holds once *text* is in it, or when patience ends."""
     give_up_at = time.monotonic() + PATIENCE_S
-    while text not in (said := path.read_text("utf-8")) and time.monotonic() < give_up_at:
+    while (
+        text not in (said := path.read_text("utf-8")) and time.monotonic() < give_up_at
+    ):
         select.select([], [], [], 0.02)
     return said

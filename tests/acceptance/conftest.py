@@ -26,7 +26,10 @@ def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standing]:
     folder = tmp_path_factory.mktemp("standing")
     with running_house(folder) as house:
         # Nobody is killed here, so that no lease has to end soon.
-        worker, supervisor = house.worker(ack_wait_s=30), house.supervisor(ack_wait_s=30)
+        worker, supervisor = (
+            house.worker(ack_wait_s=30),
+            house.supervisor(ack_wait_s=30),
+        )
         yield Standing(house, worker.ready(), supervisor.ready())
 
 
@@ -38,7 +41,9 @@ async def program(standing: Standing) -> AsyncIterator[Outside]:
 
 
 @pytest.fixture
-async def own_house(own_servers: EmbeddedServers, tmp_path: Path) -> AsyncIterator[House]:
+async def own_house(
+    own_servers: EmbeddedServers, tmp_path: Path
+) -> AsyncIterator[House]:
     """Give a house to one test alone, which may kill what it likes."""
     with House(own_servers, tmp_path) as house:
         yield house

@@ -60,7 +60,11 @@ async def work(url: str, holder: str, random: Random, told: int | None = None) -
         queue = PersonalQueue(client, "facts", deadline_s=10.0)
         while (await queue.counts(USER)).waiting:
             claim = await queue.claim(
-                USER, holder=holder, limit=random.randint(1, 3), lease_ms=LEASE_MS, now_ms=int(time.time() * 1000)
+                USER,
+                holder=holder,
+                limit=random.randint(1, 3),
+                lease_ms=LEASE_MS,
+                now_ms=int(time.time() * 1000),
             )
             if claim is None:
                 continue
@@ -76,7 +80,9 @@ async def deal_with(claim: Claim, store: DocumentStore) -> None:
     """Store the plans of all rows of *claim* and close them; when it is lost, the next one does."""
     draft = Draft(await store.snapshot(USER), LIMITS, NOW)
     plans = [draft.apply(plan_of(row.row_id, draft)).plan for row in claim.rows]
-    closings = [Closing(str(one.origin.fact_id), "done", plan_id=one.plan_id) for one in plans]
+    closings = [
+        Closing(str(one.origin.fact_id), "done", plan_id=one.plan_id) for one in plans
+    ]
     await store.commit(draft, claim=claim, closings=closings)
 
 
@@ -103,7 +109,10 @@ async def prepare(url: str, facts: int) -> None:
     """Have *facts* wait."""
     async with Redis.from_url(url, socket_timeout=None) as client:
         for start in range(0, facts, 500):
-            rows = [(f"f{number}", b"{}") for number in range(start, min(facts, start + 500))]
+            rows = [
+                (f"f{number}", b"{}")
+                for number in range(start, min(facts, start + 500))
+            ]
             await PersonalQueue(client, "facts", deadline_s=10.0).append(USER, rows)
 
 
@@ -116,22 +125,35 @@ async def verdict(url: str, facts: int) -> dict[str, int]:
         look = await store._look(USER, list(PLACES), entries=-1)
         for resource_id, log in look.logs.items():
             first = (await store.at(USER, resource_id, 0)).body
-            found["torn"] += json_bytes(first) != json_bytes(KINDS.by_id[resource_id].template)
-            found["torn"] += replayed(first, resource_id, log) != json_bytes(look.snapshot.documents[resource_id].body)
-            found["doubled"] += sum(count - 1 for count in Counter(entry.plan_id for entry in log).values())
+            found["torn"] += json_bytes(first) != json_bytes(
+                KINDS.by_id[resource_id].template
+            )
+            found["torn"] += replayed(first, resource_id, log) != json_bytes(
+                look.snapshot.documents[resource_id].body
+            )
+            found["doubled"] += sum(
+                count - 1 for count in Counter(entry.plan_id for entry in log).values()
+            )
         logged = [{entry.plan_id for entry in log} for log in look.logs.values()]
         records = {record.plan_id for record in await store.history(USER, limit=10**6)}
         found["half"] += len(logged[0] ^ logged[1]) + len(records ^ logged[0])
         found["lost"] += facts - len(rows)
-        found["lost"] += sum(row.state != "done" or row.plan_id not in records for row in rows)
-        found["plans"], found["undone"] = len(records), sum("plan-" not in one for one in records)
+        found["lost"] += sum(
+            row.state != "done" or row.plan_id not in records for row in rows
+        )
+        found["plans"], found["undone"] = (
+            len(records),
+            sum("plan-" not in one for one in records),
+        )
     return dict(found)
 
 
 def replayed(body: Any, resource_id: str, log: list[LogEntry] | Any) -> bytes:
     """Return what the log makes of *body*."""
     for entry in log:
-        body = stamp(apply_changes(body, entry.changes), resource_id, entry.revision, NOW.date())[0]  # type: ignore[arg-type]
+        body = stamp(
+            apply_changes(body, entry.changes), resource_id, entry.revision, NOW.date()
+        )[0]  # type: ignore[arg-type]
     return json_bytes(body)
 
 

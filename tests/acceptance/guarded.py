@@ -37,8 +37,15 @@ class GuardedNats(NatsServer):
     def command(self, port: int) -> list[str]:
         """Return the variables, then the server with the shipped file."""
         server = next(path for path in self.candidates() if path.is_file())
-        variables = nats_variables(self._credentials, self.data_dir, port, self.monitor_port)
-        return [*(f"{name}={value}" for name, value in variables.items()), str(server), "-c", str(self.configuration)]
+        variables = nats_variables(
+            self._credentials, self.data_dir, port, self.monitor_port
+        )
+        return [
+            *(f"{name}={value}" for name, value in variables.items()),
+            str(server),
+            "-c",
+            str(self.configuration),
+        ]
 
     async def probe(self, port: int) -> None:
         """Return when the server introduces itself, which it does before TLS begins."""
@@ -59,7 +66,16 @@ class GuardedValkey(ValkeyServer):
 
     def command(self, port: int) -> list[str]:
         """Return the shipped file, and what differs from place to place."""
-        place = ["--bind", HOST, "--port", str(port), "--dir", str(self.data_dir), "--aclfile", str(self._users)]
+        place = [
+            "--bind",
+            HOST,
+            "--port",
+            str(port),
+            "--dir",
+            str(self.data_dir),
+            "--aclfile",
+            str(self._users),
+        ]
         return [str(DEPLOY / "valkey" / "valkey.conf"), *place]
 
     async def probe(self, port: int) -> None:
@@ -82,10 +98,14 @@ class Guarded:
         make_credentials(self.folder, tuple(self.roles.values()))
         users = self.folder / "users.acl"
         with users.open("a", encoding="utf-8") as file:
-            file.write(f"user {EXAMINER} on >{EXAMINER} resetkeys resetchannels -@all +acl|dryrun\n")
+            file.write(
+                f"user {EXAMINER} on >{EXAMINER} resetkeys resetchannels -@all +acl|dryrun\n"
+            )
         self.nats = GuardedNats(folder / "nats", self.folder)
         if cast != Cast() or examined:
-            self.nats.configuration = _with_users(folder / "conf", tuple(self.roles.values()), examined=examined)
+            self.nats.configuration = _with_users(
+                folder / "conf", tuple(self.roles.values()), examined=examined
+            )
         self.valkey = GuardedValkey(folder / "valkey", users)
         self.tls_port = free_port()
 
@@ -112,14 +132,19 @@ class Guarded:
         """Return the environment of a process of *role*."""
         return {
             "TASKLORE_NATS_URL": self.nats_url,
-            **{f"TASKLORE_{name.upper()}": value for name, value in self.settings(role).items()},
+            **{
+                f"TASKLORE_{name.upper()}": value
+                for name, value in self.settings(role).items()
+            },
         }
 
     def access(self, role: str) -> Access:
         """Return what *role* shows the servers."""
         own = self.folder / role
         authority = self.folder / "tls" / "ca.crt"
-        return Access(role, own / "nats.nkey", authority, authority, own / "valkey.password")
+        return Access(
+            role, own / "nats.nkey", authority, authority, own / "valkey.password"
+        )
 
     def password(self, role: str) -> str:
         """Return the password of *role* for Valkey."""
@@ -127,7 +152,9 @@ class Guarded:
 
 
 @contextmanager
-def guarded(folder: Path, cast: Cast | None = None, *, examined: bool = False) -> Iterator[Guarded]:
+def guarded(
+    folder: Path, cast: Cast | None = None, *, examined: bool = False
+) -> Iterator[Guarded]:
     """Run both servers until the block ends; more agents than are shipped need users of a *cast* of their own.
 
     *examined* adds the one user in the account of the streams, who sees and may do all that there is: `EXAMINER`.
@@ -159,9 +186,14 @@ def config(name: str) -> Path:
     return DEPLOY / "nats" / name
 
 
-def nats_variables(credentials: Path, store: Path, port: int = 4222, monitor: int = 8222) -> Mapping[str, str]:
+def nats_variables(
+    credentials: Path, store: Path, port: int = 4222, monitor: int = 8222
+) -> Mapping[str, str]:
     """Return what the configuration of nats-server is told by its environment."""
-    keys = dict(line.split("=", 1) for line in (credentials / "nats.env").read_text("utf-8").splitlines())
+    keys = dict(
+        line.split("=", 1)
+        for line in (credentials / "nats.env").read_text("utf-8").splitlines()
+    )
     tls = credentials / "tls"
     return {
         **keys,
@@ -183,7 +215,9 @@ def _tls_before(port: int, tls_port: int, tls: Path) -> Iterator[None]:
     context.load_cert_chain(tls / "valkey.crt", tls / "valkey.key")
     started, loop = threading.Event(), asyncio.new_event_loop()
 
-    async def pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def pass_on(
+        reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         try:
             while chunk := await reader.read(_CHUNK):
                 writer.write(chunk)
@@ -195,7 +229,9 @@ def _tls_before(port: int, tls_port: int, tls: Path) -> Iterator[None]:
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         inner_reader, inner_writer = await asyncio.open_connection(HOST, port)
-        await asyncio.gather(pass_on(reader, inner_writer), pass_on(inner_reader, writer))
+        await asyncio.gather(
+            pass_on(reader, inner_writer), pass_on(inner_reader, writer)
+        )
 
     async def listen() -> None:
         async with await asyncio.start_server(serve, HOST, tls_port, ssl=context):
@@ -203,7 +239,10 @@ def _tls_before(port: int, tls_port: int, tls: Path) -> Iterator[None]:
             await stopped.wait()
 
     stopped = asyncio.Event()
-    thread = threading.Thread(target=lambda: asyncio.Runner(loop_factory=lambda: loop).run(listen()), daemon=True)
+    thread = threading.Thread(
+        target=lambda: asyncio.Runner(loop_factory=lambda: loop).run(listen()),
+        daemon=True,
+    )
     thread.start()
     started.wait(10)
     try:

@@ -51,10 +51,16 @@ PATIENT = {
 class Served:
     """One `tasklore` process that serves; in a `with` it is killed at the end, and also when pytest dies."""
 
-    def __init__(self, arguments: list[str], environment: Mapping[str, str], log: Path) -> None:
+    def __init__(
+        self, arguments: list[str], environment: Mapping[str, str], log: Path
+    ) -> None:
         self._log = log
         env = {**os.environ, "PYTHONPATH": str(ROOT), **QUICK, **PATIENT, **environment}
-        self._process, said = _forked(arguments, env, log) if can_fork(env) else _started(arguments, env, log)
+        self._process, said = (
+            _forked(arguments, env, log)
+            if can_fork(env)
+            else _started(arguments, env, log)
+        )
         self._said: queue.SimpleQueue[str] = queue.SimpleQueue()
         threading.Thread(target=self._listen, args=(said,), daemon=True).start()
         self.http = ""
@@ -87,12 +93,19 @@ class Served:
 
     def metric(self, name: str) -> float:
         """Return the sum of every series whose name and labels begin with *name*."""
-        lines = [line for line in self.get("/metrics")[1].splitlines() if line.startswith(name)]
+        lines = [
+            line
+            for line in self.get("/metrics")[1].splitlines()
+            if line.startswith(name)
+        ]
         return sum(float(line.rpartition(" ")[2]) for line in lines)
 
     def await_metric(self, name: str, value: float) -> None:
         """Return once the series that begin with *name* add up to *value*: they are counted after what they count."""
-        _await(lambda: self.metric(name) == value, lambda: f"{name} is {self.metric(name):g}, not {value:g}")
+        _await(
+            lambda: self.metric(name) == value,
+            lambda: f"{name} is {self.metric(name):g}, not {value:g}",
+        )
 
     def await_agents(self, number: int) -> None:
         """Return once this supervisor knows *number* agents or more."""
@@ -115,7 +128,10 @@ class Served:
         """Kill it with SIGKILL, as a crash would."""
         self._process.send_signal(signal.SIGKILL)
         self._process.wait(PATIENCE_S)
-        if isinstance(self._process, subprocess.Popen) and self._process.stdin is not None:
+        if (
+            isinstance(self._process, subprocess.Popen)
+            and self._process.stdin is not None
+        ):
             self._process.stdin.close()
 
     def terminate(self) -> None:
@@ -158,17 +174,40 @@ def _await(is_so: Callable[[], bool], complaint: Callable[[], str]) -> None:
         time.sleep(0.02)
 
 
-def _forked(arguments: list[str], env: Mapping[str, str], log: Path) -> tuple[Forked, IO[bytes]]:
+def _forked(
+    arguments: list[str], env: Mapping[str, str], log: Path
+) -> tuple[Forked, IO[bytes]]:
     said, output = os.pipe()
-    with log.open("ab") as errors, Path(os.devnull).open("rb") as nothing, os.fdopen(output, "wb") as out:
-        process = fork(arguments, env, ROOT, (nothing.fileno(), out.fileno(), errors.fileno()), leads=True)
+    with (
+        log.open("ab") as errors,
+        Path(os.devnull).open("rb") as nothing,
+        os.fdopen(output, "wb") as out,
+    ):
+        process = fork(
+            arguments,
+            env,
+            ROOT,
+            (nothing.fileno(), out.fileno(), errors.fileno()),
+            leads=True,
+        )
     return process, os.fdopen(said, "rb")
 
 
-def _started(arguments: list[str], env: Mapping[str, str], log: Path) -> "tuple[subprocess.Popen[bytes], IO[bytes]]":
+def _started(
+    arguments: list[str], env: Mapping[str, str], log: Path
+) -> "tuple[subprocess.Popen[bytes], IO[bytes]]":
     with log.open("ab") as errors:
         process = subprocess.Popen(
-            ["/bin/sh", "-c", GUARDED, "sh", sys.executable, "-m", "tasklore", *arguments],
+            [
+                "/bin/sh",
+                "-c",
+                GUARDED,
+                "sh",
+                sys.executable,
+                "-m",
+                "tasklore",
+                *arguments,
+            ],
             cwd=ROOT,
             env=dict(env),
             stdin=subprocess.PIPE,
@@ -189,9 +228,13 @@ class House:
         (folder / "runs").mkdir(exist_ok=True)
         self._processes: list[Served] = []
 
-    def worker(self, *references: str, options: tuple[str, ...] = (), **settings: Any) -> Served:
+    def worker(
+        self, *references: str, options: tuple[str, ...] = (), **settings: Any
+    ) -> Served:
         """Start a worker for *references* (all that tests use when none) and return at once; see `Served.ready`."""
-        return self._start(["worker", *(references or (BUDGET, PROBE, NAPPER)), *options], settings)
+        return self._start(
+            ["worker", *(references or (BUDGET, PROBE, NAPPER)), *options], settings
+        )
 
     def supervisor(self, **settings: Any) -> Served:
         """Start a supervisor and return at once."""
@@ -200,16 +243,25 @@ class House:
     @property
     def environment(self) -> dict[str, str]:
         """The environment of a command that is given on these servers."""
-        return environment(TASKLORE_NATS_URL=self.servers.nats_url, TASKLORE_REDIS_URL=self.servers.redis_url)
+        return environment(
+            TASKLORE_NATS_URL=self.servers.nats_url,
+            TASKLORE_REDIS_URL=self.servers.redis_url,
+        )
 
-    def command(self, *words: str, cwd: Path | None = None, stdin: str = "") -> "subprocess.CompletedProcess[str]":
+    def command(
+        self, *words: str, cwd: Path | None = None, stdin: str = ""
+    ) -> "subprocess.CompletedProcess[str]":
         """Run `tasklore` on these servers to its end."""
-        return tasklore(*words, cwd=cwd or self.folder, env=self.environment, stdin=stdin)
+        return tasklore(
+            *words, cwd=cwd or self.folder, env=self.environment, stdin=stdin
+        )
 
     def runs(self, label: str) -> list[float]:
         """Return when each run of *label* began, in seconds since 1970."""
         path = self.folder / "runs" / label
-        return [float(line) for line in path.read_text().split()] if path.exists() else []
+        return (
+            [float(line) for line in path.read_text().split()] if path.exists() else []
+        )
 
     def close(self) -> None:
         """Kill every process."""

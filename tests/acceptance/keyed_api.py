@@ -29,9 +29,16 @@ class KeyedApi(NamedTuple):
 def keyed_api(folder: Path) -> Iterator[KeyedApi]:
     """Run the system with its data below *folder*."""
     file = folder / "keys.json"
-    keys = {name: make_key(file, name, roles, user) for name, (roles, user) in _CALLERS.items()}
+    keys = {
+        name: make_key(file, name, roles, user)
+        for name, (roles, user) in _CALLERS.items()
+    }
     with running_house(folder) as house:
-        worker = house.worker(BUDGET, NAPPER, SWITCHBOARD, MEMORY, llm_base_url="", llm_api_key="")
-        supervisor = house.supervisor(api_keys_file=file, llm_base_url="", llm_api_key="")
+        worker = house.worker(
+            BUDGET, NAPPER, SWITCHBOARD, MEMORY, llm_base_url="", llm_api_key=""
+        )
+        supervisor = house.supervisor(
+            api_keys_file=file, llm_base_url="", llm_api_key=""
+        )
         worker.ready()
         yield KeyedApi(supervisor.ready().api, keys)

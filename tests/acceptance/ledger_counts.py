@@ -22,4 +22,6 @@ async def reports_in(redis: Redis) -> dict[tuple[str, int], tuple[str, bytes]]:
 
 async def ended(redis: Redis) -> dict[str, int]:
     """Return how many generations have a report in the ledger, by state: every task read one by one."""
-    return dict(collections.Counter(state for state, _ in (await reports_in(redis)).values()))
+    return dict(
+        collections.Counter(state for state, _ in (await reports_in(redis)).values())
+    )

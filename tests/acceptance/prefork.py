@@ -92,13 +92,23 @@ def can_fork(environment: Mapping[str, str]) -> bool:
 
 
 def fork(
-    arguments: Sequence[str], environment: Mapping[str, str], cwd: Path, files: tuple[int, int, int], *, leads: bool
+    arguments: Sequence[str],
+    environment: Mapping[str, str],
+    cwd: Path,
+    files: tuple[int, int, int],
+    *,
+    leads: bool,
 ) -> Forked:
     """Run `tasklore` with *arguments*; *files* are its standard files, and it *leads* a session of its own or not."""
     line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     line.settimeout(_WARM_WITHIN_S)
     line.connect(_warm_process(os.getpid()))
-    order = {"arguments": list(arguments), "environment": dict(environment), "cwd": str(cwd), "leads": leads}
+    order = {
+        "arguments": list(arguments),
+        "environment": dict(environment),
+        "cwd": str(cwd),
+        "leads": leads,
+    }
     body = json.dumps(order).encode() + b"\n"
     assert len(body) < _LARGEST_ORDER
     socket.send_fds(line, [body[:1]], files)
@@ -110,7 +120,9 @@ def fork(
 
 
 def _early(environment: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in environment.items() if name.startswith(_EARLY)}
+    return {
+        name: value for name, value in environment.items() if name.startswith(_EARLY)
+    }
 
 
 _lock = threading.Lock()
@@ -129,8 +141,18 @@ def _started(_us: int) -> str:
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     listener.bind(where)
     listener.listen(64)
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("TASKLORE_")}
-    command = [sys.executable, "-P", "-m", "tests.acceptance.prefork", str(listener.fileno())]
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("TASKLORE_")
+    }
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "tests.acceptance.prefork",
+        str(listener.fileno()),
+    ]
     # Never waited for: the end of this pipe, which is ours, makes the guard kill it.
     subprocess.Popen(
         ["/bin/sh", "-c", GUARDED, "sh", *command],

@@ -26,18 +26,32 @@ class Prometheus:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
         self._url = f"127.0.0.1:{_free_port()}"
-        scraped = {"job_name": "tasklore", "sample_limit": 5000, "static_configs": [{"targets": sorted(targets)}]}
+        scraped = {
+            "job_name": "tasklore",
+            "sample_limit": 5000,
+            "static_configs": [{"targets": sorted(targets)}],
+        }
         config = {
-            "global": {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"},
+            "global": {
+                "scrape_interval": "1s",
+                "scrape_timeout": "1s",
+                "evaluation_interval": "1s",
+            },
             "rule_files": [str(RULES / "*.yml")],
             "scrape_configs": [scraped],
         }
         (folder / "prometheus.yml").write_text(yaml.safe_dump(config))
 
     def __enter__(self) -> Self:
-        options = ("--config.file=prometheus.yml", "--storage.tsdb.path=data", f"--web.listen-address={self._url}")
+        options = (
+            "--config.file=prometheus.yml",
+            "--storage.tsdb.path=data",
+            f"--web.listen-address={self._url}",
+        )
         with (self._folder / "log").open("wb") as log:
-            self._process = subprocess.Popen(["prometheus", *options], cwd=self._folder, stdout=log, stderr=log)
+            self._process = subprocess.Popen(
+                ["prometheus", *options], cwd=self._folder, stdout=log, stderr=log
+            )
         self.until(self._is_ready, "prometheus is ready")
         return self
 
@@ -60,20 +74,29 @@ class Prometheus:
         """Return every name that was scraped or recorded, also of families that have no series yet."""
         kinds = {one["metric"]: one["type"] for one in self.get("targets/metadata")}
         endings = {"histogram": ("_bucket", "_sum", "_count")}
-        without_series = {name + ending for name, kind in kinds.items() for ending in endings.get(kind, ("",))}
+        without_series = {
+            name + ending
+            for name, kind in kinds.items()
+            for ending in endings.get(kind, ("",))
+        }
         return set(self.get("label/__name__/values")) | without_series
 
     def until(self, is_so: Any, what: str) -> None:
         """Return once *is_so* holds."""
         gives_up_at = time.monotonic() + PATIENCE_S
         while not is_so():
-            assert time.monotonic() < gives_up_at, f"not within {PATIENCE_S:.0f} s: {what}"
+            assert time.monotonic() < gives_up_at, (
+                f"not within {PATIENCE_S:.0f} s: {what}"
+            )
             time.sleep(0.2)
 
     def _is_ready(self) -> bool:
         assert self._process.poll() is None, (self._folder / "log").read_text()
         try:
-            return urllib.request.urlopen(f"http://{self._url}/-/ready", timeout=1).status == 200
+            return (
+                urllib.request.urlopen(f"http://{self._url}/-/ready", timeout=1).status
+                == 200
+            )
         except (urllib.error.URLError, OSError):
             return False
 

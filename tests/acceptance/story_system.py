@@ -43,7 +43,9 @@ def responses() -> tuple[StoryResponse, ...]:
 class Stage:
     """A house with a supervisor and two workers."""
 
-    def __init__(self, house: House, supervisor: Served, workers: tuple[Served, ...]) -> None:
+    def __init__(
+        self, house: House, supervisor: Served, workers: tuple[Served, ...]
+    ) -> None:
         self.house = house
         self.supervisor = supervisor
         self.workers = workers
@@ -54,8 +56,12 @@ def story_stage(folder: Path, **settings: Any) -> Iterator[Stage]:
     """Run servers with nothing in them, a supervisor, and two workers; *settings* are those of the workers."""
     with running_house(folder) as house:
         supervisor = house.supervisor()
-        workers = tuple(house.worker(AGENTS, **{**_NO_MODEL, **settings}) for _ in range(2))
-        yield Stage(house, supervisor.ready(), tuple(worker.ready() for worker in workers))
+        workers = tuple(
+            house.worker(AGENTS, **{**_NO_MODEL, **settings}) for _ in range(2)
+        )
+        yield Stage(
+            house, supervisor.ready(), tuple(worker.ready() for worker in workers)
+        )
 
 
 class Reader:
@@ -71,7 +77,9 @@ class Reader:
         settings = example().settings.model_copy(update={"story_id": story_id})
         await self.stories.load(example().model_copy(update={"settings": settings}))
 
-    async def ask(self, response: StoryResponse, *, story_id: str = STORY, **wish: Any) -> AnalysisReply:
+    async def ask(
+        self, response: StoryResponse, *, story_id: str = STORY, **wish: Any
+    ) -> AnalysisReply:
         """Return what is answered to the wish for the analysis of *response*, once the agents are known."""
         request = AnalysisRequest(
             story_id=story_id,
@@ -82,7 +90,9 @@ class Reader:
         )
         return await ask_for_analysis(self._client, request)
 
-    async def analysed(self, response: StoryResponse, *, story_id: str = STORY, **wish: Any) -> AnalysisDocument:
+    async def analysed(
+        self, response: StoryResponse, *, story_id: str = STORY, **wish: Any
+    ) -> AnalysisDocument:
         """Return the analysis of *response*, after every agent has ended."""
         reply = await self.ask(response, story_id=story_id, **wish)
         assert reply.kind == "done", reply
@@ -98,7 +108,10 @@ class Reader:
     async def counts(self) -> tuple[int, int]:
         """Return how many tasks were ever sent, and how many reports."""
         stream = self._client.jetstream()
-        infos = [await stream.stream_info(name) for name in (subjects.TASKS, subjects.REPORTS)]
+        infos = [
+            await stream.stream_info(name)
+            for name in (subjects.TASKS, subjects.REPORTS)
+        ]
         return infos[0].state.last_seq, infos[1].state.last_seq
 
 
@@ -116,10 +129,18 @@ def findings(document: AnalysisDocument) -> dict[str, Any]:
         group: {name: {**section, "dur": None} for name, section in body[group].items()}
         for group in ("background", "immediate")
     }
-    stats = {name: value for name, value in body["stats"].items() if not name.endswith("_dur")}
+    stats = {
+        name: value
+        for name, value in body["stats"].items()
+        if not name.endswith("_dur")
+    }
     return {**body, **groups, "meta": {**body["meta"], "updated": None}, "stats": stats}
 
 
 def sections(document: AnalysisDocument) -> Mapping[str, dict[str, Any]]:
     """Return what each agent left, by its section."""
-    return {name: section for name, section in document.sections() if isinstance(section, dict)}
+    return {
+        name: section
+        for name, section in document.sections()
+        if isinstance(section, dict)
+    }

@@ -45,7 +45,9 @@ def remembering(folder: Path, **settings: Any) -> Iterator[Remembering]:
     # No turn waits for another one: a test says them one by one.
     unset = {"llm_base_url": "", "llm_api_key": "", "listen_idle_s": 0}
     with running_house(folder) as house:
-        yield Remembering(house, house.worker(SWITCHBOARD, MEMORY, **{**unset, **settings}).ready())
+        yield Remembering(
+            house, house.worker(SWITCHBOARD, MEMORY, **{**unset, **settings}).ready()
+        )
 
 
 class Talk:
@@ -70,20 +72,30 @@ class Talk:
             at=datetime.now(UTC),
         )
         body = turn.model_dump_json(exclude_none=True).encode()
-        await self.program.publish(subjects.turns(user), body, {subjects.MESSAGE_ID_HEADER: turn.turn_id})
+        await self.program.publish(
+            subjects.turns(user), body, {subjects.MESSAGE_ID_HEADER: turn.turn_id}
+        )
         return turn.turn_id
 
-    async def tell(self, user: str, text: str, within_s: float = PATIENCE_S) -> Sequence[KnownRow]:
+    async def tell(
+        self, user: str, text: str, within_s: float = PATIENCE_S
+    ) -> Sequence[KnownRow]:
         """Say *text*, and return the facts that were heard in it once each of them is dealt with."""
         return await self.settled(user, await self.say(user, text), within_s)
 
-    async def settled(self, user: str, turn_id: str, within_s: float = PATIENCE_S) -> Sequence[KnownRow]:
+    async def settled(
+        self, user: str, turn_id: str, within_s: float = PATIENCE_S
+    ) -> Sequence[KnownRow]:
         """Return the facts of a turn, in order, once it and they wait for nothing."""
         found: list[KnownRow] = []
 
         async def is_settled() -> bool:
             turns = {row.row_id: row for row in await self._turns.rows(user, _ROWS)}
-            facts = [row for row in await self._facts.rows(user, _ROWS) if row.row_id.startswith(f"{turn_id}-")]
+            facts = [
+                row
+                for row in await self._facts.rows(user, _ROWS)
+                if row.row_id.startswith(f"{turn_id}-")
+            ]
             found[:] = sorted(facts, key=lambda row: row.row_id)
             turn = turns.get(turn_id)
             if turn is None or turn.state == "waiting":
@@ -101,11 +113,19 @@ class Talk:
 
     async def given(self, user: str, resource: str, **places: Sequence[str]) -> None:
         """Import a document of *user* as a file of it would be; `food__likes=["Pasta"]` puts items to `food.likes`."""
-        body: Body = {METADATA: {"resource_id": resource, "tags": list(self.kinds.by_id[resource].tags)}}
+        body: Body = {
+            METADATA: {
+                "resource_id": resource,
+                "tags": list(self.kinds.by_id[resource].tags),
+            }
+        }
         for name, displays in places.items():
             top, _, inner = name.partition("__")
             holder = cast("Body", body.setdefault(top, {}))
-            holder[inner] = [make_item(one, added=date(2025, 12, 28), source="told") for one in displays]
+            holder[inner] = [
+                make_item(one, added=date(2025, 12, 28), source="told")
+                for one in displays
+            ]
         await self.imported(user, json.dumps(body, indent=2).encode())
 
     async def imported(self, user: str, content: bytes) -> None:
@@ -120,7 +140,8 @@ class Talk:
         """Return all documents of *user* without what each revision is stamped with."""
         documents = (await self.reader.snapshot(user)).documents
         return {
-            name: {key: value for key, value in one.body.items() if key != METADATA} for name, one in documents.items()
+            name: {key: value for key, value in one.body.items() if key != METADATA}
+            for name, one in documents.items()
         }
 
     async def kept(self, user: str) -> dict[str, list[str]]:
@@ -129,14 +150,22 @@ class Talk:
         for body in (await self.bodies(user)).values():
             for path, _, value in leaves(body):
                 item = Item.read(value)
-                if item is not None and item.state(datetime.now(UTC).date()) != "current":
+                if (
+                    item is not None
+                    and item.state(datetime.now(UTC).date()) != "current"
+                ):
                     continue
-                found.setdefault(str(path.parent), []).append(leaf_text(value).partition(" (until ")[0])
+                found.setdefault(str(path.parent), []).append(
+                    leaf_text(value).partition(" (until ")[0]
+                )
         return found
 
 
 @asynccontextmanager
 async def talk_in(house: House) -> AsyncIterator[Talk]:
     """Connect to the servers of *house*."""
-    async with outside(house.servers.nats_url) as program, valkey.connect(house.servers.redis_url) as client:
+    async with (
+        outside(house.servers.nats_url) as program,
+        valkey.connect(house.servers.redis_url) as client,
+    ):
         yield Talk(program, client)

@@ -84,7 +84,9 @@ class Stage:
         plan, number = self.plans[asked.user], number_of(asked)
         self.log[plan.label, number] += 1
         if number in plan.supervisors:
-            threading.Timer(plan.supervisors.pop(number), self._kill_supervisor, [plan.label]).start()
+            threading.Timer(
+                plan.supervisors.pop(number), self._kill_supervisor, [plan.label]
+            ).start()
         if number in plan.requests:
             delay_s = plan.requests.pop(number)
             if delay_s is None:
@@ -95,7 +97,10 @@ class Stage:
             return saying(" ".join(results_of(asked)))
         label = plan.label
         return calling(
-            *((name, {"number": one} | ({"label": label} if name == "read" else {})) for name, one in CALLS[number])
+            *(
+                (name, {"number": one} | ({"label": label} if name == "read" else {}))
+                for name, one in CALLS[number]
+            )
         )
 
     def _kill_worker(self, label: str) -> None:
@@ -112,7 +117,11 @@ class Stage:
     def lines(self, name: str) -> list[list[str]]:
         """Return the lines of a file of the runs, by words; none when there is none."""
         path = self.folder / name
-        return [line.split() for line in path.read_text().splitlines()] if path.exists() else []
+        return (
+            [line.split() for line in path.read_text().splitlines()]
+            if path.exists()
+            else []
+        )
 
     async def replace_dead(self, start_worker: Callable[[], Served]) -> None:
         """Start another process for each that died, for ever; a supervisor takes its place when it is ready."""
@@ -125,18 +134,28 @@ class Stage:
                 if place in starting and starting[place].done():
                     self.supervisors[place] = starting.pop(place).result()
                 elif place not in starting and not supervisor.is_running:
-                    starting[place] = asyncio.create_task(asyncio.to_thread(self.house.supervisor().ready))
+                    starting[place] = asyncio.create_task(
+                        asyncio.to_thread(self.house.supervisor().ready)
+                    )
             await asyncio.sleep(0.05)
 
     async def ask(self, plan: Plan) -> Json:
         """Return the report of a task that is asked for over HTTP, again at another supervisor when one dies."""
-        body = {"agent_id": "ClerkAgent", "task": "work", "parameters": {"label": plan.label, "found": plan.found}}
+        body = {
+            "agent_id": "ClerkAgent",
+            "task": "work",
+            "parameters": {"label": plan.label, "found": plan.found},
+        }
         async with asyncio.timeout(300), httpx2.AsyncClient(timeout=60) as http:
             for turn in itertools.count(self.killed_supervisors):
-                self.asked[plan.label] = supervisor = self.supervisors[turn % len(self.supervisors)]
+                self.asked[plan.label] = supervisor = self.supervisors[
+                    turn % len(self.supervisors)
+                ]
                 with contextlib.suppress(httpx2.TransportError):
                     reply = await http.post(
-                        f"{supervisor.api}/v1/tasks", json=body, headers={"Idempotency-Key": plan.label}
+                        f"{supervisor.api}/v1/tasks",
+                        json=body,
+                        headers={"Idempotency-Key": plan.label},
                     )
                     if reply.status_code == 200:
                         return dict(reply.json()["report"])
@@ -154,13 +173,26 @@ class Stage:
         assert sum(asked) - REQUESTS <= deaths, (plan, asked, runs)
         events = Counter(" ".join(words) for words in self.lines(plan.label))
         for number in (6, 7):
-            deaths_of_child = sum(process in died for process, _ in self.lines(f"{plan.label}.{number}.runs"))
+            deaths_of_child = sum(
+                process in died
+                for process, _ in self.lines(f"{plan.label}.{number}.runs")
+            )
             assert 1 <= events[f"read {number}"] <= 1 + deaths_of_child, (plan, events)
         sent = [events[f"send {number}"] for number in (1, 3, 5)]
         assert set(sent) <= ({1} if plan.found else {0, 1}), (plan, events)
         assert not list(self.folder.glob(f"{plan.label}.tool-*")), plan
-        resumed = [float(at) - died[before] for (before, _), (_, at) in pairwise(runs) if before in died]
-        return Found(str(report["result"]), sum(asked) - REQUESTS, deaths, sum(one > 1 for one in sent), resumed)
+        resumed = [
+            float(at) - died[before]
+            for (before, _), (_, at) in pairwise(runs)
+            if before in died
+        ]
+        return Found(
+            str(report["result"]),
+            sum(asked) - REQUESTS,
+            deaths,
+            sum(one > 1 for one in sent),
+            resumed,
+        )
 
 
 async def play(house: House, plans: list[Plan]) -> list[Found]:
@@ -173,7 +205,12 @@ async def play(house: House, plans: list[Plan]) -> list[Found]:
             return stage.find(plan, await stage.ask(plan))
 
     with ScriptedLlm(stage.respond) as model:
-        settings = {"slots": 1, "ack_wait_s": ACK_WAIT_S, "llm_base_url": model.base_url, "llm_model": "scripted"}
+        settings = {
+            "slots": 1,
+            "ack_wait_s": ACK_WAIT_S,
+            "llm_base_url": model.base_url,
+            "llm_model": "scripted",
+        }
 
         def start_worker() -> Served:
             return house.worker(CLERK, **settings)
@@ -186,7 +223,10 @@ async def play(house: House, plans: list[Plan]) -> list[Found]:
         found = await asyncio.gather(*map(run_one, plans))
         replacing.cancel()
         await asyncio.gather(replacing, return_exceptions=True)
-    deaths, resumed = sum(one.deaths for one in found), sorted(time_s for one in found for time_s in one.resumed_s)
+    deaths, resumed = (
+        sum(one.deaths for one in found),
+        sorted(time_s for one in found for time_s in one.resumed_s),
+    )
     late = sum(time_s > ACK_WAIT_S + 2 for time_s in resumed)
     print(  # noqa: T201 - figures
         f"{len(found)} tasks, {len(stage.lines('killed'))} kills of workers ({deaths} of runs) and "
@@ -200,8 +240,14 @@ async def play(house: House, plans: list[Plan]) -> list[Found]:
 
 async def test_killed_at_every_boundary_a_task_ends_the_same(own_house: House) -> None:
     """Workers before and after each answer, each effect and each child's work; supervisors at each answer."""
-    points: list[tuple[str, int | str]] = [(when, number) for when in ("before", "after") for number in range(REQUESTS)]
-    points += [("tool", f"tool-{number}-{when}") for number in TOOLS for when in ("before", "after")]
+    points: list[tuple[str, int | str]] = [
+        (when, number) for when in ("before", "after") for number in range(REQUESTS)
+    ]
+    points += [
+        ("tool", f"tool-{number}-{when}")
+        for number in TOOLS
+        for when in ("before", "after")
+    ]
     plans = [Plan(f"boundary-{place}") for place in range(-(-len(points) // MOST))]
     for place, (kind, which) in enumerate(points):
         plan = plans[place % len(plans)]
@@ -218,7 +264,9 @@ async def test_killed_at_every_boundary_a_task_ends_the_same(own_house: House) -
 
 
 @pytest.mark.parametrize("seeds", [4, pytest.param(200, marks=pytest.mark.long)])
-async def test_killed_at_random_a_task_ends_the_same(own_house: House, seeds: int) -> None:
+async def test_killed_at_random_a_task_ends_the_same(
+    own_house: House, seeds: int
+) -> None:
     """One or two kills each: of a worker or a supervisor, at a boundary or up to 30 ms after an answer."""
     found = await play(own_house, [draw(seed) for seed in range(seeds)])
 
@@ -231,21 +279,29 @@ def draw(seed: int) -> Plan:
     chance = random.Random(seed)
     plan, kinds = Plan(f"random-{seed}"), ("boundary", "random", "tool", "supervisor")
     numbers = chance.sample(range(REQUESTS - 1), chance.choice((1, 2)))
-    for kind, number in zip((kinds[seed % 4], chance.choice(kinds)), numbers, strict=False):
+    for kind, number in zip(
+        (kinds[seed % 4], chance.choice(kinds)), numbers, strict=False
+    ):
         match kind:
             case "boundary":
                 plan.requests[number] = chance.choice((None, 0.0))
             case "random":
                 plan.requests[number] = chance.uniform(0, 0.03)
             case "tool":
-                plan.tools.append(f"tool-{chance.choice(TOOLS)}-{chance.choice(('before', 'after'))}")
+                plan.tools.append(
+                    f"tool-{chance.choice(TOOLS)}-{chance.choice(('before', 'after'))}"
+                )
             case _:
                 plan.supervisors[number] = chance.uniform(0, 0.03)
     return plan
 
 
-async def test_an_effect_that_nothing_can_look_up_is_never_made_again(own_house: House) -> None:
+async def test_an_effect_that_nothing_can_look_up_is_never_made_again(
+    own_house: House,
+) -> None:
     """The model is told that it is not known whether it was made."""
-    [found] = await play(own_house, [Plan("unknown", tools=["tool-3-after"], found=False)])
+    [found] = await play(
+        own_house, [Plan("unknown", tools=["tool-3-after"], found=False)]
+    )
 
     assert "it is not known whether its effect was made" in found.answer

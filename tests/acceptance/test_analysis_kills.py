@@ -17,24 +17,34 @@ LEASE_S = 1
 async def _judge(desk: Editor, document: dict[str, Any]) -> None:
     """Check that every agent came through once, by one task, and changed the story once."""
     meta = document["meta"]
-    assert (meta["agents_run"], meta["agents_ok"], meta["status"]) == (10, 10, "fresh"), document
+    assert (meta["agents_run"], meta["agents_ok"], meta["status"]) == (
+        10,
+        10,
+        "fresh",
+    ), document
     changes, standing = await desk.changes(), await desk.stories.standing(STORY, 2)
     assert sorted(changes[1]) == sorted(CHANGING)
     assert standing.scores == {"Mara|Tom": 23}
     assert [state.thread.id for state in standing.threads] == ["THREAD-001"]
     assert [memory.id for memory in standing.memories] == ["MEM-1-lamp"]
     assert [fact.source for fact in standing.knowledge] == ["Ch1-R1"]
-    assert {section: len(desk.tasks(section)) for section in CHANGING} == dict.fromkeys(CHANGING, 1)
+    assert {section: len(desk.tasks(section)) for section in CHANGING} == dict.fromkeys(
+        CHANGING, 1
+    )
 
 
-async def test_another_supervisor_finishes_what_a_killed_one_began(own_house: House) -> None:
+async def test_another_supervisor_finishes_what_a_killed_one_began(
+    own_house: House,
+) -> None:
     """Started only after the death; agents that had ended are not asked again."""
     own_house.worker(TELLERS).ready()
     first = own_house.supervisor(analysis_lease_s=LEASE_S).ready()
     gate = own_house.folder / "gate"
     async with editor(own_house) as desk:
         await desk.load({"contradiction": SeatSettings(enabled=True)}, patience_s=60)
-        asking = asyncio.ensure_future(desk.ask(1, f"{TEXT}\n@plot_threads wait {gate}\n@relationship wait {gate}"))
+        asking = asyncio.ensure_future(
+            desk.ask(1, f"{TEXT}\n@plot_threads wait {gate}\n@relationship wait {gate}")
+        )
         await desk.begun("plot_threads", 1)
         await desk.begun("relationship", 1)
         await desk.begun("fact_extract", 1)
@@ -46,18 +56,30 @@ async def test_another_supervisor_finishes_what_a_killed_one_began(own_house: Ho
         own_house.supervisor(analysis_lease_s=LEASE_S).ready()
         document = await desk.ended(1)
         await _judge(desk, document)
-        ran = {section: desk.ran(section)["1"] for section in ("plot_threads", "knowledge", "entity_analysis")}
+        ran = {
+            section: desk.ran(section)["1"]
+            for section in ("plot_threads", "knowledge", "entity_analysis")
+        }
 
     assert ran == {"plot_threads": 1, "knowledge": 1, "entity_analysis": 1}
 
 
-async def test_killed_at_any_moment_it_is_finished_by_the_next(own_house: House) -> None:
+async def test_killed_at_any_moment_it_is_finished_by_the_next(
+    own_house: House,
+) -> None:
     """Five responses, each with a supervisor killed a little later in it, and a new one started."""
     own_house.worker(TELLERS).ready()
     async with editor(own_house) as desk:
         await desk.load({"contradiction": SeatSettings(enabled=True)})
         for number, moment in enumerate(
-            ("resp_analyzer", "memory_create", "knowledge", "fact_extract", "thread_extract"), 1
+            (
+                "resp_analyzer",
+                "memory_create",
+                "knowledge",
+                "fact_extract",
+                "thread_extract",
+            ),
+            1,
         ):
             supervisor = own_house.supervisor(analysis_lease_s=LEASE_S).ready()
             asking = asyncio.ensure_future(desk.ask(number, f"{TEXT} {number}"))
@@ -68,7 +90,9 @@ async def test_killed_at_any_moment_it_is_finished_by_the_next(own_house: House)
         documents = [await desk.ended(number) for number in range(1, 6)]
         standing, changes = await desk.stories.standing(STORY, 6), await desk.changes()
 
-    assert [document["meta"]["agents_ok"] for document in documents] == [10] * 5, documents
+    assert [document["meta"]["agents_ok"] for document in documents] == [10] * 5, (
+        documents
+    )
     assert standing.scores == {"Mara|Tom": 18 + 5 * 5}
     assert len({state.thread.id for state in standing.threads}) == 5
     assert {len(by) for by in changes.values()} == {5}
@@ -81,7 +105,9 @@ async def test_the_tasks_of_a_killed_worker_come_again(own_house: House) -> None
     gate = own_house.folder / "gate"
     async with editor(own_house) as desk:
         await desk.load({"contradiction": SeatSettings(enabled=True)}, patience_s=60)
-        asking = asyncio.ensure_future(desk.ask(1, f"{TEXT}\n@plot_threads wait {gate}"))
+        asking = asyncio.ensure_future(
+            desk.ask(1, f"{TEXT}\n@plot_threads wait {gate}")
+        )
         await desk.begun("plot_threads", 1)
         await desk.begun("fact_extract", 1)
         worker.kill()
@@ -89,19 +115,26 @@ async def test_the_tasks_of_a_killed_worker_come_again(own_house: House) -> None
         own_house.worker(TELLERS).ready()
         reply = await asking
         await _judge(desk, await desk.ended(1))
-        ran = {section: desk.ran(section)["1"] for section in ("plot_threads", "entity_analysis")}
+        ran = {
+            section: desk.ran(section)["1"]
+            for section in ("plot_threads", "entity_analysis")
+        }
 
     assert reply.kind == "done"
     assert ran == {"plot_threads": 2, "entity_analysis": 1}
 
 
-async def test_a_supervisor_that_was_frozen_changes_nothing_when_it_wakes(own_house: House) -> None:
+async def test_a_supervisor_that_was_frozen_changes_nothing_when_it_wakes(
+    own_house: House,
+) -> None:
     own_house.worker(TELLERS).ready()
     frozen = own_house.supervisor(analysis_lease_s=LEASE_S).ready()
     gate = own_house.folder / "gate"
     async with editor(own_house) as desk:
         await desk.load({"contradiction": SeatSettings(enabled=True)})
-        asking = asyncio.ensure_future(desk.ask(1, f"{TEXT}\n@relationship wait {gate}"))
+        asking = asyncio.ensure_future(
+            desk.ask(1, f"{TEXT}\n@relationship wait {gate}")
+        )
         await desk.begun("relationship", 1)
         frozen.stop()
         own_house.supervisor(analysis_lease_s=LEASE_S).ready()

@@ -37,11 +37,15 @@ def run(place: tuple[House, Served], *words: str) -> "subprocess.CompletedProces
     return place[0].command("analysis", *words)
 
 
-def test_a_response_is_analysed_and_its_context_printed(place: tuple[House, Served]) -> None:
+def test_a_response_is_analysed_and_its_context_printed(
+    place: tuple[House, Served],
+) -> None:
     """Every agent is told with what it found; the file, what is kept and the context are of one document."""
     done = run(place, "run", STORY, "Ch1-R001.md")
     assert done.returncode == 0, done.stderr
-    told = {line.split()[0]: line for line in done.stdout.splitlines() if line[:1].islower()}
+    told = {
+        line.split()[0]: line for line in done.stdout.splitlines() if line[:1].islower()
+    }
     assert [seat.section for seat in ROSTER if seat.section not in told] == []
     assert " rules " in told["knowledge"]
     context = done.stdout[done.stdout.index("<!-- AGENT CONTEXT -->") :]
@@ -62,34 +66,47 @@ def test_the_same_response_again_is_served(place: tuple[House, Served]) -> None:
 
 def _findings(told: str) -> dict[str, Any]:
     sections = read_document(json.loads(told)).sections()
-    return {name: {**body, "dur": None} for name, body in sections if isinstance(body, dict)}
+    return {
+        name: {**body, "dur": None} for name, body in sections if isinstance(body, dict)
+    }
 
 
 def test_several_responses_are_a_line_each(place: tuple[House, Served]) -> None:
     done = run(place, "run", STORY, "Ch1-R004.md", "Ch1-R003.md")
     assert done.returncode == 0, done.stdout + done.stderr
     lines = done.stdout.splitlines()
-    assert [line.split()[:2] for line in lines[:2]] == [["Ch1-R3", "whole"], ["Ch1-R4", "whole"]]
+    assert [line.split()[:2] for line in lines[:2]] == [
+        ["Ch1-R3", "whole"],
+        ["Ch1-R4", "whole"],
+    ]
     assert "tokens of files -> at most " in lines[-1]
 
 
-def test_whoever_has_heard_enough_stops_it(place: tuple[House, Served], tmp_path: Path) -> None:
+def test_whoever_has_heard_enough_stops_it(
+    place: tuple[House, Served], tmp_path: Path
+) -> None:
     """As any command in a pipe, and not as one whose analysis failed; what was found lies in the folder."""
     house, _ = place
     words = ("analysis", "run", STORY, "--all")
     env = {**house.environment, "PYTHONUNBUFFERED": ""}
-    with Running(*words, cwd=house.folder, env=env, errors=tmp_path / "errors") as command:
+    with Running(
+        *words, cwd=house.folder, env=env, errors=tmp_path / "errors"
+    ) as command:
         assert command.line().startswith("Ch1-R1 ")
         assert command.process.stdout is not None
         command.process.stdout.close()
         assert command.process.wait(PATIENCE_S) == 128 + signal.SIGPIPE
         command.process.stdout = None
     assert (tmp_path / "errors").read_text() == ""
-    left = read_document((house.folder / STORY / "state" / "agent_analysis.json").read_bytes())
+    left = read_document(
+        (house.folder / STORY / "state" / "agent_analysis.json").read_bytes()
+    )
     assert left.meta.response_number >= 2
 
 
-async def test_ctrl_c_leaves_the_agents_at_work(place: tuple[House, Served], tmp_path: Path) -> None:
+async def test_ctrl_c_leaves_the_agents_at_work(
+    place: tuple[House, Served], tmp_path: Path
+) -> None:
     """It says how to look at what they find, and that is there once they are through."""
     house, worker = place
     words = ("analysis", "run", STORY, "Ch1-R005.md")
@@ -97,7 +114,12 @@ async def test_ctrl_c_leaves_the_agents_at_work(place: tuple[House, Served], tmp
         analyses = AnalysisStore(redis, deadline_s=PATIENCE_S)
         worker.stop()
         try:
-            with Running(*words, cwd=house.folder, env=house.environment, errors=tmp_path / "errors") as command:
+            with Running(
+                *words,
+                cwd=house.folder,
+                env=house.environment,
+                errors=tmp_path / "errors",
+            ) as command:
                 await _until(analyses, lambda document: document is not None)
                 assert await asyncio.to_thread(command.end, signal.SIGINT) == 130
                 assert command.rest() == ""
@@ -107,10 +129,17 @@ async def test_ctrl_c_leaves_the_agents_at_work(place: tuple[House, Served], tmp
         assert told.endswith(
             "tasklore: the agents go on; `tasklore analysis show lighthouse --response 5` looks at what they found\n"
         )
-        await _until(analyses, lambda document: document is not None and document.meta.status == "fresh")
+        await _until(
+            analyses,
+            lambda document: document is not None and document.meta.status == "fresh",
+        )
 
 
-async def _until(analyses: AnalysisStore, holds: Callable[[AnalysisDocument | None], bool], number: int = 5) -> None:
+async def _until(
+    analyses: AnalysisStore,
+    holds: Callable[[AnalysisDocument | None], bool],
+    number: int = 5,
+) -> None:
     async with asyncio.timeout(PATIENCE_S):
         while not holds(await analyses.read(STORY, number)):  # noqa: ASYNC110 - a store makes no event here
             await asyncio.sleep(0.02)
@@ -121,9 +150,14 @@ async def test_a_killed_supervisor_costs_seconds(own_house: House) -> None:
     errors = own_house.folder / "errors"
     for verb in ("example", "load"):
         assert own_house.command("story", verb, STORY).returncode == 0
-    supervisor, worker = own_house.supervisor().ready(), own_house.worker(AGENTS).ready()
+    supervisor, worker = (
+        own_house.supervisor().ready(),
+        own_house.worker(AGENTS).ready(),
+    )
     words = ("analysis", "run", STORY, "Ch1-R001.md", "--wait", "500", "--json")
-    with Running(*words, cwd=own_house.folder, env=own_house.environment, errors=errors) as command:
+    with Running(
+        *words, cwd=own_house.folder, env=own_house.environment, errors=errors
+    ) as command:
         worker.stop()
         async with Redis.from_url(own_house.servers.redis_url) as redis:
             analyses = AnalysisStore(redis, deadline_s=PATIENCE_S)

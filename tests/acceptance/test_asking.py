@@ -18,7 +18,9 @@ BUDGET = {"budget_limit": "50k", "spent": 42_000}
 async def asker(standing: Standing) -> AsyncIterator[Asker]:
     """Ask the worker of the standing house."""
     servers = standing.house.servers
-    async with asking("CoinWorld", nats_url=servers.nats_url, redis_url=servers.redis_url) as asker:
+    async with asking(
+        "CoinWorld", nats_url=servers.nats_url, redis_url=servers.redis_url
+    ) as asker:
         yield asker
 
 
@@ -26,23 +28,42 @@ async def test_a_task_is_asked_for_and_reported(asker: Asker) -> None:
     """Its parameters may be spelled as anybody spells them; many at once each get their own report."""
     spent = [40_000 + number for number in range(20)]
     reports = await asyncio.gather(
-        *(asker.ask("BudgetTrackerAgent", "analyze_budget", {**BUDGET, "spent": one}) for one in spent)
+        *(
+            asker.ask("BudgetTrackerAgent", "analyze_budget", {**BUDGET, "spent": one})
+            for one in spent
+        )
     )
 
     assert [report.status for report in reports] == ["completed"] * 20
-    assert [report.result["remaining"] for report in reports] == [50_000 - one for one in spent]
+    assert [report.result["remaining"] for report in reports] == [
+        50_000 - one for one in spent
+    ]
     assert len({report.task_id for report in reports}) == 20
 
 
 async def test_the_same_task_again_is_not_run_again(asker: Asker) -> None:
-    first = await asker.ask("BudgetTrackerAgent", "analyze_budget", BUDGET, task_id="asked-twice", memory="bypass")
-    again = await asker.ask("BudgetTrackerAgent", "analyze_budget", BUDGET, task_id="asked-twice", memory="bypass")
+    first = await asker.ask(
+        "BudgetTrackerAgent",
+        "analyze_budget",
+        BUDGET,
+        task_id="asked-twice",
+        memory="bypass",
+    )
+    again = await asker.ask(
+        "BudgetTrackerAgent",
+        "analyze_budget",
+        BUDGET,
+        task_id="asked-twice",
+        memory="bypass",
+    )
 
     assert again == first
 
 
 async def test_bad_parameters_come_back_as_a_refusal(asker: Asker) -> None:
-    report = await asker.ask("BudgetTrackerAgent", "analyze_budget", {**BUDGET, "spend": 1})
+    report = await asker.ask(
+        "BudgetTrackerAgent", "analyze_budget", {**BUDGET, "spend": 1}
+    )
 
     assert report.status == "rejected"
     assert report.error is not None
@@ -55,7 +76,8 @@ async def test_who_works_is_known_before_anything_is_asked(asker: Asker) -> None
     assert not await asker.has_worker("BudgetTracker")
 
     with pytest.raises(
-        ConfigurationError, match=r"no worker of DecisionAgent is alive.*tasklore worker workers.agents"
+        ConfigurationError,
+        match=r"no worker of DecisionAgent is alive.*tasklore worker workers.agents",
     ):
         await demand_worker(asker)
 

@@ -17,16 +17,24 @@ async def test_words_begin_later_and_once(own_house: House) -> None:
     supervisor = own_house.supervisor(llm_base_url="", llm_api_key="").ready()
     await asyncio.to_thread(supervisor.await_agents, 1)
     began = time.time()
-    asked = await asyncio.to_thread(own_house.command, "ask", "--after", "12s", "--wait", "1", WORDS)
-    assert (asked.returncode, "BudgetTrackerAgent begins it at" in asked.stdout) == (0, True), (
-        asked.stdout + asked.stderr
+    asked = await asyncio.to_thread(
+        own_house.command, "ask", "--after", "12s", "--wait", "1", WORDS
     )
-    _, *again = shlex.split(asked.stderr.strip().splitlines()[-1].partition("for the answer: ")[2])
+    assert (asked.returncode, "BudgetTrackerAgent begins it at" in asked.stdout) == (
+        0,
+        True,
+    ), asked.stdout + asked.stderr
+    _, *again = shlex.split(
+        asked.stderr.strip().splitlines()[-1].partition("for the answer: ")[2]
+    )
     early = await asyncio.to_thread(own_house.command, *again, "--wait", "0")
     if time.time() - began < 11:
         assert "begins it at" in early.stdout
     done = await asyncio.to_thread(own_house.command, *again, "--json")
-    assert (done.returncode, re.search(r'"remaining": "?8000', done.stdout) is not None) == (0, True), done.stdout
+    assert (
+        done.returncode,
+        re.search(r'"remaining": "?8000', done.stdout) is not None,
+    ) == (0, True), done.stdout
     started = datetime.fromtimestamp(began, UTC) + timedelta(seconds=11)
     (finished,) = re.findall(r'"finished_at": "([^"]+)"', done.stdout)
     assert datetime.fromisoformat(finished) > started

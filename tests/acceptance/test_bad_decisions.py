@@ -32,7 +32,10 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     """Run a worker that decides and a supervisor that delivers."""
     folder = tmp_path_factory.mktemp("bad")
     with running_house(folder) as house:
-        started = [house.worker("workers.agents.decision", llm_base_url="", llm_api_key=""), house.supervisor()]
+        started = [
+            house.worker("workers.agents.decision", llm_base_url="", llm_api_key=""),
+            house.supervisor(),
+        ]
         for one in started:
             one.ready()
         yield house
@@ -40,10 +43,22 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
 
 #: What is wrong in a request, the field that is named, and what the cure says.
 ASKED: tuple[tuple[dict[str, Any], str, str], ...] = (
-    ({"allowed": ["move", "fly"]}, "allowed holds 'fly'", "known are move.*: use these"),
+    (
+        {"allowed": ["move", "fly"]},
+        "allowed holds 'fly'",
+        "known are move.*: use these",
+    ),
     ({"simulation_time": NAN}, "simulation_time", "finite"),
-    ({"new_messages": [{"sender": "ANA", "message": "hi"}]}, "new_messages.0.sender", "send only what others said"),
-    ({"new_messages": [{"sender": "Bob", "message": LONG}]}, "new_messages.0.message", "2,?000"),
+    (
+        {"new_messages": [{"sender": "ANA", "message": "hi"}]},
+        "new_messages.0.sender",
+        "send only what others said",
+    ),
+    (
+        {"new_messages": [{"sender": "Bob", "message": LONG}]},
+        "new_messages.0.message",
+        "2,?000",
+    ),
 )
 #: The same of a message.
 SAID: tuple[tuple[dict[str, Any], str, str], ...] = (
@@ -59,36 +74,55 @@ async def keys_of(house: House, conversation_id: str) -> list[bytes]:
         return [key async for key in client.scan_iter(match=f"*{conversation_id}*")]
 
 
-async def test_a_request_that_cannot_be_true_is_refused_and_stores_nothing(house: House) -> None:
+async def test_a_request_that_cannot_be_true_is_refused_and_stores_nothing(
+    house: House,
+) -> None:
     async with outside(house.servers.nats_url) as program:
         for number, (changes, field, cure) in enumerate(ASKED):
             conversation = f"bad.{number}"
-            report = await program.ask("DecisionAgent", "decide", GOOD | changes, conversation_id=conversation)
+            report = await program.ask(
+                "DecisionAgent", "decide", GOOD | changes, conversation_id=conversation
+            )
             assert report["status"] == "rejected", report
             assert field in report["error"]["message"]
             assert re.search(cure, report["error"]["message"])
             assert LONG[:3_000] not in report["error"]["message"]
             assert await keys_of(house, conversation) == []
         heard = {"new_messages": [{"sender": "Bob", "message": "hi"}]}
-        report = await program.ask("DecisionAgent", "decide", GOOD | heard, conversation_id=conversation)
+        report = await program.ask(
+            "DecisionAgent", "decide", GOOD | heard, conversation_id=conversation
+        )
     assert report["status"] == "completed", report
     assert await keys_of(house, conversation) != []
 
 
-async def test_a_message_that_cannot_be_true_is_set_aside_and_stores_nothing(house: House) -> None:
+async def test_a_message_that_cannot_be_true_is_set_aside_and_stores_nothing(
+    house: House,
+) -> None:
     """Its letter names the field and the cure; what is said right after it in the same place arrives."""
     async with outside(house.servers.nats_url) as program:
         for number, (changes, field, cure) in enumerate(SAID):
             conversation = f"said.{number}"
             token = user_token(conversation)
-            subject = f"messages.{partition_of(conversation)}.{token}.{user_token('Bob')}"
-            said = {"message_id": "b1", "conversation_id": conversation, "sender": "Bob", "message": "hi", "time": 1}
+            subject = (
+                f"messages.{partition_of(conversation)}.{token}.{user_token('Bob')}"
+            )
+            said = {
+                "message_id": "b1",
+                "conversation_id": conversation,
+                "sender": "Bob",
+                "message": "hi",
+                "time": 1,
+            }
             await program.publish(subject, json.dumps(said | changes).encode())
             letter = await letter_from(program, subject)
             assert await keys_of(house, conversation) == []
             await program.publish(subject, json.dumps(said).encode())
             await program.eventually(lambda place=conversation: is_stored(house, place))  # type: ignore[misc]
-            assert (letter["reason"], letter["supervisor_id"]) == ("unreadable", "SupervisorAgent")
+            assert (letter["reason"], letter["supervisor_id"]) == (
+                "unreadable",
+                "SupervisorAgent",
+            )
             assert letter["error"]["message"].startswith(field)
             assert cure in letter["error"]["message"]
             assert base64.b64decode(letter["body"]).startswith(b'{"message_id": "b1"')

@@ -33,16 +33,28 @@ async def watched_house(tmp_path: Path) -> AsyncIterator[House]:
 async def asker(watched_house: House) -> AsyncIterator[Asker]:
     """Connect a program."""
     servers = watched_house.servers
-    async with asking("Shop", nats_url=servers.nats_url, redis_url=servers.redis_url) as connected:
+    async with asking(
+        "Shop", nats_url=servers.nats_url, redis_url=servers.redis_url
+    ) as connected:
         yield connected
 
 
 def ask(
-    asker: Asker, task: str, account: str, number: int, ms: int = 100, tenant: str | None = None
+    asker: Asker,
+    task: str,
+    account: str,
+    number: int,
+    ms: int = 100,
+    tenant: str | None = None,
 ) -> "asyncio.Task[CompletionReport]":
     """Ask for one run."""
-    parameters, within = {"account": account, "number": number, "ms": ms}, timedelta(seconds=400)
-    return asyncio.create_task(asker.ask("BoundAgent", task, parameters, within=within, tenant=tenant))
+    parameters, within = (
+        {"account": account, "number": number, "ms": ms},
+        timedelta(seconds=400),
+    )
+    return asyncio.create_task(
+        asker.ask("BoundAgent", task, parameters, within=within, tenant=tenant)
+    )
 
 
 async def limit(house: House, *words: str) -> None:
@@ -72,7 +84,9 @@ def intervals(house: House, account: str, killed: dict[int, float]) -> list[Inte
 
 def most_at_once(runs: list[Interval]) -> int:
     """Return how many of *runs* overlapped at most."""
-    steps = sorted([(begun, 1) for begun, _, _ in runs] + [(ended, -1) for _, ended, _ in runs])
+    steps = sorted(
+        [(begun, 1) for begun, _, _ in runs] + [(ended, -1) for _, ended, _ in runs]
+    )
     now = most = 0
     for _, step in steps:
         now += step
@@ -107,7 +121,9 @@ async def test_a_task_without_a_place_holds_nothing_and_begins_when_the_one_befo
     assert max(gaps) < 5
 
 
-async def test_a_recalled_answer_needs_no_place_and_lets_the_next_one_begin(watched_house: House, asker: Asker) -> None:
+async def test_a_recalled_answer_needs_no_place_and_lets_the_next_one_begin(
+    watched_house: House, asker: Asker
+) -> None:
     """Those that ask the same while it is computed are given its answer."""
     with watched_house.worker(BOUNDED, slots=8) as worker:
         await asyncio.to_thread(worker.ready)
@@ -116,7 +132,10 @@ async def test_a_recalled_answer_needs_no_place_and_lets_the_next_one_begin(watc
         await asyncio.sleep(0.5)
         assert (await ask(asker, "known", "k", 1, 10)).memory.outcome == "hit"
         assert not long.done()
-        joined, waiting = ask(asker, "known", "k", 2, 5_000), ask(asker, "known", "k", 3, 10)
+        joined, waiting = (
+            ask(asker, "known", "k", 2, 5_000),
+            ask(asker, "known", "k", 3, 10),
+        )
         assert (await long).status == "completed"
         assert (await asyncio.wait_for(joined, 10)).memory.outcome == "joined"
         assert (await asyncio.wait_for(waiting, 10)).status == "completed"
@@ -140,14 +159,19 @@ async def test_a_task_that_was_cancelled_while_it_waited_lets_the_next_one_begin
     watched_house: House, asker: Asker
 ) -> None:
     """It holds nobody up."""
-    with watched_house.worker(BOUNDED, slots=8) as worker, watched_house.supervisor() as supervisor:
+    with (
+        watched_house.worker(BOUNDED, slots=8) as worker,
+        watched_house.supervisor() as supervisor,
+    ):
         await asyncio.to_thread(worker.ready)
         await asyncio.to_thread(supervisor.ready)
         first = ask(asker, "one", "c", 0, ms=8_000)
         await asyncio.sleep(0.5)
         task_id = "cancelled-while-it-waits"
         parameters = {"account": "c", "number": 1, "ms": 10}
-        second = asyncio.create_task(asker.ask("BoundAgent", "one", parameters, task_id=task_id))
+        second = asyncio.create_task(
+            asker.ask("BoundAgent", "one", parameters, task_id=task_id)
+        )
         await asyncio.sleep(0.5)
         third = ask(asker, "one", "c", 2)
         await asyncio.sleep(1)
@@ -171,7 +195,9 @@ async def test_while_workers_are_killed_no_bound_is_passed_and_nothing_is_lost(
     draw, killed, asked = random.Random(5), dict[int, float](), []
     for number in range(300):
         account = number % 20
-        asked.append(ask(asker, "one" if account < 10 else "two", f"{account}", number, ms=400))
+        asked.append(
+            ask(asker, "one" if account < 10 else "two", f"{account}", number, ms=400)
+        )
         await asyncio.sleep(0.01)
     for _ in range(6):
         await asyncio.sleep(1.5)
@@ -179,7 +205,9 @@ async def test_while_workers_are_killed_no_bound_is_passed_and_nothing_is_lost(
         kill(workers[place], killed)
         workers[place] = watched_house.worker(BOUNDED, **given)
         if stores:
-            server = draw.choice((watched_house.servers.valkey, watched_house.servers.nats))
+            server = draw.choice(
+                (watched_house.servers.valkey, watched_house.servers.nats)
+            )
             server.kill()
             await asyncio.sleep(0.5)
             await server.start()
@@ -191,8 +219,15 @@ async def test_while_workers_are_killed_no_bound_is_passed_and_nothing_is_lost(
         runs = intervals(watched_house, f"{account}", killed)
         assert most_at_once(runs) <= (1 if account < 10 else 2), (account, runs)
         order = [number for _, _, number in runs]
-        out_of_turn += sum(later < sooner for sooner, later in itertools.pairwise(order))
-    again = sum(len(intervals(watched_house, f"{account}", killed)) for account in range(20)) - 300
+        out_of_turn += sum(
+            later < sooner for sooner, later in itertools.pairwise(order)
+        )
+    again = (
+        sum(
+            len(intervals(watched_house, f"{account}", killed)) for account in range(20)
+        )
+        - 300
+    )
     print(f"{again} runs again after a kill, {out_of_turn} out of turn")  # noqa: T201 - the figures
     assert out_of_turn <= again + 40
 
@@ -202,7 +237,9 @@ async def test_while_workers_are_killed_no_limit_on_an_agent_or_a_tenant_is_pass
     watched_house: House, asker: Asker, stores: bool
 ) -> None:
     """240 tasks of 6 tenants that run two at once each, and five all together, on 3 workers that are killed."""
-    await limit(watched_house, "set", "agent", "--agent", "BoundAgent", "--at-most", "5")
+    await limit(
+        watched_house, "set", "agent", "--agent", "BoundAgent", "--at-most", "5"
+    )
     await limit(watched_house, "set", "tenants", "--tenant", "*", "--at-most", "2")
     given = {"slots": 16, "ack_wait_s": 4}
     workers = [watched_house.worker(BOUNDED, **given) for _ in range(3)]
@@ -217,7 +254,9 @@ async def test_while_workers_are_killed_no_limit_on_an_agent_or_a_tenant_is_pass
         kill(workers[place], killed)
         workers[place] = watched_house.worker(BOUNDED, **given)
         if stores:
-            server = draw.choice((watched_house.servers.valkey, watched_house.servers.nats))
+            server = draw.choice(
+                (watched_house.servers.valkey, watched_house.servers.nats)
+            )
             server.kill()
             await asyncio.sleep(0.5)
             await server.start()
@@ -230,13 +269,19 @@ async def test_while_workers_are_killed_no_limit_on_an_agent_or_a_tenant_is_pass
     assert max(map(most_at_once, runs)) <= 2
 
 
-async def test_a_limit_on_runs_is_changed_live(watched_house: House, asker: Asker) -> None:
+async def test_a_limit_on_runs_is_changed_live(
+    watched_house: House, asker: Asker
+) -> None:
     """A higher one lets those that wait begin, a lower one ends no run, and without one all begin."""
-    await limit(watched_house, "set", "agent", "--agent", "BoundAgent", "--at-most", "1")
+    await limit(
+        watched_house, "set", "agent", "--agent", "BoundAgent", "--at-most", "1"
+    )
     with watched_house.worker(BOUNDED, slots=32, ack_wait_s=20) as worker:
         await asyncio.to_thread(worker.ready)
         tasks = 30
-        asked = [ask(asker, "free", "live", number, ms=5_000) for number in range(tasks)]
+        asked = [
+            ask(asker, "free", "live", number, ms=5_000) for number in range(tasks)
+        ]
 
         def count(word: str) -> int:
             path = watched_house.folder / "runs" / "live"
@@ -275,14 +320,18 @@ async def test_a_limit_on_runs_is_changed_live(watched_house: House, asker: Aske
         await limit(watched_house, "remove", "agent")
         removed_s = await until(lambda: count("begin") == tasks)
         print(f"raised: {raised_s:.2f} s, removed: {removed_s:.2f} s until they ran")  # noqa: T201 - the figures
-        assert {report.status for report in await asyncio.gather(*asked)} == {"completed"}
+        assert {report.status for report in await asyncio.gather(*asked)} == {
+            "completed"
+        }
 
 
 async def test_a_run_lends_its_place_under_a_limit_to_the_tasks_that_it_calls(
     watched_house: House, asker: Asker
 ) -> None:
     """Four trees of four tasks under a limit of one: each caller goes on once it has its place again."""
-    await limit(watched_house, "set", "agent", "--agent", "BoundAgent", "--at-most", "1")
+    await limit(
+        watched_house, "set", "agent", "--agent", "BoundAgent", "--at-most", "1"
+    )
     with watched_house.worker(BOUNDED, slots=2) as worker:
         await asyncio.to_thread(worker.ready)
         asked = [ask(asker, "nested", f"l{number}", 13) for number in range(4)]
@@ -290,13 +339,20 @@ async def test_a_run_lends_its_place_under_a_limit_to_the_tasks_that_it_calls(
     assert [report.result for report in reports] == [3] * 4
 
 
-async def test_a_tenant_that_waits_for_its_own_place_holds_up_no_other(watched_house: House, asker: Asker) -> None:
+async def test_a_tenant_that_waits_for_its_own_place_holds_up_no_other(
+    watched_house: House, asker: Asker
+) -> None:
     """An agent has two places, and one tenant one of them."""
-    await limit(watched_house, "set", "agent", "--agent", "BoundAgent", "--at-most", "2")
+    await limit(
+        watched_house, "set", "agent", "--agent", "BoundAgent", "--at-most", "2"
+    )
     await limit(watched_house, "set", "tenants", "--tenant", "*", "--at-most", "1")
     with watched_house.worker(BOUNDED, slots=8) as worker:
         await asyncio.to_thread(worker.ready)
-        mine = [ask(asker, "free", "mine", number, ms=6_000, tenant="mine") for number in range(3)]
+        mine = [
+            ask(asker, "free", "mine", number, ms=6_000, tenant="mine")
+            for number in range(3)
+        ]
         await asyncio.sleep(0.5)
         other = await ask(asker, "free", "other", 1, tenant="other")
         assert (other.status, sum(one.done() for one in mine)) == ("completed", 0)
@@ -304,7 +360,9 @@ async def test_a_tenant_that_waits_for_its_own_place_holds_up_no_other(watched_h
     assert most_at_once(intervals(watched_house, "mine", {})) == 1
 
 
-async def test_without_the_store_of_places_no_bounded_task_begins(watched_house: House, asker: Asker) -> None:
+async def test_without_the_store_of_places_no_bounded_task_begins(
+    watched_house: House, asker: Asker
+) -> None:
     """It waits, as tasks do that must not run twice, and another task goes on."""
     given = {"memory_budget_ms": 500, "ledger_deadline_ms": 500}
     with watched_house.worker(BOUNDED, slots=8, **given) as worker:

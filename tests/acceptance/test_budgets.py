@@ -47,11 +47,15 @@ class Provider:
             self.calls, self.tokens = self.calls + 1, self.tokens + read + written
             self.by_task[asked.user] += 1
         said = {"reasoning": "it is", "colour": "red"}
-        return answer(said, input_tokens=read, output_tokens=written).after(self.delay_s)
+        return answer(said, input_tokens=read, output_tokens=written).after(
+            self.delay_s
+        )
 
 
 @asynccontextmanager
-async def governed(house: House, provider: Provider, *limits: dict[str, Any], **more: Any) -> AsyncIterator[Redis]:
+async def governed(
+    house: House, provider: Provider, *limits: dict[str, Any], **more: Any
+) -> AsyncIterator[Redis]:
     """Declare *limits* in the store of *house*, while *provider* answers."""
     async with provider.llm, Redis.from_url(house.servers.redis_url) as redis:
         await load_functions(redis)
@@ -61,12 +65,19 @@ async def governed(house: House, provider: Provider, *limits: dict[str, Any], **
 
 def settings(provider: Provider, **more: Any) -> dict[str, Any]:
     """Return the settings of a worker that asks *provider*."""
-    return {"llm_base_url": provider.llm.base_url, "llm_prices": PRICE, "llm_max_concurrency": 64, **more}
+    return {
+        "llm_base_url": provider.llm.base_url,
+        "llm_prices": PRICE,
+        "llm_max_concurrency": 64,
+        **more,
+    }
 
 
 def program(house: House) -> AbstractAsyncContextManager[Asker]:
     """Connect a program that asks for tasks."""
-    return asking("Shop", nats_url=house.servers.nats_url, redis_url=house.servers.redis_url)
+    return asking(
+        "Shop", nats_url=house.servers.nats_url, redis_url=house.servers.redis_url
+    )
 
 
 async def ask(asker: Asker, number: int, **options: Any) -> CompletionReport:
@@ -77,24 +88,38 @@ async def ask(asker: Asker, number: int, **options: Any) -> CompletionReport:
 async def spent(redis: Redis) -> Spending:
     """Return what the books have of today."""
     lines = await Budgets(redis).book([f"{datetime.now(UTC):%Y-%m-%d}"])
-    return next(line.spending for line in lines if line.agent == "AskerAgent" and line.model == MODEL)
+    return next(
+        line.spending
+        for line in lines
+        if line.agent == "AskerAgent" and line.model == MODEL
+    )
 
 
-async def test_a_task_without_room_waits_without_a_slot_and_uncounted(own_house: House) -> None:
+async def test_a_task_without_room_waits_without_a_slot_and_uncounted(
+    own_house: House,
+) -> None:
     """It begins when there is room, is at its first attempt, and the report names the model and the cost."""
     provider = Provider()
-    async with governed(own_house, provider, {"name": "rpm", "requests": 1000, "every": "minute"}) as redis:
+    async with governed(
+        own_house, provider, {"name": "rpm", "requests": 1000, "every": "minute"}
+    ) as redis:
         with own_house.worker(ASKER, **settings(provider, slots=1)) as worker:
             await asyncio.to_thread(worker.ready)
             until = time.time() + 9
-            await redis.hset(keys.budget("account", "rpm"), "blocked", str(int(until * 1000)))
+            await redis.hset(
+                keys.budget("account", "rpm"), "blocked", str(int(until * 1000))
+            )
             async with asking(
-                "Shop", nats_url=own_house.servers.nats_url, redis_url=own_house.servers.redis_url
+                "Shop",
+                nats_url=own_house.servers.nats_url,
+                redis_url=own_house.servers.redis_url,
             ) as asker:
                 waiting = asyncio.create_task(ask(asker, 7))
                 await asyncio.sleep(5)
                 # The only slot is free for others meanwhile.
-                double = await asker.ask("AskerAgent", "double", {"number": 4}, within=timedelta(seconds=20))
+                double = await asker.ask(
+                    "AskerAgent", "double", {"number": 4}, within=timedelta(seconds=20)
+                )
                 assert (double.status, waiting.done()) == ("completed", False)
                 report = await asyncio.wait_for(waiting, 60)
             assert time.time() >= until - 0.5
@@ -107,45 +132,72 @@ async def test_a_task_without_room_waits_without_a_slot_and_uncounted(own_house:
 async def test_another_model_answers_when_the_budget_says_so(own_house: House) -> None:
     """The next of its chain that is cheaper; where there is none the task fails with the limit's name."""
     provider = Provider()
-    limit = {"name": "day", "model": MODEL, "usd": "0.000001", "every": "day", "at_limit": "next"}
-    async with governed(own_house, provider, limit, fallbacks={MODEL: ["cheap"]}) as redis:
+    limit = {
+        "name": "day",
+        "model": MODEL,
+        "usd": "0.000001",
+        "every": "day",
+        "at_limit": "next",
+    }
+    async with governed(
+        own_house, provider, limit, fallbacks={MODEL: ["cheap"]}
+    ) as redis:
         with own_house.worker(ASKER, **settings(provider)) as worker:
             await asyncio.to_thread(worker.ready)
             async with asking(
-                "Shop", nats_url=own_house.servers.nats_url, redis_url=own_house.servers.redis_url
+                "Shop",
+                nats_url=own_house.servers.nats_url,
+                redis_url=own_house.servers.redis_url,
             ) as asker:
                 report = await ask(asker, 1)
                 assert (report.status, report.usage.models) == ("completed", ("cheap",))
                 painted = await asker.ask("AskerAgent", "paint", {"number": 2})
-                assert (painted.status, painted.usage.models) == ("completed", ("cheap",)), painted
+                assert (painted.status, painted.usage.models) == (
+                    "completed",
+                    ("cheap",),
+                ), painted
                 await Budgets(redis).change(read_limits({"limits": [limit]}), "test")
                 await asyncio.sleep(2.5)
                 refused = await ask(asker, 3)
             assert refused.status == "failed"
             assert refused.error is not None
-            assert (refused.error.type, "'day'" in refused.error.message) == ("BudgetSpent", True)
+            assert (refused.error.type, "'day'" in refused.error.message) == (
+                "BudgetSpent",
+                True,
+            )
 
 
-async def test_a_remembered_answer_costs_nothing_and_says_what_it_saved(own_house: House) -> None:
+async def test_a_remembered_answer_costs_nothing_and_says_what_it_saved(
+    own_house: House,
+) -> None:
     provider = Provider()
     async with governed(own_house, provider) as redis:
         with own_house.worker(ASKER, **settings(provider)) as worker:
             await asyncio.to_thread(worker.ready)
             async with asking(
-                "Shop", nats_url=own_house.servers.nats_url, redis_url=own_house.servers.redis_url
+                "Shop",
+                nats_url=own_house.servers.nats_url,
+                redis_url=own_house.servers.redis_url,
             ) as asker:
-                first, again = [await asker.ask("AskerAgent", "tint", {"number": 5}) for _ in range(2)]
+                first, again = [
+                    await asker.ask("AskerAgent", "tint", {"number": 5})
+                    for _ in range(2)
+                ]
             assert again.memory.outcome == "hit"
             assert again.usage.saved_usd == pytest.approx(first.usage.cost_usd)
             assert (again.usage.input_tokens, provider.calls) == (0, 1)
             await asyncio.sleep(0.5)
             lines = await Budgets(redis).book([f"{datetime.now(UTC):%Y-%m-%d}"])
-            saved = next(line.spending.saved for line in lines if line.model == "recalled")
+            saved = next(
+                line.spending.saved for line in lines if line.model == "recalled"
+            )
             assert saved == pytest.approx(first.usage.cost_usd, abs=1 / NANO_USD)
 
 
 @pytest.mark.parametrize("stores", [False, True])
-async def test_our_books_and_the_providers_agree_while_workers_are_killed(own_house: House, stores: bool) -> None:
+async def test_our_books_and_the_providers_agree_while_workers_are_killed(
+    own_house: House, stores: bool
+) -> None:
     """What arrived is booked once, to the token. What a killed worker had under way stays as unconfirmed as it is.
 
     With *stores* Valkey and NATS are killed too: no reply comes before the write, so that their own end loses nothing.
@@ -161,13 +213,17 @@ async def test_our_books_and_the_providers_agree_while_workers_are_killed(own_ho
         victim = await asyncio.to_thread(own_house.worker(ASKER, **given).ready)
         async with program(own_house) as asker:
             asked = [
-                asyncio.create_task(ask(asker, number, memory="bypass", within=timedelta(seconds=300)))
+                asyncio.create_task(
+                    ask(asker, number, memory="bypass", within=timedelta(seconds=300))
+                )
                 for number in range(tasks)
             ]
             for _ in range(3):
                 await asyncio.sleep(1)
                 victim.kill()
-                for server in (own_house.servers.valkey, own_house.servers.nats) if stores else ():
+                for server in (
+                    (own_house.servers.valkey, own_house.servers.nats) if stores else ()
+                ):
                     server.kill()
                     await asyncio.sleep(0.5)
                     await server.start()
@@ -183,14 +239,19 @@ async def test_our_books_and_the_providers_agree_while_workers_are_killed(own_ho
         billed = provider.tokens * 1_000
         booked = round(ours.usd * NANO_USD)
         figures = f"{provider.calls} calls, {lost} unconfirmed: {billed} billed, {booked} booked"
-        print(f"{figures}; free again {time.monotonic() - ended:.1f} s after the last report")  # noqa: T201 - the figures
+        print(
+            f"{figures}; free again {time.monotonic() - ended:.1f} s after the last report"
+        )  # noqa: T201 - the figures
         # A call whose worker died behind its report and before its settlement stays unconfirmed.
         assert provider.calls >= tasks
         assert lost >= 0
         assert 0 <= billed - booked <= round(ours.unconfirmed * NANO_USD)
         assert (lost == 0) == (billed == booked)
         day = next(one for one in await Budgets(redis).standings() if one.key == "day")
-        assert (day.spent, day.unconfirmed) == (booked, round(ours.unconfirmed * NANO_USD))
+        assert (day.spent, day.unconfirmed) == (
+            booked,
+            round(ours.unconfirmed * NANO_USD),
+        )
 
 
 @pytest.fixture
@@ -218,12 +279,16 @@ async def test_parked_tasks_hold_nothing_and_begin_in_order_when_there_is_room(
     # Ten turns a second in the small run, 15 in the large one: a worker that shares two cores with the provider, the
     # servers and other work makes some 30 calls a second, and a turn that comes sooner than that says nothing of turns.
     rate = 600 if tasks < 1_000 else 900
-    async with governed(watched_house, provider, {"name": "rpm", "requests": rate, "every": "minute"}) as redis:
+    async with governed(
+        watched_house, provider, {"name": "rpm", "requests": rate, "every": "minute"}
+    ) as redis:
         with watched_house.worker(ASKER, **settings(provider, slots=64)) as worker:
             await asyncio.to_thread(worker.ready)
             blocked_s = 20 + tasks / 50
             until = time.time() + blocked_s
-            await redis.hset(keys.budget("account", "rpm"), "blocked", str(int(until * 1000)))
+            await redis.hset(
+                keys.budget("account", "rpm"), "blocked", str(int(until * 1000))
+            )
             async with program(watched_house) as asker:
                 within = timedelta(seconds=blocked_s + 1_200)
                 asked = []
@@ -232,19 +297,28 @@ async def test_parked_tasks_hold_nothing_and_begin_in_order_when_there_is_room(
                     if number % 100 == 99:
                         await asyncio.sleep(0.25)
                 queue = keys.budget("account", "rpm") + ":queue"
-                while (waiting := await redis.zcard(queue)) < tasks or held(watched_house) != 0:
+                while (waiting := await redis.zcard(queue)) < tasks or held(
+                    watched_house
+                ) != 0:
                     assert time.time() < until - 1, (waiting, held(watched_house))
                     await asyncio.sleep(0.2)
-                due = {name.decode(): at / 1000 for name, at in await redis.zrange(queue, 0, -1, withscores=True)}
+                due = {
+                    name.decode(): at / 1000
+                    for name, at in await redis.zrange(queue, 0, -1, withscores=True)
+                }
                 assert not begun
                 reports = await asyncio.gather(*asked)
     assert {(report.status, report.attempt) for report in reports} == {("completed", 1)}
-    turns = sorted((due[f"{report.task_id}:1"], number) for number, report in enumerate(reports))
+    turns = sorted(
+        (due[f"{report.task_id}:1"], number) for number, report in enumerate(reports)
+    )
     late = sorted(begun[number] - at for at, number in turns)
     order = [begun[number] for _, number in turns]
     early = sum(later + 1 < sooner for sooner, later in pairwise(order))
     p95 = late[int(0.95 * len(late))]
-    print(f"{tasks} parked: begun p50 {late[len(late) // 2]:.2f} s, p95 {p95:.2f} s late, {early} out of turn")  # noqa: T201 - the figures
+    print(
+        f"{tasks} parked: begun p50 {late[len(late) // 2]:.2f} s, p95 {p95:.2f} s late, {early} out of turn"
+    )  # noqa: T201 - the figures
     assert len(begun) == tasks == provider.calls
     assert p95 <= 1
 

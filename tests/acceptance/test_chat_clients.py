@@ -11,7 +11,13 @@ import pydantic_ai
 import pytest
 from pydantic import BaseModel
 from pydantic_ai.exceptions import ContentFilterError, ModelAPIError
-from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, UserPromptPart
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    TextPart,
+    UserPromptPart,
+)
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
@@ -58,7 +64,9 @@ Say = Callable[..., Awaitable[Any]]
 def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Run a system for all tests here, and return the address of the door."""
     with running_house(tmp_path_factory.mktemp("chat_clients")) as house:
-        worker = house.worker(BUDGET, str(AGENTS / "teller.py"), llm_base_url="", llm_api_key="")
+        worker = house.worker(
+            BUDGET, str(AGENTS / "teller.py"), llm_base_url="", llm_api_key=""
+        )
         supervisor = house.supervisor(llm_base_url="", llm_api_key="")
         worker.ready()
         yield f"{supervisor.ready().api}/v1"
@@ -66,7 +74,10 @@ def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 def messages_of(texts: tuple[str, ...]) -> list[Any]:
     """Return *texts* as OpenAI's messages, after a system prompt."""
-    said = [{"role": ("user", "assistant")[place % 2], "content": text} for place, text in enumerate(texts)]
+    said = [
+        {"role": ("user", "assistant")[place % 2], "content": text}
+        for place, text in enumerate(texts)
+    ]
     return [{"role": "system", "content": SYSTEM}, *said]
 
 
@@ -104,12 +115,16 @@ async def of_pydantic_ai(door: str, *, is_streamed: bool) -> AsyncIterator[Say]:
         output: Any = str if form is None else pydantic_ai.NativeOutput(form)
         agent = pydantic_ai.Agent(model, instructions=SYSTEM, output_type=output)
         history: list[ModelMessage] = [
-            ModelResponse([TextPart(text)]) if place % 2 else ModelRequest([UserPromptPart(text)])
+            ModelResponse([TextPart(text)])
+            if place % 2
+            else ModelRequest([UserPromptPart(text)])
             for place, text in enumerate(texts[:-1])
         ]
         try:
             if is_streamed:
-                async with agent.run_stream(texts[-1], message_history=history) as stream:
+                async with agent.run_stream(
+                    texts[-1], message_history=history
+                ) as stream:
                     return await stream.get_output()
             return (await agent.run(texts[-1], message_history=history)).output
         except ModelAPIError as error:
@@ -123,7 +138,9 @@ async def of_pydantic_ai(door: str, *, is_streamed: bool) -> AsyncIterator[Say]:
 
 @pytest.mark.parametrize("client", [official, of_pydantic_ai])
 @pytest.mark.parametrize("is_streamed", [False, True], ids=["whole", "streamed"])
-async def test_one_conversation_is_held_by_each_client(door: str, client: Any, *, is_streamed: bool) -> None:
+async def test_one_conversation_is_held_by_each_client(
+    door: str, client: Any, *, is_streamed: bool
+) -> None:
     """A system prompt, words, history, a tool that is called, JSON by a schema, a question back, and a misfit."""
     async with client(door, is_streamed=is_streamed) as say:
         words = await say(BUDGETED)
@@ -132,10 +149,14 @@ async def test_one_conversation_is_held_by_each_client(door: str, client: Any, *
         assert "1:4é" in await say("tell me a tale, words 5")
         state = await say(BUDGETED, form=State)
         assert (state.remaining, state.spending_rate) == (8_000, 6_500)
-        again = await say(BUDGETED, state.model_dump_json(), "the same with 45k spent", form=State)
+        again = await say(
+            BUDGETED, state.model_dump_json(), "the same with 45k spent", form=State
+        )
         assert again.remaining == 5_000
         assert "What is spent?" in await say(INCOMPLETE, form=State)
-        assert (await say(INCOMPLETE, "What is spent?", "42000", form=State)).remaining == 8_000
+        assert (
+            await say(INCOMPLETE, "What is spent?", "42000", form=State)
+        ).remaining == 8_000
         with pytest.raises(Refusal, match="result_does_not_fit"):
             await say(BUDGETED, form=Mood)
 
@@ -146,14 +167,23 @@ async def test_what_is_not_read_is_named_in_a_header_or_refused(door: str) -> No
     async with httpx2.AsyncClient(base_url=door, timeout=30) as http:
         for more in ({}, {"stream": True}):
             asked = {"model": "tasklore", "messages": messages_of((BUDGETED,)), **more}
-            assert (await http.post("/chat/completions", json=asked)).headers["X-Tasklore-Unread"] == "system"
+            assert (await http.post("/chat/completions", json=asked)).headers[
+                "X-Tasklore-Unread"
+            ] == "system"
             refused = await http.post("/chat/completions", json=asked, headers=strict)
             error = refused.json()["error"]
-            assert (refused.status_code, error["code"], error["param"]) == (400, "unsupported_content", "messages")
+            assert (refused.status_code, error["code"], error["param"]) == (
+                400,
+                "unsupported_content",
+                "messages",
+            )
             assert "system are not read" in error["message"]
             asked["messages"] = asked["messages"][1:]
             served = await http.post("/chat/completions", json=asked, headers=strict)
-            assert (served.status_code, served.headers.get("X-Tasklore-Unread")) == (200, None)
+            assert (served.status_code, served.headers.get("X-Tasklore-Unread")) == (
+                200,
+                None,
+            )
 
 
 async def test_an_object_and_the_answers_of_several_tasks_are_json(door: str) -> None:
@@ -161,14 +191,29 @@ async def test_an_object_and_the_answers_of_several_tasks_are_json(door: str) ->
     async with httpx2.AsyncClient(base_url=door, timeout=30) as http:
 
         async def answer(text: str, form: dict[str, Any]) -> httpx2.Response:
-            asked = {"model": "tasklore", "messages": [{"role": "user", "content": text}], "response_format": form}
+            asked = {
+                "model": "tasklore",
+                "messages": [{"role": "user", "content": text}],
+                "response_format": form,
+            }
             return await http.post("/chat/completions", json=asked)
 
         two = "limit 900, spent 350 and then limit 1000, spent 400"
         one = await answer(BUDGETED, {"type": "json_object"})
-        assert json.loads(one.json()["choices"][0]["message"]["content"])["remaining"] == 8_000
+        assert (
+            json.loads(one.json()["choices"][0]["message"]["content"])["remaining"]
+            == 8_000
+        )
         refused = (await answer(two, {"type": "json_object"})).json()["error"]
-        assert (refused["code"], refused["param"]) == ("result_does_not_fit", "response_format")
-        listed = {"type": "json_schema", "json_schema": {"name": "all", "schema": {"type": "array"}}}
-        several = json.loads((await answer(two, listed)).json()["choices"][0]["message"]["content"])
+        assert (refused["code"], refused["param"]) == (
+            "result_does_not_fit",
+            "response_format",
+        )
+        listed = {
+            "type": "json_schema",
+            "json_schema": {"name": "all", "schema": {"type": "array"}},
+        }
+        several = json.loads(
+            (await answer(two, listed)).json()["choices"][0]["message"]["content"]
+        )
         assert [one["remaining"] for one in several] == [550, 600]

@@ -32,7 +32,9 @@ def label() -> str:
     return f"L{uuid4().hex}"
 
 
-async def test_a_line_of_twenty_tasks_comes_to_its_end_on_one_slot(own_house: House, program: Outside) -> None:
+async def test_a_line_of_twenty_tasks_comes_to_its_end_on_one_slot(
+    own_house: House, program: Outside
+) -> None:
     own_house.worker(TREE, slots=1).ready()
     line = label()
     report = await ask(program, "descend", label=line, depth=20)
@@ -40,15 +42,21 @@ async def test_a_line_of_twenty_tasks_comes_to_its_end_on_one_slot(own_house: Ho
     assert len(own_house.runs(line)) == 21
 
 
-async def test_lines_of_several_callers_come_to_their_end_on_one_slot(own_house: House, program: Outside) -> None:
+async def test_lines_of_several_callers_come_to_their_end_on_one_slot(
+    own_house: House, program: Outside
+) -> None:
     own_house.worker(TREE, slots=1).ready()
     lines = [label() for _ in range(8)]
-    reports = await asyncio.gather(*(ask(program, "descend", label=line, depth=5) for line in lines))
+    reports = await asyncio.gather(
+        *(ask(program, "descend", label=line, depth=5) for line in lines)
+    )
     assert [report["result"] for report in reports] == [5] * 8
     assert [len(own_house.runs(line)) for line in lines] == [6] * 8
 
 
-async def test_parents_that_find_no_room_to_wait_come_again(own_house: House, program: Outside) -> None:
+async def test_parents_that_find_no_room_to_wait_come_again(
+    own_house: House, program: Outside
+) -> None:
     """Their places go to the tasks below them, which would wait for each other otherwise."""
     own_house.worker(str(AGENTS / "crowded.py"), slots=1).ready()
     asked = [ask(program, "descend", label=label(), depth=3) for _ in range(6)]
@@ -57,7 +65,9 @@ async def test_parents_that_find_no_room_to_wait_come_again(own_house: House, pr
     assert max(report["attempt"] for report in reports) > 1
 
 
-async def test_map_returns_results_in_order_and_keeps_failures_where_asked(own_house: House, program: Outside) -> None:
+async def test_map_returns_results_in_order_and_keeps_failures_where_asked(
+    own_house: House, program: Outside
+) -> None:
     worker = own_house.worker(TREE).ready()
     all_good = label()
     report = await ask(program, "spread", label=all_good, width=200)
@@ -72,24 +82,34 @@ async def test_map_returns_results_in_order_and_keeps_failures_where_asked(own_h
     assert worker.is_running
 
 
-async def test_equal_calls_are_two_children_and_a_remembered_one_runs_once(own_house: House, program: Outside) -> None:
+async def test_equal_calls_are_two_children_and_a_remembered_one_runs_once(
+    own_house: House, program: Outside
+) -> None:
     own_house.worker(TREE).ready()
     same = label()
     for _ in range(2):
-        assert (await ask(program, "twice", label=same, number=4))["result"] == [8, 8, 8]
+        assert (await ask(program, "twice", label=same, number=4))["result"] == [
+            8,
+            8,
+            8,
+        ]
     # Two leaves each time, and the remembered one once for both.
     assert len(own_house.runs(same)) == 5
 
 
 @pytest.mark.parametrize("patient", [True, False])
-async def test_children_of_a_killed_parent_are_asked_once(own_house: House, program: Outside, patient: bool) -> None:
+async def test_children_of_a_killed_parent_are_asked_once(
+    own_house: House, program: Outside, patient: bool
+) -> None:
     """Their worker lives on, or dies as well."""
     settings = {"slots": 8}
     worker = own_house.worker(TREE, **settings).ready()
     other = None if patient else own_house.worker(TREE, **settings).ready()
     width = 60
     family = label()
-    task_id = await program.assign("TreeAgent", "spread", {"label": family, "width": width, "ms": 30, "at_once": 8})
+    task_id = await program.assign(
+        "TreeAgent", "spread", {"label": family, "width": width, "ms": 30, "at_once": 8}
+    )
 
     async def has_begun() -> bool:
         return len(own_house.runs(family)) >= width // 3
@@ -112,7 +132,9 @@ async def test_a_map_outlives_a_server_that_is_killed_under_it(
 ) -> None:
     own_house.worker(TREE, slots=8).ready()
     family = label()
-    task_id = await program.assign("TreeAgent", "spread", {"label": family, "width": 60, "ms": 30, "at_once": 8})
+    task_id = await program.assign(
+        "TreeAgent", "spread", {"label": family, "width": 60, "ms": 30, "at_once": 8}
+    )
 
     async def has_begun() -> bool:
         return len(own_house.runs(family)) >= 20
@@ -127,14 +149,25 @@ async def test_a_map_outlives_a_server_that_is_killed_under_it(
     assert len(own_house.runs(family)) <= 60 + 16
 
 
-async def test_a_cancelled_root_ends_everything_below_it(own_house: House, program: Outside) -> None:
+async def test_a_cancelled_root_ends_everything_below_it(
+    own_house: House, program: Outside
+) -> None:
     workers = [own_house.worker(TREE, slots=16).ready() for _ in range(2)]
     supervisor = own_house.supervisor().ready()
     root = label()
-    task_id = await program.assign("TreeAgent", "grow", {"label": root, "depth": 3, "width": 3, "ms": 60_000})
+    task_id = await program.assign(
+        "TreeAgent", "grow", {"label": root, "depth": 3, "width": 3, "ms": 60_000}
+    )
 
     async def has_grown() -> bool:
-        return sum(1 for path in (own_house.folder / "runs").iterdir() if path.name.startswith(root)) == 40
+        return (
+            sum(
+                1
+                for path in (own_house.folder / "runs").iterdir()
+                if path.name.startswith(root)
+            )
+            == 40
+        )
 
     await program.eventually(has_grown)
     body = json.dumps({"task_id": task_id, "reason": "enough"}).encode()
@@ -148,29 +181,40 @@ async def test_a_cancelled_root_ends_everything_below_it(own_house: House, progr
     await program.eventually(is_still, 5)
 
     async def all_reported() -> bool:
-        return sum((await program.counts("REPORTS", "reports.workers.>")).values()) == 39
+        return (
+            sum((await program.counts("REPORTS", "reports.workers.>")).values()) == 39
+        )
 
     await program.eventually(all_reported)
     assert supervisor.is_running
 
 
-async def test_children_that_nobody_waits_for_end_with_their_parent(own_house: House, program: Outside) -> None:
+async def test_children_that_nobody_waits_for_end_with_their_parent(
+    own_house: House, program: Outside
+) -> None:
     own_house.worker(TREE).ready()
     report = await ask(program, "forget_one", label=label(), ms=60_000)
     assert report["result"] == 1
 
     async def is_cancelled() -> bool:
         stored = await program.counts("REPORTS", "reports.workers.>")
-        return [(await program.last("REPORTS", subject))["status"] for subject in stored] == ["cancelled"]
+        return [
+            (await program.last("REPORTS", subject))["status"] for subject in stored
+        ] == ["cancelled"]
 
     await program.eventually(is_cancelled, 10)
 
 
-async def test_circles_endless_depth_and_unknown_agents_are_refused(own_house: House, program: Outside) -> None:
+async def test_circles_endless_depth_and_unknown_agents_are_refused(
+    own_house: House, program: Outside
+) -> None:
     own_house.worker(TREE, slots=2).ready()
     report = await ask(program, "circle", label=label())
     assert "would wait for itself" in report["error"]["message"]
-    assert "TreeAgent.round -> TreeAgent.circle -> TreeAgent.round" in report["error"]["message"]
+    assert (
+        "TreeAgent.round -> TreeAgent.circle -> TreeAgent.round"
+        in report["error"]["message"]
+    )
     report = await ask(program, "descend", label=label(), depth=40)
     assert "number 34 above one another" in report["error"]["message"]
     report = await ask(program, "call_unknown", label=label())
@@ -178,10 +222,14 @@ async def test_circles_endless_depth_and_unknown_agents_are_refused(own_house: H
     assert "no agent 'NoSuchAgent'" in report["error"]["message"]
 
 
-async def test_a_worker_that_leaves_hands_waiting_parents_on(own_house: House, program: Outside) -> None:
+async def test_a_worker_that_leaves_hands_waiting_parents_on(
+    own_house: House, program: Outside
+) -> None:
     leaving = own_house.worker(TREE, slots=2, grace_s=60).ready()
     line = label()
-    task_id = await program.assign("TreeAgent", "descend", {"label": line, "depth": 3, "ms": 3_000})
+    task_id = await program.assign(
+        "TreeAgent", "descend", {"label": line, "depth": 3, "ms": 3_000}
+    )
 
     async def has_begun() -> bool:
         return len(own_house.runs(line)) == 4
@@ -194,7 +242,9 @@ async def test_a_worker_that_leaves_hands_waiting_parents_on(own_house: House, p
     assert (report["status"], report["result"]) == ("completed", 3)
 
 
-async def test_a_trace_draws_what_a_task_called(own_house: House, program: Outside) -> None:
+async def test_a_trace_draws_what_a_task_called(
+    own_house: House, program: Outside
+) -> None:
     """By command and over HTTP: levels, what was recalled, failures, and equal children beyond 20 in one line."""
     own_house.worker(TREE).ready()
     supervisor = own_house.supervisor().ready()
@@ -230,11 +280,16 @@ async def test_a_trace_shows_the_steps_that_a_later_run_would_not_take_again(
     own_house: House, program: Outside
 ) -> None:
     own_house.worker(TREE).ready()
-    task_id = await program.assign("TreeAgent", "step_and_wait", {"label": label(), "ms": 60_000})
+    task_id = await program.assign(
+        "TreeAgent", "step_and_wait", {"label": label(), "ms": 60_000}
+    )
 
     async def is_shown() -> bool:
         drawn = own_house.command("trace", task_id).stdout
-        return "step prepare  journaled, 6 B" in drawn and "TreeAgent.leaf  running for" in drawn
+        return (
+            "step prepare  journaled, 6 B" in drawn
+            and "TreeAgent.leaf  running for" in drawn
+        )
 
     await program.eventually(is_shown)
 
@@ -257,12 +312,19 @@ async def test_trees_cancelled_at_random_moments_stand_still_within_a_second(
         assert (await program.report_of(task_id))["status"] == "cancelled"
 
         async def is_still() -> bool:
-            return await asyncio.to_thread(lambda: sum(one.metric("tasklore_slots_busy") for one in workers)) == 0
+            return (
+                await asyncio.to_thread(
+                    lambda: sum(one.metric("tasklore_slots_busy") for one in workers)
+                )
+                == 0
+            )
 
         await program.eventually(is_still)
         still_after.append(asyncio.get_running_loop().time() - began)
     still_after.sort()
-    sys.stdout.write(f"{times} trees; still after {still_after[times // 2]:.3f} s, at most {still_after[-1]:.3f} s\n")
+    sys.stdout.write(
+        f"{times} trees; still after {still_after[times // 2]:.3f} s, at most {still_after[-1]:.3f} s\n"
+    )
 
     async def all_reported() -> bool:
         async with Redis.from_url(own_house.servers.redis_url) as redis:

@@ -86,13 +86,19 @@ def test_who_waits_no_longer_is_told_how_to_fetch_the_answer(command: Command) -
 
 
 def test_a_task_that_failed_is_a_failure(command: Command) -> None:
-    done = command("ask", f'probe trouble with label cli-{uuid4().hex[:8]} and kind "give_up"')
+    done = command(
+        "ask", f'probe trouble with label cli-{uuid4().hex[:8]} and kind "give_up"'
+    )
     assert done.returncode == 1, done.stdout
     assert "no run can mend this" in done.stdout
 
 
-def test_nobody_who_takes_requests_is_said_with_the_cure(servers: EmbeddedServers, tmp_path: Path) -> None:
-    env = environment(TASKLORE_NATS_URL=servers.nats_url, TASKLORE_SUPERVISOR_ID="Nobody")
+def test_nobody_who_takes_requests_is_said_with_the_cure(
+    servers: EmbeddedServers, tmp_path: Path
+) -> None:
+    env = environment(
+        TASKLORE_NATS_URL=servers.nats_url, TASKLORE_SUPERVISOR_ID="Nobody"
+    )
     done = tasklore("ask", "hello", cwd=tmp_path, env=env)
     assert done.returncode == 3
     assert "`tasklore supervisor`" in done.stderr
@@ -102,13 +108,17 @@ def test_nobody_who_takes_requests_is_said_with_the_cure(servers: EmbeddedServer
 def test_agents_and_their_workers_are_listed(command: Command) -> None:
     lines = command("agents", "list").stdout.splitlines()
     assert lines[0].split() == ["AGENT", "VERSION", "WORKERS", "TASKS"]
-    assert any(line.split()[:2] == [AGENT, "v2"] and "analyze_budget" in line for line in lines)
+    assert any(
+        line.split()[:2] == [AGENT, "v2"] and "analyze_budget" in line for line in lines
+    )
     listed = json.loads(command("agents", "list", "--json").stdout)
     card = next(one["card"] for one in listed if one["card"]["agent_id"] == AGENT)
     assert card["tasks"][0]["name"] == "analyze_budget"
 
 
-def test_an_agent_is_shown_with_its_parameters_and_its_workers_address(command: Command, standing: Standing) -> None:
+def test_an_agent_is_shown_with_its_parameters_and_its_workers_address(
+    command: Command, standing: Standing
+) -> None:
     done = command("agents", "show", AGENT)
     assert "budget_limit (required)" in done.stdout
     assert "history (default [])" in done.stdout
@@ -118,7 +128,9 @@ def test_an_agent_is_shown_with_its_parameters_and_its_workers_address(command: 
     assert AGENT in unknown.stderr
 
 
-async def test_an_agent_is_retired_once_its_workers_are_gone(own: Command, own_house: House) -> None:
+async def test_an_agent_is_retired_once_its_workers_are_gone(
+    own: Command, own_house: House
+) -> None:
     refused = own("agents", "retire", AGENT)
     assert refused.returncode == 2
     assert "live worker" in refused.stderr
@@ -128,16 +140,28 @@ async def test_an_agent_is_retired_once_its_workers_are_gone(own: Command, own_h
     assert own("agents", "retire", AGENT).returncode == 2
 
 
-async def test_what_is_remembered_can_be_seen_changed_and_forgotten(own: Command, tmp_path: Path) -> None:
+async def test_what_is_remembered_can_be_seen_changed_and_forgotten(
+    own: Command, tmp_path: Path
+) -> None:
     assert "Nothing is remembered yet." in own("ltm", "list").stdout
     for question in (QUESTION, QUESTION, "limit 60k, spent 42,000"):
         answer(own("ask", "--json", question))
-    listed = json.loads(own("ltm", "list", "--since", "1h", "--agent", AGENT, "--json").stdout)
-    assert [entry["question"] for entry in listed] == ["analyze_budget:60000:42000:no_history", KEY]
-    assert json.loads(own("ltm", "show", KEY, "--json").stdout)["result"]["remaining"] == 8000
+    listed = json.loads(
+        own("ltm", "list", "--since", "1h", "--agent", AGENT, "--json").stdout
+    )
+    assert [entry["question"] for entry in listed] == [
+        "analyze_budget:60000:42000:no_history",
+        KEY,
+    ]
+    assert (
+        json.loads(own("ltm", "show", KEY, "--json").stdout)["result"]["remaining"]
+        == 8000
+    )
     assert json.loads(own("ltm", "stats", "--json").stdout)["entries"] == 2
 
-    mended = json.loads(own("ltm", "show", KEY, "--json").stdout)["result"] | {"remaining": 1}
+    mended = json.loads(own("ltm", "show", KEY, "--json").stdout)["result"] | {
+        "remaining": 1
+    }
     (tmp_path / "result.json").write_text(json.dumps(mended))
     assert own("ltm", "set", KEY, "result.json").returncode == 0
     assert answer(own("ask", "--json", QUESTION))["report"]["result"] == mended  # type: ignore[index]
@@ -157,17 +181,29 @@ async def test_what_is_remembered_can_be_seen_changed_and_forgotten(own: Command
     old = f"tl:ltm:{{{AGENT}}}:v1.1-00000000:{KEY}"
     assert own("ltm", "set", old, "result.json").returncode == 0
     told = own("doctor").stdout
-    assert f"1 answer of {AGENT} came from other code or another version" in " ".join(told.split())
-    assert own("ltm", "forget", "--stale", "--agent", AGENT).stdout == "Forgot 1 answer.\n"
-    assert own("ltm", "forget", "--stale").stdout == "Nothing fits; nothing was forgotten.\n"
+    assert f"1 answer of {AGENT} came from other code or another version" in " ".join(
+        told.split()
+    )
+    assert (
+        own("ltm", "forget", "--stale", "--agent", AGENT).stdout == "Forgot 1 answer.\n"
+    )
+    assert (
+        own("ltm", "forget", "--stale").stdout
+        == "Nothing fits; nothing was forgotten.\n"
+    )
 
     assert own("ltm", "forget", KEY).stdout == "Forgot 1 answer.\n"
     assert own("ltm", "show", KEY).returncode == 2
-    assert own("ltm", "forget", "--older-than", "1h").stdout == "Nothing fits; nothing was forgotten.\n"
+    assert (
+        own("ltm", "forget", "--older-than", "1h").stdout
+        == "Nothing fits; nothing was forgotten.\n"
+    )
     assert own("ltm", "forget", "--all", "--yes").stdout == "Forgot 1 answer.\n"
 
 
-async def test_a_memory_file_comes_in_and_goes_out(own: Command, tmp_path: Path) -> None:
+async def test_a_memory_file_comes_in_and_goes_out(
+    own: Command, tmp_path: Path
+) -> None:
     """The cut entry is quarantined, listed and counted; the whole one answers the next question."""
     whole, cut = (
         "analyze_budget:50000:42000:5000,7000,8000,6000",
@@ -182,20 +218,34 @@ async def test_a_memory_file_comes_in_and_goes_out(own: Command, tmp_path: Path)
     assert f"  {cut}" in done.stdout.splitlines()
     assert "Refused 1 entry:" in done.stdout
     question = "limit 50k, spent 42000, history 5000, 7000, 8000, 6000"
-    assert answer(own("ask", "--json", question))["report"]["memory"]["outcome"] == "hit"  # type: ignore[index]
+    assert (
+        answer(own("ask", "--json", question))["report"]["memory"]["outcome"] == "hit"
+    )  # type: ignore[index]
     five = "limit 100000, spent 30000, history 5000, 6000, 7000, 5000, 25000"
-    assert answer(own("ask", "--json", five))["report"]["result"]["spending_rate"] == 9600  # type: ignore[index]
+    assert (
+        answer(own("ask", "--json", five))["report"]["result"]["spending_rate"] == 9600
+    )  # type: ignore[index]
     assert len(json.loads(own("ltm", "stats", "--json").stdout)["quarantined"]) == 1
     assert own("ltm", "export", "--agent", AGENT, "out.json").returncode == 0
     assert set(json.loads((tmp_path / "out.json").read_text())["tasks"]) == {whole, cut}
 
 
-async def test_a_configured_worker_imports_its_old_memory_once(own_house: House, tmp_path: Path) -> None:
+async def test_a_configured_worker_imports_its_old_memory_once(
+    own_house: House, tmp_path: Path
+) -> None:
     """By its settings and its file alone; what was forgotten since is not brought back."""
-    (tmp_path / "memory.json").write_text(json.dumps({"tasks": {KEY: {"remaining": 8000.0}}}))
+    (tmp_path / "memory.json").write_text(
+        json.dumps({"tasks": {KEY: {"remaining": 8000.0}}})
+    )
     config = tmp_path / "agent_config.json"
     config.write_text(
-        json.dumps({"agent_id": AGENT, "ltm_path": str(tmp_path / "memory.json"), "anomaly_threshold_multiplier": 1.5})
+        json.dumps(
+            {
+                "agent_id": AGENT,
+                "ltm_path": str(tmp_path / "memory.json"),
+                "anomaly_threshold_multiplier": 1.5,
+            }
+        )
     )
     command = commands_in(own_house, tmp_path)
     with configured(own_house, tmp_path, config) as worker:
@@ -211,5 +261,8 @@ async def test_a_configured_worker_imports_its_old_memory_once(own_house: House,
 
 def configured(house: House, folder: Path, config: Path) -> Served:
     """Start a worker with a configuration file and nothing else."""
-    env = {"TASKLORE_NATS_URL": house.servers.nats_url, "TASKLORE_REDIS_URL": house.servers.redis_url}
+    env = {
+        "TASKLORE_NATS_URL": house.servers.nats_url,
+        "TASKLORE_REDIS_URL": house.servers.redis_url,
+    }
     return Served(["worker", "--config", str(config)], env, folder / "configured.log")

@@ -27,8 +27,14 @@ def client_of(system: KeyedApi, who: str = "anybody") -> Client:
 def test_tasks_are_asked_for_in_words_and_by_name(system: KeyedApi) -> None:
     """The same id again starts nothing twice, and what takes longer is told so."""
     with client_of(system) as client:
-        reply = client.ask("Check my budget: limit 50000, spent 42000, history [5000, 7000]", request_id="budget-1")
-        again = client.ask("Check my budget: limit 50000, spent 42000, history [5000, 7000]", request_id="budget-1")
+        reply = client.ask(
+            "Check my budget: limit 50000, spent 42000, history [5000, 7000]",
+            request_id="budget-1",
+        )
+        again = client.ask(
+            "Check my budget: limit 50000, spent 42000, history [5000, 7000]",
+            request_id="budget-1",
+        )
         assert (reply.kind, reply.result["remaining"]) == ("answer", 8000)
         assert again.report == reply.report
         done = client.run("NapAgent", "take_nap", {"ms": 1})
@@ -43,12 +49,28 @@ def test_tasks_are_asked_for_in_words_and_by_name(system: KeyedApi) -> None:
 def test_schedules_are_added_seen_paused_run_and_removed(system: KeyedApi) -> None:
     """The same id with the same content again is one schedule."""
     with client_of(system) as client:
-        added = client.add_schedule("NapAgent", "take_nap", {"ms": 1}, cron="0 9 * * mon-fri", schedule_id="morning")
+        added = client.add_schedule(
+            "NapAgent",
+            "take_nap",
+            {"ms": 1},
+            cron="0 9 * * mon-fri",
+            schedule_id="morning",
+        )
         assert (
-            client.add_schedule("NapAgent", "take_nap", {"ms": 1}, cron="0 9 * * mon-fri", schedule_id="morning")
+            client.add_schedule(
+                "NapAgent",
+                "take_nap",
+                {"ms": 1},
+                cron="0 9 * * mon-fri",
+                schedule_id="morning",
+            )
             == added
         )
-        assert (len(added.next), added.paused, {one.hour for one in added.next}) == (5, False, {9})
+        assert (len(added.next), added.paused, {one.hour for one in added.next}) == (
+            5,
+            False,
+            {9},
+        )
         other = client.add_schedule("NapAgent", "take_nap", {"ms": 2}, every_s=86_400)
         assert {one.id for one in client.schedules()} == {"morning", other.id}
         assert client.pause_schedule("morning").next == ()
@@ -59,13 +81,24 @@ def test_schedules_are_added_seen_paused_run_and_removed(system: KeyedApi) -> No
             client.schedule("morning")
 
 
-def test_items_are_added_changed_and_deleted_and_each_can_be_undone(system: KeyedApi) -> None:
+def test_items_are_added_changed_and_deleted_and_each_can_be_undone(
+    system: KeyedApi,
+) -> None:
     with client_of(system, "ana") as client:
         memory = client.memory("ana")
         added = memory.add("food.likes", "Ramen", since=date(2026, 5, 1), key="ramen")
-        assert memory.add("food.likes", "Ramen", since=date(2026, 5, 1), key="ramen").plan_id == added.plan_id
+        assert (
+            memory.add(
+                "food.likes", "Ramen", since=date(2026, 5, 1), key="ramen"
+            ).plan_id
+            == added.plan_id
+        )
         (item,) = memory.items(category="food.likes")
-        assert (item.text, item.since, item.state) == ("Ramen", date(2026, 5, 1), "current")
+        assert (item.text, item.since, item.state) == (
+            "Ramen",
+            date(2026, 5, 1),
+            "current",
+        )
 
         memory.change(item.reference, value="Spicy ramen")
         (changed,) = memory.items(category="food")
@@ -92,19 +125,33 @@ def test_a_wrong_change_is_refused_with_the_cure(system: KeyedApi) -> None:
         with pytest.raises(ApiError, match=r"GET \.\.\./items"):
             memory.delete("resource_user_food_prefs:food.likes.ramen")
         with pytest.raises(ApiError, match="until is before since"):
-            memory.add("food.likes", "Ramen", since=date(2026, 5, 2), until=date(2026, 5, 1))
+            memory.add(
+                "food.likes", "Ramen", since=date(2026, 5, 2), until=date(2026, 5, 1)
+            )
         with pytest.raises(ApiError, match="role"):
             reader.memory("bo").add("food.likes", "Ramen")
         assert memory.items() == ()
 
 
-def test_turns_are_handed_in_found_within_bounds_and_forgotten(system: KeyedApi) -> None:
+def test_turns_are_handed_in_found_within_bounds_and_forgotten(
+    system: KeyedApi,
+) -> None:
     """By day, by speaker and by conversation; forgetting leaves nothing to find."""
     with client_of(system) as client:
         memory = client.memory("cy")
         said = [
-            Turn(turn_id="c1", conversation_id="a", text="We moved to Porto", at=datetime(2026, 3, 1, tzinfo=UTC)),
-            Turn(turn_id="c2", conversation_id="b", text="Porto is lovely", at=datetime(2026, 8, 1, tzinfo=UTC)),
+            Turn(
+                turn_id="c1",
+                conversation_id="a",
+                text="We moved to Porto",
+                at=datetime(2026, 3, 1, tzinfo=UTC),
+            ),
+            Turn(
+                turn_id="c2",
+                conversation_id="b",
+                text="Porto is lovely",
+                at=datetime(2026, 8, 1, tzinfo=UTC),
+            ),
         ]
         assert memory.hand_in(said) == 2
         _await_found(client, "cy", 2)
@@ -121,10 +168,14 @@ def test_turns_are_handed_in_found_within_bounds_and_forgotten(system: KeyedApi)
         assert memory.settings().is_on is True
 
 
-def test_another_scope_is_kept_apart_and_for_keys_without_a_user(system: KeyedApi) -> None:
+def test_another_scope_is_kept_apart_and_for_keys_without_a_user(
+    system: KeyedApi,
+) -> None:
     """A user of the same name has nothing of it, and no user id can name it."""
     with client_of(system) as client, client_of(system, "ana") as ana:
-        client.memory("Planner", "agent").add("general.other", "Plans are made on Mondays")
+        client.memory("Planner", "agent").add(
+            "general.other", "Plans are made on Mondays"
+        )
         assert len(client.memory("Planner", "agent").items()) == 1
         assert client.memory("Planner").items() == ()
         with pytest.raises(ApiError, match="for one user"):
@@ -134,7 +185,9 @@ def test_another_scope_is_kept_apart_and_for_keys_without_a_user(system: KeyedAp
 
 
 async def test_the_client_of_an_event_loop_does_the_same(system: KeyedApi) -> None:
-    async with AsyncClient(system.url, system.keys["anybody"], call_s=PATIENCE_S) as client:
+    async with AsyncClient(
+        system.url, system.keys["anybody"], call_s=PATIENCE_S
+    ) as client:
         assert (await client.run("NapAgent", "take_nap", {"ms": 1})).state == "done"
         memory = client.memory("dee")
         await memory.add("food.dislikes", "Olives")
@@ -145,7 +198,10 @@ async def test_the_client_of_an_event_loop_does_the_same(system: KeyedApi) -> No
 
 
 def test_a_server_that_is_not_there_is_named(system: KeyedApi) -> None:
-    with Client(f"http://127.0.0.1:{free_port()}", call_s=0.5) as client, pytest.raises(Unreachable, match="127"):
+    with (
+        Client(f"http://127.0.0.1:{free_port()}", call_s=0.5) as client,
+        pytest.raises(Unreachable, match="127"),
+    ):
         client.memory("ana").items()
     with Client(system.url, "wrong") as client, pytest.raises(ApiError) as refused:
         client.memory("ana").items()
@@ -153,7 +209,11 @@ def test_a_server_that_is_not_there_is_named(system: KeyedApi) -> None:
 
 
 def _texts(client: Client, user: str, **bounds: object) -> list[str]:
-    return [one.text for one in client.memory(user).search("Porto", **bounds).memories if one.source == "turn"]
+    return [
+        one.text
+        for one in client.memory(user).search("Porto", **bounds).memories
+        if one.source == "turn"
+    ]
 
 
 def _await_found(client: Client, user: str, count: int) -> None:

@@ -14,7 +14,9 @@ from tests.acceptance.house import ROOT, House
 DECISION = "workers.agents.decision"
 
 
-async def test_every_text_arrives_once_and_the_same_seed_makes_the_same_world(own_house: House) -> None:
+async def test_every_text_arrives_once_and_the_same_seed_makes_the_same_world(
+    own_house: House,
+) -> None:
     """Two runs: one with two workers of which one is killed while a step is decided, one with the worker that is left.
 
     What is killed is missed within its deadline, so that nobody is late; and no run depends on the other, since they
@@ -24,8 +26,12 @@ async def test_every_text_arrives_once_and_the_same_seed_makes_the_same_world(ow
     for worker in workers:
         worker.ready()
     servers = own_house.servers
-    async with asking("CoinWorld", nats_url=servers.nats_url, redis_url=servers.redis_url) as asker:
-        first = await run_world(asker, servers.redis_url, "first", SMALL, halfway=workers[1].kill)
+    async with asking(
+        "CoinWorld", nats_url=servers.nats_url, redis_url=servers.redis_url
+    ) as asker:
+        first = await run_world(
+            asker, servers.redis_url, "first", SMALL, halfway=workers[1].kill
+        )
         second = await run_world(asker, servers.redis_url, "second", SMALL)
 
     assert not workers[1].is_running
@@ -36,10 +42,21 @@ async def test_every_text_arrives_once_and_the_same_seed_makes_the_same_world(ow
     assert second.worlds == first.worlds
 
 
-def test_a_run_that_is_interrupted_leaves_nothing_but_its_recording(tmp_path: Path) -> None:
+def test_a_run_that_is_interrupted_leaves_nothing_but_its_recording(
+    tmp_path: Path,
+) -> None:
     """It starts a system by itself; Ctrl-C ends all of it quietly, and what was recorded goes the same again."""
     (tmp_path / "tmp").mkdir()
-    options = ("--agents", "4", "--coins", "400", "--size", "20", "--record", str(tmp_path / "run"))
+    options = (
+        "--agents",
+        "4",
+        "--coins",
+        "400",
+        "--size",
+        "20",
+        "--record",
+        str(tmp_path / "run"),
+    )
     with _coin_world(tmp_path, *options) as world:
         try:
             said = b"".join(_line(world) for _ in range(20))
@@ -61,8 +78,14 @@ def test_the_world_goes_the_same_over_http(own_house: House, tmp_path: Path) -> 
     """By the address of a supervisor and nothing else; and it says so when nobody is at that address."""
     worker, supervisor = own_house.worker(DECISION), own_house.supervisor()
     worker.ready(), supervisor.ready()
-    servers, options = own_house.servers, ("--agents", "3", "--coins", "6", "--size", "6", "--steps", "5")
-    over_nats = {"TASKLORE_NATS_URL": servers.nats_url, "TASKLORE_REDIS_URL": servers.redis_url}
+    servers, options = (
+        own_house.servers,
+        ("--agents", "3", "--coins", "6", "--size", "6", "--steps", "5"),
+    )
+    over_nats = {
+        "TASKLORE_NATS_URL": servers.nats_url,
+        "TASKLORE_REDIS_URL": servers.redis_url,
+    }
 
     said = [
         _told(_coin_world(tmp_path, *options, "--api", supervisor.api)),
@@ -72,7 +95,9 @@ def test_the_world_goes_the_same_over_http(own_house: House, tmp_path: Path) -> 
     assert said[0][:2] == (0, b"")
     assert said[0][2].count(b"\n") >= 5
 
-    code, errors, _ = _told(_coin_world(tmp_path, *options, "--api", "http://127.0.0.1:9"))
+    code, errors, _ = _told(
+        _coin_world(tmp_path, *options, "--api", "http://127.0.0.1:9")
+    )
     assert (code, errors.count(b"\n"), b"cannot be asked" in errors) == (1, 1, True)
 
 
@@ -82,12 +107,18 @@ def _told(world: "subprocess.Popen[bytes]") -> tuple[int, bytes, bytes]:
     return world.returncode, errors, said
 
 
-def _coin_world(place: Path, *options: str, **variables: str) -> "subprocess.Popen[bytes]":
+def _coin_world(
+    place: Path, *options: str, **variables: str
+) -> "subprocess.Popen[bytes]":
     """Start the example as a person does, in a checkout, where no system is known."""
     return subprocess.Popen(
         [sys.executable, "-m", "examples.coin_world", "--no-page", *options],
         cwd=ROOT,
-        env=environment(TMPDIR=str(place / "tmp"), TASKLORE_DATA_DIR=str(place / "nothing"), **variables),
+        env=environment(
+            TMPDIR=str(place / "tmp"),
+            TASKLORE_DATA_DIR=str(place / "nothing"),
+            **variables,
+        ),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -37,17 +37,27 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
 @pytest.fixture
 async def asker(house: House) -> AsyncIterator[Asker]:
     """Connect a program that asks for tasks."""
-    async with asking("Tests", nats_url=house.servers.nats_url, redis_url=house.servers.redis_url) as asker:
+    async with asking(
+        "Tests", nats_url=house.servers.nats_url, redis_url=house.servers.redis_url
+    ) as asker:
         yield asker
 
 
 async def test_what_people_and_agents_say_is_one_conversation(house: House) -> None:
     """What a person said is new to an agent once; answers of the assistant never are."""
     conversation = new_id(0)
-    first, second, third = "limit 50k, spent 42000: how is my budget?", "Listen, companion", "Listen again, companion"
+    first, second, third = (
+        "limit 50k, spent 42000: how is my budget?",
+        "Listen, companion",
+        "Listen again, companion",
+    )
 
     async def say(text: str) -> PersonReply:
-        return await ask(house.servers.nats_url, "SupervisorAgent", make_request(text, conversation_id=conversation))
+        return await ask(
+            house.servers.nats_url,
+            "SupervisorAgent",
+            make_request(text, conversation_id=conversation),
+        )
 
     answer = await say(first)
     assert answer.kind == "answer"
@@ -71,7 +81,10 @@ async def test_an_agent_that_asks_is_given_the_documents_of_who_asked_and_of_nob
     ann, ben = f"ann-{new_id(0)[-8:]}", f"ben-{new_id(0)[-8:]}"
     now = datetime.now(UTC)
     facts = [make_item(LIMIT, added=now.date(), source="told")]
-    body = {"_metadata": {"resource_id": "resource_user_money"}, "budget": {"facts": facts}}
+    body = {
+        "_metadata": {"resource_id": "resource_user_money"},
+        "budget": {"facts": facts},
+    }
     async with valkey.connect(house.servers.redis_url, name="tests") as redis:
         store = DocumentStore(redis, Kinds.load(), deadline_s=PATIENCE_S)
         await store.import_document(ann, json.dumps(body).encode(), at=now)
@@ -79,7 +92,9 @@ async def test_an_agent_that_asks_is_given_the_documents_of_who_asked_and_of_nob
     async def tell(**who: str) -> CompletionReport:
         return await asker.ask("CompanionAgent", "tell_memory", {}, **who)
 
-    of_ann, of_ben, of_nobody = await asyncio.gather(tell(user_id=ann), tell(user_id=ben), tell())
+    of_ann, of_ben, of_nobody = await asyncio.gather(
+        tell(user_id=ann), tell(user_id=ben), tell()
+    )
 
     assert f'\u00a6 - "{LIMIT}"' in of_ann.result
     assert (of_ben.status, of_ben.result) == ("completed", "")

@@ -35,17 +35,25 @@ async def test_a_crash_costs_its_neighbours_one_more_run(own_house: House) -> No
     assert other.metric("tasklore_crashed_runs_total") == FLYING
 
 
-async def test_a_poisonous_task_among_forty_is_convicted_and_no_neighbour_is(own_house: House) -> None:
+async def test_a_poisonous_task_among_forty_is_convicted_and_no_neighbour_is(
+    own_house: House,
+) -> None:
     """It is caught in the act, however many others it takes along; those come through."""
     workers = [own_house.worker(PROBE, slots=64, ack_wait_s=1).ready()]
     async with outside(own_house.servers.nats_url) as program:
         tasks = await _assign_many(program, ms=1_000)
-        poison = await program.assign("ProbeAgent", "trouble", {"label": "poison", "kind": "die"}, max_attempts=1)
+        poison = await program.assign(
+            "ProbeAgent", "trouble", {"label": "poison", "kind": "die"}, max_attempts=1
+        )
         restarting = asyncio.create_task(_restart(own_house, workers))
         report = await program.report_of(poison)
         neighbours = [await program.report_of(task) for task in tasks]
         await restarting
-    assert (report["status"], report["error"]["type"], report["attempt"]) == ("failed", "WorkerLost", CRASHES)
+    assert (report["status"], report["error"]["type"], report["attempt"]) == (
+        "failed",
+        "WorkerLost",
+        CRASHES,
+    )
     assert {neighbour["status"] for neighbour in neighbours} == {"completed"}
     assert len(own_house.runs("poison")) == CRASHES
     # The run that was struck first, once more beside all, once in its group, and then alone.
@@ -55,8 +63,13 @@ async def test_a_poisonous_task_among_forty_is_convicted_and_no_neighbour_is(own
 
 async def _assign_many(program: Outside, *, ms: int) -> list[str]:
     """Assign tasks that take *ms* each; return their ids once all have begun."""
-    wanted = [{"label": f"neighbour-{number}", "number": number, "ms": ms} for number in range(FLYING)]
-    tasks = [await program.assign("ProbeAgent", "fresh", parameters) for parameters in wanted]
+    wanted = [
+        {"label": f"neighbour-{number}", "number": number, "ms": ms}
+        for number in range(FLYING)
+    ]
+    tasks = [
+        await program.assign("ProbeAgent", "fresh", parameters) for parameters in wanted
+    ]
     await program.begun(*tasks)
     return tasks
 

@@ -19,7 +19,11 @@ from tests.llm_double import ScriptedLlm, stalled
 DECIDING = "workers.agents.decision"
 #: Long enough for a worker to start, and for what another one held to be offered again.
 PATIENCE = timedelta(seconds=PATIENCE_S)
-SENDERS, HEARERS, MESSAGES = ("Bob", "Cay", "Dan"), ("coins.Ana", "coins.Eve", "coins.Flo"), 80
+SENDERS, HEARERS, MESSAGES = (
+    ("Bob", "Cay", "Dan"),
+    ("coins.Ana", "coins.Eve", "coins.Flo"),
+    80,
+)
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +37,9 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
 @asynccontextmanager
 async def speaking(house: House) -> AsyncIterator[Asker]:
     """Connect a world."""
-    async with asking("World", nats_url=house.servers.nats_url, redis_url=house.servers.redis_url) as asker:
+    async with asking(
+        "World", nats_url=house.servers.nats_url, redis_url=house.servers.redis_url
+    ) as asker:
         yield asker
 
 
@@ -42,21 +48,32 @@ async def delivered(house: House) -> None:
     async with outside(house.servers.nats_url) as program:
 
         async def is_empty() -> bool:
-            return bool((await program.api("STREAM.INFO.MESSAGES"))["state"]["messages"] == 0)
+            return bool(
+                (await program.api("STREAM.INFO.MESSAGES"))["state"]["messages"] == 0
+            )
 
         await program.eventually(is_empty)
 
 
 def moment(**changes: Any) -> dict[str, Any]:
     """Return what Ana senses at some moment: nothing to do but to answer."""
-    told = {"name": "Ana", "sensory_data": {"position": {"x": 1, "z": 1}}, "simulation_time": 7, "agents": ["Bob"]}
+    told = {
+        "name": "Ana",
+        "sensory_data": {"position": {"x": 1, "z": 1}},
+        "simulation_time": 7,
+        "agents": ["Bob"],
+    }
     return told | {"allowed": ["text", "wait"], "tell_prompt": True} | changes
 
 
 async def decide(asker: Asker, conversation_id: str, **changes: Any) -> dict[str, Any]:
     """Return what the agent of a conversation decides."""
     report = await asker.ask(
-        "DecisionAgent", "decide", moment(**changes), conversation_id=conversation_id, within=PATIENCE
+        "DecisionAgent",
+        "decide",
+        moment(**changes),
+        conversation_id=conversation_id,
+        within=PATIENCE,
     )
     assert report.status == "completed", report.error
     return dict(report.result)
@@ -68,8 +85,12 @@ async def test_what_was_said_is_new_until_a_decision_stands(house: House) -> Non
     question = "- Bob said: 'Where are you?'"
     async with ScriptedLlm() as model, speaking(house) as asker:
         model.queue(stalled())
-        worker = house.worker(DECIDING, llm_base_url=model.base_url, llm_api_key="none").ready()
-        await asker.tell("coins.Ana", "Bob", "Where are you?", time=6, message_id="bob-1")
+        worker = house.worker(
+            DECIDING, llm_base_url=model.base_url, llm_api_key="none"
+        ).ready()
+        await asker.tell(
+            "coins.Ana", "Bob", "Where are you?", time=6, message_id="bob-1"
+        )
         await delivered(house)
         asked = asyncio.create_task(decide(asker, "coins.Ana"))
         await model.wait_for_requests(1)
@@ -90,10 +111,14 @@ async def test_what_was_said_is_new_until_a_decision_stands(house: House) -> Non
     assert "New messages:" not in later["prompt"]
     assert later["action"] == "wait"
     assert "New messages:\n- Bob said: 'Thanks!'" in last["prompt"]
-    await asyncio.to_thread(supervisor.await_metric, 'tasklore_messages_total{outcome="delivered"}', 2)
+    await asyncio.to_thread(
+        supervisor.await_metric, 'tasklore_messages_total{outcome="delivered"}', 2
+    )
 
 
-async def test_no_message_is_lost_doubled_or_overtaken_by_another_of_its_sender(house: House) -> None:
+async def test_no_message_is_lost_doubled_or_overtaken_by_another_of_its_sender(
+    house: House,
+) -> None:
     """Two supervisors deliver; one is killed, and both servers are, one after the other, while everybody speaks."""
     supervisors = [house.supervisor(), house.supervisor()]
     first, _ = (one.ready() for one in supervisors)
@@ -127,9 +152,15 @@ async def test_no_message_is_lost_doubled_or_overtaken_by_another_of_its_sender(
         inbox = Inbox(redis, PATIENCE_S, window=1_000)
         for hearer in HEARERS:
             taken = await inbox.take(hearer, "look")
-            heard = [one.message_id for one in taken.history.current if one.message_id.startswith("n")]
+            heard = [
+                one.message_id
+                for one in taken.history.current
+                if one.message_id.startswith("n")
+            ]
             for sender in SENDERS:
-                assert [one for one in heard if one.endswith(sender)] == [f"n{n}-{sender}" for n in range(MESSAGES)]
+                assert [one for one in heard if one.endswith(sender)] == [
+                    f"n{n}-{sender}" for n in range(MESSAGES)
+                ]
 
 
 async def said(asker: Asker, hearer: str, sender: str, number: int) -> None:
@@ -137,7 +168,13 @@ async def said(asker: Asker, hearer: str, sender: str, number: int) -> None:
     async with asyncio.timeout(PATIENCE_S):
         while True:
             try:
-                await asker.tell(hearer, sender, f"number {number}", time=number, message_id=f"n{number}-{sender}")
+                await asker.tell(
+                    hearer,
+                    sender,
+                    f"number {number}",
+                    time=number,
+                    message_id=f"n{number}-{sender}",
+                )
             except NotAccepted:
                 continue
             return

@@ -10,7 +10,14 @@ from pathlib import Path
 import pytest
 
 from contracts.analysis.roster import ROSTER
-from tests.acceptance.command import PATIENCE_S, Running, await_none_in, environment, processes_in, tasklore
+from tests.acceptance.command import (
+    PATIENCE_S,
+    Running,
+    await_none_in,
+    environment,
+    processes_in,
+    tasklore,
+)
 from tests.acceptance.house import PATIENT
 
 
@@ -28,7 +35,11 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
     folder = tmp_path_factory.mktemp("demo")
     (folder / "tmp").mkdir()
     (folder / "here").mkdir()
-    done = tasklore("demo", cwd=folder / "here", env=environment(TMPDIR=str(folder / "tmp"), **PATIENT))
+    done = tasklore(
+        "demo",
+        cwd=folder / "here",
+        env=environment(TMPDIR=str(folder / "tmp"), **PATIENT),
+    )
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     return done.stdout, folder
@@ -43,9 +54,13 @@ def test_it_leaves_nothing_behind(played: tuple[str, Path]) -> None:
     assert list((folder / "here").iterdir()) == []
 
 
-def test_it_computes_once_and_remembers_another_wording(played: tuple[str, Path]) -> None:
+def test_it_computes_once_and_remembers_another_wording(
+    played: tuple[str, Path],
+) -> None:
     said, _ = played
-    assert re.findall(r"^  (computed|remembered) in \d+\.\d ms$", said, re.MULTILINE) == [
+    assert re.findall(
+        r"^  (computed|remembered) in \d+\.\d ms$", said, re.MULTILINE
+    ) == [
         "computed",
         "remembered",
         "computed",
@@ -55,13 +70,23 @@ def test_it_computes_once_and_remembers_another_wording(played: tuple[str, Path]
         "analyze_budget:50000:42000:no_history",
         "analyze_budget:50000:45000:no_history",
     ]
-    assert re.findall(r"^  Remaining: (\S+)$", said, re.MULTILINE) == ["8,000", "8,000", "5,000"]
+    assert re.findall(r"^  Remaining: (\S+)$", said, re.MULTILINE) == [
+        "8,000",
+        "8,000",
+        "5,000",
+    ]
 
 
-def test_a_pipeline_fails_at_its_fourth_phase_and_goes_on_from_there(played: tuple[str, Path]) -> None:
+def test_a_pipeline_fails_at_its_fourth_phase_and_goes_on_from_there(
+    played: tuple[str, Path],
+) -> None:
     """Three phases are computed once and reused, what they took is what was saved, and the report has a score."""
     said, _ = played
-    act = said[said.index("> tasklore pipeline run repository-health") : said.index("Ten agents read a story")]
+    act = said[
+        said.index("> tasklore pipeline run repository-health") : said.index(
+            "Ten agents read a story"
+        )
+    ]
     run, resumed = act.split("> tasklore pipeline resume ", 1)
     looks = {"context_query", "imports", "sizes"}
     rest = {"standards_check", "docstrings", "leftovers", "report"}
@@ -71,15 +96,25 @@ def test_a_pipeline_fails_at_its_fourth_phase_and_goes_on_from_there(played: tup
     assert "record one: tasklore project standard" in run
     assert set(_phases(resumed, "=")) == looks
     assert set(_phases(resumed, "\u2713")) == rest
-    assert {name: took.removesuffix(" saved") for name, took in _phases(resumed, "=").items()} == _phases(run, "\u2713")
-    saved = re.search(r"3 phases were not computed again, which saved ([\d,]+) ms", resumed)
+    assert {
+        name: took.removesuffix(" saved")
+        for name, took in _phases(resumed, "=").items()
+    } == _phases(run, "\u2713")
+    saved = re.search(
+        r"3 phases were not computed again, which saved ([\d,]+) ms", resumed
+    )
     assert saved is not None
     assert int(saved[1].replace(",", "")) > 0
     assert re.search(r"^  # Health of .*: \d+ of 100$", resumed, re.MULTILINE)
-    assert "Another supervisor, another worker or another day could have gone on as well." in resumed
+    assert (
+        "Another supervisor, another worker or another day could have gone on as well."
+        in resumed
+    )
 
 
-def test_ten_agents_read_a_story_and_a_few_lines_stand_for_its_files(played: tuple[str, Path]) -> None:
+def test_ten_agents_read_a_story_and_a_few_lines_stand_for_its_files(
+    played: tuple[str, Path],
+) -> None:
     """Every agent without a model; the context keeps within its budget, and says how much it stands for."""
     said, _ = played
     act = said[said.index("> tasklore analysis run lighthouse ") :]
@@ -89,7 +124,9 @@ def test_ten_agents_read_a_story_and_a_few_lines_stand_for_its_files(played: tup
 
     assert rows == [[seat.section, "rules"] for seat in ROSTER]
     assert [line.split()[1] for line in act.splitlines()[1:6]] == ["whole"] * 5
-    tokens = re.search(r": ([\d,]+) tokens of files -> (\d+) tokens$", rest, re.MULTILINE)
+    tokens = re.search(
+        r": ([\d,]+) tokens of files -> (\d+) tokens$", rest, re.MULTILINE
+    )
     assert tokens is not None
     assert int(tokens[1].replace(",", "")) >= 20_000
     assert 0 < int(tokens[2]) <= 350
@@ -104,12 +141,16 @@ def _phases(text: str, mark: str) -> dict[str, str]:
     return dict(re.findall(rf"^  {mark} (\w+) +(\S.*)$", text, re.MULTILINE))
 
 
-@pytest.mark.parametrize(("wish", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("wish", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)]
+)
 def test_stopped_in_the_middle_it_leaves_nothing_either(
     wish: signal.Signals, code: int, apart: Mapping[str, str], tmp_path: Path
 ) -> None:
     """A signal while its servers and roles are starting: quiet, and all gone."""
-    with Running("demo", cwd=tmp_path / "here", env=apart, errors=tmp_path / "errors") as demo:
+    with Running(
+        "demo", cwd=tmp_path / "here", env=apart, errors=tmp_path / "errors"
+    ) as demo:
         give_up_at = time.monotonic() + PATIENCE_S
         while not _is_starting_roles(tmp_path):
             assert time.monotonic() < give_up_at
@@ -121,4 +162,6 @@ def test_stopped_in_the_middle_it_leaves_nothing_either(
 
 
 def _is_starting_roles(folder: Path) -> bool:
-    return any("-m tasklore.up worker" in command for command in processes_in(folder).values())
+    return any(
+        "-m tasklore.up worker" in command for command in processes_in(folder).values()
+    )

@@ -61,14 +61,21 @@ class Operator:
 
     async def lose(self, label: str, **fields: Any) -> str:
         """Give it a task that is given up, and return its id once it is."""
-        report = await self.program.ask("MortalAgent", "live", {"label": label}, **fields)
+        report = await self.program.ask(
+            "MortalAgent", "live", {"label": label}, **fields
+        )
         assert report["status"] == "failed", report
         return str(report["task_id"])
 
     async def lose_many(self, label: str, number: int) -> set[str]:
         """Give it so many tasks that are given up, and return their ids once all are."""
         lost = await asyncio.gather(
-            *(self.program.assign("MortalAgent", "live", {"label": label, "number": n}) for n in range(number))
+            *(
+                self.program.assign(
+                    "MortalAgent", "live", {"label": label, "number": n}
+                )
+                for n in range(number)
+            )
         )
         await self.reported(set(lost), generation=1)
         return set(lost)
@@ -80,10 +87,18 @@ class Operator:
         """
 
         def found() -> list[Json]:
-            mine = (report for report in self.program.heard if report["generation"] == generation)
-            return list({json.dumps(report, sort_keys=True): report for report in mine}.values())
+            mine = (
+                report
+                for report in self.program.heard
+                if report["generation"] == generation
+            )
+            return list(
+                {json.dumps(report, sort_keys=True): report for report in mine}.values()
+            )
 
-        await self.program.until(lambda: task_ids <= {report["task_id"] for report in found()})
+        await self.program.until(
+            lambda: task_ids <= {report["task_id"] for report in found()}
+        )
         return found()
 
     async def waiting(self) -> int:
@@ -114,42 +129,86 @@ def rows(done: "CompletedProcess[str]") -> list[Json]:
     return list(json.loads(done.stdout))
 
 
-async def test_a_task_that_gave_up_is_seen_sent_again_and_runs_once_more(operator: Operator) -> None:
+async def test_a_task_that_gave_up_is_seen_sent_again_and_runs_once_more(
+    operator: Operator,
+) -> None:
     """From the table to the report of its second generation, as an operator goes."""
     system, label = operator.system, uuid.uuid4().hex
-    assignment = operator.program.assignment("MortalAgent", "live", {"label": label}, user_id="ann")
+    assignment = operator.program.assignment(
+        "MortalAgent", "live", {"label": label}, user_id="ann"
+    )
     task_id = assignment["task_id"]
-    await operator.program.publish("tasks.MortalAgent.live", json.dumps(assignment).encode(), {"traceparent": TRACE})
+    await operator.program.publish(
+        "tasks.MortalAgent.live",
+        json.dumps(assignment).encode(),
+        {"traceparent": TRACE},
+    )
     assert (await operator.program.report_of(task_id))["status"] == "failed"
 
-    listed = await system.dlq("list", "--agent", "MortalAgent", "--reason", "gave_up", "--since", "2h")
+    listed = await system.dlq(
+        "list", "--agent", "MortalAgent", "--reason", "gave_up", "--since", "2h"
+    )
     assert listed.returncode == 0, listed.stderr
     head, row = listed.stdout.splitlines()
-    assert head.split() == ["SEQUENCE", "AGE", "AGENT", "TASK", "REASON", "RUNS", "GENERATION", "ERROR"]
+    assert head.split() == [
+        "SEQUENCE",
+        "AGE",
+        "AGENT",
+        "TASK",
+        "REASON",
+        "RUNS",
+        "GENERATION",
+        "ERROR",
+    ]
     assert f"GiveUp: there is no cure for {label} yet" in row
     sequence = row.split()[0]
 
     shown = await system.dlq("show", sequence)
     assert shown.returncode == 0, shown.stderr
-    for told in (task_id, TRACE_ID, "gave_up", "Traceback (most recent call last)", "in live", '"user_id": "ann"'):
+    for told in (
+        task_id,
+        TRACE_ID,
+        "gave_up",
+        "Traceback (most recent call last)",
+        "in live",
+        '"user_id": "ann"',
+    ):
         assert told in shown.stdout
     [document] = rows(await system.dlq("show", task_id, "--json"))
-    assert (document["task_id"], document["trace_id"], document["generation"]) == (task_id, TRACE_ID, 1)
+    assert (document["task_id"], document["trace_id"], document["generation"]) == (
+        task_id,
+        TRACE_ID,
+        1,
+    )
     assert document["payload"] == assignment
     assert document["worker_id"]
-    assert None not in (document["queued_ms"], document["run_ms"], document["created_at"])
+    assert None not in (
+        document["queued_ms"],
+        document["run_ms"],
+        document["created_at"],
+    )
 
     system.cure(label)
     sent = await system.dlq("redrive", sequence)
-    assert (sent.returncode, sent.stdout, sent.stderr) == (0, "Sent 1 dead letter again.\n", "")
+    assert (sent.returncode, sent.stdout, sent.stderr) == (
+        0,
+        "Sent 1 dead letter again.\n",
+        "",
+    )
     [report] = await operator.reported({task_id}, generation=2)
-    assert (report["status"], report["attempt"], report["fence"]) == ("completed", 1, "ledger")
+    assert (report["status"], report["attempt"], report["fence"]) == (
+        "completed",
+        1,
+        "ledger",
+    )
     assert system.runs(label) == {0: 2}
     assert await operator.waiting() == 0
     assert (await system.dlq("list")).stdout == "There are no dead letters.\n"
 
 
-async def test_a_redrive_that_was_killed_is_repeated_and_runs_nothing_twice(operator: Operator) -> None:
+async def test_a_redrive_that_was_killed_is_repeated_and_runs_nothing_twice(
+    operator: Operator,
+) -> None:
     """Killed somewhere in the middle, with some sent, some deleted and some neither."""
     system, label = operator.system, uuid.uuid4().hex
     lost = await operator.lose_many(label, MANY)
@@ -163,7 +222,9 @@ async def test_a_redrive_that_was_killed_is_repeated_and_runs_nothing_twice(oper
     hearing = await operator.program.client.subscribe("tasks.MortalAgent.live", cb=hear)
     await operator.program.client.flush()
     command = sys.executable, "-P", "-m", "tasklore", "dlq", "redrive", "--all"
-    first = await asyncio.create_subprocess_exec(*command, cwd=system.cwd, env=system.house.environment)
+    first = await asyncio.create_subprocess_exec(
+        *command, cwd=system.cwd, env=system.house.environment
+    )
     async with asyncio.timeout(PATIENCE_S):
         await sent.wait()
     first.kill()
@@ -179,7 +240,9 @@ async def test_a_redrive_that_was_killed_is_repeated_and_runs_nothing_twice(oper
 
 async def test_on_a_terminal_everything_is_confirmed_first(operator: Operator) -> None:
     await operator.lose(uuid.uuid4().hex)
-    done = await asyncio.to_thread(on_a_terminal, operator.system, b"n\n", "dlq", "redrive", "--all")
+    done = await asyncio.to_thread(
+        on_a_terminal, operator.system, b"n\n", "dlq", "redrive", "--all"
+    )
     assert "Send all 1 dead letter again? [y/N]" in done
     assert await operator.waiting() == 1
 
@@ -203,13 +266,18 @@ def on_a_terminal(system: System, typed: bytes, *arguments: str) -> str:
     return done.stdout.decode()
 
 
-async def test_the_supervisor_exports_how_many_lie_there_and_for_how_long(operator: Operator) -> None:
+async def test_the_supervisor_exports_how_many_lie_there_and_for_how_long(
+    operator: Operator,
+) -> None:
     await operator.lose(uuid.uuid4().hex)
     supervisor = operator.system.supervisor
 
     async def waiting(number: float) -> None:
         async def is_seen() -> bool:
-            return await asyncio.to_thread(supervisor.metric, "tasklore_dead_letters ") == number
+            return (
+                await asyncio.to_thread(supervisor.metric, "tasklore_dead_letters ")
+                == number
+            )
 
         await operator.program.eventually(is_seen)
 
@@ -218,20 +286,29 @@ async def test_the_supervisor_exports_how_many_lie_there_and_for_how_long(operat
     assert (await operator.system.dlq("purge", "--all", "--yes")).returncode == 0
     await waiting(0)
     assert supervisor.metric("tasklore_dead_letters_oldest_seconds") == 0
-    assert operator.system.worker.metric('tasklore_dead_letters_total{reason="gave_up"}') > 0
+    assert (
+        operator.system.worker.metric('tasklore_dead_letters_total{reason="gave_up"}')
+        > 0
+    )
 
 
 async def test_purging_deletes_what_fits(operator: Operator) -> None:
     """By number, by filter, and everything only when it is said twice."""
     system, label = operator.system, uuid.uuid4().hex
     await operator.lose_many(label, 4)
-    first = rows(await system.dlq("list", "--oldest", "--limit", "1", "--json"))[0]["sequence"]
+    first = rows(await system.dlq("list", "--oldest", "--limit", "1", "--json"))[0][
+        "sequence"
+    ]
     assert (await system.dlq("purge", str(first))).stdout == "Deleted 1 dead letter.\n"
     gone = await system.dlq("purge", str(first))
     assert (gone.returncode, gone.stderr.count("\n")) == (2, 1)
     assert f"there is no dead letter {first}" in gone.stderr
-    assert (await system.dlq("purge", "--reason", "crashes")).stdout == "Nothing fits; nothing was deleted.\n"
+    assert (
+        await system.dlq("purge", "--reason", "crashes")
+    ).stdout == "Nothing fits; nothing was deleted.\n"
     assert (await system.dlq("purge", "--all")).returncode == 2
     assert await operator.waiting() == 3
-    assert (await system.dlq("purge", "--all", "--yes")).stdout == "Deleted 3 dead letters.\n"
+    assert (
+        await system.dlq("purge", "--all", "--yes")
+    ).stdout == "Deleted 3 dead letters.\n"
     assert await operator.waiting() == 0

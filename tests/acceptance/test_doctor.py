@@ -10,7 +10,13 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.command import Running, await_text, environment, processes_in, tasklore
+from tests.acceptance.command import (
+    Running,
+    await_text,
+    environment,
+    processes_in,
+    tasklore,
+)
 
 
 @dataclass(frozen=True)
@@ -32,12 +38,18 @@ class System:
     def pid_of(self, program: str) -> int:
         """Return the process that runs *program*, not the shell that guards it."""
         found = processes_in(self.here.parent).items()
-        (pid,) = [pid for pid, command in found if program in command and not command.startswith("/bin/sh")]
+        (pid,) = [
+            pid
+            for pid, command in found
+            if program in command and not command.startswith("/bin/sh")
+        ]
         return pid
 
     def written(self) -> dict[str, Any]:
         """Return what endpoints.json says."""
-        content: dict[str, Any] = json.loads((self.here / ".tasklore" / "endpoints.json").read_text())
+        content: dict[str, Any] = json.loads(
+            (self.here / ".tasklore" / "endpoints.json").read_text()
+        )
         return content
 
 
@@ -49,7 +61,9 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
     here.mkdir()
     (tmp_path / "tmp").mkdir()
     env = environment(TMPDIR=str(tmp_path / "tmp"))
-    with Running("up", "--agents", "workers.agents.budget", cwd=here, env=env, errors=errors) as system:
+    with Running(
+        "up", "--agents", "workers.agents.budget", cwd=here, env=env, errors=errors
+    ) as system:
         assert system.line().startswith("ready ")
         yield System(here, env, errors)
         assert system.end(signal.SIGINT) == 0
@@ -57,7 +71,11 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
 
 def marks(report: dict[str, Any]) -> dict[str, str]:
     """Return what is wrong, by check."""
-    return {one["check"]: one["mark"] for one in report["findings"] if one["mark"] not in ("ok", "note")}
+    return {
+        one["check"]: one["mark"]
+        for one in report["findings"]
+        if one["mark"] not in ("ok", "note")
+    }
 
 
 def test_what_a_person_reads_is_plain_text_with_cures(system: System) -> None:
@@ -71,7 +89,9 @@ def test_what_a_person_reads_is_plain_text_with_cures(system: System) -> None:
     assert tasklore("doctor", "--strict", cwd=system.here, env=env).returncode == 1
 
 
-def test_a_system_of_ours_is_safe_and_stays_so_after_a_crash_of_its_server(system: System) -> None:
+def test_a_system_of_ours_is_safe_and_stays_so_after_a_crash_of_its_server(
+    system: System,
+) -> None:
     """Even strictly: the monitoring is found in endpoints.json, also at its new address."""
     report = system.doctor("--strict")
     assert (marks(report), report["durability"]) == ({}, "standard")
@@ -83,7 +103,9 @@ def test_a_system_of_ours_is_safe_and_stays_so_after_a_crash_of_its_server(syste
     assert again["nats.sync_interval"] == "ok"
 
 
-def test_a_frozen_worker_ends_the_examination_with_the_code_of_an_outage(system: System) -> None:
+def test_a_frozen_worker_ends_the_examination_with_the_code_of_an_outage(
+    system: System,
+) -> None:
     """Its page is named in endpoints.json and says nothing; everything else is examined."""
     worker = system.pid_of("tasklore.up worker")
     os.kill(worker, signal.SIGSTOP)

@@ -23,14 +23,23 @@ async def killed(url: str, kills: int) -> dict[str, int]:
     """Have *kills* processes killed and return what was counted afterwards."""
     program = "tests.acceptance.document_deaths"
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", program, url, "--kills", str(kills), cwd=ROOT, stdout=asyncio.subprocess.PIPE
+        sys.executable,
+        "-m",
+        program,
+        url,
+        "--kills",
+        str(kills),
+        cwd=ROOT,
+        stdout=asyncio.subprocess.PIPE,
     )
     said, _ = await process.communicate()
     found: dict[str, int] = json.loads(said)
     return found
 
 
-async def test_who_is_killed_leaves_no_half_of_an_edit(redis: Redis, servers: EmbeddedServers) -> None:
+async def test_who_is_killed_leaves_no_half_of_an_edit(
+    redis: Redis, servers: EmbeddedServers
+) -> None:
     """Twenty times: each document is what its log makes of it, and each fact is closed with its plan, which is once."""
     found = await killed(servers.redis_url, 20)
     assert {what: found[what] for what in ("torn", "doubled", "half", "lost")} == {
@@ -43,15 +52,21 @@ async def test_who_is_killed_leaves_no_half_of_an_edit(redis: Redis, servers: Em
 
 
 @pytest.mark.long
-async def test_five_hundred_who_are_killed_leave_no_half_of_an_edit(redis: Redis, servers: EmbeddedServers) -> None:
+async def test_five_hundred_who_are_killed_leave_no_half_of_an_edit(
+    redis: Redis, servers: EmbeddedServers
+) -> None:
     found = await killed(servers.redis_url, 500)
     assert not any(found[what] for what in ("torn", "doubled", "half", "lost")), found
     assert found["plans"] - found["undone"] == found["facts"]
 
 
 @pytest.mark.long
-async def test_a_hundred_thousand_accesses_of_strangers_reach_nothing(redis: Redis) -> None:
-    strangers = Strangers(store_on(redis), PersonalQueue(redis, "facts", deadline_s=60.0), Random(1))
+async def test_a_hundred_thousand_accesses_of_strangers_reach_nothing(
+    redis: Redis,
+) -> None:
+    strangers = Strangers(
+        store_on(redis), PersonalQueue(redis, "facts", deadline_s=60.0), Random(1)
+    )
     await strangers.settle()
     await strangers.intrude(100_000)
     await strangers.check()

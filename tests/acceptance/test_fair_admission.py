@@ -58,11 +58,17 @@ class Sender:
     ) -> list[str]:
         """Send *number* tasks of *tenant*, in order; return their labels, which begin with tenant and *name*."""
         labels = [f"{tenant}/{name}{next(self.numbers)}" for _ in range(number)]
-        for some in (labels[begin : begin + _AT_ONCE] for begin in range(0, number, _AT_ONCE)):
-            await asyncio.gather(*(self._send(label, tenant, ms, priority, task) for label in some))
+        for some in (
+            labels[begin : begin + _AT_ONCE] for begin in range(0, number, _AT_ONCE)
+        ):
+            await asyncio.gather(
+                *(self._send(label, tenant, ms, priority, task) for label in some)
+            )
         return labels
 
-    async def _send(self, label: str, tenant: str, ms: int, priority: Priority | None, task: str) -> None:
+    async def _send(
+        self, label: str, tenant: str, ms: int, priority: Priority | None, task: str
+    ) -> None:
         now = datetime.now(UTC)
         await self.dispatch.assign(
             TaskAssignment(
@@ -83,7 +89,10 @@ async def sending(house: House) -> AsyncIterator[Sender]:
     """Open a sender on the servers of *house*."""
     async with connected(house.servers.nats_url, "sender") as client:
         link = Link(client)
-        async with open_outbox(link) as outbox, valkey.connect(house.servers.redis_url, name="sender") as redis:
+        async with (
+            open_outbox(link) as outbox,
+            valkey.connect(house.servers.redis_url, name="sender") as redis,
+        ):
             gate = await open_gate(link, Room(client, Budgets(redis)))
             yield Sender(Dispatch(outbox, Ledger(redis), gate))
 
@@ -95,7 +104,9 @@ def starts(house: House) -> list[tuple[str, float]]:
     return [(label, float(at)) for label, at in (line.split() for line in lines)]
 
 
-async def until_begun(house: House, labels: Sequence[str], within_s: float = 120) -> list[tuple[str, float]]:
+async def until_begun(
+    house: House, labels: Sequence[str], within_s: float = 120
+) -> list[tuple[str, float]]:
     """Return every run so far once each of *labels* has begun."""
     async with asyncio.timeout(within_s):
         while missing := set(labels) - dict(found := starts(house)).keys():  # noqa: ASYNC110 - another process
@@ -110,31 +121,45 @@ async def set_limits(house: House, limits: Limits) -> None:
     await asyncio.sleep(1.5)
 
 
-async def kill_again_and_again(house: House, processes: list[Served], chance: random.Random) -> None:
+async def kill_again_and_again(
+    house: House, processes: list[Served], chance: random.Random
+) -> None:
     """Kill one of *processes* that serves every two seconds, and start another in its place."""
     starting: dict[int, asyncio.Task[Served]] = {}
     while True:
         await asyncio.sleep(2)
-        serving = [place for place in range(len(processes)) if place not in starting or starting[place].done()]
+        serving = [
+            place
+            for place in range(len(processes))
+            if place not in starting or starting[place].done()
+        ]
         if not serving:
             continue
         place = chance.choice(serving)
         processes[place].kill()
         with (house.folder / "runs" / "killed").open("a") as killed:
             killed.write(f"{place}\n")
-        processes[place] = house.supervisor() if place < 2 else house.worker(AGENT, slots=8)
+        processes[place] = (
+            house.supervisor() if place < 2 else house.worker(AGENT, slots=8)
+        )
         starting[place] = asyncio.create_task(asyncio.to_thread(processes[place].ready))
 
 
 async def reports_of(house: House, labels: Sequence[str]) -> dict[str, str]:
     """Return how each of *labels* ended, by the ledger, once all have."""
     ended: dict[str, str] = {}
-    async with asyncio.timeout(300), valkey.connect(house.servers.redis_url, name="sender") as redis:
+    async with (
+        asyncio.timeout(300),
+        valkey.connect(house.servers.redis_url, name="sender") as redis,
+    ):
         ledger = Ledger(redis)
         while missing := [label for label in labels if label not in ended]:
             for label in missing:
                 entry = await ledger.read(task_id_of(label))
-                if entry is not None and (report := entry.generations[1].report) is not None:
+                if (
+                    entry is not None
+                    and (report := entry.generations[1].report) is not None
+                ):
                     ended[label] = entry.generations[1].state
                     if ended[label] != "completed":
                         sys.stdout.write(f"{label}: {report.decode()}\n")
@@ -145,13 +170,17 @@ async def reports_of(house: House, labels: Sequence[str]) -> dict[str, str]:
 def out_of_order(house: House) -> int:
     """Return how many places a task began behind a later one of its tenant and priority, at most."""
     begun: dict[str, list[int]] = defaultdict(list)
-    for label in dict.fromkeys(label for label, _ in starts(house) if label.endswith(tuple("0123456789"))):
+    for label in dict.fromkeys(
+        label for label, _ in starts(house) if label.endswith(tuple("0123456789"))
+    ):
         whose = label.rstrip("0123456789")
         begun[whose].append(int(label[len(whose) :]))
     worst = 0
     for numbers in begun.values():
         places = {number: place for place, number in enumerate(sorted(numbers))}
-        worst = max(worst, *(place - places[number] for place, number in enumerate(numbers)))
+        worst = max(
+            worst, *(place - places[number] for place, number in enumerate(numbers))
+        )
     return worst
 
 
@@ -178,7 +207,9 @@ async def start_worker(house: House) -> None:
     await asyncio.to_thread(house.worker(AGENT, slots=SLOTS).ready)
 
 
-async def test_a_few_tasks_behind_thousands_of_another_tenant_wait_for_one_turn(house: House, backlog: int) -> None:
+async def test_a_few_tasks_behind_thousands_of_another_tenant_wait_for_one_turn(
+    house: House, backlog: int
+) -> None:
     """No more than three turnovers of the slots begin before all of them have."""
     await start_worker(house)
     async with sending(house) as sender:
@@ -188,59 +219,94 @@ async def test_a_few_tasks_behind_thousands_of_another_tenant_wait_for_one_turn(
         found = await until_begun(house, small)
     begun = dict(found)
     waited = sorted(begun[label] - sender.at[label] for label in small)
-    between = [label for label, at in found if sender.at[small[0]] < at < max(begun[label] for label in small)]
+    between = [
+        label
+        for label, at in found
+        if sender.at[small[0]] < at < max(begun[label] for label in small)
+    ]
     sys.stdout.write(
         f"10 behind {backlog}: waited {waited[5]:.3f} s, at most {waited[-1]:.3f} s; {len(between)} before them\n"
     )
     assert len(between) <= 3 * SLOTS
 
 
-@pytest.mark.parametrize("backlog", [1_000, pytest.param(3_400, marks=pytest.mark.long)])
-async def test_weights_are_kept_and_interactive_tasks_go_first(house: House, backlog: int) -> None:
+@pytest.mark.parametrize(
+    "backlog", [1_000, pytest.param(3_400, marks=pytest.mark.long)]
+)
+async def test_weights_are_kept_and_interactive_tasks_go_first(
+    house: House, backlog: int
+) -> None:
     """Turns are within 5 % of 1:2:4; interactive tasks begin within few turnovers above a batch."""
-    await set_limits(house, Limits(shares=Shares(weights={"one": 1, "two": 2, "four": 4})))
+    await set_limits(
+        house, Limits(shares=Shares(weights={"one": 1, "two": 2, "four": 4}))
+    )
     async with sending(house) as sender:
         await sender.send("first", 200, priority="batch")
         await asyncio.gather(
-            *(sender.send(tenant, backlog, ms=100, priority="batch") for tenant in ("one", "two", "four"))
+            *(
+                sender.send(tenant, backlog, ms=100, priority="batch")
+                for tenant in ("one", "two", "four")
+            )
         )
         await start_worker(house)
         async with asyncio.timeout(60):
             while len(found := starts(house)) < 900:  # noqa: ASYNC110 - another process
                 await asyncio.sleep(0.05)
-        turns = Counter(label.split("/")[0] for label, _ in found[200:900] if not label.startswith("first"))
+        turns = Counter(
+            label.split("/")[0]
+            for label, _ in found[200:900]
+            if not label.startswith("first")
+        )
         urgent = await sender.send("one", 5, priority="interactive")
         found = await until_begun(house, urgent)
     begun = dict(found)
-    between = [label for label, at in found if sender.at[urgent[0]] < at < max(begun[label] for label in urgent)]
-    sys.stdout.write(f"turns {dict(turns)}; {len(between)} began before the last of 5 interactive ones\n")
+    between = [
+        label
+        for label, at in found
+        if sender.at[urgent[0]] < at < max(begun[label] for label in urgent)
+    ]
+    sys.stdout.write(
+        f"turns {dict(turns)}; {len(between)} began before the last of 5 interactive ones\n"
+    )
     parts = {tenant: number / turns.total() for tenant, number in turns.items()}
     assert parts == pytest.approx({"one": 1 / 7, "two": 2 / 7, "four": 4 / 7}, rel=0.05)
     assert len(between) <= 3 * SLOTS
 
 
-async def test_tenants_take_turns_at_an_agent_that_runs_few_tasks_at_once(house: House) -> None:
+async def test_tenants_take_turns_at_an_agent_that_runs_few_tasks_at_once(
+    house: House,
+) -> None:
     """A few tasks of one do not wait behind the hundreds of another that no place is left for."""
-    await set_limits(house, Limits(limits=(Limit(name="few", agent="TurnAgent", at_most=4),)))
+    await set_limits(
+        house, Limits(limits=(Limit(name="few", agent="TurnAgent", at_most=4),))
+    )
     await start_worker(house)
     async with sending(house) as sender:
         sent = await sender.send("big", 300)
         await until_begun(house, sent[:8])
         small = await sender.send("small", 5)
         found = await until_begun(house, small)
-    between = [label for label, at in found if at > sender.at[small[0]] and not label.startswith("small")]
+    between = [
+        label
+        for label, at in found
+        if at > sender.at[small[0]] and not label.startswith("small")
+    ]
     sys.stdout.write(f"{len(between)} of 300 began before the last of 5\n")
     assert len(between) <= 40
 
 
-async def test_a_program_that_sends_more_than_workers_do_shuts_nobody_out(house: House) -> None:
+async def test_a_program_that_sends_more_than_workers_do_shuts_nobody_out(
+    house: House,
+) -> None:
     """It publishes to `tasks.>` itself, which no desk sees: TASKS is never short while it goes on."""
     await asyncio.to_thread(house.worker(AGENT, slots=2).ready)
     async with outside(house.servers.nats_url) as program, sending(house) as sender:
 
         async def flow() -> None:
             for number in itertools.count():
-                await program.assign("TurnAgent", "work", {"label": f"outside/{number}", "ms": 50})
+                await program.assign(
+                    "TurnAgent", "work", {"label": f"outside/{number}", "ms": 50}
+                )
                 await asyncio.sleep(0 if number < 100 else 1 / 60)
 
         flowing = asyncio.create_task(flow())
@@ -251,10 +317,14 @@ async def test_a_program_that_sends_more_than_workers_do_shuts_nobody_out(house:
         flowing.cancel()
         await asyncio.gather(flowing, return_exceptions=True)
     waited_s = max(begun[label] - sender.at[label] for label in small)
-    sys.stdout.write(f"10 waited {waited_s:.1f} s at most behind a program that sends half as many again\n")
+    sys.stdout.write(
+        f"10 waited {waited_s:.1f} s at most behind a program that sends half as many again\n"
+    )
 
 
-async def test_a_batch_task_gets_a_turn_although_interactive_ones_never_end(house: House) -> None:
+async def test_a_batch_task_gets_a_turn_although_interactive_ones_never_end(
+    house: House,
+) -> None:
     await set_limits(house, Limits(shares=Shares(longest_wait_s={"batch": 2})))
     async with sending(house) as sender:
         await start_worker(house)
@@ -264,15 +334,23 @@ async def test_a_batch_task_gets_a_turn_although_interactive_ones_never_end(hous
         begun = dict(await until_begun(house, [patient]))
         assert busy[-1] not in begun, "it waited for all others"
         waited_s = begun[patient] - sender.at[patient]
-        sys.stdout.write(f"waited {waited_s:.2f} s of at most 2; {len(begun)} had begun by then\n")
+        sys.stdout.write(
+            f"waited {waited_s:.2f} s of at most 2; {len(begun)} had begun by then\n"
+        )
 
 
-async def test_a_stream_made_anew_and_messages_of_no_task_hold_nothing_up(own_house: House) -> None:
+async def test_a_stream_made_anew_and_messages_of_no_task_hold_nothing_up(
+    own_house: House,
+) -> None:
     """What is no task of an agent stays where it lies; after a loss of the stream turns go on."""
     supervisor = own_house.supervisor()
     await asyncio.to_thread(supervisor.ready)
     async with connected(own_house.servers.nats_url, "sender") as client:
-        for subject in ("waiting.~filler.x", "waiting.Turn!.normal.YQ.work", "waiting.TurnAgent.odd.YQ.work"):
+        for subject in (
+            "waiting.~filler.x",
+            "waiting.Turn!.normal.YQ.work",
+            "waiting.TurnAgent.odd.YQ.work",
+        ):
             await client.jetstream().publish(subject, b"{}")
         odd = await ask_jetstream(client, "STREAM.INFO.WAITING")
         await asyncio.to_thread(supervisor.await_log, "streams_first_seen")
@@ -301,26 +379,44 @@ async def test_a_hundred_tenants_have_equal_parts_of_a_minute(house: House) -> N
         await asyncio.sleep(60)
         found = [label for label, at in starts(house) if begun_at <= at < begun_at + 60]
     turns = Counter(label.split("/")[0] for label in found)
-    jain = turns.total() ** 2 / (len(tenants) * sum(number**2 for number in turns.values()))
-    sys.stdout.write(f"{turns.total()} turns, {min(turns.values())} to {max(turns.values())} each: Jain {jain:.4f}\n")
+    jain = turns.total() ** 2 / (
+        len(tenants) * sum(number**2 for number in turns.values())
+    )
+    sys.stdout.write(
+        f"{turns.total()} turns, {min(turns.values())} to {max(turns.values())} each: Jain {jain:.4f}\n"
+    )
     assert jain >= 0.98
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 6))])
-async def test_killed_supervisors_and_workers_lose_and_double_nothing(own_house: House, seed: int) -> None:
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 6))]
+)
+async def test_killed_supervisors_and_workers_lose_and_double_nothing(
+    own_house: House, seed: int
+) -> None:
     """Tasks of many tenants and priorities, some that wait for a time, and a schedule."""
     number = 3_000 if seed else 1_000
     chance, house = random.Random(seed), own_house
-    processes = [*(house.supervisor() for _ in range(2)), *(house.worker(AGENT, slots=8) for _ in range(3))]
+    processes = [
+        *(house.supervisor() for _ in range(2)),
+        *(house.worker(AGENT, slots=8) for _ in range(3)),
+    ]
     for process in processes:
         await asyncio.to_thread(process.ready)
     storm = asyncio.create_task(kill_again_and_again(house, processes, chance))
     async with sending(house) as sender:
         labels = []
-        assert house.command("schedule", "add", "TurnAgent.work", *TICKS, "--yes").returncode == 0
+        assert (
+            house.command(
+                "schedule", "add", "TurnAgent.work", *TICKS, "--yes"
+            ).returncode
+            == 0
+        )
         for _ in range(number // 20):
             tenant, priority = f"t{chance.randrange(8)}", chance.choice(PRIORITIES)
-            labels += await sender.send(tenant, 19, ms=chance.choice((20, 50)), priority=priority, name=priority)
+            labels += await sender.send(
+                tenant, 19, ms=chance.choice((20, 50)), priority=priority, name=priority
+            )
             labels += await sender.send(tenant, 1, name="pause", task="pause")
         ended = await reports_of(house, labels)
         assert not storm.done(), storm.exception()
@@ -334,4 +430,6 @@ async def test_killed_supervisors_and_workers_lose_and_double_nothing(own_house:
         f"{out_of_order(house)} places out of order\n"
     )
     assert Counter(ended.values()) == {"completed": len(labels)}
-    assert sum(runs.values()) - len(labels) <= 8 * len(killed), "more ran again than had been at work"
+    assert sum(runs.values()) - len(labels) <= 8 * len(killed), (
+        "more ran again than had been at work"
+    )

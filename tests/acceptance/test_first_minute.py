@@ -29,7 +29,9 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def system(project: Path) -> Iterator[Running]:
     """Yield `tasklore up` of that project, just started."""
     command = ("up", "--agents", "./tip_jar.py")
-    with Running(*command, cwd=project, env=environment(**PATIENT), errors=project / "errors") as running:
+    with Running(
+        *command, cwd=project, env=environment(**PATIENT), errors=project / "errors"
+    ) as running:
         yield running
         assert running.end(signal.SIGINT) == 0
 
@@ -46,24 +48,37 @@ def test_the_project_passes_its_own_tests(project: Path) -> None:
 
     assert done.returncode == 0, done.stdout
     assert "2 passed" in done.stdout
-    kinds = [one["kind"] for one in yaml.safe_load_all((project / "k8s.yaml").read_text())]
+    kinds = [
+        one["kind"] for one in yaml.safe_load_all((project / "k8s.yaml").read_text())
+    ]
     assert {"Job", "Deployment", "ScaledObject"} <= set(kinds)
 
 
 def test_nothing_is_written_over(project: Path) -> None:
     """A folder with something in it is refused, and so is a name that Python has."""
     assert "is not empty" in tasklore("init", "tip-jar", cwd=project.parent).stderr
-    assert "that is installed here; choose another" in tasklore("init", "json", cwd=project.parent).stderr
+    assert (
+        "that is installed here; choose another"
+        in tasklore("init", "json", cwd=project.parent).stderr
+    )
 
 
-def test_who_asks_while_servers_start_is_answered(project: Path, system: Running) -> None:
+def test_who_asks_while_servers_start_is_answered(
+    project: Path, system: Running
+) -> None:
     """The question waits for the system of this folder instead of being told to start one."""
     mark = project / ".tasklore" / "starting"
     while not mark.exists():
         assert system.process.poll() is None
         time.sleep(0.01)
 
-    done = tasklore("ask", "--json", "How much tip for a bill of 80?", cwd=project, env=environment())
+    done = tasklore(
+        "ask",
+        "--json",
+        "How much tip for a bill of 80?",
+        cwd=project,
+        env=environment(),
+    )
 
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["report"]["result"] == {"tip": 8}
@@ -78,18 +93,26 @@ def wait_for(file: Path, text: str) -> None:
         time.sleep(0.05)
 
 
-def test_an_edited_agent_is_served_by_a_new_process(project: Path, system: Running) -> None:
+def test_an_edited_agent_is_served_by_a_new_process(
+    project: Path, system: Running
+) -> None:
     """With `--reload`: a broken file, or a worker that died, is told of, and the next change starts it again."""
     agent, errors = project / "tip_jar.py", project / "worker_errors"
     text = agent.read_text()
     worker = ("worker", "--reload", "./tip_jar.py")
-    with Running(*worker, cwd=project, env=environment(**PATIENT), errors=errors) as running:
+    with Running(
+        *worker, cwd=project, env=environment(**PATIENT), errors=errors
+    ) as running:
         assert running.line().startswith("ready http=")
         agent.write_text("def")
         wait_for(errors, "before it was ready; waiting for a change")
         agent.write_text(text)
         assert running.line().startswith("ready http=")
-        [child] = Path(f"/proc/{running.process.pid}/task/{running.process.pid}/children").read_text().split()
+        [child] = (
+            Path(f"/proc/{running.process.pid}/task/{running.process.pid}/children")
+            .read_text()
+            .split()
+        )
         os.kill(int(child), signal.SIGKILL)
         wait_for(errors, "worker ended by signal 9; waiting for a change")
         agent.touch()

@@ -59,7 +59,9 @@ class Village:
             "at": datetime.now(UTC).isoformat(),
         }
         subject = f"turns.{zlib.crc32(user.encode()) % 16}.{token}"
-        await self.program.publish(subject, json.dumps(turn).encode(), {"Nats-Msg-Id": turn_id})
+        await self.program.publish(
+            subject, json.dumps(turn).encode(), {"Nats-Msg-Id": turn_id}
+        )
 
         async def learned() -> bool:
             rows = {row.row_id: row.state for row in await self.facts.rows(user, 1000)}
@@ -69,33 +71,51 @@ class Village:
 
     async def ask_supervisor(self, user: str, text: str) -> dict[str, Any]:
         """Ask as a person does; return the reply."""
-        request = json.dumps({"text": text, "user_id": user, "conversation_id": f"chat-{user[:3]}"})
-        reply = await self.program.client.request("requests.SupervisorAgent", request.encode(), timeout=PATIENCE_S)
+        request = json.dumps(
+            {"text": text, "user_id": user, "conversation_id": f"chat-{user[:3]}"}
+        )
+        reply = await self.program.client.request(
+            "requests.SupervisorAgent", request.encode(), timeout=PATIENCE_S
+        )
         return dict(json.loads(reply.data))
 
     async def live(self, user: str, number: int) -> None:
         """Leave something of *user* wherever a system keeps anything; *number* is known to them alone."""
         words = marker(user)
         await self.say(user, f"t-{user[:3]}", words)
-        budget = await self.ask_supervisor(user, f"{words}: budget limit {number}, spent 42000, history [5000, 7000]")
+        budget = await self.ask_supervisor(
+            user, f"{words}: budget limit {number}, spent 42000, history [5000, 7000]"
+        )
         assert budget["kind"] == "answer", budget
         await self.ask_supervisor(user, f"What about {words}?")
         asked = {"user_id": user}
-        answer = await self.program.ask("ProbeAgent", "remembered", {"label": words}, **asked)
+        answer = await self.program.ask(
+            "ProbeAgent", "remembered", {"label": words}, **asked
+        )
         assert answer["status"] == "completed"
-        unread = await self.program.ask("ProbeAgent", "remembered", {"label": words, "nonsense": words}, **asked)
+        unread = await self.program.ask(
+            "ProbeAgent", "remembered", {"label": words, "nonsense": words}, **asked
+        )
         assert unread["status"] == "rejected"
         for kind in ("give_up", "error"):
             died = await self.program.ask(
-                "ProbeAgent", "trouble", {"label": words, "kind": kind}, max_attempts=2, **asked
+                "ProbeAgent",
+                "trouble",
+                {"label": words, "kind": kind},
+                max_attempts=2,
+                **asked,
             )
             assert died["status"] == "failed"
         await self.program.assign("NobodyAgent", "ask", {"label": words}, **asked)
         later = {"label": f"{words}-later", "kind": "later", "after_s": 3600}
         await self.program.assign("ProbeAgent", "trouble", later, **asked)
-        await self.program.assign("ProbeAgent", "fresh", {"label": f"{words}-long", "ms": 3_600_000}, **asked)
+        await self.program.assign(
+            "ProbeAgent", "fresh", {"label": f"{words}-long", "ms": 3_600_000}, **asked
+        )
         for label in ("later", "long"):
-            await self.program.eventually(lambda label=label: self._ran(f"{words}-{label}"))  # type: ignore[misc]
+            await self.program.eventually(
+                lambda label=label: self._ran(f"{words}-{label}")
+            )  # type: ignore[misc]
         # What was said in the chat, and both questions with their answers.
         await self.learned(user, 5)
 
@@ -118,7 +138,9 @@ class Village:
 
     async def forget(self, user: str) -> dict[str, Any]:
         """Run the command; return what it says as JSON."""
-        done = await asyncio.to_thread(self.house.command, "memory", "forget", user, "--yes", "--json")
+        done = await asyncio.to_thread(
+            self.house.command, "memory", "forget", user, "--yes", "--json"
+        )
         assert done.returncode == 0, (done.stdout, done.stderr, self.processes[0].log())
         assert done.stderr == "" or "remains" in done.stderr
         return dict(json.loads(done.stdout))
@@ -134,17 +156,24 @@ class Village:
 
 
 @asynccontextmanager
-async def village_in(house: House, level: str, erase_said: str) -> AsyncIterator[Village]:
+async def village_in(
+    house: House, level: str, erase_said: str
+) -> AsyncIterator[Village]:
     """Open a village whose processes log at *level* and erase what is done when *erase_said* says."""
     worker = house.worker(BUDGET, PROBE, EAR, log_level=level, erase_said=erase_said)
     supervisor = house.supervisor(log_level=level)
     worker.ready(), supervisor.ready()
-    async with outside(house.servers.nats_url) as program, valkey.connect(house.servers.redis_url) as redis:
+    async with (
+        outside(house.servers.nats_url) as program,
+        valkey.connect(house.servers.redis_url) as redis,
+    ):
         await asyncio.to_thread(supervisor.await_agents, 3)
         yield Village(house, program, redis, (worker, supervisor))
 
 
-@pytest.mark.parametrize(("level", "erase_said"), [("info", "on_forget"), ("debug", "at_once")])
+@pytest.mark.parametrize(
+    ("level", "erase_said"), [("info", "on_forget"), ("debug", "at_once")]
+)
 async def test_whoever_is_forgotten_leaves_no_trace_in_files_and_logs(
     own_house: House, level: str, erase_said: str
 ) -> None:
@@ -161,17 +190,31 @@ async def test_whoever_is_forgotten_leaves_no_trace_in_files_and_logs(
         before = (await village.likes(BOB), await village.facts.rows(BOB, 100))
         said = await village.forget(ANN)
         assert said["left"] == {}
-        kinds = {"tasks", "messages", "turns", "facts", "documents", "conversations", "answers"}
+        kinds = {
+            "tasks",
+            "messages",
+            "turns",
+            "facts",
+            "documents",
+            "conversations",
+            "answers",
+        }
         assert kinds <= said["removed"].keys()
         await until_away(folders, *traces)
-        assert all(trace not in process.log() for process in village.processes for trace in traces)
+        assert all(
+            trace not in process.log()
+            for process in village.processes
+            for trace in traces
+        )
         assert (await village.likes(BOB), await village.facts.rows(BOB, 100)) == before
         assert marker(BOB) in await village.likes(BOB)
         assert all(files_with(folder, marker(BOB)) for folder in folders)
         assert await village.likes(ANN) == []
         await village.say(ANN, "t-again", "hello again")
         assert await village.likes(ANN) == ["hello again"]
-        again = await village.ask_supervisor(ANN, "budget limit 700001, spent 42000, history [5000, 7000]")
+        again = await village.ask_supervisor(
+            ANN, "budget limit 700001, spent 42000, history [5000, 7000]"
+        )
         assert again["kind"] == "answer"
         await village.learned(ANN, 3)
         assert (await village.forget_again(ANN)).removed["documents"] == 1

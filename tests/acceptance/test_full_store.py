@@ -21,9 +21,14 @@ FULL_S, MOST_RUNS = 8.0, 20
 async def test_a_full_store_loses_nothing_and_everything_ends(own_house: House) -> None:
     """Counters keep their value, plain tasks are reported, and effects are made once there is room."""
     own_house.worker(PROBE, ack_wait_s=5).ready()
-    plain, effects = ([str(uuid.uuid4()) for _ in range(count)] for count in (PLAIN, EFFECTS))
+    plain, effects = (
+        [str(uuid.uuid4()) for _ in range(count)] for count in (PLAIN, EFFECTS)
+    )
     counters = [keys.end_counts(keys.task(task_id)) for task_id in (*plain, *effects)]
-    async with Redis.from_url(own_house.servers.redis_url) as store, outside(own_house.servers.nats_url) as program:
+    async with (
+        Redis.from_url(own_house.servers.redis_url) as store,
+        outside(own_house.servers.nats_url) as program,
+    ):
         for counter in counters:
             await store.hset(counter, "completed", 1000)
         await store.config_set("maxmemory", LIMIT)
@@ -31,23 +36,36 @@ async def test_a_full_store_loses_nothing_and_everything_ends(own_house: House) 
         is_over = asyncio.Event()
         watch = asyncio.create_task(most_used(store, is_over))
         for task_id in plain:
-            await program.assign("ProbeAgent", "plain", {"label": task_id}, task_id=task_id)
+            await program.assign(
+                "ProbeAgent", "plain", {"label": task_id}, task_id=task_id
+            )
         for task_id in effects:
-            await program.assign("ProbeAgent", "effect", {"label": task_id, "times": 0}, task_id=task_id)
+            await program.assign(
+                "ProbeAgent", "effect", {"label": task_id, "times": 0}, task_id=task_id
+            )
         reports = [await program.report_of(task_id) for task_id in plain]
         await asyncio.sleep(FULL_S)
         assert [report["status"] for report in reports] == ["completed"] * PLAIN
         # Buffers of connections come and go, so that a call or two may find room.
         assert [report["fence"] for report in reports].count("none") > PLAIN / 2
-        waiting = [task_id for task_id in effects if not own_house.runs(f"{task_id}-mail")]
+        waiting = [
+            task_id for task_id in effects if not own_house.runs(f"{task_id}-mail")
+        ]
         assert len(waiting) > EFFECTS / 2
-        assert all([int(await store.hget(counter, "completed") or 0) >= 1000 for counter in counters])
+        assert all(
+            [
+                int(await store.hget(counter, "completed") or 0) >= 1000
+                for counter in counters
+            ]
+        )
         is_over.set()
         most = max(await watch)
         await store.unlink(*fillers)
         reports = [await program.report_of(task_id) for task_id in effects]
         assert [report["status"] for report in reports] == ["completed"] * EFFECTS
-        assert [len(own_house.runs(f"{task_id}-mail")) for task_id in effects] == [1] * EFFECTS
+        assert [len(own_house.runs(f"{task_id}-mail")) for task_id in effects] == [
+            1
+        ] * EFFECTS
         runs = [len(own_house.runs(f"{task_id}-begun")) for task_id in effects]
         assert most <= LIMIT * SLACK
         assert max(runs) <= MOST_RUNS

@@ -11,7 +11,13 @@ import pytest
 
 from tests.acceptance.house import House, running_house
 
-HEALTH = Path(__file__).resolve().parents[2] / "tasklore" / "demo" / "repository_health" / "health.toml"
+HEALTH = (
+    Path(__file__).resolve().parents[2]
+    / "tasklore"
+    / "demo"
+    / "repository_health"
+    / "health.toml"
+)
 
 #: A package whose two modules need each other, and a script; a link that leads out, and what tools left.
 TREE = {
@@ -102,14 +108,27 @@ def runs(outcome: Any) -> dict[str, int]:
 
 def test_it_fails_without_a_standard_and_goes_on_with_one(shop: Shop) -> None:
     """By the command that the failure names: nothing is computed twice, and the report is exact."""
-    failed = shop.command("pipeline", "run", str(HEALTH), "--input", f"folder={shop.folder}", "--session", "s1", code=1)
+    failed = shop.command(
+        "pipeline",
+        "run",
+        str(HEALTH),
+        "--input",
+        f"folder={shop.folder}",
+        "--session",
+        "s1",
+        code=1,
+    )
     assert (failed["state"], failed["result"]) == ("failed", None)
     assert by_status(failed, "done") == FIRST
     assert by_status(failed, "failed") == ["standards_check"]
     assert by_status(failed, "pending") == LAST[1:]
-    assert json.loads((shop.evidence / "s1-failed.json").read_text())["session_id"] == "s1"
+    assert (
+        json.loads((shop.evidence / "s1-failed.json").read_text())["session_id"] == "s1"
+    )
 
-    error = next(phase["error"] for phase in failed["phases"] if phase["status"] == "failed")
+    error = next(
+        phase["error"] for phase in failed["phases"] if phase["status"] == "failed"
+    )
     cure = re.search(r"tasklore (project standard .*)", error)
     assert cure is not None
     assert len(shop.command("dlq", "list")) == 1
@@ -117,10 +136,17 @@ def test_it_fails_without_a_standard_and_goes_on_with_one(shop: Shop) -> None:
     completed = shop.command("pipeline", "resume", "s1")
     assert shop.command("dlq", "list") == []
 
-    assert (completed["state"], by_status(completed, "done")) == ("completed", FIRST + LAST)
-    assert runs(completed) == dict.fromkeys(FIRST, 1) | {"standards_check": 2} | dict.fromkeys(LAST[1:], 1)
+    assert (completed["state"], by_status(completed, "done")) == (
+        "completed",
+        FIRST + LAST,
+    )
+    assert runs(completed) == dict.fromkeys(FIRST, 1) | {
+        "standards_check": 2
+    } | dict.fromkeys(LAST[1:], 1)
     assert completed["result"] == REPORT.format(folder=shop.folder)
     # By every phase that reads an entry; four were there before the resumption.
     assert completed["stats"]["total_hits"] == 4 + 2 + 2 + 2 + 6
-    assert completed["stats"]["total_saved_time_ms"] == sum(phase["saved_ms"] for phase in completed["phases"])
+    assert completed["stats"]["total_saved_time_ms"] == sum(
+        phase["saved_ms"] for phase in completed["phases"]
+    )
     assert [session["session_id"] for session in shop.command("session", "list")] == []

@@ -32,26 +32,40 @@ BUDGET_QUESTION = "limit 50k, spent {spent}: how is my budget?"
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     """Run one worker; a test starts supervisors of its own beside the one of `served`."""
     with running_house(tmp_path_factory.mktemp("http")) as house:
-        house.worker(BUDGET, PROBE, TAVERN, "workers.agents.decision", "workers.agents.memory_worker").ready()
+        house.worker(
+            BUDGET,
+            PROBE,
+            TAVERN,
+            "workers.agents.decision",
+            "workers.agents.memory_worker",
+        ).ready()
         yield house
 
 
 @pytest.fixture(scope="module")
 def key(house: House) -> dict[str, str]:
     """Return the header of a key that the supervisor knows."""
-    return {"Authorization": f"Bearer {make_key(house.folder / 'keys.json', 'tests', ('admin',), None)}"}
+    return {
+        "Authorization": f"Bearer {make_key(house.folder / 'keys.json', 'tests', ('admin',), None)}"
+    }
 
 
 @pytest.fixture(scope="module")
 def served(house: House, key: dict[str, str]) -> Served:
     """Run a supervisor whose API demands keys."""
     settings = {"api_rate": 100_000, "api_burst": 100_000, "api_unknown_rate": 1_000}
-    return house.supervisor(api_keys_file=house.folder / "keys.json", **settings).ready()
+    return house.supervisor(
+        api_keys_file=house.folder / "keys.json", **settings
+    ).ready()
 
 
 def wait(label: str, ms: int) -> dict[str, object]:
     """Return a task that takes *ms*."""
-    return {"agent_id": "ProbeAgent", "task": "fresh", "parameters": {"label": label, "ms": ms}}
+    return {
+        "agent_id": "ProbeAgent",
+        "task": "fresh",
+        "parameters": {"label": label, "ms": ms},
+    }
 
 
 async def began(house: House, label: str) -> None:
@@ -73,10 +87,19 @@ async def test_the_trace_of_a_caller_goes_on_to_the_report_and_to_the_turns(
         answer = await ask(served.api, "POST", "/v1/requests", body, key | headers)
         task_id = answer.body["reply"]["report"]["task_id"]
         async with connected(house.servers.nats_url, "looking") as client:
-            for stream, subject in (("REPORTS", f"reports.SupervisorAgent.{task_id}.1"), ("TURNS", turns(user))):
-                stored = await client.request(f"$JS.API.DIRECT.GET.{stream}.{subject}", timeout=PATIENCE_S)
+            for stream, subject in (
+                ("REPORTS", f"reports.SupervisorAgent.{task_id}.1"),
+                ("TURNS", turns(user)),
+            ):
+                stored = await client.request(
+                    f"$JS.API.DIRECT.GET.{stream}.{subject}", timeout=PATIENCE_S
+                )
                 kept = stored.headers or {}
-                assert {name: kept[name] for name in ("traceparent", "tracestate") if name in kept} == headers
+                assert {
+                    name: kept[name]
+                    for name in ("traceparent", "tracestate")
+                    if name in kept
+                } == headers
 
 
 async def test_senses_and_messages_are_all_that_a_world_has_to_send(
@@ -96,9 +119,13 @@ async def test_senses_and_messages_are_all_that_a_world_has_to_send(
     assert [one.time for one in seen] == [41.5, 41.5]
 
 
-async def test_two_hundred_at_once_lose_nobody(house: House, served: Served, key: dict[str, str]) -> None:
+async def test_two_hundred_at_once_lose_nobody(
+    house: House, served: Served, key: dict[str, str]
+) -> None:
     """Over two supervisors each has its own answer, while each is asked twice under one id."""
-    other = house.supervisor(api_keys_file=house.folder / "keys.json", api_rate=100_000, api_burst=100_000).ready()
+    other = house.supervisor(
+        api_keys_file=house.folder / "keys.json", api_rate=100_000, api_burst=100_000
+    ).ready()
 
     async def one(number: int, served_by: Served) -> object:
         body = {"text": BUDGET_QUESTION.format(spent=10_000 + number)}
@@ -111,7 +138,9 @@ async def test_two_hundred_at_once_lose_nobody(house: House, served: Served, key
         return answer.body["reply"]["report"]["result"]["remaining"]
 
     both = served, other
-    remaining = await asyncio.gather(*(one(number % 200, both[number % 2 ^ number // 200]) for number in range(400)))
+    remaining = await asyncio.gather(
+        *(one(number % 200, both[number % 2 ^ number // 200]) for number in range(400))
+    )
     other.kill()
 
     assert remaining == [40_000 - number % 200 for number in range(400)]
@@ -122,7 +151,9 @@ async def test_a_supervisor_behind_a_proxy_speaks_tls_and_tells_unknown_clients_
 ) -> None:
     """As its settings say; tomorrow is that of the request's time zone, or else of the supervisor's."""
     make_certificates(tmp_path / "tls")
-    key = {"Authorization": f"Bearer {make_key(tmp_path / 'keys.json', 'safe', ('ask',), None)}"}
+    key = {
+        "Authorization": f"Bearer {make_key(tmp_path / 'keys.json', 'safe', ('ask',), None)}"
+    }
     tls = ssl.create_default_context(cafile=tmp_path / "tls" / "ca.crt")
     supervisor = house.supervisor(
         api_keys_file=tmp_path / "keys.json",
@@ -132,13 +163,17 @@ async def test_a_supervisor_behind_a_proxy_speaks_tls_and_tells_unknown_clients_
         time_zone=EARLIEST,
     ).ready()
 
-    async def answer(method: str, path: str, body: object = None, headers: dict[str, str] = key) -> Answer:
+    async def answer(
+        method: str, path: str, body: object = None, headers: dict[str, str] = key
+    ) -> Answer:
         async with Connection(supervisor.api, tls) as asked:
             asked.send(method, path, body, headers)
             return await asked.answer()
 
     async def status(host: str) -> int:
-        return (await answer("GET", "/v1/agents", headers={"X-Forwarded-For": host})).status
+        return (
+            await answer("GET", "/v1/agents", headers={"X-Forwarded-For": host})
+        ).status
 
     assert supervisor.api.startswith("https://")
     assert (await answer("GET", "/v1/agents")).status == 200
@@ -151,9 +186,14 @@ async def test_a_supervisor_behind_a_proxy_speaks_tls_and_tells_unknown_clients_
     # The two zones never have the same day.
     for asked, zone in (({}, EARLIEST), ({"time_zone": LATEST}, LATEST)):
         before = _tomorrow_in(zone)
-        reserved = await answer("POST", "/v1/requests", {"text": "reserve a table for tomorrow", **asked})
+        reserved = await answer(
+            "POST", "/v1/requests", {"text": "reserve a table for tomorrow", **asked}
+        )
         assert reserved.status == 200, reserved.body
-        assert reserved.body["reply"]["report"]["result"]["day"] in {before, _tomorrow_in(zone)}
+        assert reserved.body["reply"]["report"]["result"]["day"] in {
+            before,
+            _tomorrow_in(zone),
+        }
     supervisor.kill()
 
 
@@ -166,26 +206,54 @@ async def test_what_a_killed_supervisor_had_taken_is_told_by_another(
 ) -> None:
     doomed = house.supervisor(api_port=0).ready()
     sent = asyncio.create_task(
-        ask(doomed.api, "POST", "/v1/tasks", wait("orphan", 2500), {"Idempotency-Key": "orphan-1"})
+        ask(
+            doomed.api,
+            "POST",
+            "/v1/tasks",
+            wait("orphan", 2500),
+            {"Idempotency-Key": "orphan-1"},
+        )
     )
     await began(house, "orphan")
     doomed.kill()
     with pytest.raises((OSError, asyncio.IncompleteReadError)):
         await sent
-    again = await ask(served.api, "POST", "/v1/tasks", wait("orphan", 2500), key | {"Idempotency-Key": "orphan-1"})
+    again = await ask(
+        served.api,
+        "POST",
+        "/v1/tasks",
+        wait("orphan", 2500),
+        key | {"Idempotency-Key": "orphan-1"},
+    )
 
     assert (again.status, again.body["report"]["status"]) == (200, "completed")
     assert len(house.runs("orphan")) == 1
 
 
-def hold_to_document(house: House, served: Served, key: dict[str, str], *options: str) -> str:
+def hold_to_document(
+    house: House, served: Served, key: dict[str, str], *options: str
+) -> str:
     """Return what schemathesis found, having sent what the document allows and what it does not."""
     program = shutil.which("st", path=str(Path(sys.executable).parent))
     assert program is not None
-    command = [program, "--config-file", str(CONFIGURATION), "run", f"{served.api}/openapi.json"]
+    command = [
+        program,
+        "--config-file",
+        str(CONFIGURATION),
+        "run",
+        f"{served.api}/openapi.json",
+    ]
     header = f"Authorization: {key['Authorization']}"
     done = subprocess.run(
-        [*command, "--header", header, "--request-timeout", "60", "--generation-deterministic", *options],
+        [
+            *command,
+            "--header",
+            header,
+            "--request-timeout",
+            "60",
+            "--generation-deterministic",
+            *options,
+        ],
         capture_output=True,
         text=True,
         check=False,
@@ -195,11 +263,17 @@ def hold_to_document(house: House, served: Served, key: dict[str, str], *options
     return done.stdout
 
 
-def test_the_document_is_kept(house: House, served: Served, key: dict[str, str]) -> None:
+def test_the_document_is_kept(
+    house: House, served: Served, key: dict[str, str]
+) -> None:
     """Nothing that a program made from it would send or expect is answered otherwise."""
-    assert "passed" in hold_to_document(house, served, key, "--phases", "examples,coverage")
+    assert "passed" in hold_to_document(
+        house, served, key, "--phases", "examples,coverage"
+    )
 
 
 @pytest.mark.long
-def test_the_document_is_kept_whatever_is_sent(house: House, served: Served, key: dict[str, str]) -> None:
+def test_the_document_is_kept_whatever_is_sent(
+    house: House, served: Served, key: dict[str, str]
+) -> None:
     assert "passed" in hold_to_document(house, served, key, "--max-examples", "200")

@@ -23,12 +23,20 @@ class Api:
 
     def openai(self, who: str = "anybody", **options: Any) -> openai.OpenAI:
         """Return OpenAI's client for *who*; it tries nothing twice, so that each refusal is seen."""
-        return openai.OpenAI(base_url=f"{self.url}/v1", api_key=self.keys[who], max_retries=0, **options)
+        return openai.OpenAI(
+            base_url=f"{self.url}/v1", api_key=self.keys[who], max_retries=0, **options
+        )
 
-    def ask(self, method: str, path: str, who: str = "anybody", **options: Any) -> httpx2.Response:
+    def ask(
+        self, method: str, path: str, who: str = "anybody", **options: Any
+    ) -> httpx2.Response:
         """Return what *method* of *path* answers to *who*."""
-        headers = {"Authorization": f"Bearer {self.keys[who]}"} | options.pop("headers", {})
-        return httpx2.request(method, self.url + path, headers=headers, timeout=PATIENCE_S, **options)
+        headers = {"Authorization": f"Bearer {self.keys[who]}"} | options.pop(
+            "headers", {}
+        )
+        return httpx2.request(
+            method, self.url + path, headers=headers, timeout=PATIENCE_S, **options
+        )
 
     def until(self, path: str, field: str) -> Any:
         """Return *field* of what lies at *path*, once there is something in it."""
@@ -58,21 +66,31 @@ def assistant(text: str | None) -> Any:
 
 def test_a_client_that_sends_its_whole_history_holds_a_conversation(api: Api) -> None:
     client = api.openai()
-    first = client.chat.completions.create(model="tasklore", messages=[person(BUDGETED)], temperature=0)
+    first = client.chat.completions.create(
+        model="tasklore", messages=[person(BUDGETED)], temperature=0
+    )
     reply = first.choices[0].message.content
     assert reply is not None
     assert "Remaining: 8,000" in reply
     assert first.choices[0].finish_reason == "stop"
     messages = [person(BUDGETED), assistant(reply), person("the same with 45k spent")]
     second = client.chat.completions.create(model="tasklore", messages=messages)
-    assert "spent 45,000; history [5,000; 7,000; 8,000; 6,000]" in str(second.choices[0].message.content)
+    assert "spent 45,000; history [5,000; 7,000; 8,000; 6,000]" in str(
+        second.choices[0].message.content
+    )
     # No model was asked, so nothing was used of any.
     assert second.usage is not None
     assert second.usage.total_tokens == 0
     about = second.model_dump()["tasklore"]
     assert about["agent_id"] == "BudgetTrackerAgent"
-    told = api.ask("GET", f"/v1/conversations/{about['conversation_id']}").json()["messages"]
-    assert [one["message"] for one in told[:3]] == [BUDGETED, reply, "the same with 45k spent"]
+    told = api.ask("GET", f"/v1/conversations/{about['conversation_id']}").json()[
+        "messages"
+    ]
+    assert [one["message"] for one in told[:3]] == [
+        BUDGETED,
+        reply,
+        "the same with 45k spent",
+    ]
 
 
 async def test_a_streamed_conversation_asks_back_and_goes_on(api: Api) -> None:
@@ -82,33 +100,55 @@ async def test_a_streamed_conversation_asks_back_and_goes_on(api: Api) -> None:
 
     async def streamed() -> tuple[str, list[Any]]:
         stream = await client.chat.completions.create(
-            model="tasklore", messages=messages, stream=True, stream_options={"include_usage": True}
+            model="tasklore",
+            messages=messages,
+            stream=True,
+            stream_options={"include_usage": True},
         )
         chunks = [chunk async for chunk in stream]
-        return "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices), chunks
+        return "".join(
+            chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices
+        ), chunks
 
     question, chunks = await streamed()
     assert question == "What is spent? What has been spent so far."
     assert chunks[0].choices[0].delta.role == "assistant"
-    assert [chunk.choices[0].finish_reason for chunk in chunks if chunk.choices][-1] == "stop"
+    assert [chunk.choices[0].finish_reason for chunk in chunks if chunk.choices][
+        -1
+    ] == "stop"
     assert chunks[-1].usage.total_tokens == 0
     assert len({chunk.id for chunk in chunks}) == 1
     messages += [assistant(question), person("42000")]
     told, chunks = await streamed()
     assert "Remaining: 8,000" in told
-    assert len([chunk for chunk in chunks if chunk.choices and chunk.choices[0].delta.content]) > 5
+    assert (
+        len(
+            [
+                chunk
+                for chunk in chunks
+                if chunk.choices and chunk.choices[0].delta.content
+            ]
+        )
+        > 5
+    )
     await client.close()
 
 
 def test_a_client_that_names_its_conversation_need_not_send_it(api: Api) -> None:
     client, named = api.openai(), {"metadata": {"conversation_id": "named"}}
-    client.chat.completions.create(model="tasklore", messages=[person(BUDGETED)], **named)  # type: ignore[call-overload]
+    client.chat.completions.create(
+        model="tasklore", messages=[person(BUDGETED)], **named
+    )  # type: ignore[call-overload]
     told = client.chat.completions.create(
-        model="tasklore", messages=[person("again with spent 1000")], extra_headers={"X-Conversation-Id": "named"}
+        model="tasklore",
+        messages=[person("again with spent 1000")],
+        extra_headers={"X-Conversation-Id": "named"},
     )
     assert "Remaining: 49,000" in str(told.choices[0].message.content)
     # Without its name there is nothing to do again.
-    other = client.chat.completions.create(model="tasklore", messages=[person("again with spent 1000")])
+    other = client.chat.completions.create(
+        model="tasklore", messages=[person("again with spent 1000")]
+    )
     assert "Remaining" not in str(other.choices[0].message.content)
 
 
@@ -122,7 +162,12 @@ def test_a_body_that_makes_no_sense_is_refused_in_openais_form(api: Api) -> None
         (asked % (b"no", b"user", b"hi", b""), 404),
         (asked % (b"tasklore", b"user", b"x" * 2_000_000, b""), 413),
     ):
-        told = api.ask("POST", "/v1/chat/completions", content=body, headers={"Content-Type": "application/json"})
+        told = api.ask(
+            "POST",
+            "/v1/chat/completions",
+            content=body,
+            headers={"Content-Type": "application/json"},
+        )
         assert told.status_code == status, told.text
         assert {"message", "type", "param", "code"} == set(told.json()["error"])
 
@@ -130,7 +175,9 @@ def test_a_body_that_makes_no_sense_is_refused_in_openais_form(api: Api) -> None
 def test_who_may_not_ask_is_refused_in_openais_form(api: Api) -> None:
     hello: dict[str, Any] = {"model": "tasklore", "messages": [person("hi")]}
     with pytest.raises(openai.AuthenticationError) as unknown:
-        openai.OpenAI(base_url=f"{api.url}/v1", api_key="tlk_no", max_retries=0).chat.completions.create(**hello)
+        openai.OpenAI(
+            base_url=f"{api.url}/v1", api_key="tlk_no", max_retries=0
+        ).chat.completions.create(**hello)
     assert unknown.value.code == "invalid_api_key"
     with pytest.raises(openai.PermissionDeniedError):
         api.openai("reader").chat.completions.create(**hello)
@@ -140,13 +187,25 @@ def test_who_may_not_ask_is_refused_in_openais_form(api: Api) -> None:
 
 def test_nobody_reaches_the_conversations_of_another_user(api: Api) -> None:
     hers = {"metadata": {"conversation_id": "of-ana"}}
-    api.openai("ana").chat.completions.create(model="tasklore", messages=[person(BUDGETED)], **hers)  # type: ignore[call-overload]
+    api.openai("ana").chat.completions.create(
+        model="tasklore", messages=[person(BUDGETED)], **hers
+    )  # type: ignore[call-overload]
     with pytest.raises(openai.PermissionDeniedError):
-        api.openai("bob").chat.completions.create(model="tasklore", messages=[person("the same again")], **hers)  # type: ignore[call-overload]
+        api.openai("bob").chat.completions.create(
+            model="tasklore", messages=[person("the same again")], **hers
+        )  # type: ignore[call-overload]
     assert api.ask("GET", "/v1/conversations/of-ana", "bob").status_code == 404
-    assert api.ask("GET", "/v1/conversations", "bob", params={"user": "ana"}).status_code == 403
-    assert "of-ana" not in api.ask("GET", "/v1/conversations", "bob").json()["conversations"]
-    assert "of-ana" in api.ask("GET", "/v1/conversations", "ana").json()["conversations"]
+    assert (
+        api.ask("GET", "/v1/conversations", "bob", params={"user": "ana"}).status_code
+        == 403
+    )
+    assert (
+        "of-ana"
+        not in api.ask("GET", "/v1/conversations", "bob").json()["conversations"]
+    )
+    assert (
+        "of-ana" in api.ask("GET", "/v1/conversations", "ana").json()["conversations"]
+    )
     assert api.ask("GET", "/v1/conversations").status_code == 422
 
 
@@ -156,55 +215,119 @@ def test_what_a_chat_taught_is_read_and_taken_back(api: Api) -> None:
     api.openai("ana").chat.completions.create(model="tasklore", messages=taught)
     api.until(f"/v1/memory/ana/{FOOD}/history", "plans")
     api.until("/v1/memory/ana/resource_user_health/history", "plans")
-    listed = {one["resource"]: one["revision"] for one in api.ask("GET", "/v1/memory/ana", "ana").json()["documents"]}
+    listed = {
+        one["resource"]: one["revision"]
+        for one in api.ask("GET", "/v1/memory/ana", "ana").json()["documents"]
+    }
     assert listed[FOOD] == 1
 
     read = api.ask("GET", f"/v1/memory/ana/{FOOD}", "ana")
     assert read.json()["food"]["likes"][0]["display"] == "Scrambled eggs with lox"
     assert read.headers["etag"].startswith('"1-')
-    again = api.ask("GET", f"/v1/memory/ana/{FOOD}", "ana", headers={"If-None-Match": read.headers["etag"]})
+    again = api.ask(
+        "GET",
+        f"/v1/memory/ana/{FOOD}",
+        "ana",
+        headers={"If-None-Match": read.headers["etag"]},
+    )
     assert (again.status_code, again.content) == (304, b"")
-    assert "Scrambled eggs with lox" in api.ask("GET", f"/v1/memory/ana/{FOOD}?format=markdown", "ana").text
+    assert (
+        "Scrambled eggs with lox"
+        in api.ask("GET", f"/v1/memory/ana/{FOOD}?format=markdown", "ana").text
+    )
 
     first = api.ask("GET", "/v1/memory/ana/history?limit=1", "ana").json()
-    rest = api.ask("GET", f"/v1/memory/ana/history?limit=50&before={first['next']}", "ana").json()
+    rest = api.ask(
+        "GET", f"/v1/memory/ana/history?limit=50&before={first['next']}", "ana"
+    ).json()
     numbers = [plan["number"] for plan in [*first["plans"], *rest["plans"]]]
     assert (numbers, rest["next"]) == (sorted(set(numbers), reverse=True), None)
 
     plan = api.ask("GET", f"/v1/memory/ana/{FOOD}/history", "ana").json()["plans"][0]
     assert plan["evidence"] in taught[0]["content"]
     undo = {"plan_id": plan["plan_id"]}
-    assert api.ask("POST", "/v1/memory/ana/resource_user_routine/undo", "ana", json=undo).status_code == 404
+    assert (
+        api.ask(
+            "POST", "/v1/memory/ana/resource_user_routine/undo", "ana", json=undo
+        ).status_code
+        == 404
+    )
     done = api.ask("POST", f"/v1/memory/ana/{FOOD}/undo", "ana", json=undo)
-    assert (done.status_code, done.json()["undoes"], done.json()["revisions"]) == (200, plan["plan_id"], {FOOD: 2})
+    assert (done.status_code, done.json()["undoes"], done.json()["revisions"]) == (
+        200,
+        plan["plan_id"],
+        {FOOD: 2},
+    )
     assert api.ask("GET", f"/v1/memory/ana/{FOOD}", "ana").json()["food"]["likes"] == []
     refused = api.ask("POST", "/v1/memory/ana/undo", "ana", json=undo)
-    assert (refused.status_code, refused.headers["content-type"]) == (409, "application/problem+json")
+    assert (refused.status_code, refused.headers["content-type"]) == (
+        409,
+        "application/problem+json",
+    )
 
 
 def test_nobody_reaches_the_memory_of_another_user(api: Api) -> None:
-    for path in ("", "/history", f"/{FOOD}", f"/{FOOD}/history", "/undo", f"/{FOOD}/undo"):
-        method, body = ("POST", {"plan_id": "p"}) if path.endswith("undo") else ("GET", None)
-        assert api.ask(method, f"/v1/memory/ana{path}", "bob", json=body).status_code == 403
+    for path in (
+        "",
+        "/history",
+        f"/{FOOD}",
+        f"/{FOOD}/history",
+        "/undo",
+        f"/{FOOD}/undo",
+    ):
+        method, body = (
+            ("POST", {"plan_id": "p"}) if path.endswith("undo") else ("GET", None)
+        )
+        assert (
+            api.ask(method, f"/v1/memory/ana{path}", "bob", json=body).status_code
+            == 403
+        )
 
 
 def nap(ms: int) -> dict[str, Any]:
     """Return a pipeline that naps."""
-    phase = {"name": "rest", "agent": "NapAgent", "task": "take_nap", "parameters": {"ms": ms}}
+    phase = {
+        "name": "rest",
+        "agent": "NapAgent",
+        "task": "take_nap",
+        "parameters": {"ms": ms},
+    }
     return {"name": "napping", "phases": [phase]}
 
 
 def test_a_pipeline_is_run_and_listened_to(api: Api) -> None:
-    taken = api.ask("POST", "/v1/pipelines", "ana", json={"pipeline": nap(200), "session_id": "nap-1"})
-    assert (taken.status_code, taken.headers["location"]) == (202, "/v1/pipelines/nap-1")
+    taken = api.ask(
+        "POST",
+        "/v1/pipelines",
+        "ana",
+        json={"pipeline": nap(200), "session_id": "nap-1"},
+    )
+    assert (taken.status_code, taken.headers["location"]) == (
+        202,
+        "/v1/pipelines/nap-1",
+    )
     told = api.ask("GET", "/v1/pipelines/nap-1/events", "ana").text
-    events = [block.partition("\n")[0] for block in told.split("\n\n") if block.startswith("event")]
+    events = [
+        block.partition("\n")[0]
+        for block in told.split("\n\n")
+        if block.startswith("event")
+    ]
     assert (events[0], events[-1]) == ("event: state", "event: done")
     run = api.ask("GET", "/v1/pipelines/nap-1", "ana").json()
-    assert (run["state"], run["outcome"]["phases"][0]["status"]) == ("completed", "done")
-    again = api.ask("POST", "/v1/pipelines", "ana", json={"pipeline": nap(200), "session_id": "nap-1"})
+    assert (run["state"], run["outcome"]["phases"][0]["status"]) == (
+        "completed",
+        "done",
+    )
+    again = api.ask(
+        "POST",
+        "/v1/pipelines",
+        "ana",
+        json={"pipeline": nap(200), "session_id": "nap-1"},
+    )
     assert again.status_code == 202
-    other = api.ask("POST", "/v1/pipelines", "ana", json={"pipeline": nap(1), "session_id": "nap-1"})
+    other = api.ask(
+        "POST", "/v1/pipelines", "ana", json={"pipeline": nap(1), "session_id": "nap-1"}
+    )
     assert other.status_code == 409
     assert api.ask("GET", "/v1/pipelines/nap-1", "bob").status_code == 404
 
@@ -212,15 +335,28 @@ def test_a_pipeline_is_run_and_listened_to(api: Api) -> None:
 def test_a_run_is_cancelled_and_taken_up_again(api: Api) -> None:
     wish = {"pipeline": nap(60_000), "session_id": "nap-2"}
     assert api.ask("POST", "/v1/pipelines", "ana", json=wish).status_code == 202
-    assert api.ask("POST", "/v1/pipelines/nap-2/resume", "ana", json={}).status_code == 409
+    assert (
+        api.ask("POST", "/v1/pipelines/nap-2/resume", "ana", json={}).status_code == 409
+    )
     assert api.ask("POST", "/v1/pipelines/nap-2/cancel", "bob").status_code == 404
-    assert [one["session_id"] for one in api.ask("GET", "/v1/pipelines?state=running", "ana").json()["runs"]] == [
-        "nap-2"
-    ]
+    assert [
+        one["session_id"]
+        for one in api.ask("GET", "/v1/pipelines?state=running", "ana").json()["runs"]
+    ] == ["nap-2"]
     assert api.ask("GET", "/v1/pipelines", "bob").json()["runs"] == []
-    assert api.ask("POST", "/v1/pipelines/nap-2/cancel", "ana", json={"reason": "enough"}).status_code == 202
+    assert (
+        api.ask(
+            "POST", "/v1/pipelines/nap-2/cancel", "ana", json={"reason": "enough"}
+        ).status_code
+        == 202
+    )
     assert "event: done" in api.ask("GET", "/v1/pipelines/nap-2/events", "ana").text
     assert api.ask("GET", "/v1/pipelines/nap-2", "ana").json()["state"] == "cancelled"
     assert api.ask("POST", "/v1/pipelines/nap-2/cancel", "ana").status_code == 409
-    rerun = api.ask("POST", "/v1/pipelines/nap-2/rerun", "ana", json={"phase": "rest", "pipeline": nap(1)})
+    rerun = api.ask(
+        "POST",
+        "/v1/pipelines/nap-2/rerun",
+        "ana",
+        json={"phase": "rest", "pipeline": nap(1)},
+    )
     assert rerun.status_code == 202, rerun.text

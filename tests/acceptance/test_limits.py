@@ -9,7 +9,9 @@ from tests.http_client import ask, until
 FILE = "[[limits]]\nname = 'acme'\ntenant = 'acme'\nusd = 20\nevery = 'day'\n"
 
 
-async def test_a_limit_is_seen_the_same_by_command_http_and_metrics(own_house: House, tmp_path: Path) -> None:
+async def test_a_limit_is_seen_the_same_by_command_http_and_metrics(
+    own_house: House, tmp_path: Path
+) -> None:
     """A file holds from the start of a supervisor; a change by hand stands when the supervisor starts again."""
     file = tmp_path / "limits.toml"
     file.write_text(FILE, "utf-8")
@@ -17,15 +19,40 @@ async def test_a_limit_is_seen_the_same_by_command_http_and_metrics(own_house: H
     shown = json.loads(own_house.command("limits", "show", "--json").stdout)
     assert (shown["version"], shown["who"]) == (1, "file:limits.toml")
     assert (await ask(supervisor.api, "GET", "/v1/limits")).body == shown
-    await until(lambda: 'tasklore_budget_used_ratio{limit="acme"} 0.0' in supervisor.get("/metrics")[1])
-    words = ("--tokens", "5000", "--every", "minute", "--model", "gpt-*", "--at-limit", "next", "--who", "ada")
+    await until(
+        lambda: (
+            'tasklore_budget_used_ratio{limit="acme"} 0.0'
+            in supervisor.get("/metrics")[1]
+        )
+    )
+    words = (
+        "--tokens",
+        "5000",
+        "--every",
+        "minute",
+        "--model",
+        "gpt-*",
+        "--at-limit",
+        "next",
+        "--who",
+        "ada",
+    )
     made = own_house.command("limits", "set", "openai", *words)
-    assert (made.returncode, made.stdout.splitlines()[-1]) == (0, "Version 2 holds within a second.")
+    assert (made.returncode, made.stdout.splitlines()[-1]) == (
+        0,
+        "Version 2 holds within a second.",
+    )
     supervisor.kill()
     again = own_house.supervisor(limits_file=file).ready()
     body = (await ask(again.api, "GET", "/v1/limits")).body
-    assert (body["version"], body["who"], body["limits"]["limits"][1]["at_limit"]) == (2, "ada", "next")
-    budget = json.loads(own_house.command("budget", "--json", "--days", "2", "--by", "model").stdout)
+    assert (body["version"], body["who"], body["limits"]["limits"][1]["at_limit"]) == (
+        2,
+        "ada",
+        "next",
+    )
+    budget = json.loads(
+        own_house.command("budget", "--json", "--days", "2", "--by", "model").stdout
+    )
     over_http = (await ask(again.api, "GET", "/v1/budget?days=2&by=model")).body
     for one in (budget, over_http):
         one.pop("at")
@@ -34,7 +61,9 @@ async def test_a_limit_is_seen_the_same_by_command_http_and_metrics(own_house: H
     assert budget == over_http
 
 
-async def test_every_command_on_limits_ends_with_its_code(own_house: House, tmp_path: Path) -> None:
+async def test_every_command_on_limits_ends_with_its_code(
+    own_house: House, tmp_path: Path
+) -> None:
     """0 when it worked, 2 with the field and the cure for what cannot be used."""
     file = tmp_path / "limits.toml"
     file.write_text(FILE, "utf-8")
@@ -45,7 +74,14 @@ async def test_every_command_on_limits_ends_with_its_code(own_house: House, tmp_
         ("remove", "acme", 0, "Version 2 holds within a second."),
         ("restore", "1", "--yes", 0, "Version 3 holds within a second."),
         ("history", 0, "1  "),
-        ("set", "acme", "--every", "tree", 2, "limit 'acme': what a task or tree has spent never refills"),
+        (
+            "set",
+            "acme",
+            "--every",
+            "tree",
+            2,
+            "limit 'acme': what a task or tree has spent never refills",
+        ),
         ("remove", "acne", 2, "did you mean 'acme'?"),
     ):
         done = own_house.command("limits", *words)
@@ -53,7 +89,9 @@ async def test_every_command_on_limits_ends_with_its_code(own_house: House, tmp_
         assert line in done.stdout + done.stderr
 
 
-def test_a_faulty_file_stops_the_start_and_names_the_field(own_house: House, tmp_path: Path) -> None:
+def test_a_faulty_file_stops_the_start_and_names_the_field(
+    own_house: House, tmp_path: Path
+) -> None:
     """In the log, with the limit and the file."""
     file = tmp_path / "limits.toml"
     file.write_text(FILE.replace("20", "-20"), "utf-8")

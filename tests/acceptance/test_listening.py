@@ -46,7 +46,9 @@ class Scene:
             "at": datetime.now(UTC).isoformat(),
         }
         subject = f"turns.{zlib.crc32(user.encode()) % 16}.{token}"
-        await self.program.publish(subject, json.dumps(turn).encode(), {"Nats-Msg-Id": turn_id})
+        await self.program.publish(
+            subject, json.dumps(turn).encode(), {"Nats-Msg-Id": turn_id}
+        )
 
     async def facts_closed(self, user: str, count: int) -> None:
         """Return once *count* facts of *user* are dealt with for good."""
@@ -66,7 +68,10 @@ class Scene:
 @asynccontextmanager
 async def talk_in(house: House) -> AsyncIterator[Scene]:
     """Connect to the servers of *house*."""
-    async with outside(house.servers.nats_url) as program, valkey.connect(house.servers.redis_url) as client:
+    async with (
+        outside(house.servers.nats_url) as program,
+        valkey.connect(house.servers.redis_url) as client,
+    ):
         yield Scene(
             house,
             program,
@@ -76,30 +81,47 @@ async def talk_in(house: House) -> AsyncIterator[Scene]:
         )
 
 
-async def test_no_turn_and_no_fact_is_lost_or_kept_twice_when_workers_are_killed(own_house: House) -> None:
+async def test_no_turn_and_no_fact_is_lost_or_kept_twice_when_workers_are_killed(
+    own_house: House,
+) -> None:
     """Six users, thirty things each, and a worker killed three times in the middle of them."""
     users, count = [f"user-{number}" for number in range(6)], 30
     worker = own_house.worker(EAR, **QUICK).ready()
     async with talk_in(own_house) as scene:
         for number in range(count):
-            await asyncio.gather(*(scene.say(user, f"{user}-{number}", f"food {number}") for user in users))
+            await asyncio.gather(
+                *(
+                    scene.say(user, f"{user}-{number}", f"food {number}")
+                    for user in users
+                )
+            )
         for strike in range(1, 4):
-            await scene.program.eventually(lambda least=strike: runs_reach(own_house, "facts", 8 * least))  # type: ignore[misc]
+            await scene.program.eventually(
+                lambda least=strike: runs_reach(own_house, "facts", 8 * least)
+            )  # type: ignore[misc]
             worker.kill()
             worker = own_house.worker(EAR, **QUICK).ready()
         for user in users:
             await scene.facts_closed(user, count)
         for user in users:
-            assert await scene.likes(user) == [f"food {number}" for number in range(count)]
+            assert await scene.likes(user) == [
+                f"food {number}" for number in range(count)
+            ]
             assert len(await scene.store.history(user, limit=1000)) == count
             assert (await scene.facts.counts(user)).closed["done"] == count
         # What a killed worker had taken and not acknowledged comes once more, when its time is over.
         for stream in ("TURNS", "FACTS"):
-            await scene.program.eventually(lambda emptied=stream: stream_is_empty(scene, emptied))  # type: ignore[misc]
-            assert {(await scene.facts.counts(user)).closed["done"] for user in users} == {count}
+            await scene.program.eventually(
+                lambda emptied=stream: stream_is_empty(scene, emptied)
+            )  # type: ignore[misc]
+            assert {
+                (await scene.facts.counts(user)).closed["done"] for user in users
+            } == {count}
 
 
-async def test_a_worker_that_leaves_gives_back_what_it_has_not_begun(own_house: House) -> None:
+async def test_a_worker_that_leaves_gives_back_what_it_has_not_begun(
+    own_house: House,
+) -> None:
     """It ends within its grace period with status 0, and the next one waits for no lease."""
     slow = QUICK | {"listen_lease_s": 3600, "grace_s": 0.5}
     worker = own_house.worker(EAR, **slow).ready()
@@ -110,9 +132,14 @@ async def test_a_worker_that_leaves_gives_back_what_it_has_not_begun(own_house: 
         worker.terminate()
         assert await asyncio.to_thread(worker.wait) == 0
         assert "Traceback" not in worker.log()
-        claim = await scene.turns.claim("ann", holder="next", limit=9, lease_ms=60_000, now_ms=0)
+        claim = await scene.turns.claim(
+            "ann", holder="next", limit=9, lease_ms=60_000, now_ms=0
+        )
         assert claim is not None
-        assert [(row.row_id, row.crashes) for row in claim.rows] == [("t0", 0), ("t1", 0)]
+        assert [(row.row_id, row.crashes) for row in claim.rows] == [
+            ("t0", 0),
+            ("t1", 0),
+        ]
 
 
 async def runs_reach(house: House, label: str, least: int) -> bool:

@@ -30,7 +30,9 @@ ROLES = (("switchboard", SMALL_MODEL), ("finder", SMALL_MODEL))
 def model_url() -> Iterator[str]:
     """Run the model."""
     script = [sys.executable, str(Path(__file__).with_name("local_model.py"))]
-    with subprocess.Popen(script, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+    with subprocess.Popen(
+        script, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as server:
         assert server.stdout is not None
         try:
             url = server.stdout.readline().strip()
@@ -43,7 +45,11 @@ def model_url() -> Iterator[str]:
 @pytest.fixture
 def patient(tmp_path: Path, model_url: str) -> Iterator[Remembering]:
     """Run a worker that asks the model once for each answer, and waits for it."""
-    limits = {"llm_attempt_deadline_s": ANSWER_S, "llm_max_attempts": 1, "llm_max_output_tokens": MOST_TOKENS}
+    limits = {
+        "llm_attempt_deadline_s": ANSWER_S,
+        "llm_max_attempts": 1,
+        "llm_max_output_tokens": MOST_TOKENS,
+    }
     with remembering(tmp_path, llm_base_url=model_url, **limits) as running:
         yield running
 
@@ -52,16 +58,33 @@ def patient(tmp_path: Path, model_url: str) -> Iterator[Remembering]:
 async def test_a_sentence_goes_past_a_real_model(patient: Remembering) -> None:
     """The switchboard asks it over HTTP; whatever it proposes, documents hold words that were said alone."""
     async with talk_in(patient.house) as talk:
-        await talk.given("ann", FOOD, food__likes=[RISOTTO, EGGS], food__dislikes=[OLIVES])
+        await talk.given(
+            "ann", FOOD, food__likes=[RISOTTO, EGGS], food__dislikes=[OLIVES]
+        )
 
         facts = await talk.tell("ann", SAID, PATIENCE_S)
 
-        asked = [role for role, model in ROLES if patient.worker.metric(answers_of(role, model)) >= 1]
+        asked = [
+            role
+            for role, model in ROLES
+            if patient.worker.metric(answers_of(role, model)) >= 1
+        ]
         assert asked[0] == "switchboard"
-        assert {fact.state for fact in facts} <= {"done", "rejected", "conflict", "needs_model"}
-        kept = [entry for entries in (await talk.kept("ann")).values() for entry in entries]
+        assert {fact.state for fact in facts} <= {
+            "done",
+            "rejected",
+            "conflict",
+            "needs_model",
+        }
+        kept = [
+            entry for entries in (await talk.kept("ann")).values() for entry in entries
+        ]
         assert RISOTTO in kept
-        assert not [entry for entry in kept if entry not in GIVEN and not set(words_of(entry)) & set(words_of(SAID))]
+        assert not [
+            entry
+            for entry in kept
+            if entry not in GIVEN and not set(words_of(entry)) & set(words_of(SAID))
+        ]
         for document in (await talk.reader.snapshot("ann")).documents.values():
             check_document(document.body)
     assert patient.worker.get("/healthz")[0] == 200

@@ -29,8 +29,20 @@ async def accept(program: Outside, count: int = TASKS) -> list[str]:
 
 async def put(program: Outside, text: str, request_id: str, **fields: object) -> Json:
     """Return the supervisor's reply to *text*."""
-    request = {"text": text, "request_id": request_id, "conversation_id": request_id} | fields
-    return dict(json.loads((await program.client.request(REQUESTS, json.dumps(request).encode(), timeout=40)).data))
+    request = {
+        "text": text,
+        "request_id": request_id,
+        "conversation_id": request_id,
+    } | fields
+    return dict(
+        json.loads(
+            (
+                await program.client.request(
+                    REQUESTS, json.dumps(request).encode(), timeout=40
+                )
+            ).data
+        )
+    )
 
 
 async def told_once(house: House) -> Served:
@@ -56,7 +68,9 @@ async def reported(program: Outside, count: int = TASKS) -> None:
 async def demand_once(program: Outside, worker: Served, requests: list[str]) -> None:
     """Every request has its own answer, out of one run; nobody ran or reported anything twice."""
     replies = [
-        await put(program, f"Check my budget: limit {50_000 + number}, spent 100", request_id)
+        await put(
+            program, f"Check my budget: limit {50_000 + number}, spent 100", request_id
+        )
         for number, request_id in enumerate(requests)
     ]
     assert [reply["kind"] for reply in replies] == ["answer"] * len(requests)
@@ -65,9 +79,13 @@ async def demand_once(program: Outside, worker: Served, requests: list[str]) -> 
     ]
     assert set((await program.reports()).values()) == {1}
     # A copy that was put back may find the report of the one before it, and publishes that again.
-    assert len({json.dumps(report, sort_keys=True) for report in program.heard}) == len(requests)
+    assert len({json.dumps(report, sort_keys=True) for report in program.heard}) == len(
+        requests
+    )
     assert worker.metric("tasklore_task_duration_seconds_count") == len(requests)
-    assert worker.metric('tasklore_tasks_total{agent="BudgetTrackerAgent"') == len(requests)
+    assert worker.metric('tasklore_tasks_total{agent="BudgetTrackerAgent"') == len(
+        requests
+    )
 
     async def emptied() -> bool:
         return bool((await program.api("STREAM.INFO.TASKS"))["state"]["messages"] == 0)
@@ -75,7 +93,9 @@ async def demand_once(program: Outside, worker: Served, requests: list[str]) -> 
     await program.eventually(emptied)
 
 
-async def test_tasks_in_a_deleted_stream_are_done_once_a_worker_comes(own_house: House) -> None:
+async def test_tasks_in_a_deleted_stream_are_done_once_a_worker_comes(
+    own_house: House,
+) -> None:
     """The supervisor that accepted them makes the stream anew and puts them back, loudly."""
     async with outside(own_house.servers.nats_url, "SupervisorAgent") as program:
         supervisor = await told_once(own_house)
@@ -86,12 +106,16 @@ async def test_tasks_in_a_deleted_stream_are_done_once_a_worker_comes(own_house:
         await demand_once(program, worker, requests)
         assert supervisor.metric("tasklore_streams_lost_total") == 1
         assert supervisor.metric("tasklore_tasks_republished_total") == TASKS
-        [event] = [line for line in supervisor.log().splitlines() if "stream_lost" in line]
+        [event] = [
+            line for line in supervisor.log().splitlines() if "stream_lost" in line
+        ]
         assert json.loads(event)["republished"] == TASKS
         assert json.loads(event)["level"] == "warning"
 
 
-async def test_a_stream_that_is_deleted_under_a_worker_loses_nothing(own_house: House) -> None:
+async def test_a_stream_that_is_deleted_under_a_worker_loses_nothing(
+    own_house: House,
+) -> None:
     """The worker is at work, notices, and makes it anew as well; what ran meanwhile is reported once."""
     async with outside(own_house.servers.nats_url, "SupervisorAgent") as program:
         await told_once(own_house)
@@ -102,7 +126,9 @@ async def test_a_stream_that_is_deleted_under_a_worker_loses_nothing(own_house: 
         await demand_once(program, worker, requests)
 
 
-async def test_a_stream_lost_while_no_supervisor_ran_is_filled_when_one_starts(own_house: House) -> None:
+async def test_a_stream_lost_while_no_supervisor_ran_is_filled_when_one_starts(
+    own_house: House,
+) -> None:
     async with outside(own_house.servers.nats_url, "SupervisorAgent") as program:
         supervisor = await told_once(own_house)
         requests = await accept(program)
@@ -135,7 +161,10 @@ async def test_a_full_queue_is_told_with_when_to_ask_again(own_house: House) -> 
         assert supervisor.metric('tasklore_publish_refused_total{reason="other"}') == 0
         await program.api("STREAM.PURGE.TASKS")
         answer = await put(program, text, "r1")
-        assert (answer["kind"], answer["report"]["result"]["remaining"]) == ("answer", 49_900)
+        assert (answer["kind"], answer["report"]["result"]["remaining"]) == (
+            "answer",
+            49_900,
+        )
 
 
 async def fill(program: Outside, size: int) -> None:

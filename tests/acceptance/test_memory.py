@@ -11,13 +11,17 @@ from tests.acceptance.outside import outside
 BUDGET = {"budget_limit": 5000, "spent": 1000, "history": [100, 500, 300, 300]}
 
 
-async def test_two_hundred_identical_questions_at_once_on_two_workers_are_one_computation(own_house: House) -> None:
+async def test_two_hundred_identical_questions_at_once_on_two_workers_are_one_computation(
+    own_house: House,
+) -> None:
     workers = [own_house.worker(slots=128) for _ in range(2)]
     for worker in workers:
         worker.ready()
     async with outside(own_house.servers.nats_url) as program:
         question = {"label": "crowd", "ms": 400}
-        tasks = await asyncio.gather(*(program.assign("ProbeAgent", "remembered", question) for _ in range(200)))
+        tasks = await asyncio.gather(
+            *(program.assign("ProbeAgent", "remembered", question) for _ in range(200))
+        )
         reports = await asyncio.gather(*(program.report_of(task) for task in tasks))
         stored = await program.reports()
     assert len(own_house.runs("crowd")) == 1
@@ -38,13 +42,26 @@ async def test_another_multiplier_is_another_question_and_the_old_answer_is_not_
         for multiplier in ("2.0", "1.5", "2.0"):
             config = tmp_path / "agent_config.json"
             config.write_text(
-                json.dumps({"agent_id": "BudgetTrackerAgent", "anomaly_threshold_multiplier": float(multiplier)})
+                json.dumps(
+                    {
+                        "agent_id": "BudgetTrackerAgent",
+                        "anomaly_threshold_multiplier": float(multiplier),
+                    }
+                )
             )
             # What is asked about is the key: a busy machine must not answer "unavailable" for it.
             options = ("--config", str(config))
-            worker = own_house.worker("workers.agents.budget", options=options, memory_budget_ms=5000).ready()
+            worker = own_house.worker(
+                "workers.agents.budget", options=options, memory_budget_ms=5000
+            ).ready()
             report = await program.ask("BudgetTrackerAgent", "analyze_budget", BUDGET)
-            outcomes.append((multiplier, report["memory"]["outcome"], len(report["result"]["anomalies"])))
+            outcomes.append(
+                (
+                    multiplier,
+                    report["memory"]["outcome"],
+                    len(report["result"]["anomalies"]),
+                )
+            )
             worker.terminate()
             assert await asyncio.to_thread(worker.wait) == 0
             assert "Traceback" not in worker.log()

@@ -14,7 +14,10 @@ DEEP = b"[" * 5000 + b"]" * 5000
 
 #: Keys, blocks of headers and bodies: what client libraries refuse to write, and what they fall over when they read it.
 RUBBISH = [
-    *((key, b"NATS/1.0\r\n\r\n", b"{}") for key in (b"%s", b"{}", b"\xff\xfe", "ä".encode(), b"a\x00b", b"a.b.c")),
+    *(
+        (key, b"NATS/1.0\r\n\r\n", b"{}")
+        for key in (b"%s", b"{}", b"\xff\xfe", "ä".encode(), b"a\x00b", b"a.b.c")
+    ),
     (b"Head1", b"NATS/1.0 503\r\nKV-Operation: \xff\r\n\r\n", b"{}"),
     (b"Head2", b"NATS/1.0\r\n\xff\r\n\r\n", b"{}"),
     (b"NoCard", b"NATS/1.0\r\n\r\n", b"{}"),
@@ -25,8 +28,13 @@ RUBBISH = [
 
 def odd_card(agent_id: str) -> bytes:
     """Return a card that any program might put, with a schema that is none."""
-    task = {"name": "analyze_budget", "parameters": {"type": "object", "properties": {}, "required": [[1]]}}
-    return json.dumps({"agent_id": agent_id, "digest": "0", "keywords": ["budget"], "tasks": [task]}).encode()
+    task = {
+        "name": "analyze_budget",
+        "parameters": {"type": "object", "properties": {}, "required": [[1]]},
+    }
+    return json.dumps(
+        {"agent_id": agent_id, "digest": "0", "keywords": ["budget"], "tasks": [task]}
+    ).encode()
 
 
 @pytest.fixture
@@ -53,15 +61,22 @@ async def publish_raw(port: int, messages: list[tuple[bytes, bytes, bytes]]) -> 
         await reader.readuntil(b"PONG\r\n")
         for key, head, body in messages:
             size = len(head) + len(body)
-            writer.write(b"HPUB $KV.agents.%b %d %d\r\n%b%b\r\n" % (key, len(head), size, head, body))
+            writer.write(
+                b"HPUB $KV.agents.%b %d %d\r\n%b%b\r\n"
+                % (key, len(head), size, head, body)
+            )
         writer.write(b"PING\r\n")
         await reader.readuntil(b"PONG\r\n")
     writer.close()
 
 
-async def ask(program: Outside, body: bytes, headers: dict[str, str] | None = None) -> Json:
+async def ask(
+    program: Outside, body: bytes, headers: dict[str, str] | None = None
+) -> Json:
     """Return the supervisor's reply to *body*."""
-    answer = await program.client.request(REQUESTS, body, timeout=PATIENCE_S, headers=headers)
+    answer = await program.client.request(
+        REQUESTS, body, timeout=PATIENCE_S, headers=headers
+    )
     return dict(json.loads(answer.data))
 
 
@@ -79,7 +94,11 @@ async def test_rubbish_among_the_cards_keeps_no_supervisor_from_starting_and_ans
     await publish_raw(house.servers.nats.port, RUBBISH)
     assert (await ask(program, budget))["kind"] == "answer"
     supervisor.await_log("LateAgent")
-    warnings = [event for event in map(json.loads, supervisor.log().splitlines()) if event["event"] == "card_left_out"]
+    warnings = [
+        event
+        for event in map(json.loads, supervisor.log().splitlines())
+        if event["event"] == "card_left_out"
+    ]
     told = [event["agent"] for event in warnings]
     assert sorted(set(told)) == sorted(told)
     assert {"OddAgent", "LateAgent", "NoCard", "Deep", "Large"} <= set(told)

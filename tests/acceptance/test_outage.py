@@ -45,7 +45,9 @@ class Provider:
     def most_a_second(self, start: float) -> int:
         """Return the most requests within any second from *start* until it is back."""
         times = [at for at in self.asked_at if start <= at < self.back_at]
-        return max((sum(at <= other < at + 1 for other in times) for at in times), default=0)
+        return max(
+            (sum(at <= other < at + 1 for other in times) for at in times), default=0
+        )
 
 
 @dataclass
@@ -56,9 +58,14 @@ class Outage:
     program: Outside
     provider: Provider
 
-    async def assign(self, count: int = TASKS, task: str = "colour", **fields: Any) -> list[str]:
+    async def assign(
+        self, count: int = TASKS, task: str = "colour", **fields: Any
+    ) -> list[str]:
         """Send *count* tasks that need the model."""
-        return [await self.program.assign("AskerAgent", task, {"number": n}, **fields) for n in range(count)]
+        return [
+            await self.program.assign("AskerAgent", task, {"number": n}, **fields)
+            for n in range(count)
+        ]
 
     async def reports(self, tasks: list[str]) -> list[Json]:
         """Return the report of each of *tasks*."""
@@ -70,11 +77,15 @@ class Outage:
 
 
 @asynccontextmanager
-async def provider_away(house: House, says: Canned, **settings: Any) -> AsyncIterator[Outage]:
+async def provider_away(
+    house: House, says: Canned, **settings: Any
+) -> AsyncIterator[Outage]:
     """Start a worker whose provider says *says* until somebody sets when it is back."""
     provider = Provider(says)
     with ScriptedLlm(respond=provider) as model:
-        worker = house.worker(ASKER, llm_base_url=model.base_url, llm_model=MODEL, **settings)
+        worker = house.worker(
+            ASKER, llm_base_url=model.base_url, llm_model=MODEL, **settings
+        )
         await asyncio.to_thread(worker.ready)
         async with outside(house.servers.nats_url) as program:
             yield Outage(worker, program, provider)
@@ -85,9 +96,23 @@ async def provider_away(house: House, says: Canned, **settings: Any) -> AsyncIte
     [
         pytest.param("colour", fault(503), 5.0, id="503"),
         pytest.param("paint", fault(503), 5.0, id="503 for an agent with tools"),
-        pytest.param("colour", fault(503), 60.0, id="503 for a minute", marks=pytest.mark.long),
-        pytest.param("colour", rate_limited(), 60.0, id="429 for a minute", marks=pytest.mark.long),
-        pytest.param("paint", rate_limited(), 60.0, id="429 for agents with tools", marks=pytest.mark.long),
+        pytest.param(
+            "colour", fault(503), 60.0, id="503 for a minute", marks=pytest.mark.long
+        ),
+        pytest.param(
+            "colour",
+            rate_limited(),
+            60.0,
+            id="429 for a minute",
+            marks=pytest.mark.long,
+        ),
+        pytest.param(
+            "paint",
+            rate_limited(),
+            60.0,
+            id="429 for agents with tools",
+            marks=pytest.mark.long,
+        ),
     ],
 )
 async def test_sixty_tasks_outlive_an_outage_of_their_provider(
@@ -101,7 +126,9 @@ async def test_sixty_tasks_outlive_an_outage_of_their_provider(
         outage.provider.back_at = opened_at + away_s
         while time.monotonic() < outage.provider.back_at:
             sent_at = time.monotonic()
-            assert (await outage.program.ask("AskerAgent", "double", {"number": 4}))["result"] == 8
+            assert (await outage.program.ask("AskerAgent", "double", {"number": 4}))[
+                "result"
+            ] == 8
             assert time.monotonic() - sent_at < 2
             await asyncio.sleep(0.5)
         reports = await outage.reports(tasks)
@@ -113,7 +140,9 @@ async def test_sixty_tasks_outlive_an_outage_of_their_provider(
         f"{asked} requests in {away_s:g} s, {asked_first} of them at first, then at most {most} within a second; "
         f"all done {took_s:.1f} s after it was back"
     )
-    assert {(report["status"], report["attempt"]) for report in reports} == {("completed", 1)}
+    assert {(report["status"], report["attempt"]) for report in reports} == {
+        ("completed", 1)
+    }
     assert asked_first <= 2 * AT_ONCE
     assert most <= 2
     assert took_s <= (AGENTS_RESUME_S if task == "paint" else RESUMES_S)
@@ -126,21 +155,32 @@ async def test_an_outage_is_told_until_it_is_over(own_house: House) -> None:
         tasks = await outage.assign(20)
         await outage.program.eventually(lambda: _is_open(outage))
         series = f'tasklore_llm_waiting_tasks{{model="{MODEL}"}}'
-        await outage.program.eventually(lambda: _holds(lambda: outage.worker.metric(series) >= 15))
+        await outage.program.eventually(
+            lambda: _holds(lambda: outage.worker.metric(series) >= 15)
+        )
         said = outage.said()
         assert said.startswith(f"{MODEL} has been away since ")
         assert "tasks wait for it" in said
-        assert outage.worker.get("/healthz")[0] == outage.worker.get("/readyz")[0] == 200
+        assert (
+            outage.worker.get("/healthz")[0] == outage.worker.get("/readyz")[0] == 200
+        )
         findings = await asyncio.to_thread(_doctor, own_house)
-        [about] = [finding for finding in findings if finding["check"] == "processes.models"]
-        assert (about["mark"], f"{MODEL} has been away since" in about["found"]) == ("warning", True)
+        [about] = [
+            finding for finding in findings if finding["check"] == "processes.models"
+        ]
+        assert (about["mark"], f"{MODEL} has been away since" in about["found"]) == (
+            "warning",
+            True,
+        )
         outage.provider.back_at = time.monotonic()
         await outage.reports(tasks)
         assert outage.said() == ""
         assert outage.worker.metric("tasklore_llm_breaker_open_seconds") == 0
 
 
-async def test_a_task_whose_deadline_passes_in_an_outage_is_expired(own_house: House) -> None:
+async def test_a_task_whose_deadline_passes_in_an_outage_is_expired(
+    own_house: House,
+) -> None:
     async with provider_away(own_house, fault(503)) as outage:
         [task] = await outage.assign(1, deadline=_in_s(2.0))
         [report] = await outage.reports([task])
@@ -149,7 +189,9 @@ async def test_a_task_whose_deadline_passes_in_an_outage_is_expired(own_house: H
 
 
 async def _is_open(outage: Outage) -> bool:
-    return await _holds(lambda: outage.worker.metric("tasklore_llm_breaker_open_seconds") > 0)
+    return await _holds(
+        lambda: outage.worker.metric("tasklore_llm_breaker_open_seconds") > 0
+    )
 
 
 async def _holds(fact: Callable[[], bool]) -> bool:
@@ -162,6 +204,9 @@ def _in_s(seconds: float) -> str:
 
 def _doctor(house: House) -> list[Json]:
     """Return what `tasklore doctor` finds."""
-    servers = {"TASKLORE_NATS_URL": house.servers.nats_url, "TASKLORE_REDIS_URL": house.servers.redis_url}
+    servers = {
+        "TASKLORE_NATS_URL": house.servers.nats_url,
+        "TASKLORE_REDIS_URL": house.servers.redis_url,
+    }
     done = tasklore("doctor", "--json", cwd=house.folder, env=environment(**servers))
     return list(json.loads(done.stdout)["findings"])

@@ -14,7 +14,9 @@ TELLER = str(AGENTS / "teller.py")
 WORDS = 60
 
 
-async def follow(url: str, task_id: str, after: str | None = None, most: int = 10_000) -> list[tuple[str, str, Any]]:
+async def follow(
+    url: str, task_id: str, after: str | None = None, most: int = 10_000
+) -> list[tuple[str, str, Any]]:
     """Return events after the one with id *after*, up to the end or to the number of *most*."""
     found: list[tuple[str, str, Any]] = []
     async with Connection(url) as connection:
@@ -30,15 +32,27 @@ async def follow(url: str, task_id: str, after: str | None = None, most: int = 1
 
 
 def text_after_restart(events: list[tuple[str, str, Any]]) -> str:
-    last = max((place for place, event in enumerate(events) if event[1] == "restarted"), default=-1)
-    return "".join(data["text"] for _, kind, data in events[last + 1 :] if kind == "text")
+    last = max(
+        (place for place, event in enumerate(events) if event[1] == "restarted"),
+        default=-1,
+    )
+    return "".join(
+        data["text"] for _, kind, data in events[last + 1 :] if kind == "text"
+    )
 
 
-async def test_a_worker_that_is_killed_restarts_the_answer_and_never_mixes_it(own_house: House) -> None:
+async def test_a_worker_that_is_killed_restarts_the_answer_and_never_mixes_it(
+    own_house: House,
+) -> None:
     """For a client that stays and for one that comes back to another supervisor."""
     struck = own_house.worker(TELLER, ack_wait_s=1).ready()
     one, two = own_house.supervisor().ready(), own_house.supervisor().ready()
-    body = {"agent_id": "TellerAgent", "task": "tell", "parameters": {"words": WORDS}, "wait_seconds": 0}
+    body = {
+        "agent_id": "TellerAgent",
+        "task": "tell",
+        "parameters": {"words": WORDS},
+        "wait_seconds": 0,
+    }
     task_id = (await ask(one.api, "POST", "/v1/tasks", body)).body["task_id"]
     staying = asyncio.create_task(follow(one.api, task_id))
     begun = await follow(two.api, task_id, most=6)
@@ -54,41 +68,67 @@ async def test_a_worker_that_is_killed_restarts_the_answer_and_never_mixes_it(ow
         assert found[-1][2]["report"]["status"] == "completed"
         assert text_after_restart(found) == whole == found[-1][2]["report"]["result"]
     before = "".join(
-        data["text"] for _, kind, data in events[: [k for _, k, _ in events].index("restarted")] if kind == "text"
+        data["text"]
+        for _, kind, data in events[: [k for _, k, _ in events].index("restarted")]
+        if kind == "text"
     )
     assert before
     assert "".join(f"1:{number}é " for number in range(WORDS)).startswith(before)
-    assert begun[0][1:] == ("value", {"kind": "tool_call", "value": {"name": "remember_tales"}})
+    assert begun[0][1:] == (
+        "value",
+        {"kind": "tool_call", "value": {"name": "remember_tales"}},
+    )
 
 
-async def test_a_task_that_runs_again_emits_again_and_a_client_that_leaves_stops_nothing(own_house: House) -> None:
+async def test_a_task_that_runs_again_emits_again_and_a_client_that_leaves_stops_nothing(
+    own_house: House,
+) -> None:
     """The output of the failed run is stored whole before the next one begins."""
     own_house.worker(TELLER).ready()
     served = own_house.supervisor().ready()
     parameters = {"words": 10, "pause_ms": 1, "break_off": True}
-    body = {"agent_id": "TellerAgent", "task": "tell", "parameters": parameters, "wait_seconds": 0}
+    body = {
+        "agent_id": "TellerAgent",
+        "task": "tell",
+        "parameters": parameters,
+        "wait_seconds": 0,
+    }
     task_id = (await ask(served.api, "POST", "/v1/tasks", body)).body["task_id"]
     await follow(served.api, task_id, most=1)
     await ask(served.api, "GET", f"/v1/tasks/{task_id}")
     events = await follow(served.api, task_id)
     texts = ["".join(f"{run}:{number}é " for number in range(10)) for run in (1, 2)]
-    restarted = next(place for place, event in enumerate(events) if event[1] == "restarted")
+    restarted = next(
+        place for place, event in enumerate(events) if event[1] == "restarted"
+    )
     first, second = events[:restarted], events[restarted:]
     assert [text_after_restart(one) for one in (first, second)] == texts
     assert events[-1][2]["report"]["attempt"] == 2
 
 
-async def test_a_chat_streams_the_words_of_the_task_that_answers_as_they_come(own_house: House) -> None:
+async def test_a_chat_streams_the_words_of_the_task_that_answers_as_they_come(
+    own_house: House,
+) -> None:
     """A call of a tool is shown, a run that breaks off is announced, and the answer is not said twice."""
     own_house.worker(TELLER).ready()
     served = own_house.supervisor().ready()
     client = openai.AsyncOpenAI(base_url=f"{served.api}/v1", api_key="none")
     asked = [{"role": "user", "content": "tell me a tale, words 12, break off yes"}]
-    stream = await client.chat.completions.create(model="tasklore", messages=asked, stream=True)  # type: ignore[call-overload]
+    stream = await client.chat.completions.create(
+        model="tasklore", messages=asked, stream=True
+    )  # type: ignore[call-overload]
     chunks = [chunk async for chunk in stream]
     await client.close()
-    words = [chunk.choices[0].delta.content for chunk in chunks if chunk.choices and chunk.choices[0].delta.content]
-    about = [chunk.model_dump()["tasklore"] for chunk in chunks if "tasklore" in chunk.model_dump()]
+    words = [
+        chunk.choices[0].delta.content
+        for chunk in chunks
+        if chunk.choices and chunk.choices[0].delta.content
+    ]
+    about = [
+        chunk.model_dump()["tasklore"]
+        for chunk in chunks
+        if "tasklore" in chunk.model_dump()
+    ]
     whole = ["".join(f"{run}:{number}é " for number in range(12)) for run in (1, 2)]
     assert "".join(words).split("\n\n[broke off, and begins again]\n\n") == whole
     assert len(words) > 4
@@ -96,13 +136,17 @@ async def test_a_chat_streams_the_words_of_the_task_that_answers_as_they_come(ow
     assert about[0]["kind"] == "tool_call"
 
 
-async def test_a_person_at_a_terminal_reads_the_words_as_they_come(own_house: House) -> None:
+async def test_a_person_at_a_terminal_reads_the_words_as_they_come(
+    own_house: House,
+) -> None:
     """And no more beside them, where the answer says the same; to a pipe the answer goes alone."""
     own_house.worker(TELLER).ready()
     own_house.supervisor().ready()
     pieces: list[str] = []
     request = make_request("tell me a tale, words 12, break off yes")
-    reply = await ask_person(own_house.servers.nats_url, "SupervisorAgent", request, show=pieces.append)
+    reply = await ask_person(
+        own_house.servers.nats_url, "SupervisorAgent", request, show=pieces.append
+    )
     whole = ["".join(f"{run}:{number}é " for number in range(12)) for run in (1, 2)]
     assert "".join(pieces).split("\n\n[broke off, and begins again]\n\n") == whole
     assert len(pieces) > 4

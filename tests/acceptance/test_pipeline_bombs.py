@@ -27,13 +27,22 @@ LOOK_S = 2.0
 def reading(root: Path, *globs: str, name: str = "reading") -> Pipeline:
     """Return a pipeline of one phase that reads files."""
     given = {"label": name, "before": []}
-    phase = Phase(name="one", agent="PhasesAgent", task="step", parameters=given, reads_files=globs)
+    phase = Phase(
+        name="one",
+        agent="PhasesAgent",
+        task="step",
+        parameters=given,
+        reads_files=globs,
+    )
     return Pipeline(name=name, root=str(root), phases=(phase,))
 
 
 def fill(allowed: Path) -> None:
     """Make a folder of files that long names make hard to match, and a great many of others."""
-    for folder, names in (("long", [f"{n:02}" + "x" * 58 for n in range(30)]), ("own", [f"{n}.py" for n in range(25)])):
+    for folder, names in (
+        ("long", [f"{n:02}" + "x" * 58 for n in range(30)]),
+        ("own", [f"{n}.py" for n in range(25)]),
+    ):
         (allowed / folder).mkdir(parents=True)
         for name in names:
             (allowed / folder / name).write_text(name)
@@ -69,8 +78,16 @@ async def test_no_pipeline_occupies_a_supervisor(own_house: House) -> None:
     """What is not allowed is refused with its field and cure, the rest ends within its budget; others are served."""
     house, allowed = own_house, own_house.folder / "allowed"
     fill(allowed)
-    settings: dict[str, Any] = {"pipeline_roots": allowed, "fingerprint_s": LOOK_S, "grace_s": 5}
-    worker, first, second = house.worker(PHASES), house.supervisor(**settings), house.supervisor(**settings)
+    settings: dict[str, Any] = {
+        "pipeline_roots": allowed,
+        "fingerprint_s": LOOK_S,
+        "grace_s": 5,
+    }
+    worker, first, second = (
+        house.worker(PHASES),
+        house.supervisor(**settings),
+        house.supervisor(**settings),
+    )
     for process in (worker, first, second):
         process.ready()
     async with asker_in(house) as asker:
@@ -78,25 +95,48 @@ async def test_no_pipeline_occupies_a_supervisor(own_house: House) -> None:
         await asker.run("first-of-all", own)
         with watched(first, second) as took:
             many = ["**/" * 20 + "*"] * 9
-            bombs = [reading(allowed / "long", BOMB), reading(allowed, "sparse"), reading(allowed, *many)]
+            bombs = [
+                reading(allowed / "long", BOMB),
+                reading(allowed, "sparse"),
+                reading(allowed, *many),
+            ]
             for number, bomb in enumerate(bombs):
                 declared = bomb.model_dump(mode="json")
-                over_http = {"pipeline": declared, "session_id": f"http-{number}", "user": "mallory"}
+                over_http = {
+                    "pipeline": declared,
+                    "session_id": f"http-{number}",
+                    "user": "mallory",
+                }
                 answer = await ask(first.api, "POST", "/v1/pipelines", over_http)
                 assert answer.status == 202, answer
-                await asker.ask("run", f"nats-{number}", pipeline=declared, user_id="trudy")
+                await asker.ask(
+                    "run", f"nats-{number}", pipeline=declared, user_id="trudy"
+                )
             began = time.monotonic()
             assert (await asker.run("others", own, keep=False))["state"] == "completed"
             others_s = time.monotonic() - began
-            outside = ((Path("/"), "**/*", "ROOTS"), (allowed / "out", "*", "ROOTS"), (allowed, "*" * 2000, "shorter"))
+            outside = (
+                (Path("/"), "**/*", "ROOTS"),
+                (allowed / "out", "*", "ROOTS"),
+                (allowed, "*" * 2000, "shorter"),
+            )
             for root, glob, cure in outside:
                 body = {"pipeline": reading(root, glob).model_dump(mode="json")}
                 refused = await ask(second.api, "POST", "/v1/pipelines", body)
                 assert refused.status == 422
                 assert cure in json.dumps(refused.body)
-            ends = [await asker.outcome(f"{way}-{n}") for way in ("http", "nats") for n in range(len(bombs))]
+            ends = [
+                await asker.outcome(f"{way}-{n}")
+                for way in ("http", "nats")
+                for n in range(len(bombs))
+            ]
         assert {end["state"] for end in ends} == {"completed", "failed"}
-        told = [phase["error"] for end in ends for phase in end["phases"] if phase["status"] == "failed"]
+        told = [
+            phase["error"]
+            for end in ends
+            for phase in end["phases"]
+            if phase["status"] == "failed"
+        ]
         assert told
         assert all("TASKLORE_FINGERPRINT_" in error for error in told)
         assert max(took) < ANSWERS_WITHIN_S
@@ -104,7 +144,9 @@ async def test_no_pipeline_occupies_a_supervisor(own_house: House) -> None:
         # And while files are looked at, both leave when they are asked to.
         for number in range(4):
             declared = reading(allowed, "sparse").model_dump(mode="json")
-            await asker.ask("run", f"last-{number}", pipeline=declared, user_id=f"user-{number}")
+            await asker.ask(
+                "run", f"last-{number}", pipeline=declared, user_id=f"user-{number}"
+            )
         for supervisor in (first, second):
             supervisor.terminate()
         assert [await asyncio.to_thread(one.wait) for one in (first, second)] == [0, 0]

@@ -18,16 +18,30 @@ def squares(count: int, ms: int, *, inside: bool = False) -> Pipeline:
     what: dict[str, Any] = {"agent": "CountedAgent", "task": "square"}
     if inside:
         names = ("label", "number", "ms")
-        one = Phase(name="one", **what, parameters={name: f"${{input.{name}}}" for name in names})
+        one = Phase(
+            name="one",
+            **what,
+            parameters={name: f"${{input.{name}}}" for name in names},
+        )
         what = {
-            "pipeline": Pipeline(name="one", inputs=dict.fromkeys(names, Input()), result="one:results", phases=(one,))
+            "pipeline": Pipeline(
+                name="one",
+                inputs=dict.fromkeys(names, Input()),
+                result="one:results",
+                phases=(one,),
+            )
         }
     return Pipeline(
         name="squares",
         inputs={"label": Input(type="text")},
         result="square:results",
         phases=(
-            Phase(name="numbers", agent="CountedAgent", task="count", parameters={"count": count}),
+            Phase(
+                name="numbers",
+                agent="CountedAgent",
+                task="count",
+                parameters={"count": count},
+            ),
             Phase(
                 name="square",
                 **what,
@@ -44,7 +58,9 @@ def _worker(house: House) -> Served:
 
 
 def _supervisor(house: House) -> Served:
-    return house.supervisor(evidence_dir=house.folder / "evidence", ack_wait_s=2).ready()
+    return house.supervisor(
+        evidence_dir=house.folder / "evidence", ack_wait_s=2
+    ).ready()
 
 
 async def test_ten_kills_lose_nothing_and_double_nothing(own_house: House) -> None:
@@ -56,12 +72,19 @@ async def test_so_do_six_over_pipelines_inside_of_a_pipeline(own_house: House) -
     await _killed(own_house, count=120, kills=6, inside=True)
 
 
-async def _killed(house: House, *, count: int, kills: int, inside: bool = False) -> None:
-    worker, supervisor = await asyncio.to_thread(_worker, house), await asyncio.to_thread(_supervisor, house)
+async def _killed(
+    house: House, *, count: int, kills: int, inside: bool = False
+) -> None:
+    worker, supervisor = (
+        await asyncio.to_thread(_worker, house),
+        await asyncio.to_thread(_supervisor, house),
+    )
     path = house.folder / "runs" / "storm"
     async with asker_in(house) as asker:
         declared = squares(count, 20, inside=inside).model_dump(mode="json")
-        reply = await asker.ask("run", "storm", pipeline=declared, inputs={"label": "storm"}, keep=True)
+        reply = await asker.ask(
+            "run", "storm", pipeline=declared, inputs={"label": "storm"}, keep=True
+        )
         assert reply.kind == "accepted", reply
         for kill in range(kills):
             await _until_lines(path, (kill + 1) * count // (kills + 2))

@@ -14,14 +14,18 @@ from tests.acceptance.pipeline_storm.verdict import judge, look
 RUNS = 10
 
 
-async def test_only_what_was_in_flight_runs_again_when_somebody_is_killed(tmp_path: Path) -> None:
+async def test_only_what_was_in_flight_runs_again_when_somebody_is_killed(
+    tmp_path: Path,
+) -> None:
     """At boundaries and inside phases; the result is that of an undisturbed run, and saved time is exact."""
     rows = await storm.run(RUNS, 1, tmp_path)
 
     assert [row for row in rows if not row.passed] == []
 
 
-async def test_a_supervisor_that_was_frozen_changes_nothing_when_it_wakes(tmp_path: Path) -> None:
+async def test_a_supervisor_that_was_frozen_changes_nothing_when_it_wakes(
+    tmp_path: Path,
+) -> None:
     """Another one drives its run by then, and both hear the report of the phase that was running."""
     session_id, number = "frozen", 3
     async with stage(tmp_path) as on:
@@ -47,8 +51,12 @@ async def test_a_supervisor_that_was_frozen_changes_nothing_when_it_wakes(tmp_pa
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("deed", "broken"), [("forgetful", "ran as 2 tasks"), ("counting", "total_hits is")])
-async def test_the_storm_finds_what_a_supervisor_does_wrong(tmp_path: Path, deed: str, broken: str) -> None:
+@pytest.mark.parametrize(
+    ("deed", "broken"), [("forgetful", "ran as 2 tasks"), ("counting", "total_hits is")]
+)
+async def test_the_storm_finds_what_a_supervisor_does_wrong(
+    tmp_path: Path, deed: str, broken: str
+) -> None:
     [row] = await storm.run(12, 3, tmp_path, deed=deed)
 
     assert not row.passed

@@ -52,7 +52,9 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
 
 def a_supervisor(house: House, **settings: str) -> Served:
     """Start a supervisor that knows the declared pipelines."""
-    return house.supervisor(pipelines_dir=house.folder / "declared", ack_wait_s=2, **settings).ready()
+    return house.supervisor(
+        pipelines_dir=house.folder / "declared", ack_wait_s=2, **settings
+    ).ready()
 
 
 @pytest.fixture
@@ -89,7 +91,11 @@ async def emptied(program: Outside) -> None:
 
 def running(house: House) -> list[str]:
     """Return the pipelines whose runs have not ended."""
-    return [run["project"] for run in said(house, "pipeline", "list")["runs"] if run["state"] == "running"]
+    return [
+        run["project"]
+        for run in said(house, "pipeline", "list")["runs"]
+        if run["state"] == "running"
+    ]
 
 
 def lines(house: House, label: str) -> list[str]:
@@ -101,7 +107,11 @@ def lines(house: House, label: str) -> list[str]:
 @pytest.mark.usefixtures("supervisor")
 def test_a_sentence_starts_a_pipeline(house: House) -> None:
     reply = said(house, "ask", "square the number 7")
-    assert (reply["kind"], reply["agent_id"], reply["task"]["name"]) == ("answer", "Pipeline", "squaring")
+    assert (reply["kind"], reply["agent_id"], reply["task"]["name"]) == (
+        "answer",
+        "Pipeline",
+        "squaring",
+    )
     assert (reply["task"]["parameters"]["number"], reply["report"]["result"]) == (7, 49)
     assert lines(house, "said") == ["7"]
 
@@ -111,18 +121,35 @@ async def test_rubbish_costs_nobody_else_an_answer(house: House) -> None:
     """What is no task is set aside with its reason; a task of odd values is reported."""
     async with outside(house.servers.nats_url) as program:
         whole = program.assignment("Pipeline", "squaring", {"number": 4})
-        nested = {"name": "squaring", "parameters": {"number": json.loads("[" * 90 + "]" * 90)}}
+        nested = {
+            "name": "squaring",
+            "parameters": {"number": json.loads("[" * 90 + "]" * 90)},
+        }
         odd: list[bytes] = [b"", b"{}", b"[" * 50_000]
-        odd += [json.dumps({**whole, **told}).encode() for told in ({"task_id": "a.b"}, {"agent_id": "CountedAgent"})]
+        odd += [
+            json.dumps({**whole, **told}).encode()
+            for told in ({"task_id": "a.b"}, {"agent_id": "CountedAgent"})
+        ]
         for body in [*odd, json.dumps({**whole, "task": nested}).encode()]:
-            await program.publish("tasks.Pipeline.squaring", body, {"Tasklore-Generation": "9" * 400})
+            await program.publish(
+                "tasks.Pipeline.squaring", body, {"Tasklore-Generation": "9" * 400}
+            )
         assert (await program.report_of(whole["task_id"]))["status"] == "rejected"
         late = {"number": 4, "label": "late", "ms": 60_000}
-        report = await program.ask("Pipeline", "squaring", late, deadline=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S}")
+        report = await program.ask(
+            "Pipeline",
+            "squaring",
+            late,
+            deadline=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S}",
+        )
         assert report["status"] == "expired"
-        assert (await program.ask("Pipeline", "squaring", {"number": 4, "label": "rubbish"}))["result"] == 16
+        assert (
+            await program.ask("Pipeline", "squaring", {"number": 4, "label": "rubbish"})
+        )["result"] == 16
         await emptied(program)
-        assert await program.counts("DEAD", "dead.tasks.Pipeline.>") == {"dead.tasks.Pipeline.squaring": len(odd)}
+        assert await program.counts("DEAD", "dead.tasks.Pipeline.>") == {
+            "dead.tasks.Pipeline.squaring": len(odd)
+        }
     assert lines(house, "late") == []
 
 
@@ -135,8 +162,12 @@ async def test_a_task_that_ended_is_answered_from_the_ledger(house: House) -> No
             for key in [key async for key in redis.scan_iter("tl:run:*")]:
                 await redis.delete(key)
         # Under another message id: the stream takes it once more.
-        again = json.dumps(program.assignment("Pipeline", "squaring", inputs, task_id=first["task_id"])).encode()
-        await program.publish("tasks.Pipeline.squaring", again, {"Nats-Msg-Id": "again"})
+        again = json.dumps(
+            program.assignment("Pipeline", "squaring", inputs, task_id=first["task_id"])
+        ).encode()
+        await program.publish(
+            "tasks.Pipeline.squaring", again, {"Nats-Msg-Id": "again"}
+        )
         await emptied(program)
         assert await program.report_of(first["task_id"]) == first
     assert lines(house, "ended") == ["6"]
@@ -146,11 +177,20 @@ async def test_a_task_that_ended_is_answered_from_the_ledger(house: House) -> No
 async def test_who_chooses_the_id_of_another_task_learns_nothing(house: House) -> None:
     """The same task again is the same run; the report of it goes to its first sender alone."""
     inputs = {"number": 3, "label": "again"}
-    async with outside(house.servers.nats_url) as ana, outside(house.servers.nats_url) as bob:
+    async with (
+        outside(house.servers.nats_url) as ana,
+        outside(house.servers.nats_url) as bob,
+    ):
         task = await ana.assign("Pipeline", "squaring", inputs, user_id="ana")
         first = await ana.report_of(task)
         await ana.assign("Pipeline", "squaring", inputs, user_id="ana", task_id=task)
-        await bob.assign("Pipeline", "squaring", {"number": 5, "label": "again"}, user_id="bob", task_id=task)
+        await bob.assign(
+            "Pipeline",
+            "squaring",
+            {"number": 5, "label": "again"},
+            user_id="bob",
+            task_id=task,
+        )
         await emptied(ana)
         assert await ana.report_of(task) == first
         assert bob.heard == []
@@ -164,7 +204,9 @@ async def test_a_cancelled_task_ends_its_run(house: House) -> None:
         inputs = {"number": 3, "label": "cancelled", "ms": 60_000}
         task = await program.assign("Pipeline", "squaring", inputs)
         assert await until(lambda: running(house), ["squaring"])
-        assert (await asyncio.to_thread(said, house, "cancel", task, "--reason", "no more"))["outcome"] == "cancelled"
+        assert (
+            await asyncio.to_thread(said, house, "cancel", task, "--reason", "no more")
+        )["outcome"] == "cancelled"
         report = await program.report_of(task)
         assert await until(lambda: running(house), [])
     assert (report["status"], report["error"]["message"]) == ("cancelled", "no more")
@@ -176,7 +218,9 @@ async def test_whoever_waits_for_a_run_may_die_or_leave(house: House) -> None:
     supervisor = await asyncio.to_thread(a_supervisor, house)
     async with outside(house.servers.nats_url) as program:
         tasks = [
-            await program.assign("Pipeline", "squaring", {"number": number, "label": "died", "ms": 3_000})
+            await program.assign(
+                "Pipeline", "squaring", {"number": number, "label": "died", "ms": 3_000}
+            )
             for number in range(20)
         ]
         for way in ("kill", "terminate", "kill"):

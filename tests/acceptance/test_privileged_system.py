@@ -25,7 +25,15 @@ from runtime.servers.valkey import connect
 from supervisor.program_client import asking
 from tests.acceptance.command import environment, tasklore
 from tests.acceptance.guarded import Guarded, guarded
-from tests.acceptance.house import AGENTS, BUDGET, NAPPER, PATIENCE_S, PROBE, House, Served
+from tests.acceptance.house import (
+    AGENTS,
+    BUDGET,
+    NAPPER,
+    PATIENCE_S,
+    PROBE,
+    House,
+    Served,
+)
 from tests.http_client import until
 
 CAST = Cast(
@@ -102,7 +110,9 @@ class Guests:
         limits = self.folder / "limits.toml"
         limits.write_text("[[limits]]\nname = 'all'\nat_once = 50\n", "utf-8")
         settings = self.pair.settings(role)
-        return self.house.supervisor(**settings, pipelines_dir=self.folder / "declared", limits_file=limits)
+        return self.house.supervisor(
+            **settings, pipelines_dir=self.folder / "declared", limits_file=limits
+        )
 
 
 @pytest.fixture(scope="module")
@@ -123,7 +133,11 @@ def guests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guests]:
                 guests.worker("worker-nap", NAPPER, PROBE),
                 guests.worker("memory", *MEMORY),
                 guests.worker("worker-tree", TREE),
-                guests.house.worker(BOUNDED, **guests.pair.settings("worker-bound"), retry_schedule_s=86400),
+                guests.house.worker(
+                    BOUNDED,
+                    **guests.pair.settings("worker-bound"),
+                    retry_schedule_s=86400,
+                ),
             ]
             for process in started:
                 process.ready()
@@ -149,8 +163,12 @@ def as_role(guests: Guests, monkeypatch: pytest.MonkeyPatch) -> Iterator[object]
 
 def test_a_question_is_asked_computed_and_remembered(guests: Guests) -> None:
     """The second wording is answered from memory: supervisor, worker and operator have what they need."""
-    first = guests.run("operator", "ask", "--json", "limit 50k, spent 42000: how is my budget?")
-    again = guests.run("operator", "ask", "--json", "limit 50,000, spent 42k: how is my budget?")
+    first = guests.run(
+        "operator", "ask", "--json", "limit 50k, spent 42000: how is my budget?"
+    )
+    again = guests.run(
+        "operator", "ask", "--json", "limit 50,000, spent 42k: how is my budget?"
+    )
     assert (first.returncode, again.returncode) == (0, 0), first.stderr + again.stderr
     memory = json.loads(again.stdout)["report"]["memory"]
     assert memory["outcome"] == "hit", memory
@@ -158,7 +176,9 @@ def test_a_question_is_asked_computed_and_remembered(guests: Guests) -> None:
 
 def test_what_a_person_tells_is_kept_read_and_forgotten(guests: Guests) -> None:
     """The switchboard finds the fact, the memory worker keeps it, the operator reads it and has it forgotten."""
-    told = guests.run("operator", "memory", "tell", "--user", "ann", "--json", "I like omelettes")
+    told = guests.run(
+        "operator", "memory", "tell", "--user", "ann", "--json", "I like omelettes"
+    )
     assert told.returncode == 0, told.stdout + told.stderr
     assert [fact["state"] for fact in json.loads(told.stdout)["facts"]] == ["done"]
     forgotten = guests.run("operator", "memory", "forget", "ann", "--yes", "--json")
@@ -167,9 +187,17 @@ def test_what_a_person_tells_is_kept_read_and_forgotten(guests: Guests) -> None:
 
 
 def test_doctor_finds_nothing_that_it_may_not_look_at(guests: Guests) -> None:
-    done = guests.run("operator", "doctor", "--json", "--monitor", f"http://127.0.0.1:{guests.pair.nats.monitor_port}")
+    done = guests.run(
+        "operator",
+        "doctor",
+        "--json",
+        "--monitor",
+        f"http://127.0.0.1:{guests.pair.nats.monitor_port}",
+    )
     report = json.loads(done.stdout)
-    amiss = {one["check"] for one in report["findings"] if one["mark"] not in ("ok", "note")}
+    amiss = {
+        one["check"] for one in report["findings"] if one["mark"] not in ("ok", "note")
+    }
     # Tests hurry; everything else is as it should be.
     assert amiss == {"settings.ack_wait"}, report["findings"]
 
@@ -186,28 +214,57 @@ def test_a_dead_letter_is_seen_sent_again_and_deleted(guests: Guests) -> None:
 
 async def test_limits_are_applied_watched_and_changed(guests: Guests) -> None:
     """By a supervisor out of its file, and by the operator."""
-    assert json.loads(guests.run("operator", "limits", "show", "--json").stdout)["who"] == "file:limits.toml"
-    made = guests.run("operator", "limits", "set", "day", "--usd", "5", "--every", "day", "--who", "ann")
+    assert (
+        json.loads(guests.run("operator", "limits", "show", "--json").stdout)["who"]
+        == "file:limits.toml"
+    )
+    made = guests.run(
+        "operator",
+        "limits",
+        "set",
+        "day",
+        "--usd",
+        "5",
+        "--every",
+        "day",
+        "--who",
+        "ann",
+    )
     assert made.returncode == 0, made.stdout + made.stderr
     accounts = json.loads(guests.run("operator", "budget", "--json").stdout)["accounts"]
     assert [one["limit"] for one in accounts] == ["all", "day"]
-    await until(lambda: 'tasklore_budget_used_ratio{limit="day"} 0.0' in guests.answering.get("/metrics")[1])
+    await until(
+        lambda: (
+            'tasklore_budget_used_ratio{limit="day"} 0.0'
+            in guests.answering.get("/metrics")[1]
+        )
+    )
 
 
-async def test_a_program_asks_and_tells_and_a_long_task_keeps_its_lease(guests: Guests, as_role) -> None:  # type: ignore[no-untyped-def]
+async def test_a_program_asks_and_tells_and_a_long_task_keeps_its_lease(
+    guests: Guests, as_role
+) -> None:  # type: ignore[no-untyped-def]
     """Longer than the acknowledgement wait, and run once: the worker may renew what it holds."""
     as_role("program")
     async with asking("program") as asker:
-        report = await asker.ask("NapAgent", "take_nap", {"ms": 3000}, within=timedelta(seconds=30))
+        report = await asker.ask(
+            "NapAgent", "take_nap", {"ms": 3000}, within=timedelta(seconds=30)
+        )
         await asker.tell("coins.Alice", "program", "Found coins!", time=5)
     assert (report.status, report.attempt) == ("completed", 1)
 
 
-async def test_a_task_of_a_killed_worker_goes_to_another(guests: Guests, as_role) -> None:  # type: ignore[no-untyped-def]
+async def test_a_task_of_a_killed_worker_goes_to_another(
+    guests: Guests, as_role
+) -> None:  # type: ignore[no-untyped-def]
     as_role("program")
     async with asking("program") as asker:
         wanted = {"label": "killed", "ms": 1500}
-        asked = asyncio.ensure_future(asker.ask("ProbeAgent", "fresh", wanted, within=timedelta(seconds=PATIENCE_S)))
+        asked = asyncio.ensure_future(
+            asker.ask(
+                "ProbeAgent", "fresh", wanted, within=timedelta(seconds=PATIENCE_S)
+            )
+        )
         while not guests.house.runs("killed"):  # noqa: ASYNC110 - a file is the only sign
             await asyncio.sleep(0.01)
         other = guests.worker("worker-nap", NAPPER, PROBE)
@@ -217,14 +274,20 @@ async def test_a_task_of_a_killed_worker_goes_to_another(guests: Guests, as_role
     assert (report.status, len(guests.house.runs("killed"))) == ("completed", 2)
 
 
-async def test_tasks_call_the_agents_that_their_worker_may_call(guests: Guests, as_role) -> None:  # type: ignore[no-untyped-def]
+async def test_tasks_call_the_agents_that_their_worker_may_call(
+    guests: Guests, as_role
+) -> None:  # type: ignore[no-untyped-def]
     as_role("program")
     async with asking("program") as asker:
         within = timedelta(seconds=PATIENCE_S)
-        report = await asker.ask("TreeAgent", "spread", {"label": "spread", "width": 5}, within=within)
+        report = await asker.ask(
+            "TreeAgent", "spread", {"label": "spread", "width": 5}, within=within
+        )
         assert report.result == [0, 2, 4, 6, 8]
     traced = guests.run("operator", "trace", "--json", report.task_id)
-    assert json.loads(traced.stdout)["sums"]["states"] == {"completed": 6}, traced.stderr
+    assert json.loads(traced.stdout)["sums"]["states"] == {"completed": 6}, (
+        traced.stderr
+    )
     # The key of a supervisor shows children, and changes none.
     as_role("supervisor")
     async with connect(guests.pair.redis_url) as redis:
@@ -235,15 +298,25 @@ async def test_tasks_call_the_agents_that_their_worker_may_call(guests: Guests, 
             await Ledger(redis).accept_many([], [(report.task_id, "c-forged", "A.b")])
 
 
-async def test_bounded_tasks_run_one_by_one_though_workers_have_no_access_to_later(guests: Guests, as_role) -> None:  # type: ignore[no-untyped-def]
+async def test_bounded_tasks_run_one_by_one_though_workers_have_no_access_to_later(
+    guests: Guests, as_role
+) -> None:  # type: ignore[no-untyped-def]
     """They are offered again from their queue."""
     as_role("program")
     async with asking("program") as asker:
         within = timedelta(seconds=PATIENCE_S)
         tasks = [
-            asker.ask("BoundAgent", "one", {"account": "role", "number": number}, within=within) for number in range(4)
+            asker.ask(
+                "BoundAgent",
+                "one",
+                {"account": "role", "number": number},
+                within=within,
+            )
+            for number in range(4)
         ]
-        assert {report.status for report in await asyncio.gather(*tasks)} == {"completed"}
+        assert {report.status for report in await asyncio.gather(*tasks)} == {
+            "completed"
+        }
     lines = (guests.house.folder / "runs" / "role").read_text().splitlines()
     assert [line.split()[0] for line in lines] == ["begin", "end"] * 4
 
@@ -264,12 +337,17 @@ async def test_a_program_cannot_speak_as_somebody_else(guests: Guests, as_role) 
     as_role("program")
     async with asking("program") as asker:
         began = time.monotonic()
-        with pytest.raises(NotAccepted, match=r"role 'program' publish to 'messages\.[^']*'; use the credentials"):
+        with pytest.raises(
+            NotAccepted,
+            match=r"role 'program' publish to 'messages\.[^']*'; use the credentials",
+        ):
             await asker.tell("coins.Alice", "Bob", "I am Bob", time=5)
         assert time.monotonic() - began < OUTBOX_S
 
 
-async def test_what_its_publisher_did_not_sign_is_set_aside(guests: Guests, as_role) -> None:  # type: ignore[no-untyped-def]
+async def test_what_its_publisher_did_not_sign_is_set_aside(
+    guests: Guests, as_role
+) -> None:  # type: ignore[no-untyped-def]
     """Another program's library signs with the nkey alone (docs/reference/security.md); unsigned, it is not heard."""
     as_role("program")
     access = guests.pair.access("program")
@@ -278,37 +356,68 @@ async def test_what_its_publisher_did_not_sign_is_set_aside(guests: Guests, as_r
     assert subject == subjects.messages("coins.Alice", "program")
     async with connected(guests.pair.nats_url, "outside") as client:
         for number, is_signed in enumerate((True, False)):
-            said = {"schema_version": 1, "message_id": f"p-{number}", "conversation_id": "coins.Alice", "time": 5}
-            body = json.dumps(said | {"sender": "program", "message": f"Found {number} coins!"}).encode()
+            said = {
+                "schema_version": 1,
+                "message_id": f"p-{number}",
+                "conversation_id": "coins.Alice",
+                "time": 5,
+            }
+            body = json.dumps(
+                said | {"sender": "program", "message": f"Found {number} coins!"}
+            ).encode()
             headers = {"Nats-Msg-Id": f"outside-{number}"}
             if is_signed:
                 proof = key.sign(f"{subject}\noutside-{number}\n".encode() + body)
-                headers["Tasklore-Signature"] = f"program {base64.b64encode(proof).decode()}"
+                headers["Tasklore-Signature"] = (
+                    f"program {base64.b64encode(proof).decode()}"
+                )
             await client.request(subject, body, headers=headers, timeout=PATIENCE_S)
     async with asyncio.timeout(PATIENCE_S):
         while True:
-            listed = await asyncio.to_thread(guests.run, "operator", "dlq", "list", "--json", "--reason", "unproven")
+            listed = await asyncio.to_thread(
+                guests.run, "operator", "dlq", "list", "--json", "--reason", "unproven"
+            )
             if "Tasklore-Signature" in listed.stdout:
                 break
     (letter,) = json.loads(listed.stdout)
     assert (letter["reason"], letter["subject"]) == ("unproven", subject)
-    again = await asyncio.to_thread(guests.run, "operator", "dlq", "redrive", "--all", "--yes")
+    again = await asyncio.to_thread(
+        guests.run, "operator", "dlq", "redrive", "--all", "--yes"
+    )
     assert "no task" in again.stdout + again.stderr
 
 
-async def test_a_worker_is_told_at_once_what_it_may_not_do(guests: Guests, as_role) -> None:  # type: ignore[no-untyped-def]
+async def test_a_worker_is_told_at_once_what_it_may_not_do(
+    guests: Guests, as_role
+) -> None:  # type: ignore[no-untyped-def]
     as_role("worker-budget")
-    async with connected(guests.pair.nats_url, "trying") as client, open_outbox(Link(client)) as outbox:
+    async with (
+        connected(guests.pair.nats_url, "trying") as client,
+        open_outbox(Link(client)) as outbox,
+    ):
         began = time.monotonic()
-        for call in ("STREAM.DELETE.TASKS", "CONSUMER.MSG.NEXT.TASKS.NapAgent", "STREAM.INFO.TASKS"):
-            with pytest.raises(Forbidden, match=rf"'worker-budget' publish to '\$JS.API.{call}'; use the credentials"):
+        for call in (
+            "STREAM.DELETE.TASKS",
+            "CONSUMER.MSG.NEXT.TASKS.NapAgent",
+            "STREAM.INFO.TASKS",
+        ):
+            with pytest.raises(
+                Forbidden,
+                match=rf"'worker-budget' publish to '\$JS.API.{call}'; use the credentials",
+            ):
                 await ask_jetstream(client, call, within_s=PATIENT_S)
-        with pytest.raises(NotAccepted, match="let the role 'worker-budget' publish to"):
-            await outbox.put("tasks.NapAgent.take_nap", b"{}", "x", patience_s=PATIENT_S)
+        with pytest.raises(
+            NotAccepted, match="let the role 'worker-budget' publish to"
+        ):
+            await outbox.put(
+                "tasks.NapAgent.take_nap", b"{}", "x", patience_s=PATIENT_S
+            )
         assert time.monotonic() - began < AT_ONCE_S
 
 
-async def test_answers_that_cannot_be_heard_are_told_of_at_once(guests: Guests, as_role, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+async def test_answers_that_cannot_be_heard_are_told_of_at_once(
+    guests: Guests, as_role, monkeypatch
+) -> None:  # type: ignore[no-untyped-def]
     """A process whose name is not that of its key asks below a prefix that is another's."""
     as_role("operator")
     monkeypatch.setenv("TASKLORE_ROLE", "bootstrap")
@@ -319,9 +428,17 @@ async def test_answers_that_cannot_be_heard_are_told_of_at_once(guests: Guests, 
         assert time.monotonic() - began < AT_ONCE_S
 
 
-def test_a_command_with_the_rights_of_another_role_ends_with_the_reason(guests: Guests) -> None:
+def test_a_command_with_the_rights_of_another_role_ends_with_the_reason(
+    guests: Guests,
+) -> None:
     began = time.monotonic()
-    asked = guests.run("worker-budget", "ask", "--wait", f"{PATIENT_S}", "limit 50k, spent 42000: how is my budget?")
+    asked = guests.run(
+        "worker-budget",
+        "ask",
+        "--wait",
+        f"{PATIENT_S}",
+        "limit 50k, spent 42000: how is my budget?",
+    )
     made = guests.run("bootstrap", "ask", "--wait", f"{PATIENT_S}", "anything")
     assert time.monotonic() - began < 2 * AT_ONCE_S
     for done, role in ((asked, "worker-budget"), (made, "bootstrap")):
@@ -331,13 +448,18 @@ def test_a_command_with_the_rights_of_another_role_ends_with_the_reason(guests: 
 
 def test_processes_with_the_rights_of_another_role_do_not_start(guests: Guests) -> None:
     """A worker of another agent, and a supervisor that may not be asked, end and say why."""
-    refused = [guests.worker("worker-budget", NAPPER), guests.supervisor("worker-budget")]
+    refused = [
+        guests.worker("worker-budget", NAPPER),
+        guests.supervisor("worker-budget"),
+    ]
     for process in refused:
         assert process.wait() != 0
         assert "does not let the role 'worker-budget'" in process.log()
 
 
-async def test_valkey_tells_whom_it_does_not_know(guests: Guests, as_role, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+async def test_valkey_tells_whom_it_does_not_know(
+    guests: Guests, as_role, monkeypatch
+) -> None:  # type: ignore[no-untyped-def]
     """A role with another's password is refused with the cure, not taken for a server that is away."""
     as_role("supervisor")
     monkeypatch.setenv("TASKLORE_ROLE", "operator")

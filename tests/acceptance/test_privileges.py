@@ -83,7 +83,15 @@ NOT_A_WORKER = (
     "$JS.API.CONSUMER.MSG.NEXT.REPORTS.SupervisorAgent",
     "_INBOX_operator.x",
 )
-NOT_HEARD_BY_A_WORKER = (">", "tasks.>", "reports.>", "turns.>", "requests.*", "_INBOX_supervisor.>", "$JS.API.>")
+NOT_HEARD_BY_A_WORKER = (
+    ">",
+    "tasks.>",
+    "reports.>",
+    "turns.>",
+    "requests.*",
+    "_INBOX_supervisor.>",
+    "$JS.API.>",
+)
 
 
 @pytest.fixture(scope="module")
@@ -95,20 +103,30 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
 
 def test_what_is_shipped_is_what_is_declared() -> None:
     """No configuration was edited by hand, or left behind by a change of the declaration."""
-    assert {path: (SHIPPED / path).read_text("utf-8") for path in generated(Cast())} == generated(Cast())
+    assert {
+        path: (SHIPPED / path).read_text("utf-8") for path in generated(Cast())
+    } == generated(Cast())
 
 
 @pytest.mark.parametrize("name", ["nats.conf", "cluster.conf"])
-def test_nats_server_takes_what_is_shipped(name: str, pair: Guarded, tmp_path: Path) -> None:
+def test_nats_server_takes_what_is_shipped(
+    name: str, pair: Guarded, tmp_path: Path
+) -> None:
     binary = next(path for path in NatsServer(tmp_path).candidates() if path.is_file())
     variables = dict(nats_variables(pair.folder, tmp_path))
     done = subprocess.run(
-        [binary, "-t", "-c", config(name)], env=variables, capture_output=True, text=True, timeout=PATIENCE_S
+        [binary, "-t", "-c", config(name)],
+        env=variables,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
     )
     assert done.returncode == 0, done.stderr
 
 
-def test_valkey_knows_every_word_of_the_tls_configuration(pair: Guarded, tmp_path: Path) -> None:
+def test_valkey_knows_every_word_of_the_tls_configuration(
+    pair: Guarded, tmp_path: Path
+) -> None:
     """One that was built without TLS says so once it has read it all; another one misses the certificate."""
     words = [
         pair.valkey.find_binary(),
@@ -116,7 +134,9 @@ def test_valkey_knows_every_word_of_the_tls_configuration(pair: Guarded, tmp_pat
         "--include",
         SHIPPED / "valkey" / "tls.conf",
     ]
-    done = subprocess.run([*words, "--dir", tmp_path], capture_output=True, text=True, timeout=PATIENCE_S)
+    done = subprocess.run(
+        [*words, "--dir", tmp_path], capture_output=True, text=True, timeout=PATIENCE_S
+    )
     assert "TLS" in done.stdout
     assert "Bad directive" not in done.stdout + done.stderr
     assert "FATAL CONFIG FILE ERROR" not in done.stdout + done.stderr
@@ -128,36 +148,52 @@ def test_roles_need_names_that_differ_as_variables() -> None:
 
 
 @pytest.mark.parametrize("name", ROLES)
-async def test_nats_lets_each_role_publish_what_is_declared_and_nothing_else(name: str, pair: Guarded) -> None:
-    tried = {_sample(pattern) for role in ROLES.values() for pattern in role.publish} | {*NEVER, *NOT_A_WORKER}
+async def test_nats_lets_each_role_publish_what_is_declared_and_nothing_else(
+    name: str, pair: Guarded
+) -> None:
+    tried = {
+        _sample(pattern) for role in ROLES.values() for pattern in role.publish
+    } | {*NEVER, *NOT_A_WORKER}
     async with _trying(pair, name) as (client, refused):
         for subject in tried:
             # What this would do is refused for its form: only whether it gets that far matters here.
             await client.publish(subject, b"[", reply=f"{inbox_prefix(name)}.x")
         await _spoken(client)
         assert _of(refused, "publish") == {
-            subject.lower() for subject in tried if not _covers(ROLES[name].publish, subject)
+            subject.lower()
+            for subject in tried
+            if not _covers(ROLES[name].publish, subject)
         }
         assert {subject.lower() for subject in NEVER} <= _of(refused, "publish")
 
 
 @pytest.mark.parametrize("name", ROLES)
-async def test_nats_lets_each_role_hear_what_is_declared_and_nothing_else(name: str, pair: Guarded) -> None:
-    tried = {pattern for role in ROLES.values() for pattern in role.subscribe} | {*NOT_HEARD_BY_A_WORKER}
+async def test_nats_lets_each_role_hear_what_is_declared_and_nothing_else(
+    name: str, pair: Guarded
+) -> None:
+    tried = {pattern for role in ROLES.values() for pattern in role.subscribe} | {
+        *NOT_HEARD_BY_A_WORKER
+    }
     async with _trying(pair, name) as (client, refused):
         for pattern in tried:
             await client.subscribe(pattern)
         await _spoken(client)
         assert _of(refused, "subscription") == {
-            pattern.lower() for pattern in tried if not _covers(ROLES[name].subscribe, pattern)
+            pattern.lower()
+            for pattern in tried
+            if not _covers(ROLES[name].subscribe, pattern)
         }
 
 
 async def test_a_worker_has_nothing_of_what_others_have(pair: Guarded) -> None:
     """Spelled out once, so that no change of the declaration widens it unseen."""
     worker = ROLES["worker-budget"]
-    assert [one for one in (*NOT_A_WORKER, *NEVER) if _covers(worker.publish, one)] == []
-    assert [one for one in NOT_HEARD_BY_A_WORKER if _covers(worker.subscribe, one)] == []
+    assert [
+        one for one in (*NOT_A_WORKER, *NEVER) if _covers(worker.publish, one)
+    ] == []
+    assert [
+        one for one in NOT_HEARD_BY_A_WORKER if _covers(worker.subscribe, one)
+    ] == []
 
 
 async def test_a_stranger_is_not_let_in(pair: Guarded) -> None:
@@ -171,7 +207,11 @@ async def test_a_stranger_is_not_let_in(pair: Guarded) -> None:
     for options in ({"tls": authority}, {}):
         with pytest.raises((nats.errors.Error, OSError)):
             await nats.connect(
-                pair.nats_url, allow_reconnect=False, connect_timeout=PATIENCE_S, error_cb=hear, **options
+                pair.nats_url,
+                allow_reconnect=False,
+                connect_timeout=PATIENCE_S,
+                error_cb=hear,
+                **options,
             )
     words = " ".join(map(str, errors)).lower()
     assert "authorization violation" in words
@@ -179,20 +219,30 @@ async def test_a_stranger_is_not_let_in(pair: Guarded) -> None:
 
 
 @pytest.mark.parametrize("name", ROLES)
-async def test_valkey_lets_each_role_do_what_is_declared_and_nothing_else(name: str, pair: Guarded) -> None:
+async def test_valkey_lets_each_role_do_what_is_declared_and_nothing_else(
+    name: str, pair: Guarded
+) -> None:
     """Every command on every kind of key is tried in a dry run, for every role."""
-    role, kinds = ROLES[name], {pattern for one in ROLES.values() for pattern in (*one.owns, *one.reads)}
+    role, kinds = (
+        ROLES[name],
+        {pattern for one in ROLES.values() for pattern in (*one.owns, *one.reads)},
+    )
     async with _valkey(pair, None) as admin:
         for command, words in _COMMANDS.items():
             for key in sorted(map(_key, kinds)):
                 said = await admin.execute_command(
-                    "ACL", "DRYRUN", name, *(key if one is _KEY else one for one in words)
+                    "ACL",
+                    "DRYRUN",
+                    name,
+                    *(key if one is _KEY else one for one in words),
                 )
                 assert (said == b"OK") is _may(role, command, key), (command, key, said)
 
 
 @pytest.mark.parametrize("name", ROLES)
-async def test_valkey_refuses_every_role_what_only_an_administrator_does(name: str, pair: Guarded) -> None:
+async def test_valkey_refuses_every_role_what_only_an_administrator_does(
+    name: str, pair: Guarded
+) -> None:
     """Nobody throws data away as a whole, changes settings or users, or runs code that is not a script of ours."""
     async with _valkey(pair, name) as client:
         await client.ping()
@@ -202,14 +252,18 @@ async def test_valkey_refuses_every_role_what_only_an_administrator_does(name: s
 
 
 @pytest.mark.parametrize("name", ROLES)
-async def test_valkey_takes_functions_from_the_bootstrap_alone(name: str, pair: Guarded) -> None:
+async def test_valkey_takes_functions_from_the_bootstrap_alone(
+    name: str, pair: Guarded
+) -> None:
     """Everybody else calls what is there, and ends without it with a word on who brings it."""
     async with _valkey(pair, name) as client:
         if name == "bootstrap":
             await load_functions(client)
             return
         with pytest.raises(NoPermissionError):
-            await client.function_load("#!lua name=mine\nredis.register_function('mine', function() return 1 end)")
+            await client.function_load(
+                "#!lua name=mine\nredis.register_function('mine', function() return 1 end)"
+            )
         with pytest.raises(Forbidden, match="tasklore bootstrap"):
             await load_functions(client)
 
@@ -219,7 +273,10 @@ async def test_the_supervisor_ends_a_function_that_runs_away(pair: Guarded) -> N
     endless = "redis.register_function{function_name='endless', callback=function() while true do end end}"
     async with _valkey(pair, "bootstrap") as bootstrap:
         await bootstrap.function_load(f"#!lua name=endless\n{endless}")
-    async with _valkey(pair, "worker-budget") as worker, _valkey(pair, "supervisor") as supervisor:
+    async with (
+        _valkey(pair, "worker-budget") as worker,
+        _valkey(pair, "supervisor") as supervisor,
+    ):
         running = asyncio.create_task(worker.fcall("endless", 0))
         supervisor.connection_pool.connection_kwargs["socket_timeout"] = 1.0
         await asyncio.sleep(0.1)
@@ -238,7 +295,10 @@ async def test_a_worker_does_its_work_by_functions_alone(pair: Guarded) -> None:
     async with _valkey(pair, "bootstrap") as client:
         await load_functions(client)
     async with _valkey(pair, "worker-budget") as client:
-        ledger, exchange = Ledger(client, deadline_s=PATIENCE_S), CommandBatch(client, PATIENCE_S)
+        ledger, exchange = (
+            Ledger(client, deadline_s=PATIENCE_S),
+            CommandBatch(client, PATIENCE_S),
+        )
         await ledger.accept("acl", 1, b"{}")
         assert await ledger.begin("acl", 1, "w1", 0, 60_000, token="t1") == Run(1)
         assert await ledger.hold([("acl", 1)], "w1", 60_000) == []
@@ -248,11 +308,22 @@ async def test_a_worker_does_its_work_by_functions_alone(pair: Guarded) -> None:
         await ledger.release([Ended("acl", 1, "t2")])
         assert isinstance(await ledger.cancel("acl", 1, "enough"), CancelOutcome)
         assert await ledger.finish("acl", 1, "cancelled", b"{}") is None
-        entry, flight = "tl:ltm:{BudgetTrackerAgent}:v1.1:check", "tl:flight:{BudgetTrackerAgent}:x"
-        assert await exchange.run([("FCALL", long_term_scripts.LEASE, 2, flight, entry, "t", 1000, "0")]) == [-1]
-        assert await exchange.run([("FCALL", long_term_scripts.RELEASE, 1, flight, "t", keys.FLIGHTS)]) == [1]
+        entry, flight = (
+            "tl:ltm:{BudgetTrackerAgent}:v1.1:check",
+            "tl:flight:{BudgetTrackerAgent}:x",
+        )
+        assert await exchange.run(
+            [("FCALL", long_term_scripts.LEASE, 2, flight, entry, "t", 1000, "0")]
+        ) == [-1]
+        assert await exchange.run(
+            [("FCALL", long_term_scripts.RELEASE, 1, flight, "t", keys.FLIGHTS)]
+        ) == [1]
         # What it reads of others it reads by functions that write nothing.
-        assert (await DocumentReader(client, Kinds.load(), deadline_s=PATIENCE_S).snapshot("ann")).user_id == "ann"
+        assert (
+            await DocumentReader(client, Kinds.load(), deadline_s=PATIENCE_S).snapshot(
+                "ann"
+            )
+        ).user_id == "ann"
         with pytest.raises(UnknownStory):
             await StoryStore(client, deadline_s=PATIENCE_S).settings("s-1")
 
@@ -283,7 +354,9 @@ async def test_valkey_lets_nobody_in_without_a_password(pair: Guarded) -> None:
 
 
 @asynccontextmanager
-async def _trying(pair: Guarded, name: str) -> AsyncIterator[tuple[Client, list[Refusal]]]:
+async def _trying(
+    pair: Guarded, name: str
+) -> AsyncIterator[tuple[Client, list[Refusal]]]:
     """Connect as *name* with the plain library, and collect what is refused."""
     refused: list[Refusal] = []
 
@@ -292,7 +365,12 @@ async def _trying(pair: Guarded, name: str) -> AsyncIterator[tuple[Client, list[
         if refusal is not None:
             refused.append(refusal)
 
-    client = await nats.connect(pair.nats_url, error_cb=hear, skip_subject_validation=True, **_options(pair, name))
+    client = await nats.connect(
+        pair.nats_url,
+        error_cb=hear,
+        skip_subject_validation=True,
+        **_options(pair, name),
+    )
     try:
         yield client, refused
     finally:
@@ -317,7 +395,9 @@ def _of(refused: list[Refusal], kind: str) -> set[str]:
 
 def _sample(pattern: str) -> str:
     """Return a subject that *pattern* matches."""
-    return ".".join("x" if token in ("*", ">") else token for token in pattern.split("."))
+    return ".".join(
+        "x" if token in ("*", ">") else token for token in pattern.split(".")
+    )
 
 
 def _covers(patterns: tuple[str, ...], subject: str) -> bool:
@@ -397,12 +477,21 @@ def _matches(pattern: str, key: str) -> bool:
 @asynccontextmanager
 async def _valkey(pair: Guarded, name: str | None) -> AsyncIterator[Redis]:
     """Connect as *name*, for None as whoever may ask what others may do."""
-    username, password = (name, pair.password(name)) if name is not None else (EXAMINER, EXAMINER)
-    async with Redis(port=pair.valkey.port, username=username, password=password, socket_timeout=PATIENCE_S) as client:
+    username, password = (
+        (name, pair.password(name)) if name is not None else (EXAMINER, EXAMINER)
+    )
+    async with Redis(
+        port=pair.valkey.port,
+        username=username,
+        password=password,
+        socket_timeout=PATIENCE_S,
+    ) as client:
         yield client
 
 
-async def test_a_worker_that_was_added_is_let_in_and_so_are_the_others(tmp_path: Path) -> None:
+async def test_a_worker_that_was_added_is_let_in_and_so_are_the_others(
+    tmp_path: Path,
+) -> None:
     """Started with what the folder then holds, both servers know its key and password, and keep to its rights."""
     servers = Guarded(tmp_path, Cast())
     add_roles(servers.folder, Cast({"prices": ("PriceAgent",)}, {}))
@@ -411,14 +500,26 @@ async def test_a_worker_that_was_added_is_let_in_and_so_are_the_others(tmp_path:
     try:
         await servers.nats.start()
         await servers.valkey.start()
-        for name, agent in (("worker-prices", "PriceAgent"), ("worker-budget", "BudgetTrackerAgent")):
-            async with _trying(servers, name) as (client, refused), _valkey(servers, name) as store:
+        for name, agent in (
+            ("worker-prices", "PriceAgent"),
+            ("worker-budget", "BudgetTrackerAgent"),
+        ):
+            async with (
+                _trying(servers, name) as (client, refused),
+                _valkey(servers, name) as store,
+            ):
                 for tried in ("PriceAgent", "BudgetTrackerAgent"):
-                    await client.publish(f"$JS.API.CONSUMER.INFO.TASKS.{tried}", b"", reply=f"{inbox_prefix(name)}.x")
+                    await client.publish(
+                        f"$JS.API.CONSUMER.INFO.TASKS.{tried}",
+                        b"",
+                        reply=f"{inbox_prefix(name)}.x",
+                    )
                 await _spoken(client)
                 assert await store.ping()
                 (other,) = {"PriceAgent", "BudgetTrackerAgent"} - {agent}
-                assert _of(refused, "publish") == {f"$js.api.consumer.info.tasks.{other.lower()}"}
+                assert _of(refused, "publish") == {
+                    f"$js.api.consumer.info.tasks.{other.lower()}"
+                }
     finally:
         await servers.nats.stop()
         await servers.valkey.stop()

@@ -31,7 +31,9 @@ def keys(own_house: House) -> dict[str, str]:
 def supervisor(own_house: House, keys: dict[str, str]) -> Served:
     """Start two, of which either may send a notice; return one."""
     own_house.supervisor().ready()
-    return own_house.supervisor(api_keys_file=own_house.folder / "keys.json", api_rate=10_000, api_burst=10_000).ready()
+    return own_house.supervisor(
+        api_keys_file=own_house.folder / "keys.json", api_rate=10_000, api_burst=10_000
+    ).ready()
 
 
 @pytest.fixture
@@ -66,20 +68,29 @@ async def test_reminders_and_the_escalation_are_noticed_once_each_in_time_by_tho
             await asyncio.sleep(0.05)
     assert (await doors.call("ana", "GET", path))[0] == 404
     assert [notice["number"] for _, notice in notices] == [1, 2, 3, 4]
-    assert [notice["who"] for _, notice in notices] == [["role:finance"]] * 2 + [["role:finance", "role:board"]] * 2
+    assert [notice["who"] for _, notice in notices] == [["role:finance"]] * 2 + [
+        ["role:finance", "role:board"]
+    ] * 2
     assert {notice["approval_id"] for _, notice in notices} == {question["id"]}
     first = notices[0][0]
     due = [0.0, _REMIND_S, _ESCALATE_S, 2 * _REMIND_S]
-    assert all(-0.5 < at - first - after < _LATE_S for (at, _), after in zip(notices, due, strict=True))
+    assert all(
+        -0.5 < at - first - after < _LATE_S
+        for (at, _), after in zip(notices, due, strict=True)
+    )
     assert (await answer_over_nats(program, "role:board", question["id"]))["counts"]
     assert (await program.report_of(task_id))["result"] == "role:board"
     await asyncio.sleep(_REMIND_S + _LATE_S)
     assert len(notices) == 4
 
 
-async def answer_over_nats(program: Outside, who: str, approval_id: str, **fields: Any) -> dict[str, Any]:
+async def answer_over_nats(
+    program: Outside, who: str, approval_id: str, **fields: Any
+) -> dict[str, Any]:
     """Answer yes as *who*."""
-    body = json.dumps({"approval_id": approval_id, "answer": YES["answer"], **fields}).encode()
+    body = json.dumps(
+        {"approval_id": approval_id, "answer": YES["answer"], **fields}
+    ).encode()
     subject = f"approvals.SupervisorAgent.{user_token(who)}"
     reply = await program.client.request(subject, body, timeout=30)
     return dict(json.loads(reply.data))
@@ -103,21 +114,44 @@ async def test_a_program_answers_over_nats_as_the_person_of_its_subject(
         await answer_over_nats(program, "role:finance", 7),  # type: ignore[arg-type]  # as any program may
     ]
     assert [one["why"] for one in refused] == [
-        *("person", "unreadable", "changed", "unreadable", "unknown", "unreadable", "unreadable")
+        *(
+            "person",
+            "unreadable",
+            "changed",
+            "unreadable",
+            "unknown",
+            "unreadable",
+            "unreadable",
+        )
     ]
-    assert (await answer_over_nats(program, "role:finance", ask, digest=question["digest"]))["counts"]
+    assert (
+        await answer_over_nats(program, "role:finance", ask, digest=question["digest"])
+    )["counts"]
     late = await answer_over_nats(program, "role:finance", ask)
-    assert (late["why"], "role:finance answered at" in late["text"]) == ("answered", True)
-    assert (await program.report_of(task_id))["result"] == {"approved": True, "by": "role:finance", "note": "fine"}
+    assert (late["why"], "role:finance answered at" in late["text"]) == (
+        "answered",
+        True,
+    )
+    assert (await program.report_of(task_id))["result"] == {
+        "approved": True,
+        "by": "role:finance",
+        "note": "fine",
+    }
     audit = (await doors.call("finance", "GET", f"/v1/approvals/{ask}"))[1]
-    assert (audit["answer"]["door"], {one["door"] for one in audit["refused"]}) == ("nats", {"nats"})
+    assert (audit["answer"]["door"], {one["door"] for one in audit["refused"]}) == (
+        "nats",
+        {"nats"},
+    )
 
 
 async def test_the_open_questions_are_read_in_one_round_trip_and_waiting_tasks_are_counted(
     own_house: House, supervisor: Served, doors: Doors, program: Outside
 ) -> None:
     own_house.worker(PAYER).ready()
-    ids = [await program.assign("PayerAgent", "pay", {"label": f"L{uuid4().hex}"}) for _ in range(40)]
+    ids = [
+        await program.assign("PayerAgent", "pay", {"label": f"L{uuid4().hex}"})
+        for _ in range(40)
+    ]
     for task_id in ids:
         await doors.find("finance", task_id)
     async with Redis.from_url(own_house.servers.redis_url) as redis:

@@ -41,7 +41,9 @@ class Fickle:
         task = "remembered" if next(self._times) % 2 == 0 else "fresh"
         intent = {"agent_id": "ProbeAgent", "task_name": task, "slots": slots}
         self.asked.release()
-        return answer({"reasoning": "as asked", "intents": [intent], "unfit": []}).behind(self.gate)
+        return answer(
+            {"reasoning": "as asked", "intents": [intent], "unfit": []}
+        ).behind(self.gate)
 
     async def is_asked(self) -> None:
         """Return when it is asked, once for each call."""
@@ -60,14 +62,29 @@ class Scene:
 
     async def ask(self) -> Json:
         """Return the reply to the request; it is the same each time."""
-        said = {"request_id": self.label, "conversation_id": self.label, "wait_ms": 30_000}
-        body = json.dumps({"text": f"remembered probe, label {self.label}, number, hm, 17"} | said).encode()
-        return dict(json.loads((await self.program.client.request(REQUESTS, body, timeout=90)).data))
+        said = {
+            "request_id": self.label,
+            "conversation_id": self.label,
+            "wait_ms": 30_000,
+        }
+        body = json.dumps(
+            {"text": f"remembered probe, label {self.label}, number, hm, 17"} | said
+        ).encode()
+        return dict(
+            json.loads(
+                (await self.program.client.request(REQUESTS, body, timeout=90)).data
+            )
+        )
 
     async def turns(self) -> list[Json]:
         """Return the conversation as it is kept."""
         async with Redis.from_url(self.house.servers.redis_url) as redis:
-            return [json.loads(turn) for turn in await Conversations(redis, deadline_s=PATIENCE_S).recent(self.label)]
+            return [
+                json.loads(turn)
+                for turn in await Conversations(redis, deadline_s=PATIENCE_S).recent(
+                    self.label
+                )
+            ]
 
 
 @asynccontextmanager
@@ -78,7 +95,12 @@ async def scene_in(house: House) -> AsyncIterator[Scene]:
         model = await stack.enter_async_context(ScriptedLlm(fickle))
         program = await stack.enter_async_context(outside(house.servers.nats_url))
         house.worker(PROBE).ready()
-        yield Scene(house, fickle, program, {"llm_base_url": model.base_url, "llm_max_attempts": 1})
+        yield Scene(
+            house,
+            fickle,
+            program,
+            {"llm_base_url": model.base_url, "llm_max_attempts": 1},
+        )
 
 
 async def test_a_request_whose_supervisor_died_while_a_model_read_it_is_read_once_more_and_then_kept(
@@ -102,11 +124,16 @@ async def test_a_request_whose_supervisor_died_while_a_model_read_it_is_read_onc
         replies = [await scene.ask() for _ in range(3)]
         assert {reply["kind"] for reply in replies} == {"answer"}
         assert [reply["task"]["name"] for reply in replies] == ["fresh"] * 3
-        assert [turn["speaker"] for turn in await scene.turns()] == ["person", "assistant"]
+        assert [turn["speaker"] for turn in await scene.turns()] == [
+            "person",
+            "assistant",
+        ]
         assert len(own_house.runs(scene.label)) == 1
 
 
-async def test_a_supervisor_that_froze_with_a_request_does_what_another_read_meanwhile(own_house: House) -> None:
+async def test_a_supervisor_that_froze_with_a_request_does_what_another_read_meanwhile(
+    own_house: House,
+) -> None:
     """Each of the two was told something else by the model; one run comes of it."""
     async with scene_in(own_house) as scene:
         frozen = own_house.supervisor(**scene.settings).ready()
@@ -126,12 +153,17 @@ async def test_a_supervisor_that_froze_with_a_request_does_what_another_read_mea
         assert len(own_house.runs(scene.label)) == 1
 
 
-async def test_a_repeat_waits_for_the_part_that_was_not_done_and_runs_the_other_no_more(own_house: House) -> None:
+async def test_a_repeat_waits_for_the_part_that_was_not_done_and_runs_the_other_no_more(
+    own_house: House,
+) -> None:
     label, conversation = f"L{uuid4().hex}", uuid4().hex
     worker = own_house.worker(NAPPER).ready()
     own_house.worker(PROBE).ready()
     dying = own_house.supervisor().ready()
-    said = {"text": f"fresh probe, label {label}, and take a nap of 7", "conversation_id": conversation}
+    said = {
+        "text": f"fresh probe, label {label}, and take a nap of 7",
+        "conversation_id": conversation,
+    }
     body = json.dumps(said | {"request_id": "once", "wait_ms": 30_000}).encode()
     async with outside(own_house.servers.nats_url) as program:
         worker.kill()
@@ -145,6 +177,8 @@ async def test_a_repeat_waits_for_the_part_that_was_not_done_and_runs_the_other_
         lost.cancel()
         own_house.supervisor().ready()
         own_house.worker(NAPPER).ready()
-        reply = json.loads((await program.client.request(REQUESTS, body, timeout=90)).data)
+        reply = json.loads(
+            (await program.client.request(REQUESTS, body, timeout=90)).data
+        )
     assert [part["kind"] for part in reply["parts"]] == ["answer", "answer"]
     assert len(own_house.runs(label)) == 1

@@ -51,7 +51,10 @@ RESERVED = (f"$JS.ACK.TURNS.{MARK}.1.1.1.1.0", f"_R_.{MARK}")
 WORDS = (b"", b"-NAK", b'+NXT {"batch":1,"no_wait":true}')
 #: What requests have to say for an answer, by the beginning of their subject; others are answered whatever they say.
 BODIES = (
-    ("$JS.API.CONSUMER.MSG.NEXT.", (b'{"batch":1,"no_wait":true}', b'{"batch":1,"expires":50000000}')),
+    (
+        "$JS.API.CONSUMER.MSG.NEXT.",
+        (b'{"batch":1,"no_wait":true}', b'{"batch":1,"expires":50000000}'),
+    ),
     ("$JS.API.DIRECT.GET.KV_agents.$KV.", (b"",)),
     ("$JS.API.DIRECT.GET.REPORTS.reports.", (b"",)),
     ("$JS.API.DIRECT.GET.", (b'{"seq":1}', b'{"seq":1,"batch":3}')),
@@ -63,11 +66,17 @@ BODIES = (
 UNANSWERED = {"cancel.x", "progress.x.x", "questions.x", "runs.x", "waits.x"}
 #: Consumers of which something is asked below, with what they read.
 CONSUMERS = (
-    *((subjects.TASKS, agent, f"tasks.{agent}.>") for agent in ("MemoryAgent", "SwitchboardAgent", "Pipeline")),
+    *(
+        (subjects.TASKS, agent, f"tasks.{agent}.>")
+        for agent in ("MemoryAgent", "SwitchboardAgent", "Pipeline")
+    ),
     (subjects.TASKS, "BudgetTrackerAgent", "tasks.BudgetTrackerAgent.>"),
     (subjects.REPORTS, "SupervisorAgent", "reports.SupervisorAgent.>"),
     (subjects.REPORTS, subjects.COMPARISONS, subjects.COMPARISONS_ALL),
-    *((stream, "x", f"{stream.lower()}.>") for stream in (subjects.TURNS, subjects.FACTS, subjects.MESSAGES)),
+    *(
+        (stream, "x", f"{stream.lower()}.>")
+        for stream in (subjects.TURNS, subjects.FACTS, subjects.MESSAGES)
+    ),
 )
 #: Seconds in which an answer is given; some words have none.
 ANSWER_S = 3.0
@@ -103,47 +112,75 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
 
 
 @pytest.mark.parametrize("name", ROLES)
-async def test_no_request_is_answered_where_its_sender_may_not_publish(name: str, pair: Guarded) -> None:
+async def test_no_request_is_answered_where_its_sender_may_not_publish(
+    name: str, pair: Guarded
+) -> None:
     """Asked in earnest each request is answered; with another's subject for a reply nothing arrives there."""
     role, requests = ROLES[name], list(_requests(ROLES[name]))
     foreign = [one for one in TARGETS if not one.startswith(f"{inbox_prefix(name)}.")]
-    foreign = [one for one in foreign if not any(subjects.covers(own, one) for own in role.publish)]
-    async with _observing(pair, name) as observers, _as_role(pair, name) as (client, refused):
+    foreign = [
+        one
+        for one in foreign
+        if not any(subjects.covers(own, one) for own in role.publish)
+    ]
+    async with (
+        _observing(pair, name) as observers,
+        _as_role(pair, name) as (client, refused),
+    ):
         answered = await _answered(client, role, requests)
         assert {one.subject for one in requests} - answered <= UNANSWERED
         for request in requests:
             for target in foreign:
                 await client.publish(request.subject, request.body, target)
-                await client.publish(request.subject, request.body, headers={"Nats-Trace-Dest": target})
+                await client.publish(
+                    request.subject, request.body, headers={"Nats-Trace-Dest": target}
+                )
             for target in RESERVED:
                 await client.publish(request.subject, request.body, target)
         await client.flush(PATIENCE_S)
         await _answered(client, role, requests)
         await asyncio.sleep(0.5)
-        _tell(f"{name}: {len(requests)} requests x {len(foreign)} targets, {len(observers.arrived)} arrived")
+        _tell(
+            f"{name}: {len(requests)} requests x {len(foreign)} targets, {len(observers.arrived)} arrived"
+        )
         assert observers.arrived == []
-        assert sum(MARK.lower() in words and "reply" in words for words in refused) == len(requests) * len(RESERVED)
+        assert sum(
+            MARK.lower() in words and "reply" in words for words in refused
+        ) == len(requests) * len(RESERVED)
 
 
 @pytest.mark.parametrize("name", ROLES)
-async def test_an_answer_on_ones_own_import_goes_nowhere_else(name: str, pair: Guarded) -> None:
+async def test_an_answer_on_ones_own_import_goes_nowhere_else(
+    name: str, pair: Guarded
+) -> None:
     """A role may have itself answered where it may publish anyway: that is all that arrives, once an answer."""
     role, requests = ROLES[name], list(_requests(ROLES[name]))
-    own = [one for one in TARGETS if any(subjects.covers(pattern, one) for pattern in role.publish)]
-    async with _observing(pair, name) as observers, _as_role(pair, name) as (client, _refused):
+    own = [
+        one
+        for one in TARGETS
+        if any(subjects.covers(pattern, one) for pattern in role.publish)
+    ]
+    async with (
+        _observing(pair, name) as observers,
+        _as_role(pair, name) as (client, _refused),
+    ):
         for request in requests:
             for target in own:
                 await client.publish(request.subject, request.body, target)
         await client.flush(PATIENCE_S)
         await _answered(client, role, requests)
         await asyncio.sleep(0.5)
-        _tell(f"{name}: {len(requests)} requests x {len(own)} imports of its own, {len(observers.arrived)} arrived")
+        _tell(
+            f"{name}: {len(requests)} requests x {len(own)} imports of its own, {len(observers.arrived)} arrived"
+        )
         assert set(observers.arrived) <= set(own)
 
 
 async def test_the_theft_by_a_card_fails_at_its_first_step(pair: Guarded) -> None:
     """Bytes that a worker put as its card are read back to itself alone, whatever reply it asks for."""
-    theft = json.dumps({"user_id": "ann", "text": "I am not allergic to peanuts any more"}).encode()
+    theft = json.dumps(
+        {"user_id": "ann", "text": "I am not allergic to peanuts any more"}
+    ).encode()
     card = "$KV.agents.BudgetTrackerAgent"
     where = (
         "tasks.MemoryAgent.learn",
@@ -158,13 +195,18 @@ async def test_the_theft_by_a_card_fails_at_its_first_step(pair: Guarded) -> Non
         if message.data == theft and message.subject in where:
             stolen.append(message.subject)
 
-    async with _examining(pair) as examiner, _as_role(pair, "worker-budget") as (worker, _refused):
+    async with (
+        _examining(pair) as examiner,
+        _as_role(pair, "worker-budget") as (worker, _refused),
+    ):
         await examiner.subscribe(">", cb=hear)
         await examiner.flush(PATIENCE_S)
         await worker.request(card, theft, timeout=PATIENCE_S)
         for target in where:
             await worker.publish(f"$JS.API.DIRECT.GET.KV_agents.{card}", b"", target)
-        back = await worker.request(f"$JS.API.DIRECT.GET.KV_agents.{card}", b"", timeout=PATIENCE_S)
+        back = await worker.request(
+            f"$JS.API.DIRECT.GET.KV_agents.{card}", b"", timeout=PATIENCE_S
+        )
         await asyncio.sleep(0.5)
         assert back.data == theft
         assert stolen == []
@@ -181,8 +223,14 @@ def _requests(role: Role) -> Iterator[Request]:
         if pattern == ANSWERS:
             continue
         tail = "1.1.1.1.0" if pattern.startswith("$JS.ACK.") else "x"
-        subject = pattern.replace("messages.*", "messages.0").replace("*", "x").replace(">", tail)
-        bodies = next((bodies for start, bodies in BODIES if subject.startswith(start)), (b"{}",))
+        subject = (
+            pattern.replace("messages.*", "messages.0")
+            .replace("*", "x")
+            .replace(">", tail)
+        )
+        bodies = next(
+            (bodies for start, bodies in BODIES if subject.startswith(start)), (b"{}",)
+        )
         yield from (Request(subject, body) for body in bodies)
 
 
@@ -203,7 +251,9 @@ async def _answered(client: Client, role: Role, requests: list[Request]) -> set[
         await subscription.unsubscribe()
 
     # In order: a way back stands until something comes, and a later answer means that the earlier ones were given.
-    await asyncio.gather(*(ask(request) for request in requests if request.subject in wanted))
+    await asyncio.gather(
+        *(ask(request) for request in requests if request.subject in wanted)
+    )
     return answered
 
 
@@ -212,15 +262,35 @@ async def _fill(pair: Guarded) -> None:
     async with _examining(pair) as examiner:
         await declare_streams(examiner, Sizes())
         for stream, durable, pattern in CONSUMERS:
-            configuration = {"durable_name": durable, "ack_policy": "explicit", "filter_subject": pattern}
-            order = json.dumps({"stream_name": stream, "config": configuration}).encode()
+            configuration = {
+                "durable_name": durable,
+                "ack_policy": "explicit",
+                "filter_subject": pattern,
+            }
+            order = json.dumps(
+                {"stream_name": stream, "config": configuration}
+            ).encode()
             made = f"$JS.API.CONSUMER.DURABLE.CREATE.{stream}.{durable}"
-            assert b"error" not in (await examiner.request(made, order, timeout=PATIENCE_S)).data
+            assert (
+                b"error"
+                not in (await examiner.request(made, order, timeout=PATIENCE_S)).data
+            )
             for number in range(WAITING):
-                depth = 3 if stream in (subjects.TASKS, subjects.TURNS, subjects.FACTS) else 4
-                subject = ".".join([*pattern.replace(">", f"0.m{number}.1").split(".")[:depth]])
+                depth = (
+                    3
+                    if stream in (subjects.TASKS, subjects.TURNS, subjects.FACTS)
+                    else 4
+                )
+                subject = ".".join(
+                    [*pattern.replace(">", f"0.m{number}.1").split(".")[:depth]]
+                )
                 await examiner.request(subject, b"+TERM", timeout=PATIENCE_S)
-        for key in ("agents.MemoryAgent", "agents.SwitchboardAgent", "agents.BudgetTrackerAgent", "workers.x.w"):
+        for key in (
+            "agents.MemoryAgent",
+            "agents.SwitchboardAgent",
+            "agents.BudgetTrackerAgent",
+            "workers.x.w",
+        ):
             await examiner.request(f"$KV.{key}", b"{}", timeout=PATIENCE_S)
 
 
@@ -254,7 +324,9 @@ async def _as_role(pair: Guarded, name: str) -> AsyncIterator[tuple[Client, list
         refused.append(str(error).lower())
 
     options = pair.access(name).nats_options()
-    client = await nats.connect(pair.nats_url, error_cb=hear, skip_subject_validation=True, **options)
+    client = await nats.connect(
+        pair.nats_url, error_cb=hear, skip_subject_validation=True, **options
+    )
     async with _closing(client):
         yield client, refused
 
@@ -262,7 +334,9 @@ async def _as_role(pair: Guarded, name: str) -> AsyncIterator[tuple[Client, list
 @asynccontextmanager
 async def _examining(pair: Guarded) -> AsyncIterator[Client]:
     authority = pair.access("operator").nats_tls()
-    client = await nats.connect(pair.nats_url, user=EXAMINER, password=EXAMINER, tls=authority)
+    client = await nats.connect(
+        pair.nats_url, user=EXAMINER, password=EXAMINER, tls=authority
+    )
     async with _closing(client):
         yield client
 

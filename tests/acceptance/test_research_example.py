@@ -30,7 +30,9 @@ def served_papers(folder: Path) -> Iterator[str]:
     folder.mkdir()
     for name, text in PAPERS.items():
         (folder / name).write_text(text)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder)))
+    server = ThreadingHTTPServer(
+        ("127.0.0.1", 0), partial(Quiet, directory=str(folder))
+    )
     Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}"
     server.shutdown()
@@ -52,12 +54,19 @@ def answer(asked: Asked) -> Canned:
     return calling(("final_result", {"title": title, "finding": results[1]}))
 
 
-async def test_papers_are_read_with_tools_and_a_report_is_written_word_by_word(own_house: House) -> None:
+async def test_papers_are_read_with_tools_and_a_report_is_written_word_by_word(
+    own_house: House,
+) -> None:
     """The worker is killed over both papers, which are tasks of their own: each repeats a request at most."""
     workers: list[Served] = []
 
     def start_worker() -> None:
-        settings = {"llm_base_url": model.base_url, "llm_model": "scripted", "llm_api_key": KEY, "ack_wait_s": 1}
+        settings = {
+            "llm_base_url": model.base_url,
+            "llm_model": "scripted",
+            "llm_api_key": KEY,
+            "ack_wait_s": 1,
+        }
         workers.append(own_house.worker(EXAMPLE, **settings))
 
     def respond(asked: Asked) -> Canned:
@@ -67,13 +76,21 @@ async def test_papers_are_read_with_tools_and_a_report_is_written_word_by_word(o
             return dropped()
         return answer(asked)
 
-    with served_papers(own_house.folder / "papers") as folder, ScriptedLlm(respond) as model:
+    with (
+        served_papers(own_house.folder / "papers") as folder,
+        ScriptedLlm(respond) as model,
+    ):
         start_worker()
         async with outside(own_house.servers.nats_url) as program:
-            parameters = {"question": QUESTION, "papers": [f"{folder}/{name}" for name in PAPERS]}
+            parameters = {
+                "question": QUESTION,
+                "papers": [f"{folder}/{name}" for name in PAPERS],
+            }
             report = await program.ask("ResearchAgent", "report", parameters)
     assert report["status"] == "completed", report["error"]
     text = "Owls fly at night, nightjars at dusk."
     assert report["result"] == {"text": text, "papers": ["Owls", "Nightjars"]}
     assert 7 < len(model.requests) <= 7 + len(PAPERS)
-    assert {asked.headers["authorization"] for asked in model.requests} == {f"Bearer {KEY}"}
+    assert {asked.headers["authorization"] for asked in model.requests} == {
+        f"Bearer {KEY}"
+    }

@@ -7,7 +7,9 @@ from tests.acceptance.house import House, Served
 from tests.acceptance.outside import Outside, outside
 
 
-async def test_a_long_wait_is_spent_in_later_and_holds_nothing(own_house: House) -> None:
+async def test_a_long_wait_is_spent_in_later_and_holds_nothing(
+    own_house: House,
+) -> None:
     """No slot and no acknowledgement is pending meanwhile; it runs when it is due, and leaves nothing behind."""
     worker = own_house.worker(slots=1, retry_schedule_s=1).ready()
     async with outside(own_house.servers.nats_url) as program:
@@ -41,18 +43,24 @@ async def test_a_long_wait_outlives_the_worker_and_nats(own_house: House) -> Non
     assert len(own_house.runs("sleeper")) == 2
 
 
-async def test_an_effect_is_made_once_over_all_runs(program: Outside, standing: Standing) -> None:
+async def test_an_effect_is_made_once_over_all_runs(
+    program: Outside, standing: Standing
+) -> None:
     report = await program.ask("ProbeAgent", "effect", {"label": "mailed", "times": 2})
     assert (report["status"], report["attempt"]) == ("completed", 3)
     assert len(standing.house.runs("mailed")) == 3
     assert len(standing.house.runs("mailed-mail")) == 1
 
 
-async def test_a_worker_that_was_replaced_makes_no_effect_and_its_result_is_refused(own_house: House) -> None:
+async def test_a_worker_that_was_replaced_makes_no_effect_and_its_result_is_refused(
+    own_house: House,
+) -> None:
     """It is stopped in the middle, its task taken over, and it goes on later."""
     first = own_house.worker(ack_wait_s=1).ready()
     async with outside(own_house.servers.nats_url) as program:
-        task = await program.assign("ProbeAgent", "fresh", {"label": "taken-over", "ms": 2_500})
+        task = await program.assign(
+            "ProbeAgent", "fresh", {"label": "taken-over", "ms": 2_500}
+        )
         await program.begun(task)
         first.stop()
         second = own_house.worker(ack_wait_s=1).ready()
@@ -69,7 +77,9 @@ async def _is_refused(worker: Served) -> bool:
     """Return whether a run of *worker* was told that another has taken its place."""
 
     def refused() -> float:
-        return worker.metric("tasklore_replaced_runs") + worker.metric("tasklore_stale_reports")
+        return worker.metric("tasklore_replaced_runs") + worker.metric(
+            "tasklore_stale_reports"
+        )
 
     return await asyncio.to_thread(refused) > 0
 

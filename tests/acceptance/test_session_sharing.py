@@ -26,7 +26,9 @@ async def sessions(own_house: House) -> AsyncIterator[SessionCache]:
 async def program(own_house: House) -> AsyncIterator[Outside]:
     """Start one worker process for each reader, the first of which plans too, and connect an outside program."""
     agents = [["planner", "first"], ["second"], ["third"]]
-    workers = [own_house.worker(*(f"{SHARERS}:{name}" for name in names)) for names in agents]
+    workers = [
+        own_house.worker(*(f"{SHARERS}:{name}" for name in names)) for names in agents
+    ]
     for worker in workers:
         await asyncio.to_thread(worker.ready)
     async with outside(own_house.servers.nats_url) as connected:
@@ -39,22 +41,42 @@ async def test_a_value_computed_once_is_used_by_three_agents_in_three_processes(
     """One computation, three uses, and what they saved is what it took, three times."""
     assert await sessions.create("trip", domain="data")
     planned = await program.ask(
-        "PlannerAgent", "plan", {"label": "trip"}, session_id="trip", phase="plan", writes=["results"]
+        "PlannerAgent",
+        "plan",
+        {"label": "trip"},
+        session_id="trip",
+        phase="plan",
+        writes=["results"],
     )
     assert planned["status"] == "completed"
     reports = await asyncio.gather(
         *(
-            program.ask(reader, "use", {"label": "trip"}, session_id="trip", phase=f"use_{number}")
+            program.ask(
+                reader,
+                "use",
+                {"label": "trip"},
+                session_id="trip",
+                phase=f"use_{number}",
+            )
             for number, reader in enumerate(READERS)
         )
     )
     results = [report["result"] for report in reports]
-    assert [result["planned"] for result in results] == [{"plan": "the plan of trip"}] * 3
+    assert [result["planned"] for result in results] == [
+        {"plan": "the plan of trip"}
+    ] * 3
     assert [result["index"] for result in results] == ["the index of trip"] * 3
-    assert len({result["process"] for result in results}) == len({report["worker_id"] for report in reports}) == 3
+    assert (
+        len({result["process"] for result in results})
+        == len({report["worker_id"] for report in reports})
+        == 3
+    )
     assert (len(own_house.runs("trip")), len(own_house.runs("index-trip"))) == (1, 1)
     entries = {entry.key: entry for entry in await sessions.entries("trip")}
-    assert {key: entry.hits for key, entry in entries.items()} == {"plan:results": 3, "shared:index": 2}
+    assert {key: entry.hits for key, entry in entries.items()} == {
+        "plan:results": 3,
+        "shared:index": 2,
+    }
     assert (entries["plan:results"].computation_ms, entries["plan:results"].agent) == (
         planned["run_ms"],
         "PlannerAgent",
@@ -82,7 +104,8 @@ async def test_two_sessions_at_once_never_see_each_others_entries(
         return await program.ask("PlannerAgent", "plan", {"label": "both"}, **where)
 
     reports = await asyncio.gather(
-        *(plan(name) for name in names), *(write(name, number) for number in range(10) for name in names)
+        *(plan(name) for name in names),
+        *(write(name, number) for number in range(10) for name in names),
     )
     assert {report["status"] for report in reports} == {"completed"}
     assert len(own_house.runs("both")) == 1
@@ -97,6 +120,8 @@ async def test_two_sessions_at_once_never_see_each_others_entries(
         expected = {"plan:plan": "the plan of both"}
         expected |= {f"write_{number}:label": name for number in range(10)}
         expected |= {f"write_{number}:part:{name}": name for number in range(10)}
-        seen = [look["result"]["seen"] for look in looks if look["result"]["label"] == name]
+        seen = [
+            look["result"]["seen"] for look in looks if look["result"]["label"] == name
+        ]
         assert seen == [expected] * 3
         assert {entry.hits for entry in await sessions.entries(name)} == {3}

@@ -28,7 +28,9 @@ async def knows(program: Outside, house: House, text: str) -> Json:
 async def say(program: Outside, text: str, **fields: object) -> Json:
     """Return the supervisor's reply to *text*."""
     body = json.dumps({"text": text} | fields).encode()
-    return dict(json.loads((await program.client.request(REQUESTS, body, timeout=60)).data))
+    return dict(
+        json.loads((await program.client.request(REQUESTS, body, timeout=60)).data)
+    )
 
 
 async def test_two_tasks_are_answered_together_and_one_of_them_from_memory(
@@ -40,7 +42,9 @@ async def test_two_tasks_are_answered_together_and_one_of_them_from_memory(
     conversation, nap = uuid4().hex, uuid4().int % 900 + 20
 
     async def asked(text: str) -> tuple[int, str]:
-        done = await asyncio.to_thread(standing.house.command, "ask", "--conversation", conversation, text)
+        done = await asyncio.to_thread(
+            standing.house.command, "ask", "--conversation", conversation, text
+        )
         return done.returncode, done.stdout
 
     code, shown = await asked(f"{budget} and take a nap of {nap}")
@@ -52,13 +56,21 @@ async def test_two_tasks_are_answered_together_and_one_of_them_from_memory(
     assert "Computed in" in second
 
     code, shown = await asked("double that")
-    assert (code, shown.partition(":")[0]) == (0, f"Take nap (ms {nap * 2:,} (double {nap:,}))")
+    assert (code, shown.partition(":")[0]) == (
+        0,
+        f"Take nap (ms {nap * 2:,} (double {nap:,}))",
+    )
 
 
-async def test_cancelling_a_request_cancels_all_of_its_tasks(standing: Standing, program: Outside) -> None:
+async def test_cancelling_a_request_cancels_all_of_its_tasks(
+    standing: Standing, program: Outside
+) -> None:
     await knows(program, standing.house, "take a nap of 7")
     url, key = standing.supervisor.api, {"Idempotency-Key": f"cut-{uuid4().hex[:8]}"}
-    body = {"text": "take a nap of 60001 and then take a nap of 60002", "wait_seconds": 0}
+    body = {
+        "text": "take a nap of 60001 and then take a nap of 60002",
+        "wait_seconds": 0,
+    }
     path = (await over_http(url, "POST", "/v1/requests", body, key)).headers["location"]
 
     async def both_run() -> bool:
@@ -72,10 +84,15 @@ async def test_cancelling_a_request_cancels_all_of_its_tasks(standing: Standing,
 
     await program.eventually(is_done)
     reply = (await over_http(url, "GET", path)).body["reply"]
-    assert [part["report"]["status"] for part in reply["parts"]] == ["cancelled", "cancelled"]
+    assert [part["report"]["status"] for part in reply["parts"]] == [
+        "cancelled",
+        "cancelled",
+    ]
 
 
-async def test_a_supervisor_killed_in_the_middle_loses_and_doubles_nothing(own_house: House) -> None:
+async def test_a_supervisor_killed_in_the_middle_loses_and_doubles_nothing(
+    own_house: House,
+) -> None:
     """The next one finds both tasks under the same request id: one report each, and one turn each."""
     worker, supervisor = own_house.worker(BUDGET, NAPPER), own_house.supervisor()
     worker.ready()
@@ -106,8 +123,17 @@ async def test_a_supervisor_killed_in_the_middle_loses_and_doubles_nothing(own_h
         await program.eventually(all_said)
         turns = await program.counts("TURNS")
     assert [part["kind"] for part in reply["parts"]] == ["answer", "answer"]
-    assert [part["report"] for part in again["parts"]] == [part["report"] for part in reply["parts"]]
-    assert [part["report"]["memory"]["outcome"] for part in reply["parts"]] == ["miss", "off"]
-    own = [subject for subject in stored if any(part["task_id"] in subject for part in reply["parts"])]
+    assert [part["report"] for part in again["parts"]] == [
+        part["report"] for part in reply["parts"]
+    ]
+    assert [part["report"]["memory"]["outcome"] for part in reply["parts"]] == [
+        "miss",
+        "off",
+    ]
+    own = [
+        subject
+        for subject in stored
+        if any(part["task_id"] in subject for part in reply["parts"])
+    ]
     assert (len(own), {stored[subject] for subject in own}) == (2, {1})
     assert turns[subjects.turns("ann")] == 3

@@ -20,15 +20,25 @@ NO = {"answer": {"approved": False, "note": "too much"}}
 class Desk:
     """A supervisor and its doors, a worker, and a program that hears of its tasks."""
 
-    def __init__(self, house: House, doors: Doors, program: Outside, url: str, key: str) -> None:
+    def __init__(
+        self, house: House, doors: Doors, program: Outside, url: str, key: str
+    ) -> None:
         self.house = house
         self.doors = doors
         self.program = program
-        self._http = httpx2.AsyncClient(base_url=url, timeout=60, headers={"Authorization": f"Bearer {key}"})
+        self._http = httpx2.AsyncClient(
+            base_url=url, timeout=60, headers={"Authorization": f"Bearer {key}"}
+        )
 
     async def ask(self, text: str, **fields: Any) -> dict[str, Any]:
         """Ask in words over NATS; the person waits for half a minute."""
-        body = {"schema_version": 1, "text": text, "request_id": uuid4().hex, "user_id": "ana", "wait_ms": 30_000}
+        body = {
+            "schema_version": 1,
+            "text": text,
+            "request_id": uuid4().hex,
+            "user_id": "ana",
+            "wait_ms": 30_000,
+        }
         reply = await self.program.client.request(
             "requests.SupervisorAgent", json.dumps(body | fields).encode(), timeout=60
         )
@@ -43,7 +53,9 @@ class Desk:
     async def answer(self, caller: str, approval_id: str, body: dict[str, Any]) -> int:
         """Answer once the question is there, and return the status."""
         await self.doors.find("finance", approval_id.partition(".")[0])
-        return (await self.doors.call(caller, "POST", f"/v1/approvals/{approval_id}", body))[0]
+        return (
+            await self.doors.call(caller, "POST", f"/v1/approvals/{approval_id}", body)
+        )[0]
 
     def paid(self, label: str, amount: int = 12) -> int:
         """Return how often the body did its work with that amount."""
@@ -64,10 +76,20 @@ class Desk:
 async def desk(own_house: House) -> AsyncIterator[Desk]:
     keys = keys_in(own_house.folder)
     supervisor = own_house.supervisor(
-        api_keys_file=own_house.folder / "keys.json", api_rate=10_000, api_burst=10_000, llm_base_url="", llm_api_key=""
+        api_keys_file=own_house.folder / "keys.json",
+        api_rate=10_000,
+        api_burst=10_000,
+        llm_base_url="",
+        llm_api_key="",
     ).ready()
     async with outside(own_house.servers.nats_url) as program:
-        desk = Desk(own_house, Doors(supervisor.api, keys), program, supervisor.api, keys["shop"])
+        desk = Desk(
+            own_house,
+            Doors(supervisor.api, keys),
+            program,
+            supervisor.api,
+            keys["shop"],
+        )
         own_house.worker(PAYER, ack_wait_s=2).ready()
         await asyncio.to_thread(supervisor.await_agents, 1)
         yield desk
@@ -77,13 +99,19 @@ def words(label: str, amount: int = 12, task: str = "transfer") -> str:
     return f'{task}: label "{label}", amount {amount}'
 
 
-async def test_words_wait_for_the_yes_of_the_right_person_and_start_the_task_once(desk: Desk) -> None:
+async def test_words_wait_for_the_yes_of_the_right_person_and_start_the_task_once(
+    desk: Desk,
+) -> None:
     """The question shows task, parameters and words; nothing is held, and no other person's yes counts."""
     label, conversation = f"L{uuid4().hex}", uuid4().hex
     asked = {"request_id": uuid4().hex, "conversation_id": conversation}
     reply = await desk.ask(words(label), **asked)
     ask = reply["approval_id"]
-    assert (reply["kind"], reply["elapsed_ms"] < 10_000, ask in reply["text"]) == ("pending", True, True)
+    assert (reply["kind"], reply["elapsed_ms"] < 10_000, ask in reply["text"]) == (
+        "pending",
+        True,
+        True,
+    )
     assert "needs the yes of role:finance before it starts transfer" in reply["text"]
     question = await desk.doors.find("finance", ask.partition(".")[0])
     said = json.dumps(words(label))
@@ -91,28 +119,49 @@ async def test_words_wait_for_the_yes_of_the_right_person_and_start_the_task_onc
         f'Start PayerAgent.transfer?\nlabel: "{label}"\namount: 12\nfee: 0\nasked by "ana" in the words {said}'
     )
     assert (question["id"], question["who"]) == (ask, ["role:finance"])
-    assert 604_000 < (_time(question["until"]) - datetime.now(UTC)).total_seconds() <= 604_800
+    assert (
+        604_000
+        < (_time(question["until"]) - datetime.now(UTC)).total_seconds()
+        <= 604_800
+    )
     await desk.program.eventually(lambda: holds_nothing(desk.program))
     assert (await desk.ask("yes", conversation_id=conversation))["kind"] != "pending"
     assert await desk.answer("ana", ask, YES) == 403
     again = await desk.ask(words(label), **asked)
-    assert (again["kind"], again["approval_id"], desk.house.runs(f"{label}-runs")) == ("pending", ask, [])
+    assert (again["kind"], again["approval_id"], desk.house.runs(f"{label}-runs")) == (
+        "pending",
+        ask,
+        [],
+    )
     await desk.program.eventually(lambda: holds_nothing(desk.program))
     assert await desk.answer("finance", ask, YES) == 200
     report = await desk.report(ask.partition(".")[0])
-    assert (report["status"], report["result"], report["task_name"]) == ("completed", 12, "transfer")
+    assert (report["status"], report["result"], report["task_name"]) == (
+        "completed",
+        12,
+        "transfer",
+    )
     assert (desk.paid(label), len(desk.house.runs(f"{label}-runs"))) == (1, 1)
     done = await desk.ask(words(label), **asked)
-    assert (done["kind"], done["report"]["result"], "approval_id" in done) == ("answer", 12, False)
+    assert (done["kind"], done["report"]["result"], "approval_id" in done) == (
+        "answer",
+        12,
+        False,
+    )
     audit = (await desk.doors.call("finance", "GET", f"/v1/approvals/{ask}"))[1]
-    assert (audit["answer"]["by"], [one["why"] for one in audit["refused"]]) == ("user:fay", ["person"])
+    assert (audit["answer"]["by"], [one["why"] for one in audit["refused"]]) == (
+        "user:fay",
+        ["person"],
+    )
 
 
 def _time(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
 
-async def test_a_no_and_a_time_without_an_answer_end_the_task_unstarted(desk: Desk) -> None:
+async def test_a_no_and_a_time_without_an_answer_end_the_task_unstarted(
+    desk: Desk,
+) -> None:
     """It is rejected, at no cost of attempts, and lies in no queue of dead letters."""
     label = f"L{uuid4().hex}"
     asked = {"request_id": uuid4().hex}
@@ -120,20 +169,34 @@ async def test_a_no_and_a_time_without_an_answer_end_the_task_unstarted(desk: De
     assert await desk.answer("finance", ask, NO) == 200
     report = await desk.report(ask.partition(".")[0])
     assert (report["status"], report["error"]["type"]) == ("rejected", "NotApproved")
-    assert report["error"]["message"] == "user:fay said no: too much; nothing was started"
+    assert (
+        report["error"]["message"] == "user:fay said no: too much; nothing was started"
+    )
     told = await desk.ask(words(label), **asked)
     assert (told["kind"], told["text"]) == (
         "failed",
         "It was not started: user:fay said no: too much; nothing was started.",
     )
-    approval = {"who": "role:finance", "until": (datetime.now(UTC) + timedelta(seconds=3)).isoformat()}
-    late = await desk.program.ask("PayerAgent", "transfer", {"label": label, "amount": 12}, approval=approval)
+    approval = {
+        "who": "role:finance",
+        "until": (datetime.now(UTC) + timedelta(seconds=3)).isoformat(),
+    }
+    late = await desk.program.ask(
+        "PayerAgent", "transfer", {"label": label, "amount": 12}, approval=approval
+    )
     assert (late["status"], late["error"]["type"]) == ("rejected", "NotApproved")
-    assert "role:finance did not say yes: not answered in time" in late["error"]["message"]
-    assert (desk.house.runs(f"{label}-runs"), await desk.program.counts("DEAD")) == ([], {})
+    assert (
+        "role:finance did not say yes: not answered in time" in late["error"]["message"]
+    )
+    assert (desk.house.runs(f"{label}-runs"), await desk.program.counts("DEAD")) == (
+        [],
+        {},
+    )
 
 
-async def test_what_was_agreed_to_does_not_start_with_other_parameters(desk: Desk) -> None:
+async def test_what_was_agreed_to_does_not_start_with_other_parameters(
+    desk: Desk,
+) -> None:
     label = f"L{uuid4().hex}"
     ask = (await desk.ask(words(label)))["approval_id"]
     await desk.doors.find("finance", ask.partition(".")[0])
@@ -147,7 +210,10 @@ async def test_what_was_agreed_to_does_not_start_with_other_parameters(desk: Des
 async def test_no_remembered_answer_stands_for_a_yes(desk: Desk) -> None:
     """Programs ask by name as before, and are served what an approved run computed."""
     label = f"L{uuid4().hex}"
-    by_name = [await desk.program.ask("PayerAgent", "appraise", {"label": label, "amount": 12}) for _ in range(2)]
+    by_name = [
+        await desk.program.ask("PayerAgent", "appraise", {"label": label, "amount": 12})
+        for _ in range(2)
+    ]
     assert [one["memory"]["outcome"] for one in by_name] == ["miss", "hit"]
     ask = (await desk.ask(words(label, task="appraise")))["approval_id"]
     await desk.doors.find("finance", ask.partition(".")[0])
@@ -158,19 +224,40 @@ async def test_no_remembered_answer_stands_for_a_yes(desk: Desk) -> None:
     assert len(desk.house.runs(f"{label}-runs")) == 2
 
 
-@pytest.mark.parametrize("point", ["while it waits", "after schedule", "before record", "after record", "in the body"])
-async def test_a_killed_worker_neither_asks_twice_nor_starts_the_task_twice(own_house: House, point: str) -> None:
+@pytest.mark.parametrize(
+    "point",
+    [
+        "while it waits",
+        "after schedule",
+        "before record",
+        "after record",
+        "in the body",
+    ],
+)
+async def test_a_killed_worker_neither_asks_twice_nor_starts_the_task_twice(
+    own_house: House, point: str
+) -> None:
     """The answer, also one that came while no worker was there, is found by the next one."""
     keys = keys_in(own_house.folder)
     supervisor = own_house.supervisor(
-        api_keys_file=own_house.folder / "keys.json", api_rate=10_000, api_burst=10_000, llm_base_url="", llm_api_key=""
+        api_keys_file=own_house.folder / "keys.json",
+        api_rate=10_000,
+        api_burst=10_000,
+        llm_base_url="",
+        llm_api_key="",
     ).ready()
     (own_house.folder / "runs" / "die-at").write_text(point)
     doomed = own_house.worker(PAYER, ack_wait_s=2).ready()
     await asyncio.to_thread(supervisor.await_agents, 1)
     label = f"L{uuid4().hex}"
     async with outside(own_house.servers.nats_url) as program:
-        desk = Desk(own_house, Doors(supervisor.api, keys), program, supervisor.api, keys["shop"])
+        desk = Desk(
+            own_house,
+            Doors(supervisor.api, keys),
+            program,
+            supervisor.api,
+            keys["shop"],
+        )
         ask = (await desk.ask(words(label)))["approval_id"]
         if point == "while it waits":
             await desk.doors.find("finance", ask.partition(".")[0])
@@ -186,8 +273,16 @@ async def test_a_killed_worker_neither_asks_twice_nor_starts_the_task_twice(own_
         assert (await desk.report(ask.partition(".")[0]))["result"] == 12
         # Beyond the time after which an unacknowledged delivery is offered again.
         await asyncio.sleep(4)
-        assert (desk.paid(label), len(own_house.runs(f"{label}-runs"))) == (1, 1 + (point == "in the body"))
-        assert len((await desk.doors.call("admin", "GET", "/v1/approvals"))[1]["approvals"]) == 0
+        assert (desk.paid(label), len(own_house.runs(f"{label}-runs"))) == (
+            1,
+            1 + (point == "in the body"),
+        )
+        assert (
+            len(
+                (await desk.doors.call("admin", "GET", "/v1/approvals"))[1]["approvals"]
+            )
+            == 0
+        )
 
 
 async def test_each_door_says_who_is_asked_and_leaves(desk: Desk) -> None:
@@ -204,7 +299,11 @@ async def test_each_door_says_who_is_asked_and_leaves(desk: Desk) -> None:
         found["task_id"],
     )
     message = {"role": "user", "content": words(third)}
-    told = (await desk.post("/v1/chat/completions", {"model": "tasklore", "messages": [message]}))["choices"][0]
+    told = (
+        await desk.post(
+            "/v1/chat/completions", {"model": "tasklore", "messages": [message]}
+        )
+    )["choices"][0]
     assert "needs the yes of role:finance" in told["message"]["content"]
     for ask, label in ((by_command, first), (over_http["id"], second)):
         assert await desk.answer("finance", ask, YES) == 200
@@ -213,19 +312,27 @@ async def test_each_door_says_who_is_asked_and_leaves(desk: Desk) -> None:
     assert desk.paid(third) == 0
 
 
-async def test_of_several_tasks_each_waits_for_its_own_yes_and_the_whole_ends_with_the_last(desk: Desk) -> None:
+async def test_of_several_tasks_each_waits_for_its_own_yes_and_the_whole_ends_with_the_last(
+    desk: Desk,
+) -> None:
     """Looking at the request while it waits begins nothing again, and leaves nothing in the queue."""
     first, second = (f"L{uuid4().hex}" for _ in range(2))
     text = f"1. {words(first)}\n2. {words(second, task='appraise')}"
     found = await desk.post("/v1/requests", {"text": text, "wait_seconds": 1})
-    path, asks = f"/v1/requests/{found['request_id']}", [one["id"] for one in found["approvals"]]
+    path, asks = (
+        f"/v1/requests/{found['request_id']}",
+        [one["id"] for one in found["approvals"]],
+    )
     assert (found["state"], len(set(asks))) == ("running", 2)
     assert await desk.answer("finance", asks[0], YES) == 200
     assert (await desk.report(asks[0].partition(".")[0]))["result"] == 12
     await desk.doors.find("finance", asks[1].partition(".")[0])
     half = (await desk.doors.call("shop", "GET", path))[1]
     assert ["reply" in one for one in half["parts"]] == [True, False]
-    assert ([one["id"] for one in half["approvals"]], half["state"]) == (asks[1:], "running")
+    assert ([one["id"] for one in half["approvals"]], half["state"]) == (
+        asks[1:],
+        "running",
+    )
     await desk.program.eventually(lambda: holds_nothing(desk.program))
     assert await desk.answer("finance", asks[1], NO) == 200
     await desk.report(asks[1].partition(".")[0])
@@ -239,17 +346,28 @@ async def test_of_several_tasks_each_waits_for_its_own_yes_and_the_whole_ends_wi
     assert (desk.paid(first), desk.house.runs(f"{second}-runs")) == (1, [])
 
 
-async def test_a_task_that_a_model_calls_waits_for_the_yes_and_its_caller_hears_of_a_no(desk: Desk) -> None:
+async def test_a_task_that_a_model_calls_waits_for_the_yes_and_its_caller_hears_of_a_no(
+    desk: Desk,
+) -> None:
 
     async def is_asked() -> bool:
-        return bool((await desk.doors.call("admin", "GET", "/v1/approvals"))[1]["approvals"])
+        return bool(
+            (await desk.doors.call("admin", "GET", "/v1/approvals"))[1]["approvals"]
+        )
 
     for body, result, times in ((YES, "12", 1), (NO, "rejected NotApproved", 0)):
         label = f"L{uuid4().hex}"
-        task_id = await desk.program.assign("PayerAgent", "delegate", {"label": label, "amount": 12})
+        task_id = await desk.program.assign(
+            "PayerAgent", "delegate", {"label": label, "amount": 12}
+        )
         await desk.program.eventually(is_asked)
-        ask = (await desk.doors.call("admin", "GET", "/v1/approvals"))[1]["approvals"][0]
-        assert (ask["who"], 'in the words "pay the bill"' in ask["question"]) == (["role:finance"], True)
+        ask = (await desk.doors.call("admin", "GET", "/v1/approvals"))[1]["approvals"][
+            0
+        ]
+        assert (ask["who"], 'in the words "pay the bill"' in ask["question"]) == (
+            ["role:finance"],
+            True,
+        )
         assert desk.paid(label) == 0
         assert await desk.answer("finance", ask["id"], body) == 200
         assert (await desk.program.report_of(task_id))["result"] == result

@@ -14,9 +14,26 @@ import pytest
 from contracts.analysis.document import AnalysisDocument
 from contracts.analysis.roster import ROSTER
 from memory.rendering.tokens import exact
-from tests.acceptance.story_system import AGENTS, Reader, Stage, reader, responses, sections, story_stage
+from tests.acceptance.story_system import (
+    AGENTS,
+    Reader,
+    Stage,
+    reader,
+    responses,
+    sections,
+    story_stage,
+)
 from tests.architecture.tree import ROOT
-from tests.llm_double import Asked, Canned, ScriptedLlm, answer, cut_off, fault, refusal, saying
+from tests.llm_double import (
+    Asked,
+    Canned,
+    ScriptedLlm,
+    answer,
+    cut_off,
+    fault,
+    refusal,
+    saying,
+)
 from workers.agent_files import load_agent_files
 
 #: Which section an answer is for, by the name of its schema.
@@ -61,7 +78,13 @@ class Model:
         section = SECTIONS[asked.schema_name]
         if (canned := self.instead.get(section)) is not None:
             return canned
-        tokens = dict(zip(("input_tokens", "output_tokens", "cached_tokens"), tokens_of(section), strict=True))
+        tokens = dict(
+            zip(
+                ("input_tokens", "output_tokens", "cached_tokens"),
+                tokens_of(section),
+                strict=True,
+            )
+        )
         return answer(_filled(asked.schema), **tokens)
 
     def take(self) -> list[Asked]:
@@ -83,7 +106,9 @@ def _filled(schema: Mapping[str, Any]) -> Any:
         return schema["enum"][0]
     match schema["type"]:
         case "object":
-            return {name: _filled(field) for name, field in schema["properties"].items()}
+            return {
+                name: _filled(field) for name, field in schema["properties"].items()
+            }
         case "array":
             return []
         case "integer" | "number":
@@ -108,12 +133,16 @@ def asking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asking]:
     model = Model()
     with (
         ScriptedLlm(model.respond) as server,
-        story_stage(tmp_path_factory.mktemp("model"), llm_base_url=server.base_url) as stage,
+        story_stage(
+            tmp_path_factory.mktemp("model"), llm_base_url=server.base_url
+        ) as stage,
     ):
         yield Asking(stage, model)
 
 
-async def test_every_agent_asks_briefly_and_what_that_costs_is_told_to_the_cent(asking: Asking) -> None:
+async def test_every_agent_asks_briefly_and_what_that_costs_is_told_to_the_cent(
+    asking: Asking,
+) -> None:
     async with reader(asking.stage) as desk:
         await desk.load("some")
         for number in SOME:
@@ -139,7 +168,11 @@ MISDEEDS: tuple[tuple[int, str, Canned], ...] = (
 )
 
 
-@pytest.mark.parametrize(("number", "section", "canned"), MISDEEDS, ids=[section for _, section, _ in MISDEEDS])
+@pytest.mark.parametrize(
+    ("number", "section", "canned"),
+    MISDEEDS,
+    ids=[section for _, section, _ in MISDEEDS],
+)
 async def test_who_gets_no_answer_goes_by_rules_and_the_others_by_their_model(
     asking: Asking, number: int, section: str, canned: Canned
 ) -> None:
@@ -155,16 +188,22 @@ async def test_who_gets_no_answer_goes_by_rules_and_the_others_by_their_model(
     assert {name: one["by"] for name, one in found.items()} == {
         name: "rules" if name == section else model_of(name) for name in NAMES
     }
-    assert len(found[section]) > 2, "rules have found something, and not just said that it was they"
+    assert len(found[section]) > 2, (
+        "rules have found something, and not just said that it was they"
+    )
     wasted = (100, 20, 0) if canned.status == 200 else (0, 0, 0)
     costs = dict.fromkeys(NAMES, Decimal())
     for one in asking.model.take():
         name = SECTIONS[one.schema_name]
-        costs[name] += cost_of(one.model, *(wasted if name == section else tokens_of(name)))
+        costs[name] += cost_of(
+            one.model, *(wasted if name == section else tokens_of(name))
+        )
     _demand_costs(document, costs)
 
 
-async def _demand_true_accounts(model: Model, desk: Reader, story_id: str, number: int) -> None:
+async def _demand_true_accounts(
+    model: Model, desk: Reader, story_id: str, number: int
+) -> None:
     model.take()
     document = await desk.analysed(responses()[number - 1], story_id=story_id)
     asked = {SECTIONS[one.schema_name]: one for one in model.take()}
@@ -174,7 +213,13 @@ async def _demand_true_accounts(model: Model, desk: Reader, story_id: str, numbe
         _demand_brevity(one)
         assert one.model == model_of(section)
         assert sections(document)[section]["by"] == one.model, section
-    _demand_costs(document, {section: cost_of(one.model, *tokens_of(section)) for section, one in asked.items()})
+    _demand_costs(
+        document,
+        {
+            section: cost_of(one.model, *tokens_of(section))
+            for section, one in asked.items()
+        },
+    )
 
 
 def _demand_brevity(asked: Asked) -> None:
@@ -185,7 +230,9 @@ def _demand_brevity(asked: Asked) -> None:
     assert count is not None
     before, _, rest = told[-1].partition("<response>")
     response, _, after = rest.partition("</response>")
-    assert sum(map(count, (*told[:-1], before, after, json.dumps(wanted)))) <= MOST_TOKENS, asked.schema_name
+    assert (
+        sum(map(count, (*told[:-1], before, after, json.dumps(wanted)))) <= MOST_TOKENS
+    ), asked.schema_name
     assert count(response) <= MOST_TOLD
     assert (wanted["type"], wanted["json_schema"]["strict"]) == ("json_schema", True)
     assert next(iter(asked.schema["properties"])) == "reasoning"
@@ -195,7 +242,10 @@ def _demand_costs(document: AnalysisDocument, costs: Mapping[str, Decimal]) -> N
     """Demand that the stats of *document* are those of *costs* by section, exactly."""
     stats = document.stats
     by_group = {
-        group: sum((cost for section, cost in costs.items() if GROUPS[section] == group), Decimal())
+        group: sum(
+            (cost for section, cost in costs.items() if GROUPS[section] == group),
+            Decimal(),
+        )
         for group in ("background", "immediate")
     }
     total = sum(costs.values())
@@ -216,11 +266,15 @@ def model_of(section: str) -> str:
 def cost_of(model: str, tokens_in: int, tokens_out: int, cached: int) -> Decimal:
     """Return US dollars, by the list."""
     price, cached_price, answer_price = map(Decimal, PRICES[model])
-    return ((tokens_in - cached) * price + cached * cached_price + tokens_out * answer_price) / _MILLION
+    return (
+        (tokens_in - cached) * price + cached * cached_price + tokens_out * answer_price
+    ) / _MILLION
 
 
 @pytest.mark.parametrize(("calls", "count"), [("grouped", 2), ("one", 1)])
-def test_agents_in_two_processes_share_their_questions(tmp_path: Path, calls: str, count: int) -> None:
+def test_agents_in_two_processes_share_their_questions(
+    tmp_path: Path, calls: str, count: int
+) -> None:
     """Two for each response, or one: all ten sections are the model's, and whoever asked paid."""
     asked: list[Asked] = []
 
@@ -235,7 +289,9 @@ def test_agents_in_two_processes_share_their_questions(tmp_path: Path, calls: st
                 asked.clear()
                 document = await desk.analysed(responses()[number - 1])
                 assert len(asked) == count
-                assert {one["by"] for one in sections(document).values()} == {model_of("shared")}
+                assert {one["by"] for one in sections(document).values()} == {
+                    model_of("shared")
+                }
                 cost = count * cost_of(model_of("shared"), 5_000, 300, 0)
                 assert document.stats.total_cost_usd == float(cost)
             again = await desk.analysed(responses()[SOME[-1] - 1], refresh=True)

@@ -21,12 +21,18 @@ async def talker(program: Outside, standing: Standing) -> Outside:
 
 async def ask(program: Outside, text: str, **fields: object) -> Json:
     """Return the supervisor's reply to *text*."""
-    return await say(program, json.dumps({"schema_version": 1, "text": text} | fields).encode())
+    return await say(
+        program, json.dumps({"schema_version": 1, "text": text} | fields).encode()
+    )
 
 
 async def say(program: Outside, body: bytes) -> Json:
     """Return the supervisor's reply to whatever *body* is."""
-    return dict(json.loads((await program.client.request(REQUESTS, body, timeout=PATIENCE_S)).data))
+    return dict(
+        json.loads(
+            (await program.client.request(REQUESTS, body, timeout=PATIENCE_S)).data
+        )
+    )
 
 
 def new() -> str:
@@ -39,7 +45,9 @@ def memory_of(reply: Json) -> str:
     return str(reply["report"]["memory"]["outcome"])
 
 
-async def test_the_seeds_three_questions_are_a_miss_a_hit_and_a_miss(talker: Outside) -> None:
+async def test_the_seeds_three_questions_are_a_miss_a_hit_and_a_miss(
+    talker: Outside,
+) -> None:
     """The second one says the same in other words; the third changes what was spent, and takes the history along."""
     conversation = new()
     first = await ask(
@@ -48,11 +56,21 @@ async def test_the_seeds_three_questions_are_a_miss_a_hit_and_a_miss(talker: Out
         conversation_id=conversation,
     )
     second = await ask(
-        talker, "Analyze budget limit 50,001, spending 42k, past 5k, 7k, 8k and 6k", conversation_id=conversation
+        talker,
+        "Analyze budget limit 50,001, spending 42k, past 5k, 7k, 8k and 6k",
+        conversation_id=conversation,
     )
-    third = await ask(talker, "Check budget: limit 50001, spent 45000, same history", conversation_id=conversation)
+    third = await ask(
+        talker,
+        "Check budget: limit 50001, spent 45000, same history",
+        conversation_id=conversation,
+    )
     assert [reply["kind"] for reply in (first, second, third)] == ["answer"] * 3
-    assert [memory_of(reply) for reply in (first, second, third)] == ["miss", "hit", "miss"]
+    assert [memory_of(reply) for reply in (first, second, third)] == [
+        "miss",
+        "hit",
+        "miss",
+    ]
     assert first["report"]["result"] == second["report"]["result"]
     assert first["report"]["result"]["remaining"] == 8001
     assert third["report"]["result"]["remaining"] == 5001
@@ -60,7 +78,9 @@ async def test_the_seeds_three_questions_are_a_miss_a_hit_and_a_miss(talker: Out
     assert "emember" in second["text"]
 
 
-async def test_one_request_id_starts_nothing_twice_and_each_turn_is_published_once(talker: Outside) -> None:
+async def test_one_request_id_starts_nothing_twice_and_each_turn_is_published_once(
+    talker: Outside,
+) -> None:
     """Sent again, a request finds the task it started; TURNS holds one turn of the person and one of the assistant."""
     conversation, request = new(), new()
     fields = {"conversation_id": conversation, "request_id": request}
@@ -76,7 +96,11 @@ async def test_one_request_id_starts_nothing_twice_and_each_turn_is_published_on
 
     # Turns of what was asked before, in other conversations, may still be on their way.
     async def both_turns() -> bool:
-        said[:] = [turn for turn in await all_turns(talker) if turn["conversation_id"] == conversation]
+        said[:] = [
+            turn
+            for turn in await all_turns(talker)
+            if turn["conversation_id"] == conversation
+        ]
         return len(said) >= 2
 
     await talker.eventually(both_turns)
@@ -85,7 +109,9 @@ async def test_one_request_id_starts_nothing_twice_and_each_turn_is_published_on
     assert said[1]["task"]["name"] == "analyze_budget"
 
 
-async def test_two_people_who_choose_one_request_id_are_two_people(talker: Outside) -> None:
+async def test_two_people_who_choose_one_request_id_are_two_people(
+    talker: Outside,
+) -> None:
     """Each gets an answer of their own, and each of the four turns is published."""
     request = new()
     limit = int(request[:6], 16) + 200_000
@@ -120,7 +146,13 @@ async def all_turns(program: Outside) -> list[Json]:
     for sequence in range(state["first_seq"], state["last_seq"] + 1):
         body = json.dumps({"seq": sequence}).encode()
         turns.append(
-            json.loads((await program.client.request("$JS.API.DIRECT.GET.TURNS", body, timeout=PATIENCE_S)).data)
+            json.loads(
+                (
+                    await program.client.request(
+                        "$JS.API.DIRECT.GET.TURNS", body, timeout=PATIENCE_S
+                    )
+                ).data
+            )
         )
     return turns
 
@@ -138,7 +170,9 @@ async def all_turns(program: Outside) -> list[Json]:
         (b"\xff\xfe", "request"),
     ],
 )
-async def test_an_unreadable_request_is_refused_with_the_field(talker: Outside, body: bytes, word: str) -> None:
+async def test_an_unreadable_request_is_refused_with_the_field(
+    talker: Outside, body: bytes, word: str
+) -> None:
     """Nobody who asks is left waiting in silence."""
     reply = await say(talker, body)
     assert reply["kind"] == "failed"
@@ -155,14 +189,18 @@ async def test_a_card_whose_bucket_was_emptied_comes_back(talker: Outside) -> No
     await talker.eventually(is_back)
 
 
-async def test_cancellations_pass_the_workers_broker_and_tasks_do_not(talker: Outside, standing: Standing) -> None:
+async def test_cancellations_pass_the_workers_broker_and_tasks_do_not(
+    talker: Outside, standing: Standing
+) -> None:
     """FastStream serves what is said on core NATS; the queue is read by the engine alone."""
     worker, name = standing.worker, "tasklore_broker_received_messages_total"
     before = worker.metric(name)
     for _ in range(5):
         await talker.ask("ProbeAgent", "remembered", {"label": new()})
     assert worker.metric(name) == before
-    await talker.client.publish("cancel.nobody", b'{"schema_version": 1, "task_id": "nobody"}')
+    await talker.client.publish(
+        "cancel.nobody", b'{"schema_version": 1, "task_id": "nobody"}'
+    )
 
     async def counted() -> bool:
         # One handler ends what runs here, the other notes the wish for good.
@@ -171,12 +209,18 @@ async def test_cancellations_pass_the_workers_broker_and_tasks_do_not(talker: Ou
     await talker.eventually(counted)
 
 
-async def test_progress_is_published_through_the_workers_broker(talker: Outside, standing: Standing) -> None:
+async def test_progress_is_published_through_the_workers_broker(
+    talker: Outside, standing: Standing
+) -> None:
     """A sign of progress reaches whoever listens, and is counted by the middleware on its way."""
     name = "tasklore_broker_published_messages_total"
     before = standing.worker.metric(name)
     task = await talker.assign("ProbeAgent", "fresh", {"label": new()})
     await talker.begun(task)
     [sign] = talker.progress
-    assert (sign["fraction"], sign["text"], sign["agent_id"]) == (0.0, "begun", "ProbeAgent")
+    assert (sign["fraction"], sign["text"], sign["agent_id"]) == (
+        0.0,
+        "begun",
+        "ProbeAgent",
+    )
     assert standing.worker.metric(name) == before + 1

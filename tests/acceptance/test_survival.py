@@ -33,7 +33,11 @@ class Scene:
         return list(
             await asyncio.gather(
                 *(
-                    self.program.assign("ProbeAgent", "remembered", {"label": label, "number": number, "ms": ms})
+                    self.program.assign(
+                        "ProbeAgent",
+                        "remembered",
+                        {"label": label, "number": number, "ms": ms},
+                    )
                     for number in range(count)
                 )
             )
@@ -58,7 +62,8 @@ class Scene:
 
         async def complete() -> bool:
             return all(
-                entry is not None and entry.generations[1].report is not None for entry in await self.ledger_of(tasks)
+                entry is not None and entry.generations[1].report is not None
+                for entry in await self.ledger_of(tasks)
             )
 
         await self.program.eventually(complete)
@@ -76,7 +81,10 @@ class Scene:
 @asynccontextmanager
 async def at_work(house: House, **settings: Any) -> AsyncIterator[Scene]:
     """Start a worker, a supervisor and a program that publishes in its name."""
-    worker, supervisor = house.worker(slots=32, **settings), house.supervisor(**settings)
+    worker, supervisor = (
+        house.worker(slots=32, **settings),
+        house.supervisor(**settings),
+    )
     worker.ready()
     supervisor.ready()
     async with outside(house.servers.nats_url, SUPERVISOR) as program:
@@ -107,7 +115,9 @@ async def kill_valkey(scene: Scene) -> None:
     await scene.house.servers.valkey.start()
 
 
-@pytest.mark.parametrize("strike", [kill_worker, kill_supervisor, kill_nats, kill_valkey])
+@pytest.mark.parametrize(
+    "strike", [kill_worker, kill_supervisor, kill_nats, kill_valkey]
+)
 async def test_five_hundred_tasks_have_five_hundred_reports_whoever_is_killed_meanwhile(
     own_house: House, strike: Callable[[Scene], Awaitable[None]]
 ) -> None:
@@ -127,15 +137,23 @@ async def test_five_hundred_tasks_have_five_hundred_reports_whoever_is_killed_me
         reports = [await scene.program.last("REPORTS", subject) for subject in stored]
     assert done_before < TASKS - 50
     assert stored == {f"reports.{SUPERVISOR}.{task}.1": 1 for task in tasks}
-    assert {entry.generations[1].state for entry in entries if entry is not None} == {"completed"}
+    assert {entry.generations[1].state for entry in entries if entry is not None} == {
+        "completed"
+    }
     assert {report["status"] for report in reports} == {"completed"}
-    assert sorted(report["result"]["number"] for report in reports) == list(range(TASKS))
+    assert sorted(report["result"]["number"] for report in reports) == list(
+        range(TASKS)
+    )
 
 
-async def test_steps_are_not_taken_again_when_workers_are_killed_between_them(own_house: House) -> None:
+async def test_steps_are_not_taken_again_when_workers_are_killed_between_them(
+    own_house: House,
+) -> None:
     """A kill costs the two steps that were under way; a journal goes with the report."""
     async with at_work(own_house, ack_wait_s=2) as scene:
-        task = await scene.program.assign("ProbeAgent", "stepped", {"label": "steps", "number": 12, "ms": 300})
+        task = await scene.program.assign(
+            "ProbeAgent", "stepped", {"label": "steps", "number": 12, "ms": 300}
+        )
         for kill in range(1, 4):
 
             async def has_come(position: int = 4 * kill - 2) -> bool:
@@ -158,7 +176,9 @@ async def test_steps_are_not_taken_again_when_workers_are_killed_between_them(ow
 
 
 @pytest.mark.parametrize("way", ["killed", "frozen"])
-async def test_tasks_complete_without_valkey_and_the_ledger_is_repaired_afterwards(own_house: House, way: str) -> None:
+async def test_tasks_complete_without_valkey_and_the_ledger_is_repaired_afterwards(
+    own_house: House, way: str
+) -> None:
     """Reports say that nothing fenced or remembered them; once it is back, the supervisor tells the ledger."""
     server = own_house.servers.valkey
     async with at_work(own_house, ledger_deadline_ms=200, memory_budget_ms=50) as scene:
@@ -169,7 +189,9 @@ async def test_tasks_complete_without_valkey_and_the_ledger_is_repaired_afterwar
         else:
             server.pause()
         tasks = await scene.assign(60, "without", ms=0)
-        reports = await asyncio.gather(*(scene.program.report_of(task) for task in tasks))
+        reports = await asyncio.gather(
+            *(scene.program.report_of(task) for task in tasks)
+        )
         if way == "killed":
             await server.start()
         else:
@@ -180,11 +202,15 @@ async def test_tasks_complete_without_valkey_and_the_ledger_is_repaired_afterwar
     assert {report["status"] for report in reports} == {"completed"}
     assert {report["fence"] for report in reports} == {"none"}
     assert {report["memory"]["outcome"] for report in reports} == {"unavailable"}
-    assert {entry.generations[1].state for entry in entries if entry is not None} == {"completed"}
+    assert {entry.generations[1].state for entry in entries if entry is not None} == {
+        "completed"
+    }
     assert len(stored) == len(warm) + len(tasks)
 
 
-async def test_a_task_that_must_not_run_twice_waits_for_the_ledger(own_house: House) -> None:
+async def test_a_task_that_must_not_run_twice_waits_for_the_ledger(
+    own_house: House,
+) -> None:
     """Without a ledger it is not started at all, and its turn comes when the ledger does."""
     async with at_work(own_house, ledger_deadline_ms=200, memory_budget_ms=50) as scene:
         own_house.servers.valkey.kill()
@@ -202,7 +228,9 @@ async def test_a_task_that_must_not_run_twice_waits_for_the_ledger(own_house: Ho
 async def test_a_task_running_while_nats_restarts_runs_once(own_house: House) -> None:
     """Its second delivery, after the restart, finds the first one still at work."""
     async with at_work(own_house) as scene:
-        task = await scene.program.assign("ProbeAgent", "fresh", {"label": "patient", "ms": 3_000})
+        task = await scene.program.assign(
+            "ProbeAgent", "fresh", {"label": "patient", "ms": 3_000}
+        )
         await scene.program.begun(task)
         await kill_nats(scene)
         report = await scene.program.report_of(task)
@@ -212,11 +240,15 @@ async def test_a_task_running_while_nats_restarts_runs_once(own_house: House) ->
     assert list(stored.values()) == [1]
 
 
-async def test_a_plain_function_keeps_no_worker_beyond_its_grace(own_house: House) -> None:
+async def test_a_plain_function_keeps_no_worker_beyond_its_grace(
+    own_house: House,
+) -> None:
     """A thread cannot be cancelled; the worker leaves it behind and hands its task back."""
     worker = own_house.worker(grace_s=1).ready()
     async with outside(own_house.servers.nats_url) as program:
-        task = await program.assign("ProbeAgent", "plain", {"label": "endless", "ms": 300_000})
+        task = await program.assign(
+            "ProbeAgent", "plain", {"label": "endless", "ms": 300_000}
+        )
         await program.eventually(lambda: has_begun(own_house, "endless"))
         worker.terminate()
         assert await asyncio.to_thread(worker.wait) == 0
@@ -230,18 +262,30 @@ async def has_begun(house: House, label: str) -> bool:
     return len(house.runs(label)) > 0
 
 
-async def test_on_sigterm_running_tasks_finish_and_the_rest_is_handed_back(own_house: House) -> None:
+async def test_on_sigterm_running_tasks_finish_and_the_rest_is_handed_back(
+    own_house: House,
+) -> None:
     """The worker leaves with status 0 and no traceback, and the next one need not wait for any lease."""
     worker = own_house.worker(slots=2, ack_wait_s=300).ready()
     async with outside(own_house.servers.nats_url) as program:
-        running = [await program.assign("ProbeAgent", "fresh", {"label": "running", "ms": 3_000}) for _ in range(2)]
+        running = [
+            await program.assign(
+                "ProbeAgent", "fresh", {"label": "running", "ms": 3_000}
+            )
+            for _ in range(2)
+        ]
         await program.begun(*running)
-        waiting = [await program.assign("ProbeAgent", "fresh", {"label": "waiting"}) for _ in range(20)]
+        waiting = [
+            await program.assign("ProbeAgent", "fresh", {"label": "waiting"})
+            for _ in range(20)
+        ]
         worker.terminate()
         assert await asyncio.to_thread(worker.wait) == 0
         assert "Traceback" not in worker.log()
         # What the worker said at last may still be on its way to us.
-        await program.until(lambda: set(running) <= {report["task_id"] for report in program.heard})
+        await program.until(
+            lambda: set(running) <= {report["task_id"] for report in program.heard}
+        )
         assert {report["task_id"] for report in program.heard} == set(running)
         assert {report["attempt"] for report in program.heard} == {1}
         consumer = await program.api("CONSUMER.INFO.TASKS.ProbeAgent")
@@ -257,7 +301,9 @@ async def test_what_outlasts_the_grace_period_is_handed_back(own_house: House) -
     """A worker does not wait for ever: the task goes to another at once, not after its lease."""
     worker = own_house.worker(slots=2, ack_wait_s=300, grace_s=0.2).ready()
     async with outside(own_house.servers.nats_url) as program:
-        task = await program.assign("ProbeAgent", "fresh", {"label": "long", "ms": 3_000})
+        task = await program.assign(
+            "ProbeAgent", "fresh", {"label": "long", "ms": 3_000}
+        )
         await program.begun(task)
         worker.terminate()
         assert await asyncio.to_thread(worker.wait) == 0

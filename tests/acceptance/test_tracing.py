@@ -41,7 +41,10 @@ def traced(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Traced]:
     ):
         for name, value in collector.environment.items():
             patch.setenv(name, value)
-        worker, supervisor = house.worker(BUDGET, PROBE, tracing="on"), house.supervisor(tracing="on")
+        worker, supervisor = (
+            house.worker(BUDGET, PROBE, tracing="on"),
+            house.supervisor(tracing="on"),
+        )
         remembering = house.worker("switchboard", "memory", tracing="on")
         yield Traced(house, collector, worker.ready(), supervisor.ready())
         remembering.ready()
@@ -62,10 +65,14 @@ def path_to(spans: list[Kept], span: Kept) -> list[str]:
     return names
 
 
-async def test_one_trace_leads_from_a_request_to_its_report_and_to_what_is_remembered(traced: Traced) -> None:
+async def test_one_trace_leads_from_a_request_to_its_report_and_to_what_is_remembered(
+    traced: Traced,
+) -> None:
     """Through the supervisor, a worker, and the agents that learn from the turn, each below what made it begin."""
     body = {"text": TEXT, "user": USER}
-    answer = await ask(traced.supervisor.api, "POST", "/v1/requests", body, {"traceparent": CALLER})
+    answer = await ask(
+        traced.supervisor.api, "POST", "/v1/requests", body, {"traceparent": CALLER}
+    )
     assert (answer.status, answer.body["reply"]["kind"]) == (200, "answer")
     task = "tasks.BudgetTrackerAgent.analyze_budget"
     request, sent, processed = "POST /v1/requests", f"send {task}", f"process {task}"
@@ -74,28 +81,49 @@ async def test_one_trace_leads_from_a_request_to_its_report_and_to_what_is_remem
         # Each process sends its own when it likes, and a letter is sent only once it is stored.
         served = ("interpret", "recall", "run analyze_budget", "edit documents")
         letters = ("reports.SupervisorAgent", "turns", "facts")
-        moved = (sent, processed, *(f"{deed} {letter}" for letter in letters for deed in ("send", "process")))
+        moved = (
+            sent,
+            processed,
+            *(f"{deed} {letter}" for letter in letters for deed in ("send", "process")),
+        )
         return all(named(spans, name, TRACE) for name in (request, *served, *moved))
 
-    spans = [span for span in await asyncio.to_thread(traced.collector.await_spans, is_whole) if span.trace == TRACE]
+    spans = [
+        span
+        for span in await asyncio.to_thread(traced.collector.await_spans, is_whole)
+        if span.trace == TRACE
+    ]
     (first,) = named(spans, request, TRACE)
     assert first.parent == CALLER[36:52]
     told = {span.name: path_to(spans, span) for span in spans}
     assert told["interpret"] == [request, "interpret"]
     assert told["recall"] == [request, sent, processed, "recall"]
-    assert told["run analyze_budget"] == [request, sent, processed, "run analyze_budget"]
+    assert told["run analyze_budget"] == [
+        request,
+        sent,
+        processed,
+        "run analyze_budget",
+    ]
     reported = [request, sent, processed, "send reports.SupervisorAgent"]
-    assert told["process reports.SupervisorAgent"] == [*reported, "process reports.SupervisorAgent"]
+    assert told["process reports.SupervisorAgent"] == [
+        *reported,
+        "process reports.SupervisorAgent",
+    ]
     learned = [request, "send turns", "process turns", "send facts", "process facts"]
     assert told["edit documents"] == [*learned, "edit documents"]
     (edited,) = named(spans, "edit documents", TRACE)
     assert edited.attributes["tasklore.operations"] == "insert"
-    assert {span.service for span in spans} == {"tasklore-supervisor", "tasklore-worker"}
+    assert {span.service for span in spans} == {
+        "tasklore-supervisor",
+        "tasklore-worker",
+    }
 
 
 async def test_no_span_tells_what_was_said_or_by_whom(traced: Traced) -> None:
     """Neither in a name nor in an attribute, also of the routes in whose paths a user stands."""
-    await ask(traced.supervisor.api, "GET", f"/v1/memory/{USER}/resource_user_food_prefs")
+    await ask(
+        traced.supervisor.api, "GET", f"/v1/memory/{USER}/resource_user_food_prefs"
+    )
 
     def is_whole(spans: list[Kept]) -> bool:
         return any(span.name == "GET /v1/memory/{user}/{resource}" for span in spans)
@@ -114,11 +142,20 @@ async def test_a_task_whose_worker_died_goes_on_in_its_trace(
     for name, value in traced.collector.environment.items():
         monkeypatch.setenv(name, value)
     trace = "a" * 32
-    supervisor, doomed = own_house.supervisor(tracing="on"), own_house.worker(PROBE, tracing="on")
+    supervisor, doomed = (
+        own_house.supervisor(tracing="on"),
+        own_house.worker(PROBE, tracing="on"),
+    )
     supervisor.ready(), doomed.ready()
-    order = {"agent_id": "ProbeAgent", "task": "fresh", "parameters": {"label": "trace", "ms": 4000}}
+    order = {
+        "agent_id": "ProbeAgent",
+        "task": "fresh",
+        "parameters": {"label": "trace", "ms": 4000},
+    }
     headers = {"traceparent": f"00-{trace}-{'b' * 16}-01"}
-    asked = asyncio.create_task(ask(supervisor.api, "POST", "/v1/tasks", order, headers))
+    asked = asyncio.create_task(
+        ask(supervisor.api, "POST", "/v1/tasks", order, headers)
+    )
     await asyncio.to_thread(_await_run, own_house, "trace")
     doomed.kill()
     own_house.worker(PROBE, tracing="on").ready()
@@ -144,71 +181,128 @@ async def test_what_the_caller_does_not_sample_is_not_sent(traced: Traced) -> No
     body = {"text": "limit 60k, spent 1k: how is my budget?", "user": "bob"}
     for trace, flags in ((unsampled, "00"), (sampled, "01")):
         headers = {"traceparent": f"00-{trace}-{'1' * 16}-{flags}"}
-        assert (await ask(traced.supervisor.api, "POST", "/v1/requests", body, headers)).status == 200
+        assert (
+            await ask(traced.supervisor.api, "POST", "/v1/requests", body, headers)
+        ).status == 200
     name = "process reports.SupervisorAgent"
-    spans = await asyncio.to_thread(traced.collector.await_spans, lambda all_: bool(named(all_, name, sampled)))
+    spans = await asyncio.to_thread(
+        traced.collector.await_spans, lambda all_: bool(named(all_, name, sampled))
+    )
     assert unsampled not in {span.trace for span in spans}
 
 
-async def test_a_model_is_asked_in_the_trace_of_the_task(own_house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_model_is_asked_in_the_trace_of_the_task(
+    own_house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With its name and its tokens, and not a word of what it was told; that it fails is told by the class."""
     said = {"reasoning": "none", "kind": "none"}
-    with Collector() as collector, ScriptedLlm(lambda _asked: answer(said, input_tokens=7)) as model:
+    with (
+        Collector() as collector,
+        ScriptedLlm(lambda _asked: answer(said, input_tokens=7)) as model,
+    ):
         for name, value in collector.environment.items():
             monkeypatch.setenv(name, value)
-        supervisor = own_house.supervisor(tracing="on", llm_base_url=model.base_url, llm_max_attempts=1)
+        supervisor = own_house.supervisor(
+            tracing="on", llm_base_url=model.base_url, llm_max_attempts=1
+        )
         worker = own_house.worker(tracing="on")
         supervisor.ready(), worker.ready()
         body = {"text": "is my purse in order, roughly spoken?", "user": "ann"}
         await ask(supervisor.api, "POST", "/v1/requests", body, {"traceparent": CALLER})
 
         def is_whole(spans: list[Kept]) -> bool:
-            return bool(named(spans, "POST /v1/requests", TRACE) and named(spans, "chat gpt-6.1-terra", TRACE))
+            return bool(
+                named(spans, "POST /v1/requests", TRACE)
+                and named(spans, "chat gpt-6.1-terra", TRACE)
+            )
 
         spans = await asyncio.to_thread(collector.await_spans, is_whole)
     chat = named(spans, "chat gpt-6.1-terra", TRACE)[0]
     assert chat.kind == "client"
-    assert path_to(spans, chat) == ["POST /v1/requests", "interpret", "chat gpt-6.1-terra"]
+    assert path_to(spans, chat) == [
+        "POST /v1/requests",
+        "interpret",
+        "chat gpt-6.1-terra",
+    ]
     told = chat.attributes
-    assert (told["gen_ai.request.model"], told["gen_ai.usage.input_tokens"]) == ("gpt-6.1-terra", 7)
+    assert (told["gen_ai.request.model"], told["gen_ai.usage.input_tokens"]) == (
+        "gpt-6.1-terra",
+        7,
+    )
     assert "roughly" not in str(spans)
 
 
-async def test_a_tree_of_agents_with_tools_is_one_trace(own_house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_tree_of_agents_with_tools_is_one_trace(
+    own_house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The run of the agent, its requests and calls, and the task of another worker that a tool called, each below."""
-    calls = (("look", {"number": 0}), ("read", {"number": 1, "label": "t"})), (("send", {"number": 2}),)
+    calls = (
+        (("look", {"number": 0}), ("read", {"number": 1, "label": "t"})),
+        (("send", {"number": 2}),),
+    )
 
     def respond(asked: Asked) -> Canned:
         number = number_of(asked)
-        return calling(*calls[number]) if number < len(calls) else saying("done", input_tokens=7)
+        return (
+            calling(*calls[number])
+            if number < len(calls)
+            else saying("done", input_tokens=7)
+        )
 
     with Collector() as collector, ScriptedLlm(respond) as model:
         for name, value in collector.environment.items():
             monkeypatch.setenv(name, value)
         supervisor = own_house.supervisor(tracing="on")
-        own_house.worker(CLERK, tracing="on", llm_base_url=model.base_url, llm_model="scripted").ready()
+        own_house.worker(
+            CLERK, tracing="on", llm_base_url=model.base_url, llm_model="scripted"
+        ).ready()
         await asyncio.to_thread(supervisor.ready().await_agents, 1)
         body = {"agent_id": "ClerkAgent", "task": "work", "parameters": {"label": "t"}}
-        assert (await ask(supervisor.api, "POST", "/v1/tasks", body, {"traceparent": CALLER})).status == 200
+        assert (
+            await ask(
+                supervisor.api, "POST", "/v1/tasks", body, {"traceparent": CALLER}
+            )
+        ).status == 200
 
         def is_whole(spans: list[Kept]) -> bool:
-            return bool(named(spans, "POST /v1/tasks", TRACE) and named(spans, "process tasks.ClerkAgent.work", TRACE))
+            return bool(
+                named(spans, "POST /v1/tasks", TRACE)
+                and named(spans, "process tasks.ClerkAgent.work", TRACE)
+            )
 
-        spans = [span for span in await asyncio.to_thread(collector.await_spans, is_whole) if span.trace == TRACE]
+        spans = [
+            span
+            for span in await asyncio.to_thread(collector.await_spans, is_whole)
+            if span.trace == TRACE
+        ]
     paths = ["/".join(path_to(spans, span)) for span in spans]
-    ways = [path.partition("invoke_agent clerk")[2] for path in paths if "invoke_agent clerk" in path]
+    ways = [
+        path.partition("invoke_agent clerk")[2]
+        for path in paths
+        if "invoke_agent clerk" in path
+    ]
     assert ways.count("/step chat scripted/chat scripted") == 3
-    assert {"/step tool clerk.look/execute_tool look", "/step tool clerk.send/execute_tool send"} <= set(ways)
+    assert {
+        "/step tool clerk.look/execute_tool look",
+        "/step tool clerk.send/execute_tool send",
+    } <= set(ways)
     assert any(way.endswith("process tasks.ClerkAgent.read/run read") for way in ways)
     told = [span.attributes for span in named(spans, "chat scripted", TRACE)]
-    assert {(one["gen_ai.operation.name"], one["gen_ai.provider.name"]) for one in told} == {("chat", "openai")}
+    assert {
+        (one["gen_ai.operation.name"], one["gen_ai.provider.name"]) for one in told
+    } == {("chat", "openai")}
     assert 7 in {one["gen_ai.usage.input_tokens"] for one in told}
 
 
-async def test_a_collector_that_is_away_holds_nobody_up(own_house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_collector_that_is_away_holds_nobody_up(
+    own_house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Tasks are done as ever, and the process leaves within the seconds that its last spans are given."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
-    worker, supervisor = own_house.worker(tracing="on").ready(), own_house.supervisor(tracing="on").ready()
+    worker, supervisor = (
+        own_house.worker(tracing="on").ready(),
+        own_house.supervisor(tracing="on").ready(),
+    )
     body = {"text": "limit 50k, spent 42k: how is my budget?", "user": "ann"}
     assert (await ask(supervisor.api, "POST", "/v1/requests", body)).status == 200
     for process in (worker, supervisor):

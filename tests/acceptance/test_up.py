@@ -41,10 +41,19 @@ def apart(tmp_path: Path) -> dict[str, str]:
 def up(tmp_path: Path, env: Mapping[str, str], *options: str) -> Running:
     """Start a system with the budget agent, in the directory `here`."""
     agents = () if "--agents" in options else ("--agents", "workers.agents.budget")
-    return Running("up", *agents, *options, cwd=tmp_path / "here", env=env, errors=tmp_path / "errors")
+    return Running(
+        "up",
+        *agents,
+        *options,
+        cwd=tmp_path / "here",
+        env=env,
+        errors=tmp_path / "errors",
+    )
 
 
-def ask(tmp_path: Path, env: Mapping[str, str], question: str = QUESTION) -> dict[str, object]:
+def ask(
+    tmp_path: Path, env: Mapping[str, str], question: str = QUESTION
+) -> dict[str, object]:
     """Ask from the directory in which the system was started."""
     done = tasklore("ask", "--json", question, cwd=tmp_path / "here", env=env)
     assert done.returncode == 0, done.stderr
@@ -73,7 +82,13 @@ def test_up_ask_and_ctrl_c(apart: Mapping[str, str], tmp_path: Path) -> None:
                 assert answer.status == 200
         assert memory_of(ask(tmp_path, apart)) == "miss"
         assert (
-            memory_of(ask(tmp_path, apart, "50 grand is my limit, 42000.00 spent; history [5000, 7000, 8000, 6000]"))
+            memory_of(
+                ask(
+                    tmp_path,
+                    apart,
+                    "50 grand is my limit, 42000.00 spent; history [5000, 7000, 8000, 6000]",
+                )
+            )
             == "hit"
         )
         assert system.end(signal.SIGINT) == 0
@@ -84,7 +99,9 @@ def test_up_ask_and_ctrl_c(apart: Mapping[str, str], tmp_path: Path) -> None:
     assert list((tmp_path / "here").iterdir()) == []
 
 
-def test_a_data_directory_keeps_what_was_remembered(apart: Mapping[str, str], tmp_path: Path) -> None:
+def test_a_data_directory_keeps_what_was_remembered(
+    apart: Mapping[str, str], tmp_path: Path
+) -> None:
     """Also across SIGTERM; a second system in it is refused while the first one runs."""
     env = {**apart, "TASKLORE_DATA_DIR": "data"}
     with up(tmp_path, apart, "--data-dir", "data") as system:
@@ -109,7 +126,11 @@ def test_what_dies_is_started_again(apart: Mapping[str, str], tmp_path: Path) ->
             ("tasklore.up worker", "worker-1 is back"),
             ("valkey-server", "valkey-server is back"),
         ):
-            pids = [pid for pid, command in processes_in(tmp_path).items() if _runs(command, victim)]
+            pids = [
+                pid
+                for pid, command in processes_in(tmp_path).items()
+                if _runs(command, victim)
+            ]
             assert len(pids) == 1
             os.kill(pids[0], signal.SIGKILL)
             assert back in await_text(tmp_path / "errors", back)
@@ -118,7 +139,9 @@ def test_what_dies_is_started_again(apart: Mapping[str, str], tmp_path: Path) ->
     assert "worker-1 ended by signal 9" in (tmp_path / "errors").read_text()
 
 
-def test_nothing_outlives_a_killed_parent(apart: Mapping[str, str], tmp_path: Path) -> None:
+def test_nothing_outlives_a_killed_parent(
+    apart: Mapping[str, str], tmp_path: Path
+) -> None:
     """`kill -9` of the command itself: its servers, roles and guards end too."""
     with up(tmp_path, apart, "--workers", "2") as system:
         assert READY.fullmatch(system.line())
@@ -127,11 +150,19 @@ def test_nothing_outlives_a_killed_parent(apart: Mapping[str, str], tmp_path: Pa
     assert await_none_in(tmp_path) == {}
 
 
-def test_servers_that_are_named_are_used(apart: Mapping[str, str], servers: EmbeddedServers, tmp_path: Path) -> None:
-    env = {**apart, "TASKLORE_NATS_URL": servers.nats_url, "TASKLORE_REDIS_URL": servers.redis_url}
+def test_servers_that_are_named_are_used(
+    apart: Mapping[str, str], servers: EmbeddedServers, tmp_path: Path
+) -> None:
+    env = {
+        **apart,
+        "TASKLORE_NATS_URL": servers.nats_url,
+        "TASKLORE_REDIS_URL": servers.redis_url,
+    }
     env["TASKLORE_SUPERVISOR_ID"] = "UpTest"
     with up(tmp_path, env) as system:
-        assert system.line().startswith(f"ready nats={servers.nats_url} redis={servers.redis_url} http=")
+        assert system.line().startswith(
+            f"ready nats={servers.nats_url} redis={servers.redis_url} http="
+        )
         commands = processes_in(tmp_path).values()
         assert not any("-server" in command for command in commands)
         assert ask(tmp_path, env)["kind"] == "answer"
@@ -140,7 +171,9 @@ def test_servers_that_are_named_are_used(apart: Mapping[str, str], servers: Embe
     assert servers.valkey.is_running
 
 
-def test_what_an_agent_prints_stays_out_of_the_way(apart: Mapping[str, str], tmp_path: Path) -> None:
+def test_what_an_agent_prints_stays_out_of_the_way(
+    apart: Mapping[str, str], tmp_path: Path
+) -> None:
     """More than a pipe holds goes to stderr; stdout has its one line, and the worker is not stopped by it."""
     (tmp_path / "here" / "chatty.py").write_text(_CHATTY)
     with up(tmp_path, apart, "--agents", "./chatty.py") as system:

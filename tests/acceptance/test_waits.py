@@ -35,21 +35,29 @@ class Doors:
         self._client = httpx2.AsyncClient(base_url=url, timeout=60)
         self._keys = keys
 
-    async def call(self, caller: str, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+    async def call(
+        self, caller: str, method: str, path: str, body: Any = None
+    ) -> tuple[int, Any]:
         headers = {"Authorization": f"Bearer {self._keys[caller]}"}
         answer = await self._client.request(method, path, json=body, headers=headers)
         return answer.status_code, answer.json()
 
-    async def page(self, url: str, form: dict[str, str] | None = None) -> tuple[int, str]:
+    async def page(
+        self, url: str, form: dict[str, str] | None = None
+    ) -> tuple[int, str]:
         """Look at a page, or send its form."""
-        answer = await (self._client.get(url) if form is None else self._client.post(url, data=form))
+        answer = await (
+            self._client.get(url) if form is None else self._client.post(url, data=form)
+        )
         return answer.status_code, answer.text
 
     async def find(self, caller: str, task_id: str) -> dict[str, Any]:
         """Return the open question of a task, once there is one."""
         async with asyncio.timeout(60):
             while True:
-                found = (await self.call(caller, "GET", "/v1/approvals?limit=1000"))[1]["approvals"]
+                found = (await self.call(caller, "GET", "/v1/approvals?limit=1000"))[1][
+                    "approvals"
+                ]
                 if mine := [one for one in found if one["task_id"] == task_id]:
                     return dict(mine[0])
                 await asyncio.sleep(0.05)
@@ -99,41 +107,68 @@ async def test_a_task_waits_for_a_person_holds_nothing_and_goes_on_once(
     label = f"L{uuid4().hex}"
     task_id = await program.assign("PayerAgent", "pay", {"label": label})
     question = await doors.find("finance", task_id)
-    assert (question["question"], question["who"], question["state"]) == ("Pay 12?", ["role:finance"], "open")
+    assert (question["question"], question["who"], question["state"]) == (
+        "Pay 12?",
+        ["role:finance"],
+        "open",
+    )
     await program.eventually(lambda: holds_nothing(program))
-    status, refused = await doors.call("ana", "POST", f"/v1/approvals/{question['id']}", YES)
+    status, refused = await doors.call(
+        "ana", "POST", f"/v1/approvals/{question['id']}", YES
+    )
     assert (status, refused["type"].rpartition(":")[2]) == (403, "approval-person")
-    status, answered = await doors.call("finance", "POST", f"/v1/approvals/{question['id']}", YES)
+    status, answered = await doors.call(
+        "finance", "POST", f"/v1/approvals/{question['id']}", YES
+    )
     assert (status, answered["answer"]["by"]) == (200, "user:fay")
     report = await program.report_of(task_id)
     assert report["result"] == {"approved": True, "by": "user:fay", "note": "fine"}
-    assert [len(own_house.runs(f"{label}-{part}")) for part in ("runs", "before", "after")] == [2, 1, 1]
-    status, late = await doors.call("finance", "POST", f"/v1/approvals/{question['id']}", YES)
+    assert [
+        len(own_house.runs(f"{label}-{part}")) for part in ("runs", "before", "after")
+    ] == [2, 1, 1]
+    status, late = await doors.call(
+        "finance", "POST", f"/v1/approvals/{question['id']}", YES
+    )
     assert status == 409
     assert "user:fay answered at" in late["detail"]
     audit = (await doors.call("finance", "GET", f"/v1/approvals/{question['id']}"))[1]
     assert [one["why"] for one in audit["refused"]] == ["person", "answered"]
 
 
-async def test_a_question_without_an_answer_ends_at_its_time(own_house: House, doors: Doors, program: Outside) -> None:
+async def test_a_question_without_an_answer_ends_at_its_time(
+    own_house: House, doors: Doors, program: Outside
+) -> None:
     own_house.worker(PAYER).ready()
-    report = await program.ask("PayerAgent", "pay", {"label": f"L{uuid4().hex}", "seconds": 3})
+    report = await program.ask(
+        "PayerAgent", "pay", {"label": f"L{uuid4().hex}", "seconds": 3}
+    )
     assert report["result"]["approved"] is False
     assert report["attempt"] == 2
 
 
-async def test_three_waits_of_one_task_follow_one_another(own_house: House, doors: Doors, program: Outside) -> None:
+async def test_three_waits_of_one_task_follow_one_another(
+    own_house: House, doors: Doors, program: Outside
+) -> None:
     own_house.worker(PAYER).ready()
     label = f"L{uuid4().hex}"
     task_id = await program.assign("PayerAgent", "order", {"label": label})
     await program.eventually(lambda: is_waiting(doors, task_id))
-    status, sent = await doors.call("shop", "POST", f"/v1/tasks/{task_id}/signals/paid", {"value": 7})
+    status, sent = await doors.call(
+        "shop", "POST", f"/v1/tasks/{task_id}/signals/paid", {"value": 7}
+    )
     assert (status, sent["value"]) == (200, 7)
-    assert (await doors.call("shop", "POST", f"/v1/tasks/{task_id}/signals/paid", {"value": 8}))[0] == 409
+    assert (
+        await doors.call(
+            "shop", "POST", f"/v1/tasks/{task_id}/signals/paid", {"value": 8}
+        )
+    )[0] == 409
     question = await doors.find("ana", task_id)
     await doors.call("ana", "POST", f"/v1/approvals/{question['id']}", YES)
     assert (await program.report_of(task_id))["result"] == [7, True]
-    assert [len(own_house.runs(f"{label}-{part}")) for part in ("runs", "after")] == [3, 1]
+    assert [len(own_house.runs(f"{label}-{part}")) for part in ("runs", "after")] == [
+        3,
+        1,
+    ]
 
 
 async def test_of_many_answers_at_once_one_counts_and_the_others_are_told(
@@ -143,13 +178,26 @@ async def test_of_many_answers_at_once_one_counts_and_the_others_are_told(
     label = f"L{uuid4().hex}"
     task_id = await program.assign("PayerAgent", "pay", {"label": label})
     path = f"/v1/approvals/{(await doors.find('finance', task_id))['id']}"
-    said = [{"answer": {"approved": number % 2 == 0, "note": str(number)}} for number in range(64)]
-    answers = await asyncio.gather(*(doors.call("finance", "POST", path, one) for one in said))
+    said = [
+        {"answer": {"approved": number % 2 == 0, "note": str(number)}}
+        for number in range(64)
+    ]
+    answers = await asyncio.gather(
+        *(doors.call("finance", "POST", path, one) for one in said)
+    )
     assert sorted(status for status, _ in answers) == [200] + [409] * 63
-    assert all("user:fay answered at" in body["detail"] for status, body in answers if status == 409)
+    assert all(
+        "user:fay answered at" in body["detail"]
+        for status, body in answers
+        if status == 409
+    )
     won = next(number for number, (status, _) in enumerate(answers) if status == 200)
     report = await program.report_of(task_id)
-    assert report["result"] == {"approved": won % 2 == 0, "by": "user:fay", "note": str(won)}
+    assert report["result"] == {
+        "approved": won % 2 == 0,
+        "by": "user:fay",
+        "note": str(won),
+    }
     assert len(own_house.runs(f"{label}-after")) == 1
 
 
@@ -168,21 +216,33 @@ async def test_what_was_approved_does_not_run_with_other_arguments(
     assert own_house.runs(f"{label}-after") == []
 
 
-async def test_a_link_answers_once_in_the_name_of_one_person(own_house: House, doors: Doors, program: Outside) -> None:
+async def test_a_link_answers_once_in_the_name_of_one_person(
+    own_house: House, doors: Doors, program: Outside
+) -> None:
     own_house.worker(PAYER).ready()
     task_id = await program.assign("PayerAgent", "pay", {"label": f"L{uuid4().hex}"})
     approval_id = (await doors.find("finance", task_id))["id"]
 
     async def link(who: str, seconds: int = 3600) -> str:
         wish = {"who": who, "within_seconds": seconds}
-        status, made = await doors.call("admin", "POST", f"/v1/approvals/{approval_id}/links", wish)
+        status, made = await doors.call(
+            "admin", "POST", f"/v1/approvals/{approval_id}/links", wish
+        )
         assert status == 200
         address, path, token = str(made["url"]).partition("/approve/")
         assert address == "https://ask.test"
         return f"{path}{token}"
 
-    assert (await doors.call("finance", "POST", f"/v1/approvals/{approval_id}/links", {"who": "user:fay"}))[0] == 403
-    good, short, wrong = await link("role:finance"), await link("role:finance", 1), await link("user:eve")
+    assert (
+        await doors.call(
+            "finance", "POST", f"/v1/approvals/{approval_id}/links", {"who": "user:fay"}
+        )
+    )[0] == 403
+    good, short, wrong = (
+        await link("role:finance"),
+        await link("role:finance", 1),
+        await link("user:eve"),
+    )
     yes = {"decision": "approve", "note": "by link"}
     body, _, signature = good.rpartition(".")
     altered = f"{body}.{'A' if signature[0] != 'A' else 'B'}{signature[1:]}"
@@ -193,13 +253,19 @@ async def test_a_link_answers_once_in_the_name_of_one_person(own_house: House, d
     status, page = await doors.page(good)
     assert (status, "Pay 12?" in page, "role:finance" in page) == (200, True, True)
     # Looking has decided nothing.
-    assert (await doors.call("finance", "GET", f"/v1/approvals/{approval_id}"))[1]["state"] == "open"
+    assert (await doors.call("finance", "GET", f"/v1/approvals/{approval_id}"))[1][
+        "state"
+    ] == "open"
     assert (await doors.page(good, yes))[0] == 200
     status, page = await doors.page(good, yes)
     assert status == 409
     assert "role:finance answered at" in page
     report = await program.report_of(task_id)
-    assert report["result"] == {"approved": True, "by": "role:finance", "note": "by link"}
+    assert report["result"] == {
+        "approved": True,
+        "by": "role:finance",
+        "note": "by link",
+    }
     audit = (await doors.call("finance", "GET", f"/v1/approvals/{approval_id}"))[1]
     assert [(one["by"], one["door"], one["why"]) for one in audit["refused"]] == [
         ("role:finance", "link", "link altered"),
@@ -210,23 +276,52 @@ async def test_a_link_answers_once_in_the_name_of_one_person(own_house: House, d
     assert (audit["answer"]["by"], audit["answer"]["door"]) == ("role:finance", "link")
 
 
-async def test_a_person_answers_on_the_command_line(own_house: House, doors: Doors, program: Outside) -> None:
+async def test_a_person_answers_on_the_command_line(
+    own_house: House, doors: Doors, program: Outside
+) -> None:
     own_house.worker(PAYER).ready()
     task_id = await program.assign("PayerAgent", "pay", {"label": f"L{uuid4().hex}"})
     approval_id = (await doors.find("finance", task_id))["id"]
     listed = await asyncio.to_thread(own_house.command, "approvals", "list")
-    assert (approval_id in listed.stdout, "role:finance" in listed.stdout, "Pay 12?" in listed.stdout) == (True,) * 3
-    refused = await asyncio.to_thread(own_house.command, "approvals", "approve", approval_id)
+    assert (
+        approval_id in listed.stdout,
+        "role:finance" in listed.stdout,
+        "Pay 12?" in listed.stdout,
+    ) == (True,) * 3
+    refused = await asyncio.to_thread(
+        own_house.command, "approvals", "approve", approval_id
+    )
     assert (refused.returncode, "role:finance is asked" in refused.stderr) == (2, True)
-    words = "approvals", "reject", approval_id, "--as", "role:finance", "--note", "too much"
+    words = (
+        "approvals",
+        "reject",
+        approval_id,
+        "--as",
+        "role:finance",
+        "--note",
+        "too much",
+    )
     assert (await asyncio.to_thread(own_house.command, *words)).returncode == 0
     report = await program.report_of(task_id)
-    assert report["result"] == {"approved": False, "by": "role:finance", "note": "too much"}
-    shown = json.loads((await asyncio.to_thread(own_house.command, "approvals", "show", approval_id, "--json")).stdout)
+    assert report["result"] == {
+        "approved": False,
+        "by": "role:finance",
+        "note": "too much",
+    }
+    shown = json.loads(
+        (
+            await asyncio.to_thread(
+                own_house.command, "approvals", "show", approval_id, "--json"
+            )
+        ).stdout
+    )
     assert (shown["answer"]["door"], shown["refused"][0]["why"]) == ("cli", "person")
 
 
-@pytest.mark.parametrize("point", ["after schedule", "before record", "after record", "before acknowledgement"])
+@pytest.mark.parametrize(
+    "point",
+    ["after schedule", "before record", "after record", "before acknowledgement"],
+)
 async def test_a_worker_that_is_killed_within_a_wait_loses_and_doubles_nothing(
     own_house: House, doors: Doors, program: Outside, point: str
 ) -> None:
@@ -237,12 +332,17 @@ async def test_a_worker_that_is_killed_within_a_wait_loses_and_doubles_nothing(
     await asyncio.to_thread(doomed.wait)
     own_house.worker(PAYER, ack_wait_s=2).ready()
     question = await doors.find("finance", task_id)
-    assert (await doors.call("finance", "POST", f"/v1/approvals/{question['id']}", YES))[0] == 200
+    assert (
+        await doors.call("finance", "POST", f"/v1/approvals/{question['id']}", YES)
+    )[0] == 200
     report = await program.report_of(task_id)
     assert report["result"]["approved"] is True
     # Beyond the time after which an unacknowledged delivery is offered again.
     await asyncio.sleep(_OFFERED_AGAIN_S)
-    assert [len(own_house.runs(f"{label}-{part}")) for part in ("before", "after")] == [1, 1]
+    assert [len(own_house.runs(f"{label}-{part}")) for part in ("before", "after")] == [
+        1,
+        1,
+    ]
     assert list((await program.reports()).values()) == [1]
 
 
@@ -258,11 +358,16 @@ async def test_a_task_whose_answerer_died_before_waking_it_goes_on_within_second
         answers = Answers(Waits(redis), cast("Any", None))
         answers.wake = AsyncMock()  # type: ignore[method-assign]  # what it did not come to
         person = Person("user:fay", "http", frozenset(["role:finance"]))
-        await answers.answer(task_id, question["id"].partition(".")[2], YES["answer"], person)
+        await answers.answer(
+            task_id, question["id"].partition(".")[2], YES["answer"], person
+        )
     began = time.monotonic()
     report = await program.report_of(task_id)
     assert time.monotonic() - began < 20
-    assert (report["result"]["by"], len(own_house.runs(f"{label}-after"))) == ("user:fay", 1)
+    assert (report["result"]["by"], len(own_house.runs(f"{label}-after"))) == (
+        "user:fay",
+        1,
+    )
 
 
 async def test_a_task_of_a_worker_without_access_to_schedules_waits_and_is_woken(
@@ -271,11 +376,15 @@ async def test_a_task_of_a_worker_without_access_to_schedules_waits_and_is_woken
     """By an answer at once, and at its end by the desk of a supervisor."""
     (own_house.folder / "runs" / "no-schedules").touch()
     own_house.worker(PAYER).ready()
-    unanswered = await program.assign("PayerAgent", "pay", {"label": f"L{uuid4().hex}", "seconds": 3})
+    unanswered = await program.assign(
+        "PayerAgent", "pay", {"label": f"L{uuid4().hex}", "seconds": 3}
+    )
     asked = await program.assign("PayerAgent", "pay", {"label": f"L{uuid4().hex}"})
     question = await doors.find("finance", asked)
     await program.eventually(lambda: holds_nothing(program))
-    assert (await doors.call("finance", "POST", f"/v1/approvals/{question['id']}", YES))[0] == 200
+    assert (
+        await doors.call("finance", "POST", f"/v1/approvals/{question['id']}", YES)
+    )[0] == 200
     assert (await program.report_of(asked))["result"]["approved"] is True
     assert (await program.report_of(unanswered))["result"]["approved"] is False
 

@@ -22,13 +22,30 @@ async def receiver() -> AsyncIterator[Receiver]:
 
 def serve(house: House, **settings: Any) -> Served:
     """Start a supervisor that sends webhooks to this machine."""
-    allowed = {"webhook_secret": SECRET, "webhook_networks": "127.0.0.1/32", "api_rate": 10_000, "api_burst": 10_000}
+    allowed = {
+        "webhook_secret": SECRET,
+        "webhook_networks": "127.0.0.1/32",
+        "api_rate": 10_000,
+        "api_burst": 10_000,
+    }
     return house.supervisor(**(allowed | settings)).ready()
 
 
-async def send(supervisor: Served, url: str, label: str, task: str = "fresh", agent: str = "ProbeAgent") -> str:
+async def send(
+    supervisor: Served,
+    url: str,
+    label: str,
+    task: str = "fresh",
+    agent: str = "ProbeAgent",
+) -> str:
     """Send a task that calls back, and return its id."""
-    body = {"agent_id": agent, "task": task, "parameters": {"label": label}, "callback_url": url, "wait_seconds": 0}
+    body = {
+        "agent_id": agent,
+        "task": task,
+        "parameters": {"label": label},
+        "callback_url": url,
+        "wait_seconds": 0,
+    }
     async with httpx2.AsyncClient(base_url=supervisor.api, timeout=60) as client:
         answer = await client.post("/v1/tasks", json=body)
     assert answer.status_code in (200, 202), answer.text
@@ -54,7 +71,9 @@ async def test_the_end_of_each_task_arrives_under_one_id_although_supervisors_ar
     receiver.statuses += [200, 503] * 30
     ids: set[str] = set()
     for number in range(60):
-        ids.add(await send(running[number % 2], receiver.url(f"/{number}"), f"w{number}"))
+        ids.add(
+            await send(running[number % 2], receiver.url(f"/{number}"), f"w{number}")
+        )
         if number % 15 == 14:
             victim = number // 15 % 2
             running[victim].kill()
@@ -94,7 +113,10 @@ async def test_webhooks_outlive_a_restart_of_both_servers_and_of_every_superviso
     first = serve(own_house)
     await asyncio.to_thread(first.await_agents, 1)
     receiver.statuses += [503] * 20
-    ids = {await send(first, receiver.url(f"/{number}"), f"s{number}") for number in range(20)}
+    ids = {
+        await send(first, receiver.url(f"/{number}"), f"s{number}")
+        for number in range(20)
+    }
     await receiver.hears(20)
     first.kill()
     await own_house.servers.valkey.stop()
@@ -113,16 +135,29 @@ async def test_questions_are_told_of_to_the_address_of_the_task_and_of_the_deplo
     """Asked, and answered or expired; the end of the task goes to its own address alone."""
     keys = keys_in(own_house.folder)
     own_house.worker(PAYER).ready()
-    supervisor = serve(own_house, webhook_url=receiver.url("/all"), api_keys_file=own_house.folder / "keys.json")
+    supervisor = serve(
+        own_house,
+        webhook_url=receiver.url("/all"),
+        api_keys_file=own_house.folder / "keys.json",
+    )
     await asyncio.to_thread(supervisor.await_agents, 1)
     doors = Doors(supervisor.api, keys)
-    body = {"agent_id": "PayerAgent", "task": "pay", "wait_seconds": 0, "callback_url": receiver.url("/own")}
+    body = {
+        "agent_id": "PayerAgent",
+        "task": "pay",
+        "wait_seconds": 0,
+        "callback_url": receiver.url("/own"),
+    }
     label = f"L{uuid4().hex}"
-    status, sent = await doors.call("shop", "POST", "/v1/tasks", {**body, "parameters": {"label": label}})
+    status, sent = await doors.call(
+        "shop", "POST", "/v1/tasks", {**body, "parameters": {"label": label}}
+    )
     assert status == 202
     question = await doors.find("finance", sent["task_id"])
     await receiver.hears(2)
-    assert (await doors.call("finance", "POST", f"/v1/approvals/{question['id']}", YES))[0] == 200
+    assert (
+        await doors.call("finance", "POST", f"/v1/approvals/{question['id']}", YES)
+    )[0] == 200
     heard = await receiver.hears(5)
     assert sorted((one.path, one.event["type"]) for one in heard) == [
         ("/all", "approval.answered"),
@@ -133,7 +168,11 @@ async def test_questions_are_told_of_to_the_address_of_the_task_and_of_the_deplo
     ]
     assert len({one.id for one in heard}) == 5
     asked, answered = (
-        next(one.event["data"] for one in heard if one.event["type"] == f"approval.{what}")
+        next(
+            one.event["data"]
+            for one in heard
+            if one.event["type"] == f"approval.{what}"
+        )
         for what in ("asked", "answered")
     )
     assert (asked["id"], asked["question"], asked["who"], asked["number"]) == (

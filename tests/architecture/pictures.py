@@ -38,7 +38,9 @@ def rooms() -> str:
     lines += [f'  {room}["{room}/<br/>{_charter(room)}"]' for room in ROOMS]
     for room, targets in joined.items():
         through = set().union(*(joined[one] for one in targets))
-        lines += [f"  {room} --> {target}" for target in ROOMS if target in targets - through]
+        lines += [
+            f"  {room} --> {target}" for target in ROOMS if target in targets - through
+        ]
     return "\n".join(lines) + "\n"
 
 
@@ -54,14 +56,18 @@ def way() -> str:
 def drawn() -> str:
     """Return the page with both pictures as they are now."""
     pictures = iter((rooms(), way()))
-    return _BLOCK.sub(lambda _: f"```mermaid\n{next(pictures)}```", PAGE.read_text("utf-8"), count=2)
+    return _BLOCK.sub(
+        lambda _: f"```mermaid\n{next(pictures)}```", PAGE.read_text("utf-8"), count=2
+    )
 
 
 def _imports(room: str) -> set[str]:
     found = set()
     for file in modules(room):
         for node in ast.walk(tree_of(file)):
-            names = [one.name for one in node.names] if isinstance(node, ast.Import) else []
+            names = (
+                [one.name for one in node.names] if isinstance(node, ast.Import) else []
+            )
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             found |= {name.partition(".")[0] for name in names}
     return (found & set(ROOMS)) - {room}
@@ -69,8 +75,12 @@ def _imports(room: str) -> set[str]:
 
 def _charter(room: str) -> str:
     """Return what the docstring of *room* lists, as far as a picture has room."""
-    words = (ast.get_docstring(tree_of(ROOT / room / "__init__.py")) or "").splitlines()[0]
-    return words.partition(": ")[2].rstrip(".").replace('"', "'").replace("`", "")[:100] or words.rstrip(".")
+    words = (
+        ast.get_docstring(tree_of(ROOT / room / "__init__.py")) or ""
+    ).splitlines()[0]
+    return words.partition(": ")[2].rstrip(".").replace('"', "'").replace("`", "")[
+        :100
+    ] or words.rstrip(".")
 
 
 def _first_clause(file: Path) -> str:

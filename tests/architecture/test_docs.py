@@ -39,7 +39,15 @@ from workers.testing.sessions import FakeSessions
 
 PAGES = sorted(
     [
-        *(ROOT / name for name in ("README.md", "CHANGELOG.md", "examples/README.md", "quantities/README.md")),
+        *(
+            ROOT / name
+            for name in (
+                "README.md",
+                "CHANGELOG.md",
+                "examples/README.md",
+                "quantities/README.md",
+            )
+        ),
         *(ROOT / "docs").rglob("*.md"),
     ]
 )
@@ -63,7 +71,11 @@ _MADE_LATER = {"benchmarks/results.md"}
 
 
 def _blocks(page: Path, language: str) -> list[str]:
-    return [code for found, code in _BLOCK.findall(page.read_text("utf-8")) if found == language]
+    return [
+        code
+        for found, code in _BLOCK.findall(page.read_text("utf-8"))
+        if found == language
+    ]
 
 
 def _pages_with(language: str) -> list[Path]:
@@ -81,8 +93,12 @@ def _needs_a_system(page: Path) -> bool:
 _PYTHON = [page for page in _pages_with("python") if page.name != "wire.md"]
 
 
-@pytest.mark.parametrize("page", [page for page in _PYTHON if not _needs_a_system(page)], ids=_name)
-async def test_python_on_a_page_runs(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "page", [page for page in _PYTHON if not _needs_a_system(page)], ids=_name
+)
+async def test_python_on_a_page_runs(
+    page: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """All of it in order, as one module; then each of its own tests."""
     await _run(page, monkeypatch)
 
@@ -95,7 +111,9 @@ async def test_python_on_pages_that_ask_a_running_system(
     assert pages
     house = House(own_servers, tmp_path)
     try:
-        worker = house.worker(BUDGET, SWITCHBOARD, MEMORY, llm_base_url="", llm_api_key="")
+        worker = house.worker(
+            BUDGET, SWITCHBOARD, MEMORY, llm_base_url="", llm_api_key=""
+        )
         supervisor = house.supervisor(llm_base_url="", llm_api_key="")
         worker.ready()
         supervisor.ready().await_log("api_ready")
@@ -122,7 +140,9 @@ async def _run(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             await outcome
 
 
-async def test_the_program_on_the_wire_page_gets_its_report(own_servers: EmbeddedServers, tmp_path: Path) -> None:
+async def test_the_program_on_the_wire_page_gets_its_report(
+    own_servers: EmbeddedServers, tmp_path: Path
+) -> None:
     """It runs as it stands, in an interpreter of its own that cannot import ours."""
     house = House(own_servers, tmp_path)
     try:
@@ -151,12 +171,19 @@ def test_the_pipeline_on_its_page_fits_the_agent_beside_it(tmp_path: Path) -> No
         (tmp_path / "notes.toml").write_text(text, "utf-8")
         source = read_pipeline(tmp_path / "notes.toml")
         found = problems_of(source.pipeline) or problems_with(source.pipeline, cards)
-        return [one.removeprefix(f"{tmp_path}/") for one in describe_problems(found, source)]
+        return [
+            one.removeprefix(f"{tmp_path}/") for one in describe_problems(found, source)
+        ]
 
     assert problems(declaration) == []
     shown = page.read_text("utf-8")
-    for right, wrong in (("NotesAgent", "NoteAgent"), ("counting:words", "counting:word")):
-        assert f"tasklore: {problems(declaration.replace(right, wrong, 1))[0]}\n" in shown
+    for right, wrong in (
+        ("NotesAgent", "NoteAgent"),
+        ("counting:words", "counting:word"),
+    ):
+        assert (
+            f"tasklore: {problems(declaration.replace(right, wrong, 1))[0]}\n" in shown
+        )
 
 
 def test_the_pictures_of_the_architecture_are_drawn_from_the_code() -> None:
@@ -167,7 +194,9 @@ def test_the_pictures_of_the_architecture_are_drawn_from_the_code() -> None:
 
 def test_the_agent_on_the_first_page_is_the_example() -> None:
     """Whoever copies either gets the same."""
-    assert (ROOT / "examples" / "trip.py").read_text("utf-8") == _blocks(ROOT / "README.md", "python")[0]
+    assert (ROOT / "examples" / "trip.py").read_text("utf-8") == _blocks(
+        ROOT / "README.md", "python"
+    )[0]
 
 
 def _commands() -> Iterator[tuple[str, str]]:
@@ -191,12 +220,16 @@ def test_a_command_on_a_page_exists(command: str) -> None:
     """A make target, or a command of ours with options that its help knows; a file it names is there."""
     program, *words = shlex.split(command)
     if program == "make":
-        assert re.search(rf"^{words[0]}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
+        assert re.search(
+            rf"^{words[0]}:", (ROOT / "Makefile").read_text(), re.MULTILINE
+        )
         return
     if words[:1] == ["-m"]:
         assert Path(program).name in ("python", "python3")
         module = ROOT / words[1].replace(".", "/")
-        assert (module / "__main__.py" if module.is_dir() else module.with_suffix(".py")).is_file()
+        assert (
+            module / "__main__.py" if module.is_dir() else module.with_suffix(".py")
+        ).is_file()
         return
     assert Path(program).name == "tasklore", command
     group = words[0] in (
@@ -238,37 +271,58 @@ def test_links_lead_somewhere(page: Path) -> None:
 def _anchors(page: Path) -> set[str]:
     """Return the anchors of the headings of *page*, as GitHub makes them."""
     headings = re.findall(r"^#+ (.*)$", page.read_text("utf-8"), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    return {
+        re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+        for heading in headings
+    }
 
 
 def _tables(page: str, heading: str) -> list[list[str]]:
     """Return the rows of the table below *heading*, cells with their backquotes."""
     part = page.split(f"\n## {heading}\n", 1)[1].split("\n## ", 1)[0]
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in part.splitlines() if line.startswith("|")]
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in part.splitlines()
+        if line.startswith("|")
+    ]
     return rows[2:]
 
 
 def test_the_wire_page_lists_every_subject_with_its_message() -> None:
     """In the order of the AsyncAPI document, none too many."""
-    listed = {row[0].strip("`"): row[1].split("`")[1] for row in _tables(WIRE, "Subjects")}
+    listed = {
+        row[0].strip("`"): row[1].split("`")[1] for row in _tables(WIRE, "Subjects")
+    }
 
     assert listed == {channel.address: channel.message.__name__ for channel in CHANNELS}
 
 
 def test_the_wire_page_lists_every_stream_as_it_is_declared() -> None:
     """Name, subjects, whether it forgets what was read, and what happens when it is full."""
-    declared = {one["name"]: one for one in stream_configurations(Sizes()) if not one["name"].startswith("KV_")}
+    declared = {
+        one["name"]: one
+        for one in stream_configurations(Sizes())
+        if not one["name"].startswith("KV_")
+    }
     rows = {row[0]: row for row in _tables(WIRE, "Streams")}
 
     assert set(rows) == set(declared)
     for name, (_, listed, kept, full) in rows.items():
         stream = declared[name]
-        assert [one for part in re.findall(r"`([^`]+)`", listed) for one in _each(part)] == stream["subjects"]
-        assert kept.startswith("until acknowledged") == (stream["retention"] == "workqueue")
-        assert full.startswith({"new": "refuses new", "old": "drops old"}[stream["discard"]])
+        assert [
+            one for part in re.findall(r"`([^`]+)`", listed) for one in _each(part)
+        ] == stream["subjects"]
+        assert kept.startswith("until acknowledged") == (
+            stream["retention"] == "workqueue"
+        )
+        assert full.startswith(
+            {"new": "refuses new", "old": "drops old"}[stream["discard"]]
+        )
         size = re.search(r"(\d+) ([MG])iB", kept)
         if size is not None:
-            assert int(size[1]) * 1024 ** {"M": 2, "G": 3}[size[2]] == stream["max_bytes"]
+            assert (
+                int(size[1]) * 1024 ** {"M": 2, "G": 3}[size[2]] == stream["max_bytes"]
+            )
         days = re.search(r"(\d+) days", kept)
         if days is not None:
             assert int(days[1]) * 86_400 * 10**9 == stream["max_age"]
@@ -277,7 +331,11 @@ def test_the_wire_page_lists_every_stream_as_it_is_declared() -> None:
 def _each(subject: str) -> list[str]:
     """Return the subjects that one with a range such as `{0..15}` stands for."""
     found = re.fullmatch(r"(.*)\{(\d+)\.\.(\d+)\}(.*)", subject)
-    return [f"{found[1]}{n}{found[4]}" for n in range(int(found[2]), int(found[3]) + 1)] if found else [subject]
+    return (
+        [f"{found[1]}{n}{found[4]}" for n in range(int(found[2]), int(found[3]) + 1)]
+        if found
+        else [subject]
+    )
 
 
 def test_the_wire_page_lists_every_header() -> None:
@@ -328,18 +386,27 @@ def test_a_generated_page_is_current(name: str) -> None:
 def test_the_index_lists_every_page() -> None:
     """How-tos have at most 120 lines, the README 200."""
     index = ROOT / "docs" / "README.md"
-    linked = {(index.parent / target).resolve() for target in _LINK.findall(index.read_text("utf-8"))}
+    linked = {
+        (index.parent / target).resolve()
+        for target in _LINK.findall(index.read_text("utf-8"))
+    }
     pages = {*GUIDE.glob("*"), *REFERENCE.glob("*"), ROOT / "docs" / "architecture.md"}
 
     assert pages - linked == set()
-    assert [page.name for page in GUIDE.glob("*.md") if len(page.read_text("utf-8").splitlines()) > 120] == []
+    assert [
+        page.name
+        for page in GUIDE.glob("*.md")
+        if len(page.read_text("utf-8").splitlines()) > 120
+    ] == []
     assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 200
 
 
 def test_the_delivery_page_names_tests_that_exist() -> None:
     """A promise points at the test that holds us to it."""
     page = (REFERENCE / "delivery.md").read_text("utf-8")
-    written = "\n".join(file.read_text("utf-8") for file in (ROOT / "tests").rglob("test_*.py"))
+    written = "\n".join(
+        file.read_text("utf-8") for file in (ROOT / "tests").rglob("test_*.py")
+    )
     named = re.findall(r"`(test_\w+)`", page)
 
     assert len(named) >= 10
@@ -348,7 +415,9 @@ def test_the_delivery_page_names_tests_that_exist() -> None:
 
 def test_a_configuration_on_a_page_is_read(tmp_path: Path) -> None:
     """The JSON of an agent's configuration, its comment included."""
-    (tmp_path / "price.json").write_text(_blocks(GUIDE / "write-an-agent.md", "json")[0])
+    (tmp_path / "price.json").write_text(
+        _blocks(GUIDE / "write-an-agent.md", "json")[0]
+    )
 
     assert load_config(tmp_path / "price.json").settings == {"tax_percent": 19}
 
@@ -356,20 +425,36 @@ def test_a_configuration_on_a_page_is_read(tmp_path: Path) -> None:
 def test_the_limits_on_their_page_are_read() -> None:
     """Each of the fields that the page explains is one."""
     [text] = _blocks(GUIDE / "limit-cost.md", "toml")
-    assert [limit.name for limit in parse_limits(text).limits] == ["openai", "tenants", "research", "local"]
+    assert [limit.name for limit in parse_limits(text).limits] == [
+        "openai",
+        "tenants",
+        "research",
+        "local",
+    ]
 
 
 def test_the_pipeline_in_python_on_its_page_is_the_one_in_toml(tmp_path: Path) -> None:
     """Both forms declare the same pipeline."""
-    [declared] = [code for code in _blocks(REFERENCE / "pipelines.md", "python") if "Pipeline(" in code]
-    (tmp_path / "notes.toml").write_text(_blocks(GUIDE / "run-a-pipeline.md", "toml")[0], "utf-8")
+    [declared] = [
+        code
+        for code in _blocks(REFERENCE / "pipelines.md", "python")
+        if "Pipeline(" in code
+    ]
+    (tmp_path / "notes.toml").write_text(
+        _blocks(GUIDE / "run-a-pipeline.md", "toml")[0], "utf-8"
+    )
     (tmp_path / "notes.py").write_text(declared, "utf-8")
 
-    assert read_pipeline(tmp_path / "notes.py").pipeline == read_pipeline(tmp_path / "notes.toml").pipeline
+    assert (
+        read_pipeline(tmp_path / "notes.py").pipeline
+        == read_pipeline(tmp_path / "notes.toml").pipeline
+    )
 
 
 async def test_the_session_on_its_page_can_be_imported() -> None:
     """With its entries, however long ago it was written."""
-    report = await FakeSessions().load(json.loads(_blocks(REFERENCE / "sessions.md", "json")[0]))
+    report = await FakeSessions().load(
+        json.loads(_blocks(REFERENCE / "sessions.md", "json")[0])
+    )
 
     assert (report.loaded, report.expired, report.refused) == (1, (), {})

@@ -42,7 +42,14 @@ def test_every_reference_leads_somewhere() -> None:
 def test_addresses_are_the_subjects_of_the_wire() -> None:
     """Filled in, each address is what `contracts.subjects` makes of the same names."""
     address = {channel.name: channel.address for channel in CHANNELS}
-    names = {"agent_id": "A", "task_name": "x", "supervisor_id": "S", "task_id": "t", "generation": 2, "origin": "o"}
+    names = {
+        "agent_id": "A",
+        "task_name": "x",
+        "supervisor_id": "S",
+        "task_id": "t",
+        "generation": 2,
+        "origin": "o",
+    }
     names |= {"session_id": "s"}
 
     assert address["tasks"].format(**names) == subjects.task("A", "x")

@@ -22,7 +22,15 @@ HEAVY = {
 }
 
 #: Rooms of our own: what they load, they were made to load, and splitting a module is no cost worth a test.
-OUR_OWN = {"contracts", "quantities", "memory", "runtime", "supervisor", "workers", "tasklore"}
+OUR_OWN = {
+    "contracts",
+    "quantities",
+    "memory",
+    "runtime",
+    "supervisor",
+    "workers",
+    "tasklore",
+}
 
 #: What is imported, what it may load of HEAVY, and at most how many modules of others: a library that slips in shows.
 BUDGETS = [
@@ -42,17 +50,27 @@ BUDGETS = [
 def _run(code: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
     environ = {**os.environ, "PYTHONPATH": str(ROOT)}
     return subprocess.run(
-        [sys.executable, "-c", code, *arguments], env=environ, capture_output=True, text=True, check=False
+        [sys.executable, "-c", code, *arguments],
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
 
 @pytest.mark.parametrize(("module", "allowed", "most"), BUDGETS)
-def test_a_door_loads_no_more_than_it_needs(module: str, allowed: set[str], most: int) -> None:
+def test_a_door_loads_no_more_than_it_needs(
+    module: str, allowed: set[str], most: int
+) -> None:
     """Counted in a fresh interpreter: modules, not seconds, so that a slow machine changes nothing."""
     done = _run(f"import {module}, sys; print(*sys.modules)")
     # Libraries load these wherever they are installed, as the extras `tracing` and `agents` do.
     paid = {"opentelemetry", "attr", "cryptography", "email_validator"}
-    loaded = [name for name in done.stdout.split() if name.partition(".")[0] not in OUR_OWN | paid]
+    loaded = [
+        name
+        for name in done.stdout.split()
+        if name.partition(".")[0] not in OUR_OWN | paid
+    ]
 
     assert {name for name in loaded if name in HEAVY} <= allowed
     assert len(loaded) <= most
@@ -62,7 +80,9 @@ def test_the_command_says_what_it_can_without_loading_the_house() -> None:
     """`tasklore --help` needs neither pydantic nor another room than its own and the errors."""
     done = _run("import tasklore.app, sys; print(*sys.modules)")
 
-    assert not {"pydantic", "supervisor", "workers", "memory", "structlog"} & set(done.stdout.split())
+    assert not {"pydantic", "supervisor", "workers", "memory", "structlog"} & set(
+        done.stdout.split()
+    )
 
 
 #: Packages of the extras `cli` and `api`, and the one that only prompts need.
@@ -73,7 +93,9 @@ _MISSING = f"import sys; sys.modules.update(dict.fromkeys({_EXTRA})); "
 def test_a_worker_needs_no_package_of_a_command_line_or_an_api() -> None:
     """All that `python -m tasklore.up worker` imports is there without the extras."""
     modules = "tasklore.up.__main__, tasklore.up.serve, tasklore.up.worker_setup, workers.wiring, workers.testing"
-    done = _run(f"{_MISSING}import tasklore.agents.check, {modules}, workers.agents.budget")
+    done = _run(
+        f"{_MISSING}import tasklore.agents.check, {modules}, workers.agents.budget"
+    )
 
     assert done.returncode == 0, done.stderr
 
@@ -83,7 +105,9 @@ def test_a_worker_loads_none_of_them_where_they_are_installed() -> None:
     code = "import sys; from tasklore.up.serve import load_worker; load_worker(); print(*sys.modules)"
     done = _run(code)
 
-    assert not {name for name in done.stdout.split() if name.partition(".")[0] in _EXTRA}, done.stderr
+    assert not {
+        name for name in done.stdout.split() if name.partition(".")[0] in _EXTRA
+    }, done.stderr
 
 
 def test_no_table_of_tokens_is_loaded_before_a_call_is_held_to_a_limit() -> None:
@@ -94,7 +118,9 @@ def test_no_table_of_tokens_is_loaded_before_a_call_is_held_to_a_limit() -> None
     assert (done.stderr, "bpe_openai" in done.stdout.split()) == ("", False)
 
 
-@pytest.mark.parametrize(("arguments", "package"), [(("ask", "hi"), "typer"), (("--help",), "typer")])
+@pytest.mark.parametrize(
+    ("arguments", "package"), [(("ask", "hi"), "typer"), (("--help",), "typer")]
+)
 def test_a_missing_extra_is_one_line_with_the_command_that_installs_it(
     arguments: tuple[str, ...], package: str
 ) -> None:

@@ -10,7 +10,16 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-ROOMS = ("contracts", "quantities", "memory", "runtime", "supervisor", "workers", "tasklore", "examples")
+ROOMS = (
+    "contracts",
+    "quantities",
+    "memory",
+    "runtime",
+    "supervisor",
+    "workers",
+    "tasklore",
+    "examples",
+)
 
 _PREFIX = "importlinter:contract:"
 
@@ -22,49 +31,129 @@ BREACHES = [
     ("down", "contracts/messages.py", "import memory.keys"),
     ("contracts-are-pure", "contracts/subjects.py", "import redis.asyncio"),
     ("contracts-are-pure", "contracts/subjects.py", "import asyncio"),
-    ("quantities-stand-alone", "quantities/amounts/amount.py", "import contracts.errors"),
+    (
+        "quantities-stand-alone",
+        "quantities/amounts/amount.py",
+        "import contracts.errors",
+    ),
     ("quantities-stand-alone", "quantities/units/unit.py", "import asyncio"),
     ("memory-is-mechanical", "memory/long_term/store.py", "import openai"),
-    ("memory-is-mechanical", "memory/conversations/conversation.py", "from nats.aio.client import Client"),
+    (
+        "memory-is-mechanical",
+        "memory/conversations/conversation.py",
+        "from nats.aio.client import Client",
+    ),
     ("pydantic-ai-in-one-place", "workers/task.py", "import pydantic_ai"),
-    ("pydantic-ai-in-one-place", "workers/agents/budget.py", "from workers.pydantic_agents import run"),
-    ("agents-use-only-context", "workers/agents/budget.py", "from redis.asyncio import Redis"),
-    ("agents-use-only-context", "workers/agents/budget.py", "from runtime.models.llm import Llm"),
-    ("agents-use-only-context", "workers/agents/budget.py", "from memory.documents.storage.store import DocumentStore"),
+    (
+        "pydantic-ai-in-one-place",
+        "workers/agents/budget.py",
+        "from workers.pydantic_agents import run",
+    ),
+    (
+        "agents-use-only-context",
+        "workers/agents/budget.py",
+        "from redis.asyncio import Redis",
+    ),
+    (
+        "agents-use-only-context",
+        "workers/agents/budget.py",
+        "from runtime.models.llm import Llm",
+    ),
+    (
+        "agents-use-only-context",
+        "workers/agents/budget.py",
+        "from memory.documents.storage.store import DocumentStore",
+    ),
     (
         "documents-are-edited-by-workers",
         "supervisor/service.py",
         "from memory.documents.storage.store import DocumentStore",
     ),
-    ("documents-are-pure", "memory/documents/edits.py", "from memory.command_batch import CommandBatch"),
-    ("agents-use-only-context", "workers/agents/budget.py", "from memory.sessions.session import SessionCache"),
+    (
+        "documents-are-pure",
+        "memory/documents/edits.py",
+        "from memory.command_batch import CommandBatch",
+    ),
+    (
+        "agents-use-only-context",
+        "workers/agents/budget.py",
+        "from memory.sessions.session import SessionCache",
+    ),
     (
         "pipelines-are-decided-purely",
         "supervisor/pipelines/planning.py",
         "from memory.sessions.session import SessionCache",
     ),
-    ("runs-are-driven-by-supervisors", "workers/host.py", "from memory.sessions.pipeline_runs import PipelineRuns"),
-    ("stories-are-changed-by-supervisors", "workers/host.py", "from memory.stories.analyses import AnalysisStore"),
-    ("stories-are-changed-by-supervisors", "runtime/health.py", "from memory.stories.analyses import AnalysisStore"),
-    ("stories-are-pure", "memory/stories/settlement.py", "from memory.stories.store import StoryStore"),
+    (
+        "runs-are-driven-by-supervisors",
+        "workers/host.py",
+        "from memory.sessions.pipeline_runs import PipelineRuns",
+    ),
+    (
+        "stories-are-changed-by-supervisors",
+        "workers/host.py",
+        "from memory.stories.analyses import AnalysisStore",
+    ),
+    (
+        "stories-are-changed-by-supervisors",
+        "runtime/health.py",
+        "from memory.stories.analyses import AnalysisStore",
+    ),
+    (
+        "stories-are-pure",
+        "memory/stories/settlement.py",
+        "from memory.stories.store import StoryStore",
+    ),
     ("stories-are-pure", "supervisor/pipelines/analysis/reducer.py", "import asyncio"),
-    ("agents-use-only-context", "workers/agents/budget.py", "from memory.stories.store import StoryStore"),
-    ("agents-are-independent", "workers/agents/second.py", "from workers.agents.budget import Budget"),
+    (
+        "agents-use-only-context",
+        "workers/agents/budget.py",
+        "from memory.stories.store import StoryStore",
+    ),
+    (
+        "agents-are-independent",
+        "workers/agents/second.py",
+        "from workers.agents.budget import Budget",
+    ),
     ("hosting-knows-no-agent", "workers/host.py", "import workers.agents.budget"),
     (
         "long-term-memory-belongs-to-workers",
         "supervisor/service.py",
         "from memory.long_term.store import LongTermMemory",
     ),
-    ("long-term-memory-belongs-to-workers", "tasklore/ask/ask.py", "from memory.long_term.store import LongTermMemory"),
-    ("broker-in-wiring", "workers/execution/consumer.py", "from faststream.nats import NatsBroker"),
+    (
+        "long-term-memory-belongs-to-workers",
+        "tasklore/ask/ask.py",
+        "from memory.long_term.store import LongTermMemory",
+    ),
+    (
+        "broker-in-wiring",
+        "workers/execution/consumer.py",
+        "from faststream.nats import NatsBroker",
+    ),
     ("broker-in-wiring", "workers/wiring.py", "from faststream.nats import NatsBroker"),
-    ("frames-in-wiring", "supervisor/service.py", "from runtime.process import Process"),
+    (
+        "frames-in-wiring",
+        "supervisor/service.py",
+        "from runtime.process import Process",
+    ),
     ("models-in-one-place", "supervisor/understanding/model.py", "import openai"),
     ("examples-are-users", "examples/trip.py", "from memory import keys"),
-    ("examples-are-users", "examples/coin_world/agents.py", "from supervisor.dispatch import Dispatch"),
-    ("examples-are-users", "examples/coin_world/running.py", "from runtime.servers.endpoints import find_endpoints"),
-    ("health-agents-are-users", "tasklore/demo/repository_health/sizes.py", "from memory import keys"),
+    (
+        "examples-are-users",
+        "examples/coin_world/agents.py",
+        "from supervisor.dispatch import Dispatch",
+    ),
+    (
+        "examples-are-users",
+        "examples/coin_world/running.py",
+        "from runtime.servers.endpoints import find_endpoints",
+    ),
+    (
+        "health-agents-are-users",
+        "tasklore/demo/repository_health/sizes.py",
+        "from memory import keys",
+    ),
 ]
 
 
@@ -73,7 +162,9 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Copy what the contracts are about."""
     place = tmp_path_factory.mktemp("copy")
     for room in ROOMS:
-        shutil.copytree(ROOT / room, place / room, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(
+            ROOT / room, place / room, ignore=shutil.ignore_patterns("__pycache__")
+        )
     shutil.copy(ROOT / ".importlinter", place)
     return place
 
@@ -89,7 +180,14 @@ def _lint(place: Path, *contracts: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-P", "-c", _LINT, str(ROOT), "--no-logo"]
     chosen = [word for contract in contracts for word in ("--contract", contract)]
     environ = {**os.environ, "PYTHONPATH": str(place)}
-    return subprocess.run([*command, *chosen], cwd=place, env=environ, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [*command, *chosen],
+        cwd=place,
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 def _contracts() -> dict[str, str]:
@@ -97,7 +195,9 @@ def _contracts() -> dict[str, str]:
     written = configparser.ConfigParser()
     written.read(ROOT / ".importlinter")
     return {
-        part.removeprefix(_PREFIX): written[part]["name"] for part in written.sections() if part.startswith(_PREFIX)
+        part.removeprefix(_PREFIX): written[part]["name"]
+        for part in written.sections()
+        if part.startswith(_PREFIX)
     }
 
 
@@ -110,7 +210,9 @@ def test_every_wall_stands(copy: Path) -> None:
 
 
 @pytest.mark.parametrize(("contract", "file", "bad_import"), BREACHES)
-def test_a_breach_is_seen(copy: Path, contract: str, file: str, bad_import: str) -> None:
+def test_a_breach_is_seen(
+    copy: Path, contract: str, file: str, bad_import: str
+) -> None:
     """The contract that is broken is named, with the module that breaks it."""
     path = copy / file
     sound = path.read_text() if path.exists() else None
@@ -132,14 +234,33 @@ def test_no_contract_is_left_untried() -> None:
 
 def test_contracts_bring_nothing_along_at_run_time() -> None:
     """Beside what pydantic itself loads, importing every module of `contracts` loads none of the forbidden ones."""
-    modules = sorted(f"contracts.{file.stem}" for file in (ROOT / "contracts").glob("*.py") if file.stem != "__init__")
-    forbidden = ("nats", "redis", "openai", "faststream", "prometheus_client", "structlog", "memory", "runtime")
+    modules = sorted(
+        f"contracts.{file.stem}"
+        for file in (ROOT / "contracts").glob("*.py")
+        if file.stem != "__init__"
+    )
+    forbidden = (
+        "nats",
+        "redis",
+        "openai",
+        "faststream",
+        "prometheus_client",
+        "structlog",
+        "memory",
+        "runtime",
+    )
     code = (
         "import importlib, sys, pydantic\n"
         f"for name in {modules!r}: importlib.import_module(name)\n"
         f"print([name for name in {forbidden!r} if name in sys.modules])"
     )
     environ = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run([sys.executable, "-c", code], env=environ, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
 
     assert done.stdout.strip() == "[]"

@@ -5,7 +5,14 @@ import re
 from functools import cache
 from pathlib import Path
 
-from tests.architecture.tree import ROOMS, ROOT, Function, docstring_of, functions, tree_of
+from tests.architecture.tree import (
+    ROOMS,
+    ROOT,
+    Function,
+    docstring_of,
+    functions,
+    tree_of,
+)
 
 #: Shares, of all functions and of all docstrings.
 MOST_PARTICIPLES, MOST_RIDDLES = 0.032, 0.033
@@ -32,7 +39,11 @@ _RIDDLE = re.compile(
 @cache
 def _modules() -> dict[Path, ast.Module]:
     """Return the syntax tree of each module of the product and of the deployment."""
-    return {file: tree_of(file) for room in (*ROOMS, "deploy") for file in sorted((ROOT / room).rglob("*.py"))}
+    return {
+        file: tree_of(file)
+        for room in (*ROOMS, "deploy")
+        for file in sorted((ROOT / room).rglob("*.py"))
+    }
 
 
 @cache
@@ -42,9 +53,17 @@ def _functions() -> list[Function]:
 
 def test_functions_are_named_by_verbs_and_modules_by_nouns() -> None:
     """A past participle names no function, beyond a share that only falls; few modules end in -ing."""
-    named = [one.name for one in _functions() if not one.name.startswith("__") and _is_participle(one.name)]
+    named = [
+        one.name
+        for one in _functions()
+        if not one.name.startswith("__") and _is_participle(one.name)
+    ]
     assert len(named) <= MOST_PARTICIPLES * len(_functions()), sorted(named)
-    gerunds = [file for file in _modules() if file.stem.endswith("ing") and file.stem not in _NOUNS]
+    gerunds = [
+        file
+        for file in _modules()
+        if file.stem.endswith("ing") and file.stem not in _NOUNS
+    ]
     assert len(gerunds) <= MOST_GERUNDS, gerunds
 
 
@@ -56,10 +75,16 @@ def test_docstrings_say_it_without_riddles() -> None:
         for node in ast.walk(tree)
         if (one := docstring_of(node)) is not None
     ]
-    riddles = [f"{file}: {text.splitlines()[0]}" for file, text in docstrings if _RIDDLE.search(text)]
+    riddles = [
+        f"{file}: {text.splitlines()[0]}"
+        for file, text in docstrings
+        if _RIDDLE.search(text)
+    ]
     assert len(riddles) <= MOST_RIDDLES * len(docstrings), "\n".join(riddles)
 
 
 def _is_participle(name: str) -> bool:
     first = name.strip("_").split("_")[0]
-    return first in _IRREGULAR or (first.endswith("ed") and len(first) > 4 and first not in _VERBS)
+    return first in _IRREGULAR or (
+        first.endswith("ed") and len(first) > 4 and first not in _VERBS
+    )

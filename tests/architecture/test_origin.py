@@ -24,23 +24,40 @@ def _run(code: str, *paths: Path) -> subprocess.CompletedProcess[str]:
     """Run *code* in a fresh interpreter that looks for packages in *paths* first, from a folder without any."""
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths))}
     return subprocess.run(
-        [sys.executable, "-P", "-c", code], cwd="/", env=environ, capture_output=True, text=True, check=False
+        [sys.executable, "-P", "-c", code],
+        cwd="/",
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
 
 def _record_line(site: Path, file: Path) -> str:
-    digest = base64.urlsafe_b64encode(hashlib.sha256(file.read_bytes()).digest()).rstrip(b"=").decode()
-    return f"{file.relative_to(site).as_posix()},sha256={digest},{file.stat().st_size}\n"
+    digest = (
+        base64.urlsafe_b64encode(hashlib.sha256(file.read_bytes()).digest())
+        .rstrip(b"=")
+        .decode()
+    )
+    return (
+        f"{file.relative_to(site).as_posix()},sha256={digest},{file.stat().st_size}\n"
+    )
 
 
 def _install(site: Path) -> None:
     """Lay our packages into *site* as an installer of wheels does."""
     for package in PACKAGES:
-        shutil.copytree(ROOT / package, site / package, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(
+            ROOT / package, site / package, ignore=shutil.ignore_patterns("__pycache__")
+        )
     information = site / "tasklore-0.1.0.dist-info"
     information.mkdir()
-    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: tasklore\nVersion: 0.1.0\n")
-    (information / "RECORD").write_text("".join(_record_line(site, file) for file in sorted(site.rglob("*.py"))))
+    (information / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: tasklore\nVersion: 0.1.0\n"
+    )
+    (information / "RECORD").write_text(
+        "".join(_record_line(site, file) for file in sorted(site.rglob("*.py")))
+    )
 
 
 def test_our_own_packages_are_accepted() -> None:
@@ -59,7 +76,8 @@ def test_a_foreign_package_of_our_name_is_refused(tmp_path: Path) -> None:
     assert "ConfigurationError: the package 'supervisor' comes from" in done.stderr
     assert str(tmp_path) in done.stderr
     assert (
-        'virtual environment of its own: python3 -m venv .venv && .venv/bin/pip install "tasklore[all]"' in done.stderr
+        'virtual environment of its own: python3 -m venv .venv && .venv/bin/pip install "tasklore[all]"'
+        in done.stderr
     )
 
 
@@ -78,7 +96,11 @@ def test_an_installed_package_that_was_overwritten_is_refused(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    "door", ["from tasklore.__main__ import main; main()", 'from runtime.process import Process; Process("any", None)']
+    "door",
+    [
+        "from tasklore.__main__ import main; main()",
+        'from runtime.process import Process; Process("any", None)',
+    ],
 )
 def test_every_door_of_the_house_makes_sure_of_it(tmp_path: Path, door: str) -> None:
     """The command says so before it runs anything, and a serving process before it connects."""

@@ -14,9 +14,20 @@ from tests.architecture.tree import ROOT
 from tests.llm_double import ScriptedLlm
 
 #: Where clients of providers are made, and requests sent by them; each passes the governor, which the tests below try.
-DOORS = {"runtime/models/client.py", "runtime/models/embeddings.py", "workers/pydantic_agents/models.py"}
+DOORS = {
+    "runtime/models/client.py",
+    "runtime/models/embeddings.py",
+    "workers/pydantic_agents/models.py",
+}
 #: What makes a client of a provider, or has one send something.
-CLIENTS = {"OpenAI", "AsyncOpenAI", "Anthropic", "AsyncAnthropic", "with_raw_response", "OpenAIProvider"}
+CLIENTS = {
+    "OpenAI",
+    "AsyncOpenAI",
+    "Anthropic",
+    "AsyncAnthropic",
+    "with_raw_response",
+    "OpenAIProvider",
+}
 ROOMS = ("contracts", "memory", "runtime", "supervisor", "workers", "tasklore")
 
 
@@ -70,7 +81,9 @@ async def test_a_question_passes_the_governor() -> None:
 async def test_a_request_of_another_client_passes_the_governor() -> None:
     """Agents of pydantic-ai send theirs in this block."""
     sent: list[Any] = []
-    async with Llm(LlmSettings(base_url="http://127.0.0.1:1"), governor=Refusing()) as llm:
+    async with Llm(
+        LlmSettings(base_url="http://127.0.0.1:1"), governor=Refusing()
+    ) as llm:
         with pytest.raises(BudgetSpent):
             async with llm.request("default", "gpt-6-luna", text="hello") as request:
                 sent.append(request)
@@ -83,7 +96,9 @@ async def test_an_embedder_passes_the_governor() -> None:
 
     async with ScriptedLlm() as model:
         door = Door(Refusing(), asyncio.get_running_loop())
-        endpoint = Endpoint("text-embedding-3-small", base_url=model.base_url, api_key=None, door=door)
+        endpoint = Endpoint(
+            "text-embedding-3-small", base_url=model.base_url, api_key=None, door=door
+        )
         with pytest.raises(BudgetSpent):
             await asyncio.to_thread(endpoint.embed, ["hello"])
         assert model.requests == []

@@ -42,7 +42,11 @@ RETURN_ANY = {
 @cache
 def _functions() -> list[tuple[str, Function]]:
     """Return each function of the product after the name of its module; read once, as reading all takes seconds."""
-    return [(name_of(file), function) for file in modules() for function in functions(tree_of(file))]
+    return [
+        (name_of(file), function)
+        for file in modules()
+        for function in functions(tree_of(file))
+    ]
 
 
 def test_what_is_one_class_is_no_protocol_beside_it() -> None:
@@ -51,7 +55,8 @@ def test_what_is_one_class_is_no_protocol_beside_it() -> None:
         f"{name_of(file)} {one.name}"
         for file in modules()
         for one in ast.walk(tree_of(file))
-        if isinstance(one, ast.ClassDef) and any(ast.unparse(base).split("[")[0] == "Protocol" for base in one.bases)
+        if isinstance(one, ast.ClassDef)
+        and any(ast.unparse(base).split("[")[0] == "Protocol" for base in one.bases)
     ]
     assert len(bases) <= MOST_PROTOCOLS, "\n".join(bases)
 
@@ -71,10 +76,14 @@ def test_what_is_shipped_is_the_house() -> None:
     wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]
 
     assert sorted(wheel["packages"]) == sorted(ROOMS)
-    assert wheel["force-include"] == {"examples/lighthouse": "tasklore/story/lighthouse"}
+    assert wheel["force-include"] == {
+        "examples/lighthouse": "tasklore/story/lighthouse"
+    }
     assert (ROOT / "examples" / "lighthouse" / "story.toml").is_file()
     assert "D" in project["tool"]["ruff"]["lint"]["select"]
-    assert not {"D100", "D101", "D102", "D103", "D104"} & set(project["tool"]["ruff"]["lint"]["ignore"])
+    assert not {"D100", "D101", "D102", "D103", "D104"} & set(
+        project["tool"]["ruff"]["lint"]["ignore"]
+    )
 
 
 def test_any_is_returned_only_where_nothing_else_is_true() -> None:
@@ -82,7 +91,9 @@ def test_any_is_returned_only_where_nothing_else_is_true() -> None:
     found = {
         f"{name} {function.name}"
         for name, function in _functions()
-        if not function.name.startswith("_") and isinstance(function.returns, ast.Name) and function.returns.id == "Any"
+        if not function.name.startswith("_")
+        and isinstance(function.returns, ast.Name)
+        and function.returns.id == "Any"
     }
 
     assert found <= set(RETURN_ANY), found - set(RETURN_ANY)
@@ -90,16 +101,32 @@ def test_any_is_returned_only_where_nothing_else_is_true() -> None:
 
 def test_what_installs_the_project_names_no_host() -> None:
     """Where packages come from is the business of whoever installs: pins carry hashes, no address."""
-    files = [*(ROOT / "requirements").glob("*.txt"), ROOT / "pyproject.toml", ROOT / "Makefile"]
-    files += [file for file in project_files() if file.suffix in (".txt", ".in") and file not in files]
+    files = [
+        *(ROOT / "requirements").glob("*.txt"),
+        ROOT / "pyproject.toml",
+        ROOT / "Makefile",
+    ]
+    files += [
+        file
+        for file in project_files()
+        if file.suffix in (".txt", ".in") and file not in files
+    ]
 
-    assert [name_of(file) for file in files if re.search(r"https?://|--(extra-)?index-url", file.read_text())] == []
+    assert [
+        name_of(file)
+        for file in files
+        if re.search(r"https?://|--(extra-)?index-url", file.read_text())
+    ] == []
     assert not [file.name for file in ROOT.iterdir() if file.name.endswith(".lock")]
 
 
 def test_the_project_knows_no_path_of_the_machine_it_was_written_on() -> None:
     """Nothing names a folder beside the checkout."""
-    foreign = re.compile("|".join((r"(?<![\w.])/wor" + r"k/", "/tm" + r"p/w\b", r"\bshare" + r"d/(?=\w)")))
+    foreign = re.compile(
+        "|".join(
+            (r"(?<![\w.])/wor" + r"k/", "/tm" + r"p/w\b", r"\bshare" + r"d/(?=\w)")
+        )
+    )
     naming = [name_of(file) for file in project_files() if foreign.search(_text(file))]
 
     assert naming == []

@@ -24,11 +24,19 @@ _OTHERWISE = {
 @cache
 def _spelled() -> list[tuple[str, str]]:
     """Return each string of the product after the name of its module; read once, as reading all takes seconds."""
-    return [(name_of(file), string.value) for file in modules() for string in strings(tree_of(file))]
+    return [
+        (name_of(file), string.value)
+        for file in modules()
+        for string in strings(tree_of(file))
+    ]
 
 
 def _spellers(pattern: re.Pattern[str]) -> set[str]:
-    return {name for name, value in _spelled() if pattern.search(value) and (name, value) not in _OTHERWISE}
+    return {
+        name
+        for name, value in _spelled()
+        if pattern.search(value) and (name, value) not in _OTHERWISE
+    }
 
 
 def _subject_spellers() -> set[str]:
@@ -49,7 +57,17 @@ def test_what_is_looked_for_is_what_is_used() -> None:
     """The patterns of these tests match the real names, so that they cannot pass by looking for others."""
     assert _KEY.search(keys.task("t1"))
     assert _KEY.search(keys.ltm("A", "1.1", "x:1"))
-    for subject in (subjects.task("A", "x"), subjects.report("S", "t", 1), subjects.turns("u"), subjects.requests("S")):
+    for subject in (
+        subjects.task("A", "x"),
+        subjects.report("S", "t", 1),
+        subjects.turns("u"),
+        subjects.requests("S"),
+    ):
         assert _SUBJECT.match(subject)
-    for word in (subjects.TASKS, subjects.DEAD, subjects.GENERATION_HEADER, subjects.ATTEMPT_HEADER):
+    for word in (
+        subjects.TASKS,
+        subjects.DEAD,
+        subjects.GENERATION_HEADER,
+        subjects.ATTEMPT_HEADER,
+    ):
         assert _SUBJECT.match(word)

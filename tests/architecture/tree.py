@@ -8,7 +8,15 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 
 #: The top-level packages that are shipped, from the top down.
-ROOMS = ("tasklore", "supervisor", "workers", "memory", "runtime", "contracts", "quantities")
+ROOMS = (
+    "tasklore",
+    "supervisor",
+    "workers",
+    "memory",
+    "runtime",
+    "contracts",
+    "quantities",
+)
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 _DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
@@ -16,7 +24,9 @@ _DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 def modules(*folders: str) -> list[Path]:
     """Return every module in *folders*, by path; of every room when none is named."""
-    return sorted(file for folder in folders or ROOMS for file in (ROOT / folder).rglob("*.py"))
+    return sorted(
+        file for folder in folders or ROOMS for file in (ROOT / folder).rglob("*.py")
+    )
 
 
 def name_of(file: Path) -> str:
@@ -37,9 +47,17 @@ def functions(tree: ast.AST) -> Iterator[Function]:
 
 def docstring_of(node: ast.AST) -> ast.Constant | None:
     """Return the constant that is the docstring of *node*, None when it has none."""
-    if isinstance(node, _DOCUMENTED) and node.body and isinstance(node.body[0], ast.Expr):
+    if (
+        isinstance(node, _DOCUMENTED)
+        and node.body
+        and isinstance(node.body[0], ast.Expr)
+    ):
         value = node.body[0].value
-        return value if isinstance(value, ast.Constant) and isinstance(value.value, str) else None
+        return (
+            value
+            if isinstance(value, ast.Constant) and isinstance(value.value, str)
+            else None
+        )
     return None
 
 
@@ -47,17 +65,27 @@ def strings(tree: ast.AST) -> Iterator[ast.Constant]:
     """Yield every string that the code uses, pieces of f-strings too and docstrings not."""
     docstrings = {id(docstring_of(node)) for node in ast.walk(tree)}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+        if (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and id(node) not in docstrings
+        ):
             yield node
 
 
 def project_files() -> Iterator[Path]:
     """Yield every text file that belongs to the project; nothing that tools leave behind."""
-    yield from (file for file in sorted(ROOT.iterdir()) if file.is_file() and not _is_left_behind(file))
+    yield from (
+        file
+        for file in sorted(ROOT.iterdir())
+        if file.is_file() and not _is_left_behind(file)
+    )
     for folder in sorted(ROOT.iterdir()):
         if folder.is_dir() and not _is_left_behind(folder):
             for file in sorted(folder.rglob("*")):
-                if file.is_file() and not any(_is_left_behind(part) for part in _parts(file)):
+                if file.is_file() and not any(
+                    _is_left_behind(part) for part in _parts(file)
+                ):
                     yield file
 
 
@@ -67,4 +95,7 @@ def _parts(file: Path) -> list[Path]:
 
 def _is_left_behind(path: Path) -> bool:
     own = (".ci", ".gitignore", ".importlinter", ".dockerignore", ".github")
-    return (path.name.startswith(".") and path.name not in own) or path.name in ("__pycache__", "dist")
+    return (path.name.startswith(".") and path.name not in own) or path.name in (
+        "__pycache__",
+        "dist",
+    )

@@ -15,4 +15,6 @@ def launched(playwright: Playwright) -> Browser:
     assert path is not None, "there is no chromium; run tests/browser/install.sh"
     # Chromium refuses its sandbox to root, who is alone on a build machine.
     arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
-    return playwright.chromium.launch(executable_path=path, args=arguments, timeout=_STARTS_WITHIN_MS)
+    return playwright.chromium.launch(
+        executable_path=path, args=arguments, timeout=_STARTS_WITHIN_MS
+    )

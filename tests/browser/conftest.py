@@ -32,7 +32,10 @@ class Window:
 
     def origins(self) -> set[str]:
         """Return from where anything was asked for."""
-        return {f"{split.scheme}://{split.netloc}" for split in map(urlsplit, self.addresses)}
+        return {
+            f"{split.scheme}://{split.netloc}"
+            for split in map(urlsplit, self.addresses)
+        }
 
 
 @pytest.fixture(scope="module")
@@ -47,9 +50,13 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def context(browser: Browser, request: pytest.FixtureRequest) -> Iterator[BrowserContext]:
+def context(
+    browser: Browser, request: pytest.FixtureRequest
+) -> Iterator[BrowserContext]:
     """Open a browser window; a test says by a parameter what is special about it."""
-    options = {"viewport": {"width": 1280, "height": 800}} | getattr(request, "param", {})
+    options = {"viewport": {"width": 1280, "height": 800}} | getattr(
+        request, "param", {}
+    )
     opened = browser.new_context(**options)
     opened.set_default_timeout(PATIENCE_MS)
     yield opened
@@ -60,7 +67,11 @@ def context(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Browse
 def window(context: BrowserContext) -> Window:
     """Open an empty page that notes complaints and requests from its beginning on."""
     window = Window(context.new_page())
-    window.page.on("console", lambda said: window.complaints.append(f"{said.type}: {said.text}"))
-    window.page.on("pageerror", lambda error: window.complaints.append(f"uncaught: {error}"))
+    window.page.on(
+        "console", lambda said: window.complaints.append(f"{said.type}: {said.text}")
+    )
+    window.page.on(
+        "pageerror", lambda error: window.complaints.append(f"uncaught: {error}")
+    )
     window.page.on("request", lambda request: window.addresses.append(request.url))
     return window

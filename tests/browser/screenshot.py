@@ -14,7 +14,9 @@ def shoot(url: str, file: str) -> None:
     """Choose the first agent that speaks, and take the picture when there are four bubbles."""
     with sync_playwright() as playwright:
         browser = launched(playwright)
-        page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}, color_scheme="light")
+        page = browser.new_page(
+            viewport={"width": WIDTH, "height": HEIGHT}, color_scheme="light"
+        )
         page.goto(url)
         page.locator(".token.speaking").first.click(force=True)
         page.locator(".bubble.shown").nth(3).wait_for()
@@ -23,7 +25,9 @@ def shoot(url: str, file: str) -> None:
         page.locator("#prompt pre").first.wait_for()
         page.mouse.move(WIDTH - 1, HEIGHT - 1)
         # Agents on their way arrive.
-        page.wait_for_function("() => document.getAnimations().every((one) => one.playState !== 'running')")
+        page.wait_for_function(
+            "() => document.getAnimations().every((one) => one.playState !== 'running')"
+        )
         page.screenshot(path=file)
         browser.close()
 

@@ -14,7 +14,11 @@ pytestmark = pytest.mark.browser
 
 CHECKS = Path(__file__).with_name("checks.js").read_text("utf-8")
 SCHEMES = [{"color_scheme": "light"}, {"color_scheme": "dark"}]
-SMALL = {"viewport": {"width": 320, "height": 640}, "has_touch": True, "is_mobile": True}
+SMALL = {
+    "viewport": {"width": 320, "height": 640},
+    "has_touch": True,
+    "is_mobile": True,
+}
 
 
 @pytest.fixture(scope="module")
@@ -33,8 +37,12 @@ def _with_everything(window: Window, world: Shown) -> Page:
     return page
 
 
-@pytest.mark.parametrize("context", SCHEMES, indirect=True, ids=lambda options: options["color_scheme"])
-def test_everything_can_be_told_from_its_ground_and_has_its_place(crowd: Shown, window: Window) -> None:
+@pytest.mark.parametrize(
+    "context", SCHEMES, indirect=True, ids=lambda options: options["color_scheme"]
+)
+def test_everything_can_be_told_from_its_ground_and_has_its_place(
+    crowd: Shown, window: Window
+) -> None:
     """Text has a contrast of 4.5, agents and coins one of 3, and nothing else that a machine can find is wrong."""
     page = _with_everything(window, crowd)
 
@@ -44,10 +52,18 @@ def test_everything_can_be_told_from_its_ground_and_has_its_place(crowd: Shown, 
 def test_whatever_can_be_reached_says_what_it_is(crowd: Shown, window: Window) -> None:
     """As the browser tells it to assistive programs: a role, a name, and no two agents alike."""
     page = _with_everything(window, crowd)
-    tree: dict[str, Any] = page.context.new_cdp_session(page).send("Accessibility.getFullAXTree")
-    reached = [node for node in tree["nodes"] if not node["ignored"] and _holds(node, "focusable")]
+    tree: dict[str, Any] = page.context.new_cdp_session(page).send(
+        "Accessibility.getFullAXTree"
+    )
+    reached = [
+        node
+        for node in tree["nodes"]
+        if not node["ignored"] and _holds(node, "focusable")
+    ]
     names = [
-        (node["role"]["value"], node["name"]["value"]) for node in reached if node["role"]["value"] != "RootWebArea"
+        (node["role"]["value"], node["name"]["value"])
+        for node in reached
+        if node["role"]["value"] != "RootWebArea"
     ]
 
     assert [role for role, name in names if not name.strip()] == []
@@ -60,7 +76,10 @@ def test_whatever_can_be_reached_says_what_it_is(crowd: Shown, window: Window) -
 
 
 def _holds(node: dict[str, Any], name: str) -> bool:
-    return any(one["name"] == name and one["value"]["value"] for one in node.get("properties", []))
+    return any(
+        one["name"] == name and one["value"]["value"]
+        for one in node.get("properties", [])
+    )
 
 
 def test_every_stop_of_the_tab_key_is_seen(crowd: Shown, window: Window) -> None:
@@ -84,7 +103,9 @@ def test_every_stop_of_the_tab_key_is_seen(crowd: Shown, window: Window) -> None
 
     assert {(style, width) for _, style, width in stops} == {("solid", "3px")}, stops
     assert len(stops) <= 10
-    assert {"run", "once", "pace", "log", "prompt", "close"} <= {name for name, _, _ in stops}
+    assert {"run", "once", "pace", "log", "prompt", "close"} <= {
+        name for name, _, _ in stops
+    }
 
 
 def test_arrow_keys_reach_everybody_in_the_crowd(window: Window) -> None:
@@ -93,7 +114,9 @@ def test_arrow_keys_reach_everybody_in_the_crowd(window: Window) -> None:
         page = window.open(world.url)
         tokens = page.locator(".token")
         waiting, reached = [0], {0}
-        index = "[...document.querySelectorAll('.token')].indexOf(document.activeElement)"
+        index = (
+            "[...document.querySelectorAll('.token')].indexOf(document.activeElement)"
+        )
         while waiting:
             here = waiting.pop()
             for key in ("ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown"):
@@ -108,7 +131,9 @@ def test_arrow_keys_reach_everybody_in_the_crowd(window: Window) -> None:
 
 
 @pytest.mark.parametrize("context", [SMALL], indirect=True, ids=["phone"])
-def test_a_narrow_screen_shows_all_below_one_another(crowd: Shown, window: Window) -> None:
+def test_a_narrow_screen_shows_all_below_one_another(
+    crowd: Shown, window: Window
+) -> None:
     page = window.open(crowd.url)
     page.locator("#list li").nth(2).tap()
 
@@ -117,12 +142,21 @@ def test_a_narrow_screen_shows_all_below_one_another(crowd: Shown, window: Windo
     assert page.evaluate(CHECKS) == []
 
 
-@pytest.mark.parametrize("context", [{"reduced_motion": "reduce"}], indirect=True, ids=["still"])
+@pytest.mark.parametrize(
+    "context", [{"reduced_motion": "reduce"}], indirect=True, ids=["still"]
+)
 def test_who_wants_no_motion_gets_none(crowd: Shown, window: Window) -> None:
     page = _with_everything(window, crowd)
 
-    assert page.locator(".token").first.evaluate("(token) => getComputedStyle(token).transitionDuration") == "0s"
-    assert page.evaluate("document.getAnimations().every((one) => one.effect.getComputedTiming().endTime <= 2)")
+    assert (
+        page.locator(".token").first.evaluate(
+            "(token) => getComputedStyle(token).transitionDuration"
+        )
+        == "0s"
+    )
+    assert page.evaluate(
+        "document.getAnimations().every((one) => one.effect.getComputedTiming().endTime <= 2)"
+    )
 
 
 def test_fifty_agents_can_all_be_seen(crowd: Shown, window: Window) -> None:
@@ -131,11 +165,17 @@ def test_fifty_agents_can_all_be_seen(crowd: Shown, window: Window) -> None:
     page.get_by_role("button", name="Pause").click()
     expect(page.locator("#status")).to_have_text("Paused")
     # Agents and bubbles on their way arrive.
-    page.wait_for_function("() => !document.getAnimations().some((one) => one instanceof CSSTransition)")
+    page.wait_for_function(
+        "() => !document.getAnimations().some((one) => one instanceof CSSTransition)"
+    )
     boxes = page.locator(".token").evaluate_all(
         "(all) => all.map((one) => one.getBoundingClientRect()).map(({x, y, width}) => [x + width / 2, y + width / 2])"
     )
-    apart = [abs(complex(*one) - complex(*other)) for at, one in enumerate(boxes) for other in boxes[:at]]
+    apart = [
+        abs(complex(*one) - complex(*other))
+        for at, one in enumerate(boxes)
+        for other in boxes[:at]
+    ]
     assert min(apart) >= 10
 
     bubbles = page.locator(".bubble.shown").evaluate_all(
@@ -144,4 +184,9 @@ def test_fifty_agents_can_all_be_seen(crowd: Shown, window: Window) -> None:
     )
     for at, (left, top, right, bottom) in enumerate(bubbles):
         for other in bubbles[:at]:
-            assert left >= other[2] or right <= other[0] or top >= other[3] or bottom <= other[1]
+            assert (
+                left >= other[2]
+                or right <= other[0]
+                or top >= other[3]
+                or bottom <= other[1]
+            )

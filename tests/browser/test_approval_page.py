@@ -28,19 +28,32 @@ class Questions:
 
     def call(self, path: str, body: Any = None) -> Any:
         data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(self._url + path, data, {"Content-Type": "application/json"})  # noqa: S310 - our own address
+        request = urllib.request.Request(
+            self._url + path, data, {"Content-Type": "application/json"}
+        )  # noqa: S310 - our own address
         with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310 - as above
             return json.loads(answer.read())
 
     def ask(self, label: str) -> tuple[str, str]:
         """Return the id of a new question and a link to it."""
         parameters = {"label": label, "amount": 1200}
-        body = {"agent_id": "PayerAgent", "task": "pay", "parameters": parameters, "wait_seconds": 0}
+        body = {
+            "agent_id": "PayerAgent",
+            "task": "pay",
+            "parameters": parameters,
+            "wait_seconds": 0,
+        }
         task_id = self.call("/v1/tasks", body)["task_id"]
         until = time.monotonic() + 60
         while time.monotonic() < until:
-            if found := [one for one in self.call("/v1/approvals")["approvals"] if one["task_id"] == task_id]:
-                link = self.call(f"/v1/approvals/{found[0]['id']}/links", {"who": "role:finance"})
+            if found := [
+                one
+                for one in self.call("/v1/approvals")["approvals"]
+                if one["task_id"] == task_id
+            ]:
+                link = self.call(
+                    f"/v1/approvals/{found[0]['id']}/links", {"who": "role:finance"}
+                )
                 return found[0]["id"], link["url"]
             time.sleep(0.1)
         raise AssertionError("no question came")
@@ -53,14 +66,20 @@ def questions(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Questions]:
 
 
 def _questions(house: House) -> Questions:
-    supervisor = house.supervisor(approval_secret="0123456789abcdef0123456789abcdef").ready()
+    supervisor = house.supervisor(
+        approval_secret="0123456789abcdef0123456789abcdef"
+    ).ready()
     house.worker(str(AGENTS / "payer.py")).ready()
     supervisor.await_agents(1)
     return Questions(supervisor)
 
 
-@pytest.mark.parametrize("context", SCHEMES, indirect=True, ids=lambda options: options["color_scheme"])
-def test_a_question_is_answered_by_keys_alone_on_a_phone(questions: Questions, window: Window, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "context", SCHEMES, indirect=True, ids=lambda options: options["color_scheme"]
+)
+def test_a_question_is_answered_by_keys_alone_on_a_phone(
+    questions: Questions, window: Window, tmp_path: Path
+) -> None:
     approval_id, url = questions.ask(f"L{id(window)}")
     page: Page = window.page
     page.goto(url)
@@ -71,22 +90,33 @@ def test_a_question_is_answered_by_keys_alone_on_a_phone(questions: Questions, w
     page.keyboard.type("as ordered")
     page.keyboard.press("Tab")
     expect(page.get_by_role("button", name="Approve")).to_be_focused()
-    assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+    assert (
+        page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+        == "solid"
+    )
     page.screenshot(path=tmp_path / "focused.png", full_page=True)
     assert questions.call(f"/v1/approvals/{approval_id}")["state"] == "open"
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="Thank you")).to_be_visible()
     page.screenshot(path=tmp_path / "answered.png", full_page=True)
-    assert questions.call(f"/v1/approvals/{approval_id}")["answer"]["value"] == {"approved": True, "note": "as ordered"}
+    assert questions.call(f"/v1/approvals/{approval_id}")["answer"]["value"] == {
+        "approved": True,
+        "note": "as ordered",
+    }
     page.goto(url)
     expect(page.get_by_text("There is nothing to decide any more.")).to_be_visible()
     assert not [one for one in window.complaints if "favicon" not in one]
 
 
-@pytest.mark.parametrize("context", [PHONE | {"java_script_enabled": False}], indirect=True)
+@pytest.mark.parametrize(
+    "context", [PHONE | {"java_script_enabled": False}], indirect=True
+)
 def test_the_page_needs_no_script(questions: Questions, window: Window) -> None:
     approval_id, url = questions.ask("Lscriptless")
     window.page.goto(url)
     window.page.get_by_role("button", name="Reject").click()
     expect(window.page.get_by_role("heading", name="Thank you")).to_be_visible()
-    assert questions.call(f"/v1/approvals/{approval_id}")["answer"]["value"]["approved"] is False
+    assert (
+        questions.call(f"/v1/approvals/{approval_id}")["answer"]["value"]["approved"]
+        is False
+    )

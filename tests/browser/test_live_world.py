@@ -33,7 +33,10 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
 @pytest.fixture(scope="session")
 def world(house: House) -> Iterator[Shown]:
     """Run a world of six agents that does not end while it is looked at."""
-    environment = {"TASKLORE_NATS_URL": house.servers.nats_url, "TASKLORE_REDIS_URL": house.servers.redis_url}
+    environment = {
+        "TASKLORE_NATS_URL": house.servers.nats_url,
+        "TASKLORE_REDIS_URL": house.servers.redis_url,
+    }
     options = ("--agents", "6", "--coins", "400", "--size", "20", "--seed", "7")
     with Shown("examples.coin_world", *options, environment=environment) as shown:
         yield shown
@@ -42,7 +45,9 @@ def world(house: House) -> Iterator[Shown]:
 @pytest.fixture
 def page(world: Shown, window: Window) -> Page:
     """Open the page of the world, which plays whatever a test before left."""
-    with urllib.request.urlopen(f"{world.url}state", timeout=PATIENCE_MS / 1000) as state:  # noqa: S310 - our own address
+    with urllib.request.urlopen(
+        f"{world.url}state", timeout=PATIENCE_MS / 1000
+    ) as state:  # noqa: S310 - our own address
         left = json.load(state)["left"]
     if left < PLENTY:
         world.kill()
@@ -70,7 +75,10 @@ def _step(page: Page) -> int:
 
 
 def _await_step(page: Page, step: int) -> None:
-    page.wait_for_function("least => Number(document.getElementById('step').textContent) >= least", arg=step)
+    page.wait_for_function(
+        "least => Number(document.getElementById('step').textContent) >= least",
+        arg=step,
+    )
 
 
 def test_the_page_shows_agents_and_coins_and_goes_on(page: Page) -> None:
@@ -93,7 +101,12 @@ def _told(page: Page) -> dict[str, Any]:
     """Return what the world says: its step, how many coins it has, and where everybody is with how many."""
     state = page.evaluate("fetch('state').then((reply) => reply.json())")
     wealth = {agent["name"]: agent["collected"]["coin"] for agent in state["agents"]}
-    return {"step": state["step"], "left": state["left"], "coins": len(state["coins"]), "wealth": wealth}
+    return {
+        "step": state["step"],
+        "left": state["left"],
+        "coins": len(state["coins"]),
+        "wealth": wealth,
+    }
 
 
 def _shown(page: Page) -> dict[str, Any]:
@@ -104,7 +117,10 @@ def _shown(page: Page) -> dict[str, Any]:
         coins: document.querySelectorAll(".coin:not(.taken)").length,
         labels: [...document.querySelectorAll(".token")].map((one) => one.ariaLabel),
     })""")
-    found = [re.match(r"(\w+) at \(.*?\), (\d+) coins?, ", label) for label in seen.pop("labels")]
+    found = [
+        re.match(r"(\w+) at \(.*?\), (\d+) coins?, ", label)
+        for label in seen.pop("labels")
+    ]
     return {**seen, "wealth": {one[1]: int(one[2]) for one in found if one is not None}}
 
 
@@ -116,8 +132,12 @@ def test_a_click_shows_what_an_agent_was_shown(page: Page) -> None:
     expect(page.locator("#chosen-title")).to_contain_text("Alice")
     expect(page.locator("#prompt")).to_contain_text(SITUATION, use_inner_text=True)
     headings = page.locator("#prompt h4")
-    expect(headings).to_have_text(["Conversation", "Observations", "Current situation", "Instructions"])
-    expect(page.locator("#prompt")).to_contain_text("You are Alice, an agent in a flat world")
+    expect(headings).to_have_text(
+        ["Conversation", "Observations", "Current situation", "Instructions"]
+    )
+    expect(page.locator("#prompt")).to_contain_text(
+        "You are Alice, an agent in a flat world"
+    )
     expect(page.locator("#why")).to_contain_text("Decided by rules: ")
     shown = page.locator("#prompt").inner_text()
     _await_step(page, _step(page) + 2)
@@ -130,7 +150,11 @@ def test_an_agent_is_chosen_and_let_go_by_keys_alone(page: Page) -> None:
     seen = []
     for _ in range(12):
         page.keyboard.press("Tab")
-        seen.append(page.evaluate("document.activeElement.id || document.activeElement.classList[0]"))
+        seen.append(
+            page.evaluate(
+                "document.activeElement.id || document.activeElement.classList[0]"
+            )
+        )
         if page.evaluate("document.activeElement.matches('.token')"):
             break
     assert seen == ["skip", "run", "once", "pace", "token"]
@@ -145,14 +169,18 @@ def test_an_agent_is_chosen_and_let_go_by_keys_alone(page: Page) -> None:
     page.keyboard.press("End")
     page.keyboard.press("ArrowUp")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("option", name=re.compile("^Eve,"))).to_have_attribute("aria-selected", "true")
+    expect(page.get_by_role("option", name=re.compile("^Eve,"))).to_have_attribute(
+        "aria-selected", "true"
+    )
     page.keyboard.press("b")
     page.keyboard.press(" ")
     expect(page.locator("#chosen-title")).to_contain_text("Bob")
     expect(page.locator("#prompt")).to_contain_text("I am Bob.")
 
 
-def test_nothing_is_complained_of_and_nothing_comes_from_elsewhere(world: Shown, window: Window, page: Page) -> None:
+def test_nothing_is_complained_of_and_nothing_comes_from_elsewhere(
+    world: Shown, window: Window, page: Page
+) -> None:
     """Neither in the console nor as a request, while agents are chosen and steps are made."""
     for token in page.locator(".token").all():
         token.click(force=True)

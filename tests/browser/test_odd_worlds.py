@@ -18,7 +18,9 @@ def test_a_page_whose_world_has_gone_says_so_and_finds_it_again(window: Window) 
     with scripted("few", "--interval-ms", "100") as world:
         page = window.open(world.url)
         expect(page.locator("#log li").first).to_be_visible()
-        page.wait_for_function("() => Number(document.getElementById('step').textContent) > 10")
+        page.wait_for_function(
+            "() => Number(document.getElementById('step').textContent) > 10"
+        )
         # By its key: whoever clicks where it was may find that somebody else has come there.
         page.locator(".token").nth(1).press("Enter")
         assert window.complaints == []
@@ -26,14 +28,18 @@ def test_a_page_whose_world_has_gone_says_so_and_finds_it_again(window: Window) 
         world.kill()
         expect(page.locator("#status")).to_have_text("Connection lost, trying again")
         expect(page.locator("#run")).to_have_attribute("aria-disabled", "true")
-        page.locator("#log li").evaluate_all("(all) => all.forEach((one) => one.classList.add('old'))")
+        page.locator("#log li").evaluate_all(
+            "(all) => all.forEach((one) => one.classList.add('old'))"
+        )
         world.again()
         expect(page.locator("#status")).to_have_text("Running")
         expect(page.locator("#log li.old")).to_have_count(0)
         expect(page.locator("#chosen-title")).to_contain_text("Bob")
         expect(page.locator("#prompt")).to_contain_text("I am Bob at")
     # That nobody answers is told by the browser itself; the page has nothing to complain of.
-    assert [one for one in window.complaints if "Failed to load resource" not in one] == []
+    assert [
+        one for one in window.complaints if "Failed to load resource" not in one
+    ] == []
 
 
 def test_hostile_names_and_texts_stay_text(window: Window) -> None:
@@ -48,7 +54,9 @@ def test_hostile_names_and_texts_stay_text(window: Window) -> None:
             expect(page.locator("#prompt")).to_contain_text(f"I am {name} at")
             page.locator(".token").nth(row).press("Enter")
 
-        made = page.evaluate("[...document.querySelectorAll('img, script, a, iframe')].map((one) => one.outerHTML)")
+        made = page.evaluate(
+            "[...document.querySelectorAll('img, script, a, iframe')].map((one) => one.outerHTML)"
+        )
         assert [one for one in made if "harmed" in one or "alert" in one] == []
         assert page.evaluate("window.harmed") is None
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
@@ -66,7 +74,9 @@ def test_the_page_itself_cannot_make_html_of_text(window: Window) -> None:
             }"""
         )
         assert refused == "TypeError"
-        with page.expect_console_message(lambda said: "Content Security Policy" in said.text) as said:
+        with page.expect_console_message(
+            lambda said: "Content Security Policy" in said.text
+        ) as said:
             page.evaluate("""() => {
                 const image = new Image();
                 image.src = "https://example.org/pixel.png";
@@ -81,7 +91,9 @@ def test_the_smallest_world_is_shown_to_its_end(window: Window) -> None:
         page = window.open(world.url)
         expect(page.locator("#status")).to_have_text("All coins are taken")
         row = page.locator("#list li")
-        expect(row).to_have_attribute("aria-label", re.compile("Robinson, 2 coins, took the coin at "))
+        expect(row).to_have_attribute(
+            "aria-label", re.compile("Robinson, 2 coins, took the coin at ")
+        )
         for name in ("Play", "One step"):
             expect(page.get_by_role("button", name=name)).to_be_disabled()
     assert window.complaints == []
@@ -93,9 +105,13 @@ def test_who_does_not_answer_in_time_is_marked(window: Window) -> None:
         page = window.open(world.url)
         expect(page.locator("#status")).to_have_text("Running, 1 not heard of")
         row = page.locator("#list li", has_text="Godot")
-        expect(row).to_have_attribute("aria-label", "Godot, 0 coins, was not heard of in time")
+        expect(row).to_have_attribute(
+            "aria-label", "Godot, 0 coins, was not heard of in time"
+        )
         row.click()
-        expect(page.locator("#why")).to_have_text("Nothing was decided: it did not report in time")
+        expect(page.locator("#why")).to_have_text(
+            "Nothing was decided: it did not report in time"
+        )
     assert window.complaints == []
 
 

@@ -19,16 +19,32 @@ _ADDRESS = re.compile(r"http://127\.0\.0\.1:(\d+)/")
 class Shown:
     """A module that serves the page of a world, and prints its address; in a `with` it is killed at the end."""
 
-    def __init__(self, *arguments: str, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, *arguments: str, environment: Mapping[str, str] | None = None
+    ) -> None:
         self._arguments = arguments
-        self._environment = {**os.environ, "PYTHONPATH": str(ROOT), **(environment or {})}
+        self._environment = {
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            **(environment or {}),
+        }
         self.url = ""
         # Not one out of the browser's own, which knocks there while nobody answers, and may come to talk to itself.
         self._start(str(free_port()))
 
     def _start(self, port: str) -> None:
         self._process = subprocess.Popen(
-            ["/bin/sh", "-c", GUARDED, "sh", sys.executable, "-m", *self._arguments, "--port", port],
+            [
+                "/bin/sh",
+                "-c",
+                GUARDED,
+                "sh",
+                sys.executable,
+                "-m",
+                *self._arguments,
+                "--port",
+                port,
+            ],
             cwd=ROOT,
             env=self._environment,
             stdin=subprocess.PIPE,
@@ -41,7 +57,9 @@ class Shown:
             if found := _ADDRESS.search(line):
                 self.url = found[0]
                 return
-        raise AssertionError(f"{' '.join(self._arguments)} ended before it served a page")
+        raise AssertionError(
+            f"{' '.join(self._arguments)} ended before it served a page"
+        )
 
     def kill(self) -> None:
         """Kill it, as a crash would."""

@@ -41,7 +41,9 @@ async def _measure(part: str, url: str) -> None:
         for person in people:
             for question in person.questions:
                 started = time.perf_counter()
-                found = await recall(episodes, person.person_id, question.text, question.asked_at)
+                found = await recall(
+                    episodes, person.person_id, question.text, question.asked_at
+                )
                 times.append(time.perf_counter() - started)
                 if question.kind == "never":
                     nothing[0] += found.is_nothing_said
@@ -58,20 +60,34 @@ async def _measure(part: str, url: str) -> None:
                 row[2] += any(seen)
         used = int((await redis.info("memory"))["used_memory_dataset"])
     for kind, (asked, every, some) in sorted(tally.items()):
-        print(f"{kind:10} {asked:4} questions: all evidence {every / asked:6.1%}, any {some / asked:6.1%}")
-    asked, every, some = (sum(row[place] for row in tally.values()) for place in range(3))
-    print(f"{'together':10} {asked:4} questions: all evidence {every / asked:6.1%}, any {some / asked:6.1%}")
+        print(
+            f"{kind:10} {asked:4} questions: all evidence {every / asked:6.1%}, any {some / asked:6.1%}"
+        )
+    asked, every, some = (
+        sum(row[place] for row in tally.values()) for place in range(3)
+    )
+    print(
+        f"{'together':10} {asked:4} questions: all evidence {every / asked:6.1%}, any {some / asked:6.1%}"
+    )
     never, others = nothing[0] / nothing[1], nothing[2] / nothing[3]
-    print(f"nothing said: {never:.1%} of {nothing[1]} never said, {others:.1%} of the others")
+    print(
+        f"nothing said: {never:.1%} of {nothing[1]} never said, {others:.1%} of the others"
+    )
     times.sort()
-    print(f"ms a question: p50 {times[len(times) // 2] * 1e3:.2f}, p95 {times[int(len(times) * 0.95)] * 1e3:.2f}")
+    print(
+        f"ms a question: p50 {times[len(times) // 2] * 1e3:.2f}, p95 {times[int(len(times) * 0.95)] * 1e3:.2f}"
+    )
     print(f"bytes a turn: {used / sum(len(person.turns) for person in people):.0f}")
 
 
 async def _keep(episodes: Episodes, person: Person) -> None:
     said = [
         Episode(
-            turn_id=turn.turn_id, conversation_id=turn.conversation_id, speaker=turn.speaker, at=turn.at, text=turn.text
+            turn_id=turn.turn_id,
+            conversation_id=turn.conversation_id,
+            speaker=turn.speaker,
+            at=turn.at,
+            text=turn.text,
         )
         for turn in person.turns
     ]
@@ -80,4 +96,6 @@ async def _keep(episodes: Episodes, person: Person) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(_main(next((word for word in sys.argv[1:] if word[0] != "-"), "development")))
+    asyncio.run(
+        _main(next((word for word in sys.argv[1:] if word[0] != "-"), "development"))
+    )

@@ -50,7 +50,9 @@ class Person:
 
 def make_people(part: str, count: int = 10, turns: int = 1_000) -> list[Person]:
     """Return *count* people of the part `development` or `held`, each with about *turns* turns and 30 questions."""
-    return [_Life(PARTS[part], f"{part}-{number}", turns).person for number in range(count)]
+    return [
+        _Life(PARTS[part], f"{part}-{number}", turns).person for number in range(count)
+    ]
 
 
 class _Life:
@@ -71,7 +73,9 @@ class _Life:
         self._happened: dict[str, list[tuple[dict[str, str], str]]] = {}
         for fact in self._part.facts:
             values = self._dice.sample(fact.values, min(fact.times, len(fact.values)))
-            events += [(fact, dict(zip(fact.slots, value, strict=True))) for value in values]
+            events += [
+                (fact, dict(zip(fact.slots, value, strict=True))) for value in values
+            ]
         self._dice.shuffle(events)
         return events
 
@@ -95,33 +99,56 @@ class _Life:
                 self._chatter(conversation, at)
             left -= len(self.person.turns) - before
 
-    def _speak_of(self, fact: Fact, values: dict[str, str], conversation: int, at: datetime) -> None:
+    def _speak_of(
+        self, fact: Fact, values: dict[str, str], conversation: int, at: datetime
+    ) -> None:
         wording = self._dice.choice(fact.wordings)
         if isinstance(wording, tuple):
             # The assistant asks, and the answer has no word of the question.
             self._say(conversation, at, "assistant", wording[0].format_map(values))
             wording = wording[1]
         turn = self._say(conversation, at, "person", wording.format_map(values))
-        self._say(conversation, at, "assistant", self._dice.choice(self._part.replies).format_map(values))
+        self._say(
+            conversation,
+            at,
+            "assistant",
+            self._dice.choice(self._part.replies).format_map(values),
+        )
         self._happened.setdefault(fact.name, []).append((values, turn.turn_id))
 
     def _chatter(self, conversation: int, at: datetime) -> None:
         line = self._dice.choice(self._part.chatter)
-        slots = {name: self._dice.choice(words) for name, words in self._part.fillers.items()}
+        slots = {
+            name: self._dice.choice(words) for name, words in self._part.fillers.items()
+        }
         self._say(conversation, at, "person", line.format_map(slots))
         if self._dice.random() < 0.6:
-            self._say(conversation, at, "assistant", self._dice.choice(self._part.answers).format_map(slots))
+            self._say(
+                conversation,
+                at,
+                "assistant",
+                self._dice.choice(self._part.answers).format_map(slots),
+            )
 
     def _say(self, conversation: int, at: datetime, speaker: str, text: str) -> Turn:
         number = len(self.person.turns)
         at += timedelta(seconds=number % 7)
-        turn = Turn(f"{self.person.person_id}-{number}", f"c{conversation}", speaker, at, text)
+        turn = Turn(
+            f"{self.person.person_id}-{number}", f"c{conversation}", speaker, at, text
+        )
         self.person.turns.append(turn)
         return turn
 
     def _ask(self) -> None:
-        asked = [question for fact in self._part.facts for question in self._questions_of(fact)]
-        never = [Question(text, "never", (), _END) for text in self._dice.sample(self._part.never, 8)]
+        asked = [
+            question
+            for fact in self._part.facts
+            for question in self._questions_of(fact)
+        ]
+        never = [
+            Question(text, "never", (), _END)
+            for text in self._dice.sample(self._part.never, 8)
+        ]
         self._dice.shuffle(asked)
         self.person.questions = [*asked[:22], *never]
 
@@ -132,7 +159,10 @@ class _Life:
         for text in fact.single:
             values, turn_id = self._dice.choice(happened)
             found.append(Question(text.format_map(values), "single", (turn_id,), _END))
-        found += [Question(text, "several", tuple(turn_id for _, turn_id in happened), _END) for text in fact.several]
+        found += [
+            Question(text, "several", tuple(turn_id for _, turn_id in happened), _END)
+            for text in fact.several
+        ]
         for text in fact.newest:
             found.append(Question(text, "changed", (happened[-1][1],), _END))
         for text in fact.at_time:
@@ -140,7 +170,10 @@ class _Life:
             day = by_id[turn_id].at
             period = f"{_MONTHS[day.month - 1]} {day.year}"
             same = tuple(
-                other for _, other in happened if (by_id[other].at.year, by_id[other].at.month) == (day.year, day.month)
+                other
+                for _, other in happened
+                if (by_id[other].at.year, by_id[other].at.month)
+                == (day.year, day.month)
             )
             found.append(Question(text.format(period=period), "time", same, _END))
         return found

@@ -37,7 +37,10 @@ class Part:
 
 
 def _pairs(text: str) -> tuple[tuple[str, ...], ...]:
-    return tuple(tuple(part.strip() for part in line.split("|")) for line in text.strip().splitlines())
+    return tuple(
+        tuple(part.strip() for part in line.split("|"))
+        for line in text.strip().splitlines()
+    )
 
 
 def _lines(text: str) -> tuple[str, ...]:
@@ -71,7 +74,9 @@ _DEVELOPMENT = Part(
             "child",
             2,
             ("name", "does"),
-            _pairs("Mia|plays the cello\nTheo|collects stamps\nIda|swims for a club\nEmil|builds robots"),
+            _pairs(
+                "Mia|plays the cello\nTheo|collects stamps\nIda|swims for a club\nEmil|builds robots"
+            ),
             (
                 "my girl {name} {does} now",
                 "{name}, my youngest, {does}",
@@ -88,7 +93,9 @@ _DEVELOPMENT = Part(
             "job",
             2,
             ("company", "role"),
-            _pairs("Nordwind|data analyst\nBrightpath|team lead\nKestrel Labs|field engineer\nMaple & Co|buyer"),
+            _pairs(
+                "Nordwind|data analyst\nBrightpath|team lead\nKestrel Labs|field engineer\nMaple & Co|buyer"
+            ),
             (
                 "Started to work at {company} as {role} today",
                 "I now work for {company}, {role} from Monday",
@@ -105,7 +112,9 @@ _DEVELOPMENT = Part(
             "home",
             2,
             ("street", "town"),
-            _pairs("Linden Road|Bath\nMill Lane|York\nStation Street|Leeds\nHarbour View|Hull"),
+            _pairs(
+                "Linden Road|Bath\nMill Lane|York\nStation Street|Leeds\nHarbour View|Hull"
+            ),
             (
                 "We live on {street} in {town} since this week",
                 "my new address: {street}, {town}",
@@ -144,7 +153,9 @@ _DEVELOPMENT = Part(
             "health",
             2,
             ("what", "doctor"),
-            _pairs("a sprained ankle|Dr Osei\nhay fever|Dr Lindqvist\na root canal|Dr Moreau\nmigraines|Dr Patel"),
+            _pairs(
+                "a sprained ankle|Dr Osei\nhay fever|Dr Lindqvist\na root canal|Dr Moreau\nmigraines|Dr Patel"
+            ),
             (
                 "saw {doctor} about {what}",
                 "{doctor} says it is {what}",
@@ -257,7 +268,12 @@ _DEVELOPMENT = Part(
         Here is a recipe with {plant}.
         You're welcome.
     """),
-    replies=("Nice, thanks for telling me.", "Oh, how was that?", "Good to know!", "I will keep that in mind."),
+    replies=(
+        "Nice, thanks for telling me.",
+        "Oh, how was that?",
+        "Good to know!",
+        "I will keep that in mind.",
+    ),
     fillers={
         "day": ("on Monday", "on Tuesday", "on Friday", "tomorrow", "on Sunday"),
         "plant": ("basil", "ferns", "tomatoes", "leeks", "ivy"),
@@ -301,7 +317,10 @@ _HELD = Part(
                 "got tickets for {band} at {venue} and it was great",
                 "an evening with {band} in {venue}",
             ),
-            single=("Where did {band} play when I saw them?", "Which band did I hear at {venue}?"),
+            single=(
+                "Where did {band} play when I saw them?",
+                "Which band did I hear at {venue}?",
+            ),
             several=("Which bands have I seen on stage?",),
             at_time=("Which show did I go to in {period}?",),
         ),
@@ -328,7 +347,9 @@ _HELD = Part(
             "car",
             2,
             ("car", "colour"),
-            _pairs("Skoda Fabia|red\nFiat Panda|yellow\nVolvo estate|grey\nRenault Zoe|blue"),
+            _pairs(
+                "Skoda Fabia|red\nFiat Panda|yellow\nVolvo estate|grey\nRenault Zoe|blue"
+            ),
             (
                 "sold the old car, I have a {colour} {car} now",
                 "my car is a {car} now, {colour}",
@@ -358,7 +379,10 @@ _HELD = Part(
                 "doing a course in {subject} at {school}",
                 "{school} has me studying {subject}",
             ),
-            single=("Where am I learning {subject}?", "Who offers my {subject} lessons?"),
+            single=(
+                "Where am I learning {subject}?",
+                "Who offers my {subject} lessons?",
+            ),
             several=("What courses did I take?",),
             at_time=("What did I start learning in {period}?",),
         ),
@@ -379,7 +403,10 @@ _HELD = Part(
                 "{who} charged a fortune for the {object}",
                 "three hours later {who} is done with the {object}",
             ),
-            single=("Who repaired the {object}?", "Whom did I call about the {object}?"),
+            single=(
+                "Who repaired the {object}?",
+                "Whom did I call about the {object}?",
+            ),
         ),
         Fact(
             "team",
@@ -417,7 +444,10 @@ _HELD = Part(
                 "cooked {dish} with {secret}, everyone loved it",
                 "never again {dish} without {secret}",
             ),
-            single=("What do I put into my {dish}?", "What is the special ingredient of my {dish}?"),
+            single=(
+                "What do I put into my {dish}?",
+                "What is the special ingredient of my {dish}?",
+            ),
         ),
         Fact(
             "deadline",
@@ -436,14 +466,19 @@ _HELD = Part(
                 "invoice sent to {client} for the {project}",
                 "still stuck on {client}'s {project}",
             ),
-            single=("For whom did I do the {project}?", "What am I making for {client}?"),
+            single=(
+                "For whom did I do the {project}?",
+                "What am I making for {client}?",
+            ),
             several=("Which clients did I have?",),
         ),
         Fact(
             "plant",
             2,
             ("plant", "spot"),
-            _pairs("lemon tree|south window\nmonstera|hallway\nwisteria|pergola\nolive tree|terrace"),
+            _pairs(
+                "lemon tree|south window\nmonstera|hallway\nwisteria|pergola\nolive tree|terrace"
+            ),
             (
                 "the {plant} now stands at the {spot}",
                 "put a {plant} at the {spot}",
@@ -499,12 +534,23 @@ _HELD = Part(
         {amount} it is.
         Any time.
     """),
-    replies=("Lovely, thank you for sharing.", "Sounds great.", "Got it.", "I see, noted."),
+    replies=(
+        "Lovely, thank you for sharing.",
+        "Sounds great.",
+        "Got it.",
+        "I see, noted.",
+    ),
     fillers={
         "city": ("Sydney", "Toronto", "Seoul", "Dubai", "Austin"),
         "food": ("rice", "plums", "butter", "radishes", "cheese"),
         "adj": ("formal", "sleepy", "brisk", "gloomy", "polite"),
-        "when": ("on Wednesday", "on Thursday", "on Saturday", "tonight", "this evening"),
+        "when": (
+            "on Wednesday",
+            "on Thursday",
+            "on Saturday",
+            "tonight",
+            "this evening",
+        ),
         "amount": ("5", "18", "33", "60", "75"),
     },
     never=(

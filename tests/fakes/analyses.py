@@ -27,7 +27,12 @@ class _Kept:
 class FakeAnalyses:
     """Analyses in memory; *clock_ms* tells when one is due."""
 
-    def __init__(self, stories: FakeStories, *, clock_ms: Callable[[], int] = lambda: int(time.time() * 1000)) -> None:
+    def __init__(
+        self,
+        stories: FakeStories,
+        *,
+        clock_ms: Callable[[], int] = lambda: int(time.time() * 1000),
+    ) -> None:
         self._stories = stories
         self._clock_ms = clock_ms
         # The last written comes last.
@@ -48,7 +53,9 @@ class FakeAnalyses:
         kept = self._kept[story_id][number]
         is_moved = self._earlier.get(story_id, 0) > kept.rests_on
         if is_older or is_moved or response not in (None, kept.response):
-            document = document.model_copy(update={"meta": document.meta.model_copy(update={"status": "stale"})})
+            document = document.model_copy(
+                update={"meta": document.meta.model_copy(update={"status": "stale"})}
+            )
         return document
 
     async def raw(self, story_id: str, number: int) -> bytes | None:
@@ -56,12 +63,24 @@ class FakeAnalyses:
 
     async def numbers(self, story_id: str) -> tuple[int, ...]:
         self._stories.revision(story_id)
-        return tuple(sorted(number for number, kept in self._of(story_id).items() if kept.document is not None))
+        return tuple(
+            sorted(
+                number
+                for number, kept in self._of(story_id).items()
+                if kept.document is not None
+            )
+        )
 
-    async def record(self, story_id: str, number: int) -> tuple[int, bytes | None, bytes | None]:
+    async def record(
+        self, story_id: str, number: int
+    ) -> tuple[int, bytes | None, bytes | None]:
         revision = self._stories.revision(story_id)
         kept = self._of(story_id).get(number)
-        return (revision, None, None) if kept is None else (revision, kept.document, kept.record)
+        return (
+            (revision, None, None)
+            if kept is None
+            else (revision, kept.document, kept.record)
+        )
 
     async def fold(
         self,
@@ -84,14 +103,25 @@ class FakeAnalyses:
             return False
         kept = self._of(story_id)
         before = kept.pop(number, _Kept(record))
-        shown = (before.document, before.response) if document is None else (document, response)
-        kept[number] = _Kept(record, revision if rests_on is None else rests_on, is_under_way, *shown)
-        noted = [self._stories.note(story_id, number, section, change) for section, change in changes.items()]
+        shown = (
+            (before.document, before.response)
+            if document is None
+            else (document, response)
+        )
+        kept[number] = _Kept(
+            record, revision if rests_on is None else rests_on, is_under_way, *shown
+        )
+        noted = [
+            self._stories.note(story_id, number, section, change)
+            for section, change in changes.items()
+        ]
         self._stories.hold(story_id, number, is_under_way=is_under_way)
         if document is not None:
             self._stories.leave(story_id, number, _sections_of(document), is_all=True)
         ended = [one for one, what in kept.items() if not what.is_under_way]
-        for oldest in () if is_under_way else ended[: max(0, len(ended) - max(1, keep))]:
+        for oldest in (
+            () if is_under_way else ended[: max(0, len(ended) - max(1, keep))]
+        ):
             del kept[oldest]
             self._stories.forget(story_id, oldest)
         self._stories.move_on(story_id)
@@ -99,17 +129,27 @@ class FakeAnalyses:
             self._earlier[story_id] = self._stories.revision(story_id)
         return True
 
-    async def begin(self, supervisor_id: str, story_id: str, number: int, lease_ms: int = 0) -> None:
-        self._due.setdefault(supervisor_id, {})[story_id, number] = self._clock_ms() + lease_ms
+    async def begin(
+        self, supervisor_id: str, story_id: str, number: int, lease_ms: int = 0
+    ) -> None:
+        self._due.setdefault(supervisor_id, {})[story_id, number] = (
+            self._clock_ms() + lease_ms
+        )
 
-    async def due(self, supervisor_id: str, lease_ms: int, limit: int = 100) -> list[tuple[str, int]]:
+    async def due(
+        self, supervisor_id: str, lease_ms: int, limit: int = 100
+    ) -> list[tuple[str, int]]:
         listed, now = self._due.get(supervisor_id, {}), self._clock_ms()
-        found = sorted((at, f"{one[0]}:{one[1]}", one) for one, at in listed.items() if at <= now)[:limit]
+        found = sorted(
+            (at, f"{one[0]}:{one[1]}", one) for one, at in listed.items() if at <= now
+        )[:limit]
         for _, _, one in found:
             listed[one] = now + lease_ms
         return [one for _, _, one in found]
 
-    async def renew(self, supervisor_id: str, story_id: str, number: int, lease_ms: int) -> bool:
+    async def renew(
+        self, supervisor_id: str, story_id: str, number: int, lease_ms: int
+    ) -> bool:
         listed = self._due.get(supervisor_id, {})
         if (story_id, number) not in listed:
             return False

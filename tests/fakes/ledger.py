@@ -8,10 +8,30 @@ from urllib.parse import quote
 
 from memory import keys
 from memory.ledger.ledger import LedgerEntry, entry_of
-from memory.ledger.runs import Beginning, CancelOutcome, CancelRequest, Ended, Finish, Held, NotDue, Run, Suspect
+from memory.ledger.runs import (
+    Beginning,
+    CancelOutcome,
+    CancelRequest,
+    Ended,
+    Finish,
+    Held,
+    NotDue,
+    Run,
+    Suspect,
+)
 
 #: Fields that only a run needs.
-_OF_RUNS = ("worker", "started_at", "leased_until", "due_at", "attempts", "alone", "token", "crashes_alone", "excused")
+_OF_RUNS = (
+    "worker",
+    "started_at",
+    "leased_until",
+    "due_at",
+    "attempts",
+    "alone",
+    "token",
+    "crashes_alone",
+    "excused",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +55,9 @@ class _Fields:
 
     def set(self, **values: object) -> None:
         for name, value in values.items():
-            self.fields[self._field(name)] = value if isinstance(value, bytes) else str(value).encode()
+            self.fields[self._field(name)] = (
+                value if isinstance(value, bytes) else str(value).encode()
+            )
 
     def drop(self, name: str) -> None:
         self.fields.pop(self._field(name), None)
@@ -47,7 +69,12 @@ class _Fields:
 class FakeLedger:
     """Stands for `memory.ledger.ledger.Ledger`."""
 
-    def __init__(self, *, keep: timedelta = timedelta(days=7), clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        *,
+        keep: timedelta = timedelta(days=7),
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._keep_s = keep.total_seconds()
         self._clock = clock
         self._tasks: dict[str, tuple[float, dict[bytes, bytes]]] = {}
@@ -79,18 +106,41 @@ class FakeLedger:
             if left_ms > 0 and of.get("worker") != worker_id.encode():
                 return Held(left_ms)
             if left_ms > 0 and of.get("token") == token.encode():
-                return Run(of.number("attempts"), of.number("crashes"), of.number("excused"))
+                return Run(
+                    of.number("attempts"), of.number("crashes"), of.number("excused")
+                )
             if left_ms <= 0:
                 is_news = True
-                of.set(crashes=of.number("crashes") + 1, crashes_alone=of.number("crashes_alone") + of.number("alone"))
+                of.set(
+                    crashes=of.number("crashes") + 1,
+                    crashes_alone=of.number("crashes_alone") + of.number("alone"),
+                )
                 of.drop("leased_until")
         if of.number("crashes") > most_crashes and not alone:
-            return Suspect(of.number("crashes"), of.number("crashes_alone"), of.number("attempts"), is_news)
-        of.set(state="running", worker=worker_id, started_at=now_ms, leased_until=clock_ms + lease_ms)
-        of.set(attempts=max(before, of.number("attempts")) + 1, alone=int(alone), token=token)
-        return Run(of.number("attempts"), of.number("crashes"), of.number("excused"), is_news)
+            return Suspect(
+                of.number("crashes"),
+                of.number("crashes_alone"),
+                of.number("attempts"),
+                is_news,
+            )
+        of.set(
+            state="running",
+            worker=worker_id,
+            started_at=now_ms,
+            leased_until=clock_ms + lease_ms,
+        )
+        of.set(
+            attempts=max(before, of.number("attempts")) + 1,
+            alone=int(alone),
+            token=token,
+        )
+        return Run(
+            of.number("attempts"), of.number("crashes"), of.number("excused"), is_news
+        )
 
-    async def hold(self, runs: Sequence[tuple[str, int]], worker_id: str, lease_ms: int) -> list[tuple[str, int]]:
+    async def hold(
+        self, runs: Sequence[tuple[str, int]], worker_id: str, lease_ms: int
+    ) -> list[tuple[str, int]]:
         lost = []
         for task_id, generation in runs:
             of = self._generation(task_id, generation)
@@ -104,11 +154,16 @@ class FakeLedger:
         for run in runs:
             self._end(run)
 
-    async def park(self, run: Ended, wait_ms: int, assignment: bytes | None = None) -> None:
+    async def park(
+        self, run: Ended, wait_ms: int, assignment: bytes | None = None
+    ) -> None:
         of = self._end(run)
         if of is None:
             return
-        of.set(state="waiting", **({"due_at": int(self._clock() * 1000) + wait_ms} if wait_ms else {}))
+        of.set(
+            state="waiting",
+            **({"due_at": int(self._clock() * 1000) + wait_ms} if wait_ms else {}),
+        )
         if assignment is not None and "assignment" not in of:
             of.set(assignment=assignment)
 
@@ -123,7 +178,9 @@ class FakeLedger:
             of.set(attempts=of.number("attempts") - 1)
         return of
 
-    async def cancel(self, task_id: str, generation: int | None, reason: str) -> CancelOutcome | bytes:
+    async def cancel(
+        self, task_id: str, generation: int | None, reason: str
+    ) -> CancelOutcome | bytes:
         entry = await self.read(task_id)
         number = generation or (entry.newest if entry is not None else 1)
         of = self._generation(task_id, number)
@@ -138,17 +195,28 @@ class FakeLedger:
         entry = await self.read(task_id)
         return entry.generations[entry.newest].wish if entry is not None else None
 
-    async def once(self, task_id: str, generation: int, worker_id: str, name: str, token: str) -> bool | None:
-        field, of = b"once." + quote(name, safe="").encode(), self._generation(task_id, generation)
+    async def once(
+        self, task_id: str, generation: int, worker_id: str, name: str, token: str
+    ) -> bool | None:
+        field, of = (
+            b"once." + quote(name, safe="").encode(),
+            self._generation(task_id, generation),
+        )
         if (claimed := of.fields.get(field)) is not None:
             return claimed == token.encode()
         is_leased = of.number("leased_until") > int(self._clock() * 1000)
-        if "report" in of or "cancel" in of or (is_leased and of.get("worker") != worker_id.encode()):
+        if (
+            "report" in of
+            or "cancel" in of
+            or (is_leased and of.get("worker") != worker_id.encode())
+        ):
             return None
         of.fields[field] = token.encode()
         return True
 
-    async def finish(self, task_id: str, generation: int, status: str, report: bytes) -> bytes | CancelRequest | None:
+    async def finish(
+        self, task_id: str, generation: int, status: str, report: bytes
+    ) -> bytes | CancelRequest | None:
         of = self._generation(task_id, generation)
         if (stored := of.get("report")) is not None:
             if stored == report:
@@ -171,7 +239,12 @@ class FakeLedger:
         return [await self.finish(*report[:4]) for report in reports]
 
     async def accept(
-        self, task_id: str, generation: int, assignment: bytes, trace: str = "", due_at_ms: int | None = None
+        self,
+        task_id: str,
+        generation: int,
+        assignment: bytes,
+        trace: str = "",
+        due_at_ms: int | None = None,
     ) -> None:
         of = self._generation(task_id, generation)
         of.fields.setdefault(b"assignment:%d" % generation, assignment)

@@ -45,7 +45,9 @@ class FakePipelineRuns:
         self._last_fence = 0
 
     async def create(self, new: NewRun) -> bool:
-        if new.session_id in self._runs or (new.state == "running" and new.session_id in self._outcomes):
+        if new.session_id in self._runs or (
+            new.state == "running" and new.session_id in self._outcomes
+        ):
             return False
         now = self._now_ms()
         self._outcomes.pop(new.session_id, None)
@@ -62,10 +64,21 @@ class FakePipelineRuns:
         if kept is None:
             return None
         record, known = kept.record, kept.record.phases
-        phases = {phase.name: known.get(phase.name, PhaseState()) for phase in record.pipeline.phases}
-        return replace(record, phases=phases, holder=record.holder if self._is_held(kept) else None)
+        phases = {
+            phase.name: known.get(phase.name, PhaseState())
+            for phase in record.pipeline.phases
+        }
+        return replace(
+            record, phases=phases, holder=record.holder if self._is_held(kept) else None
+        )
 
-    async def claim(self, session_id: str, holder: str, lease_ms: int, most_lapses: int = MOST_LAPSES) -> int | None:
+    async def claim(
+        self,
+        session_id: str,
+        holder: str,
+        lease_ms: int,
+        most_lapses: int = MOST_LAPSES,
+    ) -> int | None:
         kept = self._runs.get(session_id)
         if kept is None or kept.record.state != "running" or self._is_held(kept):
             return None
@@ -73,7 +86,12 @@ class FakePipelineRuns:
         kept.lapses += bool(has_lapsed)
         if has_lapsed and kept.lapses == most_lapses:
             self._fail(kept, "failed", SET_ASIDE, RunSetAside.__name__)
-            told = {"session_id": session_id, "state": "failed", "error": SET_ASIDE, "phases": []}
+            told = {
+                "session_id": session_id,
+                "state": "failed",
+                "error": SET_ASIDE,
+                "phases": [],
+            }
             self._outcomes[session_id] = json.dumps(told).encode()
             raise RunSetAside(SET_ASIDE)
         self._last_fence = max(self._last_fence + 1, self._now_ms())
@@ -83,10 +101,18 @@ class FakePipelineRuns:
         return self._last_fence
 
     async def set_aside(self, supervisor_id: str) -> list[str]:
-        records = [kept.record for kept in self._runs.values() if kept.record.is_set_aside]
-        return [record.session_id for record in records if record.supervisor_id == supervisor_id]
+        records = [
+            kept.record for kept in self._runs.values() if kept.record.is_set_aside
+        ]
+        return [
+            record.session_id
+            for record in records
+            if record.supervisor_id == supervisor_id
+        ]
 
-    async def renew(self, session_id: str, holder: str, fence: int, lease_ms: int) -> bool:
+    async def renew(
+        self, session_id: str, holder: str, fence: int, lease_ms: int
+    ) -> bool:
         kept = self._driven(session_id, fence)
         if kept is None or kept.record.holder != holder:
             return False
@@ -106,7 +132,9 @@ class FakePipelineRuns:
         due = [
             (max(kept.leased_until_ms, kept.due_since_ms), session_id)
             for session_id, kept in self._runs.items()
-            if kept.record.supervisor_id == supervisor_id and kept.record.state == "running" and not self._is_held(kept)
+            if kept.record.supervisor_id == supervisor_id
+            and kept.record.state == "running"
+            and not self._is_held(kept)
             if kept.due_since_ms <= now
         ]
         return [session_id for _, session_id in sorted(due)[:limit]]
@@ -116,25 +144,40 @@ class FakePipelineRuns:
         return None if kept is None else kept.record.user_id
 
     async def postpone(self, supervisor_id: str, session_id: str, for_ms: int) -> None:
-        if (kept := self._runs.get(session_id)) is not None and kept.record.supervisor_id == supervisor_id:
+        if (
+            kept := self._runs.get(session_id)
+        ) is not None and kept.record.supervisor_id == supervisor_id:
             kept.due_since_ms = self._now_ms() + for_ms
 
-    async def begin_phase(self, session_id: str, fence: int, phase: str, task_id: str, run: int) -> bool:
+    async def begin_phase(
+        self, session_id: str, fence: int, phase: str, task_id: str, run: int
+    ) -> bool:
         kept = self._driven(session_id, fence)
         known = None if kept is None else kept.record.phases.get(phase)
         if kept is None or known is None:
             return False
         if known.status == "pending" or known.task_id != task_id:
-            running = PhaseState("running", run, task_id, self._now_ms(), known.late_ms, why=known.why)
+            running = PhaseState(
+                "running", run, task_id, self._now_ms(), known.late_ms, why=known.why
+            )
             self._update(kept, phase, running)
         return True
 
     async def settle_phase(
-        self, session_id: str, fence: int, phase: str, state: PhaseState, corrects: str | None = None
+        self,
+        session_id: str,
+        fence: int,
+        phase: str,
+        state: PhaseState,
+        corrects: str | None = None,
     ) -> bool:
         kept = self._driven(session_id, fence)
         known = None if kept is None else kept.record.phases.get(phase)
-        if kept is None or known is None or (state.task_id is not None and known.task_id != state.task_id):
+        if (
+            kept is None
+            or known is None
+            or (state.task_id is not None and known.task_id != state.task_id)
+        ):
             return False
         if known.is_over:
             return (known.status, known.task_id) == (state.status, state.task_id)
@@ -142,11 +185,21 @@ class FakePipelineRuns:
         # Here it may take less than a millisecond, which on a server it never does.
         ended_ms = max(self._now_ms(), kept.record.began_ms + 1)
         self._update(
-            kept, phase, replace(state, run=run, since_ms=known.since_ms, late_ms=known.late_ms, ended_ms=ended_ms)
+            kept,
+            phase,
+            replace(
+                state,
+                run=run,
+                since_ms=known.since_ms,
+                late_ms=known.late_ms,
+                ended_ms=ended_ms,
+            ),
         )
         kept.lapses = 0
         if state.status == "done" and corrects is not None:
-            kept.record = replace(kept.record, corrected=kept.record.corrected | {corrects: phase})
+            kept.record = replace(
+                kept.record, corrected=kept.record.corrected | {corrects: phase}
+            )
         return True
 
     async def reset_phases(
@@ -164,39 +217,64 @@ class FakePipelineRuns:
         if kept is None:
             raise UnknownSession(f"no pipeline runs in session {session_id!r}")
         record = kept.record
-        if (record.fence if self._is_held(kept) else None) != fence or expected_run not in (None, record.run):
+        if (
+            record.fence if self._is_held(kept) else None
+        ) != fence or expected_run not in (None, record.run):
             return None
         known = record.phases
         is_declared = declared is not None and declared.pipeline != record.pipeline
-        reset = {phase: reason for phase, reason in why.items() if phase in known or is_declared}
+        reset = {
+            phase: reason
+            for phase, reason in why.items()
+            if phase in known or is_declared
+        }
         for phase in reset:
             kept.seen.pop(phase, None)
         runs = {phase: known[phase].run if phase in known else 0 for phase in reset}
-        pending = {phase: PhaseState(run=runs[phase], why=reason) for phase, reason in reset.items()}
+        pending = {
+            phase: PhaseState(run=runs[phase], why=reason)
+            for phase, reason in reset.items()
+        }
         if declared is not None:
             record = _redeclared(record, declared)
         kept.record = replace(
             record,
             phases=known | pending,
-            corrected={phase: by for phase, by in record.corrected.items() if by not in reset},
+            corrected={
+                phase: by for phase, by in record.corrected.items() if by not in reset
+            },
             inputs=record.inputs if inputs is None else dict(inputs),
             updated_ms=self._now_ms(),
         )
         if restart:
             kept.record = replace(
-                kept.record, state="running", run=record.run + 1, began_ms=self._now_ms(), cancel_reason=None, error=""
+                kept.record,
+                state="running",
+                run=record.run + 1,
+                began_ms=self._now_ms(),
+                cancel_reason=None,
+                error="",
             )
             kept.due_since_ms, kept.lapses, kept.claimed_by = self._now_ms(), 0, None
             self._outcomes.pop(session_id, None)
         return await self.read(session_id)
 
     async def end(
-        self, session_id: str, fence: int, state: EndState, outcome: bytes, *, keep: bool, error: str = ""
+        self,
+        session_id: str,
+        fence: int,
+        state: EndState,
+        outcome: bytes,
+        *,
+        keep: bool,
+        error: str = "",
     ) -> bool:
         kept = self._driven(session_id, fence)
         if kept is None:
             ended = self._runs.get(session_id)
-            return self._outcomes.get(session_id) == outcome and (ended is None or ended.record.state == state)
+            return self._outcomes.get(session_id) == outcome and (
+                ended is None or ended.record.state == state
+            )
         self._outcomes[session_id] = outcome
         if state == "completed" and not keep:
             del self._runs[session_id]
@@ -211,14 +289,18 @@ class FakePipelineRuns:
         kept = self._runs.get(session_id)
         if kept is None or kept.record.state != "running":
             return False
-        kept.record = replace(kept.record, cancel_reason=kept.record.cancel_reason or reason)
+        kept.record = replace(
+            kept.record, cancel_reason=kept.record.cancel_reason or reason
+        )
         return True
 
     async def cancel_reason(self, session_id: str) -> str | None:
         kept = self._runs.get(session_id)
         return None if kept is None else kept.record.cancel_reason
 
-    async def note_seen(self, session_id: str, fence: int, phase: str, seen: Mapping[str, str]) -> bool:
+    async def note_seen(
+        self, session_id: str, fence: int, phase: str, seen: Mapping[str, str]
+    ) -> bool:
         kept = self._driven(session_id, fence)
         if kept is None:
             return False
@@ -229,7 +311,9 @@ class FakePipelineRuns:
         kept = self._driven(session_id, fence)
         known = None if kept is None else kept.record.phases.get(phase)
         if kept is not None and known is not None and not known.is_over:
-            self._update(kept, phase, replace(known, late_ms=known.late_ms or self._now_ms()))
+            self._update(
+                kept, phase, replace(known, late_ms=known.late_ms or self._now_ms())
+            )
         return kept is not None
 
     async def note_progress(self, session_id: str, fence: int) -> bool:
@@ -240,11 +324,19 @@ class FakePipelineRuns:
 
     async def seen(self, session_id: str) -> dict[str, dict[str, str]]:
         kept = self._runs.get(session_id)
-        return {} if kept is None else {phase: dict(marks) for phase, marks in kept.seen.items()}
+        return (
+            {}
+            if kept is None
+            else {phase: dict(marks) for phase, marks in kept.seen.items()}
+        )
 
     def _driven(self, session_id: str, fence: int) -> _Kept | None:
         kept = self._runs.get(session_id)
-        return kept if kept is not None and self._is_held(kept) and kept.record.fence == fence else None
+        return (
+            kept
+            if kept is not None and self._is_held(kept) and kept.record.fence == fence
+            else None
+        )
 
     def _is_held(self, kept: _Kept) -> bool:
         return kept.record.holder is not None and kept.leased_until_ms > self._now_ms()
@@ -258,9 +350,17 @@ class FakePipelineRuns:
         kept.claimed_by, now = None, self._now_ms()
         for phase, known in kept.record.phases.items():
             if known.status == "running":
-                failed = replace(known, status="failed", ended_ms=now, error_type=error_type, error=error)
+                failed = replace(
+                    known,
+                    status="failed",
+                    ended_ms=now,
+                    error_type=error_type,
+                    error=error,
+                )
                 self._update(kept, phase, failed)
-        kept.record = replace(kept.record, state=state, error=error, cancel_reason=None, updated_ms=now)
+        kept.record = replace(
+            kept.record, state=state, error=error, cancel_reason=None, updated_ms=now
+        )
 
     def _update(self, kept: _Kept, phase: str, state: PhaseState) -> None:
         phases = kept.record.phases | {phase: state}
@@ -272,7 +372,12 @@ class FakePipelineRuns:
 
 def _redeclared(record: RunRecord, declared: Redeclared) -> RunRecord:
     dependencies = {phase: tuple(on) for phase, on in declared.dependencies.items()}
-    return replace(record, pipeline=declared.pipeline, dependencies=dependencies, project=declared.project)
+    return replace(
+        record,
+        pipeline=declared.pipeline,
+        dependencies=dependencies,
+        project=declared.project,
+    )
 
 
 def _record_of(new: NewRun, now_ms: int) -> RunRecord:
@@ -286,7 +391,10 @@ def _record_of(new: NewRun, now_ms: int) -> RunRecord:
         project=new.project or new.pipeline.project_id,
         keep=new.keep,
         run=new.run,
-        phases={phase.name: new.phases.get(phase.name, PhaseState()) for phase in new.pipeline.phases},
+        phases={
+            phase.name: new.phases.get(phase.name, PhaseState())
+            for phase in new.pipeline.phases
+        },
         dependencies={phase: tuple(on) for phase, on in new.dependencies.items()},
         corrected=dict(new.corrected),
         created_ms=now_ms,

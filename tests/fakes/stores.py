@@ -30,7 +30,13 @@ Clock = Callable[[], float]
 class FakeConversations:
     """Stands for `memory.conversations.conversation.Conversations`."""
 
-    def __init__(self, *, keep_turns: int = KEEP, keep: timedelta = KEEP_FOR, clock: Clock = time.monotonic) -> None:
+    def __init__(
+        self,
+        *,
+        keep_turns: int = KEEP,
+        keep: timedelta = KEEP_FOR,
+        clock: Clock = time.monotonic,
+    ) -> None:
         self._keep_turns = keep_turns
         self._keep_s = keep.total_seconds()
         self._clock = clock
@@ -38,17 +44,29 @@ class FakeConversations:
         self._owned: dict[str, tuple[float, set[str]]] = {}
 
     async def append(
-        self, conversation_id: str, turn: bytes, turn_id: str, *, user_id: str | None = None, beside: object = ()
+        self,
+        conversation_id: str,
+        turn: bytes,
+        turn_id: str,
+        *,
+        user_id: str | None = None,
+        beside: object = (),
     ) -> bool:
         if user_id:
-            self._owned[user_id] = (self._clock() + self._keep_s, {*await self.of_user(user_id), conversation_id})
+            self._owned[user_id] = (
+                self._clock() + self._keep_s,
+                {*await self.of_user(user_id), conversation_id},
+            )
         turns = self._living(conversation_id)
         if turn_id in turns:
             return False
         turns[turn_id] = turn
         while len(turns) > self._keep_turns:
             del turns[next(iter(turns))]
-        self._turns[keys.conversation(conversation_id).said] = (self._clock() + self._keep_s, turns)
+        self._turns[keys.conversation(conversation_id).said] = (
+            self._clock() + self._keep_s,
+            turns,
+        )
         return True
 
     async def replace(self, conversation_id: str, turn: bytes, by: bytes) -> bool:
@@ -64,10 +82,14 @@ class FakeConversations:
         return sorted(owned) if self._clock() < until else []
 
     async def recent(self, conversation_id: str, count: int = 20) -> list[bytes]:
-        return list(self._living(conversation_id).values())[-count:] if count > 0 else []
+        return (
+            list(self._living(conversation_id).values())[-count:] if count > 0 else []
+        )
 
     def _living(self, conversation_id: str) -> dict[str, bytes]:
-        until, turns = self._turns.get(keys.conversation(conversation_id).said, (0.0, {}))
+        until, turns = self._turns.get(
+            keys.conversation(conversation_id).said, (0.0, {})
+        )
         return turns if self._clock() < until else {}
 
 
@@ -95,17 +117,31 @@ class FakeLongTermMemory:
     async def recall_many(self, entry_keys: Sequence[str]) -> list[Remembered | None]:
         return [await self.recall(key) for key in entry_keys]
 
-    async def nearest(self, asked: Sequence[tuple[str, Neighbourhood]]) -> list[Near | None]:
+    async def nearest(
+        self, asked: Sequence[tuple[str, Neighbourhood]]
+    ) -> list[Near | None]:
         return [await self._nearest(key, near) for key, near in asked]
 
     async def _nearest(self, key: str, near: Neighbourhood) -> Near | None:
         places: dict[str, Entry] = {}
         for other in list(self._values):
             entry = await self.show(other)
-            if entry is not None and entry.standing is not None and keys.near_of(other) == keys.near_of(key):
-                places |= {entry.standing.place: entry} if entry.standing.frame == near.frame else {}
+            if (
+                entry is not None
+                and entry.standing is not None
+                and keys.near_of(other) == keys.near_of(key)
+            ):
+                places |= (
+                    {entry.standing.place: entry}
+                    if entry.standing.frame == near.frame
+                    else {}
+                )
         nearest = near.nearest(list(places), 1)
-        return Near(places[nearest[0]].key, nearest[0], places[nearest[0]].answer) if nearest else None
+        return (
+            Near(places[nearest[0]].key, nearest[0], places[nearest[0]].answer)
+            if nearest
+            else None
+        )
 
     async def remember(
         self,
@@ -132,7 +168,9 @@ class FakeLongTermMemory:
         )
         value = self._living(key) or _Value(raw, None)
         value.raw = raw
-        value.until = None if lifetime_ms is None else self._clock() + lifetime_ms / 1000
+        value.until = (
+            None if lifetime_ms is None else self._clock() + lifetime_ms / 1000
+        )
         token = user_token or parts.user_token
         if token is not None:
             value.users.add(token)
@@ -143,7 +181,11 @@ class FakeLongTermMemory:
         served: Mapping[str, int],
         own: Mapping[tuple[str, str], int] | None = None,
     ) -> int:
-        living = [(value, count) for key, count in served.items() if (value := self._living(key)) is not None]
+        living = [
+            (value, count)
+            for key, count in served.items()
+            if (value := self._living(key)) is not None
+        ]
         for value, count in living:
             value.hits += count
         return len(living)
@@ -152,20 +194,32 @@ class FakeLongTermMemory:
         value = self._living(key)
         if value is None:
             return None
-        expires_in_ms = None if value.until is None else round((value.until - self._clock()) * 1000)
+        expires_in_ms = (
+            None if value.until is None else round((value.until - self._clock()) * 1000)
+        )
         return decode_entry(key, value.raw, value.hits, expires_in_ms)
 
     async def entries(
-        self, *, agent_id: str | None = None, task: str | None = None, since_ms: int | None = None
+        self,
+        *,
+        agent_id: str | None = None,
+        task: str | None = None,
+        since_ms: int | None = None,
     ) -> AsyncIterator[Entry]:
         wanted = Selection(agent_id=agent_id, task=task, created_since_ms=since_ms)
         for key in list(self._values):
             entry = await self.show(key)
-            if entry is not None and wanted.names(entry.parts) and wanted.holds(entry.answer):
+            if (
+                entry is not None
+                and wanted.names(entry.parts)
+                and wanted.holds(entry.answer)
+            ):
                 yield entry
 
     async def quarantine(self, agent_id: str, results: Mapping[str, bytes]) -> None:
-        self._quarantine.update({(agent_id, seed_key): result for seed_key, result in results.items()})
+        self._quarantine.update(
+            {(agent_id, seed_key): result for seed_key, result in results.items()}
+        )
 
     async def quarantined(self, agent_id: str | None = None) -> list[Quarantined]:
         return [
@@ -176,7 +230,11 @@ class FakeLongTermMemory:
 
     def _living(self, key: str) -> _Value | None:
         value = self._values.get(key)
-        if value is not None and value.until is not None and self._clock() >= value.until:
+        if (
+            value is not None
+            and value.until is not None
+            and self._clock() >= value.until
+        ):
             del self._values[key]
             return None
         return value

@@ -35,24 +35,34 @@ class Morgue:
     ledger: Ledger
     letters: DeadLetters
 
-    async def bury(self, *letters: bytes, subject: str = "dead.tasks.TripAgent.share_trip") -> None:
+    async def bury(
+        self, *letters: bytes, subject: str = "dead.tasks.TripAgent.share_trip"
+    ) -> None:
         """Put *letters* into DEAD, in this order."""
         stream = self.link.client.jetstream()
         for letter in letters:
             await stream.publish(subject, letter)
 
-    async def bury_many(self, number: int, agent: str = "TripAgent", reason: str = "attempts") -> list[str]:
+    async def bury_many(
+        self, number: int, agent: str = "TripAgent", reason: str = "attempts"
+    ) -> list[str]:
         """Put *number* letters into DEAD at once and return their task ids, in order."""
         stream = self.link.client.jetstream()
         task_ids = [uuid.uuid4().hex for _ in range(number)]
         made = [a_letter(task_id, agent=agent, reason=reason) for task_id in task_ids]
         subject = f"dead.tasks.{agent}.share_trip"
-        await asyncio.gather(*[await stream.publish_async(subject, letter) for letter in made])
+        await asyncio.gather(
+            *[await stream.publish_async(subject, letter) for letter in made]
+        )
         return task_ids
 
     async def count(self, stream: str) -> int:
         """Return how many messages *stream* holds."""
-        return int((await ask_jetstream(self.link.client, f"STREAM.INFO.{stream}"))["state"]["messages"])
+        return int(
+            (await ask_jetstream(self.link.client, f"STREAM.INFO.{stream}"))["state"][
+                "messages"
+            ]
+        )
 
     async def tasks(self) -> list[tuple[str, dict[str, str], bytes]]:
         """Return subject, headers and body of everything in TASKS."""
@@ -60,7 +70,10 @@ class Morgue:
         stream = self.link.client.jetstream()
         numbers = range(state["first_seq"], state["last_seq"] + 1)
         found = [await stream.get_msg("TASKS", number) for number in numbers]
-        return [(one.subject or "", dict(one.headers or {}), one.data or b"") for one in found]
+        return [
+            (one.subject or "", dict(one.headers or {}), one.data or b"")
+            for one in found
+        ]
 
     def on_disk(self, text: bytes) -> int:
         """Return how often *text* stands in the files of DEAD."""
@@ -77,10 +90,16 @@ class Morgue:
 @asynccontextmanager
 async def morgue_of(servers: EmbeddedServers) -> AsyncIterator[Morgue]:
     """Open DEAD on *servers*."""
-    async with connected(servers.nats_url, "morgue") as client, valkey.connect(servers.redis_url) as redis:
+    async with (
+        connected(servers.nats_url, "morgue") as client,
+        valkey.connect(servers.redis_url) as redis,
+    ):
         await declare_streams(client, Sizes())
         link, ledger = Link(client), Ledger(redis)
-        async with open_outbox(link) as outbox, open_dead_letters(link, outbox, ledger) as letters:
+        async with (
+            open_outbox(link) as outbox,
+            open_dead_letters(link, outbox, ledger) as letters,
+        ):
             yield Morgue(servers, link, ledger, letters)
 
 
@@ -96,7 +115,12 @@ def an_assignment(task_id: str, agent: str = "TripAgent", **fields: Any) -> byte
     return json.dumps(whole | fields).encode()
 
 
-def a_letter(task_id: str | None, body: bytes | None = None, agent: str = "TripAgent", **fields: Any) -> bytes:
+def a_letter(
+    task_id: str | None,
+    body: bytes | None = None,
+    agent: str = "TripAgent",
+    **fields: Any,
+) -> bytes:
     """Return a dead letter as a worker writes it."""
     carried = an_assignment(task_id or "", agent) if body is None else body
     whole = {
@@ -105,7 +129,10 @@ def a_letter(task_id: str | None, body: bytes | None = None, agent: str = "TripA
         "subject": f"tasks.{agent}.share_trip",
         "sequence": 1,
         "attempts": 5,
-        "headers": {"Tasklore-Generation": "1", "traceparent": f"00-{'a' * 32}-{'b' * 16}-01"},
+        "headers": {
+            "Tasklore-Generation": "1",
+            "traceparent": f"00-{'a' * 32}-{'b' * 16}-01",
+        },
         "body": base64.b64encode(carried[:DEAD_BODY]).decode(),
         "body_bytes": len(carried),
         "body_digest": digest_of(carried),

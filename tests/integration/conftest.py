@@ -9,7 +9,9 @@ from runtime.servers.embedded import EmbeddedServers
 
 
 @pytest.fixture
-def command_servers(servers: EmbeddedServers, redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
+def command_servers(
+    servers: EmbeddedServers, redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Point the commands to the shared servers, with an empty store."""
     monkeypatch.setenv("TASKLORE_NATS_URL", servers.nats_url)
     monkeypatch.setenv("TASKLORE_REDIS_URL", servers.redis_url)

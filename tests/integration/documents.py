@@ -39,7 +39,11 @@ def like(display: str, **fields: JsonValue) -> Insert:
 
 def plan(plan_id: str, *edits: Edit, **origin: Any) -> Plan:
     """Return a plan of *edits*, made by rules now unless *origin* says otherwise."""
-    return Plan(plan_id=plan_id, edits=edits, origin=Origin(**{"by": "rules", "at": NOW, **origin}))
+    return Plan(
+        plan_id=plan_id,
+        edits=edits,
+        origin=Origin(**{"by": "rules", "at": NOW, **origin}),
+    )
 
 
 async def drafted(store: DocumentStore, *plans: Plan, user: str = USER) -> Draft:
@@ -64,13 +68,19 @@ async def body_of(store: DocumentStore, resource: str = FOOD, user: str = USER) 
 
 async def liked(store: DocumentStore, user: str = USER) -> list[str]:
     """Return what the user likes, in order."""
-    return [one["display"] for one in (await body_of(store, FOOD, user))["food"]["likes"]]
+    return [
+        one["display"] for one in (await body_of(store, FOOD, user))["food"]["likes"]
+    ]
 
 
 def content(body: Body) -> bytes:
     """Return *body* to the byte, apart from what every revision is stamped with."""
     metadata = cast("Body", body[METADATA])
-    kept: JsonValue = {name: value for name, value in metadata.items() if name not in ("revision", "last_updated")}
+    kept: JsonValue = {
+        name: value
+        for name, value in metadata.items()
+        if name not in ("revision", "last_updated")
+    }
     return json_bytes({**body, METADATA: kept})
 
 

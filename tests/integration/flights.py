@@ -29,7 +29,9 @@ class Process:
 
     async def ask(self, compute: Compute, wait_s: float = LONG_S) -> tuple[bytes, bool]:
         """Return the answer and whether somebody else computed it, as a host does after a miss."""
-        outcome = await self.flights.join(KEY, lambda: self.memory.recall(KEY), wait_s=wait_s)
+        outcome = await self.flights.join(
+            KEY, lambda: self.memory.recall(KEY), wait_s=wait_s
+        )
         if isinstance(outcome, Joined):
             return outcome.value.result_json, True
         async with outcome:

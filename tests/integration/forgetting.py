@@ -16,7 +16,15 @@ from contracts import subjects
 from contracts.agent_messages import agent_message
 from contracts.conversations import Utterance
 from contracts.identifiers import user_token
-from contracts.messages import ChatTurn, DeadLetter, ErrorNote, ExtractedFacts, Fact, TaskAssignment, TaskCall
+from contracts.messages import (
+    ChatTurn,
+    DeadLetter,
+    ErrorNote,
+    ExtractedFacts,
+    Fact,
+    TaskAssignment,
+    TaskCall,
+)
 from contracts.observations import Action, AgentTarget, Observation
 from memory import keys
 from memory.conversations.conversation import Conversations
@@ -72,21 +80,42 @@ class Town:
 
     def stores(self) -> tuple[UserStore, ...]:
         nowhere = self.servers.nats.data_dir / "evidence"
-        return all_stores(self.link, self.redis, self.outbox, self.documents, nowhere, deadline_s=PATIENCE_S)
+        return all_stores(
+            self.link,
+            self.redis,
+            self.outbox,
+            self.documents,
+            nowhere,
+            deadline_s=PATIENCE_S,
+        )
 
     async def forget(self, user: str) -> Forgotten:
         return await forget_user(
-            user, self.stores(), (partial(rewrite_redis, self.redis), partial(rewrite_streams, self.link))
+            user,
+            self.stores(),
+            (partial(rewrite_redis, self.redis), partial(rewrite_streams, self.link)),
         )
 
     async def publish(self, subject: str, body: bytes, **headers: str) -> int:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
-        answer = json.loads((await self.client.request(subject, body, timeout=PATIENCE_S, headers=named or None)).data)
+        answer = json.loads(
+            (
+                await self.client.request(
+                    subject, body, timeout=PATIENCE_S, headers=named or None
+                )
+            ).data
+        )
         assert "error" not in answer, answer
         return int(answer["seq"])
 
     async def stored(self, stream: str) -> int:
-        info = json.loads((await self.client.request(f"$JS.API.STREAM.INFO.{stream}", timeout=PATIENCE_S)).data)
+        info = json.loads(
+            (
+                await self.client.request(
+                    f"$JS.API.STREAM.INFO.{stream}", timeout=PATIENCE_S
+                )
+            ).data
+        )
         return int(info["state"]["messages"])
 
     def assignment(self, user: str, name: str) -> bytes:
@@ -103,43 +132,78 @@ class Town:
     async def talk(self, user: str) -> None:
         secret = secret_of(user)
         turn = ChatTurn(
-            turn_id=f"{user}-turn", conversation_id=f"c-{user}", user_id=user, speaker="person", text=secret, at=NOW
+            turn_id=f"{user}-turn",
+            conversation_id=f"c-{user}",
+            user_id=user,
+            speaker="person",
+            text=secret,
+            at=NOW,
         )
         said = turn.model_dump_json(exclude_none=True).encode()
         fact = Fact(fact_id=f"{user}-fact", text=secret, evidence=secret)
         found = ExtractedFacts(
-            turn_id=turn.turn_id, conversation_id=turn.conversation_id, user_id=user, facts=(fact,), at=NOW
+            turn_id=turn.turn_id,
+            conversation_id=turn.conversation_id,
+            user_id=user,
+            facts=(fact,),
+            at=NOW,
         )
         learned = found.model_dump_json(exclude_none=True).encode()
         await self.publish(subjects.turns(user), said)
         await self.publish(subjects.facts(user), learned)
         assert await self.turns.append(user, [(turn.turn_id, said)]) == 1
         assert await self.facts.append(user, [(fact.fact_id, learned)]) == 1
-        assert await self.conversations.append(turn.conversation_id, said, turn.turn_id, user_id=user)
+        assert await self.conversations.append(
+            turn.conversation_id, said, turn.turn_id, user_id=user
+        )
         await self.tell(user, turn.conversation_id)
-        body: dict[str, Any] = {"food": {"likes": [secret]}, "_metadata": {"resource_id": FOOD}}
+        body: dict[str, Any] = {
+            "food": {"likes": [secret]},
+            "_metadata": {"resource_id": FOOD},
+        }
         await self.documents.import_document(user, json.dumps(body).encode(), at=NOW)
 
     async def tell(self, user: str, conversation_id: str) -> None:
         inbox, secret = Inbox(self.redis, PATIENCE_S, window=1), secret_of(user)
         heard = [
-            Utterance(message_id=f"{user}-{number}", speaker="Bob", message=secret, time=number) for number in range(3)
+            Utterance(
+                message_id=f"{user}-{number}",
+                speaker="Bob",
+                message=secret,
+                time=number,
+            )
+            for number in range(3)
         ]
         await inbox.take(conversation_id, "t1", heard[:2], user_id=user)
         did = Action(action="text", target=AgentTarget(agent="Bob"), utterance=secret)
-        await inbox.settle(conversation_id, "t1", heard[0], observation=Observation(time=1, did=did), user_id=user)
+        await inbox.settle(
+            conversation_id,
+            "t1",
+            heard[0],
+            observation=Observation(time=1, did=did),
+            user_id=user,
+        )
         await inbox.take(conversation_id, "t2", user_id=user)
         assert await inbox.summarise(conversation_id, 2, secret)
         assert await inbox.post(conversation_id, heard[2], user_id=user)
         # And on its way: said by them to somebody else's agent, and by nobody known to theirs.
         for to, speaks_for in (("c-of-the-world", user), (conversation_id, None)):
             said = agent_message(
-                message_id=user, conversation_id=to, sender="Bob", message=secret, time=1, user_id=speaks_for
+                message_id=user,
+                conversation_id=to,
+                sender="Bob",
+                message=secret,
+                time=1,
+                user_id=speaks_for,
             )
-            await self.publish(subjects.messages(to, "Bob"), said.model_dump_json().encode())
+            await self.publish(
+                subjects.messages(to, "Bob"), said.model_dump_json().encode()
+            )
 
     async def work(self, user: str) -> None:
-        waiting, later, dead = (self.assignment(user, name) for name in ("waiting", "later", "dead"))
+        waiting, later, dead = (
+            self.assignment(user, name) for name in ("waiting", "later", "dead")
+        )
         await self.publish("tasks.Probe.ask", waiting)
         await self.ledger.accept(f"{user}-waiting", 1, waiting)
         await self.publish(
@@ -170,10 +234,14 @@ class Town:
         await self.publish("dead.tasks.Probe.ask", letter.model_dump_json().encode())
 
     def report(self, user: str, name: str) -> bytes:
-        return json.dumps({"task_id": f"{user}-{name}", "result": secret_of(user)}, ensure_ascii=False).encode()
+        return json.dumps(
+            {"task_id": f"{user}-{name}", "result": secret_of(user)}, ensure_ascii=False
+        ).encode()
 
     async def ask(self, user: str, question: str, *, of_user: bool = False) -> str:
-        key = keys.ltm("Probe", "1.1", f"ask:{question}", user_token(user) if of_user else None)
+        key = keys.ltm(
+            "Probe", "1.1", f"ask:{question}", user_token(user) if of_user else None
+        )
         await self.memory.remember(
             key,
             json.dumps(secret_of(user)).encode(),
@@ -189,17 +257,31 @@ class Town:
         await self.work(user)
         await self.ask(user, user)
         await self.ask(user, user, of_user=True)
-        await SessionCache(self.redis, deadline_s=PATIENCE_S).create(f"session-{user_token(user)[:16]}", user_id=user)
+        await SessionCache(self.redis, deadline_s=PATIENCE_S).create(
+            f"session-{user_token(user)[:16]}", user_id=user
+        )
         await ProjectMemory(self.redis, deadline_s=PATIENCE_S).append(
             "town", "decision", f"we go by what {user} said", by=user
         )
-        outbox, now = WebhookOutbox(self.redis, deadline_s=PATIENCE_S), datetime.now(UTC)
-        callback = Callback(
-            url=f"https://example.com/{secret_of(user)}", host="example.com:443", owner=user_token(user)
+        outbox, now = (
+            WebhookOutbox(self.redis, deadline_s=PATIENCE_S),
+            datetime.now(UTC),
         )
-        await outbox.await_task(f"{user}-calls-back", callback, now + timedelta(days=40))
+        callback = Callback(
+            url=f"https://example.com/{secret_of(user)}",
+            host="example.com:443",
+            owner=user_token(user),
+        )
+        await outbox.await_task(
+            f"{user}-calls-back", callback, now + timedelta(days=40)
+        )
         body = json.dumps({"data": {"result": secret_of(user)}})
-        about = {"id": f"msg_{user_token(user)}", "type": "task.completed", "body": body, "created_at": now}
+        about = {
+            "id": f"msg_{user_token(user)}",
+            "type": "task.completed",
+            "body": body,
+            "created_at": now,
+        }
         assert await outbox.put(Webhook(**callback.model_dump(), **about), now) == 1
 
 

@@ -90,7 +90,12 @@ class Scripted:
         alongside: Alongside | None = None,
     ) -> PersonReply:
         self.asked.append(request)
-        await self._keep(request, "person", request.text, alongside.words if alongside is not None else ())
+        await self._keep(
+            request,
+            "person",
+            request.text,
+            alongside.words if alongside is not None else (),
+        )
         if self.assigns:
             assignment = assigned(self.task_id_of(request), request.text)
             await self.dispatch.assign(assignment)
@@ -106,7 +111,9 @@ class Scripted:
             text=f"Heard: {request.text}",
         )
 
-    async def _keep(self, request: PersonRequest, speaker: Any, text: str, beside: Commands = ()) -> None:
+    async def _keep(
+        self, request: PersonRequest, speaker: Any, text: str, beside: Commands = ()
+    ) -> None:
         assert request.conversation_id is not None
         turn_id = f"{request.user_id}-{request.request_id}-{speaker[0]}"
         turn = ChatTurn(
@@ -119,7 +126,13 @@ class Scripted:
             request_id=request.request_id,
         )
         body = turn.model_dump_json().encode()
-        await self.conversations.append(request.conversation_id, body, turn_id, user_id=request.user_id, beside=beside)
+        await self.conversations.append(
+            request.conversation_id,
+            body,
+            turn_id,
+            user_id=request.user_id,
+            beside=beside,
+        )
 
 
 def assigned(task_id: str, word: str = "hi") -> TaskAssignment:
@@ -133,7 +146,11 @@ def assigned(task_id: str, word: str = "hi") -> TaskAssignment:
 
 
 async def refuse(request: PipelineRequest) -> PipelineReply:
-    return PipelineReply(session_id=request.session_id, kind="refused", text="there are no pipelines here")
+    return PipelineReply(
+        session_id=request.session_id,
+        kind="refused",
+        text="there are no pipelines here",
+    )
 
 
 @dataclass
@@ -155,7 +172,9 @@ async def http_stand(
 ) -> AsyncIterator[Stand]:
     """Serve the API within the block, over *tls* if given; *scripted* makes its service, *parts* replace the others."""
     async with AsyncExitStack() as stack:
-        client = await stack.enter_async_context(connected(servers.nats_url, f"stand-{new_id(0)}"))
+        client = await stack.enter_async_context(
+            connected(servers.nats_url, f"stand-{new_id(0)}")
+        )
         link = Link(client)
         await declare_streams(client, Sizes())
         outbox = await stack.enter_async_context(open_outbox(link))
@@ -165,11 +184,24 @@ async def http_stand(
         conversations = Conversations(redis, deadline_s=PATIENCE_S)
         records = RequestRecords(redis, deadline_s=PATIENCE_S)
         service = scripted(conversations, dispatch)
-        catalogue, canceller = Catalogue([CARD]), Canceller(client, outbox, ledger, "stand")
-        book = ScheduleBook(ScheduleStore(redis, SUPERVISOR, deadline_s=PATIENCE_S), lambda: catalogue)
+        catalogue, canceller = (
+            Catalogue([CARD]),
+            Canceller(client, outbox, ledger, "stand"),
+        )
+        book = ScheduleBook(
+            ScheduleStore(redis, SUPERVISOR, deadline_s=PATIENCE_S), lambda: catalogue
+        )
         made = {
             "schedules": book,
-            "ticks": TickMaker(SUPERVISOR, lambda: catalogue, dispatch, refuse, canceller, records, book.now),
+            "ticks": TickMaker(
+                SUPERVISOR,
+                lambda: catalogue,
+                dispatch,
+                refuse,
+                canceller,
+                records,
+                book.now,
+            ),
             "supervisor_id": SUPERVISOR,
             "client": client,
             "redis": redis,

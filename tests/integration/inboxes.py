@@ -6,12 +6,23 @@ from memory.conversations.inbox import Inbox
 from workers.testing.inbox import FakeInbox
 
 
-def said(message_id: str, speaker: str = "Bob", time: float = 1.0, message: str = "") -> Utterance:
-    return Utterance(message_id=message_id, speaker=speaker, message=message or f"I am {message_id}", time=time)
+def said(
+    message_id: str, speaker: str = "Bob", time: float = 1.0, message: str = ""
+) -> Utterance:
+    return Utterance(
+        message_id=message_id,
+        speaker=speaker,
+        message=message or f"I am {message_id}",
+        time=time,
+    )
 
 
 def seen(time: float = 1.0, action: str = "wait") -> Observation:
-    return Observation(time=time, sensed=SensoryData(position=Position(x=time, z=0)), did=Action(action=action))
+    return Observation(
+        time=time,
+        sensed=SensoryData(position=Position(x=time, z=0)),
+        did=Action(action=action),
+    )
 
 
 def ids(messages: tuple[Utterance, ...]) -> list[str]:

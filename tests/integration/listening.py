@@ -51,7 +51,9 @@ class Post:
         self.hangs = asyncio.Event()
         self.is_hanging = False
 
-    async def put(self, subject: str, body: bytes, message_id: str, **_options: Any) -> None:
+    async def put(
+        self, subject: str, body: bytes, message_id: str, **_options: Any
+    ) -> None:
         """Store a letter, or raise."""
         if self.is_hanging:
             self.hangs.set()
@@ -63,7 +65,9 @@ class Post:
 
     def facts(self) -> list[str]:
         """Return the text of every fact that was published, in order."""
-        bodies = [ExtractedFacts.model_validate_json(body) for _, body, _ in self.stored]
+        bodies = [
+            ExtractedFacts.model_validate_json(body) for _, body, _ in self.stored
+        ]
         return [fact.text for body in bodies for fact in body.facts]
 
 
@@ -83,7 +87,11 @@ class Counts:
 
     def count_edit(self, operation: str, outcome: str) -> None:
         """Count an edit."""
-        self.seen[f"edit:{operation}" if outcome == "applied" else f"edit:{operation}:{outcome}"] += 1
+        self.seen[
+            f"edit:{operation}"
+            if outcome == "applied"
+            else f"edit:{operation}:{outcome}"
+        ] += 1
 
     def count_edit_refused(self, reason: str) -> None:
         """Count a refusal."""
@@ -119,12 +127,16 @@ class Room:
     redis: Redis
     post: Post = field(default_factory=Post)
     counts: Counts = field(default_factory=Counts)
-    services: KitServices = field(default_factory=lambda: KitServices(ScriptedLlm(), now()))
+    services: KitServices = field(
+        default_factory=lambda: KitServices(ScriptedLlm(), now())
+    )
     retry: RetryPolicy = field(default_factory=lambda: RetryPolicy(0.02, 0.05))
     #: Turns that one question to a model serves; none waits for another unless a test says so.
     patience: Patience = field(default_factory=lambda: Patience(idle_s=0))
     notices: Notices | None = None
-    holders: Any = field(default_factory=lambda: map("worker-{}".format, itertools.count(1)))
+    holders: Any = field(
+        default_factory=lambda: map("worker-{}".format, itertools.count(1))
+    )
 
     def __post_init__(self) -> None:
         self.turns = PersonalQueue(self.redis, "turns", deadline_s=5)
@@ -136,14 +148,25 @@ class Room:
         rows = []
         for number, text in enumerate(texts, start=start):
             turn = ChatTurn(
-                turn_id=f"t{number}", conversation_id="c", user_id=user, speaker="person", text=text, at=now()
+                turn_id=f"t{number}",
+                conversation_id="c",
+                user_id=user,
+                speaker="person",
+                text=text,
+                at=now(),
             )
             rows.append((turn.turn_id, turn.model_dump_json().encode()))
         await self.turns.append(user, rows)
 
     async def learn(self, user: str, *texts: str, start: int = 1) -> None:
         """Append facts about *user*, called `f1` and on."""
-        await self.facts.append(user, [fact_row(user, number, text) for number, text in enumerate(texts, start=start)])
+        await self.facts.append(
+            user,
+            [
+                fact_row(user, number, text)
+                for number, text in enumerate(texts, start=start)
+            ],
+        )
 
     @contextlib.asynccontextmanager
     async def listening(
@@ -180,7 +203,9 @@ class Room:
 
     def work_of(self, agent: Agent, queue: QueueName, attempts: int = 3) -> Work:
         """Return what *agent* does with the rows of *queue*."""
-        listener = agent.listeners[queue].with_defaults(items=32, users=16, attempts=attempts)
+        listener = agent.listeners[queue].with_defaults(
+            items=32, users=16, attempts=attempts
+        )
         if queue == "turns":
             return TurnWork(
                 listener,
@@ -230,7 +255,9 @@ class Room:
 def fact_row(user: str, number: int, text: str) -> tuple[str, bytes]:
     """Return a row of the table of facts."""
     fact = Fact(fact_id=f"f{number}", text=text)
-    body = ExtractedFacts(turn_id=f"t{number}", conversation_id="c", user_id=user, facts=(fact,), at=now())
+    body = ExtractedFacts(
+        turn_id=f"t{number}", conversation_id="c", user_id=user, facts=(fact,), at=now()
+    )
     return fact.fact_id, body.model_dump_json().encode()
 
 

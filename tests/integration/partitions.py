@@ -38,15 +38,26 @@ class Partitions:
     counts: MessageCounts = field(default_factory=MessageCounts)
 
     @contextlib.asynccontextmanager
-    async def taken_in(self, desk: PartitionDesk, sources: Sequence[Source], readers: int) -> AsyncIterator[None]:
+    async def taken_in(
+        self, desk: PartitionDesk, sources: Sequence[Source], readers: int
+    ) -> AsyncIterator[None]:
         """Have *desk* take in *sources*, with so many engines on each, as so many processes have."""
         metrics = Metrics("test")
 
         async def heal(source: Source) -> str:
-            return await find_consumer(self.link.client, source, Sizes(), may_create=True)
+            return await find_consumer(
+                self.link.client, source, Sizes(), may_create=True
+            )
 
         start = functools.partial(
-            open_partitions, self.link, sources, desk, leases=self.leases, meter=metrics, heal=heal, may_create=True
+            open_partitions,
+            self.link,
+            sources,
+            desk,
+            leases=self.leases,
+            meter=metrics,
+            heal=heal,
+            may_create=True,
         )
         engines = [engine for _ in range(readers) for engine in await start()]
         async with asyncio.TaskGroup() as group:
@@ -58,11 +69,17 @@ class Partitions:
 
     async def publish(self, subject: str, body: bytes) -> None:
         """Store *body* as a program does that gives it no id."""
-        answer = json.loads((await self.link.client.request(subject, body, timeout=60)).data)
+        answer = json.loads(
+            (await self.link.client.request(subject, body, timeout=60)).data
+        )
         assert "error" not in answer, answer
 
     async def stored(self, stream: str) -> int:
-        return int((await ask_jetstream(self.link.client, f"STREAM.INFO.{stream}"))["state"]["messages"])
+        return int(
+            (await ask_jetstream(self.link.client, f"STREAM.INFO.{stream}"))["state"][
+                "messages"
+            ]
+        )
 
     async def until_empty(self, stream: str) -> None:
         async def is_empty() -> bool:
@@ -72,7 +89,10 @@ class Partitions:
 
     async def dead_letters(self) -> list[RawStreamMsg]:
         stream = self.link.client.jetstream()
-        return [await stream.get_msg(subjects.DEAD, 1 + n) for n in range(await self.stored(subjects.DEAD))]
+        return [
+            await stream.get_msg(subjects.DEAD, 1 + n)
+            for n in range(await self.stored(subjects.DEAD))
+        ]
 
 
 @contextlib.asynccontextmanager
@@ -82,7 +102,9 @@ async def partitions_on(servers: EmbeddedServers) -> AsyncIterator[Partitions]:
 
     async with (
         connected(servers.nats_url, "partitions") as client,
-        Leases(servers.nats_url, ACK_WAIT_S, Metrics("test"), failed=must_not_fail) as leases,
+        Leases(
+            servers.nats_url, ACK_WAIT_S, Metrics("test"), failed=must_not_fail
+        ) as leases,
         Redis.from_url(servers.redis_url, socket_timeout=None) as redis,
     ):
         await declare_streams(client, Sizes())

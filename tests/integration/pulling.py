@@ -76,12 +76,20 @@ class Bench:
     async def publish(self, count: int = 1, body: bytes = b"{}") -> None:
         """Put *count* messages into the stream."""
         for _ in range(count):
-            await self.link.client.request(f"{self.source.stream}.x", body, timeout=PATIENCE_S)
+            await self.link.client.request(
+                f"{self.source.stream}.x", body, timeout=PATIENCE_S
+            )
 
     async def make_stream(self) -> None:
         """Create the stream, as often as it is asked for."""
-        wanted = {"name": self.source.stream, "subjects": [f"{self.source.stream}.>"], "retention": "workqueue"}
-        await ask_jetstream(self.link.client, f"STREAM.CREATE.{self.source.stream}", wanted)
+        wanted = {
+            "name": self.source.stream,
+            "subjects": [f"{self.source.stream}.>"],
+            "retention": "workqueue",
+        }
+        await ask_jetstream(
+            self.link.client, f"STREAM.CREATE.{self.source.stream}", wanted
+        )
 
     async def heal(self) -> str:
         """Recreate what is missing, where that is allowed; return when the consumer was made."""
@@ -89,7 +97,9 @@ class Bench:
             # As the house does: what is made while the server still deletes takes nothing.
             await asyncio.sleep(CLEARED_S)
             await self.make_stream()
-        return await declare_consumer(self.link.client, self.source, may_create=self.may_create)
+        return await declare_consumer(
+            self.link.client, self.source, may_create=self.may_create
+        )
 
     async def api(self, call: str) -> dict[str, int]:
         """Return JetStream's answer about this consumer or stream."""
@@ -97,7 +107,9 @@ class Bench:
 
     async def consumer(self) -> tuple[int, int]:
         """Return how many messages are handed out and how many wait."""
-        info = await self.api(f"CONSUMER.INFO.{self.source.stream}.{self.source.durable}")
+        info = await self.api(
+            f"CONSUMER.INFO.{self.source.stream}.{self.source.durable}"
+        )
         return info["num_ack_pending"], info["num_pending"]
 
     async def eventually_consumer(self, wanted: tuple[int, int]) -> None:
@@ -108,7 +120,11 @@ class Bench:
 
     def counted(self, name: str) -> float:
         """Return the sum of the series that begin with *name*."""
-        lines = [line for line in self.metrics.render().decode().splitlines() if line.startswith(name)]
+        lines = [
+            line
+            for line in self.metrics.render().decode().splitlines()
+            if line.startswith(name)
+        ]
         return sum(float(line.rpartition(" ")[2]) for line in lines)
 
     async def eventually_counted(self, name: str, least: float) -> None:
@@ -120,7 +136,9 @@ class Bench:
     @contextlib.asynccontextmanager
     async def running(self, desk: Book, slots: int = 4) -> AsyncIterator[PullEngine]:
         """Run an engine for *desk* until the block ends; what is still open is left to its lease."""
-        engine = PullEngine(self.link, self.source, slots, desk, self.leases, self.metrics, self.heal)
+        engine = PullEngine(
+            self.link, self.source, slots, desk, self.leases, self.metrics, self.heal
+        )
         running = asyncio.create_task(engine.run())
         try:
             yield engine
@@ -131,7 +149,9 @@ class Bench:
 
 
 @contextlib.asynccontextmanager
-async def bench_on(servers: EmbeddedServers, lease_s: float = LEASE_S) -> AsyncIterator[Bench]:
+async def bench_on(
+    servers: EmbeddedServers, lease_s: float = LEASE_S
+) -> AsyncIterator[Bench]:
     """Make a stream, its consumer and a connection."""
     name = f"T{uuid.uuid4().hex}"
     metrics = Metrics("test")
@@ -139,7 +159,9 @@ async def bench_on(servers: EmbeddedServers, lease_s: float = LEASE_S) -> AsyncI
         connected(servers.nats_url, name) as client,
         Leases(servers.nats_url, lease_s, metrics, failed=_must_not_fail) as leases,
     ):
-        bench = Bench(Link(client), Source(name, "reader", f"{name}.>", lease_s), leases, metrics)
+        bench = Bench(
+            Link(client), Source(name, "reader", f"{name}.>", lease_s), leases, metrics
+        )
         await bench.heal()
         yield bench
         with contextlib.suppress(Exception):

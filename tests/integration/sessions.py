@@ -22,9 +22,13 @@ BLINK = timedelta(milliseconds=1)
 class StoreStage:
     """A cache on a server, and a pipeline's hand on its sessions."""
 
-    def __init__(self, client: Redis, *, max_value_bytes: int = 16 * 1024 * 1024) -> None:
+    def __init__(
+        self, client: Redis, *, max_value_bytes: int = 16 * 1024 * 1024
+    ) -> None:
         self.client = client
-        self.cache = SessionCache(client, max_value_bytes=max_value_bytes, deadline_s=60.0)
+        self.cache = SessionCache(
+            client, max_value_bytes=max_value_bytes, deadline_s=60.0
+        )
 
     async def put_state(self, state: State, session_id: str = SESSION) -> None:
         """Let the pipeline of a session be in *state*; its next update renews its time to live, or takes it."""
@@ -34,15 +38,21 @@ class StoreStage:
             for key in of:
                 await self.client.persist(key)
 
-    async def put_task(self, phase: str, task_id: str, session_id: str = SESSION) -> None:
+    async def put_task(
+        self, phase: str, task_id: str, session_id: str = SESSION
+    ) -> None:
         """Let nobody but a task write for *phase*."""
         await self.client.hset(keys.session(session_id).tasks, phase, task_id)
 
-    async def put_correction(self, phase: str, by: str, session_id: str = SESSION) -> None:
+    async def put_correction(
+        self, phase: str, by: str, session_id: str = SESSION
+    ) -> None:
         """Hide *phase* behind the phase *by*."""
         await self.client.hset(keys.session(session_id).corrected, phase, by)
 
-    async def put_time(self, phase: str, took_ms: int, session_id: str = SESSION) -> None:
+    async def put_time(
+        self, phase: str, took_ms: int, session_id: str = SESSION
+    ) -> None:
         """Note how long *phase* took."""
         state = json.dumps({"status": "done", "took_ms": took_ms})
         await self.client.hset(keys.session(session_id).phases, phase, state)
@@ -58,15 +68,21 @@ class FakeStage:
         """Let the pipeline of a session be in *state*."""
         self.cache.put_state(session_id, state)
 
-    async def put_task(self, phase: str, task_id: str, session_id: str = SESSION) -> None:
+    async def put_task(
+        self, phase: str, task_id: str, session_id: str = SESSION
+    ) -> None:
         """Let nobody but a task write for *phase*."""
         self.cache.put_task(session_id, phase, task_id)
 
-    async def put_correction(self, phase: str, by: str, session_id: str = SESSION) -> None:
+    async def put_correction(
+        self, phase: str, by: str, session_id: str = SESSION
+    ) -> None:
         """Hide *phase* behind the phase *by*."""
         self.cache.put_correction(session_id, phase, by)
 
-    async def put_time(self, phase: str, took_ms: int, session_id: str = SESSION) -> None:
+    async def put_time(
+        self, phase: str, took_ms: int, session_id: str = SESSION
+    ) -> None:
         """Note how long *phase* took."""
         self.cache.put_phase(session_id, phase, PhaseState("done", took_ms=took_ms))
 
@@ -83,7 +99,9 @@ async def until(is_so: Callable[[], Awaitable[bool]]) -> None:
             await asyncio.sleep(0)
 
 
-async def until_gone(cache: SessionCache, key: str = KEY, session_id: str = SESSION) -> None:
+async def until_gone(
+    cache: SessionCache, key: str = KEY, session_id: str = SESSION
+) -> None:
     """Return once an entry is past its time to live."""
 
     async def is_gone() -> bool:
@@ -101,6 +119,11 @@ async def until_over(cache: SessionCache, session_id: str = SESSION) -> None:
     await until(is_over)
 
 
-async def values(cache: SessionCache, *wanted: str, session_id: str = SESSION) -> list[object]:
+async def values(
+    cache: SessionCache, *wanted: str, session_id: str = SESSION
+) -> list[object]:
     """Return the values of entries, "-" where there is none; no use is counted."""
-    return ["-" if one is None else one.value for one in await cache.peek(session_id, wanted)]
+    return [
+        "-" if one is None else one.value
+        for one in await cache.peek(session_id, wanted)
+    ]

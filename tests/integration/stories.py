@@ -30,17 +30,43 @@ KEEP = 100
 MARA, JON = "Mara Voss", "Jon {Ebb} ⚓"
 PAIR = pair_of(MARA, JON)
 BASE = StoryBase(
-    settings=StorySettings(story_id=STORY, title="The lamp: „Zwölf\u2028“", traits={"calm": ("breath", "still")}),
+    settings=StorySettings(
+        story_id=STORY,
+        title="The lamp: „Zwölf\u2028“",
+        traits={"calm": ("breath", "still")},
+    ),
     entities=(
-        Entity(name=MARA, aliases=("Mara",), file="entities/Mara.md", text="# Mara\n\nKeeps {{the}} lamp.", tokens=9),
+        Entity(
+            name=MARA,
+            aliases=("Mara",),
+            file="entities/Mara.md",
+            text="# Mara\n\nKeeps {{the}} lamp.",
+            tokens=9,
+        ),
         Entity(name=JON, text="A diver. \\u0000 is no byte \x00 here."),
         Entity(name="Gull Rock", kind="location"),
     ),
-    memories=(StoryMemory(id="MEM-0-fire", character=MARA, summary="The old lamp burnt", significance=9),),
-    relations=Relations(bonds=(Bond(characters=(MARA, JON), score=18),), tastes={MARA: Tastes(likes={"calm": 10})}),
+    memories=(
+        StoryMemory(
+            id="MEM-0-fire",
+            character=MARA,
+            summary="The old lamp burnt",
+            significance=9,
+        ),
+    ),
+    relations=Relations(
+        bonds=(Bond(characters=(MARA, JON), score=18),),
+        tastes={MARA: Tastes(likes={"calm": 10})},
+    ),
     threads=(StoryThread(id="THREAD-001", title="The supply boat", consequence_at=12),),
     knowledge=(
-        KnownFact(category="place", subject="Gull Rock", fact="has no landing", confidence="high", source="Ch0-R0"),
+        KnownFact(
+            category="place",
+            subject="Gull Rock",
+            fact="has no landing",
+            confidence="high",
+            source="Ch0-R0",
+        ),
     ),
 )
 
@@ -52,10 +78,19 @@ class Shelf:
     stories: StoryStore | FakeStories
     analyses: AnalysisStore | FakeAnalyses
 
-    async def told(self, number: int, text: str = "The lamp went out.", keep: int = KEEP, *, hold_ms: int = 0) -> bool:
+    async def told(
+        self,
+        number: int,
+        text: str = "The lamp went out.",
+        keep: int = KEEP,
+        *,
+        hold_ms: int = 0,
+    ) -> bool:
         """Store a response; return whether it is another one than before."""
         response = StoryResponse(number=number, text=text)
-        return await self.stories.put_response(STORY, response, keep=keep, hold_ms=hold_ms)
+        return await self.stories.put_response(
+            STORY, response, keep=keep, hold_ms=hold_ms
+        )
 
     async def folded(
         self,
@@ -73,13 +108,17 @@ class Shelf:
             revision, _, _ = await self.analyses.record(STORY, number)
             record = f"record of {number}".encode()
             what = number, revision, document, record, changes or {}, keep
-            if await self.analyses.fold(STORY, *what, is_under_way=is_under_way, rests_on=rests_on):
+            if await self.analyses.fold(
+                STORY, *what, is_under_way=is_under_way, rests_on=rests_on
+            ):
                 return document
 
 
 def shelf_on(client: Redis) -> Shelf:
     """Return the real ones; nothing that a slow machine takes is a failure."""
-    return Shelf(StoryStore(client, deadline_s=60.0), AnalysisStore(client, deadline_s=60.0))
+    return Shelf(
+        StoryStore(client, deadline_s=60.0), AnalysisStore(client, deadline_s=60.0)
+    )
 
 
 def fake_shelf() -> Shelf:

@@ -11,7 +11,13 @@ from typing import Any
 
 import pydantic_ai
 import pytest
-from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelResponse,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+)
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.toolsets import AbstractToolset
 
@@ -32,7 +38,9 @@ def log(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(params=["stdio", "http"])
-def toolset(request: pytest.FixtureRequest, log: Path) -> Iterator[AbstractToolset[Any]]:
+def toolset(
+    request: pytest.FixtureRequest, log: Path
+) -> Iterator[AbstractToolset[Any]]:
     """Return the tools of a server that is reached in either way."""
     if request.param == "stdio":
         yield mcp_server("double", command=[sys.executable, DOUBLE, str(log)])
@@ -40,7 +48,9 @@ def toolset(request: pytest.FixtureRequest, log: Path) -> Iterator[AbstractTools
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    with subprocess.Popen([sys.executable, DOUBLE, str(log), str(port)], stderr=subprocess.DEVNULL) as server:
+    with subprocess.Popen(
+        [sys.executable, DOUBLE, str(log), str(port)], stderr=subprocess.DEVNULL
+    ) as server:
         for _ in range(600):
             with socket.socket() as probe:
                 if probe.connect_ex(("127.0.0.1", port)) == 0:
@@ -55,18 +65,34 @@ def calls_in(log: Path) -> list[str]:
     return log.read_text().splitlines()
 
 
-def make_agent(toolset: AbstractToolset[Any], *calls: tuple[str, dict[str, Any]], fails: int = 0) -> Agent:
+def make_agent(
+    toolset: AbstractToolset[Any], *calls: tuple[str, dict[str, Any]], fails: int = 0
+) -> Agent:
     """Return an agent whose model makes *calls* and answers with their results; its first *fails* runs fail then."""
 
     def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
-        assert {"count_words", "die_once", "hang", "refuse"} == {tool.name for tool in info.function_tools}
+        assert {"count_words", "die_once", "hang", "refuse"} == {
+            tool.name for tool in info.function_tools
+        }
         number = sum(isinstance(message, ModelResponse) for message in messages)
         if number < len(calls):
             return ModelResponse([ToolCallPart(*calls[number])])
         parts = [part for message in messages for part in message.parts]
-        return ModelResponse([TextPart(" ".join(str(one.content) for one in parts if isinstance(one, ToolReturnPart)))])
+        return ModelResponse(
+            [
+                TextPart(
+                    " ".join(
+                        str(one.content)
+                        for one in parts
+                        if isinstance(one, ToolReturnPart)
+                    )
+                )
+            ]
+        )
 
-    model: pydantic_ai.Agent[Any, str] = pydantic_ai.Agent(FunctionModel(answer), name="reader", toolsets=[toolset])
+    model: pydantic_ai.Agent[Any, str] = pydantic_ai.Agent(
+        FunctionModel(answer), name="reader", toolsets=[toolset]
+    )
     served = Agent("ReaderAgent")
 
     @served.task(uses=("llm",))
@@ -80,20 +106,39 @@ def make_agent(toolset: AbstractToolset[Any], *calls: tuple[str, dict[str, Any]]
     return served
 
 
-async def test_two_agents_use_one_server_and_repeat_no_call(toolset: AbstractToolset[Any], log: Path) -> None:
+async def test_two_agents_use_one_server_and_repeat_no_call(
+    toolset: AbstractToolset[Any], log: Path
+) -> None:
     """Listing the tools and calling them are steps."""
-    first = AgentKit(make_agent(toolset, ("count_words", {"text": "a b"}), ("count_words", {"text": "c"}), fails=2))
+    first = AgentKit(
+        make_agent(
+            toolset,
+            ("count_words", {"text": "a b"}),
+            ("count_words", {"text": "c"}),
+            fails=2,
+        )
+    )
     second = AgentKit(make_agent(toolset, ("count_words", {"text": "d e f"})))
-    reports = await asyncio.gather(*(kit.run("read", {"prompt": "count"}) for kit in (first, second)))
+    reports = await asyncio.gather(
+        *(kit.run("read", {"prompt": "count"}) for kit in (first, second))
+    )
     assert [report.result for report in reports] == ["2 1", "3"]
     assert len(first.raised) == 2
-    assert sorted(calls_in(log)) == ["count_words a b", "count_words c", "count_words d e f"]
+    assert sorted(calls_in(log)) == [
+        "count_words a b",
+        "count_words c",
+        "count_words d e f",
+    ]
 
 
-async def test_a_server_that_dies_is_a_retryable_error_and_started_again(log: Path) -> None:
+async def test_a_server_that_dies_is_a_retryable_error_and_started_again(
+    log: Path,
+) -> None:
     """What was done before stays done; over stdio the next run starts the server anew."""
     toolset = mcp_server("double", command=[sys.executable, DOUBLE, str(log)])
-    kit = AgentKit(make_agent(toolset, ("count_words", {"text": "a b"}), ("die_once", {})))
+    kit = AgentKit(
+        make_agent(toolset, ("count_words", {"text": "a b"}), ("die_once", {}))
+    )
     report = await kit.run("read", {"prompt": "count"})
     assert report.result == "2 alive"
     assert [type(error) for error in kit.raised] == [Unreachable]
@@ -103,7 +148,9 @@ async def test_a_server_that_dies_is_a_retryable_error_and_started_again(log: Pa
 
 async def test_a_server_that_hangs_ends_with_the_time_it_was_given(log: Path) -> None:
     """The task is run again as often as it may be."""
-    toolset = mcp_server("double", command=[sys.executable, DOUBLE, str(log)], timeout_s=5)
+    toolset = mcp_server(
+        "double", command=[sys.executable, DOUBLE, str(log)], timeout_s=5
+    )
     kit = AgentKit(make_agent(toolset, ("hang", {})))
     began = time.monotonic()
     report = await kit.run("read", {"prompt": "count"}, max_attempts=1)
@@ -112,7 +159,9 @@ async def test_a_server_that_hangs_ends_with_the_time_it_was_given(log: Path) ->
     assert isinstance(kit.raised[0], Unreachable)
 
 
-async def test_an_error_of_a_tool_is_shown_to_the_model(toolset: AbstractToolset[Any], log: Path) -> None:
+async def test_an_error_of_a_tool_is_shown_to_the_model(
+    toolset: AbstractToolset[Any], log: Path
+) -> None:
     """It may call another one; here it gives up, as it repeats itself."""
     kit = AgentKit(make_agent(toolset, *[("refuse", {})] * 5))
     report = await kit.run("read", {"prompt": "count"})

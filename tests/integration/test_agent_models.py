@@ -26,7 +26,16 @@ from contracts.errors import (
 from runtime.models.llm import Llm, LlmRole, LlmSettings, ModelPrice
 from runtime.models.settings import Provider, parse_roles
 from tests.agent_script import CALLS, REQUESTS, next_answer, streaming
-from tests.llm_double import Canned, ScriptedLlm, dropped, fault, rate_limited, raw, saying, stalled
+from tests.llm_double import (
+    Canned,
+    ScriptedLlm,
+    dropped,
+    fault,
+    rate_limited,
+    raw,
+    saying,
+    stalled,
+)
 from tests.llm_questions import Book
 from workers import Agent, Context
 from workers.pydantic_agents import Prompt, RoleModel, run
@@ -39,7 +48,10 @@ PROVIDERS: dict[str, Provider] = {
     "claude": "anthropic",
     "gemini": "google",
 }
-ROLES = {name: LlmRole(model="scripted", provider=one, temperature=None) for name, one in PROVIDERS.items()}
+ROLES = {
+    name: LlmRole(model="scripted", provider=one, temperature=None)
+    for name, one in PROVIDERS.items()
+}
 
 
 def settings_of(model: ScriptedLlm, **more: Any) -> LlmSettings:
@@ -59,14 +71,20 @@ def settings_of(model: ScriptedLlm, **more: Any) -> LlmSettings:
     return LlmSettings(**{**given, **more})
 
 
-def kit_of(agent: pydantic_ai.Agent[Any, Any], llm: Llm, *, streams: bool = False) -> AgentKit:
+def kit_of(
+    agent: pydantic_ai.Agent[Any, Any], llm: Llm, *, streams: bool = False
+) -> AgentKit:
     """Return a kit whose one task, `ask`, runs *agent* with the models of *llm*, and emits its text if it *streams*."""
     served = Agent("ClerkAgent")
 
     @served.task(uses=("llm",))
     async def ask(prompt: Prompt, context: Context) -> object:
         """Run the agent."""
-        return (await run(agent, prompt.prompt, context, on_text=context.emit if streams else None)).output
+        return (
+            await run(
+                agent, prompt.prompt, context, on_text=context.emit if streams else None
+            )
+        ).output
 
     kit = AgentKit(served)
     kit.services.llm = llm  # type: ignore[assignment] # the real one
@@ -88,18 +106,28 @@ def add_tools(agent: pydantic_ai.Agent[Any, Any]) -> None:
 async def test_a_conversation_with_tools_is_held_and_accounted_for() -> None:
     """Six requests, six calls; 100 tokens in and 20 out each, at 1 and 10 dollars a million."""
     async with ScriptedLlm(next_answer) as model, Llm(settings_of(model)) as llm:
-        agent = pydantic_ai.Agent(RoleModel("chat"), name="clerk", instructions="Be short.")
+        agent = pydantic_ai.Agent(
+            RoleModel("chat"), name="clerk", instructions="Be short."
+        )
         add_tools(agent)
         report = await kit_of(agent, llm).run("ask", {"prompt": "go"})
     assert report.result == "saw 0 sent 1 saw 2 sent 3 saw 4 sent 5"
-    usage = {"input_tokens": 600, "output_tokens": 120, "cost_usd": 0.0018, "models": ("scripted",)}
+    usage = {
+        "input_tokens": 600,
+        "output_tokens": 120,
+        "cost_usd": 0.0018,
+        "models": ("scripted",),
+    }
     assert report.usage.model_dump() == usage
     assert len(model.requests) == REQUESTS
     first = model.requests[0]
     assert (first.model, first.system, first.user) == ("scripted", "Be short.", "go")
     assert first.headers["authorization"] == f"Bearer {KEY}"
     assert first.body["max_completion_tokens"] == 2048
-    assert {tool["function"]["name"] for tool in first.body["tools"]} == {"look", "send"}
+    assert {tool["function"]["name"] for tool in first.body["tools"]} == {
+        "look",
+        "send",
+    }
 
 
 async def test_the_official_client_holds_the_same_conversation() -> None:
@@ -108,17 +136,33 @@ async def test_the_official_client_holds_the_same_conversation() -> None:
         client = openai.AsyncOpenAI(api_key=KEY, base_url=model.base_url, max_retries=0)
         messages: list[Any] = [{"role": "user", "content": "go"}]
         while True:
-            said = (await client.chat.completions.create(model="scripted", messages=messages)).choices[0].message
+            said = (
+                (
+                    await client.chat.completions.create(
+                        model="scripted", messages=messages
+                    )
+                )
+                .choices[0]
+                .message
+            )
             messages.append(said.model_dump(exclude_none=True))
             if not said.tool_calls:
                 break
             for call in said.tool_calls:
                 number = json.loads(call.function.arguments)["number"]
                 verb = {"look": "saw", "send": "sent"}[call.function.name]
-                messages.append({"role": "tool", "tool_call_id": call.id, "content": f"{verb} {number}"})
+                messages.append(
+                    {
+                        "role": "tool",
+                        "tool_call_id": call.id,
+                        "content": f"{verb} {number}",
+                    }
+                )
         await client.close()
     assert said.content == "saw 0 sent 1 saw 2 sent 3 saw 4 sent 5"
-    assert sum(len(message.get("tool_calls", ())) for message in messages) == sum(map(len, CALLS))
+    assert sum(len(message.get("tool_calls", ())) for message in messages) == sum(
+        map(len, CALLS)
+    )
 
 
 USAGE = {"input_tokens": 100, "output_tokens": 20}
@@ -139,7 +183,9 @@ FORMS: dict[str, tuple[str, str, Mapping[str, Any]]] = {
                     "type": "message",
                     "role": "assistant",
                     "status": "completed",
-                    "content": [{"type": "output_text", "text": "hello", "annotations": []}],
+                    "content": [
+                        {"type": "output_text", "text": "hello", "annotations": []}
+                    ],
                 }
             ],
             "parallel_tool_calls": True,
@@ -171,8 +217,17 @@ FORMS: dict[str, tuple[str, str, Mapping[str, Any]]] = {
         "/v1beta/models/scripted:generateContent",
         "x-goog-api-key",
         {
-            "candidates": [{"content": {"role": "model", "parts": [{"text": "hello"}]}, "finishReason": "STOP"}],
-            "usageMetadata": {"promptTokenCount": 100, "candidatesTokenCount": 20, "totalTokenCount": 120},
+            "candidates": [
+                {
+                    "content": {"role": "model", "parts": [{"text": "hello"}]},
+                    "finishReason": "STOP",
+                }
+            ],
+            "usageMetadata": {
+                "promptTokenCount": 100,
+                "candidatesTokenCount": 20,
+                "totalTokenCount": 120,
+            },
             "modelVersion": "scripted",
         },
     ),
@@ -185,7 +240,10 @@ async def test_a_role_asks_its_provider_in_the_form_of_that(role: str) -> None:
     """Path, header of the key, and tokens; a provider whose package is missing says how to install it."""
     path, header, body = FORMS[role]
     agent = pydantic_ai.Agent(RoleModel(role), name="clerk")
-    async with ScriptedLlm(lambda _asked: raw(json.dumps(body).encode())) as model, Llm(settings_of(model)) as llm:
+    async with (
+        ScriptedLlm(lambda _asked: raw(json.dumps(body).encode())) as model,
+        Llm(settings_of(model)) as llm,
+    ):
         kit = kit_of(agent, llm)
         report = await kit.run("ask", {"prompt": "hi"})
     if role in PACKAGES and not is_installed(PACKAGES[role]):
@@ -201,10 +259,16 @@ def calling_tool(role: str, name: str, arguments: Mapping[str, Any]) -> Canned:
     """Answer with a call of a tool, in the form of the provider of *role*."""
     body = json.loads(json.dumps(FORMS[role][2]))
     if role == "claude":
-        body |= {"content": [{"type": "tool_use", "id": "toolu_1", "name": name, "input": arguments}]}
+        body |= {
+            "content": [
+                {"type": "tool_use", "id": "toolu_1", "name": name, "input": arguments}
+            ]
+        }
         body["stop_reason"] = "tool_use"
     else:
-        body["candidates"][0]["content"]["parts"] = [{"functionCall": {"name": name, "args": arguments}}]
+        body["candidates"][0]["content"]["parts"] = [
+            {"functionCall": {"name": name, "args": arguments}}
+        ]
     return raw(json.dumps(body).encode())
 
 
@@ -213,23 +277,37 @@ def streaming_text(role: str, *words: str) -> Canned:
     body = json.loads(json.dumps(FORMS[role][2]))
     events: list[dict[str, Any]]
     if role == "claude":
-        block = {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
+        block = {
+            "type": "content_block_start",
+            "index": 0,
+            "content_block": {"type": "text", "text": ""},
+        }
         deltas = [{"type": "text_delta", "text": word} for word in words]
         ended = {"stop_reason": "end_turn", "stop_sequence": None}
         events = [
-            {"type": "message_start", "message": body | {"content": [], "stop_reason": None}},
+            {
+                "type": "message_start",
+                "message": body | {"content": [], "stop_reason": None},
+            },
             block,
-            *({"type": "content_block_delta", "index": 0, "delta": delta} for delta in deltas),
+            *(
+                {"type": "content_block_delta", "index": 0, "delta": delta}
+                for delta in deltas
+            ),
             {"type": "content_block_stop", "index": 0},
             {"type": "message_delta", "delta": ended, "usage": USAGE},
             {"type": "message_stop"},
         ]
     else:
-        candidates = [{"content": {"role": "model", "parts": [{"text": word}]}} for word in words]
+        candidates = [
+            {"content": {"role": "model", "parts": [{"text": word}]}} for word in words
+        ]
         events = [body | {"candidates": [one]} for one in candidates]
         events[-1]["candidates"][0]["finishReason"] = "STOP"
     lines = (
-        (f"event: {event['type']}\n" if "type" in event else "") + f"data: {json.dumps(event)}\n\n" for event in events
+        (f"event: {event['type']}\n" if "type" in event else "")
+        + f"data: {json.dumps(event)}\n\n"
+        for event in events
     )
     return raw("".join(lines).encode(), content_type="text/event-stream")
 
@@ -241,7 +319,10 @@ async def test_each_provider_calls_tools_and_answers_by_a_schema(role: str) -> N
     agent = pydantic_ai.Agent(RoleModel(role), name="judge", output_type=Verdict)
     add_tools(agent)
     async with ScriptedLlm() as model, Llm(settings_of(model)) as llm:
-        model.queue(calling_tool(role, "look", {"number": 3}), calling_tool(role, "final_result", {"score": 7}))
+        model.queue(
+            calling_tool(role, "look", {"number": 3}),
+            calling_tool(role, "final_result", {"score": 7}),
+        )
         report = await kit_of(agent, llm).run("ask", {"prompt": "judge"})
     assert (report.result, report.error) == ({"score": 7}, None)
     assert (report.usage.input_tokens, report.usage.output_tokens) == (200, 40)
@@ -256,7 +337,10 @@ async def test_each_provider_streams_its_text(role: str) -> None:
         model.queue(streaming_text(role, "An ", "ode"))
         kit = kit_of(agent, llm, streams=True)
         report = await kit.run("ask", {"prompt": "an ode"})
-    assert (report.result, "".join(str(one.event) for one in kit.emitted)) == ("An ode", "An ode")
+    assert (report.result, "".join(str(one.event) for one in kit.emitted)) == (
+        "An ode",
+        "An ode",
+    )
     assert (report.usage.input_tokens, report.usage.output_tokens) == (100, 20)
     assert len(book.first_chunks) == 1
 
@@ -267,7 +351,10 @@ async def test_each_provider_that_is_away_is_waited_for(role: str) -> None:
     pytest.importorskip(PACKAGES[role])
     agent = pydantic_ai.Agent(RoleModel(role), name="clerk")
     ok = raw(json.dumps(FORMS[role][2]).encode())
-    async with ScriptedLlm(lambda _asked: ok) as model, hasty(settings_of(model)) as llm:
+    async with (
+        ScriptedLlm(lambda _asked: ok) as model,
+        hasty(settings_of(model)) as llm,
+    ):
         model.queue(fault(503))
         kit = kit_of(agent, llm)
         report = await kit.run("ask", {"prompt": "hi"}, max_attempts=1)
@@ -299,11 +386,18 @@ def hasty(settings: LlmSettings) -> Llm:
     return Llm(settings, monotonic=lambda: float(next(seconds)))
 
 
-@pytest.mark.parametrize(("canned", "kind"), FAULTS, ids=lambda value: getattr(value, "__name__", ""))
-async def test_an_error_of_the_provider_is_one_of_ours(canned: Canned, kind: type[LlmError]) -> None:
+@pytest.mark.parametrize(
+    ("canned", "kind"), FAULTS, ids=lambda value: getattr(value, "__name__", "")
+)
+async def test_an_error_of_the_provider_is_one_of_ours(
+    canned: Canned, kind: type[LlmError]
+) -> None:
     """While it is away the task comes back without losing an attempt; a key is quoted nowhere."""
     agent = pydantic_ai.Agent(RoleModel("chat"), name="clerk")
-    async with ScriptedLlm(lambda _asked: saying("hello")) as model, hasty(settings_of(model)) as llm:
+    async with (
+        ScriptedLlm(lambda _asked: saying("hello")) as model,
+        hasty(settings_of(model)) as llm,
+    ):
         model.queue(canned)
         kit = kit_of(agent, llm)
         report = await kit.run("ask", {"prompt": "hi"}, max_attempts=1)
@@ -321,14 +415,19 @@ async def test_an_error_of_the_provider_is_one_of_ours(canned: Canned, kind: typ
 async def test_a_provider_that_says_nothing_ends_with_the_time_of_an_attempt() -> None:
     roles = {"chat": LlmRole(model="scripted", attempt_deadline_s=0.3)}
     agent = pydantic_ai.Agent(RoleModel("chat"), name="clerk")
-    async with ScriptedLlm(lambda _asked: saying("hello")) as model, hasty(settings_of(model, roles=roles)) as llm:
+    async with (
+        ScriptedLlm(lambda _asked: saying("hello")) as model,
+        hasty(settings_of(model, roles=roles)) as llm,
+    ):
         model.queue(stalled())
         kit = kit_of(agent, llm)
         await kit.run("ask", {"prompt": "hi"}, max_attempts=1)
     assert type(kit.raised[0]) is LlmTimeout
 
 
-async def test_a_failed_request_is_sent_again_until_the_provider_counts_as_away() -> None:
+async def test_a_failed_request_is_sent_again_until_the_provider_counts_as_away() -> (
+    None
+):
     """As often as a question of `context.llm.ask`; one that was shown in part is not."""
     agent = pydantic_ai.Agent(RoleModel("chat"), name="writer")
     async with (
@@ -337,10 +436,14 @@ async def test_a_failed_request_is_sent_again_until_the_provider_counts_as_away(
     ):
         model.queue(fault(503), dropped())
         kit = kit_of(agent, llm)
-        assert (await kit.run("ask", {"prompt": "hi"}, max_attempts=1)).result == "hello"
+        assert (
+            await kit.run("ask", {"prompt": "hi"}, max_attempts=1)
+        ).result == "hello"
         assert (len(model.requests), kit.raised) == (3, [])
         model.queue(*[fault(503)] * 3)
-        assert (await kit.run("ask", {"prompt": "hi"}, max_attempts=1)).result == "hello"
+        assert (
+            await kit.run("ask", {"prompt": "hi"}, max_attempts=1)
+        ).result == "hello"
         assert len(model.requests) == 7
         assert {type(error) for error in kit.raised} == {LlmUnavailable}
         model.queue(replace(streaming("An ", "ode"), ending="truncate"))
@@ -353,7 +456,10 @@ async def test_a_failed_request_is_sent_again_until_the_provider_counts_as_away(
 async def test_cancelling_the_task_closes_the_request() -> None:
     """The server sees that its client hung up, and the slot is free again."""
     agent = pydantic_ai.Agent(RoleModel("chat"), name="clerk")
-    async with ScriptedLlm(lambda _asked: stalled()) as model, Llm(settings_of(model, max_concurrency=1)) as llm:
+    async with (
+        ScriptedLlm(lambda _asked: stalled()) as model,
+        Llm(settings_of(model, max_concurrency=1)) as llm,
+    ):
         running = asyncio.create_task(kit_of(agent, llm).run("ask", {"prompt": "hi"}))
         await model.wait_for_requests(1, in_flight=True)
         running.cancel()
@@ -371,7 +477,9 @@ class Verdict(BaseModel):
 
 async def test_a_structured_answer_is_repaired_over_the_wire() -> None:
     """The second request shows the fault."""
-    agent = pydantic_ai.Agent(RoleModel("chat"), name="judge", output_type=pydantic_ai.NativeOutput(Verdict))
+    agent = pydantic_ai.Agent(
+        RoleModel("chat"), name="judge", output_type=pydantic_ai.NativeOutput(Verdict)
+    )
     async with ScriptedLlm() as model, Llm(settings_of(model)) as llm:
         model.queue(saying('{"score": "much"}'), saying('{"score": 7}'))
         report = await kit_of(agent, llm).run("ask", {"prompt": "judge"})
@@ -414,7 +522,9 @@ class Reasoned(BaseModel):
 
 def test_roles_are_read_with_their_provider() -> None:
     """A provider that is unknown is named with those that there are."""
-    assert parse_roles(" writer=anthropic:claude-opus-5, reader=google:models/x:y ") == {
+    assert parse_roles(
+        " writer=anthropic:claude-opus-5, reader=google:models/x:y "
+    ) == {
         "writer": ("anthropic", "claude-opus-5"),
         "reader": ("google", "models/x:y"),
     }

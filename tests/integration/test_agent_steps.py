@@ -30,7 +30,13 @@ MOST_MS = 8.0
 def answer(messages: list[ModelMessage], _info: AgentInfo) -> ModelResponse:
     """Call a tool in each round."""
     number = sum(isinstance(message, ModelResponse) for message in messages)
-    return ModelResponse([ToolCallPart("look", {"number": number}) if number < ROUNDS else TextPart("done")])
+    return ModelResponse(
+        [
+            ToolCallPart("look", {"number": number})
+            if number < ROUNDS
+            else TextPart("done")
+        ]
+    )
 
 
 async def test_a_journaled_step_costs_little_beyond_its_own_work(
@@ -40,7 +46,9 @@ async def test_a_journaled_step_costs_little_beyond_its_own_work(
     extra_ms: list[float] = []
     execute = StepBackend.execute
 
-    async def timed(self: StepBackend, *, body: Callable[[], Awaitable[object]], **more: Any) -> object:
+    async def timed(
+        self: StepBackend, *, body: Callable[[], Awaitable[object]], **more: Any
+    ) -> object:
         own_s = 0.0
 
         async def timed_body() -> object:

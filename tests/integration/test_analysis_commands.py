@@ -41,20 +41,32 @@ Answer = Callable[[AnalysisRequest], "AnalysisReply | None"]
 def analysed(number: int, *sections: str, **changed: Any) -> dict[str, Any]:
     """Return the example as the analysis of response *number*, only *sections* of it when any are named."""
     kept = {
-        group: {name: one for name, one in BODY[group].items() if not sections or name in sections}
+        group: {
+            name: one
+            for name, one in BODY[group].items()
+            if not sections or name in sections
+        }
         for group in ("background", "immediate")
     }
     for section, body in changed.items():
         group = next(group for group in kept if section in BODY[group])
         kept[group][section] = body
-    counts = {"agents_run": 10, "agents_ok": 10 - len(changed), "agents_fail": len(changed)}
+    counts = {
+        "agents_run": 10,
+        "agents_ok": 10 - len(changed),
+        "agents_fail": len(changed),
+    }
     return {**BODY, "meta": {**BODY["meta"], "resp_num": number, **counts}, **kept}
 
 
 def done(request: AnalysisRequest, **told: Any) -> AnalysisReply:
     document = told.pop("document", None) or analysed(request.response_number)
     return AnalysisReply(
-        story_id=request.story_id, response_number=request.response_number, kind="done", document=document, **told
+        story_id=request.story_id,
+        response_number=request.response_number,
+        kind="done",
+        document=document,
+        **told,
     )
 
 
@@ -84,7 +96,12 @@ class Supervisor:
 
 
 @pytest.fixture
-def place(servers: EmbeddedServers, redis: Redis, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+def place(
+    servers: EmbeddedServers,
+    redis: Redis,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> Path:
     """Let the commands find the servers, and return the folder of a story with three responses."""
     monkeypatch.setenv("TASKLORE_NATS_URL", servers.nats_url)
     monkeypatch.setenv("TASKLORE_REDIS_URL", servers.redis_url)
@@ -93,16 +110,24 @@ def place(servers: EmbeddedServers, redis: Redis, monkeypatch: pytest.MonkeyPatc
     folder = tmp_path / "quay"
     (folder / "responses").mkdir(parents=True)
     (folder / "entities").mkdir()
-    (folder / "story.toml").write_text(f'story_id = "{STORY}"\ntitle = "The Quay"\n', "utf-8")
-    (folder / "entities" / "anna.md").write_text("# Anna Lind\n\nKeeps the quay.\n", "utf-8")
+    (folder / "story.toml").write_text(
+        f'story_id = "{STORY}"\ntitle = "The Quay"\n', "utf-8"
+    )
+    (folder / "entities" / "anna.md").write_text(
+        "# Anna Lind\n\nKeeps the quay.\n", "utf-8"
+    )
     for number in (1, 2, 3):
         file = folder / "responses" / f"Ch{1 + number // 3}-R{number:03}.md"
-        file.write_text(f'Anna Lind counted {number} ropes. "All here," she said.\n', "utf-8")
+        file.write_text(
+            f'Anna Lind counted {number} ropes. "All here," she said.\n', "utf-8"
+        )
     return folder
 
 
 @pytest.fixture
-async def supervisor(place: Path, servers: EmbeddedServers) -> AsyncIterator[Supervisor]:
+async def supervisor(
+    place: Path, servers: EmbeddedServers
+) -> AsyncIterator[Supervisor]:
     async with connected(servers.nats_url, "tests") as client:
         one = Supervisor(client)
         await one.open()
@@ -112,7 +137,12 @@ async def supervisor(place: Path, servers: EmbeddedServers) -> AsyncIterator[Sup
 async def test_the_last_response_is_analysed_and_shown_with_its_context(
     place: Path, supervisor: Supervisor, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert await run_analysis(AnalysisOptions(place, until="immediate", wait_s=7, refresh=True)) == OK
+    assert (
+        await run_analysis(
+            AnalysisOptions(place, until="immediate", wait_s=7, refresh=True)
+        )
+        == OK
+    )
     [request] = supervisor.asked
     assert request == AnalysisRequest(
         story_id=STORY,
@@ -125,7 +155,9 @@ async def test_the_last_response_is_analysed_and_shown_with_its_context(
     )
     out, _ = capsys.readouterr()
     assert out.startswith("Ch2-R3, fresh: 10 of 10 agents ok, in ")
-    assert "fact_extract          2,341  10 facts of 2 names; 4,000 -> 110 tokens\n" in out
+    assert (
+        "fact_extract          2,341  10 facts of 2 names; 4,000 -> 110 tokens\n" in out
+    )
     assert "24,200 tokens became 1,515, 94 % less.\n" in out
     assert "of 350 tokens:\n\n<!-- AGENT CONTEXT -->\n" in out
     assert out.endswith("<!-- END AGENT CONTEXT -->\n")
@@ -142,11 +174,17 @@ class Looks:
         self.seen: list[set[str]] = []
 
     def show(self, document: AnalysisDocument | None) -> None:
-        self.seen.append({section for section, _ in document.sections()} if document is not None else set())
+        self.seen.append(
+            {section for section, _ in document.sections()}
+            if document is not None
+            else set()
+        )
 
 
 @pytest.fixture
-async def watch(place: Path, supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Watch]:
+async def watch(
+    place: Path, supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Watch]:
     """Return what watches the story, which is loaded; its looks follow each other closely."""
     monkeypatch.setattr(analysis_watch, "LOOK_S", 0.01)
     base = read_story(place)
@@ -156,7 +194,9 @@ async def watch(place: Path, supervisor: Supervisor, monkeypatch: pytest.MonkeyP
 
 
 def request_of(watch: Watch, **changed: Any) -> AnalysisRequest:
-    return AnalysisRequest(story_id=watch.story_id, response_number=3, text="x", wait_ms=600_000, **changed)
+    return AnalysisRequest(
+        story_id=watch.story_id, response_number=3, text="x", wait_ms=600_000, **changed
+    )
 
 
 RESPONSE = StoryResponse(number=3, text="x")
@@ -166,9 +206,17 @@ async def test_sections_are_shown_while_others_are_still_running(
     watch: Watch, supervisor: Supervisor, redis: Redis
 ) -> None:
     supervisor.answer = lambda _: None
-    stores, looks = (StoryStore(redis, deadline_s=PATIENCE_S), AnalysisStore(redis, deadline_s=PATIENCE_S)), Looks()
+    stores, looks = (
+        (
+            StoryStore(redis, deadline_s=PATIENCE_S),
+            AnalysisStore(redis, deadline_s=PATIENCE_S),
+        ),
+        Looks(),
+    )
     async with asyncio.TaskGroup() as group:
-        running = group.create_task(watch.analyse(request_of(watch), RESPONSE, looks.show))
+        running = group.create_task(
+            watch.analyse(request_of(watch), RESPONSE, looks.show)
+        )
         await supervisor.has_asked.wait()
         for sections in ({"knowledge"}, {"knowledge", "relationship"}):
             await _fold(*stores, analysed(3, *sections))
@@ -188,17 +236,23 @@ async def test_a_lost_request_is_sent_again_while_nothing_moves(
     watch: Watch, supervisor: Supervisor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(analysis_watch, "STILL_S", 0.05)
-    supervisor.answer = lambda request: done(request) if len(supervisor.asked) > 1 else None
+    supervisor.answer = lambda request: (
+        done(request) if len(supervisor.asked) > 1 else None
+    )
     async with asyncio.timeout(60):
         assert (await watch.analyse(request_of(watch), RESPONSE, Looks().show)).is_whole
     assert len(supervisor.asked) >= 2
 
 
-async def _fold(stories: StoryStore, analyses: AnalysisStore, body: dict[str, Any]) -> None:
+async def _fold(
+    stories: StoryStore, analyses: AnalysisStore, body: dict[str, Any]
+) -> None:
     number = body["meta"]["resp_num"]
     await stories.put_response(STORY, StoryResponse(number=number, text="x"), keep=9)
     revision, _, _ = await analyses.record(STORY, number)
-    assert await analyses.fold(STORY, number, revision, json.dumps(body).encode(), b"{}", {}, 9)
+    assert await analyses.fold(
+        STORY, number, revision, json.dumps(body).encode(), b"{}", {}, 9
+    )
 
 
 async def test_a_failed_agent_is_shown_with_its_reason_beside_the_other_sections(
@@ -206,7 +260,8 @@ async def test_a_failed_agent_is_shown_with_its_reason_beside_the_other_sections
 ) -> None:
     failed = {"dur": 5, "status": "failed", "error": "KeyError: 'x'"}
     supervisor.answer = lambda request: done(
-        request, document=analysed(3, knowledge=failed, thread_extract={"status": "late"})
+        request,
+        document=analysed(3, knowledge=failed, thread_extract={"status": "late"}),
     )
     assert await run_analysis(AnalysisOptions(place)) == FAILED
     out, _ = capsys.readouterr()
@@ -218,16 +273,24 @@ async def test_a_failed_agent_is_shown_with_its_reason_beside_the_other_sections
 
 @pytest.mark.parametrize("has_any", [True, False])
 async def test_after_the_time_to_wait_the_sections_so_far_are_shown(
-    has_any: bool, place: Path, supervisor: Supervisor, capsys: pytest.CaptureFixture[str]
+    has_any: bool,
+    place: Path,
+    supervisor: Supervisor,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     document = analysed(3, "knowledge") if has_any else None
-    supervisor.answer = lambda _: AnalysisReply(story_id=STORY, response_number=3, kind="pending", document=document)
+    supervisor.answer = lambda _: AnalysisReply(
+        story_id=STORY, response_number=3, kind="pending", document=document
+    )
     assert await run_analysis(AnalysisOptions(place, wait_s=0.1)) == FAILED
     out, err = capsys.readouterr()
     assert ("3 facts; Coffee Corner Cafe" in out) is has_any
     assert ("0 of 9 agents ok, 9 at work" in out) is not has_any
     assert (place / "state" / "agent_analysis.json").exists() is has_any
-    assert "not finished after 0.1 s; the agents go on, and `tasklore analysis show quay --response 3`" in err
+    assert (
+        "not finished after 0.1 s; the agents go on, and `tasklore analysis show quay --response 3`"
+        in err
+    )
 
 
 async def test_the_document_of_a_later_response_is_not_overwritten(
@@ -235,9 +298,14 @@ async def test_the_document_of_a_later_response_is_not_overwritten(
 ) -> None:
     state = place / "state" / "agent_analysis.json"
     earlier = AnalysisOptions(place, (Path("Ch1-R002.md"),))
-    assert await run_analysis(AnalysisOptions(place)) == await run_analysis(earlier) == OK
+    assert (
+        await run_analysis(AnalysisOptions(place)) == await run_analysis(earlier) == OK
+    )
     assert read_document(state.read_bytes()).meta.response_number == 3
-    assert capsys.readouterr().err == f"tasklore: {state} stays: it is of response 3, a later one\n"
+    assert (
+        capsys.readouterr().err
+        == f"tasklore: {state} stays: it is of response 3, a later one\n"
+    )
     state.write_text("{}")
     assert await run_analysis(earlier) == OK
     assert read_document(state.read_bytes()).meta.response_number == 2
@@ -259,7 +327,10 @@ async def test_the_document_is_written_before_anything_is_printed(
 
 
 async def test_a_link_out_of_the_folder_is_not_sent(
-    place: Path, supervisor: Supervisor, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    place: Path,
+    supervisor: Supervisor,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     (tmp_path / "secret").write_text("secret")
     (place / "responses" / "Ch2-R004.md").symlink_to(tmp_path / "secret")
@@ -280,7 +351,11 @@ async def test_all_responses_are_analysed_in_order_one_line_each(
 
     def answer(request: AnalysisRequest) -> AnalysisReply:
         changed = {"knowledge": failed} if request.response_number >= 2 else {}
-        return done(request, document=analysed(request.response_number, **changed), served=request.response_number == 1)
+        return done(
+            request,
+            document=analysed(request.response_number, **changed),
+            served=request.response_number == 1,
+        )
 
     supervisor.answer = answer
     assert await run_analysis(AnalysisOptions(place, everything=True)) == FAILED
@@ -293,23 +368,41 @@ async def test_all_responses_are_analysed_in_order_one_line_each(
     assert lines[5].startswith("3 responses in ")
     assert lines[5].endswith(", 28 sections, 2 missing, $0.0048.")
     assert lines[6].endswith(" tokens of context.")
-    assert read_document((place / "state" / "agent_analysis.json").read_bytes()).meta.response_number == 3
+    assert (
+        read_document(
+            (place / "state" / "agent_analysis.json").read_bytes()
+        ).meta.response_number
+        == 3
+    )
 
 
 async def test_all_stop_at_the_first_response_without_an_answer(
     place: Path, supervisor: Supervisor, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    supervisor.answer = lambda request: done(request) if request.response_number == 1 else AnalysisReply(kind="pending")
-    assert await run_analysis(AnalysisOptions(place, everything=True, as_json=True, wait_s=0.5)) == FAILED
+    supervisor.answer = lambda request: (
+        done(request) if request.response_number == 1 else AnalysisReply(kind="pending")
+    )
+    assert (
+        await run_analysis(
+            AnalysisOptions(place, everything=True, as_json=True, wait_s=0.5)
+        )
+        == FAILED
+    )
     assert [request.response_number for request in supervisor.asked] == [1, 2]
     out, err = capsys.readouterr()
     assert json.loads(out) == [analysed(1)]
     assert "nothing came of Ch1-R2 within 0.5 s; those after it were not begun" in err
 
 
-async def test_a_refusal_is_shown_as_the_supervisor_worded_it(place: Path, supervisor: Supervisor) -> None:
-    supervisor.answer = lambda _: AnalysisReply(kind="refused", text="no agent of a story is known; start a worker")
-    with pytest.raises(InvalidInput, match="no agent of a story is known; start a worker"):
+async def test_a_refusal_is_shown_as_the_supervisor_worded_it(
+    place: Path, supervisor: Supervisor
+) -> None:
+    supervisor.answer = lambda _: AnalysisReply(
+        kind="refused", text="no agent of a story is known; start a worker"
+    )
+    with pytest.raises(
+        InvalidInput, match="no agent of a story is known; start a worker"
+    ):
         await run_analysis(AnalysisOptions(place))
     assert not (place / "state").exists()
 
@@ -317,21 +410,30 @@ async def test_a_refusal_is_shown_as_the_supervisor_worded_it(place: Path, super
 async def test_when_a_supervisor_leaves_the_request_goes_to_another_and_is_not_a_refresh(
     place: Path, supervisor: Supervisor
 ) -> None:
-    supervisor.answer = lambda request: AnalysisReply(kind="pending") if request.refresh else done(request)
+    supervisor.answer = lambda request: (
+        AnalysisReply(kind="pending") if request.refresh else done(request)
+    )
     assert await run_analysis(AnalysisOptions(place, wait_s=30, refresh=True)) == OK
-    assert [(request.refresh, request.wait_ms > 20_000) for request in supervisor.asked] == [
+    assert [
+        (request.refresh, request.wait_ms > 20_000) for request in supervisor.asked
+    ] == [
         (True, True),
         (False, True),
     ]
 
 
 async def test_a_document_too_large_for_a_message_is_read_from_the_store(
-    place: Path, supervisor: Supervisor, redis: Redis, capsys: pytest.CaptureFixture[str]
+    place: Path,
+    supervisor: Supervisor,
+    redis: Redis,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     async with open_stores() as stores:
         await stores.stories.load(read_story(place))
     await _kept([3], redis)
-    supervisor.answer = lambda _: AnalysisReply(kind="done", text="it does not fit into a message")
+    supervisor.answer = lambda _: AnalysisReply(
+        kind="done", text="it does not fit into a message"
+    )
     assert await run_analysis(AnalysisOptions(place, as_json=True)) == OK
     out, err = capsys.readouterr()
     assert (json.loads(out), err) == (analysed(3), "")
@@ -340,7 +442,9 @@ async def test_a_document_too_large_for_a_message_is_read_from_the_store(
 async def test_a_folder_with_mistakes_is_refused_line_by_line(
     place: Path, supervisor: Supervisor, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (place / "story.toml").write_text('story_id = "quay"\ncritical_countdwn = 3\n', "utf-8")
+    (place / "story.toml").write_text(
+        'story_id = "quay"\ncritical_countdwn = 3\n', "utf-8"
+    )
     assert await run_analysis(AnalysisOptions(place, as_json=True)) == USAGE
     out, err = capsys.readouterr()
     [problem] = json.loads(out)["problems"]
@@ -350,12 +454,17 @@ async def test_a_folder_with_mistakes_is_refused_line_by_line(
 
 
 async def _kept(numbers: Sequence[int], redis: Redis) -> None:
-    stories, analyses = StoryStore(redis, deadline_s=PATIENCE_S), AnalysisStore(redis, deadline_s=PATIENCE_S)
+    stories, analyses = (
+        StoryStore(redis, deadline_s=PATIENCE_S),
+        AnalysisStore(redis, deadline_s=PATIENCE_S),
+    )
     for number in numbers:
         await _fold(stories, analyses, analysed(number))
 
 
-async def test_a_kept_analysis_is_found_by_story_and_number(place: Path, supervisor: Supervisor, redis: Redis) -> None:
+async def test_a_kept_analysis_is_found_by_story_and_number(
+    place: Path, supervisor: Supervisor, redis: Redis
+) -> None:
     await run_analysis(AnalysisOptions(place))
     async with open_stores() as stores:
         with pytest.raises(InvalidInput, match="nothing of story 'quay' was analysed"):
@@ -363,9 +472,15 @@ async def test_a_kept_analysis_is_found_by_story_and_number(place: Path, supervi
         await _kept([1, 2, 3, 7], redis)
         assert (await stores.find(STORY)).meta.response_number == 7
         assert (await stores.find(STORY, 2)).meta.status == "stale"
-        with pytest.raises(InvalidInput, match="no analysis of response 5 of 'quay' is kept; there are 1 to 3, 7"):
+        with pytest.raises(
+            InvalidInput,
+            match="no analysis of response 5 of 'quay' is kept; there are 1 to 3, 7",
+        ):
             await stores.find(STORY, 5)
-        with pytest.raises(UnknownStory, match=r"no story 'nobody'.*named with a slash or a dot: \./nobody"):
+        with pytest.raises(
+            UnknownStory,
+            match=r"no story 'nobody'.*named with a slash or a dot: \./nobody",
+        ):
             await stores.find("nobody")
         with pytest.raises(InvalidInput, match="STORY 'a b' must be"):
             await stores.find("a b")

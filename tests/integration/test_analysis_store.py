@@ -56,7 +56,9 @@ async def test_a_fold_against_an_older_revision_writes_nothing(shelf: Shelf) -> 
     await shelf.folded(2, word="other")
     change = StoryChange(points={PAIR: 10})
 
-    assert not await shelf.analyses.fold(STORY, 1, revision, b"{}", b"{}", {"relationship": change}, KEEP)
+    assert not await shelf.analyses.fold(
+        STORY, 1, revision, b"{}", b"{}", {"relationship": change}, KEEP
+    )
     assert (await shelf.analyses.record(STORY, 1))[1:] == (None, None)
     assert (await shelf.stories.standing(STORY, 9)).scores == {PAIR: 18}
     assert not await shelf.analyses.fold(STORY, 1, revision + 2, b"{}", b"{}", {}, KEEP)
@@ -75,14 +77,31 @@ async def test_a_record_is_written_before_and_without_a_document(shelf: Shelf) -
     assert (await shelf.analyses.record(STORY, 1))[1:] == (document, b"further")
 
 
-async def test_a_change_of_a_section_that_changes_no_story_is_refused(shelf: Shelf) -> None:
+async def test_a_change_of_a_section_that_changes_no_story_is_refused(
+    shelf: Shelf,
+) -> None:
     revision, _, _ = await shelf.analyses.record(STORY, 1)
-    with pytest.raises(InvalidInput, match="'fact_extract' changes no story; those that do are resp_analyzer, "):
-        await shelf.analyses.fold(STORY, 1, revision, b"{}", b"{}", {"fact_extract": StoryChange(scene="x")}, KEEP)
-    assert await shelf.analyses.fold(STORY, 1, revision, b"{}", b"{}", {"fact_extract": None}, KEEP)
+    with pytest.raises(
+        InvalidInput,
+        match="'fact_extract' changes no story; those that do are resp_analyzer, ",
+    ):
+        await shelf.analyses.fold(
+            STORY,
+            1,
+            revision,
+            b"{}",
+            b"{}",
+            {"fact_extract": StoryChange(scene="x")},
+            KEEP,
+        )
+    assert await shelf.analyses.fold(
+        STORY, 1, revision, b"{}", b"{}", {"fact_extract": None}, KEEP
+    )
 
 
-async def test_a_document_is_stale_once_a_later_response_or_another_text_is_stored(shelf: Shelf) -> None:
+async def test_a_document_is_stale_once_a_later_response_or_another_text_is_stored(
+    shelf: Shelf,
+) -> None:
     await shelf.told(2)
     document = await shelf.folded(2)
     await shelf.told(1)
@@ -104,13 +123,20 @@ async def test_a_document_of_a_replaced_text_is_not_folded(shelf: Shelf) -> None
     revision, _, _ = await shelf.analyses.record(STORY, 1)
     for text, is_folded in (("Old.", False), ("New.", True)):
         of = StoryResponse(number=1, text=text)
-        assert await shelf.analyses.fold(STORY, 1, revision, b"{}", b"{}", {}, KEEP, of=of) is is_folded
+        assert (
+            await shelf.analyses.fold(STORY, 1, revision, b"{}", b"{}", {}, KEEP, of=of)
+            is is_folded
+        )
 
 
-async def test_the_analyses_written_last_are_kept(shelf: Shelf, valkey_or_redis: Redis) -> None:
+async def test_the_analyses_written_last_are_kept(
+    shelf: Shelf, valkey_or_redis: Redis
+) -> None:
     """What the others changed counts for good, and takes no more space than that."""
     for number in (1, 2, 3):
-        await shelf.folded(number, {"relationship": StoryChange(points={PAIR: 1})}, keep=3)
+        await shelf.folded(
+            number, {"relationship": StoryChange(points={PAIR: 1})}, keep=3
+        )
     await shelf.folded(1, keep=3)
     await shelf.folded(4, keep=3)
     assert await shelf.analyses.numbers(STORY) == (1, 3, 4)
@@ -122,12 +148,17 @@ async def test_the_analyses_written_last_are_kept(shelf: Shelf, valkey_or_redis:
         await shelf.told(number, keep=3)
         await shelf.folded(number, keep=2)
     key = keys.story(STORY)
-    hashes = [await valkey_or_redis.hlen(one) for one in (key.documents, key.records, key.responses)]
+    hashes = [
+        await valkey_or_redis.hlen(one)
+        for one in (key.documents, key.records, key.responses)
+    ]
     indexes = [await valkey_or_redis.zcard(one) for one in (key.folded, key.written)]
     assert (hashes, indexes) == ([2, 6, 6], [2, 3])
 
 
-async def test_analyses_under_way_are_kept_however_few_are_to_be_kept(shelf: Shelf) -> None:
+async def test_analyses_under_way_are_kept_however_few_are_to_be_kept(
+    shelf: Shelf,
+) -> None:
     for number in range(1, 6):
         await shelf.folded(number, keep=2, is_under_way=True)
     assert await shelf.analyses.numbers(STORY) == (1, 2, 3, 4, 5)
@@ -162,12 +193,18 @@ async def test_nothing_is_folded_for_a_response_that_is_gone(shelf: Shelf) -> No
     revision, _, _ = await shelf.analyses.record(STORY, 1)
     of = StoryResponse(number=1, text="Old.")
 
-    assert not await shelf.analyses.fold(STORY, 1, revision, b"{}", b"{}", {}, KEEP, of=of)
+    assert not await shelf.analyses.fold(
+        STORY, 1, revision, b"{}", b"{}", {}, KEEP, of=of
+    )
     assert (await shelf.analyses.record(STORY, 1))[1:] == (None, None)
 
 
-async def test_a_document_is_stale_once_an_earlier_response_changed_the_story(shelf: Shelf) -> None:
-    ten, five = ({"relationship": StoryChange(points={PAIR: points})} for points in (10, 5))
+async def test_a_document_is_stale_once_an_earlier_response_changed_the_story(
+    shelf: Shelf,
+) -> None:
+    ten, five = (
+        {"relationship": StoryChange(points={PAIR: points})} for points in (10, 5)
+    )
     await shelf.told(1)
     await shelf.told(2)
     await shelf.folded(1, {**ten})
@@ -195,7 +232,9 @@ async def test_a_response_that_is_not_kept_makes_nothing_stale(shelf: Shelf) -> 
     assert (await read(shelf, 1)).meta.status == "stale"
 
 
-async def test_an_analysis_under_way_is_claimed_by_one_supervisor_until_its_lease_is_over(shelf: Shelf) -> None:
+async def test_an_analysis_under_way_is_claimed_by_one_supervisor_until_its_lease_is_over(
+    shelf: Shelf,
+) -> None:
     await shelf.analyses.begin(SUPERVISOR, STORY, 1)
     await shelf.analyses.begin(SUPERVISOR, STORY, 2, LEASE_MS)
     await shelf.analyses.begin("other", STORY, 3)
@@ -220,7 +259,11 @@ async def test_an_analysis_under_way_is_claimed_by_one_supervisor_until_its_leas
 async def test_concurrent_folds_lose_nothing(shelf: Shelf) -> None:
     """Twenty responses, each folded section by section in any order by two writers."""
     random = Random(3)
-    folds = [(number, section) for number in range(20) for section in ("relationship", "memory_create")] * 2
+    folds = [
+        (number, section)
+        for number in range(20)
+        for section in ("relationship", "memory_create")
+    ] * 2
     random.shuffle(folds)
 
     async def fold(number: int, section: str) -> None:
@@ -233,19 +276,28 @@ async def test_concurrent_folds_lose_nothing(shelf: Shelf) -> None:
 
     assert await shelf.analyses.numbers(STORY) == tuple(range(20))
     assert story.scores == {PAIR: 18 + sum(range(1, 21))}
-    assert {one.id for one in story.memories} == {"MEM-0-fire", *(f"MEM-{number}-x" for number in range(20))}
+    assert {one.id for one in story.memories} == {
+        "MEM-0-fire",
+        *(f"MEM-{number}-x" for number in range(20)),
+    }
     assert all(set(by) == {"relationship", "memory_create"} for by in changes.values())
 
 
-async def test_concurrent_folds_that_read_the_story_give_each_number_away_once(shelf: Shelf) -> None:
+async def test_concurrent_folds_that_read_the_story_give_each_number_away_once(
+    shelf: Shelf,
+) -> None:
     given: list[int] = []
 
     async def fold(number: int) -> None:
         while True:
             revision, _, _ = await shelf.analyses.record(STORY, number)
-            taken = (await shelf.stories.standing(STORY, 99, ("memory_create",))).memories
+            taken = (
+                await shelf.stories.standing(STORY, 99, ("memory_create",))
+            ).memories
             change = StoryChange(memories=(memory_of(len(taken), "nth"),))
-            if await shelf.analyses.fold(STORY, number, revision, b"{}", b"{}", {"memory_create": change}, KEEP):
+            if await shelf.analyses.fold(
+                STORY, number, revision, b"{}", b"{}", {"memory_create": change}, KEEP
+            ):
                 given.append(len(taken))
                 return
 
@@ -253,7 +305,9 @@ async def test_concurrent_folds_that_read_the_story_give_each_number_away_once(s
     assert sorted(given) == list(range(1, 13))
 
 
-async def test_an_unreadable_document_names_the_cure_and_hides_no_other(redis: Redis) -> None:
+async def test_an_unreadable_document_names_the_cure_and_hides_no_other(
+    redis: Redis,
+) -> None:
     shelf = shelf_on(redis)
     await shelf.stories.load(BASE)
     await shelf.folded(1)
@@ -305,7 +359,9 @@ async def test_a_killed_writer_leaves_document_record_and_changes_of_one_fold(
     last = 0
     for after in (1, 3):
         with subprocess.Popen(  # noqa: ASYNC220 - it is waited for line by line
-            [sys.executable, "-c", _FOLDING, servers.redis_url], stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", _FOLDING, servers.redis_url],
+            stdout=subprocess.PIPE,
+            text=True,
         ) as process:
             assert process.stdout is not None
             for _ in range(after):
@@ -321,7 +377,9 @@ async def test_a_killed_writer_leaves_document_record_and_changes_of_one_fold(
         last = revision
 
 
-async def test_the_analysis_of_a_deleted_story_is_refused_and_can_be_ended(shelf: Shelf) -> None:
+async def test_the_analysis_of_a_deleted_story_is_refused_and_can_be_ended(
+    shelf: Shelf,
+) -> None:
     await shelf.analyses.begin(SUPERVISOR, STORY, 1)
     await shelf.stories.delete(STORY)
     [(story_id, number)] = await shelf.analyses.due(SUPERVISOR, LEASE_MS)
@@ -339,6 +397,10 @@ async def test_a_deleted_story_that_is_loaded_again_begins_empty(shelf: Shelf) -
     await shelf.told(1)
     await shelf.folded(1)
 
-    assert await shelf.analyses.numbers(STORY) == await shelf.stories.numbers(STORY) == (1,)
+    assert (
+        await shelf.analyses.numbers(STORY)
+        == await shelf.stories.numbers(STORY)
+        == (1,)
+    )
     assert (await shelf.stories.standing(STORY, 9)).scores == {PAIR: 18}
     assert (await read(shelf, 1)).meta.status == "fresh"

@@ -22,7 +22,9 @@ class Agreeing:
 
 
 @pytest.fixture(autouse=True)
-def _place(servers: EmbeddedServers, redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
+def _place(
+    servers: EmbeddedServers, redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("TASKLORE_NATS_URL", servers.nats_url)
     monkeypatch.setenv("TASKLORE_REDIS_URL", servers.redis_url)
 
@@ -36,7 +38,12 @@ def printed(capsys: pytest.CaptureFixture[str]) -> Callable[[], str]:
 async def store(redis: Redis) -> DocumentStore:
     """Return a store with what may be the same, what may not, and what says the contrary in the same words."""
     store = store_on(redis)
-    likes = [item("photography"), item("taking photos"), item("taking 3 photos"), item("Photography")]
+    likes = [
+        item("photography"),
+        item("taking photos"),
+        item("taking 3 photos"),
+        item("Photography"),
+    ]
     food: dict[str, Any] = {"likes": likes, "dislikes": [item("photos")], "pets": 2}
     content = json.dumps({"_metadata": {"resource_id": FOOD}, "food": food})
     await store.import_document(USER, content.encode(), at=NOW)
@@ -59,11 +66,17 @@ async def test_an_audit_proposes_pairs_of_one_list_and_changes_nothing(
     await print_audit(USER, None, as_json=True, load=Agreeing)
     pairs = json.loads(printed())["alike"]
     assert [len(pair) for pair in pairs] == [2, 2]
-    assert pairs[0][0] == {"resource": FOOD, "path": "food.likes[0]", "text": "photography"}
+    assert pairs[0][0] == {
+        "resource": FOOD,
+        "path": "food.likes[0]",
+        "text": "photography",
+    }
     assert await store.snapshot(USER) == before
 
 
-async def test_without_an_embedder_no_pairs_are_mentioned(store: DocumentStore, printed: Callable[[], str]) -> None:
+async def test_without_an_embedder_no_pairs_are_mentioned(
+    store: DocumentStore, printed: Callable[[], str]
+) -> None:
     await print_audit(USER, None, as_json=False, load=lambda: None)
     assert "perhaps" not in printed()
     await print_audit(USER, None, as_json=True, load=lambda: None)

@@ -11,17 +11,32 @@ from contracts.admission.limits import NANO_USD, Limits, Payer, read_limits
 from contracts.errors import VersionConflict
 from memory import keys
 from memory.budgets.overview import read_overview
-from memory.budgets.store import FROM_FILE, KEPT_COSTS, Budgets, Spending, book_field, book_of
+from memory.budgets.store import (
+    FROM_FILE,
+    KEPT_COSTS,
+    Budgets,
+    Spending,
+    book_field,
+    book_of,
+)
 
 NOW = datetime(2026, 11, 27, 12, tzinfo=UTC)
 DAY = f"{NOW:%Y-%m-%d}"
 
 
 def limits(*names: str, tokens: int = 100) -> Limits:
-    return read_limits({"limits": [{"name": name, "tokens": tokens, "every": "minute"} for name in names]})
+    return read_limits(
+        {
+            "limits": [
+                {"name": name, "tokens": tokens, "every": "minute"} for name in names
+            ]
+        }
+    )
 
 
-async def test_a_change_over_an_old_version_is_refused_and_the_history_has_every_version(redis: Redis) -> None:
+async def test_a_change_over_an_old_version_is_refused_and_the_history_has_every_version(
+    redis: Redis,
+) -> None:
     """Of two people who read the same version one is told to look again."""
     budgets = Budgets(redis)
     assert (await budgets.read()).version == 0
@@ -38,10 +53,14 @@ async def test_a_change_over_an_old_version_is_refused_and_the_history_has_every
     ]
 
 
-async def test_a_file_is_applied_once_and_stands_back_until_it_differs(redis: Redis) -> None:
+async def test_a_file_is_applied_once_and_stands_back_until_it_differs(
+    redis: Redis,
+) -> None:
     """Also when several supervisors start at once, and after more changes than the history holds."""
     budgets = Budgets(redis)
-    versions = await asyncio.gather(*(Budgets(redis).apply_file(limits("a"), "limits.toml") for _ in range(5)))
+    versions = await asyncio.gather(
+        *(Budgets(redis).apply_file(limits("a"), "limits.toml") for _ in range(5))
+    )
     assert sorted(versions, key=bool) == [None] * 4 + [1]
     assert (await budgets.read()).who == f"{FROM_FILE}limits.toml"
     for _ in range(101):
@@ -51,16 +70,31 @@ async def test_a_file_is_applied_once_and_stands_back_until_it_differs(redis: Re
     assert await budgets.apply_file(limits("b"), "limits.toml") == 103
 
 
-async def test_a_rate_counts_the_last_minute_whether_it_was_tidied_or_not(redis: Redis) -> None:
+async def test_a_rate_counts_the_last_minute_whether_it_was_tidied_or_not(
+    redis: Redis,
+) -> None:
     """By the server's clock; it refills when the oldest half second leaves, or when the provider wants calls again."""
     budgets, slot = Budgets(redis), int(time.time() * 2)
     await budgets.change(limits("rate", "blocked"), "ada")
-    fields = {f"s{slot - 140}": 50, f"s{slot - 60}": 20, f"s{slot}": 5, "t": 75, "r": 10, "at": slot}
-    for name, more in (("rate", {}), ("blocked", {"blocked": int(time.time() * 1000) + 9_000})):
+    fields = {
+        f"s{slot - 140}": 50,
+        f"s{slot - 60}": 20,
+        f"s{slot}": 5,
+        "t": 75,
+        "r": 10,
+        "at": slot,
+    }
+    for name, more in (
+        ("rate", {}),
+        ("blocked", {"blocked": int(time.time() * 1000) + 9_000}),
+    ):
         await redis.hset(keys.budget("account", name), mapping=fields | more)
         await redis.zadd(keys.budget("accounts"), {keys.budget("account", name): 1})
     now_ms = time.time() * 1000
-    await redis.zadd(keys.budget("account", "rate") + ":queue", {"a": now_ms + 500, "lost": now_ms - 60_000})
+    await redis.zadd(
+        keys.budget("account", "rate") + ":queue",
+        {"a": now_ms + 500, "lost": now_ms - 60_000},
+    )
     overview = await read_overview(budgets, datetime.now(UTC))
     rate, blocked = overview.accounts
     assert (rate.spent, rate.reserved, rate.left, rate.waiting) == (25, 10, 65, 1)
@@ -68,22 +102,37 @@ async def test_a_rate_counts_the_last_minute_whether_it_was_tidied_or_not(redis:
     assert blocked.refills_in_s == pytest.approx(9, abs=2)
 
 
-async def test_a_budget_of_another_day_is_unspent_and_dollars_are_dollars(redis: Redis) -> None:
+async def test_a_budget_of_another_day_is_unspent_and_dollars_are_dollars(
+    redis: Redis,
+) -> None:
     """What is reserved stays: those calls are under way now."""
     budgets = Budgets(redis)
     usd = {"usd": "2.5", "every": "day"}
-    made = [{"name": "old", **usd}, {"name": "each", "tenant": "*", **usd}, {"name": "calls", "at_once": 3}]
+    made = [
+        {"name": "old", **usd},
+        {"name": "each", "tenant": "*", **usd},
+        {"name": "calls", "at_once": 3},
+    ]
     await budgets.change(read_limits({"limits": made}), "ada")
     spent = {"s": 2 * NANO_USD, "u": NANO_USD // 4, "r": NANO_USD // 8}
-    for name, window in (("old", "2026-11-26"), ("each;tenant=x", DAY), ("each;tenant=y;z", DAY), ("gone", DAY)):
-        half = {field: amount // (2 if "y" in name else 1) for field, amount in spent.items()}
+    for name, window in (
+        ("old", "2026-11-26"),
+        ("each;tenant=x", DAY),
+        ("each;tenant=y;z", DAY),
+        ("gone", DAY),
+    ):
+        half = {
+            field: amount // (2 if "y" in name else 1)
+            for field, amount in spent.items()
+        }
         await redis.hset(keys.budget("account", name), mapping={**half, "win": window})
         await redis.zadd(keys.budget("accounts"), {keys.budget("account", name): 1})
     # Left behind by the limit when it was one for all.
     await redis.hset(keys.budget("account", "each"), mapping={**spent, "win": DAY})
     await redis.sadd(keys.budget("account", "calls"), "c1", "c2")
     await redis.zadd(
-        keys.budget("accounts"), {keys.budget("account", name): 1 for name in ("each", "calls", "expired")}
+        keys.budget("accounts"),
+        {keys.budget("account", name): 1 for name in ("each", "calls", "expired")},
     )
     old, x, y, calls = (await read_overview(budgets, NOW)).accounts
     assert (old.spent, old.unconfirmed, old.reserved, old.left) == (0, 0, 0.125, 2.375)
@@ -92,7 +141,9 @@ async def test_a_budget_of_another_day_is_unspent_and_dollars_are_dollars(redis:
     assert (calls.reserved, calls.left, calls.refills_in_s) == (2, 1, None)
 
 
-async def test_books_are_summed_by_tenant_agent_or_model_over_days(redis: Redis) -> None:
+async def test_books_are_summed_by_tenant_agent_or_model_over_days(
+    redis: Redis,
+) -> None:
     """Names with the letters that part a line are whole; a tree has a line of its own."""
     budgets = Budgets(redis)
     odd = Payer(tenant="a|b%", agent="Research")
@@ -103,16 +154,32 @@ async def test_books_are_summed_by_tenant_agent_or_model_over_days(redis: Redis)
         (40, odd, "old"),
     ):
         line = book_field(payer, model)
-        counted = {"calls": 2, "input": 10, "output": 5, "cached": 4, "usd": NANO_USD, "unconfirmed": 5, "saved": 7}
+        counted = {
+            "calls": 2,
+            "input": 10,
+            "output": 5,
+            "cached": 4,
+            "usd": NANO_USD,
+            "unconfirmed": 5,
+            "saved": 7,
+        }
         fields = {f"{line}|{name}": amount for name, amount in counted.items()}
         await redis.hset(book_of(NOW - timedelta(days=ago)), mapping=fields)
-    await redis.hset(keys.budget("tree", "root"), mapping={"calls": 3, "usd": NANO_USD // 2})
+    await redis.hset(
+        keys.budget("tree", "root"), mapping={"calls": 3, "usd": NANO_USD // 2}
+    )
     today, month = (await read_overview(budgets, NOW)).periods
-    assert [(line.name, line.spending.usd) for line in today.lines] == [("Other", 1.0), ("Research", 1.0)]
+    assert [(line.name, line.spending.usd) for line in today.lines] == [
+        ("Other", 1.0),
+        ("Research", 1.0),
+    ]
     assert (today.total.calls, month.total.calls, month.first) == (4, 6, "2026-11-01")
     assert month.total == Spending(6, 30, 15, 12, 3.0, 1.5e-8, 2.1e-8)
     [days] = (await read_overview(budgets, NOW, by="tenant", days=41)).periods
-    assert [(line.name, line.spending.calls) for line in days.lines] == [("a|b%", 6), ("", 2)]
+    assert [(line.name, line.spending.calls) for line in days.lines] == [
+        ("a|b%", 6),
+        ("", 2),
+    ]
     tree = await read_overview(budgets, NOW, tree="root")
     assert (tree.tree, tree.periods) == (Spending(calls=3, usd=0.5), ())
 

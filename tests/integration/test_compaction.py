@@ -32,13 +32,19 @@ async def client(server: ValkeyServer) -> AsyncIterator[Redis]:
 
 
 def files_with(server: ValkeyServer, secret: bytes) -> list[str]:
-    return [file.name for file in server.data_dir.rglob("*") if file.is_file() and secret in file.read_bytes()]
+    return [
+        file.name
+        for file in server.data_dir.rglob("*")
+        if file.is_file() and secret in file.read_bytes()
+    ]
 
 
 async def said(client: Redis, count: int = 20) -> None:
     """Store a secret in a value and in a field, and what somebody else said beside it."""
     await client.set("secret", SECRET + REST)
-    await client.hset("others", mapping={"secret": SECRET + REST, "other": OTHER + REST})
+    await client.hset(
+        "others", mapping={"secret": SECRET + REST, "other": OTHER + REST}
+    )
     for number in range(count):
         await client.set(f"filler{number}", REST)
 
@@ -48,18 +54,25 @@ async def forgotten(client: Redis) -> None:
     await client.hdel("others", "secret")
 
 
-async def test_removed_values_are_in_no_file(server: ValkeyServer, client: Redis) -> None:
+async def test_removed_values_are_in_no_file(
+    server: ValkeyServer, client: Redis
+) -> None:
     await said(client)
     await rewrite(client)
     await forgotten(client)
-    assert sorted(name.partition(".")[0] for name in files_with(server, SECRET)) == ["appendonly", "dump"]
+    assert sorted(name.partition(".")[0] for name in files_with(server, SECRET)) == [
+        "appendonly",
+        "dump",
+    ]
     await rewrite(client)
     assert files_with(server, SECRET) == []
     assert len(files_with(server, OTHER)) == 2
     assert await client.hget("others", "other") == OTHER + REST
 
 
-async def test_a_restart_after_a_rewrite_brings_nothing_back(server: ValkeyServer, client: Redis) -> None:
+async def test_a_restart_after_a_rewrite_brings_nothing_back(
+    server: ValkeyServer, client: Redis
+) -> None:
     await said(client)
     await forgotten(client)
     assert files_with(server, SECRET) != []
@@ -98,7 +111,9 @@ class Rival(Redis):
         return await super().bgsave(schedule, **options)
 
 
-async def test_a_rewrite_that_the_server_refuses_is_tried_again(server: ValkeyServer, client: Redis) -> None:
+async def test_a_rewrite_that_the_server_refuses_is_tried_again(
+    server: ValkeyServer, client: Redis
+) -> None:
     await said(client, 200)
     await rewrite(client)
     await forgotten(client)
@@ -126,7 +141,9 @@ async def test_concurrent_rewrites_each_return_when_their_own_removal_is_off_the
             group.create_task(forget_and_rewrite(number))
 
 
-async def test_without_an_append_only_file_the_snapshot_is_rewritten(server: ValkeyServer, client: Redis) -> None:
+async def test_without_an_append_only_file_the_snapshot_is_rewritten(
+    server: ValkeyServer, client: Redis
+) -> None:
     await client.config_set("appendonly", "no")
     await said(client)
     await rewrite(client)
@@ -136,13 +153,17 @@ async def test_without_an_append_only_file_the_snapshot_is_rewritten(server: Val
     assert "dump.rdb" not in files_with(server, SECRET)
 
 
-async def test_a_failed_snapshot_is_an_error(server: ValkeyServer, client: Redis) -> None:
+async def test_a_failed_snapshot_is_an_error(
+    server: ValkeyServer, client: Redis
+) -> None:
     (server.data_dir / "dump.rdb").mkdir()
     with pytest.raises(MemoryUnavailable, match="rdb_last_bgsave_status"):
         await rewrite(client)
 
 
-async def test_a_working_or_frozen_server_is_an_error_after_the_deadline(server: ValkeyServer, client: Redis) -> None:
+async def test_a_working_or_frozen_server_is_an_error_after_the_deadline(
+    server: ValkeyServer, client: Redis
+) -> None:
     await said(client, 500)
     await client.config_set("rdb-key-save-delay", 20_000)
     with pytest.raises(MemoryUnavailable, match=r"within 0\.1 s"):
@@ -158,7 +179,17 @@ async def test_a_working_or_frozen_server_is_an_error_after_the_deadline(server:
 async def test_a_server_that_forbids_rewriting_is_an_error_for_the_operator(
     server: ValkeyServer, client: Redis
 ) -> None:
-    await client.execute_command("ACL", "SETUSER", "guest", "on", "nopass", "~*", "+@all", "-bgrewriteaof", "-bgsave")
+    await client.execute_command(
+        "ACL",
+        "SETUSER",
+        "guest",
+        "on",
+        "nopass",
+        "~*",
+        "+@all",
+        "-bgrewriteaof",
+        "-bgsave",
+    )
     async with Redis.from_url(server.url, username="guest", password="any") as guest:
         with pytest.raises(ConfigurationError, match="whoever runs the server"):
             await rewrite(guest)

@@ -13,7 +13,14 @@ from redis.asyncio import Redis
 
 from contracts import subjects
 from contracts.identifiers import new_id
-from contracts.messages import CompletionReport, Fence, MemoryNote, Status, TaskAssignment, TaskCall
+from contracts.messages import (
+    CompletionReport,
+    Fence,
+    MemoryNote,
+    Status,
+    TaskAssignment,
+    TaskCall,
+)
 from memory.ledger.ledger import Ledger
 from memory.ledger.runs import Finish
 from runtime.messaging.connection import connected
@@ -41,7 +48,9 @@ class Stores:
     def desk(self, ledger: Ledger | None = None) -> ComparisonDesk:
         return ComparisonDesk(self.client, ledger or self.ledger, self.outbox)
 
-    async def publish(self, task_id: str, body: bytes, *, generation: int = 1, user: str = "") -> list[str]:
+    async def publish(
+        self, task_id: str, body: bytes, *, generation: int = 1, user: str = ""
+    ) -> list[str]:
         """Publish a report as a worker does; return ["known"] when the stream had one."""
         heard: list[str] = []
         stored = asyncio.get_running_loop().create_future()
@@ -66,7 +75,9 @@ class Stores:
         known = entry.generations.get(generation) if entry is not None else None
         return known.report if known is not None else None
 
-    async def compare(self, task_id: str, generation: int = 1, *, deliveries: int = 1) -> FakeEngine:
+    async def compare(
+        self, task_id: str, generation: int = 1, *, deliveries: int = 1
+    ) -> FakeEngine:
         line = FakeEngine()
         await self.desk().work([asked(task_id, generation, deliveries)], line)  # type: ignore[arg-type]  # a fake
         return line
@@ -75,20 +86,37 @@ class Stores:
 @pytest.fixture
 async def stores(servers: EmbeddedServers, redis: Redis) -> AsyncIterator[Stores]:
     async with contextlib.AsyncExitStack() as stack:
-        client = await stack.enter_async_context(connected(servers.nats_url, "comparison"))
+        client = await stack.enter_async_context(
+            connected(servers.nats_url, "comparison")
+        )
         await declare_streams(client, Sizes())
         link = Link(client)
         outbox = await stack.enter_async_context(open_outbox(link))
-        yield Stores(client, link, outbox, Ledger(redis, deadline_s=PATIENCE_S), new_id(0))
+        yield Stores(
+            client, link, outbox, Ledger(redis, deadline_s=PATIENCE_S), new_id(0)
+        )
 
 
 def asked(task_id: str, generation: int = 1, deliveries: int = 1) -> Delivery:
     where = f"reports.Other.{task_id}.{generation}"
-    return Delivery(subjects.comparison(where, "t"), where.encode(), None, f"ack.{task_id}", deliveries, 1, 0.0)
+    return Delivery(
+        subjects.comparison(where, "t"),
+        where.encode(),
+        None,
+        f"ack.{task_id}",
+        deliveries,
+        1,
+        0.0,
+    )
 
 
 def a_report(
-    task_id: str, status: Status = "completed", *, fence: Fence = "none", generation: int = 1, minutes_ago: float = 0
+    task_id: str,
+    status: Status = "completed",
+    *,
+    fence: Fence = "none",
+    generation: int = 1,
+    minutes_ago: float = 0,
 ) -> bytes:
     report = CompletionReport(
         task_id=task_id,
@@ -107,25 +135,39 @@ def a_report(
 
 def an_assignment(task_id: str) -> TaskAssignment:
     return TaskAssignment(
-        task_id=task_id, agent_id="A", supervisor_id="Other", task=TaskCall(name="x"), created_at=datetime.now(UTC)
+        task_id=task_id,
+        agent_id="A",
+        supervisor_id="Other",
+        task=TaskCall(name="x"),
+        created_at=datetime.now(UTC),
     )
 
 
-@pytest.mark.parametrize("before", ["nothing", "another status", "its own lost answer", "a wish to cancel"])
-async def test_the_report_in_the_stream_replaces_the_one_in_the_ledger(stores: Stores, before: str) -> None:
+@pytest.mark.parametrize(
+    "before", ["nothing", "another status", "its own lost answer", "a wish to cancel"]
+)
+async def test_the_report_in_the_stream_replaces_the_one_in_the_ledger(
+    stores: Stores, before: str
+) -> None:
     stored = a_report(stores.task)
     await stores.publish(stores.task, stored, user="token")
     if before == "a wish to cancel":
         await stores.ledger.cancel(stores.task, None, "enough")
     elif before != "nothing":
         status: Status = "expired" if before == "another status" else "completed"
-        await stores.ledger.finish(stores.task, 1, status, a_report(stores.task, status, fence="ledger"))
+        await stores.ledger.finish(
+            stores.task, 1, status, a_report(stores.task, status, fence="ledger")
+        )
 
     line = await stores.compare(stores.task)
 
     entry = await stores.ledger.read(stores.task)
     assert entry is not None
-    assert (entry.generations[1].report, entry.generations[1].state, entry.user) == (stored, "completed", "token")
+    assert (entry.generations[1].report, entry.generations[1].state, entry.user) == (
+        stored,
+        "completed",
+        "token",
+    )
     assert await stores.in_stream(stores.task) == stored
     assert len(line.settled) == 1
     assert await stores.ledger.finish(stores.task, 1, "cancelled", b"late") == stored
@@ -133,30 +175,50 @@ async def test_the_report_in_the_stream_replaces_the_one_in_the_ledger(stores: S
 
 async def test_a_report_that_only_the_ledger_has_is_published(stores: Stores) -> None:
     report = a_report(stores.task, "cancelled", fence="ledger")
-    await stores.ledger.finish_many([Finish(stores.task, 1, "cancelled", report, "token")])
+    await stores.ledger.finish_many(
+        [Finish(stores.task, 1, "cancelled", report, "token")]
+    )
 
-    assert [len(said) for said in (await stores.compare(stores.task)).__dict__.values()] == [0, 0, 1]
+    assert [
+        len(said) for said in (await stores.compare(stores.task)).__dict__.values()
+    ] == [0, 0, 1]
     assert len((await stores.compare(stores.task)).settled) == 1
 
-    stored = await stores.client.jetstream().get_last_msg("REPORTS", f"reports.Other.{stores.task}.1")
-    assert (stored.data, (stored.headers or {})[subjects.USER_HEADER]) == (report, "token")
+    stored = await stores.client.jetstream().get_last_msg(
+        "REPORTS", f"reports.Other.{stores.task}.1"
+    )
+    assert (stored.data, (stored.headers or {})[subjects.USER_HEADER]) == (
+        report,
+        "token",
+    )
 
 
-async def test_a_report_older_than_an_hour_is_not_published_again(stores: Stores) -> None:
+async def test_a_report_older_than_an_hour_is_not_published_again(
+    stores: Stores,
+) -> None:
     report = a_report(stores.task, fence="ledger", minutes_ago=61)
     await stores.ledger.finish(stores.task, 1, "completed", report)
     assert len((await stores.compare(stores.task)).settled) == 1
-    assert (await stores.in_stream(stores.task), await stores.in_ledger(stores.task)) == (None, report)
+    assert (
+        await stores.in_stream(stores.task),
+        await stores.in_ledger(stores.task),
+    ) == (None, report)
 
 
-async def test_a_report_that_neither_store_has_is_looked_for_again_and_then_dropped(stores: Stores) -> None:
+async def test_a_report_that_neither_store_has_is_looked_for_again_and_then_dropped(
+    stores: Stores,
+) -> None:
     assert len((await stores.compare(stores.task)).handed_back) == 1
     assert len((await stores.compare(stores.task, deliveries=15)).settled) == 1
     assert await stores.ledger.read(stores.task) is None
 
 
-@pytest.mark.parametrize("body", [b"rubbish", b"reports.Other.TASK.1", b"\xff.a.b.c", b"reports.Other..1"])
-async def test_an_unusable_comparison_request_is_settled_and_changes_nothing(stores: Stores, body: bytes) -> None:
+@pytest.mark.parametrize(
+    "body", [b"rubbish", b"reports.Other.TASK.1", b"\xff.a.b.c", b"reports.Other..1"]
+)
+async def test_an_unusable_comparison_request_is_settled_and_changes_nothing(
+    stores: Stores, body: bytes
+) -> None:
     await stores.publish(stores.task, a_report("t2"))
     held = a_report(stores.task, fence="ledger")
     await stores.ledger.finish(stores.task, 1, "completed", held)
@@ -176,12 +238,16 @@ async def test_without_the_ledger_comparisons_wait(stores: Stores) -> None:
     assert ([delivery for delivery, _ in line.handed_back], line.settled) == (batch, [])
 
 
-async def test_two_supervisors_and_finishing_workers_at_once_leave_one_report(stores: Stores) -> None:
+async def test_two_supervisors_and_finishing_workers_at_once_leave_one_report(
+    stores: Stores,
+) -> None:
     ids = [f"{stores.task}-{number}" for number in range(60)]
 
     async def worker(task_id: str, status: Status, fence: Fence) -> None:
         body = a_report(task_id, status, fence=fence)
-        await asyncio.sleep(0.001 * (zlib.crc32(f"{task_id[-2:]}{status}".encode()) % 7))
+        await asyncio.sleep(
+            0.001 * (zlib.crc32(f"{task_id[-2:]}{status}".encode()) % 7)
+        )
         if fence == "ledger":
             earlier = await stores.ledger.finish(task_id, 1, status, body)
             body = earlier if isinstance(earlier, bytes) else body
@@ -206,12 +272,17 @@ async def test_two_supervisors_and_finishing_workers_at_once_leave_one_report(st
         assert stored == await stores.in_ledger(task_id)
 
 
-async def test_a_request_a_program_and_the_ledger_read_the_same_report(stores: Stores) -> None:
+async def test_a_request_a_program_and_the_ledger_read_the_same_report(
+    stores: Stores,
+) -> None:
     """A second run's report, which the ledger took and the stream refused, is returned to nobody."""
     desk = ReportDesk(stores.client, stores.ledger)
     await stores.link.listen("reports.Other.>", desk.hear_hint)
     assignment = an_assignment(stores.task)
-    stored, rival = a_report(stores.task), a_report(stores.task, "expired", fence="ledger")
+    stored, rival = (
+        a_report(stores.task),
+        a_report(stores.task, "expired", fence="ledger"),
+    )
     await stores.publish(stores.task, stored)
     await stores.ledger.finish(stores.task, 1, "expired", rival)
     waiting = asyncio.create_task(desk.report_of(assignment, PATIENCE_S, is_new=True))
@@ -223,10 +294,16 @@ async def test_a_request_a_program_and_the_ledger_read_the_same_report(stores: S
     await stores.compare(stores.task)
 
     assert told == again == CompletionReport.model_validate_json(stored)
-    assert await stores.in_stream(stores.task) == await stores.in_ledger(stores.task) == stored
+    assert (
+        await stores.in_stream(stores.task)
+        == await stores.in_ledger(stores.task)
+        == stored
+    )
 
 
-async def test_a_hint_of_an_older_generation_returns_the_newest_report(stores: Stores) -> None:
+async def test_a_hint_of_an_older_generation_returns_the_newest_report(
+    stores: Stores,
+) -> None:
     desk = ReportDesk(stores.client, stores.ledger)
     assignment = an_assignment(stores.task)
     await stores.link.listen("reports.Other.>", desk.hear_hint)
@@ -236,7 +313,9 @@ async def test_a_hint_of_an_older_generation_returns_the_newest_report(stores: S
         await stores.publish(stores.task, report, generation=generation)
     waiting = asyncio.create_task(desk.report_of(assignment, PATIENCE_S, is_new=True))
     await asyncio.sleep(0)
-    await stores.publish(stores.task, a_report(stores.task, generation=2, fence="ledger"), generation=2)
+    await stores.publish(
+        stores.task, a_report(stores.task, generation=2, fence="ledger"), generation=2
+    )
     told = await waiting
     assert told is not None
     assert told.generation == 3

@@ -13,11 +13,19 @@ from runtime.servers.embedded import EmbeddedServers, NatsServer
 
 class GuardedServer(NatsServer):
     def _configuration(self, port: int) -> dict[str, object]:
-        users = [{"user": "worker", "password": "right"}, {"user": "probe", "password": "p"}]
-        return super()._configuration(port) | {"authorization": {"users": users}, "no_auth_user": "probe"}
+        users = [
+            {"user": "worker", "password": "right"},
+            {"user": "probe", "password": "p"},
+        ]
+        return super()._configuration(port) | {
+            "authorization": {"users": users},
+            "no_auth_user": "probe",
+        }
 
 
-async def test_one_answering_address_of_several_is_enough(servers: EmbeddedServers) -> None:
+async def test_one_answering_address_of_several_is_enough(
+    servers: EmbeddedServers,
+) -> None:
     nobody = f"nats://127.0.0.1:{free_port()}"
     async with connected(f"{nobody},{servers.nats_url}", "several") as client:
         await client.flush()
@@ -37,7 +45,9 @@ async def test_a_wrong_password_is_reported_as_a_refusal_and_not_shown(
             async with connected(wrong, "stranger"):
                 pass
         assert "wr0ng" not in str(refused.value)
-        async with connected(server.url.replace("nats://", "nats://worker:right@"), "friend") as client:
+        async with connected(
+            server.url.replace("nats://", "nats://worker:right@"), "friend"
+        ) as client:
             assert client.is_connected
     finally:
         await server.stop()

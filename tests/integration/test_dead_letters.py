@@ -65,10 +65,16 @@ async def test_letters_are_filtered_by_reason_task_and_time(morgue: Morgue) -> N
     await morgue.bury_many(300)
     page = await morgue.letters.page(Selection(reason="gave_up"), 2)
     assert (numbers(page.letters), page.has_more, page.total) == ([40, 39], True, None)
-    assert numbers((await morgue.letters.page(Selection(task_name="other"), 5)).letters) == [41]
+    assert numbers(
+        (await morgue.letters.page(Selection(task_name="other"), 5)).letters
+    ) == [41]
     assert await morgue.letters.count(Selection(since=since)) == 301
     assert await morgue.letters.count(Selection(reason="gave_up")) == 40
-    assert numbers((await morgue.letters.page(Selection(since=since), 1, oldest_first=True)).letters) == [41]
+    assert numbers(
+        (
+            await morgue.letters.page(Selection(since=since), 1, oldest_first=True)
+        ).letters
+    ) == [41]
     later = Selection(since=since + timedelta(days=1))
     assert (await morgue.letters.page(later, 5)).letters == []
     assert (await morgue.letters.page(Selection("NoAgent"), 5)).letters == []
@@ -86,7 +92,9 @@ async def test_a_letter_is_read_by_its_number_or_by_its_task(morgue: Morgue) -> 
             await morgue.letters.read(number)
 
 
-async def test_a_message_that_is_no_dead_letter_is_listed_and_can_be_purged(morgue: Morgue) -> None:
+async def test_a_message_that_is_no_dead_letter_is_listed_and_can_be_purged(
+    morgue: Morgue,
+) -> None:
     await morgue.bury(b"rubbish", a_letter("t1"))
     page = await morgue.letters.page(Selection(), 5)
     assert [letter.content.reason for letter in page.letters] == ["attempts", FOREIGN]
@@ -105,12 +113,18 @@ async def test_an_unknown_number_stops_a_whole_redrive_or_purge(morgue: Morgue) 
 
 
 @pytest.mark.parametrize("everything", [False, True])
-async def test_a_purge_leaves_nothing_in_the_files_of_the_server(morgue: Morgue, everything: bool) -> None:
+async def test_a_purge_leaves_nothing_in_the_files_of_the_server(
+    morgue: Morgue, everything: bool
+) -> None:
     secret = b"my bank is called Oak"
-    await morgue.bury(*(a_letter(f"t{number}", traceback=secret.decode()) for number in range(3)))
+    await morgue.bury(
+        *(a_letter(f"t{number}", traceback=secret.decode()) for number in range(3))
+    )
     await morgue.bury_many(2, agent="OtherAgent")
     await morgue.until_on_disk(secret, 3)
-    assert await morgue.letters.purge(Selection() if everything else Selection("TripAgent")) == (5 if everything else 3)
+    assert await morgue.letters.purge(
+        Selection() if everything else Selection("TripAgent")
+    ) == (5 if everything else 3)
     await morgue.until_on_disk(secret, 0)
     assert await morgue.count("DEAD") == (0 if everything else 2)
 
@@ -118,6 +132,10 @@ async def test_a_purge_leaves_nothing_in_the_files_of_the_server(morgue: Morgue,
 async def test_without_a_stream_the_error_says_what_to_start(morgue: Morgue) -> None:
     await ask_jetstream(morgue.link.client, "STREAM.DELETE.DEAD")
     letters = morgue.letters
-    for asked in (letters.page(Selection(), 5), letters.read(1), letters.redrive(Selection())):
+    for asked in (
+        letters.page(Selection(), 5),
+        letters.read(1),
+        letters.redrive(Selection()),
+    ):
         with pytest.raises(Unreachable, match="tasklore up"):
             await asked

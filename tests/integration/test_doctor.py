@@ -92,27 +92,40 @@ async def store(clinic: EmbeddedServers) -> AsyncIterator[Redis]:
 
 
 async def examined(
-    pair: EmbeddedServers, *, nats: str | None = None, redis: str | None = None, ahead_s: float = 0, **places: Any
+    pair: EmbeddedServers,
+    *,
+    nats: str | None = None,
+    redis: str | None = None,
+    ahead_s: float = 0,
+    **places: Any,
 ) -> Report:
     """Examine *pair*, or what is named instead, with a clock that is *ahead_s* seconds ahead."""
     named = {"http": None, "workers": {}, "monitor": pair.nats.monitor_url} | places
     endpoints = Endpoints(nats or pair.nats_url, redis or pair.redis_url, **named)
     async with asyncio.timeout(PATIENCE_S):
-        return await examine(endpoints, SETTINGS, "endpoints.json", lambda: time.time() + ahead_s)
+        return await examine(
+            endpoints, SETTINGS, "endpoints.json", lambda: time.time() + ahead_s
+        )
 
 
 def finding_of(report: Report, check: str) -> Diagnosis:
     found = [one for one in report.findings if one.check == check]
-    assert len(found) == 1, [(one.check, one.mark, one.found) for one in report.findings]
+    assert len(found) == 1, [
+        (one.check, one.mark, one.found) for one in report.findings
+    ]
     return found[0]
 
 
 def marks(report: Report) -> dict[str, str]:
     """Return the marks of what is wrong, by check."""
-    return {one.check: one.mark for one in report.findings if one.mark not in ("ok", "note")}
+    return {
+        one.check: one.mark for one in report.findings if one.mark not in ("ok", "note")
+    }
 
 
-async def test_our_own_servers_lack_nothing_but_a_supervisor(clinic: EmbeddedServers, tmp_path: Path) -> None:
+async def test_our_own_servers_lack_nothing_but_a_supervisor(
+    clinic: EmbeddedServers, tmp_path: Path
+) -> None:
     report = await examined(clinic)
     assert marks(report) == {"nats.supervisor": "warning"}
     assert (report.durability, report.exit_code(strict=False)) == ("standard", 0)
@@ -121,7 +134,9 @@ async def test_our_own_servers_lack_nothing_but_a_supervisor(clinic: EmbeddedSer
         report = await examined(pair)
     assert report.durability == "strict"
     assert marks(report) == {"nats.streams": "problem"}
-    assert finding_of(report, "nats.streams").found == "missing: every stream and bucket"
+    assert (
+        finding_of(report, "nats.streams").found == "missing: every stream and bucket"
+    )
 
 
 async def test_settings_of_another_nats_server_are_read_from_its_own_monitoring(
@@ -134,21 +149,38 @@ async def test_settings_of_another_nats_server_are_read_from_its_own_monitoring(
             elsewhere = await examined(clinic, nats=server.url, monitor=monitor)
             assert finding_of(elsewhere, "nats.sync_interval").mark == "unknown"
     finding = finding_of(report, "nats.sync_interval")
-    assert (finding.mark, report.durability, report.exit_code(strict=False)) == ("problem", "lazy", 1)
+    assert (finding.mark, report.durability, report.exit_code(strict=False)) == (
+        "problem",
+        "lazy",
+        1,
+    )
     assert "every 120 s" in finding.found
     assert "sync_interval: 1s" in str(finding.cure)
-    async with plain_nats(tmp_path / "bare", jetstream=None, max_payload=64 * 1024) as server:
+    async with plain_nats(
+        tmp_path / "bare", jetstream=None, max_payload=64 * 1024
+    ) as server:
         report = await examined(clinic, nats=server.url, monitor=server.monitor_url)
-    wrong = {"nats.jetstream": "problem", "nats.max_payload": "problem", "nats.sync_interval": "unknown"}
+    wrong = {
+        "nats.jetstream": "problem",
+        "nats.max_payload": "problem",
+        "nats.sync_interval": "unknown",
+    }
     assert marks(report) == wrong
 
 
 async def test_a_valkey_without_config_is_judged_by_info_and_else_unknown(
     clinic: EmbeddedServers, store: Redis
 ) -> None:
-    await store.execute_command("ACL", "SETUSER", "guest", "on", ">secret", "~*", "&*", "+@all", "-config")
-    report = await examined(clinic, redis=clinic.redis_url.replace("://", "://guest:secret@"))
-    assert (finding_of(report, "redis.appendonly").mark, report.durability) == ("unknown", "unknown")
+    await store.execute_command(
+        "ACL", "SETUSER", "guest", "on", ">secret", "~*", "&*", "+@all", "-config"
+    )
+    report = await examined(
+        clinic, redis=clinic.redis_url.replace("://", "://guest:secret@")
+    )
+    assert (finding_of(report, "redis.appendonly").mark, report.durability) == (
+        "unknown",
+        "unknown",
+    )
     assert finding_of(report, "redis.eviction").mark == "ok"
     assert "secret" not in json.dumps(report.document(strict=False))
 
@@ -157,11 +189,24 @@ async def test_a_refused_password_is_no_outage_and_is_not_shown(
     clinic: EmbeddedServers, store: Redis, tmp_path: Path
 ) -> None:
     await store.config_set("requirepass", "right")
-    async with plain_nats(tmp_path / "locked", authorization={"user": "us", "password": "right"}) as server:
-        nats, redis = (url.replace("://", "://us:wrong@") for url in (server.url, clinic.redis_url))
-        for report in (await examined(clinic, nats=nats, redis=redis), await examined(clinic, nats=server.url)):
-            assert "refuses the user or password" in finding_of(report, "nats.reachable").found
-            assert "refuses the user or password" in finding_of(report, "redis.reachable").found
+    async with plain_nats(
+        tmp_path / "locked", authorization={"user": "us", "password": "right"}
+    ) as server:
+        nats, redis = (
+            url.replace("://", "://us:wrong@") for url in (server.url, clinic.redis_url)
+        )
+        for report in (
+            await examined(clinic, nats=nats, redis=redis),
+            await examined(clinic, nats=server.url),
+        ):
+            assert (
+                "refuses the user or password"
+                in finding_of(report, "nats.reachable").found
+            )
+            assert (
+                "refuses the user or password"
+                in finding_of(report, "redis.reachable").found
+            )
             assert report.exit_code(strict=False) == 3
             assert "wrong" not in json.dumps(report.document(strict=False))
 
@@ -175,13 +220,22 @@ async def test_a_frozen_server_is_reported_in_time_and_the_other_one_examined(
     frozen, other = ("nats", "redis") if victim == "nats" else ("redis", "nats")
     assert {one.group for one in report.findings if one.is_unreachable} == {frozen}
     assert report.exit_code(strict=False) == 3
-    assert {one.group for one in report.findings if one.check.endswith(".version")} == {other}
+    assert {one.group for one in report.findings if one.check.endswith(".version")} == {
+        other
+    }
 
 
 async def test_absent_servers_are_one_finding_each(clinic: EmbeddedServers) -> None:
     nobody = f"127.0.0.1:{free_port()}"
-    report = await examined(clinic, nats=f"nats://{nobody}", redis=f"redis://{nobody}", http=f"http://{nobody}")
-    assert marks(report) == dict.fromkeys(("nats.reachable", "redis.reachable", "processes.reachable"), "problem")
+    report = await examined(
+        clinic,
+        nats=f"nats://{nobody}",
+        redis=f"redis://{nobody}",
+        http=f"http://{nobody}",
+    )
+    assert marks(report) == dict.fromkeys(
+        ("nats.reachable", "redis.reachable", "processes.reachable"), "problem"
+    )
     assert report.exit_code(strict=False) == 3
 
 
@@ -189,17 +243,36 @@ async def test_a_sick_valkey_clocks_and_streams_are_reported_together(
     clinic: EmbeddedServers, client: Client, store: Redis
 ) -> None:
     used = (await store.info("memory"))["used_memory"]
-    for name, value in (("appendonly", "no"), ("maxmemory", used + 100_000), ("maxmemory-policy", "allkeys-lru")):
+    for name, value in (
+        ("appendonly", "no"),
+        ("maxmemory", used + 100_000),
+        ("maxmemory-policy", "allkeys-lru"),
+    ):
         await store.config_set(name, value)
     tasks = (await ask_jetstream(client, "STREAM.INFO.TASKS"))["config"]
-    await ask_jetstream(client, "STREAM.UPDATE.TASKS", tasks | {"duplicate_window": 60 * 10**9, "discard": "old"})
+    await ask_jetstream(
+        client,
+        "STREAM.UPDATE.TASKS",
+        tasks | {"duplicate_window": 60 * 10**9, "discard": "old"},
+    )
     await ask_jetstream(client, "STREAM.DELETE.DEAD")
     # A look that takes long on a busy machine is that much less exact: one of many is quick enough.
     async with asyncio.timeout(PATIENCE_S):
-        while "10.0 s behind ours" not in finding_of(report := await examined(clinic, ahead_s=10), "redis.clock").found:
+        while (
+            "10.0 s behind ours"
+            not in finding_of(
+                report := await examined(clinic, ahead_s=10), "redis.clock"
+            ).found
+        ):
             pass
     problems = {check for check, mark in marks(report).items() if mark == "problem"}
-    assert problems >= {"redis.appendonly", "redis.eviction", "nats.clock", "redis.clock", "nats.streams"}
+    assert problems >= {
+        "redis.appendonly",
+        "redis.eviction",
+        "nats.clock",
+        "redis.clock",
+        "nats.streams",
+    }
     assert "redis.memory" in marks(report)
     assert finding_of(report, "nats.streams").found == "missing: DEAD"
     assert "discard is 'old', wanted 'new'" in finding_of(report, "nats.drift").found
@@ -211,12 +284,17 @@ async def test_workers_and_what_waits_are_read_from_streams_and_buckets(
     clinic: EmbeddedServers, client: Client
 ) -> None:
     for agent_id in ("Gone", "Trip"):
-        await declare_consumer(client, Source(subjects.TASKS, agent_id, subjects.tasks_of(agent_id), 30.0))
+        await declare_consumer(
+            client, Source(subjects.TASKS, agent_id, subjects.tasks_of(agent_id), 30.0)
+        )
     stream = client.jetstream()
     await stream.publish(subjects.dead("tasks.Gone.x"), b"{}")
     for subject in ("tasks.Gone.x", "tasks.Gone.y", "tasks.Never.x", "tasks.Ödd.x"):
         await stream.publish(subject, b"{}")
-    later = {"Nats-Schedule": "@at 2100-01-01T00:00:00Z", "Nats-Schedule-Target": subjects.due("Gone", "x")}
+    later = {
+        "Nats-Schedule": "@at 2100-01-01T00:00:00Z",
+        "Nats-Schedule-Target": subjects.due("Gone", "x"),
+    }
     await stream.publish(subjects.schedule("t1", 1), b"{}", headers=later)
     workers = await stream.key_value(subjects.WORKERS_BUCKET)
     for number in (1, 2):
@@ -230,11 +308,22 @@ async def test_workers_and_what_waits_are_read_from_streams_and_buckets(
         )
         await workers.put(f"Trip.w-{number}", presence.model_dump_json().encode())
     cards = await stream.key_value(subjects.AGENTS_BUCKET)
-    await cards.put("Idle", AgentCard(agent_id="Idle", tasks=(), digest="d").model_dump_json().encode())
+    await cards.put(
+        "Idle",
+        AgentCard(agent_id="Idle", tasks=(), digest="d").model_dump_json().encode(),
+    )
     report = await examined(clinic)
-    assert finding_of(report, "nats.dead").found.startswith("1 dead letter waits, the oldest for ")
-    assert finding_of(report, "nats.later").found == "1 schedule in LATER for another run"
-    assert [one.found.partition(",")[0] for one in report.findings if one.check == "nats.waiting"] == [
+    assert finding_of(report, "nats.dead").found.startswith(
+        "1 dead letter waits, the oldest for "
+    )
+    assert (
+        finding_of(report, "nats.later").found == "1 schedule in LATER for another run"
+    )
+    assert [
+        one.found.partition(",")[0]
+        for one in report.findings
+        if one.check == "nats.waiting"
+    ] == [
         "2 tasks wait for Gone",
         "1 task waits for Never",
         "1 task waits for Ödd",
@@ -246,32 +335,49 @@ async def test_workers_and_what_waits_are_read_from_streams_and_buckets(
     assert report.exit_code(strict=False) == 1
 
 
-async def test_single_copies_in_a_cluster_are_reported(clinic: EmbeddedServers, tmp_path: Path) -> None:
+async def test_single_copies_in_a_cluster_are_reported(
+    clinic: EmbeddedServers, tmp_path: Path
+) -> None:
     ports = [free_port() for _ in range(3)]
-    cluster = {"name": "clinic", "routes": [f"nats-route://127.0.0.1:{port}" for port in ports]}
+    cluster = {
+        "name": "clinic",
+        "routes": [f"nats-route://127.0.0.1:{port}" for port in ports],
+    }
     servers = [
-        PlainNats(tmp_path / f"n{number}", cluster=cluster | {"listen": f"127.0.0.1:{port}"})
+        PlainNats(
+            tmp_path / f"n{number}", cluster=cluster | {"listen": f"127.0.0.1:{port}"}
+        )
         for number, port in enumerate(ports)
     ]
     async with AsyncExitStack() as stack:
         for server in servers:
             stack.push_async_callback(server.stop)
         await asyncio.gather(*(server.start() for server in servers))
-        async with asyncio.timeout(PATIENCE_S), connected(servers[0].url, "test-doctor") as client:
+        async with (
+            asyncio.timeout(PATIENCE_S),
+            connected(servers[0].url, "test-doctor") as client,
+        ):
             while True:
                 # The cluster may not have a leader yet that takes it.
                 with suppress(TaskloreError):
                     await declare_streams(client, Sizes())
                     break
                 await asyncio.sleep(0.1)
-        report = await examined(clinic, nats=servers[0].url, monitor=servers[1].monitor_url)
+        report = await examined(
+            clinic, nats=servers[0].url, monitor=servers[1].monitor_url
+        )
     assert "fewer than 3 copies" in finding_of(report, "nats.replicas").found
     # A neighbour in the cluster is configured alike, and the finding says that it is one.
-    assert "alone; ask its neighbours too" in finding_of(report, "nats.sync_interval").found
+    assert (
+        "alone; ask its neighbours too"
+        in finding_of(report, "nats.sync_interval").found
+    )
 
 
 @asynccontextmanager
-async def answering(answer: Callable[[asyncio.StreamWriter], Awaitable[None]]) -> AsyncIterator[str]:
+async def answering(
+    answer: Callable[[asyncio.StreamWriter], Awaitable[None]],
+) -> AsyncIterator[str]:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             await reader.readuntil(b"\r\n\r\n")
@@ -306,8 +412,12 @@ async def dripping(writer: asyncio.StreamWriter) -> None:
 
 async def test_a_page_has_its_status_and_its_json() -> None:
     """The body of what is no JSON object is empty."""
-    async with answering(saying(b'HTTP/1.0 503 Busy\r\nX: y\r\n\r\n{"checks": {}}')) as url:
-        assert await fetch(f"{url}/readyz", PATIENCE_S) == HealthPage(503, {"checks": {}})
+    async with answering(
+        saying(b'HTTP/1.0 503 Busy\r\nX: y\r\n\r\n{"checks": {}}')
+    ) as url:
+        assert await fetch(f"{url}/readyz", PATIENCE_S) == HealthPage(
+            503, {"checks": {}}
+        )
     for body in (b"plain words", b"[1, 2]", b"\xff\xfe", b""):
         async with answering(saying(b"HTTP/1.1 200 OK\r\n\r\n" + body)) as url:
             assert await fetch(url, PATIENCE_S) == HealthPage(200, {})

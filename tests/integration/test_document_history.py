@@ -40,7 +40,9 @@ def store(redis: Redis) -> DocumentStore:
 async def test_the_history_is_listed_newest_first(store: DocumentStore) -> None:
     about = Insert(path="general.about", new_value=item("Vegan"), file=GENERAL)
     await commit(store, plan("p1", like("Eggs")), plan("p2", about))
-    await commit(store, plan("p3", like("Ham"), Delete(path="general.about[0]", file=GENERAL)))
+    await commit(
+        store, plan("p3", like("Ham"), Delete(path="general.about[0]", file=GENERAL))
+    )
     await commit(store, plan("p4", like("Tea")))
     assert ids(await store.history(USER)) == ["p4", "p3", "p2", "p1"]
     assert ids(await store.history(USER, limit=2)) == ["p4", "p3"]
@@ -51,12 +53,22 @@ async def test_the_history_is_listed_newest_first(store: DocumentStore) -> None:
 
 
 async def test_a_record_has_its_changes_in_every_document(store: DocumentStore) -> None:
-    await commit(store, plan("p1", like("Eggs"), Insert(path="general.about", new_value=item("Vegan"), file=GENERAL)))
+    await commit(
+        store,
+        plan(
+            "p1",
+            like("Eggs"),
+            Insert(path="general.about", new_value=item("Vegan"), file=GENERAL),
+        ),
+    )
     for number in range(5):
         await commit(store, plan(f"q{number}", like(f"{number}")))
     (record,) = await store.history(USER, GENERAL, limit=1)
     assert record.revisions == {FOOD: 1, GENERAL: 1}
-    assert {resource: [str(change.path) for change in changes] for resource, changes in record.changes.items()} == {
+    assert {
+        resource: [str(change.path) for change in changes]
+        for resource, changes in record.changes.items()
+    } == {
         FOOD: ["food.likes[0]"],
         GENERAL: ["general.about[0]"],
     }
@@ -65,7 +77,11 @@ async def test_a_record_has_its_changes_in_every_document(store: DocumentStore) 
 
 async def test_a_record_says_who_when_and_why(store: DocumentStore) -> None:
     """A model's answer that is too long is replaced by a mark."""
-    finder = {"model": "nano", "temperature": 0.1, "locations": [{"path": "food.likes"}]}
+    finder = {
+        "model": "nano",
+        "temperature": 0.1,
+        "locations": [{"path": "food.likes"}],
+    }
     editor = {"model": "mini", "temperature": 0.2, "decision": "proceed"}
     wanted = plan(
         "p1",
@@ -85,9 +101,20 @@ async def test_a_record_says_who_when_and_why(store: DocumentStore) -> None:
     assert record.origin == wanted.origin
     assert record.edits == wanted.edits
     assert (record.kind, record.undoes, record.undone_by) == ("edit", None, None)
-    await commit(store, plan("p2", like("Ham"), finder={"model": "nano", "said": "x" * MAX_RECORD}, editor=["x"]))
+    await commit(
+        store,
+        plan(
+            "p2",
+            like("Ham"),
+            finder={"model": "nano", "said": "x" * MAX_RECORD},
+            editor=["x"],
+        ),
+    )
     (record,) = await store.history(USER, limit=1)
-    assert (record.origin.finder, record.origin.editor) == ({"model": "nano", "omitted": True}, None)
+    assert (record.origin.finder, record.origin.editor) == (
+        {"model": "nano", "omitted": True},
+        None,
+    )
 
 
 async def test_an_unknown_revision_or_place_is_refused(store: DocumentStore) -> None:
@@ -101,62 +128,122 @@ async def test_an_unknown_revision_or_place_is_refused(store: DocumentStore) -> 
         await store.explain(USER, FOOD, "food.likes[4]")
 
 
-async def test_the_difference_of_two_revisions_is_few_changes(store: DocumentStore) -> None:
+async def test_the_difference_of_two_revisions_is_few_changes(
+    store: DocumentStore,
+) -> None:
     await commit(store, plan("p1", *(like(f"{number}") for number in range(5))))
     await commit(store, plan("p2", Delete(path="food.likes[1]", file=FOOD)))
-    await commit(store, plan("p3", Update(path="food.likes[2].display", new_value="three", file=FOOD)))
+    await commit(
+        store,
+        plan("p3", Update(path="food.likes[2].display", new_value="three", file=FOOD)),
+    )
     forth, back = await store.diff(USER, FOOD, 1, 3), await store.diff(USER, FOOD, 3, 1)
-    assert [str(change.path) for change in forth] == ["food.likes[3].display", "food.likes[1]"]
+    assert [str(change.path) for change in forth] == [
+        "food.likes[3].display",
+        "food.likes[1]",
+    ]
     first, last = await store.at(USER, FOOD, 1), await store.at(USER, FOOD, 3)
     assert content(cast("Body", apply_changes(first.body, forth))) == content(last.body)
     assert content(cast("Body", apply_changes(last.body, back))) == content(first.body)
     assert await store.diff(USER, FOOD, 2, 2) == ()
 
 
-async def test_a_place_is_explained_wherever_its_list_has_moved_it(store: DocumentStore) -> None:
+async def test_a_place_is_explained_wherever_its_list_has_moved_it(
+    store: DocumentStore,
+) -> None:
     await commit(store, plan("p1", like("Eggs")), plan("p2", like("Ham")))
-    await commit(store, plan("p3", Insert(path="food.likes[0]", new_value=item("Tea"), file=FOOD)))
-    await commit(store, plan("p4", Update(path="food.likes[2].confidence", new_value=0.5, file=FOOD)))
+    await commit(
+        store,
+        plan("p3", Insert(path="food.likes[0]", new_value=item("Tea"), file=FOOD)),
+    )
+    await commit(
+        store,
+        plan("p4", Update(path="food.likes[2].confidence", new_value=0.5, file=FOOD)),
+    )
     await commit(store, plan("p5", Delete(path="food.likes[1]", file=FOOD)))
     assert ids(await store.explain(USER, FOOD, "food.likes[1]")) == ["p4", "p2"]
     assert ids(await store.explain(USER, FOOD, "food.likes[-2]")) == ["p3"]
     assert ids(await store.explain(USER, FOOD, "food.likes[1].display")) == ["p2"]
-    assert ids(await store.explain(USER, FOOD, "$.food.likes")) == ["p5", "p4", "p3", "p2", "p1"]
+    assert ids(await store.explain(USER, FOOD, "$.food.likes")) == [
+        "p5",
+        "p4",
+        "p3",
+        "p2",
+        "p1",
+    ]
     assert await store.explain(USER, FOOD, "food.diets") == ()
 
 
-async def test_a_value_that_an_undo_brought_back_is_explained_through_the_undo(store: DocumentStore) -> None:
+async def test_a_value_that_an_undo_brought_back_is_explained_through_the_undo(
+    store: DocumentStore,
+) -> None:
     await commit(store, plan("p1", like("Eggs"), like("Ham")), plan("p2", like("Tea")))
-    await commit(store, plan("p3", Update(path="food.likes[1].confidence", new_value=0.5, file=FOOD)))
+    await commit(
+        store,
+        plan("p3", Update(path="food.likes[1].confidence", new_value=0.5, file=FOOD)),
+    )
     await commit(store, plan("p4", Delete(path="food.likes[1]", file=FOOD)))
-    await commit(store, plan("p5", Insert(path="food.likes[0]", new_value=item("Rice"), file=FOOD)))
+    await commit(
+        store,
+        plan("p5", Insert(path="food.likes[0]", new_value=item("Rice"), file=FOOD)),
+    )
     back = await store.undo(USER, "p4", at=NOW)
     assert (await body_of(store))["food"]["likes"][2]["display"] == "Ham"
-    assert ids(await store.explain(USER, FOOD, "food.likes[2]")) == [back.plan_id, "p4", "p3", "p1"]
+    assert ids(await store.explain(USER, FOOD, "food.likes[2]")) == [
+        back.plan_id,
+        "p4",
+        "p3",
+        "p1",
+    ]
 
 
 async def test_the_history_is_bounded(redis: Redis) -> None:
     """Old log entries are dropped, and their plans with the last of them."""
     store = store_on(redis, keep_revisions=3)
-    await commit(store, plan("p0", like("Both"), Insert(path="general.about", new_value=item("Both"), file=GENERAL)))
+    await commit(
+        store,
+        plan(
+            "p0",
+            like("Both"),
+            Insert(path="general.about", new_value=item("Both"), file=GENERAL),
+        ),
+    )
     for number in range(1, 6):
         await commit(store, plan(f"p{number}", like(f"{number}")))
     assert ids(await store.history(USER)) == ["p5", "p4", "p3", "p0"]
     record = (await store.history(USER))[-1]
-    assert (record.revisions, list(record.changes)) == ({FOOD: 1, GENERAL: 1}, [GENERAL])
+    assert (record.revisions, list(record.changes)) == (
+        {FOOD: 1, GENERAL: 1},
+        [GENERAL],
+    )
     oldest: Any = (await store.at(USER, FOOD, 3)).body
     assert len(oldest["food"]["likes"]) == 3
-    with pytest.raises(InvalidInput, match="older than its history, which goes from 3 to 6"):
+    with pytest.raises(
+        InvalidInput, match="older than its history, which goes from 3 to 6"
+    ):
         await store.at(USER, FOOD, 2)
     assert ids(await store.explain(USER, FOOD, "food.likes[0]")) == []
     for number in range(3):
-        await commit(store, plan(f"q{number}", Insert(path="general.about", new_value=item(f"{number}"), file=GENERAL)))
+        await commit(
+            store,
+            plan(
+                f"q{number}",
+                Insert(path="general.about", new_value=item(f"{number}"), file=GENERAL),
+            ),
+        )
     assert "p0" not in ids(await store.history(USER))
 
 
 async def test_dropped_plans_leave_no_records_behind(redis: Redis) -> None:
     store = store_on(redis, keep_revisions=2)
-    await commit(store, plan("p0", like("Both"), Insert(path="general.about", new_value=item("Both"), file=GENERAL)))
+    await commit(
+        store,
+        plan(
+            "p0",
+            like("Both"),
+            Insert(path="general.about", new_value=item("Both"), file=GENERAL),
+        ),
+    )
     await store.undo(USER, at=NOW)
     for number in range(2):
         about = Insert(path="general.about", new_value=item(f"{number}"), file=GENERAL)
@@ -169,13 +256,22 @@ def about(display: str) -> Insert:
     return Insert(path="general.about", new_value=item(display), file=GENERAL)
 
 
-async def test_the_latest_plan_is_undone_as_a_revision_of_its_own(store: DocumentStore) -> None:
+async def test_the_latest_plan_is_undone_as_a_revision_of_its_own(
+    store: DocumentStore,
+) -> None:
     await commit(store, plan("p1", like("Eggs")))
     before = content(await body_of(store))
-    await commit(store, plan("p2", like("Ham"), Delete(path="food.likes[0]", file=FOOD)))
+    await commit(
+        store, plan("p2", like("Ham"), Delete(path="food.likes[0]", file=FOOD))
+    )
     record = await store.undo(USER, by="anna", at=NOW)
     assert content(await body_of(store)) == before
-    assert (record.kind, record.undoes, record.revisions, record.origin.by) == ("undo", "p2", {FOOD: 3}, "anna")
+    assert (record.kind, record.undoes, record.revisions, record.origin.by) == (
+        "undo",
+        "p2",
+        {FOOD: 3},
+        "anna",
+    )
     assert [(one.plan_id, one.undone_by) for one in await store.history(USER)] == [
         (record.plan_id, None),
         ("p2", record.plan_id),
@@ -187,7 +283,9 @@ async def test_the_latest_plan_is_undone_as_a_revision_of_its_own(store: Documen
         await store.redo(USER, at=NOW)
 
 
-async def test_a_plan_of_several_documents_is_undone_in_all(store: DocumentStore) -> None:
+async def test_a_plan_of_several_documents_is_undone_in_all(
+    store: DocumentStore,
+) -> None:
     await commit(store, plan("p1", like("Tofu"), about("Vegan")))
     record = await store.undo(USER, at=NOW)
     assert record.revisions == {FOOD: 2, GENERAL: 2}
@@ -195,18 +293,36 @@ async def test_a_plan_of_several_documents_is_undone_in_all(store: DocumentStore
     assert (await body_of(store, GENERAL))["general"]["about"] == []
 
 
-async def test_a_plan_that_cannot_be_undone_in_one_document_is_undone_in_none(store: DocumentStore) -> None:
+async def test_a_plan_that_cannot_be_undone_in_one_document_is_undone_in_none(
+    store: DocumentStore,
+) -> None:
     await commit(store, plan("p1", like("Tofu"), about("Vegan")))
-    await commit(store, plan("p2", Update(path="general.about[0].display", new_value="Vegetarian", file=GENERAL)))
+    await commit(
+        store,
+        plan(
+            "p2",
+            Update(
+                path="general.about[0].display", new_value="Vegetarian", file=GENERAL
+            ),
+        ),
+    )
     with pytest.raises(UndoRefused, match=r"'p1' cannot be taken back.*general.*'p2'"):
         await store.undo(USER, "p1", at=NOW)
     assert await liked(store) == ["Tofu"]
     assert len(await store.history(USER)) == 2
 
 
-async def test_a_plan_that_a_later_one_touched_is_refused_with_its_name(store: DocumentStore) -> None:
+async def test_a_plan_that_a_later_one_touched_is_refused_with_its_name(
+    store: DocumentStore,
+) -> None:
     await commit(store, plan("p1", like("Eggs")), plan("p2", like("Ham")))
-    await commit(store, plan("p3", Update(path="food.likes[0].display", new_value="Fried eggs", file=FOOD)))
+    await commit(
+        store,
+        plan(
+            "p3",
+            Update(path="food.likes[0].display", new_value="Fried eggs", file=FOOD),
+        ),
+    )
     await commit(store, plan("p4", like("Tea")))
     with pytest.raises(UndoRefused, match=r"food\.likes\[0\].*'p3'"):
         await store.undo(USER, "p1", at=NOW)
@@ -215,7 +331,9 @@ async def test_a_plan_that_a_later_one_touched_is_refused_with_its_name(store: D
     assert await liked(store) == ["Ham", "Tea"]
 
 
-async def test_neighbours_come_back_in_their_order_whichever_is_undone_first(store: DocumentStore) -> None:
+async def test_neighbours_come_back_in_their_order_whichever_is_undone_first(
+    store: DocumentStore,
+) -> None:
     """Deleted by two plans at one index; they come and go again in either order."""
     await commit(store, plan("p1", like("Eggs"), like("Ham"), like("Tea")))
     for name in ("p2", "p3"):
@@ -229,7 +347,9 @@ async def test_neighbours_come_back_in_their_order_whichever_is_undone_first(sto
         assert await liked(store) == ["Tea"]
 
 
-async def test_a_plan_is_undone_once_until_it_is_applied_again(store: DocumentStore) -> None:
+async def test_a_plan_is_undone_once_until_it_is_applied_again(
+    store: DocumentStore,
+) -> None:
     await commit(store, plan("p1", like("Eggs")), plan("p2", like("Ham")))
     with pytest.raises(UndoRefused, match="'p1' stands"):
         await store.redo(USER, "p1", at=NOW)
@@ -243,7 +363,9 @@ async def test_a_plan_is_undone_once_until_it_is_applied_again(store: DocumentSt
     assert await liked(store) == ["Ham"]
 
 
-async def test_an_unknown_plan_or_that_of_another_user_is_refused(store: DocumentStore) -> None:
+async def test_an_unknown_plan_or_that_of_another_user_is_refused(
+    store: DocumentStore,
+) -> None:
     await commit(store, plan("p1", like("Eggs")), user="neighbour")
     for name in ("p1", "p9"):
         with pytest.raises(UndoRefused, match=name):
@@ -258,7 +380,9 @@ async def test_a_plan_older_than_the_history_is_refused(redis: Redis) -> None:
     await commit(store, plan("p1", like("Tofu"), about("Vegan")))
     for number in range(3):
         await commit(store, plan(f"q{number}", like(f"{number}")))
-    with pytest.raises(UndoRefused, match="older than the history of 'resource_user_food_prefs'"):
+    with pytest.raises(
+        UndoRefused, match="older than the history of 'resource_user_food_prefs'"
+    ):
         await store.undo(USER, "p1", at=NOW)
     assert (await body_of(store, GENERAL))["general"]["about"] != []
 
@@ -267,7 +391,9 @@ async def test_concurrent_undos_undo_one_plan_each(store: DocumentStore) -> None
     for number in range(8):
         await commit(store, plan(f"p{number}", like(f"{number}")))
     records = await asyncio.gather(*(store.undo(USER, at=NOW) for _ in range(8)))
-    assert sorted(str(record.undoes) for record in records) == [f"p{number}" for number in range(8)]
+    assert sorted(str(record.undoes) for record in records) == [
+        f"p{number}" for number in range(8)
+    ]
     assert await liked(store) == []
 
 
@@ -288,7 +414,9 @@ async def test_an_undo_that_another_overtook_undoes_the_plan_before(
     assert await liked(store) == []
 
 
-async def test_plans_far_back_in_a_long_history_are_undone(store: DocumentStore) -> None:
+async def test_plans_far_back_in_a_long_history_are_undone(
+    store: DocumentStore,
+) -> None:
     await commit(store, plan("p0", like("First")))
     for number in range(1, 16):
         await commit(store, plan(f"p{number}", like(f"{number}")))
@@ -319,7 +447,9 @@ async def test_a_file_comes_back_byte_for_byte(store: DocumentStore) -> None:
     assert await store.export_document(USER, FOOD) == file
 
 
-async def test_an_imported_file_replaces_the_document_as_a_plan_that_can_be_undone(store: DocumentStore) -> None:
+async def test_an_imported_file_replaces_the_document_as_a_plan_that_can_be_undone(
+    store: DocumentStore,
+) -> None:
     first = FILE.replace(b"[]", b'[{"item": "a", "display": "A"}]')
     await store.import_document(USER, first, at=NOW)
     await store.import_document(USER, FILE.replace(b"  ", b"\t"), at=NOW)
@@ -331,9 +461,13 @@ async def test_an_imported_file_replaces_the_document_as_a_plan_that_can_be_undo
     assert await store.export_document(USER, FOOD) == FILE.replace(b"  ", b"\t")
 
 
-async def test_an_import_of_other_metadata_is_undone_beneath_a_later_edit(store: DocumentStore) -> None:
+async def test_an_import_of_other_metadata_is_undone_beneath_a_later_edit(
+    store: DocumentStore,
+) -> None:
     await store.import_document(USER, FILE, at=NOW)
-    record = await store.import_document(USER, FILE.replace(b'["food"]', b'["food", "drink"]'), at=NOW)
+    record = await store.import_document(
+        USER, FILE.replace(b'["food"]', b'["food", "drink"]'), at=NOW
+    )
     assert record is not None
     await commit(store, plan("p1", like("Eggs")))
     assert (await body_of(store))["_metadata"]["tags"] == ["food", "drink"]
@@ -350,17 +484,35 @@ async def test_a_file_that_is_there_already_is_no_plan(store: DocumentStore) -> 
     await commit(store, plan("p1", like("Eggs")))
     await store.import_document(USER, await store.export_document(USER, FOOD), at=NOW)
     assert await liked(store) == ["Eggs"]
-    assert (await body_of(store))["_metadata"]["revision"] == (await store.snapshot(USER, [FOOD])).documents[
-        FOOD
-    ].revision
+    assert (await body_of(store))["_metadata"]["revision"] == (
+        await store.snapshot(USER, [FOOD])
+    ).documents[FOOD].revision
 
 
-async def test_a_document_of_no_known_kind_is_kept_edited_and_forgotten(store: DocumentStore) -> None:
-    await store.import_document(USER, b'{"books":{"read":["Emma"]}}', at=NOW, resource="resource_user_books.json")
-    await commit(store, plan("p1", Insert(path="books.read", new_value="Ulysses", file="resource_user_books")))
-    assert (await store.snapshot(USER)).documents["resource_user_books"].body["books"] == {"read": ["Emma", "Ulysses"]}
+async def test_a_document_of_no_known_kind_is_kept_edited_and_forgotten(
+    store: DocumentStore,
+) -> None:
+    await store.import_document(
+        USER,
+        b'{"books":{"read":["Emma"]}}',
+        at=NOW,
+        resource="resource_user_books.json",
+    )
+    await commit(
+        store,
+        plan(
+            "p1",
+            Insert(path="books.read", new_value="Ulysses", file="resource_user_books"),
+        ),
+    )
+    assert (await store.snapshot(USER)).documents["resource_user_books"].body[
+        "books"
+    ] == {"read": ["Emma", "Ulysses"]}
     await store.undo(USER, at=NOW)
-    assert await store.export_document(USER, "resource_user_books") == b'{"books":{"read":["Emma"]}}'
+    assert (
+        await store.export_document(USER, "resource_user_books")
+        == b'{"books":{"read":["Emma"]}}'
+    )
     assert (await store.forget(USER)).documents == 1
     assert "resource_user_books" not in (await store.snapshot(USER)).documents
 

@@ -12,7 +12,12 @@ from contracts.errors import InvalidInput, MemoryUnavailable
 from memory import keys
 from memory.documents.draft import Document, Draft, Snapshot
 from memory.documents.guard import LIMITS
-from memory.documents.storage.store import Committed, DocumentStore, RemovedDocuments, Stale
+from memory.documents.storage.store import (
+    Committed,
+    DocumentStore,
+    RemovedDocuments,
+    Stale,
+)
 from memory.queues.claims import Claim, Closing
 from memory.queues.queue import PersonalQueue
 from tests.integration.documents import (
@@ -46,26 +51,45 @@ def queue(valkey_or_redis: Redis) -> PersonalQueue:
     return PersonalQueue(valkey_or_redis, "facts", deadline_s=60.0)
 
 
-async def test_a_document_that_was_never_edited_is_its_template(store: DocumentStore) -> None:
+async def test_a_document_that_was_never_edited_is_its_template(
+    store: DocumentStore,
+) -> None:
     snapshot = await store.snapshot(USER)
     assert list(snapshot.documents) == list(KINDS.ids)
     assert snapshot.documents[FOOD] == Document(FOOD, 0, KINDS.by_id[FOOD].template)
-    assert (await store.snapshot(USER, [FOOD, "no_such_kind"])).documents.keys() == {FOOD}
+    assert (await store.snapshot(USER, [FOOD, "no_such_kind"])).documents.keys() == {
+        FOOD
+    }
     assert await store.history(USER) == ()
 
 
 async def test_a_plan_is_stored_and_stamped(store: DocumentStore) -> None:
-    done = await commit(store, plan("p1", Insert(path="food.likes", new_value={"display": "Omelettes"}, file=FOOD)))
+    done = await commit(
+        store,
+        plan(
+            "p1",
+            Insert(path="food.likes", new_value={"display": "Omelettes"}, file=FOOD),
+        ),
+    )
     document = (await store.snapshot(USER, [FOOD])).documents[FOOD]
     assert done == Committed({FOOD: 1}, ("p1",))
     assert (document.revision, document.body["_metadata"]) == (
         1,
-        {"resource_id": FOOD, "tags": ["food"], "last_updated": "2026-03-01", "revision": 1},
+        {
+            "resource_id": FOOD,
+            "tags": ["food"],
+            "last_updated": "2026-03-01",
+            "revision": 1,
+        },
     )
-    assert (await body_of(store))["food"]["likes"] == [{"display": "Omelettes", "added": "2026-03-01"}]
+    assert (await body_of(store))["food"]["likes"] == [
+        {"display": "Omelettes", "added": "2026-03-01"}
+    ]
 
 
-async def test_the_order_of_names_and_the_spelling_of_numbers_are_kept(store: DocumentStore) -> None:
+async def test_the_order_of_names_and_the_spelling_of_numbers_are_kept(
+    store: DocumentStore,
+) -> None:
     odd = {
         "z": 1.0,
         "a": 1,
@@ -77,9 +101,16 @@ async def test_the_order_of_names_and_the_spelling_of_numbers_are_kept(store: Do
     assert repr(found) == repr(odd)
 
 
-async def test_a_draft_of_a_document_that_changed_meanwhile_is_stale_as_a_whole(store: DocumentStore) -> None:
+async def test_a_draft_of_a_document_that_changed_meanwhile_is_stale_as_a_whole(
+    store: DocumentStore,
+) -> None:
     late = await drafted(
-        store, plan("p1", like("Late"), Insert(path="general.about", new_value=item("Late"), file=GENERAL))
+        store,
+        plan(
+            "p1",
+            like("Late"),
+            Insert(path="general.about", new_value=item("Late"), file=GENERAL),
+        ),
     )
     await commit(store, plan("p2", like("Early")))
     assert await store.commit(late) == Stale(moved=(FOOD,))
@@ -88,11 +119,18 @@ async def test_a_draft_of_a_document_that_changed_meanwhile_is_stale_as_a_whole(
     assert [record.plan_id for record in await store.history(USER)] == ["p2"]
 
 
-async def test_a_draft_is_stale_when_a_document_that_it_read_has_changed(store: DocumentStore) -> None:
+async def test_a_draft_is_stale_when_a_document_that_it_read_has_changed(
+    store: DocumentStore,
+) -> None:
     careless = await drafted(store, plan("p1", like("Bread")))
     careful = await drafted(store, plan("p2", like("Cake")))
     careful.body(HEALTH)
-    await commit(store, plan("p3", Insert(path="health.allergies", new_value=item("Gluten"), file=HEALTH)))
+    await commit(
+        store,
+        plan(
+            "p3", Insert(path="health.allergies", new_value=item("Gluten"), file=HEALTH)
+        ),
+    )
     assert await store.commit(careful) == Stale(moved=(HEALTH,))
     assert await store.commit(careless) == Committed({FOOD: 1}, ("p1",))
 
@@ -105,15 +143,22 @@ async def test_a_draft_that_only_read_can_be_stale_and_then_closes_no_fact(
     draft.body(FOOD)
     await commit(store, plan("p1", like("Eggs")))
     closings = [Closing("f1", "done")]
-    assert await store.commit(draft, claim=claim, closings=closings) == Stale(moved=(FOOD,))
+    assert await store.commit(draft, claim=claim, closings=closings) == Stale(
+        moved=(FOOD,)
+    )
     assert (await queue.counts(USER)).waiting == 1
-    assert await store.commit(await drafted(store), claim=claim, closings=closings) == Committed({})
+    assert await store.commit(
+        await drafted(store), claim=claim, closings=closings
+    ) == Committed({})
     assert (await queue.counts(USER)).waiting == 0
 
 
 async def test_a_plan_without_effect_leaves_no_trace(store: DocumentStore) -> None:
     await commit(store, plan("p1", like("Eggs")))
-    edits = NoChange(reason="known"), Update(path="food.likes[0].display", new_value="Eggs", file=FOOD)
+    edits = (
+        NoChange(reason="known"),
+        Update(path="food.likes[0].display", new_value="Eggs", file=FOOD),
+    )
     assert await commit(store, plan("p2", *edits)) == Committed({})
     assert (await store.snapshot(USER, [FOOD])).documents[FOOD].revision == 1
     assert len(await store.history(USER)) == 1
@@ -128,9 +173,9 @@ async def test_a_repeated_commit_is_stored_once(store: DocumentStore) -> None:
 
 async def test_a_plan_that_another_applied_is_left_out(store: DocumentStore) -> None:
     await commit(store, plan("p1", like("Eggs")))
-    assert await store.commit(await drafted(store, plan("p1", like("Eggs")), plan("p2", like("Ham")))) == Stale(
-        known=("p1",)
-    )
+    assert await store.commit(
+        await drafted(store, plan("p1", like("Eggs")), plan("p2", like("Ham")))
+    ) == Stale(known=("p1",))
     draft = Draft(await store.snapshot(USER), LIMITS, NOW, known=("p1",))
     assert draft.apply(plan("p1", like("Eggs"))).known
     draft.apply(plan("p2", like("Ham")))
@@ -138,7 +183,9 @@ async def test_a_plan_that_another_applied_is_left_out(store: DocumentStore) -> 
     assert await liked(store) == ["Eggs", "Ham"]
 
 
-async def test_concurrent_edits_of_one_document_lose_nothing(store: DocumentStore) -> None:
+async def test_concurrent_edits_of_one_document_lose_nothing(
+    store: DocumentStore,
+) -> None:
     async def add(number: int) -> None:
         mine = plan(f"p{number}", like(f"{number}"))
         while isinstance(await store.commit(await drafted(store, mine)), Stale):
@@ -156,24 +203,40 @@ async def claimed(queue: PersonalQueue, *row_ids: str, owner: str = USER) -> Cla
     return claim
 
 
-async def test_facts_are_closed_in_the_same_step_as_their_plan(store: DocumentStore, queue: PersonalQueue) -> None:
+async def test_facts_are_closed_in_the_same_step_as_their_plan(
+    store: DocumentStore, queue: PersonalQueue
+) -> None:
     claim = await claimed(queue, "f1", "f2")
     draft = await drafted(store, plan("p1", like("Eggs")))
-    closings = [Closing("f1", "done", "liked", "p1"), Closing("f2", "rejected", "known")]
-    assert await store.commit(draft, claim=claim, closings=closings) == Committed({FOOD: 1}, ("p1",))
-    assert await store.commit(draft, claim=claim, closings=closings) == Committed({}, known=("p1",))
+    closings = [
+        Closing("f1", "done", "liked", "p1"),
+        Closing("f2", "rejected", "known"),
+    ]
+    assert await store.commit(draft, claim=claim, closings=closings) == Committed(
+        {FOOD: 1}, ("p1",)
+    )
+    assert await store.commit(draft, claim=claim, closings=closings) == Committed(
+        {}, known=("p1",)
+    )
     rows = {row.row_id: (row.state, row.plan_id) for row in await queue.rows(USER, 10)}
     assert rows["f1"] == ("done", "p1")
     assert rows["f2"][0] == "rejected"
     assert (await queue.counts(USER)).waiting == 0
 
 
-async def test_a_commit_under_a_lost_lease_stores_nothing(store: DocumentStore, queue: PersonalQueue) -> None:
+async def test_a_commit_under_a_lost_lease_stores_nothing(
+    store: DocumentStore, queue: PersonalQueue
+) -> None:
     claim = await claimed(queue, "f1")
     await queue.release(claim)
-    assert await queue.claim(USER, holder="w1", limit=10, lease_ms=60_000, now_ms=0) is not None
+    assert (
+        await queue.claim(USER, holder="w1", limit=10, lease_ms=60_000, now_ms=0)
+        is not None
+    )
     draft = await drafted(store, plan("p1", like("Eggs")))
-    assert await store.commit(draft, claim=claim, closings=[Closing("f1", "done")]) == Stale(lease=True)
+    assert await store.commit(
+        draft, claim=claim, closings=[Closing("f1", "done")]
+    ) == Stale(lease=True)
     assert await liked(store) == []
     assert (await queue.counts(USER)).waiting == 1
 
@@ -192,7 +255,9 @@ async def test_a_commit_under_another_users_claim_or_none_is_refused(
 
 
 @pytest.mark.parametrize("nobody", NOBODY, ids=repr)
-async def test_without_a_user_nothing_is_read_or_written(store: DocumentStore, nobody: Any) -> None:
+async def test_without_a_user_nothing_is_read_or_written(
+    store: DocumentStore, nobody: Any
+) -> None:
     draft = Draft(Snapshot(nobody, (await store.snapshot(USER)).documents), LIMITS, NOW)
     draft.apply(plan("p1", like("Eggs")))
     calls = [
@@ -223,28 +288,51 @@ async def test_users_do_not_mix(store: DocumentStore) -> None:
     users = ["a", "a ", "A", "a}", "{a}", "a:plans", "*", "ä", "a" * 256, f"u:{FOOD}"]
     for number, user in enumerate(users):
         await commit(store, plan("p", like(f"{number}")), user=user)
-    assert [await liked(store, user) for user in users] == [[f"{number}"] for number in range(len(users))]
+    assert [await liked(store, user) for user in users] == [
+        [f"{number}"] for number in range(len(users))
+    ]
     assert [len(await store.history(user)) for user in users] == [1] * len(users)
     own = store.of("a")
-    assert (await own.snapshot([FOOD])).documents[FOOD].body == await body_of(store, user="a")
+    assert (await own.snapshot([FOOD])).documents[FOOD].body == await body_of(
+        store, user="a"
+    )
     assert [len(await own.history()), len(await own.explain(FOOD, "food"))] == [1, 1]
     assert (await own.at(FOOD, 0)).body == KINDS.by_id[FOOD].template
 
 
-@pytest.mark.parametrize("name", ["", "plans", "reads", "a}:b", "a:log", "../x", "x" * 65, "a b"])
-async def test_a_resource_name_that_could_be_another_key_is_refused(store: DocumentStore, name: str) -> None:
-    for call in (store.snapshot(USER, [name]), store.at(USER, name, 0), store.explain(USER, name, "food")):
+@pytest.mark.parametrize(
+    "name", ["", "plans", "reads", "a}:b", "a:log", "../x", "x" * 65, "a b"]
+)
+async def test_a_resource_name_that_could_be_another_key_is_refused(
+    store: DocumentStore, name: str
+) -> None:
+    for call in (
+        store.snapshot(USER, [name]),
+        store.at(USER, name, 0),
+        store.explain(USER, name, "food"),
+    ):
         with pytest.raises(InvalidInput):
             await call
 
 
-async def test_the_documents_of_a_forgotten_user_are_gone(store: DocumentStore, valkey_or_redis: Redis) -> None:
-    await commit(store, plan("p1", like("Eggs"), Insert(path="general.about", new_value=item("Vegan"), file=GENERAL)))
+async def test_the_documents_of_a_forgotten_user_are_gone(
+    store: DocumentStore, valkey_or_redis: Redis
+) -> None:
+    await commit(
+        store,
+        plan(
+            "p1",
+            like("Eggs"),
+            Insert(path="general.about", new_value=item("Vegan"), file=GENERAL),
+        ),
+    )
     await commit(store, plan("p2", like("Ham")))
     await store.note_reads(USER, [(FOOD, "food.likes.eggs")], NOW)
     await commit(store, plan("p1", like("Tea")), user="neighbour")
     await valkey_or_redis.set(keys.document("dXNlci0x", "stray"), "left behind")
-    assert await store.forget(USER) == RemovedDocuments(documents=2, entries=3, plans=2, reads=1)
+    assert await store.forget(USER) == RemovedDocuments(
+        documents=2, entries=3, plans=2, reads=1
+    )
     assert [key for key in await valkey_or_redis.keys() if b"dXNlci0x" in key] == []
     assert await store.forget(USER) == RemovedDocuments()
     assert await liked(store) == []
@@ -266,10 +354,15 @@ async def test_a_draft_from_before_forgetting_is_stale(store: DocumentStore) -> 
 
 async def test_the_last_time_each_place_was_shown_is_kept(store: DocumentStore) -> None:
     later = datetime(2026, 3, 2, tzinfo=UTC)
-    await store.note_reads(USER, [(FOOD, "food.likes.eggs"), (FOOD, 'food.likes["odd one"]')], NOW)
+    await store.note_reads(
+        USER, [(FOOD, "food.likes.eggs"), (FOOD, 'food.likes["odd one"]')], NOW
+    )
     await store.note_reads(USER, [(FOOD, "food.likes.eggs")], later)
     await store.note_reads(USER, [], later)
-    assert await store.reads(USER) == {(FOOD, "food.likes.eggs"): later, (FOOD, 'food.likes["odd one"]'): NOW}
+    assert await store.reads(USER) == {
+        (FOOD, "food.likes.eggs"): later,
+        (FOOD, 'food.likes["odd one"]'): NOW,
+    }
 
 
 async def test_expired_items_are_swept_as_one_plan(store: DocumentStore) -> None:
@@ -279,7 +372,12 @@ async def test_expired_items_are_swept_as_one_plan(store: DocumentStore) -> None
     await commit(
         store,
         plan("p1", like("Over", **over), like("Today", **today), like("Ever")),
-        plan("p2", Insert(path="general.about", new_value=item("In Rome", **over), file=GENERAL)),
+        plan(
+            "p2",
+            Insert(
+                path="general.about", new_value=item("In Rome", **over), file=GENERAL
+            ),
+        ),
     )
     record = await store.sweep(USER, NOW)
     assert record is not None
@@ -290,7 +388,12 @@ async def test_expired_items_are_swept_as_one_plan(store: DocumentStore) -> None
 
 
 async def test_an_undone_sweep_is_not_repeated(store: DocumentStore) -> None:
-    await commit(store, plan("p1", like("Over", expiry="2026-02-28"), like("Later", expiry="2026-03-05")))
+    await commit(
+        store,
+        plan(
+            "p1", like("Over", expiry="2026-02-28"), like("Later", expiry="2026-03-05")
+        ),
+    )
     await store.sweep(USER, NOW)
     await store.undo(USER, at=NOW)
     assert await store.sweep(USER, NOW) is None
@@ -312,15 +415,28 @@ async def test_two_stores_see_what_the_other_wrote(valkey_or_redis: Redis) -> No
 
 
 @pytest.mark.parametrize("broken", ["document", "log", "plans"])
-async def test_a_key_of_another_type_stores_nothing_half(valkey_or_redis: Redis, broken: str) -> None:
+async def test_a_key_of_another_type_stores_nothing_half(
+    valkey_or_redis: Redis, broken: str
+) -> None:
     store = store_on(valkey_or_redis)
-    await commit(store, plan("p1", Insert(path="general.about", new_value=item("Vegan"), file=GENERAL)))
+    await commit(
+        store,
+        plan("p1", Insert(path="general.about", new_value=item("Vegan"), file=GENERAL)),
+    )
     token = "dXNlci0x"
     document, log = keys.document(token, FOOD), keys.document_log(token, FOOD)
     key = {"document": document, "log": log, "plans": keys.plans(token)}[broken]
-    draft = await drafted(store, plan("p2", like("Eggs"), Delete(path="general.about[0]", file=GENERAL)))
+    draft = await drafted(
+        store, plan("p2", like("Eggs"), Delete(path="general.about[0]", file=GENERAL))
+    )
     await valkey_or_redis.set(key, "foreign")
-    before = {key: await valkey_or_redis.dump(key) for key in sorted(await valkey_or_redis.keys())}
+    before = {
+        key: await valkey_or_redis.dump(key)
+        for key in sorted(await valkey_or_redis.keys())
+    }
     with pytest.raises(MemoryUnavailable):
         await store.commit(draft)
-    assert {key: await valkey_or_redis.dump(key) for key in sorted(await valkey_or_redis.keys())} == before
+    assert {
+        key: await valkey_or_redis.dump(key)
+        for key in sorted(await valkey_or_redis.keys())
+    } == before

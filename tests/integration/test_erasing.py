@@ -44,8 +44,13 @@ class Archive:
                 await asyncio.sleep(0.01)
 
     async def say(self, secret: bytes, subject: str = ADA, message_id: str = "") -> int:
-        headers = {"Nats-Msg-Id": message_id or secret.decode(), "Tasklore-Secret": f"head-{secret.decode()}"}
-        answer = await self.client.request(subject, secret + REST, timeout=PATIENCE_S, headers=headers)
+        headers = {
+            "Nats-Msg-Id": message_id or secret.decode(),
+            "Tasklore-Secret": f"head-{secret.decode()}",
+        }
+        answer = await self.client.request(
+            subject, secret + REST, timeout=PATIENCE_S, headers=headers
+        )
         return int(json.loads(answer.data)["seq"])
 
     async def take(self, count: int) -> dict[int, str]:
@@ -53,8 +58,15 @@ class Archive:
         inbox = self.client.new_inbox()
         subscription = await self.client.subscribe(inbox)
         request = {"batch": count, "expires": int(PATIENCE_S) * 10**9}
-        await self.client.publish(f"$JS.API.CONSUMER.MSG.NEXT.{STREAM}.{DURABLE}", json.dumps(request).encode(), inbox)
-        replies = [(await subscription.next_msg(timeout=PATIENCE_S)).reply for _ in range(count)]
+        await self.client.publish(
+            f"$JS.API.CONSUMER.MSG.NEXT.{STREAM}.{DURABLE}",
+            json.dumps(request).encode(),
+            inbox,
+        )
+        replies = [
+            (await subscription.next_msg(timeout=PATIENCE_S)).reply
+            for _ in range(count)
+        ]
         return {int(reply.split(".")[5]): reply for reply in replies}
 
     async def acknowledge(self, reply: str) -> None:
@@ -85,9 +97,21 @@ def _content(file: Path) -> bytes:
 @pytest.fixture
 async def archive(own_servers: EmbeddedServers) -> AsyncIterator[Archive]:
     async with connected(own_servers.nats_url, "test") as client:
-        queue = {"name": STREAM, "subjects": ["turns.>"], "retention": "workqueue", "allow_direct": True}
-        await ask_jetstream(client, f"STREAM.CREATE.{STREAM}", queue | {"duplicate_window": 300 * 10**9})
-        consumer = {"durable_name": DURABLE, "ack_policy": "explicit", "ack_wait": 10**9, "filter_subject": "turns.3.>"}
+        queue = {
+            "name": STREAM,
+            "subjects": ["turns.>"],
+            "retention": "workqueue",
+            "allow_direct": True,
+        }
+        await ask_jetstream(
+            client, f"STREAM.CREATE.{STREAM}", queue | {"duplicate_window": 300 * 10**9}
+        )
+        consumer = {
+            "durable_name": DURABLE,
+            "ack_policy": "explicit",
+            "ack_wait": 10**9,
+            "filter_subject": "turns.3.>",
+        }
         call = f"CONSUMER.DURABLE.CREATE.{STREAM}.{DURABLE}"
         await ask_jetstream(client, call, {"stream_name": STREAM, "config": consumer})
         yield Archive(client, own_servers.nats.data_dir)
@@ -129,7 +153,9 @@ async def test_erasing_what_is_gone_is_no_error(archive: Archive) -> None:
     assert await archive.eraser.erase(STREAM, 2)
     for gone in (1, 2, 0, 4, 10**9):
         assert not await archive.eraser.erase(STREAM, gone)
-    assert await archive.eraser.erase_many(STREAM, [1, 2, 3, 4]) == Erased(erased=1, gone=3)
+    assert await archive.eraser.erase_many(STREAM, [1, 2, 3, 4]) == Erased(
+        erased=1, gone=3
+    )
     assert await archive.eraser.erase_many(STREAM, []) == Erased(0, 0)
 
 
@@ -150,19 +176,28 @@ async def test_one_persons_messages_are_erased_and_no_others(archive: Archive) -
     for number in range(3):
         await archive.say(b"robert%d" % number, BOB)
     await archive.take(10)
-    assert await archive.eraser.erase_by_subject(STREAM, ADA) == Erased(erased=300, gone=0)
+    assert await archive.eraser.erase_by_subject(STREAM, ADA) == Erased(
+        erased=300, gone=0
+    )
     assert (archive.files_with(b"alice"), await archive.stored()) == ([], 3)
     assert set(await archive.take(3)) == {301, 302, 303}
     assert await archive.eraser.erase_by_subject(STREAM, ADA) == Erased(0, 0)
 
 
-async def test_only_matching_messages_of_a_shared_subject_are_erased(archive: Archive) -> None:
+async def test_only_matching_messages_of_a_shared_subject_are_erased(
+    archive: Archive,
+) -> None:
     for name in (b"alice1", b"robert1", b"alice2"):
         await archive.say(name, "turns.3.shared")
     await archive.until_written(b"alice", b"robert1")
-    done = await archive.eraser.erase_by_subject(STREAM, "turns.>", lambda stored: stored.body.startswith(b"alice"))
+    done = await archive.eraser.erase_by_subject(
+        STREAM, "turns.>", lambda stored: stored.body.startswith(b"alice")
+    )
     assert done == Erased(erased=2, gone=0)
-    assert (archive.files_with(b"alice"), archive.files_with(b"robert1")) == ([], ["1.blk"])
+    assert (archive.files_with(b"alice"), archive.files_with(b"robert1")) == (
+        [],
+        ["1.blk"],
+    )
 
 
 async def test_erased_messages_stay_erased_when_the_server_is_killed(
@@ -187,7 +222,9 @@ async def test_a_repeat_of_an_erased_message_is_not_stored(archive: Archive) -> 
     assert (archive.files_with(b"secret"), await archive.stored()) == ([], 0)
 
 
-async def test_acknowledged_messages_are_dropped_from_the_files_although_others_wait_there(archive: Archive) -> None:
+async def test_acknowledged_messages_are_dropped_from_the_files_although_others_wait_there(
+    archive: Archive,
+) -> None:
     waiting = 200
     for number in range(waiting):
         await archive.say(b"waits%d" % number, "turns.5.later")
@@ -202,12 +239,25 @@ async def test_acknowledged_messages_are_dropped_from_the_files_although_others_
     assert archive.files_with(b"waits0") != []
 
 
-async def test_a_stream_of_one_message_a_subject_is_turned_over_too(archive: Archive) -> None:
-    reports = {"name": "REPORTS", "subjects": ["reports.>"], "max_msgs_per_subject": 1, "discard": "new"}
-    await ask_jetstream(archive.client, "STREAM.CREATE.REPORTS", reports | {"discard_new_per_subject": True})
+async def test_a_stream_of_one_message_a_subject_is_turned_over_too(
+    archive: Archive,
+) -> None:
+    reports = {
+        "name": "REPORTS",
+        "subjects": ["reports.>"],
+        "max_msgs_per_subject": 1,
+        "discard": "new",
+    }
+    await ask_jetstream(
+        archive.client,
+        "STREAM.CREATE.REPORTS",
+        reports | {"discard_new_per_subject": True},
+    )
     for number in range(20):
         await archive.say(b"secret%d" % number, f"reports.s.{number}")
-    await ask_jetstream(archive.client, "STREAM.MSG.DELETE.REPORTS", {"seq": 7, "no_erase": True})
+    await ask_jetstream(
+        archive.client, "STREAM.MSG.DELETE.REPORTS", {"seq": 7, "no_erase": True}
+    )
     await archive.until_written(b"secret5", b"secret6")
     assert await archive.eraser.turn_over("REPORTS", "reports.~filler") == 19
     await until_away(archive, b"secret6")

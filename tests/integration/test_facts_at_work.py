@@ -44,21 +44,31 @@ async def test_facts_are_written_and_closed_in_one_step(room: Room) -> None:
         await room.closed("facts", "ann")
     assert await room.likes("ann") == ["omelettes", "pasta"]
     rows = {row.row_id: row for row in await room.rows("facts", "ann")}
-    assert [(row.state, row.plan_id) for row in map(rows.get, ("f1", "f2", "f3")) if row is not None] == [
+    assert [
+        (row.state, row.plan_id)
+        for row in map(rows.get, ("f1", "f2", "f3"))
+        if row is not None
+    ] == [
         ("done", "plan-f1"),
         ("done", "plan-f2"),
         ("done", None),
     ]
     assert rows["f3"].reason == "known: it is there"
-    assert room.counts.seen == Counter({"fact:applied": 2, "fact:known": 1, "edit:insert": 2})
+    assert room.counts.seen == Counter(
+        {"fact:applied": 2, "fact:known": 1, "edit:insert": 2}
+    )
     assert len(await room.store.history("ann")) == 2
 
 
-async def test_facts_are_ruled_on_again_when_documents_changed_meanwhile(room: Room) -> None:
+async def test_facts_are_ruled_on_again_when_documents_changed_meanwhile(
+    room: Room,
+) -> None:
     drafts: list[int] = []
 
     async def rule(batch: FactBatch, context: ListenContext) -> Sequence[Ruling]:
-        drafts.append(len(context.draft.body("resource_user_food_prefs")["food"]["likes"]))  # type: ignore[index, call-overload, arg-type]
+        drafts.append(
+            len(context.draft.body("resource_user_food_prefs")["food"]["likes"])
+        )  # type: ignore[index, call-overload, arg-type]
         if len(drafts) == 1:
             # Another writer is quicker.
             await room.facts.append("ann", [fact_row("ann", 9, "soup")])
@@ -83,7 +93,13 @@ async def test_facts_ruled_on_under_a_lost_lease_change_nothing(room: Room) -> N
         batches.append(batch)
         ruled.set()
         await room.redis.delete(keys.queue("facts", "YW5u").lease)
-        claim = await room.facts.claim("ann", holder="other", limit=9, lease_ms=int(LEASE_S * 1000), now_ms=now_ms())
+        claim = await room.facts.claim(
+            "ann",
+            holder="other",
+            limit=9,
+            lease_ms=int(LEASE_S * 1000),
+            now_ms=now_ms(),
+        )
         assert claim is not None
         return await keep_all(batch, context)
 
@@ -98,7 +114,9 @@ async def test_facts_ruled_on_under_a_lost_lease_change_nothing(room: Room) -> N
     assert room.counts.seen == Counter()
 
 
-async def test_one_failing_fact_is_set_aside_and_its_neighbours_are_kept(room: Room) -> None:
+async def test_one_failing_fact_is_set_aside_and_its_neighbours_are_kept(
+    room: Room,
+) -> None:
     batches: list[list[str]] = []
 
     async def rule(batch: FactBatch, context: ListenContext) -> Sequence[Ruling]:
@@ -117,7 +135,9 @@ async def test_one_failing_fact_is_set_aside_and_its_neighbours_are_kept(room: R
     assert batches[-1] == ["f4"]
 
 
-async def test_facts_after_a_crash_run_alone_until_they_have_come_through(room: Room) -> None:
+async def test_facts_after_a_crash_run_alone_until_they_have_come_through(
+    room: Room,
+) -> None:
     """Only one of them is to blame, and it must not take the others with it again and again."""
     under_way, beside = set[str](), dict[str, set[str]]()
 
@@ -142,7 +162,9 @@ async def test_facts_after_a_crash_run_alone_until_they_have_come_through(room: 
         assert await room.states("facts", user) == {"f1": "done"}
 
 
-async def test_an_exclusive_run_that_has_to_wait_long_lets_the_others_go_on(room: Room) -> None:
+async def test_an_exclusive_run_that_has_to_wait_long_lets_the_others_go_on(
+    room: Room,
+) -> None:
     exclusive = ExclusiveRuns(patience_s=0.01)
     await exclusive.enter(alone=False)
     await room.learn("ann", "soup")
@@ -155,18 +177,32 @@ async def test_an_exclusive_run_that_has_to_wait_long_lets_the_others_go_on(room
         await asyncio.wait_for(outflow.emptied(), PATIENCE_S)
 
 
-async def test_unreadable_facts_and_those_of_another_user_are_set_aside(room: Room) -> None:
-    await room.facts.append("ann", [("odd", b"no JSON"), fact_row("ben", 1, "his"), fact_row("ann", 2, "hers")])
+async def test_unreadable_facts_and_those_of_another_user_are_set_aside(
+    room: Room,
+) -> None:
+    await room.facts.append(
+        "ann",
+        [("odd", b"no JSON"), fact_row("ben", 1, "his"), fact_row("ann", 2, "hers")],
+    )
     async with room.listening(judge(keep_all), "facts"):
         await room.closed("facts", "ann")
-    assert await room.states("facts", "ann") == {"odd": "failed", "f1": "failed", "f2": "done"}
+    assert await room.states("facts", "ann") == {
+        "odd": "failed",
+        "f1": "failed",
+        "f2": "done",
+    }
     assert await room.likes("ann") == ["hers"]
     assert await room.likes("ben") == []
 
 
 async def _claims_and_dies(room: Room, user: str) -> bool:
     """Claim what there is for a moment, and never say a word on it; False while the last lease still runs."""
-    return await room.facts.claim(user, holder="mortal", limit=32, lease_ms=1, now_ms=now_ms()) is not None
+    return (
+        await room.facts.claim(
+            user, holder="mortal", limit=32, lease_ms=1, now_ms=now_ms()
+        )
+        is not None
+    )
 
 
 #: A fact for which a model is asked what it leaves out.
@@ -176,9 +212,20 @@ VEGAN = ("food.diets", "Vegan", "new")
 async def learn(room: Room, *facts: tuple[str, str, str], start: int = 1) -> None:
     rows = []
     for number, (category, value, relation) in enumerate(facts, start=start):
-        told = {"fact_id": f"f{number}", "text": f"You: {value}", "evidence": value, "category": category}
+        told = {
+            "fact_id": f"f{number}",
+            "text": f"You: {value}",
+            "evidence": value,
+            "category": category,
+        }
         fact = Fact.model_validate({**told, "value": value, "relation": relation})
-        body = ExtractedFacts(turn_id=f"t{number}", conversation_id="c", user_id="ann", facts=(fact,), at=now())
+        body = ExtractedFacts(
+            turn_id=f"t{number}",
+            conversation_id="c",
+            user_id="ann",
+            facts=(fact,),
+            at=now(),
+        )
         rows.append((fact.fact_id, body.model_dump_json().encode()))
     await room.facts.append("ann", rows)
 
@@ -188,7 +235,10 @@ def likes(what: str) -> tuple[str, str, str]:
 
 
 def sweep(_role: str, _user: str) -> Mapping[str, Any]:
-    return {"reasoning": "looked", "locations": [{"fact": 1, "path": f"{FOOD}:food.likes[0]"}]}
+    return {
+        "reasoning": "looked",
+        "locations": [{"fact": 1, "path": f"{FOOD}:food.likes[0]"}],
+    }
 
 
 async def live(room: Room, place: str = "likes") -> list[str]:
@@ -207,7 +257,9 @@ async def parked(room: Room, fact_id: str) -> None:
     await eventually(is_parked)
 
 
-async def test_a_fact_that_waited_for_a_model_does_not_undo_what_was_said_meanwhile(room: Room) -> None:
+async def test_a_fact_that_waited_for_a_model_does_not_undo_what_was_said_meanwhile(
+    room: Room,
+) -> None:
     model: Any = Model(away)
     room.services.llm = model
     await learn(room, likes("Steak"), VEGAN)
@@ -227,7 +279,9 @@ async def test_a_fact_that_waited_for_a_model_does_not_undo_what_was_said_meanwh
     assert await live(room, "diets") in ([], ["Vegan"])
 
 
-async def test_a_fact_waits_for_a_model_aside_and_is_applied_when_it_answers(room: Room) -> None:
+async def test_a_fact_waits_for_a_model_aside_and_is_applied_when_it_answers(
+    room: Room,
+) -> None:
     model: Any = Model(away)
     room.services.llm = model
     await learn(room, likes("Steak"), VEGAN, likes("Bagels"))

@@ -19,7 +19,12 @@ SETTINGS = Settings(nats_url="nats://127.0.0.1:4", redis_url="redis://127.0.0.1:
 
 class Answering:
     async def answer(self, request: PersonRequest) -> PersonReply:
-        return PersonReply(request_id="r1", conversation_id="c1", kind="answer", text=request.text.upper())
+        return PersonReply(
+            request_id="r1",
+            conversation_id="c1",
+            kind="answer",
+            text=request.text.upper(),
+        )
 
 
 @pytest.fixture
@@ -33,30 +38,52 @@ def supervisor(monkeypatch: pytest.MonkeyPatch) -> Supervisor:
 
 
 def subscribed(broker: NatsBroker) -> set[str]:
-    return {getattr(subscriber, "subject").template for subscriber in broker.subscribers}  # noqa: B009 - not in their base
+    return {
+        getattr(subscriber, "subject").template for subscriber in broker.subscribers
+    }  # noqa: B009 - not in their base
 
 
 def test_brokers_serve_neither_tasks_nor_reports() -> None:
     """The engine reads those on a connection of its own."""
     broker = Supervisor(SETTINGS, lambda _address: None).process.broker
-    asked = {"requests.SupervisorAgent", "pipelines.SupervisorAgent", "analyses.SupervisorAgent"}
-    assert subscribed(broker) == {*asked, "approvals.SupervisorAgent.*", "cancel.*", "$KV.agents.*"}
+    asked = {
+        "requests.SupervisorAgent",
+        "pipelines.SupervisorAgent",
+        "analyses.SupervisorAgent",
+    }
+    assert subscribed(broker) == {
+        *asked,
+        "approvals.SupervisorAgent.*",
+        "cancel.*",
+        "$KV.agents.*",
+    }
     worker = Worker([agent], SETTINGS, remembers=True, on_ready=lambda _address: None)
     assert subscribed(worker.process.broker) == {subjects.CANCEL_ANY}
-    published = {getattr(publisher, "subject").template for publisher in worker.process.broker.publishers}  # noqa: B009
+    published = {
+        getattr(publisher, "subject").template
+        for publisher in worker.process.broker.publishers
+    }  # noqa: B009
     assert published == {"progress.SupervisorAgent.task"}
 
 
-async def test_no_metric_is_labelled_with_a_task_or_an_inbox(supervisor: Supervisor) -> None:
+async def test_no_metric_is_labelled_with_a_task_or_an_inbox(
+    supervisor: Supervisor,
+) -> None:
     worker = Worker([agent], SETTINGS, remembers=True, on_ready=lambda _address: None)
     async with TestNatsBroker(supervisor.process.broker) as broker:
         for text in ("one", "two"):
-            await broker.request(PersonRequest(text=text), subjects.requests("SupervisorAgent"))
+            await broker.request(
+                PersonRequest(text=text), subjects.requests("SupervisorAgent")
+            )
     async with TestNatsBroker(worker.process.broker) as broker:
         for task in ("task-a", "task-b"):
             await broker.publish(Cancellation(task_id=task), subjects.cancel(task))
-            await worker._send_progress("Other", Progress(task_id=task, agent_id="A", at=datetime.now(UTC)))
-    text = (supervisor.process.metrics.render() + worker.process.metrics.render()).decode()
+            await worker._send_progress(
+                "Other", Progress(task_id=task, agent_id="A", at=datetime.now(UTC))
+            )
+    text = (
+        supervisor.process.metrics.render() + worker.process.metrics.render()
+    ).decode()
     assert 'handler="cancel"' in text
     assert 'destination="progress"' in text
     for name in ("task-a", "task-b", "_INBOX", "Other"):
@@ -64,7 +91,9 @@ async def test_no_metric_is_labelled_with_a_task_or_an_inbox(supervisor: Supervi
 
 
 async def test_a_ledger_that_keeps_failing_is_left_alone() -> None:
-    settings = Settings(nats_url=SETTINGS.nats_url, redis_url=SETTINGS.redis_url, ledger_deadline_ms=10)
+    settings = Settings(
+        nats_url=SETTINGS.nats_url, redis_url=SETTINGS.redis_url, ledger_deadline_ms=10
+    )
     async with Redis.from_url("redis://127.0.0.1:4") as nowhere:
         ledger = Supervisor(settings, lambda _address: None)._make_ledger(nowhere)
         for _ in range(3):

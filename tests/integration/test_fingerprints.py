@@ -40,22 +40,43 @@ async def fingerprints(allowed: Path) -> AsyncIterator[Fingerprints]:
     await taken.close()
 
 
-async def took(fingerprints: Fingerprints, root: str, *globs: str, user_id: str = "ada") -> list[str]:
+async def took(
+    fingerprints: Fingerprints, root: str, *globs: str, user_id: str = "ada"
+) -> list[str]:
     looks: list[Look] = [(globs, {})]
     async with asyncio.timeout(PATIENCE_S):
         found = await fingerprints.take(root, looks, user_id=user_id)
     return sorted(found.marks[0])
 
 
-async def test_a_root_that_is_not_allowed_is_refused(fingerprints: Fingerprints, allowed: Path) -> None:
-    for root in ("/", "{0}/..", "{0}/out", "{0}/circle", "{0}\0", "/proc/self/root", "/" + "a/" * 3000, "", "~"):
-        with pytest.raises(InvalidInput, match=r"^root: .*(TASKLORE_PIPELINE_ROOTS|leave it out|give a folder)"):
+async def test_a_root_that_is_not_allowed_is_refused(
+    fingerprints: Fingerprints, allowed: Path
+) -> None:
+    for root in (
+        "/",
+        "{0}/..",
+        "{0}/out",
+        "{0}/circle",
+        "{0}\0",
+        "/proc/self/root",
+        "/" + "a/" * 3000,
+        "",
+        "~",
+    ):
+        with pytest.raises(
+            InvalidInput,
+            match=r"^root: .*(TASKLORE_PIPELINE_ROOTS|leave it out|give a folder)",
+        ):
             await fingerprints.take(root.format(allowed), user_id="ada")
-    with pytest.raises(InvalidInput, match=r"^root: .*TASKLORE_PIPELINE_ROOTS names no folder"):
+    with pytest.raises(
+        InvalidInput, match=r"^root: .*TASKLORE_PIPELINE_ROOTS names no folder"
+    ):
         await Fingerprints().take(str(allowed), user_id="ada")
 
 
-async def test_only_regular_files_below_the_root_are_found(fingerprints: Fingerprints, allowed: Path) -> None:
+async def test_only_regular_files_below_the_root_are_found(
+    fingerprints: Fingerprints, allowed: Path
+) -> None:
     """In time, whatever the patterns; neither pipes, devices nor links that lead out or in a circle."""
     for globs, found in (
         (["**/" + "*?" * 18 + "*~"], []),
@@ -71,7 +92,9 @@ async def test_a_look_over_its_budget_is_refused_and_the_next_is_served(
     fingerprints: Fingerprints, allowed: Path
 ) -> None:
     for _ in range(2):
-        with pytest.raises(InvalidInput, match=r"reads_files: .*TASKLORE_FINGERPRINT_MAX_BYTES"):
+        with pytest.raises(
+            InvalidInput, match=r"reads_files: .*TASKLORE_FINGERPRINT_MAX_BYTES"
+        ):
             await took(fingerprints, str(allowed), "sparse")
         assert await took(fingerprints, str(allowed), "own.py") == ["f:own.py"]
 
@@ -87,11 +110,15 @@ async def test_a_child_that_does_not_answer_is_killed_and_replaced(
         await took(fingerprints, str(allowed), "own.py")
     async with asyncio.timeout(PATIENCE_S):
         assert await child.wait() == -9
-    monkeypatch.setattr("supervisor.pipelines.declaration.fingerprints._LATE_S", PATIENCE_S)
+    monkeypatch.setattr(
+        "supervisor.pipelines.declaration.fingerprints._LATE_S", PATIENCE_S
+    )
     assert await took(fingerprints, str(allowed), "own.py") == ["f:own.py"]
 
 
-async def test_a_child_that_was_killed_while_idle_is_replaced(fingerprints: Fingerprints, allowed: Path) -> None:
+async def test_a_child_that_was_killed_while_idle_is_replaced(
+    fingerprints: Fingerprints, allowed: Path
+) -> None:
     assert await took(fingerprints, str(allowed), "own.py") == ["f:own.py"]
     [child] = fingerprints._idle
     os.kill(child.pid, 9)
@@ -107,19 +134,30 @@ async def test_a_child_is_given_no_secret(
     await took(fingerprints, str(allowed), "own.py")
     [child] = fingerprints._idle
     environment = await asyncio.to_thread(Path(f"/proc/{child.pid}/environ").read_bytes)
-    assert [line.partition(b"=")[0] for line in environment.split(b"\0") if line] == [b"PYTHONPATH"]
+    assert [line.partition(b"=")[0] for line in environment.split(b"\0") if line] == [
+        b"PYTHONPATH"
+    ]
 
 
-async def test_users_take_turns(fingerprints: Fingerprints, allowed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_users_take_turns(
+    fingerprints: Fingerprints, allowed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A hundred slow requests of one user do not delay another's."""
-    monkeypatch.setattr("supervisor.pipelines.declaration.fingerprints._LATE_S", PATIENCE_S)
+    monkeypatch.setattr(
+        "supervisor.pipelines.declaration.fingerprints._LATE_S", PATIENCE_S
+    )
     await took(fingerprints, str(allowed), "own.py", user_id="ada")
     [child] = fingerprints._idle
     os.kill(child.pid, 19)
-    hers = [asyncio.create_task(took(fingerprints, str(allowed), "own.py", user_id="eve")) for _ in range(100)]
+    hers = [
+        asyncio.create_task(took(fingerprints, str(allowed), "own.py", user_id="eve"))
+        for _ in range(100)
+    ]
     await asyncio.sleep(0)
     began = time.monotonic()
-    assert await took(fingerprints, str(allowed), "own.py", user_id="ada") == ["f:own.py"]
+    assert await took(fingerprints, str(allowed), "own.py", user_id="ada") == [
+        "f:own.py"
+    ]
     assert time.monotonic() - began < PATIENCE_S
     assert not any(task.done() for task in hers)
     os.kill(child.pid, 18)

@@ -23,14 +23,18 @@ async def process(redis: Redis) -> AsyncIterator[Process]:
         yield Process(redis, flights)
 
 
-async def test_the_lease_of_a_killed_leader_ends_and_a_waiter_computes(redis: Redis, servers: object) -> None:
+async def test_the_lease_of_a_killed_leader_ends_and_a_waiter_computes(
+    redis: Redis, servers: object
+) -> None:
     url = servers.redis_url  # type: ignore[attr-defined]
     child = await asyncio.create_subprocess_exec(
         sys.executable, "-c", DOOMED, url, cwd=ROOT, stdout=asyncio.subprocess.PIPE
     )
     assert child.stdout is not None
     assert await child.stdout.readline() == b"leading True\n"
-    async with SingleFlight[Remembered](redis, owner="heir", budget_s=LONG_S) as flights:
+    async with SingleFlight[Remembered](
+        redis, owner="heir", budget_s=LONG_S
+    ) as flights:
         heir, work = Process(redis, flights), Work()
         work.may_end.set()
         asking = asyncio.create_task(heir.ask(work))
@@ -60,9 +64,13 @@ asyncio.run(main())
 """
 
 
-async def test_a_caller_cancelled_at_any_step_leaves_no_lease(process: Process, redis: Redis) -> None:
+async def test_a_caller_cancelled_at_any_step_leaves_no_lease(
+    process: Process, redis: Redis
+) -> None:
     for steps in range(12):
-        asking = asyncio.create_task(process.flights.join(KEY, lambda: process.memory.recall(KEY), wait_s=LONG_S))
+        asking = asyncio.create_task(
+            process.flights.join(KEY, lambda: process.memory.recall(KEY), wait_s=LONG_S)
+        )
         for _ in range(steps):
             await asyncio.sleep(0)
         if asking.done():
@@ -77,7 +85,9 @@ async def test_a_caller_cancelled_at_any_step_leaves_no_lease(process: Process, 
 
 
 async def test_a_lease_is_renewed_while_its_leader_computes(redis: Redis) -> None:
-    async with SingleFlight[Remembered](redis, owner="slow", budget_s=LONG_S, lease_s=30.0) as flights:
+    async with SingleFlight[Remembered](
+        redis, owner="slow", budget_s=LONG_S, lease_s=30.0
+    ) as flights:
         slow = Process(redis, flights)
         flights._lease_s = 0.03
         work = Work()
@@ -92,7 +102,9 @@ async def test_a_lease_is_renewed_while_its_leader_computes(redis: Redis) -> Non
         assert await redis.exists(keys.flight_of(KEY)) == 0
 
 
-async def test_a_lease_that_a_successor_holds_is_not_given_back(process: Process, redis: Redis) -> None:
+async def test_a_lease_that_a_successor_holds_is_not_given_back(
+    process: Process, redis: Redis
+) -> None:
     work = Work()
     leading = asyncio.create_task(process.ask(work))
     await work.started.wait()
@@ -102,11 +114,17 @@ async def test_a_lease_that_a_successor_holds_is_not_given_back(process: Process
     assert await redis.hget(keys.flight_of(KEY), "owner") == b"successor"
 
 
-async def test_a_waiter_is_woken_by_the_announcement(redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_waiter_is_woken_by_the_announcement(
+    redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(single_flight, "RECHECK_S", LONG_S)
     async with (
-        SingleFlight[Remembered](redis, owner="one", lease_s=LONG_S, budget_s=LONG_S) as first,
-        SingleFlight[Remembered](redis, owner="two", lease_s=LONG_S, budget_s=LONG_S) as second,
+        SingleFlight[Remembered](
+            redis, owner="one", lease_s=LONG_S, budget_s=LONG_S
+        ) as first,
+        SingleFlight[Remembered](
+            redis, owner="two", lease_s=LONG_S, budget_s=LONG_S
+        ) as second,
     ):
         # The first waiter of a process begins to listen, and looks again once it does.
         for _ in range(2):
@@ -149,13 +167,17 @@ async def _unreachable() -> None:
     raise AssertionError("nobody recalls from a server that did not answer")
 
 
-async def test_when_the_server_freezes_waiters_compute_themselves(tmp_path: Path) -> None:
+async def test_when_the_server_freezes_waiters_compute_themselves(
+    tmp_path: Path,
+) -> None:
     server = ValkeyServer(tmp_path)
     await server.start()
     async with (
         Redis.from_url(server.url) as client,
         SingleFlight[Remembered](client, owner="one", budget_s=LONG_S) as first,
-        SingleFlight[Remembered](client, owner="two", budget_s=1.0, breaker=Breaker(failures=1)) as second,
+        SingleFlight[Remembered](
+            client, owner="two", budget_s=1.0, breaker=Breaker(failures=1)
+        ) as second,
     ):
         leader = await first.join(KEY, _unreachable, wait_s=LONG_S)
         waiting = asyncio.create_task(second.join(KEY, _unreachable, wait_s=LONG_S))
@@ -170,7 +192,9 @@ async def test_when_the_server_freezes_waiters_compute_themselves(tmp_path: Path
     await server.stop()
 
 
-async def test_a_waiter_hears_announcements_again_after_the_server_restarted(tmp_path: Path) -> None:
+async def test_a_waiter_hears_announcements_again_after_the_server_restarted(
+    tmp_path: Path,
+) -> None:
     server = ValkeyServer(tmp_path)
     await server.start()
     async with (

@@ -76,27 +76,39 @@ async def test_a_running_task_can_store_nothing_of_a_forgotten_user(town: Town) 
     """Its worker gets the published report, which has none of their words."""
     await town.work("ann")
     await town.forget("ann")
-    late = await town.ledger.finish("ann-running", 1, "completed", town.report("ann", "running"))
+    late = await town.ledger.finish(
+        "ann-running", 1, "completed", town.report("ann", "running")
+    )
     assert isinstance(late, bytes)
     assert secret_of("ann").encode() not in late
     assert CompletionReport.model_validate_json(late).status == "cancelled"
-    stored = await town.client.request(f"$JS.API.DIRECT.GET.REPORTS.{subjects.report('S', 'ann-running', 1)}")
+    stored = await town.client.request(
+        f"$JS.API.DIRECT.GET.REPORTS.{subjects.report('S', 'ann-running', 1)}"
+    )
     assert stored.data == late
     for name in ("waiting", "later"):
         assert await town.ledger.begin(f"ann-{name}", 1, "w2", AT_MS, 1000) != late
-        assert isinstance(await town.ledger.begin(f"ann-{name}", 1, "w2", AT_MS, 1000), bytes)
+        assert isinstance(
+            await town.ledger.begin(f"ann-{name}", 1, "w2", AT_MS, 1000), bytes
+        )
 
 
 async def test_reports_of_earlier_runs_of_an_open_task_are_removed(town: Town) -> None:
     failed = town.report("ann", "again")
-    assert await town.ledger.finish_many([Finish("ann-again", 1, "failed", failed, user_token("ann"))]) == [None]
+    assert await town.ledger.finish_many(
+        [Finish("ann-again", 1, "failed", failed, user_token("ann"))]
+    ) == [None]
     await town.publish(subjects.report("S", "ann-again", 1), failed)
     await town.ledger.accept("ann-again", 2, town.assignment("ann", "again"))
     assert (await town.forget("ann")).removed == {"tasks": 1, "messages": 1}
     entry = await town.ledger.read("ann-again")
     assert entry is not None
-    assert [(number, one.state) for number, one in entry.generations.items()] == [(2, "cancelled")]
-    await until_away([town.servers.nats.data_dir, town.servers.valkey.data_dir], secret_of("ann"))
+    assert [(number, one.state) for number, one in entry.generations.items()] == [
+        (2, "cancelled")
+    ]
+    await until_away(
+        [town.servers.nats.data_dir, town.servers.valkey.data_dir], secret_of("ann")
+    )
     assert await everything(town, "ann") == {}
 
 
@@ -108,65 +120,109 @@ class Overtaken:
         self.overtook = 0
 
     async def put(
-        self, subject: str, body: bytes, message_id: str, *, patience_s: float = 10.0, waits_when_full: bool = False
+        self,
+        subject: str,
+        body: bytes,
+        message_id: str,
+        *,
+        patience_s: float = 10.0,
+        waits_when_full: bool = False,
     ) -> None:
         told = {subjects.MESSAGE_ID_HEADER: message_id.removesuffix(":forgetting")}
         worker = await self._town.client.request(
             subject, body, headers=told | {subjects.USER_HEADER: user_token("ann")}
         )
-        self.overtook += "duplicate" not in json.loads(worker.data) and "error" not in json.loads(worker.data)
-        await self._town.outbox.put(subject, body, message_id, waits_when_full=waits_when_full)
+        self.overtook += "duplicate" not in json.loads(
+            worker.data
+        ) and "error" not in json.loads(worker.data)
+        await self._town.outbox.put(
+            subject, body, message_id, waits_when_full=waits_when_full
+        )
 
 
 class Broken:
     async def put(
-        self, subject: str, body: bytes, message_id: str, *, patience_s: float = 10.0, waits_when_full: bool = False
+        self,
+        subject: str,
+        body: bytes,
+        message_id: str,
+        *,
+        patience_s: float = 10.0,
+        waits_when_full: bool = False,
     ) -> None:
         raise Unreachable("away")
 
 
 async def reports_of(town: Town, task_id: str) -> list[Stored]:
     async with open_direct_reads(town.link, subjects.REPORTS) as reads:
-        return [one async for page in reads.pages(subjects.reports_on(task_id)) for one in page]
+        return [
+            one
+            async for page in reads.pages(subjects.reports_on(task_id))
+            for one in page
+        ]
 
 
-async def test_a_worker_that_publishes_the_report_first_leaves_no_user_header(town: Town) -> None:
+async def test_a_worker_that_publishes_the_report_first_leaves_no_user_header(
+    town: Town,
+) -> None:
     await town.work("ann")
     outbox = Overtaken(town)
     tasks = TaskEraser(town.link, town.ledger, UserTasks(town.redis), outbox)
     files = partial(rewrite_redis, town.redis), partial(rewrite_streams, town.link)
-    done = await forget_user("ann", [UserStore("tasks", tasks.forget, tasks.count)], files)
+    done = await forget_user(
+        "ann", [UserStore("tasks", tasks.forget, tasks.count)], files
+    )
     assert (outbox.overtook, done.left) == (3, {})
     for name in ("waiting", "later", "running"):
         (stored,) = await reports_of(town, f"ann-{name}")
         assert subjects.USER_HEADER not in stored.headers
-        assert stored.body == await town.ledger.finish(f"ann-{name}", 1, "completed", town.report("ann", name))
-    await until_away([town.servers.nats.data_dir], subjects.USER_HEADER, secret_of("ann"))
+        assert stored.body == await town.ledger.finish(
+            f"ann-{name}", 1, "completed", town.report("ann", name)
+        )
+    await until_away(
+        [town.servers.nats.data_dir], subjects.USER_HEADER, secret_of("ann")
+    )
 
 
 async def test_a_report_that_only_the_stream_has_is_removed(town: Town) -> None:
     for user in ("ann", BOB):
-        subject, report = subjects.report("S", f"{user}-unfenced", 1), town.report(user, "unfenced")
+        subject, report = (
+            subjects.report("S", f"{user}-unfenced", 1),
+            town.report(user, "unfenced"),
+        )
         await town.publish(subject, report, Tasklore_User=user_token(user))
     assert (await everything(town, "ann")) == {"messages": 1}
     assert (await town.forget("ann")).removed == {"messages": 1}
-    assert (await reports_of(town, "ann-unfenced"), await everything(town, BOB)) == ([], {"messages": 1})
+    assert (await reports_of(town, "ann-unfenced"), await everything(town, BOB)) == (
+        [],
+        {"messages": 1},
+    )
 
 
-async def test_a_task_that_was_ended_but_not_reported_is_reported_by_the_next_attempt(town: Town) -> None:
+async def test_a_task_that_was_ended_but_not_reported_is_reported_by_the_next_attempt(
+    town: Town,
+) -> None:
     await town.publish("tasks.Probe.ask", town.assignment("ann", "running"))
     await town.ledger.begin("ann-running", 1, "w1", AT_MS, 600_000)
     with pytest.raises(Unreachable):
-        await TaskEraser(town.link, town.ledger, UserTasks(town.redis), Broken()).forget("ann")
+        await TaskEraser(
+            town.link, town.ledger, UserTasks(town.redis), Broken()
+        ).forget("ann")
     assert await reports_of(town, "ann-running") == []
     assert (await town.forget("ann")).is_complete
-    late = await town.ledger.finish("ann-running", 1, "completed", town.report("ann", "running"))
+    late = await town.ledger.finish(
+        "ann-running", 1, "completed", town.report("ann", "running")
+    )
     assert [one.body for one in await reports_of(town, "ann-running")] == [late]
 
 
-async def test_claimed_rows_of_a_forgotten_user_can_be_neither_closed_nor_noted(town: Town) -> None:
+async def test_claimed_rows_of_a_forgotten_user_can_be_neither_closed_nor_noted(
+    town: Town,
+) -> None:
     await town.talk("ann")
-    claim = await town.facts.claim("ann", holder="w", limit=9, lease_ms=600_000, now_ms=0)
+    claim = await town.facts.claim(
+        "ann", holder="w", limit=9, lease_ms=600_000, now_ms=0
+    )
     assert claim is not None
     await town.forget("ann")
     assert not await town.facts.renew(claim, 600_000)
@@ -174,7 +230,9 @@ async def test_claimed_rows_of_a_forgotten_user_can_be_neither_closed_nor_noted(
     assert await everything(town, "ann") == {}
 
 
-async def test_forgetting_that_was_broken_off_anywhere_is_finished_by_repeating_it(town: Town) -> None:
+async def test_forgetting_that_was_broken_off_anywhere_is_finished_by_repeating_it(
+    town: Town,
+) -> None:
     class Away:
         async def forget(self, _user_id: str) -> Mapping[str, int]:
             raise Unreachable("away")
@@ -209,9 +267,14 @@ async def test_the_name_can_be_used_again_at_once(town: Town) -> None:
 
 async def test_an_answer_that_others_asked_for_too_stays(town: Town) -> None:
     token = user_token("ann")
-    alone, shared, bobs = await town.ask("ann", "alone"), await town.ask("ann", "shared"), await town.ask(BOB, "bobs")
+    alone, shared, bobs = (
+        await town.ask("ann", "alone"),
+        await town.ask("ann", "shared"),
+        await town.ask(BOB, "bobs"),
+    )
     await town.memory.count_hits(
-        {alone: 3, shared: 3, bobs: 2}, {(token, alone): 3, (token, shared): 2, (user_token(BOB), shared): 1}
+        {alone: 3, shared: 3, bobs: 2},
+        {(token, alone): 3, (token, shared): 2, (user_token(BOB), shared): 1},
     )
     await town.memory.count_hits({bobs: 1}, {(token, bobs): 1})
     # Of one more a count is flushed twice after a lost reply: that errs towards forgetting.
@@ -225,33 +288,51 @@ async def test_an_answer_that_others_asked_for_too_stays(town: Town) -> None:
     assert (await town.forget(BOB)).removed == {}
 
 
-async def test_the_count_of_own_hits_is_bounded_and_expires_with_the_list(town: Town) -> None:
+async def test_the_count_of_own_hits_is_bounded_and_expires_with_the_list(
+    town: Town,
+) -> None:
     token = user_token("ann")
     for number in range(300):
         key = keys.ltm("Probe", "1.1", f"ask:{number}")
         await town.memory.remember(
-            key, b"1", computed_ms=1, ttl=timedelta(hours=1), now_ms=AT_MS + number * 7_200_000, user_token=token
+            key,
+            b"1",
+            computed_ms=1,
+            ttl=timedelta(hours=1),
+            now_ms=AT_MS + number * 7_200_000,
+            user_token=token,
         )
         await town.memory.count_hits({key: 1}, {(token, key): 1})
     assert await town.redis.hlen(keys.ltm_served(token)) <= 102
     assert 0 < await town.redis.pttl(keys.ltm_served(token)) <= 3_600_000
 
 
-async def test_in_a_shared_conversation_only_their_own_turns_are_removed(town: Town) -> None:
+async def test_in_a_shared_conversation_only_their_own_turns_are_removed(
+    town: Town,
+) -> None:
     for number, user in enumerate(("ann", BOB, "ann", None, BOB)):
         turn = json.dumps({"user_id": user, "n": number}).encode()
         await town.conversations.append("together", turn, f"t{number}", user_id=user)
     await town.conversations.append("before-the-name", b'{"text":"hello"}', "t0")
-    await town.conversations.append("before-the-name", b'{"user_id":"ann"}', "t1", user_id="ann")
+    await town.conversations.append(
+        "before-the-name", b'{"user_id":"ann"}', "t1", user_id="ann"
+    )
     assert (await town.forget("ann")).removed == {"conversations": 2}
-    assert [json.loads(turn)["n"] for turn in await town.conversations.recent("together")] == [1, 3, 4]
+    assert [
+        json.loads(turn)["n"] for turn in await town.conversations.recent("together")
+    ] == [1, 3, 4]
     assert await town.conversations.recent("before-the-name") == []
     assert await town.conversations.of_user(BOB) == ["together"]
 
 
-async def test_acknowledged_tasks_are_in_no_file_although_others_wait_beside_them(town: Town) -> None:
+async def test_acknowledged_tasks_are_in_no_file_although_others_wait_beside_them(
+    town: Town,
+) -> None:
     await town.publish("tasks.Probe.ask", town.assignment(BOB, "waits"))
-    done = [await town.publish("tasks.Probe.ask", town.assignment("ann", f"done{number}")) for number in range(20)]
+    done = [
+        await town.publish("tasks.Probe.ask", town.assignment("ann", f"done{number}"))
+        for number in range(20)
+    ]
     for sequence in done:
         request = json.dumps({"seq": sequence, "no_erase": True}).encode()
         await town.client.request("$JS.API.STREAM.MSG.DELETE.TASKS", request)
@@ -263,7 +344,9 @@ async def test_acknowledged_tasks_are_in_no_file_although_others_wait_beside_the
     assert await town.stored("TASKS") == 1
 
 
-async def test_what_arrives_while_a_user_is_forgotten_is_removed_too(town: Town) -> None:
+async def test_what_arrives_while_a_user_is_forgotten_is_removed_too(
+    town: Town,
+) -> None:
     class Late:
         def __init__(self) -> None:
             self.times = 3
@@ -323,21 +406,32 @@ async def test_two_who_forget_one_user_at_once_do_no_harm(town: Town) -> None:
     assert (await town.documents.snapshot(BOB)).documents[FOOD].revision == 1
 
 
-async def test_words_said_for_a_user_in_others_conversations_are_removed(town: Town) -> None:
+async def test_words_said_for_a_user_in_others_conversations_are_removed(
+    town: Town,
+) -> None:
     """Taken or waiting, summarised or observed; what others said stays, seen or new."""
     inbox = Inbox(town.redis, 60.0, window=2)
     await town.tell("ann", "together")
-    others = [Utterance(message_id=f"b{number}", speaker="Bob", message="mine", time=9) for number in range(2)]
+    others = [
+        Utterance(message_id=f"b{number}", speaker="Bob", message="mine", time=9)
+        for number in range(2)
+    ]
     await inbox.post("together", others[0], user_id=BOB)
     await inbox.take("together", "t3")
     await inbox.post("together", others[1], user_id=BOB)
-    waiting = Utterance(message_id="a9", speaker="Cay", message=secret_of("ann"), time=9)
+    waiting = Utterance(
+        message_id="a9", speaker="Cay", message=secret_of("ann"), time=9
+    )
     await inbox.post("together", waiting, user_id="ann")
     assert len(await holding(town, "ann")) == 4
     assert (await town.forget("ann")).removed == {"conversations": 1, "messages": 1}
     taken = await inbox.take("together", "t4", observations=9)
     assert [one.message_id for one in taken.history.current] == ["b0", "b1"]
-    assert (taken.history.past, taken.observations, taken.history.earlier.summary) == ((), (), None)
+    assert (taken.history.past, taken.observations, taken.history.earlier.summary) == (
+        (),
+        (),
+        None,
+    )
     assert await holding(town, "ann") == []
     assert await town.conversations.of_user(BOB) == ["together"]
 
@@ -347,6 +441,10 @@ async def holding(town: Town, user: str) -> list[str]:
     for key in await town.redis.keys():
         kind = await town.redis.type(key)
         if kind in {b"list", b"hash"}:
-            held = await (town.redis.lrange(key, 0, -1) if kind == b"list" else town.redis.hgetall(key))
+            held = await (
+                town.redis.lrange(key, 0, -1)
+                if kind == b"list"
+                else town.redis.hgetall(key)
+            )
             found += [key.decode()] if f"zebra-{user}-" in repr(held) else []
     return found

@@ -15,7 +15,13 @@ from contracts import subjects
 from contracts.errors import Unreachable
 from runtime.messaging.connection import connected
 from runtime.messaging.jetstream import JetStreamRefused, ask_jetstream
-from runtime.messaging.streams import Sizes, Source, declare_consumer, declare_streams, find_consumer
+from runtime.messaging.streams import (
+    Sizes,
+    Source,
+    declare_consumer,
+    declare_streams,
+    find_consumer,
+)
 from runtime.servers.embedded import NatsServer
 
 READER = Source(subjects.TASKS, "Somebody", subjects.tasks_of("Somebody"), 30.0)
@@ -42,7 +48,10 @@ class Grudging:
 
     async def request(self, subject: str, payload: bytes, timeout: float) -> Msg:  # noqa: ASYNC109 - as the client spells it
         """Refuse with *refusal*, or with silence, as often as was said; then let the server answer."""
-        if not subject.startswith(f"$JS.API.{self.call}") or len(self.refused) >= self.times:
+        if (
+            not subject.startswith(f"$JS.API.{self.call}")
+            or len(self.refused) >= self.times
+        ):
             return await self.client.request(subject, payload, timeout=timeout)
         self.refused.append(subject)
         if self.refusal is None:
@@ -52,7 +61,9 @@ class Grudging:
         return Msg(self.client, data=json.dumps({"error": error}).encode())
 
 
-def grudging(client: Client, call: str, refusal: tuple[int, int, str] | None, times: int = 10**9) -> Any:
+def grudging(
+    client: Client, call: str, refusal: tuple[int, int, str] | None, times: int = 10**9
+) -> Any:
     return Grudging(client, call, refusal, times)
 
 
@@ -89,7 +100,11 @@ async def test_streams_are_declared_again_until_the_cluster_takes_them(
 
 @pytest.mark.parametrize(
     ("call", "refusal"),
-    [("CONSUMER.INFO", NO_LEADER), ("CONSUMER.DURABLE.CREATE", NO_QUORUM), ("CONSUMER.DURABLE.CREATE", SILENCE)],
+    [
+        ("CONSUMER.INFO", NO_LEADER),
+        ("CONSUMER.DURABLE.CREATE", NO_QUORUM),
+        ("CONSUMER.DURABLE.CREATE", SILENCE),
+    ],
 )
 async def test_a_consumer_is_declared_again_until_the_cluster_takes_it(
     client: Client, call: str, refusal: tuple[int, int, str] | None
@@ -98,16 +113,25 @@ async def test_a_consumer_is_declared_again_until_the_cluster_takes_it(
     asked = grudging(client, call, refusal, times=2)
     made_at = await declare_consumer(asked, READER)
     assert len(asked.refused) == 2
-    assert (await ask_jetstream(client, "CONSUMER.INFO.TASKS.Somebody"))["created"] == made_at
+    assert (await ask_jetstream(client, "CONSUMER.INFO.TASKS.Somebody"))[
+        "created"
+    ] == made_at
 
 
-async def test_a_cluster_with_too_few_nodes_is_an_error_with_the_cure(client: Client) -> None:
+async def test_a_cluster_with_too_few_nodes_is_an_error_with_the_cure(
+    client: Client,
+) -> None:
     asked = grudging(client, "STREAM.CREATE", NO_PEERS)
     with pytest.raises(JetStreamRefused) as raised:
         await declare_streams(asked, Sizes(replicas=3), patience_s=1.5)
     told = str(raised.value)
-    assert told.startswith("STREAM.CREATE.LATER: no suitable peers for placement, peer offline (10005), still so after")
-    assert "fewer nodes with room for it than TASKLORE_REPLICAS asks for, or some have not joined" in told
+    assert told.startswith(
+        "STREAM.CREATE.LATER: no suitable peers for placement, peer offline (10005), still so after"
+    )
+    assert (
+        "fewer nodes with room for it than TASKLORE_REPLICAS asks for, or some have not joined"
+        in told
+    )
     assert set(asked.refused) == {"$JS.API.STREAM.CREATE.LATER"}
     assert len(asked.refused) >= 2
 
@@ -115,7 +139,9 @@ async def test_a_cluster_with_too_few_nodes_is_an_error_with_the_cure(client: Cl
 async def test_all_declarations_of_one_start_share_its_patience(client: Client) -> None:
     asked = grudging(client, "STREAM", SILENCE)
     async with asyncio.timeout(60):
-        with pytest.raises(Unreachable, match=r"did not answer stream request 'STREAM.INFO.LATER'"):
+        with pytest.raises(
+            Unreachable, match=r"did not answer stream request 'STREAM.INFO.LATER'"
+        ):
             await declare_streams(asked, Sizes(), patience_s=0.3)
 
 
@@ -135,10 +161,17 @@ async def test_healing_while_at_work_asks_once(client: Client) -> None:
         assert len(asked.refused) == 1
 
 
-async def test_a_refusal_that_waiting_does_not_mend_is_an_error_at_once(client: Client) -> None:
-    with pytest.raises(JetStreamRefused, match=r"\(10074\); this NATS server is no cluster: set TASKLORE_REPLICAS=1"):
+async def test_a_refusal_that_waiting_does_not_mend_is_an_error_at_once(
+    client: Client,
+) -> None:
+    with pytest.raises(
+        JetStreamRefused,
+        match=r"\(10074\); this NATS server is no cluster: set TASKLORE_REPLICAS=1",
+    ):
         await declare_streams(client, Sizes(replicas=3))
     asked = grudging(client, "STREAM.CREATE", NO_ROOM)
-    with pytest.raises(JetStreamRefused, match=r"insufficient storage resources available \(10047\)$"):
+    with pytest.raises(
+        JetStreamRefused, match=r"insufficient storage resources available \(10047\)$"
+    ):
         await declare_streams(asked, Sizes())
     assert len(asked.refused) == 1

@@ -25,8 +25,12 @@ from runtime.servers.embedded import ValkeyServer
 from tests.servers import PATIENCE_S
 
 LEASE_MS = 30_000
-PROJECT = [f"tl:project:{{x}}:{name}" for name in ("a", "b", "c", "d", "e", "f", "g", "h", "i")]
-INBOX = [f"tl:inbox:{{x}}:{name}" for name in ("said", "ids", "inbox", "state", "digest")]
+PROJECT = [
+    f"tl:project:{{x}}:{name}" for name in ("a", "b", "c", "d", "e", "f", "g", "h", "i")
+]
+INBOX = [
+    f"tl:inbox:{{x}}:{name}" for name in ("said", "ids", "inbox", "state", "digest")
+]
 #: Calls that went on for ever, or for minutes, with what any role that may call functions can write or say.
 ENDLESS: list[tuple[str, list[str], list[Any]]] = [
     (project_scripts.SEARCH, [], [1, "-inf", 10, 10, 0, "", 1, "1e18", 0]),
@@ -50,7 +54,9 @@ async def test_versions_stand_side_by_side(valkey_or_redis: Redis) -> None:
     assert await valkey_or_redis.fcall("tl_earlier", 0) == 7
 
 
-async def test_a_missing_function_is_loaded_in_the_middle_of_work(valkey_or_redis: Redis) -> None:
+async def test_a_missing_function_is_loaded_in_the_middle_of_work(
+    valkey_or_redis: Redis,
+) -> None:
     ledger = Ledger(valkey_or_redis, deadline_s=PATIENCE_S)
     for number in range(2):
         await valkey_or_redis.function_flush("SYNC")
@@ -67,35 +73,56 @@ async def test_functions_outlive_the_server(tmp_path: Path) -> None:
                 await load_functions(client)
                 await client.set("loaded", 1)
             await _forbid(client)
-        async with Redis.from_url(server.url, username="guest", password="guest") as guest:
-            assert await guest.fcall(long_term_scripts.RENEW, 1, "tl:flight:{x}", "t", 1) == 0
+        async with Redis.from_url(
+            server.url, username="guest", password="guest"
+        ) as guest:
+            assert (
+                await guest.fcall(long_term_scripts.RENEW, 1, "tl:flight:{x}", "t", 1)
+                == 0
+            )
         await server.stop()
 
 
-async def test_a_client_that_may_not_load_functions_is_told_who_does(valkey_or_redis: Redis) -> None:
+async def test_a_client_that_may_not_load_functions_is_told_who_does(
+    valkey_or_redis: Redis,
+) -> None:
     await valkey_or_redis.function_flush("SYNC")
     await _forbid(valkey_or_redis)
     pool = valkey_or_redis.connection_pool.connection_kwargs
-    async with Redis(host=pool["host"], port=pool["port"], username="guest", password="guest") as guest:
+    async with Redis(
+        host=pool["host"], port=pool["port"], username="guest", password="guest"
+    ) as guest:
         with pytest.raises(Forbidden, match="run `tasklore bootstrap`"):
             await load_functions(guest)
         with pytest.raises(MemoryUnavailable, match="run `tasklore bootstrap`"):
-            await CommandBatch(guest, PATIENCE_S).run([("FCALL", long_term_scripts.RENEW, 1, "tl:flight:{x}", "t", 1)])
+            await CommandBatch(guest, PATIENCE_S).run(
+                [("FCALL", long_term_scripts.RENEW, 1, "tl:flight:{x}", "t", 1)]
+            )
 
 
-async def test_an_error_other_than_a_wrong_type_removes_nothing(valkey_or_redis: Redis) -> None:
-    ledger, counter = Ledger(valkey_or_redis, deadline_s=PATIENCE_S), keys.end_counts(keys.task("odd"))
+async def test_an_error_other_than_a_wrong_type_removes_nothing(
+    valkey_or_redis: Redis,
+) -> None:
+    ledger, counter = (
+        Ledger(valkey_or_redis, deadline_s=PATIENCE_S),
+        keys.end_counts(keys.task("odd")),
+    )
     await valkey_or_redis.hset(counter, mapping={"completed": "many", "failed": "7"})
     with pytest.raises(MemoryUnavailable, match="not an integer"):
         await ledger.finish("odd", 1, "completed", b"{}")
-    assert await valkey_or_redis.hgetall(counter) == {b"completed": b"many", b"failed": b"7"}
+    assert await valkey_or_redis.hgetall(counter) == {
+        b"completed": b"many",
+        b"failed": b"7",
+    }
     assert await ledger.read("odd") is None
     await valkey_or_redis.set(counter, "another type")
     assert await ledger.finish("odd", 1, "completed", b"{}") is None
     assert await valkey_or_redis.hgetall(counter) == {b"completed": b"1"}
 
 
-async def test_a_full_server_refuses_whole_writes_and_still_renews_and_reads(valkey_or_redis: Redis) -> None:
+async def test_a_full_server_refuses_whole_writes_and_still_renews_and_reads(
+    valkey_or_redis: Redis,
+) -> None:
     breaker = Breaker(failures=1)
     ledger, counter = (
         Ledger(valkey_or_redis, deadline_s=PATIENCE_S, breaker=breaker),
@@ -126,16 +153,29 @@ async def test_a_full_server_refuses_whole_writes_and_still_renews_and_reads(val
     assert await valkey_or_redis.hget(counter, "completed") == b"1001"
 
 
-async def test_only_scripts_that_take_memory_are_refused_by_a_full_server(valkey_or_redis: Redis) -> None:
-    flags = {name.upper(): one["flags"] for name, one in (await valkey_or_redis.command()).items()}
+async def test_only_scripts_that_take_memory_are_refused_by_a_full_server(
+    valkey_or_redis: Redis,
+) -> None:
+    flags = {
+        name.upper(): one["flags"]
+        for name, one in (await valkey_or_redis.command()).items()
+    }
     for library in LIBRARIES.values():
-        called = {word.upper() for word in re.findall(r"(?:call|pcall)\('(\w+)'", library)}
+        called = {
+            word.upper() for word in re.findall(r"(?:call|pcall)\('(\w+)'", library)
+        }
         if "'no-writes'" not in library and "'allow-oom'" not in library:
             assert any("denyoom" in flags[word] for word in called), library
 
 
 async def _forbid(client: Redis) -> None:
-    await client.acl_setuser("guest", enabled=True, passwords=["+guest"], keys=["*"], commands=["+@all", "-function"])
+    await client.acl_setuser(
+        "guest",
+        enabled=True,
+        passwords=["+guest"],
+        keys=["*"],
+        commands=["+@all", "-function"],
+    )
 
 
 async def test_every_call_ends_whatever_its_arguments(valkey_or_redis: Redis) -> None:
@@ -143,7 +183,9 @@ async def test_every_call_ends_whatever_its_arguments(valkey_or_redis: Redis) ->
     await load_functions(valkey_or_redis)
     await valkey_or_redis.hset(PROJECT[2], mapping={"a": "b", "b": "a"})
     edge = str(2**53)
-    await valkey_or_redis.hset(INBOX[3], mapping={"seen": edge, "own": edge, "tasks": "x" * 300_000})
+    await valkey_or_redis.hset(
+        INBOX[3], mapping={"seen": edge, "own": edge, "tasks": "x" * 300_000}
+    )
     for name, at, told in ENDLESS:
         with contextlib.suppress(ResponseError):
             async with asyncio.timeout(PATIENCE_S):

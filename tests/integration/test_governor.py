@@ -8,8 +8,19 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
-from contracts.admission.limits import NANO_USD, CallUsage, ModelCall, Payer, read_limits
-from contracts.errors import BudgetSpent, LlmThrottled, LlmUnavailable, MemoryUnavailable
+from contracts.admission.limits import (
+    NANO_USD,
+    CallUsage,
+    ModelCall,
+    Payer,
+    read_limits,
+)
+from contracts.errors import (
+    BudgetSpent,
+    LlmThrottled,
+    LlmUnavailable,
+    MemoryUnavailable,
+)
 from memory import keys
 from memory.budgets import governor as governing
 from memory.budgets.governor import Governor
@@ -27,7 +38,9 @@ def price(read: int, written: int) -> int | None:
     return (read + written) * PRICE
 
 
-def call(text: str = "hello", *, most: int = 100, model: str = "gpt-6-luna", **payer: Any) -> ModelCall:
+def call(
+    text: str = "hello", *, most: int = 100, model: str = "gpt-6-luna", **payer: Any
+) -> ModelCall:
     """Return a call of *model* for the payer of these fields."""
     return ModelCall(model, Payer(**payer), text, most, price)
 
@@ -44,24 +57,39 @@ async def settled(governor: Governor, held: Any, input_: int, output: int) -> No
     await governor.flush()
 
 
-async def test_a_call_without_a_limit_costs_no_round_trip_and_is_booked(redis: Redis) -> None:
+async def test_a_call_without_a_limit_costs_no_round_trip_and_is_booked(
+    redis: Redis,
+) -> None:
     """The books have it by tenant, agent and model, and by tree."""
     await declare(redis)
     governor = Governor(redis)
     await governor.limits()
     before = (await redis.info("stats"))["total_commands_processed"]
-    held = await governor.reserve(call(tenant="acme", agent="Reader", task_id="t1", root_id="t0", run="t1:1:1"))
-    assert (await redis.info("stats"))["total_commands_processed"] - before == 1  # INFO itself
+    held = await governor.reserve(
+        call(tenant="acme", agent="Reader", task_id="t1", root_id="t0", run="t1:1:1")
+    )
+    assert (await redis.info("stats"))[
+        "total_commands_processed"
+    ] - before == 1  # INFO itself
     await settled(governor, held, 70, 30)
     line = (await Budgets(redis).book([f"{datetime.now(UTC):%Y-%m-%d}"]))[0]
-    assert (line.tenant, line.agent, line.model, line.spending.calls) == ("acme", "Reader", "gpt-6-luna", 1)
+    assert (line.tenant, line.agent, line.model, line.spending.calls) == (
+        "acme",
+        "Reader",
+        "gpt-6-luna",
+        1,
+    )
     assert line.spending.usd == pytest.approx(100 * PRICE / NANO_USD)
     assert (await Budgets(redis).tree("t0")).input == 70
 
 
-async def test_what_was_reserved_is_given_back_when_the_call_took_less(redis: Redis) -> None:
+async def test_what_was_reserved_is_given_back_when_the_call_took_less(
+    redis: Redis,
+) -> None:
     """A limit of tokens holds the worst case while the call is under way, and the provider's count after it."""
-    await declare(redis, {"name": "tpm", "model": "gpt-*", "tokens": 300, "every": "minute"})
+    await declare(
+        redis, {"name": "tpm", "model": "gpt-*", "tokens": 300, "every": "minute"}
+    )
     governor = Governor(redis)
     first = await governor.reserve(call(most=200))
     with pytest.raises(LlmThrottled, match="'tpm' has no room") as refused:
@@ -80,11 +108,23 @@ async def test_a_call_that_can_never_fit_is_refused_with_the_cure(redis: Redis) 
 
 
 @pytest.mark.parametrize(
-    ("at_limit", "error"), [("park", LlmThrottled), ("next", BudgetSpent), ("refuse", BudgetSpent)]
+    ("at_limit", "error"),
+    [("park", LlmThrottled), ("next", BudgetSpent), ("refuse", BudgetSpent)],
 )
-async def test_a_budget_of_a_day_is_never_overspent(redis: Redis, at_limit: str, error: type[Exception]) -> None:
+async def test_a_budget_of_a_day_is_never_overspent(
+    redis: Redis, at_limit: str, error: type[Exception]
+) -> None:
     """Each tenant has an account of its own; what happens at the limit is as declared."""
-    await declare(redis, {"name": "day", "tenant": "*", "usd": "0.01", "every": "day", "at_limit": at_limit})
+    await declare(
+        redis,
+        {
+            "name": "day",
+            "tenant": "*",
+            "usd": "0.01",
+            "every": "day",
+            "at_limit": at_limit,
+        },
+    )
     governor, spent = Governor(redis), 0
     with pytest.raises(error):  # noqa: PT012 - until it is refused
         while True:
@@ -97,11 +137,20 @@ async def test_a_budget_of_a_day_is_never_overspent(redis: Redis, at_limit: str,
 
 async def test_a_tree_spends_from_the_budget_of_its_root(redis: Redis) -> None:
     """A child finds the account that its parent has emptied."""
-    await declare(redis, {"name": "run", "usd": "0.005", "every": "tree", "at_limit": "refuse"})
+    await declare(
+        redis, {"name": "run", "usd": "0.005", "every": "tree", "at_limit": "refuse"}
+    )
     governor = Governor(redis)
-    await settled(governor, await governor.reserve(call(most=300, task_id="root", run="root:1:1")), 50, 300)
+    await settled(
+        governor,
+        await governor.reserve(call(most=300, task_id="root", run="root:1:1")),
+        50,
+        300,
+    )
     with pytest.raises(BudgetSpent):
-        await governor.reserve(call(most=300, task_id="child", root_id="root", run="child:1:1"))
+        await governor.reserve(
+            call(most=300, task_id="child", root_id="root", run="child:1:1")
+        )
     await governor.reserve(call(most=300, task_id="alone", run="alone:1:1"))
 
 
@@ -121,7 +170,9 @@ async def test_calls_at_once_are_bounded_over_processes(redis: Redis) -> None:
 
 async def test_settling_twice_counts_once(redis: Redis) -> None:
     """Also when a settlement is sent again because its reply was lost."""
-    await declare(redis, {"name": "day", "usd": 1, "every": "day", "at_limit": "refuse"})
+    await declare(
+        redis, {"name": "day", "usd": 1, "every": "day", "at_limit": "refuse"}
+    )
     governor = Governor(redis)
     held = await governor.reserve(call())
     governor.settle(held, CallUsage(10, 10, 0, 20 * PRICE))
@@ -132,7 +183,11 @@ async def test_settling_twice_counts_once(redis: Redis) -> None:
     governor.settle(held, CallUsage(10, 10, 0, 20 * PRICE))
     await governor.flush()
     standing = (await Budgets(redis).standings())[0]
-    assert (standing.spent, standing.reserved, standing.unconfirmed) == (20 * PRICE, 0, 0)
+    assert (standing.spent, standing.reserved, standing.unconfirmed) == (
+        20 * PRICE,
+        0,
+        0,
+    )
 
 
 async def test_what_a_dead_worker_held_is_freed_and_stays_unconfirmed(
@@ -161,7 +216,9 @@ async def test_what_a_dead_worker_held_is_freed_and_stays_unconfirmed(
     assert (day.spent, day.unconfirmed) == (10 * PRICE, 0)
 
 
-async def test_a_living_process_renews_what_it_holds(redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_living_process_renews_what_it_holds(
+    redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A call may take longer than the lease."""
     monkeypatch.setattr(governing, "LEASE_S", 0.4)
     monkeypatch.setattr(governing, "RENEWED_S", 0.1)
@@ -173,13 +230,18 @@ async def test_a_living_process_renews_what_it_holds(redis: Redis, monkeypatch: 
             await Governor(redis).reserve(call())
 
 
-async def test_limits_change_without_a_restart(redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_limits_change_without_a_restart(
+    redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A process looks for them every second."""
     monkeypatch.setattr(governing, "RENEWED_S", 0.05)
     await declare(redis)
     async with Governor(redis).running() as governor:
         await governor.reserve(call())
-        await declare(redis, {"name": "none", "tokens": 1, "every": "minute", "at_limit": "refuse"})
+        await declare(
+            redis,
+            {"name": "none", "tokens": 1, "every": "minute", "at_limit": "refuse"},
+        )
         await asyncio.sleep(0.5)
         with pytest.raises(BudgetSpent):
             await governor.reserve(call())
@@ -230,7 +292,9 @@ async def test_what_the_provider_says_of_its_limits_counts(redis: Redis) -> None
     await redis.flushdb()
     await declare(redis, {"name": "tpm", "tokens": 10_000, "every": "minute"})
     governor = Governor(redis)
-    governor.settle(await governor.reserve(call()), CallUsage(requests=0, pause_ms=5_000))
+    governor.settle(
+        await governor.reserve(call()), CallUsage(requests=0, pause_ms=5_000)
+    )
     await governor.flush()
     with pytest.raises(LlmThrottled) as refused:
         await governor.reserve(call())
@@ -251,55 +315,110 @@ async def test_those_who_wait_go_first_and_in_order(redis: Redis) -> None:
     assert waits[4] - waits[0] > 100
 
 
-async def test_a_settlement_counts_also_when_the_store_lost_what_was_reserved(redis: Redis) -> None:
+async def test_a_settlement_counts_also_when_the_store_lost_what_was_reserved(
+    redis: Redis,
+) -> None:
     """It was spent: the account and the books have it, once."""
-    await declare(redis, {"name": "day", "usd": 1, "every": "day", "at_limit": "refuse"})
+    await declare(
+        redis, {"name": "day", "usd": 1, "every": "day", "at_limit": "refuse"}
+    )
     governor = Governor(redis)
     held = await governor.reserve(call())
-    await redis.delete(keys.budget("calls"), keys.budget("leases"), keys.budget("account", "day"))
+    await redis.delete(
+        keys.budget("calls"), keys.budget("leases"), keys.budget("account", "day")
+    )
     governor.settle(held, CallUsage(10, 10, 0, 20 * PRICE))
     again = list(governor._settlements)
     await governor.flush()
     governor._settlements = again
     await governor.flush()
     assert int(await redis.hget(keys.budget("account", "day"), "s")) == 20 * PRICE
-    assert (await Budgets(redis).book([f"{datetime.now(UTC):%Y-%m-%d}"]))[0].spending.calls == 1
+    assert (await Budgets(redis).book([f"{datetime.now(UTC):%Y-%m-%d}"]))[
+        0
+    ].spending.calls == 1
 
 
 # What others' gateways let through, as their users reported it.
 
 
-async def test_five_calls_at_once_do_not_pass_a_limit_of_a_hundred_tokens(redis: Redis) -> None:
+async def test_five_calls_at_once_do_not_pass_a_limit_of_a_hundred_tokens(
+    redis: Redis,
+) -> None:
     """A gateway let 663 tokens through: it counts when the answers are there (litellm 18730)."""
     await declare(redis, {"name": "tpm", "tokens": 100, "every": "minute"})
     governor = Governor(redis)
-    asked = [governor.reserve(call("hi", most=40, run=f"t{number}:1:1")) for number in range(5)]
-    held = [one for one in await asyncio.gather(*asked, return_exceptions=True) if not isinstance(one, Exception)]
+    asked = [
+        governor.reserve(call("hi", most=40, run=f"t{number}:1:1"))
+        for number in range(5)
+    ]
+    held = [
+        one
+        for one in await asyncio.gather(*asked, return_exceptions=True)
+        if not isinstance(one, Exception)
+    ]
     assert sum(one.input_tokens + 40 for one in held) <= 100
 
 
-async def test_calls_of_one_session_at_once_do_not_pass_its_budget(redis: Redis) -> None:
+async def test_calls_of_one_session_at_once_do_not_pass_its_budget(
+    redis: Redis,
+) -> None:
     """A gateway checks the session's budget before, and counts after (litellm 34732)."""
-    await declare(redis, {"name": "session", "usd": "0.003", "every": "tree", "at_limit": "refuse"})
+    await declare(
+        redis,
+        {"name": "session", "usd": "0.003", "every": "tree", "at_limit": "refuse"},
+    )
     processes = [Governor(redis) for _ in range(4)]
-    asked = [one.reserve(call("hi", most=100, task_id="t", root_id="t", run="t:1:1")) for one in processes]
-    held = [one for one in await asyncio.gather(*asked, return_exceptions=True) if not isinstance(one, Exception)]
+    asked = [
+        one.reserve(call("hi", most=100, task_id="t", root_id="t", run="t:1:1"))
+        for one in processes
+    ]
+    held = [
+        one
+        for one in await asyncio.gather(*asked, return_exceptions=True)
+        if not isinstance(one, Exception)
+    ]
     assert sum(price(one.input_tokens, 100) or 0 for one in held) <= 0.003 * NANO_USD
 
 
-async def test_the_first_calls_of_an_unknown_user_at_once_do_not_pass_the_budget(redis: Redis) -> None:
+async def test_the_first_calls_of_an_unknown_user_at_once_do_not_pass_the_budget(
+    redis: Redis,
+) -> None:
     """A gateway has no account for the first requests of somebody new (litellm 40095)."""
-    await declare(redis, {"name": "anybody", "user": "*", "usd": "0.002", "every": "day", "at_limit": "refuse"})
+    await declare(
+        redis,
+        {
+            "name": "anybody",
+            "user": "*",
+            "usd": "0.002",
+            "every": "day",
+            "at_limit": "refuse",
+        },
+    )
     governor = Governor(redis)
     asked = [governor.reserve(call("hi", most=64, user="new")) for _ in range(8)]
-    held = [one for one in await asyncio.gather(*asked, return_exceptions=True) if not isinstance(one, Exception)]
+    held = [
+        one
+        for one in await asyncio.gather(*asked, return_exceptions=True)
+        if not isinstance(one, Exception)
+    ]
     assert sum(price(one.input_tokens, 64) or 0 for one in held) <= 0.002 * NANO_USD
     assert held
 
 
-async def test_a_budget_that_is_spent_stays_spent_in_another_process(redis: Redis) -> None:
+async def test_a_budget_that_is_spent_stays_spent_in_another_process(
+    redis: Redis,
+) -> None:
     """A gateway's copies let a key go on whose budget was gone (litellm 26672)."""
-    await declare(redis, {"name": "key", "tenant": "*", "usd": "0.002", "every": "month", "at_limit": "refuse"})
+    await declare(
+        redis,
+        {
+            "name": "key",
+            "tenant": "*",
+            "usd": "0.002",
+            "every": "month",
+            "at_limit": "refuse",
+        },
+    )
     one, other = Governor(redis), Governor(redis)
     await settled(one, await one.reserve(call(most=150, tenant="a")), 30, 150)
     for governor in (one, other):
@@ -311,8 +430,15 @@ async def test_a_call_without_text_is_held_to_the_limit_too(redis: Redis) -> Non
     """A gateway reserves nothing for a request whose text it does not find (litellm 27001)."""
     await declare(redis, {"name": "tpm", "tokens": 300, "every": "minute"})
     governor = Governor(redis)
-    asked = [governor.reserve(call("", most=100, run=f"t{number}:1:1")) for number in range(6)]
-    held = [one for one in await asyncio.gather(*asked, return_exceptions=True) if not isinstance(one, Exception)]
+    asked = [
+        governor.reserve(call("", most=100, run=f"t{number}:1:1"))
+        for number in range(6)
+    ]
+    held = [
+        one
+        for one in await asyncio.gather(*asked, return_exceptions=True)
+        if not isinstance(one, Exception)
+    ]
     assert 1 <= len(held) <= 2
 
 
@@ -322,18 +448,26 @@ async def test_limits_of_a_file_hold_while_the_store_is_away(redis: Redis) -> No
     money = read_limits({"limits": [{"name": "day", "usd": 1, "every": "day"}]})
     with pytest.raises(MemoryUnavailable):
         await Governor(gone, declared=money).reserve(call())
-    rates = read_limits({"limits": [{"name": "tpm", "tokens": 1000, "every": "minute"}]})
+    rates = read_limits(
+        {"limits": [{"name": "tpm", "tokens": 1000, "every": "minute"}]}
+    )
     assert (await Governor(gone, declared=rates).reserve(call())).accounts
 
 
 async def test_a_limit_of_other_units_begins_anew(redis: Redis) -> None:
     """What was spent in dollars is no count of tokens; another size of the same keeps what was spent."""
-    await declare(redis, {"name": "day", "usd": 1, "every": "day", "at_limit": "refuse"})
+    await declare(
+        redis, {"name": "day", "usd": 1, "every": "day", "at_limit": "refuse"}
+    )
     governor = Governor(redis)
     await settled(governor, await governor.reserve(call()), 10, 10)
-    await declare(redis, {"name": "day", "usd": 2, "every": "day", "at_limit": "refuse"})
+    await declare(
+        redis, {"name": "day", "usd": 2, "every": "day", "at_limit": "refuse"}
+    )
     assert [one.spent for one in await Budgets(redis).standings()] == [20 * PRICE]
-    await declare(redis, {"name": "day", "tokens": 1_000, "every": "day", "at_limit": "refuse"})
+    await declare(
+        redis, {"name": "day", "tokens": 1_000, "every": "day", "at_limit": "refuse"}
+    )
     assert await Budgets(redis).standings() == []
 
 
@@ -342,7 +476,9 @@ async def test_a_stream_that_breaks_is_paid_for_as_far_as_it_came(redis: Redis) 
     await declare(redis, {"name": "tpm", "tokens": 100_000, "every": "minute"})
     governor = Governor(redis)
     prices = {"gpt-6-luna": ModelPrice(input=Decimal(1), output=Decimal(1))}
-    async with Llm(LlmSettings(base_url="http://127.0.0.1:1", prices=prices), governor=governor) as llm:
+    async with Llm(
+        LlmSettings(base_url="http://127.0.0.1:1", prices=prices), governor=governor
+    ) as llm:
         with pytest.raises(LlmUnavailable):  # noqa: PT012 - the block is what breaks
             async with llm.request("default", "gpt-6-luna", text="hello") as sent:
                 sent.text = " the" * 40
@@ -350,4 +486,6 @@ async def test_a_stream_that_breaks_is_paid_for_as_far_as_it_came(redis: Redis) 
     await governor.flush()
     state = (await Budgets(redis).standings())[0]
     assert (state.reserved, state.spent) == (0, 32 + 1 + 40)
-    assert (await Budgets(redis).book([f"{datetime.now(UTC):%Y-%m-%d}"]))[0].spending.output == 40
+    assert (await Budgets(redis).book([f"{datetime.now(UTC):%Y-%m-%d}"]))[
+        0
+    ].spending.output == 40

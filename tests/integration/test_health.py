@@ -32,14 +32,23 @@ def crash() -> tuple[bool, str]:
 
 
 def server(
-    alive: dict[str, Check] | None = None, ready: dict[str, Check] | None = None, host: str = "127.0.0.1", port: int = 0
+    alive: dict[str, Check] | None = None,
+    ready: dict[str, Check] | None = None,
+    host: str = "127.0.0.1",
+    port: int = 0,
 ) -> HealthServer:
-    return HealthServer(host, port, alive=alive or {}, ready=ready or {}, metrics=lambda: b"up 1\n")
+    return HealthServer(
+        host, port, alive=alive or {}, ready=ready or {}, metrics=lambda: b"up 1\n"
+    )
 
 
-def get(url: str, method: str = "GET", body: bytes | None = None) -> tuple[int, str, bytes]:
+def get(
+    url: str, method: str = "GET", body: bytes | None = None
+) -> tuple[int, str, bytes]:
     parts = urlsplit(url)
-    with closing(http.client.HTTPConnection(parts.netloc, timeout=PATIENCE_S)) as connection:
+    with closing(
+        http.client.HTTPConnection(parts.netloc, timeout=PATIENCE_S)
+    ) as connection:
         connection.request(method, url.removeprefix(f"http://{parts.netloc}"), body)
         reply = connection.getresponse()
         return reply.status, reply.headers["Content-Type"], reply.read()
@@ -55,15 +64,26 @@ def test_a_healthy_process_serves_checks_and_metrics() -> None:
         assert (status, kind) == (200, "application/json")
         assert json.loads(body) == {
             "status": "ok",
-            "checks": {"loop": {"ok": True, "detail": "fine"}, "engines": {"ok": True, "detail": "fine"}},
+            "checks": {
+                "loop": {"ok": True, "detail": "fine"},
+                "engines": {"ok": True, "detail": "fine"},
+            },
         }
         assert get(f"{health.url}/health")[::2] == (404, b"/healthz /readyz /metrics")
         assert get(f"{health.url}/healthz", "POST", b"x" * 1000)[0] == 501
-        with closing(http.client.HTTPConnection(urlsplit(health.url).netloc, timeout=PATIENCE_S)) as connection:
+        with closing(
+            http.client.HTTPConnection(urlsplit(health.url).netloc, timeout=PATIENCE_S)
+        ) as connection:
             connection.request("HEAD", "/metrics")
             reply = connection.getresponse()
-            assert (reply.status, reply.headers["Content-Length"], reply.read()) == (200, "5", b"")
-    with HealthServer("127.0.0.1", 0, alive={}, ready={}, metrics=Metrics("9.9").render) as health:
+            assert (reply.status, reply.headers["Content-Length"], reply.read()) == (
+                200,
+                "5",
+                b"",
+            )
+    with HealthServer(
+        "127.0.0.1", 0, alive={}, ready={}, metrics=Metrics("9.9").render
+    ) as health:
         status, kind, body = get(f"{health.url}/metrics")
     assert (status, kind.startswith("text/plain; version=")) == (200, True)
     assert b'tasklore_build_info{version="9.9"} 1.0' in body
@@ -72,16 +92,23 @@ def test_a_healthy_process_serves_checks_and_metrics() -> None:
 @pytest.mark.parametrize("check", [ill, crash])
 def test_a_failing_check_is_a_503_that_names_it(check: Check) -> None:
     """A crash counts as a failure and does not repeat what it crashed on; being alive is another page."""
-    with server(alive={"loop": well}, ready={"consumers": check, "redis": well}) as health:
+    with server(
+        alive={"loop": well}, ready={"consumers": check, "redis": well}
+    ) as health:
         status, _, body = get(f"{health.url}/readyz")
         assert get(f"{health.url}/healthz")[0] == 200
     answer: dict[str, Any] = json.loads(body)
     assert (status, answer["status"]) == (503, "failing")
-    assert (answer["checks"]["consumers"]["ok"], answer["checks"]["redis"]["ok"]) == (False, True)
+    assert (answer["checks"]["consumers"]["ok"], answer["checks"]["redis"]["ok"]) == (
+        False,
+        True,
+    )
     assert b"secret" not in body
 
 
-def test_oversized_and_broken_requests_are_refused_and_not_printed(capfd: pytest.CaptureFixture[str]) -> None:
+def test_oversized_and_broken_requests_are_refused_and_not_printed(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     with server() as health:
         host, _, port = health.url.removeprefix("http://").partition(":")
         for sent in (
@@ -89,9 +116,13 @@ def test_oversized_and_broken_requests_are_refused_and_not_printed(capfd: pytest
             b"GET / HTTP/1.1\r\n" + b"A: b\r\n" * 200 + b"\r\n",
             b"\x00\r\n\r\n",
         ):
-            with socket.create_connection((host, int(port)), timeout=PATIENCE_S) as client:
+            with socket.create_connection(
+                (host, int(port)), timeout=PATIENCE_S
+            ) as client:
                 client.sendall(sent)
-                assert b" 4" in client.recv(200).split(b"\n")[0] or b"Error" in client.recv(2000)
+                assert b" 4" in client.recv(200).split(b"\n")[
+                    0
+                ] or b"Error" in client.recv(2000)
         assert get(f"{health.url}/healthz")[0] == 200
     assert capfd.readouterr() == ("", "")
 
@@ -100,10 +131,18 @@ def test_silent_clients_do_not_keep_a_probe_out() -> None:
     """Each has a thread; past the limit a newcomer is hung up on, and those that leave make room."""
     with server() as health:
         host, _, port = health.url.removeprefix("http://").partition(":")
-        silent = [socket.create_connection((host, int(port)), timeout=PATIENCE_S) for _ in range(10)]
+        silent = [
+            socket.create_connection((host, int(port)), timeout=PATIENCE_S)
+            for _ in range(10)
+        ]
         assert get(f"{health.url}/healthz")[0] == 200
-        more = [socket.create_connection((host, int(port)), timeout=PATIENCE_S) for _ in range(6)]
-        with socket.create_connection((host, int(port)), timeout=PATIENCE_S) as newcomer:
+        more = [
+            socket.create_connection((host, int(port)), timeout=PATIENCE_S)
+            for _ in range(6)
+        ]
+        with socket.create_connection(
+            (host, int(port)), timeout=PATIENCE_S
+        ) as newcomer:
             assert newcomer.recv(1) == b""
         for client in [*silent, *more]:
             client.close()
@@ -160,7 +199,9 @@ async def test_a_blocked_event_loop_is_a_503_while_it_is_blocked() -> None:
 
         watcher = threading.Thread(target=watch)
         watcher.start()
-        seen.wait(PATIENCE_S + 1)  # the loop stands still here, as under a long computation
+        seen.wait(
+            PATIENCE_S + 1
+        )  # the loop stands still here, as under a long computation
         watcher.join()
         assert answers[-1] == 503
         assert pulse.lag_s() >= BEAT_S / 2

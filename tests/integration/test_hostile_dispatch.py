@@ -28,7 +28,12 @@ from tests.understanding.hostile import ATTACKS, Answer, hostile
 from tests.understanding.recorded import CATALOGUE, NOW, Case, answers, cases
 
 #: Attacks after which nothing of what is left can start, whatever case they were made on.
-_SPOILED = ("quote all", "of a stranger", "invent with its quotation", "complete a text")
+_SPOILED = (
+    "quote all",
+    "of a stranger",
+    "invent with its quotation",
+    "complete a text",
+)
 SUPERVISOR = "HostileStand"
 
 
@@ -41,7 +46,9 @@ class Stand:
     dispatch: Dispatch
     reports: ReportDesk
 
-    async def say(self, text: str, answer: Answer, conversation_id: str | None = None) -> str:
+    async def say(
+        self, text: str, answer: Answer, conversation_id: str | None = None
+    ) -> str:
         self.model.respond = lambda _asked: answer
         service = Service(
             SUPERVISOR,
@@ -54,12 +61,19 @@ class Stand:
             now=lambda: NOW,
         )
         reply = await service.answer(
-            PersonRequest(text=text, conversation_id=conversation_id or new_id(0), user_id="ann", wait_ms=0)
+            PersonRequest(
+                text=text,
+                conversation_id=conversation_id or new_id(0),
+                user_id="ann",
+                wait_ms=0,
+            )
         )
         return reply.kind
 
     async def last(self) -> int:
-        return (await self.client.jetstream().stream_info(subjects.TASKS)).state.last_seq
+        return (
+            await self.client.jetstream().stream_info(subjects.TASKS)
+        ).state.last_seq
 
     async def started(self, number: int) -> TaskAssignment:
         kept = await self.client.jetstream().get_msg(subjects.TASKS, number)
@@ -69,23 +83,44 @@ class Stand:
 @asynccontextmanager
 async def standing(servers: EmbeddedServers, redis: Redis) -> AsyncIterator[Stand]:
     async with AsyncExitStack() as stack:
-        client = await stack.enter_async_context(connected(servers.nats_url, f"hostile-{new_id(0)}"))
+        client = await stack.enter_async_context(
+            connected(servers.nats_url, f"hostile-{new_id(0)}")
+        )
         await declare_streams(client, Sizes())
         outbox = await stack.enter_async_context(open_outbox(Link(client)))
         model = await stack.enter_async_context(ScriptedLlm())
-        llm = Llm(LlmSettings(base_url=model.base_url, max_attempts=1, backoff_base_s=0.0))
+        llm = Llm(
+            LlmSettings(base_url=model.base_url, max_attempts=1, backoff_base_s=0.0)
+        )
         await stack.enter_async_context(llm)
         ledger = Ledger(redis, deadline_s=PATIENCE_S)
-        yield Stand(client, redis, model, llm, Dispatch(outbox, ledger), ReportDesk(client, ledger))
+        yield Stand(
+            client,
+            redis,
+            model,
+            llm,
+            Dispatch(outbox, ledger),
+            ReportDesk(client, ledger),
+        )
 
 
 def chosen() -> list[tuple[str, Case, Answer]]:
     """Return five answers of each of four attacks, to single utterances that the rules leave to the model."""
-    found = [(attack, case, answer) for attack, case, answer in hostile() if case.kind == "one" and case.lang != "en"]
-    return [one for name in _SPOILED for one in [each for each in found if each[0] == name][:5]]
+    found = [
+        (attack, case, answer)
+        for attack, case, answer in hostile()
+        if case.kind == "one" and case.lang != "en"
+    ]
+    return [
+        one
+        for name in _SPOILED
+        for one in [each for each in found if each[0] == name][:5]
+    ]
 
 
-async def test_no_assignment_is_published_for_a_hostile_answer(servers: EmbeddedServers, redis: Redis) -> None:
+async def test_no_assignment_is_published_for_a_hostile_answer(
+    servers: EmbeddedServers, redis: Redis
+) -> None:
     """The same supervisor does publish what an honest answer grounds."""
     assert set(_SPOILED) <= ATTACKS.keys()
     assert len(chosen()) == 20
@@ -98,7 +133,9 @@ async def test_no_assignment_is_published_for_a_hostile_answer(servers: Embedded
         honest = next(case for case in cases() if case.id == "fr04")
         assert await stand.say(honest.say, answers()["fr04"]) == "pending"
         assert await stand.last() == before + 1
-        assert (await stand.started(before + 1)).task.parameters == honest.key[0]["parameters"]
+        assert (await stand.started(before + 1)).task.parameters == honest.key[0][
+            "parameters"
+        ]
 
 
 async def test_a_task_with_effects_starts_with_the_yes_that_follows_and_once(
@@ -107,11 +144,19 @@ async def test_a_task_with_effects_starts_with_the_yes_that_follows_and_once(
     case = next(case for case in cases() if case.id == "it06")
     async with standing(servers, redis) as stand:
         before, conversation_id = await stand.last(), new_id(0)
-        assert await stand.say(case.say, answers()["it06"], conversation_id) == "question"
+        assert (
+            await stand.say(case.say, answers()["it06"], conversation_id) == "question"
+        )
         assert await stand.last() == before
         assert (
-            await stand.say("s\u00ec", {"reasoning": "agreed", "intents": [], "unfit": []}, conversation_id)
+            await stand.say(
+                "s\u00ec",
+                {"reasoning": "agreed", "intents": [], "unfit": []},
+                conversation_id,
+            )
             == "pending"
         )
-        assert (await stand.started(before + 1)).task.parameters == case.key[0]["parameters"]
+        assert (await stand.started(before + 1)).task.parameters == case.key[0][
+            "parameters"
+        ]
         assert await stand.last() == before + 1

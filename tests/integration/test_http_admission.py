@@ -24,7 +24,9 @@ HELLO = {"text": "hello"}
 
 @pytest.fixture
 async def stand(servers: EmbeddedServers, redis: Redis) -> AsyncIterator[Stand]:
-    async with http_stand(servers, redis, limits=ClientLimits(body_bytes=2000)) as found:
+    async with http_stand(
+        servers, redis, limits=ClientLimits(body_bytes=2000)
+    ) as found:
         found.service.gate.set()
         yield found
 
@@ -43,45 +45,80 @@ async def guarded(
         ("admin", "admin", None),
     ]
     for name, role, user in made:
-        headers[name] = {"Authorization": f"Bearer {make_key(path, name, (role,), user)}"}
+        headers[name] = {
+            "Authorization": f"Bearer {make_key(path, name, (role,), user)}"
+        }
     async with http_stand(servers, redis, keys=KeyRing(path)) as found:
         found.service.gate.set()
         yield found, headers
 
 
 def problem(answer: Answer, status: int) -> str:
-    assert (answer.status, answer.headers["content-type"]) == (status, "application/problem+json")
+    assert (answer.status, answer.headers["content-type"]) == (
+        status,
+        "application/problem+json",
+    )
     assert answer.body["status"] == status
     assert answer.body["type"].startswith("urn:tasklore:problem:")
     return str(answer.body["detail"])
 
 
-async def test_a_key_with_the_right_role_is_needed_where_there_are_keys(guarded: tuple[Stand, dict[str, Any]]) -> None:
+async def test_a_key_with_the_right_role_is_needed_where_there_are_keys(
+    guarded: tuple[Stand, dict[str, Any]],
+) -> None:
     stand, headers = guarded
-    for wrong in ({}, {"Authorization": "Bearer tlk_guess"}, {"Authorization": "Basic YTpi"}):
+    for wrong in (
+        {},
+        {"Authorization": "Bearer tlk_guess"},
+        {"Authorization": "Basic YTpi"},
+    ):
         answer = await ask(stand.url, "POST", "/v1/requests", HELLO, wrong)
         assert "tasklore api-key" in problem(answer, 401)
         assert answer.headers["www-authenticate"] == "Bearer"
     assert (await ask(stand.url, "GET", "/v1/nothing")).status == 401
     assert (await ask(stand.url, "GET", "/openapi.json")).status == 200
-    assert (await ask(stand.url, "GET", "/v1/agents", headers=headers["ann"])).status == 200
+    assert (
+        await ask(stand.url, "GET", "/v1/agents", headers=headers["ann"])
+    ).status == 200
     refused = await ask(stand.url, "POST", "/v1/requests", HELLO, headers["reader"])
     assert "'ask'" in problem(refused, 403)
-    assert (await ask(stand.url, "POST", "/v1/requests", HELLO, headers["admin"])).status == 200
+    assert (
+        await ask(stand.url, "POST", "/v1/requests", HELLO, headers["admin"])
+    ).status == 200
 
 
-async def test_a_key_for_one_user_acts_for_no_other(guarded: tuple[Stand, dict[str, Any]]) -> None:
+async def test_a_key_for_one_user_acts_for_no_other(
+    guarded: tuple[Stand, dict[str, Any]],
+) -> None:
     stand, headers = guarded
-    own = await ask(stand.url, "POST", "/v1/requests", HELLO | {"conversation": "talk"}, headers["ann"])
+    own = await ask(
+        stand.url,
+        "POST",
+        "/v1/requests",
+        HELLO | {"conversation": "talk"},
+        headers["ann"],
+    )
     assert (own.status, stand.service.asked[0].user_id) == (200, "ann")
     assert "another user" in problem(
-        await ask(stand.url, "POST", "/v1/requests", HELLO | {"user": "bob"}, headers["ann"]), 403
+        await ask(
+            stand.url, "POST", "/v1/requests", HELLO | {"user": "bob"}, headers["ann"]
+        ),
+        403,
     )
     path = f"/v1/requests/{own.body['request_id']}"
     assert (await ask(stand.url, "GET", path, headers=headers["ann"])).status == 200
     for method, place in (("GET", path), ("GET", f"{path}/events"), ("DELETE", path)):
         problem(await ask(stand.url, method, place, headers=headers["bob"]), 404)
-    problem(await ask(stand.url, "POST", "/v1/requests", HELLO | {"conversation": "talk"}, headers["bob"]), 403)
+    problem(
+        await ask(
+            stand.url,
+            "POST",
+            "/v1/requests",
+            HELLO | {"conversation": "talk"},
+            headers["bob"],
+        ),
+        403,
+    )
 
 
 async def test_a_key_for_one_user_reads_nobody_elses_words_in_a_shared_conversation(
@@ -92,14 +129,36 @@ async def test_a_key_for_one_user_reads_nobody_elses_words_in_a_shared_conversat
     own, key = headers["annread"], headers["ann"] | {"Idempotency-Key": "one"}
     await ask(stand.url, "POST", "/v1/requests", talk | {"text": "I am ann"}, key)
     other = headers["admin"] | {"Idempotency-Key": "one"}
-    await ask(stand.url, "POST", "/v1/requests", talk | {"text": "bob's secret", "user": "bob"}, other)
-    await ask(stand.url, "POST", "/v1/requests", talk | {"text": "nobody's secret"}, headers["admin"])
+    await ask(
+        stand.url,
+        "POST",
+        "/v1/requests",
+        talk | {"text": "bob's secret", "user": "bob"},
+        other,
+    )
+    await ask(
+        stand.url,
+        "POST",
+        "/v1/requests",
+        talk | {"text": "nobody's secret"},
+        headers["admin"],
+    )
 
     shown = await ask(stand.url, "GET", path, headers=own)
-    assert [one["message"] for one in shown.body["messages"]] == ["I am ann", "Heard: I am ann"]
+    assert [one["message"] for one in shown.body["messages"]] == [
+        "I am ann",
+        "Heard: I am ann",
+    ]
     again = await ask(stand.url, "GET", "/v1/requests/one", headers=headers["ann"])
     assert again.body["reply"]["text"] == "Heard: I am ann"
-    assert len((await ask(stand.url, "GET", path, headers=headers["admin"])).body["messages"]) == 6
+    assert (
+        len(
+            (await ask(stand.url, "GET", path, headers=headers["admin"])).body[
+                "messages"
+            ]
+        )
+        == 6
+    )
 
 
 async def test_a_key_for_one_user_finds_the_task_of_its_request_and_no_other_key_does(
@@ -109,13 +168,27 @@ async def test_a_key_for_one_user_finds_the_task_of_its_request_and_no_other_key
     stand.service.gate.clear()
     stand.service.assigns = True
     body = HELLO | {"wait_seconds": 0}
-    await ask(stand.url, "POST", "/v1/requests", body, headers["ann"] | {"Idempotency-Key": "mine"})
+    await ask(
+        stand.url,
+        "POST",
+        "/v1/requests",
+        body,
+        headers["ann"] | {"Idempotency-Key": "mine"},
+    )
     await until(lambda: bool(stand.service.asked))
     own = await ask(stand.url, "GET", "/v1/tasks/r-mine", headers=headers["ann"])
     assert (own.status, own.body["task_id"]) == (200, "r-mine")
-    await stand.parts.ledger.accept("r-mine", 1, assigned("r-mine").model_dump_json().encode())
-    traced = await ask(stand.url, "GET", "/v1/tasks/r-mine/trace", headers=headers["ann"])
-    assert (traced.status, traced.body["root"]["task"], traced.body["sums"]["tasks"]) == (200, "echo", 1)
+    await stand.parts.ledger.accept(
+        "r-mine", 1, assigned("r-mine").model_dump_json().encode()
+    )
+    traced = await ask(
+        stand.url, "GET", "/v1/tasks/r-mine/trace", headers=headers["ann"]
+    )
+    assert (
+        traced.status,
+        traced.body["root"]["task"],
+        traced.body["sums"]["tasks"],
+    ) == (200, "echo", 1)
     for path in ("/v1/tasks/r-mine", "/v1/tasks/r-mine/trace"):
         problem(await ask(stand.url, "GET", path, headers=headers["bob"]), 404)
     stand.service.gate.set()
@@ -126,22 +199,33 @@ async def test_without_keys_only_this_machine_is_answered(stand: Stand) -> None:
         await ask(stand.url, "GET", "/v1/agents", headers={"Host": "evil.example"}), 403
     )
     for host in ("localhost:1", "127.0.0.1", "[::1]:80"):
-        answer = await ask(stand.url, "GET", "/v1/agents", headers={"Host": host, "Origin": "http://evil.example"})
+        answer = await ask(
+            stand.url,
+            "GET",
+            "/v1/agents",
+            headers={"Host": host, "Origin": "http://evil.example"},
+        )
         assert answer.status == 200
-        assert not [name for name in answer.headers if name.startswith("access-control")]
+        assert not [
+            name for name in answer.headers if name.startswith("access-control")
+        ]
 
 
 async def test_a_page_from_elsewhere_changes_nothing(stand: Stand) -> None:
     """A browser sends a request without a body for any page, and only says where that page is from."""
     path = "/v1/pipelines/run-1/cancel"
     for origin in ("http://evil.example", "http://127.0.0.1.evil.example:80", "null"):
-        detail = problem(await ask(stand.url, "POST", path, headers={"Origin": origin}), 403)
+        detail = problem(
+            await ask(stand.url, "POST", path, headers={"Origin": origin}), 403
+        )
         assert "no page from elsewhere" in detail
     for origin in ("http://localhost:3000", "http://127.0.0.1:8000"):
         problem(await ask(stand.url, "POST", path, headers={"Origin": origin}), 404)
 
 
-async def test_a_reachable_address_without_keys_or_a_taken_one_is_refused_at_the_start(stand: Stand) -> None:
+async def test_a_reachable_address_without_keys_or_a_taken_one_is_refused_at_the_start(
+    stand: Stand,
+) -> None:
     assert demand_keys("127.0.0.1", None) is None
     assert demand_keys("::1", None) is None
     with pytest.raises(ConfigurationError, match="tasklore api-key"):
@@ -152,11 +236,16 @@ async def test_a_reachable_address_without_keys_or_a_taken_one_is_refused_at_the
 
 async def test_a_body_is_limited_in_size(stand: Stand) -> None:
     large = {"text": "x" * 3000}
-    assert "2,000 bytes" in problem(await ask(stand.url, "POST", "/v1/requests", large), 413)
+    assert "2,000 bytes" in problem(
+        await ask(stand.url, "POST", "/v1/requests", large), 413
+    )
     async with Connection(stand.url) as connection:
         connection.writer.write(
             b"POST /v1/requests HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-            b"Transfer-Encoding: chunked\r\n\r\n" + b"c00\r\n" + b"x" * 0xC00 + b"\r\n0\r\n\r\n"
+            b"Transfer-Encoding: chunked\r\n\r\n"
+            + b"c00\r\n"
+            + b"x" * 0xC00
+            + b"\r\n0\r\n\r\n"
         )
         problem(await connection.answer(), 413)
 
@@ -165,7 +254,9 @@ async def test_requests_beyond_the_rate_are_refused_with_a_time_to_retry(
     servers: EmbeddedServers, redis: Redis
 ) -> None:
     # So slow that no machine sees a fourth token.
-    async with http_stand(servers, redis, limits=ClientLimits(rate=0.01, burst=3)) as stand:
+    async with http_stand(
+        servers, redis, limits=ClientLimits(rate=0.01, burst=3)
+    ) as stand:
         answers = [await ask(stand.url, "GET", "/v1/agents") for _ in range(4)]
     assert [answer.status for answer in answers[:3]] == [200] * 3
     assert problem(answers[3], 429)
@@ -179,8 +270,22 @@ ERRORS: tuple[tuple[str, str, object, dict[str, str], int, str], ...] = (
     ("PATCH", "/v1/requests/r1", None, {}, 405, "DELETE, GET"),
     ("POST", "/v1/requests", b"{", {}, 400, "no JSON"),
     ("POST", "/v1/requests", b'{"text": "\xff"}', {}, 400, "no text in UTF-8"),
-    ("POST", "/v1/requests", gzip.compress(b"{}"), {"Content-Encoding": "gzip"}, 415, "without `Content-Encoding`"),
-    ("POST", "/v1/requests", HELLO, {"Content-Type": "text/plain"}, 415, "application/json"),
+    (
+        "POST",
+        "/v1/requests",
+        gzip.compress(b"{}"),
+        {"Content-Encoding": "gzip"},
+        415,
+        "without `Content-Encoding`",
+    ),
+    (
+        "POST",
+        "/v1/requests",
+        HELLO,
+        {"Content-Type": "text/plain"},
+        415,
+        "application/json",
+    ),
     ("POST", "/v1/requests", {"text": ""}, {}, 422, "text: "),
     (
         "POST",
@@ -190,7 +295,14 @@ ERRORS: tuple[tuple[str, str, object, dict[str, str], int, str], ...] = (
         422,
         "text: is needed; txt: is not known; take it out, or mend its name",
     ),
-    ("POST", "/v1/requests", {"text": "x", "time_zone": "Asia/Tokio"}, {}, 422, "did you mean 'Asia/Tokyo'?"),
+    (
+        "POST",
+        "/v1/requests",
+        {"text": "x", "time_zone": "Asia/Tokio"},
+        {},
+        422,
+        "did you mean 'Asia/Tokyo'?",
+    ),
     ("POST", "/v1/requests", [], {}, 422, "body: "),
     ("GET", "/v1/requests/a%20b", None, {}, 422, "request_id: "),
     ("GET", "/v1/requests/unknown", None, {}, 404, "'unknown'"),
@@ -200,7 +312,11 @@ ERRORS: tuple[tuple[str, str, object, dict[str, str], int, str], ...] = (
     (
         "POST",
         "/v1/agents/EchoAgent/brain/decide",
-        {"name": "Ana", "simulation_time": 1, "sensory_data": {"position": {"x": 1, "z": 1}, "receivedTexts": ["hi"]}},
+        {
+            "name": "Ana",
+            "simulation_time": 1,
+            "sensory_data": {"position": {"x": 1, "z": 1}, "receivedTexts": ["hi"]},
+        },
         {},
         422,
         "send it in new_messages",
@@ -219,7 +335,10 @@ async def test_every_error_is_a_problem_with_its_cure(stand: Stand) -> None:
 async def test_bytes_that_are_no_http_end_the_connection_and_are_not_logged(
     stand: Stand, caplog: pytest.LogCaptureFixture
 ) -> None:
-    for sent in (b"no http\r\n\r\n", b"GET /v1/agents HTTP/1.1\r\nHost: localhost\r\ntraceparent: \x00\r\n\r\n"):
+    for sent in (
+        b"no http\r\n\r\n",
+        b"GET /v1/agents HTTP/1.1\r\nHost: localhost\r\ntraceparent: \x00\r\n\r\n",
+    ):
         async with Connection(stand.url) as asked:
             asked.writer.write(sent)
             status, headers = await asked.head()
@@ -236,7 +355,13 @@ async def test_bytes_that_are_no_http_end_the_connection_and_are_not_logged(
 
 async def test_head_is_answered_like_get_without_the_body(stand: Stand) -> None:
     """Also of a stream, which would not end."""
-    for path in ("/v1/agents", "/v1/agents/Nobody", "/v1/chat/completions", "/openapi.json", "/docs"):
+    for path in (
+        "/v1/agents",
+        "/v1/agents/Nobody",
+        "/v1/chat/completions",
+        "/openapi.json",
+        "/docs",
+    ):
         async with Connection(stand.url) as asked:
             asked.send("GET", path, headers={"Connection": "close"})
             expected, body = await asked.head(), await asked.reader.read()
@@ -248,15 +373,29 @@ async def test_head_is_answered_like_get_without_the_body(stand: Stand) -> None:
         assert {**found[1], "date": ""} == {**expected[1], "date": ""}, path
         assert int(found[1]["content-length"]) == len(body) > 0, path
 
-    sent = await ask(stand.url, "POST", "/v1/requests", HELLO | {"conversation": "c", "wait_seconds": 0})
+    sent = await ask(
+        stand.url,
+        "POST",
+        "/v1/requests",
+        HELLO | {"conversation": "c", "wait_seconds": 0},
+    )
     async with Connection(stand.url) as connection:
-        connection.send("HEAD", f"/v1/requests/{sent.body['request_id']}/events", headers={"Connection": "close"})
-        assert ((await connection.head())[0], await connection.reader.read()) == (200, b"")
+        connection.send(
+            "HEAD",
+            f"/v1/requests/{sent.body['request_id']}/events",
+            headers={"Connection": "close"},
+        )
+        assert ((await connection.head())[0], await connection.reader.read()) == (
+            200,
+            b"",
+        )
     async with asyncio.timeout(PATIENCE_S):
         await stand.parts.life.empty()
 
 
-async def test_requests_are_counted_by_route_and_never_by_path(servers: EmbeddedServers, redis: Redis) -> None:
+async def test_requests_are_counted_by_route_and_never_by_path(
+    servers: EmbeddedServers, redis: Redis
+) -> None:
     metrics = Metrics("1")
     async with http_stand(servers, redis, meter=metrics) as stand:
         for user in ("ann", "bob"):
@@ -264,7 +403,9 @@ async def test_requests_are_counted_by_route_and_never_by_path(servers: Embedded
         await ask(stand.url, "GET", "/ann")
         await ask(stand.url, "FETCH", "/ann")
     counted = {
-        line for line in metrics.render().decode().splitlines() if line.startswith("tasklore_http_requests_total")
+        line
+        for line in metrics.render().decode().splitlines()
+        if line.startswith("tasklore_http_requests_total")
     }
     assert counted == {
         'tasklore_http_requests_total{method="GET",route="/v1/memory/{user}/{resource}",status="404"} 2.0',
@@ -287,21 +428,37 @@ MEANT = (
 
 async def test_an_unknown_path_names_the_one_that_was_meant(stand: Stand) -> None:
     for method, path, cure in MEANT:
-        answer = await ask(stand.url, method, path, {"text": "hello"} if method == "POST" else None)
+        answer = await ask(
+            stand.url, method, path, {"text": "hello"} if method == "POST" else None
+        )
         detail = answer.body.get("detail") or answer.body["error"]["message"]
         assert (answer.status, cure in detail) == (404, True), (method, path, detail)
 
 
-async def test_options_returns_the_methods_and_permits_no_other_origin(stand: Stand) -> None:
+async def test_options_returns_the_methods_and_permits_no_other_origin(
+    stand: Stand,
+) -> None:
     """A browser asks so before it sends the request of another page."""
-    for path, methods in (("/v1/requests/one", "DELETE, GET, HEAD"), ("/v1/chat/completions", "POST")):
-        answer = await ask(stand.url, "OPTIONS", path, headers={"Access-Control-Request-Method": "POST"})
+    for path, methods in (
+        ("/v1/requests/one", "DELETE, GET, HEAD"),
+        ("/v1/chat/completions", "POST"),
+    ):
+        answer = await ask(
+            stand.url,
+            "OPTIONS",
+            path,
+            headers={"Access-Control-Request-Method": "POST"},
+        )
         assert (answer.status, answer.headers["allow"]) == (204, methods)
-        assert not [name for name in answer.headers if name.startswith("access-control")]
+        assert not [
+            name for name in answer.headers if name.startswith("access-control")
+        ]
     assert (await ask(stand.url, "OPTIONS", "/v1/nothing")).status == 404
 
 
-async def test_the_page_of_paths_is_complete_and_loads_nothing_from_elsewhere(stand: Stand) -> None:
+async def test_the_page_of_paths_is_complete_and_loads_nothing_from_elsewhere(
+    stand: Stand,
+) -> None:
     home = await ask(stand.url, "GET", "/")
     assert (home.status, home.headers["location"]) == (307, "/docs")
     page = await ask(stand.url, "GET", "/docs")
@@ -311,7 +468,9 @@ async def test_the_page_of_paths_is_complete_and_loads_nothing_from_elsewhere(st
     document = (await ask(stand.url, "GET", "/openapi.json")).body
     assert all(path in page.body for path in document["paths"])
     assert "/v1/requests/{request_id}/events" in document["paths"]
-    for operation in [one for operations in document["paths"].values() for one in operations.values()]:
+    for operation in [
+        one for operations in document["paths"].values() for one in operations.values()
+    ]:
         statuses = set(operation["responses"])
         assert {"401", "403", "429", "500", "503"} <= statuses
         assert ("413" in statuses) == ("requestBody" in operation)

@@ -22,24 +22,29 @@ from tests.integration.http_stand import Stand, http_stand
 
 HELLO = {"text": "hello"}
 #: A request whose body stops in the middle.
-HALF = (
-    b"POST /v1/requests HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
-)
+HALF = b"POST /v1/requests HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
 
 
 @pytest.fixture
 async def keys(tmp_path: Path) -> tuple[KeyRing, dict[str, dict[str, str]]]:
     path = tmp_path / "keys.json"
-    headers = {name: {"Authorization": f"Bearer {make_key(path, name, ('ask',), None)}"} for name in ("greedy", "meek")}
+    headers = {
+        name: {"Authorization": f"Bearer {make_key(path, name, ('ask',), None)}"}
+        for name in ("greedy", "meek")
+    }
     return KeyRing(path), headers
 
 
 @pytest.fixture
 async def shared(
-    servers: EmbeddedServers, redis: Redis, keys: tuple[KeyRing, dict[str, dict[str, str]]]
+    servers: EmbeddedServers,
+    redis: Redis,
+    keys: tuple[KeyRing, dict[str, dict[str, str]]],
 ) -> AsyncIterator[Stand]:
     """Serve the API, each key with half of eight requests and four streams, and nothing answered yet."""
-    async with http_stand(servers, redis, keys=keys[0], limits=ClientLimits(at_once=8, streams=4)) as found:
+    async with http_stand(
+        servers, redis, keys=keys[0], limits=ClientLimits(at_once=8, streams=4)
+    ) as found:
         yield found
 
 
@@ -48,14 +53,19 @@ async def closed(connection: Connection) -> bool:
         return await connection.reader.read() == b""
 
 
-async def test_a_body_that_does_not_come_is_not_waited_for(servers: EmbeddedServers, redis: Redis) -> None:
+async def test_a_body_that_does_not_come_is_not_waited_for(
+    servers: EmbeddedServers, redis: Redis
+) -> None:
     async with (
         http_stand(servers, redis, limits=ClientLimits(body_s=0.2)) as stand,
         Connection(stand.url) as connection,
     ):
         connection.writer.write(HALF)
         answer = await connection.answer()
-        assert (answer.status, answer.body["type"]) == (408, "urn:tasklore:problem:too-slow")
+        assert (answer.status, answer.body["type"]) == (
+            408,
+            "urn:tasklore:problem:too-slow",
+        )
         assert await closed(connection)
         await until(lambda: stand.parts.life.inside == 0)
         # The deadline ends with the body.
@@ -64,7 +74,9 @@ async def test_a_body_that_does_not_come_is_not_waited_for(servers: EmbeddedServ
             assert (await patient.answer()).status == 202
 
 
-async def test_headers_that_do_not_come_are_not_waited_for(servers: EmbeddedServers, redis: Redis) -> None:
+async def test_headers_that_do_not_come_are_not_waited_for(
+    servers: EmbeddedServers, redis: Redis
+) -> None:
     async with http_stand(servers, redis, limits=ClientLimits(head_s=0.2)) as stand:
         for sent in (b"", b"GET /v1/agents HTTP/1.1\r\nHost: local"):
             async with Connection(stand.url) as connection:
@@ -88,8 +100,12 @@ async def test_a_connection_too_many_is_closed_and_the_others_are_served(
         assert (await ask(stand.url, "GET", "/v1/agents")).status == 200
 
 
-async def test_refused_connections_are_counted_by_reason(servers: EmbeddedServers, redis: Redis) -> None:
-    async with http_stand(servers, redis, limits=ClientLimits(connections=1, head_s=0.5)) as stand:
+async def test_refused_connections_are_counted_by_reason(
+    servers: EmbeddedServers, redis: Redis
+) -> None:
+    async with http_stand(
+        servers, redis, limits=ClientLimits(connections=1, head_s=0.5)
+    ) as stand:
         async with Connection(stand.url) as first:
             await until(lambda: stand.server.connections == 1)
             for _ in range(3):
@@ -101,8 +117,16 @@ async def test_refused_connections_are_counted_by_reason(servers: EmbeddedServer
         async with Connection(stand.url) as silent:
             assert await closed(silent)
     metrics = stand.parts.meter.render().decode().splitlines()
-    for reason, number in (("over_limit", 3), ("invalid_http", 1), ("timed_out", 1), ("evicted", 0)):
-        assert f'tasklore_http_connections_refused_total{{reason="{reason}"}} {number}.0' in metrics
+    for reason, number in (
+        ("over_limit", 3),
+        ("invalid_http", 1),
+        ("timed_out", 1),
+        ("evicted", 0),
+    ):
+        assert (
+            f'tasklore_http_connections_refused_total{{reason="{reason}"}} {number}.0'
+            in metrics
+        )
 
 
 async def test_requests_of_one_key_at_once_are_limited_to_its_share(
@@ -131,28 +155,49 @@ async def test_streams_of_one_key_are_limited_to_its_share(
 ) -> None:
     greedy, meek = keys[1]["greedy"], keys[1]["meek"]
     body, path = HELLO | {"wait_seconds": 0}, "/v1/requests/r1/events"
-    await ask(shared.url, "POST", "/v1/requests", body, greedy | {"Idempotency-Key": "r1"})
-    async with Connection(shared.url) as first, Connection(shared.url) as second, Connection(shared.url) as other:
+    await ask(
+        shared.url, "POST", "/v1/requests", body, greedy | {"Idempotency-Key": "r1"}
+    )
+    async with (
+        Connection(shared.url) as first,
+        Connection(shared.url) as second,
+        Connection(shared.url) as other,
+    ):
         for one in (first, second):
             one.send("GET", path, headers=greedy)
             assert (await one.head())[0] == 200
         refused = await ask(shared.url, "GET", path, headers=greedy)
-        assert (refused.status, refused.body["type"]) == (429, "urn:tasklore:problem:share")
+        assert (refused.status, refused.body["type"]) == (
+            429,
+            "urn:tasklore:problem:share",
+        )
         other.send("GET", path, headers=meek)
         assert (await other.head())[0] == 200
 
 
 async def test_a_thousand_followers_of_one_key_are_limited_and_hold_one_subscription(
-    servers: EmbeddedServers, redis: Redis, keys: tuple[KeyRing, dict[str, dict[str, str]]]
+    servers: EmbeddedServers,
+    redis: Redis,
+    keys: tuple[KeyRing, dict[str, dict[str, str]]],
 ) -> None:
     """All of one task: half of the streams are its share; those that leave give their places back."""
     greedy, meek = keys[1]["greedy"], keys[1]["meek"]
     async with (
-        http_stand(servers, redis, keys=keys[0], limits=ClientLimits(streams=1_000)) as stand,
+        http_stand(
+            servers, redis, keys=keys[0], limits=ClientLimits(streams=1_000)
+        ) as stand,
         AsyncExitStack() as stack,
     ):
-        body = {"agent_id": "EchoAgent", "task": "echo", "parameters": {"word": "hi"}, "wait_seconds": 0}
-        tasks = [(await ask(stand.url, "POST", "/v1/tasks", body, who)).body["task_id"] for who in (greedy, meek)]
+        body = {
+            "agent_id": "EchoAgent",
+            "task": "echo",
+            "parameters": {"word": "hi"},
+            "wait_seconds": 0,
+        }
+        tasks = [
+            (await ask(stand.url, "POST", "/v1/tasks", body, who)).body["task_id"]
+            for who in (greedy, meek)
+        ]
         path, statuses = f"/v1/tasks/{tasks[0]}/output", list[int]()
         for _ in range(520):
             one = await stack.enter_async_context(Connection(stand.url))
@@ -164,22 +209,34 @@ async def test_a_thousand_followers_of_one_key_are_limited_and_hold_one_subscrip
         other.send("GET", f"/v1/tasks/{tasks[1]}/output", headers=meek)
         assert (await other.head())[0] == 200
         await stack.aclose()
-        await until(lambda: stand.parts.life.streams == 0 and not stand.parts.output._feeds)
+        await until(
+            lambda: stand.parts.life.streams == 0 and not stand.parts.output._feeds
+        )
 
 
 async def test_unanswered_requests_of_one_key_are_limited_to_its_share(
-    shared: Stand, keys: tuple[KeyRing, dict[str, dict[str, str]]], monkeypatch: pytest.MonkeyPatch
+    shared: Stand,
+    keys: tuple[KeyRing, dict[str, dict[str, str]]],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("supervisor.http.requests.outcome.MOST", 4)
     greedy, meek = keys[1]["greedy"], keys[1]["meek"]
     body = HELLO | {"wait_seconds": 0}
-    came = [(await ask(shared.url, "POST", "/v1/requests", body, greedy)).status for _ in range(3)]
+    came = [
+        (await ask(shared.url, "POST", "/v1/requests", body, greedy)).status
+        for _ in range(3)
+    ]
     assert came == [202, 202, 429]
     assert (await ask(shared.url, "POST", "/v1/requests", body, meek)).status == 202
 
 
-async def test_without_keys_there_is_no_share(servers: EmbeddedServers, redis: Redis) -> None:
-    async with http_stand(servers, redis, limits=ClientLimits(at_once=2)) as stand, Connection(stand.url) as first:
+async def test_without_keys_there_is_no_share(
+    servers: EmbeddedServers, redis: Redis
+) -> None:
+    async with (
+        http_stand(servers, redis, limits=ClientLimits(at_once=2)) as stand,
+        Connection(stand.url) as first,
+    ):
         first.send("POST", "/v1/requests", HELLO)
         await until(lambda: stand.parts.life.inside == 1)
         assert (await ask(stand.url, "GET", "/v1/agents")).status == 200
@@ -212,10 +269,14 @@ async def _sent_until_the_end(asked: Connection, piece: bytes) -> int:
     return sent
 
 
-async def test_a_refused_body_is_not_read_to_its_end(servers: EmbeddedServers, redis: Redis, tmp_path: Path) -> None:
+async def test_a_refused_body_is_not_read_to_its_end(
+    servers: EmbeddedServers, redis: Redis, tmp_path: Path
+) -> None:
     """The answer can be read while it is still sent, and the connection is closed soon after."""
     make_key(tmp_path / "keys.json", "ann", ("ask",), None)
-    async with http_stand(servers, redis, keys=KeyRing(tmp_path / "keys.json")) as stand:
+    async with http_stand(
+        servers, redis, keys=KeyRing(tmp_path / "keys.json")
+    ) as stand:
         for length in ("Transfer-Encoding: chunked", f"Content-Length: {ENDLESS}"):
             async with Connection(stand.url) as asked:
                 asked.writer.write(f"{HEAD}{length}\r\n\r\n".encode())
@@ -230,7 +291,11 @@ async def test_a_body_of_too_many_chunks_is_refused(stand: Stand) -> None:
         body = BODY + b" " * (length - len(BODY))
         chunks = b"".join(b"1\r\n%c\r\n" % byte for byte in body)
         async with Connection(stand.url) as asked:
-            asked.writer.write(f"{HEAD}Transfer-Encoding: chunked\r\n\r\n".encode() + chunks + b"0\r\n\r\n")
+            asked.writer.write(
+                f"{HEAD}Transfer-Encoding: chunked\r\n\r\n".encode()
+                + chunks
+                + b"0\r\n\r\n"
+            )
             answer = await asked.answer()
         assert answer.status == status, answer.body
 
@@ -240,10 +305,16 @@ async def test_a_body_with_too_many_values_is_refused(stand: Stand) -> None:
     for path, field, value in (
         ("/v1/chat/completions", "messages", [1] * MOST_VALUES),
         ("/v1/agents/EchoAgent/brain/decide", "new_messages", [{}] * MOST_VALUES),
-        ("/v1/tasks", "parameters", {f"p{number}": number for number in range(MOST_VALUES + 1)}),
+        (
+            "/v1/tasks",
+            "parameters",
+            {f"p{number}": number for number in range(MOST_VALUES + 1)},
+        ),
         ("/v1/pipelines", "pipeline", {"phases": [{}] * MOST_VALUES}),
     ):
-        refused = await ask(stand.url, "POST", path, {"model": "tasklore", field: value})
+        refused = await ask(
+            stand.url, "POST", path, {"model": "tasklore", field: value}
+        )
         assert refused.status == 413
         assert f"{MOST_VALUES:,} values; send fewer" in json.dumps(refused.body)
 
@@ -261,10 +332,17 @@ def key(tmp_path: Path) -> tuple[KeyRing, dict[str, str]]:
 
 
 @pytest.fixture
-async def guarded(servers: EmbeddedServers, redis: Redis, key: tuple[KeyRing, dict[str, str]]) -> AsyncIterator[Stand]:
+async def guarded(
+    servers: EmbeddedServers, redis: Redis, key: tuple[KeyRing, dict[str, str]]
+) -> AsyncIterator[Stand]:
     """Serve the API with a key, on two connections, of which an unknown client may send three requests."""
-    unknown, limits = UnknownClients(rate=SLOW, burst=3), ClientLimits(connections=2, head_s=2.0)
-    async with http_stand(servers, redis, keys=key[0], unknown=unknown, limits=limits) as found:
+    unknown, limits = (
+        UnknownClients(rate=SLOW, burst=3),
+        ClientLimits(connections=2, head_s=2.0),
+    )
+    async with http_stand(
+        servers, redis, keys=key[0], unknown=unknown, limits=limits
+    ) as found:
         yield found
 
 
@@ -278,10 +356,20 @@ async def test_unknown_clients_are_limited_by_address_and_known_keys_are_not(
         (await ask(guarded.url, "GET", "/openapi.json")).status,
     ]
     assert statuses == [401, 401, 200]
-    for path, headers in ((AGENTS, WRONG), ("/docs", {}), ("/nothing", {"X-Forwarded-For": "6.6.6.6"})):
+    for path, headers in (
+        (AGENTS, WRONG),
+        ("/docs", {}),
+        ("/nothing", {"X-Forwarded-For": "6.6.6.6"}),
+    ):
         refused = await ask(guarded.url, "GET", path, headers=headers)
-        assert (refused.status, refused.body["type"]) == (429, "urn:tasklore:problem:rate")
-        assert (int(refused.headers["retry-after"]) >= 1, refused.headers["connection"]) == (True, "close")
+        assert (refused.status, refused.body["type"]) == (
+            429,
+            "urn:tasklore:problem:rate",
+        )
+        assert (
+            int(refused.headers["retry-after"]) >= 1,
+            refused.headers["connection"],
+        ) == (True, "close")
     for path in (AGENTS, "/openapi.json") * 3:
         assert (await ask(guarded.url, "GET", path, headers=key[1])).status == 200
 
@@ -304,13 +392,17 @@ async def test_a_new_connection_is_closed_when_every_open_one_has_shown_a_key(
 async def test_a_known_key_gets_in_amid_a_burst_of_connects(
     servers: EmbeddedServers, redis: Redis, key: tuple[KeyRing, dict[str, str]]
 ) -> None:
-    async with http_stand(servers, redis, keys=key[0], limits=ClientLimits(connections=8)) as stand:
+    async with http_stand(
+        servers, redis, keys=key[0], limits=ClientLimits(connections=8)
+    ) as stand:
         address = (urlsplit(stand.url).hostname, urlsplit(stand.url).port)
         waiting = [socket.create_connection(address) for _ in range(8)]
         await until(lambda: stand.server.connections == 8)
         waiting += [socket.create_connection(address) for _ in range(8)]
         known = waiting[12]
-        known.sendall(f"GET {AGENTS} HTTP/1.1\r\nHost: x\r\nAuthorization: {key[1]['Authorization']}\r\n\r\n".encode())
+        known.sendall(
+            f"GET {AGENTS} HTTP/1.1\r\nHost: x\r\nAuthorization: {key[1]['Authorization']}\r\n\r\n".encode()
+        )
         known.setblocking(False)
         async with asyncio.timeout(PATIENCE_S):
             first = await asyncio.get_running_loop().sock_recv(known, 12)
@@ -335,14 +427,22 @@ async def test_an_answer_that_an_unknown_client_does_not_read_is_dropped(
     servers: EmbeddedServers, redis: Redis, key: tuple[KeyRing, dict[str, str]]
 ) -> None:
     # Longer than the loop of a busy machine stands still: that it waits has to be seen before it is over.
-    async with http_stand(servers, redis, keys=key[0], limits=ClientLimits(head_s=2.0)) as stand:
+    async with http_stand(
+        servers, redis, keys=key[0], limits=ClientLimits(head_s=2.0)
+    ) as stand:
         # Making the document for the first time takes long.
-        assert (await ask(stand.url, "GET", "/openapi.json", headers=key[1])).status == 200
+        assert (
+            await ask(stand.url, "GET", "/openapi.json", headers=key[1])
+        ).status == 200
         await until(lambda: stand.server.connections == 0)
         with socket.socket() as deaf:
             deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
             place = urlsplit(stand.url)
             deaf.connect((place.hostname, place.port))
             deaf.sendall(b"GET /openapi.json HTTP/1.1\r\nHost: here\r\n\r\n" * 40)
-            await until(lambda: stand.server.connections == 1 == stand.parts.life.inside)
-            await until(lambda: stand.server.connections == 0 == stand.parts.life.inside)
+            await until(
+                lambda: stand.server.connections == 1 == stand.parts.life.inside
+            )
+            await until(
+                lambda: stand.server.connections == 0 == stand.parts.life.inside
+            )

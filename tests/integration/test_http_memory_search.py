@@ -28,7 +28,10 @@ async def guarded(
     servers: EmbeddedServers, redis: Redis, tmp_path: Path
 ) -> AsyncIterator[tuple[Stand, dict[str, Any]]]:
     path, headers = tmp_path / "keys.json", {}
-    made: list[tuple[str, tuple[Role, ...]]] = [("ann", ("ask", "read")), ("bob", ("read",))]
+    made: list[tuple[str, tuple[Role, ...]]] = [
+        ("ann", ("ask", "read")),
+        ("bob", ("read",)),
+    ]
     for name, roles in made:
         headers[name] = {"Authorization": f"Bearer {make_key(path, name, roles, name)}"}
     async with http_stand(servers, redis, keys=KeyRing(path)) as found:
@@ -55,49 +58,97 @@ async def test_words_are_found_with_their_day_and_by_their_user_alone(
     stand, headers = guarded
     await _said(redis, "We moved to Porto", "I like the bridges", "It rained on Sunday")
 
-    found = await ask(stand.url, "GET", "/v1/memory/ann/search?q=when+did+we+move", headers=headers["ann"])
+    found = await ask(
+        stand.url,
+        "GET",
+        "/v1/memory/ann/search?q=when+did+we+move",
+        headers=headers["ann"],
+    )
     assert found.status == 200
     first = found.body["memories"][0]
-    assert (first["source"], first["text"], first["reference"]) == ("turn", "We moved to Porto", "t0")
+    assert (first["source"], first["text"], first["reference"]) == (
+        "turn",
+        "We moved to Porto",
+        "t0",
+    )
     assert first["at"] == (NOW - timedelta(days=10)).date().isoformat()
 
     day = (NOW - timedelta(days=30)).date().isoformat()
-    before = await ask(stand.url, "GET", f"/v1/memory/ann/search?q=moved&at={day}", headers=headers["ann"])
+    before = await ask(
+        stand.url,
+        "GET",
+        f"/v1/memory/ann/search?q=moved&at={day}",
+        headers=headers["ann"],
+    )
     assert (before.body["memories"], before.body["is_nothing_said"]) == ([], True)
 
-    block = await ask(stand.url, "GET", "/v1/memory/ann/block?q=where+did+we+move", headers=headers["ann"])
+    block = await ask(
+        stand.url,
+        "GET",
+        "/v1/memory/ann/block?q=where+did+we+move",
+        headers=headers["ann"],
+    )
     assert '"We moved to Porto"' in block.body["text"]
     for path in ("search?q=move", "block?q=move"):
-        assert (await ask(stand.url, "GET", f"/v1/memory/ann/{path}", headers=headers["bob"])).status == 403
+        assert (
+            await ask(
+                stand.url, "GET", f"/v1/memory/ann/{path}", headers=headers["bob"]
+            )
+        ).status == 403
         assert (await ask(stand.url, "GET", f"/v1/memory/ann/{path}")).status == 401
 
 
-async def test_an_unusable_question_is_refused(guarded: tuple[Stand, dict[str, Any]]) -> None:
+async def test_an_unusable_question_is_refused(
+    guarded: tuple[Stand, dict[str, Any]],
+) -> None:
     stand, headers = guarded
     for query in ("q=", "q=%3F%21", "q=a&limit=0", "q=a&limit=101", "q=a&at=soon", ""):
-        answer = await ask(stand.url, "GET", f"/v1/memory/ann/search?{query}", headers=headers["ann"])
+        answer = await ask(
+            stand.url, "GET", f"/v1/memory/ann/search?{query}", headers=headers["ann"]
+        )
         assert answer.status in {400, 422}
         assert answer.headers["content-type"] == "application/problem+json"
 
 
-async def test_turns_are_handed_in_once_and_by_a_role_that_may_ask(guarded: tuple[Stand, dict[str, Any]]) -> None:
+async def test_turns_are_handed_in_once_and_by_a_role_that_may_ask(
+    guarded: tuple[Stand, dict[str, Any]],
+) -> None:
     stand, headers = guarded
     turn_id = f"mine-{secrets.token_hex(6)}"
     turn = {"turn_id": turn_id, "text": "I love sushi", "conversation_id": "elsewhere"}
     for _ in range(2):
-        taken = await ask(stand.url, "POST", "/v1/memory/ann/turns", {"turns": [turn]}, headers["ann"])
+        taken = await ask(
+            stand.url, "POST", "/v1/memory/ann/turns", {"turns": [turn]}, headers["ann"]
+        )
         assert (taken.status, taken.body["taken"]) == (202, 1)
 
     async with open_direct_reads(Link(stand.parts.client), subjects.TURNS) as reads:
-        stored = [one.body async for page in reads.pages(subjects.turns("ann")) for one in page]
-    texts = [turn.text for turn in map(ChatTurn.model_validate_json, stored) if turn.turn_id == turn_id]
+        stored = [
+            one.body
+            async for page in reads.pages(subjects.turns("ann"))
+            for one in page
+        ]
+    texts = [
+        turn.text
+        for turn in map(ChatTurn.model_validate_json, stored)
+        if turn.turn_id == turn_id
+    ]
     assert texts == ["I love sushi"]
     # Whoever names another's conversation is shown nothing of it.
-    assert all(turn.conversation_id != "elsewhere" for turn in map(ChatTurn.model_validate_json, stored))
-    assert (await ask(stand.url, "POST", "/v1/memory/ann/turns", {"turns": [turn]}, headers["bob"])).status == 403
+    assert all(
+        turn.conversation_id != "elsewhere"
+        for turn in map(ChatTurn.model_validate_json, stored)
+    )
+    assert (
+        await ask(
+            stand.url, "POST", "/v1/memory/ann/turns", {"turns": [turn]}, headers["bob"]
+        )
+    ).status == 403
 
 
-async def test_unusable_turns_are_refused(guarded: tuple[Stand, dict[str, Any]]) -> None:
+async def test_unusable_turns_are_refused(
+    guarded: tuple[Stand, dict[str, Any]],
+) -> None:
     """Empty, too many, without a zone, from the future, or for another user."""
     stand, headers = guarded
     turn = {"turn_id": "a", "text": "x", "conversation_id": "c"}
@@ -110,4 +161,12 @@ async def test_unusable_turns_are_refused(guarded: tuple[Stand, dict[str, Any]])
         [turn | {"user_id": "bob"}],
         [turn | {"turn_id": f"t{number}"} for number in range(101)],
     ):
-        assert (await ask(stand.url, "POST", "/v1/memory/ann/turns", {"turns": turns}, headers["ann"])).status == 422
+        assert (
+            await ask(
+                stand.url,
+                "POST",
+                "/v1/memory/ann/turns",
+                {"turns": turns},
+                headers["ann"],
+            )
+        ).status == 422

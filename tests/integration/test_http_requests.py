@@ -30,7 +30,13 @@ from supervisor.http.requests import routes as requests
 from supervisor.replies.combined import combine
 from supervisor.requests.request import Alongside, Ended, ignore_part, part_task_id
 from tests.http_client import PATIENCE_S, Connection, ask, until
-from tests.integration.http_stand import SUPERVISOR, Scripted, Stand, assigned, http_stand
+from tests.integration.http_stand import (
+    SUPERVISOR,
+    Scripted,
+    Stand,
+    assigned,
+    http_stand,
+)
 
 HELLO = {"text": "hello"}
 
@@ -86,15 +92,25 @@ async def shown(stand: Stand, path: str, state: str) -> dict[str, object]:
             await asyncio.sleep(0.02)
 
 
-async def test_an_answer_comes_at_once_or_at_the_place_that_is_named(stand: Stand) -> None:
+async def test_an_answer_comes_at_once_or_at_the_place_that_is_named(
+    stand: Stand,
+) -> None:
     answer = await ask(stand.url, "POST", "/v1/requests", HELLO)
-    assert (answer.status, answer.body["state"], answer.body["reply"]["text"]) == (200, "done", "Heard: hello")
+    assert (answer.status, answer.body["state"], answer.body["reply"]["text"]) == (
+        200,
+        "done",
+        "Heard: hello",
+    )
     later = await ask(stand.url, "GET", f"/v1/requests/{answer.body['request_id']}")
     assert (later.status, later.body["reply"]["text"]) == (200, "Heard: hello")
 
     stand.service.gate.clear()
     answer = await ask(stand.url, "POST", "/v1/requests", HELLO | {"wait_seconds": 0})
-    assert (answer.status, answer.body["state"], answer.headers["retry-after"]) == (202, "accepted", "1")
+    assert (answer.status, answer.body["state"], answer.headers["retry-after"]) == (
+        202,
+        "accepted",
+        "1",
+    )
     stand.service.gate.set()
     done = await shown(stand, answer.headers["location"], "done")
     assert done["reply"]["text"] == "Heard: hello"  # type: ignore[index]  # it is done
@@ -103,15 +119,26 @@ async def test_an_answer_comes_at_once_or_at_the_place_that_is_named(stand: Stan
 async def test_requests_with_one_key_are_answered_by_one_run(stand: Stand) -> None:
     key = {"Idempotency-Key": "once"}
     stand.service.gate.clear()
-    asking = [asyncio.create_task(ask(stand.url, "POST", "/v1/requests", HELLO, key)) for _ in range(10)]
+    asking = [
+        asyncio.create_task(ask(stand.url, "POST", "/v1/requests", HELLO, key))
+        for _ in range(10)
+    ]
     await shown(stand, "/v1/requests/once", "accepted")
     stand.service.gate.set()
-    answers = [*await asyncio.gather(*asking), await ask(stand.url, "POST", "/v1/requests", HELLO, key)]
+    answers = [
+        *await asyncio.gather(*asking),
+        await ask(stand.url, "POST", "/v1/requests", HELLO, key),
+    ]
 
-    assert {(answer.status, answer.body["reply"]["text"]) for answer in answers} == {(200, "Heard: hello")}
+    assert {(answer.status, answer.body["reply"]["text"]) for answer in answers} == {
+        (200, "Heard: hello")
+    }
     assert len(stand.service.asked) == 1
     other = await ask(stand.url, "POST", "/v1/requests", {"text": "other"}, key)
-    assert (other.status, other.body["type"]) == (409, "urn:tasklore:problem:other-body")
+    assert (other.status, other.body["type"]) == (
+        409,
+        "urn:tasklore:problem:other-body",
+    )
 
 
 async def test_another_replica_shows_a_request_while_it_runs_and_when_it_is_done(
@@ -144,13 +171,29 @@ async def test_a_request_whose_process_died_is_begun_again_by_the_replica_that_i
         assert again == [("hello", "ann", "Asia/Tokyo")]
 
 
-async def test_the_latest_answer_to_a_request_counts(stand: Stand, servers: EmbeddedServers, redis: Redis) -> None:
+async def test_the_latest_answer_to_a_request_counts(
+    stand: Stand, servers: EmbeddedServers, redis: Redis
+) -> None:
     stand.service.gate.clear()
-    await ask(stand.url, "POST", "/v1/requests", HELLO | {"wait_seconds": 0}, {"Idempotency-Key": "twice"})
-    words = {"conversation_id": "twice", "request_id": "twice", "at": "2026-01-01T00:00:00Z"}
+    await ask(
+        stand.url,
+        "POST",
+        "/v1/requests",
+        HELLO | {"wait_seconds": 0},
+        {"Idempotency-Key": "twice"},
+    )
+    words = {
+        "conversation_id": "twice",
+        "request_id": "twice",
+        "at": "2026-01-01T00:00:00Z",
+    }
     for speaker in ("person", "assistant"):
-        turn = ChatTurn.model_validate(words | {"turn_id": f"early-{speaker}", "speaker": speaker, "text": "early"})
-        await stand.parts.conversations.append("twice", turn.model_dump_json().encode(), turn.turn_id)
+        turn = ChatTurn.model_validate(
+            words | {"turn_id": f"early-{speaker}", "speaker": speaker, "text": "early"}
+        )
+        await stand.parts.conversations.append(
+            "twice", turn.model_dump_json().encode(), turn.turn_id
+        )
     stand.service.gate.set()
     await shown(stand, "/v1/requests/twice", "done")
     async with http_stand(servers, redis) as other:
@@ -159,55 +202,95 @@ async def test_the_latest_answer_to_a_request_counts(stand: Stand, servers: Embe
     assert seen.body["reply"]["text"] == "Heard: hello"
 
 
-async def test_an_internal_error_is_a_500_without_details_and_may_be_retried(stand: Stand) -> None:
+async def test_an_internal_error_is_a_500_without_details_and_may_be_retried(
+    stand: Stand,
+) -> None:
     key = {"Idempotency-Key": "broken"}
     stand.service.error = RuntimeError("secret")
     answer = await ask(stand.url, "POST", "/v1/requests", HELLO, key)
     assert (answer.status, "secret" in str(answer.body)) == (500, False)
-    assert (await ask(stand.url, "GET", "/v1/requests/broken")).body["reply"]["kind"] == "failed"
+    assert (await ask(stand.url, "GET", "/v1/requests/broken")).body["reply"][
+        "kind"
+    ] == "failed"
     stand.service.error = None
 
-    assert (await ask(stand.url, "POST", "/v1/requests", HELLO, key)).body["reply"]["text"] == "Heard: hello"
+    assert (await ask(stand.url, "POST", "/v1/requests", HELLO, key)).body["reply"][
+        "text"
+    ] == "Heard: hello"
 
 
 async def test_a_listener_gets_every_stage_and_a_late_one_the_end(stand: Stand) -> None:
     stand.service.gate.clear()
     stand.service.assigns = True
-    await ask(stand.url, "POST", "/v1/requests", HELLO | {"wait_seconds": 0}, {"Idempotency-Key": "told"})
-    path, said = "/v1/requests/told/events", Progress(task_id="r-told", agent_id="EchoAgent", at="2026-01-01T00:00:00Z")  # type: ignore[arg-type]
+    await ask(
+        stand.url,
+        "POST",
+        "/v1/requests",
+        HELLO | {"wait_seconds": 0},
+        {"Idempotency-Key": "told"},
+    )
+    path, said = (
+        "/v1/requests/told/events",
+        Progress(task_id="r-told", agent_id="EchoAgent", at="2026-01-01T00:00:00Z"),
+    )  # type: ignore[arg-type]
     subject = subjects.progress(SUPERVISOR, "r-told")
     heard = []
     async with Connection(stand.url) as listener:
         listener.send("GET", path)
-        assert (await listener.head())[1]["content-type"].startswith("text/event-stream")
+        assert (await listener.head())[1]["content-type"].startswith(
+            "text/event-stream"
+        )
         async for number, name, _ in listener.events():
             heard.append((number, name))
             if name == "routed":
                 for change in ({"fraction": 0.5}, {"text": "half"}):
-                    await stand.parts.client.publish(subject, said.model_copy(update=change).model_dump_json().encode())
+                    await stand.parts.client.publish(
+                        subject,
+                        said.model_copy(update=change).model_dump_json().encode(),
+                    )
             elif name == ":" and ("3", "partial") in heard:
                 stand.service.gate.set()
     stages = [one for one in heard if one[1] != ":"]
-    assert stages == [("1", "accepted"), ("2", "routed"), ("3", "progress"), ("3", "partial"), ("4", "done")]
+    assert stages == [
+        ("1", "accepted"),
+        ("2", "routed"),
+        ("3", "progress"),
+        ("3", "partial"),
+        ("4", "done"),
+    ]
 
     async with Connection(stand.url) as late:
         late.send("GET", path, headers={"Last-Event-ID": "2"})
         await late.head()
         assert [name async for _, name, _ in late.events()] == ["done"]
-    assert (await ask(stand.url, "GET", path, headers={"Last-Event-ID": "4"})).status == 204
+    assert (
+        await ask(stand.url, "GET", path, headers={"Last-Event-ID": "4"})
+    ).status == 204
     assert (await ask(stand.url, "GET", "/v1/requests/nobody/events")).status == 404
 
 
 async def test_a_client_that_hangs_up_leaves_nothing_behind(stand: Stand) -> None:
     """Tasks, subscriptions, streams and connections are as many as before, and the work is done all the same."""
     stand.service.gate.clear()
-    await ask(stand.url, "POST", "/v1/requests", HELLO | {"wait_seconds": 0}, {"Idempotency-Key": "left"})
+    await ask(
+        stand.url,
+        "POST",
+        "/v1/requests",
+        HELLO | {"wait_seconds": 0},
+        {"Idempotency-Key": "left"},
+    )
     await until(lambda: (stand.parts.life.inside, stand.server.connections) == (0, 0))
 
     def open_things() -> tuple[int, int, int, int, int]:
         subscriptions = len(stand.parts.client._subs)
         life = stand.parts.life
-        return len(asyncio.all_tasks()), subscriptions, life.streams, life.inside, stand.server.connections
+        return (
+            len(asyncio.all_tasks()),
+            subscriptions,
+            life.streams,
+            life.inside,
+            stand.server.connections,
+        )
 
     before = open_things()
     clients = [Connection(stand.url) for _ in range(40)]
@@ -226,13 +309,23 @@ async def test_a_client_that_hangs_up_leaves_nothing_behind(stand: Stand) -> Non
     await shown(stand, "/v1/requests/left", "done")
 
 
-async def test_a_report_in_the_ledger_answers_the_request(stand: Stand, servers: EmbeddedServers, redis: Redis) -> None:
+async def test_a_report_in_the_ledger_answers_the_request(
+    stand: Stand, servers: EmbeddedServers, redis: Redis
+) -> None:
     stand.service.gate.clear()
     stand.service.assigns = True
-    await ask(stand.url, "POST", "/v1/requests", HELLO | {"wait_seconds": 0}, {"Idempotency-Key": "long"})
+    await ask(
+        stand.url,
+        "POST",
+        "/v1/requests",
+        HELLO | {"wait_seconds": 0},
+        {"Idempotency-Key": "long"},
+    )
     running = await shown(stand, "/v1/requests/long", "running")
     assert (running["agent_id"], running["task_id"]) == ("EchoAgent", "r-long")
-    await stand.parts.ledger.finish("r-long", 1, "completed", report_on("r-long").model_dump_json().encode())
+    await stand.parts.ledger.finish(
+        "r-long", 1, "completed", report_on("r-long").model_dump_json().encode()
+    )
     async with http_stand(servers, redis) as other:
         done = await shown(other, "/v1/requests/long", "done")
     assert done["reply"]["kind"] == "answer"  # type: ignore[index]  # it is done
@@ -240,22 +333,40 @@ async def test_a_report_in_the_ledger_answers_the_request(stand: Stand, servers:
 
 
 async def test_a_task_is_sent_once_and_its_report_comes_back(stand: Stand) -> None:
-    body = {"agent_id": "EchoAgent", "task": "echo", "parameters": {"text": "hi"}, "wait_seconds": 0}
+    body = {
+        "agent_id": "EchoAgent",
+        "task": "echo",
+        "parameters": {"text": "hi"},
+        "wait_seconds": 0,
+    }
     key = {"Idempotency-Key": "task-1"}
     sent = await ask(stand.url, "POST", "/v1/tasks", body, key)
     assert (sent.status, sent.body["state"]) == (202, "accepted")
     task_id, place = sent.body["task_id"], sent.headers["location"]
-    await stand.parts.ledger.finish(task_id, 1, "completed", report_on(task_id).model_dump_json().encode())
+    await stand.parts.ledger.finish(
+        task_id, 1, "completed", report_on(task_id).model_dump_json().encode()
+    )
 
     again = await ask(stand.url, "POST", "/v1/tasks", body | {"wait_seconds": 60}, key)
     assert (again.status, again.body["report"]["result"]) == (200, {"word": "hi"})
     assert (await ask(stand.url, "GET", place)).body["state"] == "done"
-    assert (await ask(stand.url, "DELETE", place)).body == {"outcome": "too_late", "status": "completed"}
-    assert (await ask(stand.url, "POST", "/v1/tasks", body | {"max_attempts": 1}, key)).status == 409
-    assert (await stand.parts.client.jetstream().get_last_msg("TASKS", "tasks.EchoAgent.echo")).data
+    assert (await ask(stand.url, "DELETE", place)).body == {
+        "outcome": "too_late",
+        "status": "completed",
+    }
+    assert (
+        await ask(stand.url, "POST", "/v1/tasks", body | {"max_attempts": 1}, key)
+    ).status == 409
+    assert (
+        await stand.parts.client.jetstream().get_last_msg(
+            "TASKS", "tasks.EchoAgent.echo"
+        )
+    ).data
 
 
-async def test_a_cancelled_task_is_shown_as_running_while_it_still_runs(stand: Stand) -> None:
+async def test_a_cancelled_task_is_shown_as_running_while_it_still_runs(
+    stand: Stand,
+) -> None:
     """One that waits, or was never sent, is cancelled: it will not run."""
     ledger = stand.parts.ledger
     for task_id in ("at-work", "in-line"):
@@ -268,10 +379,15 @@ async def test_a_cancelled_task_is_shown_as_running_while_it_still_runs(stand: S
         states.append(found.body["state"])
     assert states == ["running", "cancelled", "cancelled"]
     assert (found.status, found.body["report"]) == (200, None)
-    assert (await ask(stand.url, "DELETE", "/v1/tasks/never-sent")).body == {"outcome": "noted", "status": None}
+    assert (await ask(stand.url, "DELETE", "/v1/tasks/never-sent")).body == {
+        "outcome": "noted",
+        "status": None,
+    }
 
 
-async def test_a_task_that_does_not_fit_its_card_is_refused_with_the_cure(stand: Stand) -> None:
+async def test_a_task_that_does_not_fit_its_card_is_refused_with_the_cure(
+    stand: Stand,
+) -> None:
     for change, status, words in (
         ({"agent_id": "EchoAgnt"}, 404, "did you mean 'EchoAgent'?"),
         ({"task": "ecco"}, 404, "did you mean 'echo'?"),
@@ -279,31 +395,45 @@ async def test_a_task_that_does_not_fit_its_card_is_refused_with_the_cure(stand:
         ({"parameters": {"word": "x", "wrod": 1}}, 422, "did you mean 'word'?"),
         ({"max_attempts": 0}, 422, "max_attempts"),
     ):
-        body = {"agent_id": "EchoAgent", "task": "echo", "parameters": {"word": "hi"}} | change
+        body = {
+            "agent_id": "EchoAgent",
+            "task": "echo",
+            "parameters": {"word": "hi"},
+        } | change
         answer = await ask(stand.url, "POST", "/v1/tasks", body)
-        assert (answer.status, words in answer.body["detail"]) == (status, True), answer.body
+        assert (answer.status, words in answer.body["detail"]) == (status, True), (
+            answer.body
+        )
 
 
-async def test_a_leaving_process_answers_what_ends_within_its_grace(servers: EmbeddedServers, redis: Redis) -> None:
+async def test_a_leaving_process_answers_what_ends_within_its_grace(
+    servers: EmbeddedServers, redis: Redis
+) -> None:
     """A task that does not is answered with the place where it will be."""
     async with http_stand(servers, redis, grace_s=2.0) as leaving:
         body = {"agent_id": "EchoAgent", "task": "echo", "parameters": {"word": "hi"}}
         soon, timely, never = (
-            asyncio.create_task(ask(leaving.url, "POST", path, sent, {"Idempotency-Key": key}))
+            asyncio.create_task(
+                ask(leaving.url, "POST", path, sent, {"Idempotency-Key": key})
+            )
             for path, sent, key in (
                 ("/v1/requests", HELLO, "soon"),
                 ("/v1/tasks", body, "timely"),
                 ("/v1/tasks", body, "never"),
             )
         )
-        await until(lambda: leaving.parts.life.inside == 3 and bool(leaving.service.asked))
+        await until(
+            lambda: leaving.parts.life.inside == 3 and bool(leaving.service.asked)
+        )
         draining = asyncio.create_task(leaving.server.drain(asyncio.Event()))
         await until(leaving.parts.life.draining.is_set)
         leaving.service.gate.set()
         assert (await soon).body["reply"]["text"] == "Heard: hello"
         task_id = f"t-{place_of('', 'task', 'timely')}"
         hint = subjects.report(SUPERVISOR, task_id, 1)
-        await leaving.parts.client.publish(hint, report_on(task_id).model_dump_json().encode())
+        await leaving.parts.client.publish(
+            hint, report_on(task_id).model_dump_json().encode()
+        )
 
         assert (await timely).body["report"]["result"] == {"word": "hi"}
         assert (await never).status == 202
@@ -312,14 +442,23 @@ async def test_a_leaving_process_answers_what_ends_within_its_grace(servers: Emb
             await ask(leaving.url, "GET", "/v1/agents")
 
 
-async def test_the_fast_route_answers_like_the_framework(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_fast_route_answers_like_the_framework(
+    stand: Stand, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Status and problem are the same, also where an id is odd."""
     for body, named in itertools.product(ODD, ({}, {"Idempotency-Key": "no id"})):
         answers = []
         for parse in (requests._parse, lambda _scope, _message: None):
             monkeypatch.setattr(requests, "_parse", parse)
             answer = await ask(stand.url, "POST", "/v1/requests", body, named)
-            answers.append((answer.status, answer.body if answer.status >= 400 else answer.body["reply"]["text"]))
+            answers.append(
+                (
+                    answer.status,
+                    answer.body
+                    if answer.status >= 400
+                    else answer.body["reply"]["text"],
+                )
+            )
             monkeypatch.undo()
         assert answers[0] == answers[1], body
 
@@ -345,7 +484,12 @@ class InParts(Scripted):
         alongside: Alongside | None = None,
     ) -> PersonReply:
         self.asked.append(request)
-        await self._keep(request, "person", request.text, alongside.words if alongside is not None else ())
+        await self._keep(
+            request,
+            "person",
+            request.text,
+            alongside.words if alongside is not None else (),
+        )
         whole = self.task_id_of(request)
         parts = {}
         for place, word in ((1, "one"), (2, "two")):
@@ -353,12 +497,21 @@ class InParts(Scripted):
             assignment = assigned(task_id, word).model_copy(update={"parent_id": whole})
             await self.dispatch.assign(assignment)
             routed(assignment)
-            about = {"task_id": task_id, "agent_id": "EchoAgent", "report": report_on(task_id)}
-            parts[place] = ReplyPart.model_validate({"kind": "answer", "text": f"Said {word}", **about})
+            about = {
+                "task_id": task_id,
+                "agent_id": "EchoAgent",
+                "report": report_on(task_id),
+            }
+            parts[place] = ReplyPart.model_validate(
+                {"kind": "answer", "text": f"Said {word}", **about}
+            )
         ended(self.first, parts[self.first])
         await self.gate.wait()
         ended(3 - self.first, parts[3 - self.first])
-        named = {"request_id": request.request_id or "none", "conversation_id": request.conversation_id or "none"}
+        named = {
+            "request_id": request.request_id or "none",
+            "conversation_id": request.conversation_id or "none",
+        }
         return combine(list(parts.values()), **named)
 
 
@@ -369,7 +522,9 @@ async def two_tasks(servers: EmbeddedServers, redis: Redis) -> AsyncIterator[Sta
 
 
 def client_of(two_tasks: Stand, **options: Any) -> openai.AsyncOpenAI:
-    return openai.AsyncOpenAI(base_url=f"{two_tasks.url}/v1", api_key="any", max_retries=0, **options)
+    return openai.AsyncOpenAI(
+        base_url=f"{two_tasks.url}/v1", api_key="any", max_retries=0, **options
+    )
 
 
 async def test_each_answer_is_an_event_before_the_end(two_tasks: Stand) -> None:
@@ -382,13 +537,20 @@ async def test_each_answer_is_an_event_before_the_end(two_tasks: Stand) -> None:
         async for number, name, body in listener.events():
             heard.append((number, name, body))
             if name == "partial" and body["task_id"] == "r-both-1":
-                first, second = (await ask(two_tasks.url, "GET", "/v1/requests/both")).body["parts"]
+                first, second = (
+                    await ask(two_tasks.url, "GET", "/v1/requests/both")
+                ).body["parts"]
                 assert (first["reply"], "reply" in second) == (body, False)
                 two_tasks.service.gate.set()
     told = [one for one in heard if one[1] == "partial"]
-    assert [(number, body["text"]) for number, _, body in told][:1] == [("3", "Said one")]
+    assert [(number, body["text"]) for number, _, body in told][:1] == [
+        ("3", "Said one")
+    ]
     assert len({body["task_id"] for _, _, body in told}) == len(told)
-    routed, done = (next(body for _, name, body in heard if name == stage) for stage in ("routed", "done"))
+    routed, done = (
+        next(body for _, name, body in heard if name == stage)
+        for stage in ("routed", "done")
+    )
     assert all("reply" not in part for part in routed["parts"] + done["parts"])
     assert len(done["reply"]["parts"]) == 2
 
@@ -398,25 +560,41 @@ async def test_another_replica_sends_the_answers_from_the_ledger(
 ) -> None:
     await ask(two_tasks.url, "POST", "/v1/requests", TWO, {"Idempotency-Key": "far"})
     await shown(two_tasks, "/v1/requests/far", "running")
-    await two_tasks.parts.ledger.finish("r-far-2", 1, "completed", report_on("r-far-2").model_dump_json().encode())
+    await two_tasks.parts.ledger.finish(
+        "r-far-2", 1, "completed", report_on("r-far-2").model_dump_json().encode()
+    )
     async with http_stand(servers, redis) as other, asyncio.timeout(PATIENCE_S):
         for last in ("0", "3"):
             async with Connection(other.url) as listener:
-                listener.send("GET", "/v1/requests/far/events", headers={"Last-Event-ID": last})
+                listener.send(
+                    "GET", "/v1/requests/far/events", headers={"Last-Event-ID": last}
+                )
                 await listener.head()
-                told = await anext(body async for _, name, body in listener.events() if name == "partial")
-            assert (told["task_id"], told["kind"], "Word: hi" in told["text"]) == ("r-far-2", "answer", True)
+                told = await anext(
+                    body
+                    async for _, name, body in listener.events()
+                    if name == "partial"
+                )
+            assert (told["task_id"], told["kind"], "Word: hi" in told["text"]) == (
+                "r-far-2",
+                "answer",
+                True,
+            )
     two_tasks.service.gate.set()
 
 
 @pytest.mark.parametrize("first", [1, 2])
-async def test_a_streamed_chat_has_the_answers_in_the_order_of_the_question(two_tasks: Stand, first: int) -> None:
+async def test_a_streamed_chat_has_the_answers_in_the_order_of_the_question(
+    two_tasks: Stand, first: int
+) -> None:
     assert isinstance(two_tasks.service, InParts)
     two_tasks.service.first = first
     said = ""
     async with client_of(two_tasks) as client, asyncio.timeout(PATIENCE_S):
         stream = await client.chat.completions.create(
-            model="tasklore", messages=[{"role": "user", "content": "echo one and echo two"}], stream=True
+            model="tasklore",
+            messages=[{"role": "user", "content": "echo one and echo two"}],
+            stream=True,
         )
         if first == 2:
             two_tasks.service.gate.set()
@@ -427,12 +605,20 @@ async def test_a_streamed_chat_has_the_answers_in_the_order_of_the_question(two_
     assert said == WHOLE
 
 
-async def test_the_time_zone_of_a_chat_comes_from_the_body_or_else_the_header(two_tasks: Stand) -> None:
+async def test_the_time_zone_of_a_chat_comes_from_the_body_or_else_the_header(
+    two_tasks: Stand,
+) -> None:
     two_tasks.service.gate.set()
     zone, header = {"time_zone": "Asia/Tokyo"}, {"X-Time-Zone": "Europe/Berlin"}
-    asked: dict[str, Any] = {"model": "tasklore", "messages": [{"role": "user", "content": "what is tomorrow?"}]}
+    asked: dict[str, Any] = {
+        "model": "tasklore",
+        "messages": [{"role": "user", "content": "what is tomorrow?"}],
+    }
     found = []
-    async with client_of(two_tasks) as plain, client_of(two_tasks, default_headers=header) as zoned:
+    async with (
+        client_of(two_tasks) as plain,
+        client_of(two_tasks, default_headers=header) as zoned,
+    ):
         for client, extra in ((plain, {}), (plain, zone), (zoned, {}), (zoned, zone)):
             await client.chat.completions.create(**asked, extra_body=extra)
             found.append(two_tasks.service.asked[-1].time_zone)
@@ -440,8 +626,12 @@ async def test_the_time_zone_of_a_chat_comes_from_the_body_or_else_the_header(tw
             ({"time_zone": "Asia/Tokio"}, {}, "time_zone"),
             ({}, {"X-Time-Zone": "../x"}, "header.X-Time-Zone"),
         ):
-            with pytest.raises(openai.BadRequestError, match="there is no time zone") as refusal:
-                await plain.chat.completions.create(**asked, extra_body=extra_body, extra_headers=headers)
+            with pytest.raises(
+                openai.BadRequestError, match="there is no time zone"
+            ) as refusal:
+                await plain.chat.completions.create(
+                    **asked, extra_body=extra_body, extra_headers=headers
+                )
             assert refusal.value.param == param
     assert found == [None, "Asia/Tokyo", "Europe/Berlin", "Asia/Tokyo"]
     await until(lambda: two_tasks.parts.life.inside == 0)
@@ -490,14 +680,19 @@ async def test_an_error_after_the_first_event_is_the_last_event(slow: Stand) -> 
         connection.send("POST", COMPLETIONS, STREAMED)
         status, headers = await connection.head()
         events = [data async for _, name, data in connection.events() if name != ":"]
-    assert (status, headers["content-type"]) == (200, "text/event-stream; charset=utf-8")
+    assert (status, headers["content-type"]) == (
+        200,
+        "text/event-stream; charset=utf-8",
+    )
     assert events[-1]["error"]["type"] == "server_error"
     assert len(events) == 2
 
 
 async def test_errors_have_openais_form_and_show_nothing_internal(slow: Stand) -> None:
     # Drawing the traceback for a terminal takes seconds.
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    structlog.configure(
+        wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL)
+    )
     slow.service.error = RuntimeError("secret")
     slow.service.gate.set()
     answer = await ask(slow.url, "POST", COMPLETIONS, CHAT)
@@ -509,7 +704,9 @@ async def test_errors_have_openais_form_and_show_nothing_internal(slow: Stand) -
     assert answer.body["error"]["type"] == "server_error"
 
 
-async def test_when_the_process_leaves_waiting_clients_are_told_to_ask_again(slow: Stand) -> None:
+async def test_when_the_process_leaves_waiting_clients_are_told_to_ask_again(
+    slow: Stand,
+) -> None:
     whole = asyncio.create_task(ask(slow.url, "POST", COMPLETIONS, CHAT))
     async with Connection(slow.url) as connection:
         connection.send("POST", COMPLETIONS, STREAMED)
@@ -522,15 +719,21 @@ async def test_when_the_process_leaves_waiting_clients_are_told_to_ask_again(slo
 
 
 PLACE = place_of("", "request", "r1")
-RECORD = RequestRecord(digest="d1", task_id="t1", at_ms=1, conversation_id="c1", memory="bypass")
+RECORD = RequestRecord(
+    digest="d1", task_id="t1", at_ms=1, conversation_id="c1", memory="bypass"
+)
 
 
 async def test_of_many_claims_of_an_id_one_succeeds(valkey_or_redis: Redis) -> None:
     records = RequestRecords(valkey_or_redis, deadline_s=PATIENCE_S)
-    others = [RECORD.model_copy(update={"digest": f"d{number}"}) for number in range(20)]
+    others = [
+        RECORD.model_copy(update={"digest": f"d{number}"}) for number in range(20)
+    ]
     found = await asyncio.gather(*(records.claim(PLACE, one) for one in others))
 
-    [first] = [one for one, earlier in zip(others, found, strict=True) if earlier is None]
+    [first] = [
+        one for one, earlier in zip(others, found, strict=True) if earlier is None
+    ]
     assert {earlier for earlier in found if earlier is not None} == {first}
     assert await records.find(PLACE) == (first, None, False)
 
@@ -538,7 +741,10 @@ async def test_of_many_claims_of_an_id_one_succeeds(valkey_or_redis: Redis) -> N
 async def test_one_process_at_a_time_holds_a_request(valkey_or_redis: Redis) -> None:
     """Until it lets go, or stops renewing."""
     records = RequestRecords(valkey_or_redis, deadline_s=PATIENCE_S)
-    assert [await records.hold(PLACE, 60_000), await records.hold(PLACE, 60_000)] == [True, False]
+    assert [await records.hold(PLACE, 60_000), await records.hold(PLACE, 60_000)] == [
+        True,
+        False,
+    ]
     assert (await records.find(PLACE)).is_held
     await records.let_go(PLACE, None)
     assert await records.hold(PLACE, 1)
@@ -553,13 +759,19 @@ async def test_a_new_id_is_claimed_and_held_in_one_step(valkey_or_redis: Redis) 
     assert await records.find(PLACE) == (RECORD, None, True)
 
 
-async def test_an_end_is_known_until_the_request_is_begun_again(valkey_or_redis: Redis) -> None:
-    records = RequestRecords(valkey_or_redis, keep=timedelta(minutes=1), deadline_s=PATIENCE_S)
+async def test_an_end_is_known_until_the_request_is_begun_again(
+    valkey_or_redis: Redis,
+) -> None:
+    records = RequestRecords(
+        valkey_or_redis, keep=timedelta(minutes=1), deadline_s=PATIENCE_S
+    )
     await records.claim(PLACE, RECORD)
     end = RequestEnd(kind="question", missing=("spent",), elapsed_ms=3)
     await records.let_go(PLACE, end)
     assert await records.find(PLACE) == (RECORD, end, False)
-    lives_ms = [await valkey_or_redis.pttl(key) for key in await valkey_or_redis.keys("*")]
+    lives_ms = [
+        await valkey_or_redis.pttl(key) for key in await valkey_or_redis.keys("*")
+    ]
     assert len(lives_ms) == 2
     assert all(0 < one <= 60_000 for one in lives_ms)
     await records.let_go(PLACE, None)
@@ -567,6 +779,11 @@ async def test_an_end_is_known_until_the_request_is_begun_again(valkey_or_redis:
 
 
 def test_a_place_contains_no_id_and_differs_by_space_kind_and_id() -> None:
-    places = {place_of(space, kind, name) for space in ("", "YQ") for kind in ("request", "task") for name in "ab"}
+    places = {
+        place_of(space, kind, name)
+        for space in ("", "YQ")
+        for kind in ("request", "task")
+        for name in "ab"
+    }
     assert len(places) == 8
     assert all(len(place) == 32 for place in places)

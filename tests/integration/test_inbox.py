@@ -31,14 +31,28 @@ def shown(history: History) -> tuple[list[str], list[str]]:
 
 async def turn(redis: Redis, number: int, text: str = "hello", **more: str) -> None:
     one = ChatTurn.model_validate(
-        {"turn_id": f"p{number}", "conversation_id": "c", "speaker": "person", "text": text, "at": AT, **more}
+        {
+            "turn_id": f"p{number}",
+            "conversation_id": "c",
+            "speaker": "person",
+            "text": text,
+            "at": AT,
+            **more,
+        }
     )
     body = one.model_dump_json(exclude_none=True).encode()
-    await Conversations(redis, keep_turns=10, deadline_s=PATIENCE_S).append("c", body, one.turn_id)
+    await Conversations(redis, keep_turns=10, deadline_s=PATIENCE_S).append(
+        "c", body, one.turn_id
+    )
 
 
-async def test_posted_messages_are_taken_in_order_and_past_once_settled(inbox: Inbox) -> None:
-    messages = [said(f"m{number}", "Ann" if number % 2 else "Bob", number / 4, "a 'b' \\ \n ü") for number in range(3)]
+async def test_posted_messages_are_taken_in_order_and_past_once_settled(
+    inbox: Inbox,
+) -> None:
+    messages = [
+        said(f"m{number}", "Ann" if number % 2 else "Bob", number / 4, "a 'b' \\ \n ü")
+        for number in range(3)
+    ]
     for one in messages:
         assert await inbox.post("c", one)
     history = (await inbox.take("c", "t1")).history
@@ -53,7 +67,9 @@ async def test_concurrent_posts_of_one_message_deliver_it_once(inbox: Inbox) -> 
     assert shown((await inbox.take("c", "t1")).history) == ([], ["m1"])
 
 
-async def test_a_settled_task_is_shown_the_same_again_with_what_it_did(inbox: Inbox) -> None:
+async def test_a_settled_task_is_shown_the_same_again_with_what_it_did(
+    inbox: Inbox,
+) -> None:
     await inbox.post("c", said("m1"))
     first = await inbox.take("c", "t1", observations=5)
     await inbox.settle("c", "t1", said("x", "Me"), observation=seen(7, "text"))
@@ -79,25 +95,35 @@ async def test_senses_can_be_left_out_of_observations(inbox: Inbox) -> None:
 async def test_settling_twice_changes_nothing(inbox: Inbox) -> None:
     await inbox.take("c", "t1", [said("m1")])
     await inbox.settle("c", "t1", said("x", "Me", message="first"), observation=seen(1))
-    await inbox.settle("c", "t1", said("y", "Me", message="second"), observation=seen(2))
+    await inbox.settle(
+        "c", "t1", said("y", "Me", message="second"), observation=seen(2)
+    )
     history = (await inbox.take("c", "t2")).history
     assert shown(history) == (["m1", "t1:said"], [])
     assert history.past[-1].message == "first"
     assert await inbox.recent_observations("c", 9) == (seen(1),)
 
 
-async def test_turns_and_messages_are_one_conversation(inbox: Inbox, valkey_or_redis: Redis) -> None:
+async def test_turns_and_messages_are_one_conversation(
+    inbox: Inbox, valkey_or_redis: Redis
+) -> None:
     await turn(valkey_or_redis, 1, "x" * 3000)
     await turn(valkey_or_redis, 2, "bell\x07", speaker="assistant", agent_id="Budget")
     await turn(valkey_or_redis, 3, "", speaker="assistant")
     history = (await inbox.take("c", "t1", [said("m1")])).history
     assert [one.speaker for one in history.past] == ["Budget", "assistant"]
     assert [one.speaker for one in history.current] == ["person", "Bob"]
-    assert [len(one.message) for one in (*history.past, *history.current[:1])] == [5, 1, 2000]
+    assert [len(one.message) for one in (*history.past, *history.current[:1])] == [
+        5,
+        1,
+        2000,
+    ]
     assert history.current[0].time == AT.timestamp()
 
 
-async def test_an_answer_of_the_assistant_is_never_new(inbox: Inbox, valkey_or_redis: Redis) -> None:
+async def test_an_answer_of_the_assistant_is_never_new(
+    inbox: Inbox, valkey_or_redis: Redis
+) -> None:
     """Nor for the retry of a task, nor for one that takes after a failure."""
     answer = {"speaker": "assistant", "agent_id": "Budget"}
     await turn(valkey_or_redis, 1)
@@ -108,15 +134,22 @@ async def test_an_answer_of_the_assistant_is_never_new(inbox: Inbox, valkey_or_r
         assert shown((await inbox.take("c", task)).history) == (["p2"], ["p1", "p3"])
     await inbox.settle("c", "t3")
     await turn(valkey_or_redis, 4, **answer)
-    assert shown((await inbox.take("c", "t4")).history) == (["p1", "p2", "p3", "p4"], [])
+    assert shown((await inbox.take("c", "t4")).history) == (
+        ["p1", "p2", "p3", "p4"],
+        [],
+    )
     await turn(valkey_or_redis, 5)
     assert shown((await inbox.take("c", "t5")).history) == (["p2", "p3", "p4"], ["p5"])
 
 
-async def test_messages_that_leave_the_window_are_counted_once(inbox: Inbox, valkey_or_redis: Redis) -> None:
+async def test_messages_that_leave_the_window_are_counted_once(
+    inbox: Inbox, valkey_or_redis: Redis
+) -> None:
     """By who said them and from when to when; what is new is shown however much it is."""
     await turn(valkey_or_redis, 1)
-    await inbox.take("c", "t1", [said(f"m{number}", "Ann", number) for number in range(7)])
+    await inbox.take(
+        "c", "t1", [said(f"m{number}", "Ann", number) for number in range(7)]
+    )
     history = (await inbox.take("c", "t1")).history
     assert (history.num_new, history.earlier) == (8, Digest())
     await inbox.settle("c", "t1")
@@ -130,7 +163,9 @@ async def test_messages_that_leave_the_window_are_counted_once(inbox: Inbox, val
 async def test_the_time_of_a_turn_is_read_in_any_zone(valkey_or_redis: Redis) -> None:
     inbox = Inbox(valkey_or_redis, window=0, deadline_s=PATIENCE_S)
     conversations = Conversations(valkey_or_redis, deadline_s=PATIENCE_S)
-    for year, zone in itertools.product(("1999-02-28", "2000-02-29", "2024-12-31"), ("+02:00", "-05:30", "Z")):
+    for year, zone in itertools.product(
+        ("1999-02-28", "2000-02-29", "2024-12-31"), ("+02:00", "-05:30", "Z")
+    ):
         at = f"{year}T23:59:58.123456{zone}"
         turn = b'{"turn_id":"p","conversation_id":"%b","speaker":"person","text":"x","at":"%b"}'
         await conversations.append(at, turn % (at.encode(), at.encode()), "p")
@@ -140,11 +175,15 @@ async def test_the_time_of_a_turn_is_read_in_any_zone(valkey_or_redis: Redis) ->
         assert since == pytest.approx(datetime.fromisoformat(at).timestamp(), abs=1e-6)
 
 
-async def test_a_digest_names_at_most_two_hundred_speakers(valkey_or_redis: Redis) -> None:
+async def test_a_digest_names_at_most_two_hundred_speakers(
+    valkey_or_redis: Redis,
+) -> None:
     inbox = Inbox(valkey_or_redis, window=1, deadline_s=PATIENCE_S)
     for number in range(5):
         task = f"t{number}"
-        await inbox.take("c", task, [said(f"{task}-{n}", f"Agent {task} {n}") for n in range(100)])
+        await inbox.take(
+            "c", task, [said(f"{task}-{n}", f"Agent {task} {n}") for n in range(100)]
+        )
         await inbox.settle("c", task)
     earlier = (await inbox.take("c", "t9")).history.earlier
     assert earlier.count == sum(earlier.speakers.values()) == 499
@@ -165,7 +204,9 @@ async def test_a_summary_is_kept_beside_the_digest(inbox: Inbox) -> None:
     earlier = (await inbox.take("c", "t2")).history.earlier
     assert (earlier.count, earlier.summary, earlier.summarised) == (4, "They met.", 3)
     assert await inbox.summarise("c", 4, "They met, ünd talked.")
-    assert (await inbox.take("c", "t2")).history.earlier.summary == "They met, ünd talked."
+    assert (
+        await inbox.take("c", "t2")
+    ).history.earlier.summary == "They met, ünd talked."
 
 
 async def test_a_conversation_is_read_page_by_page(inbox: Inbox) -> None:
@@ -178,10 +219,18 @@ async def test_a_conversation_is_read_page_by_page(inbox: Inbox) -> None:
     assert (ids(middle.messages), middle.before) == (["m1", "m2", "m3"], 2)
     first = await inbox.page("c", middle.before, 3)
     assert (ids(first.messages), first.before) == (["m0"], None)
-    assert await whole(inbox, "c", 2) == [*(f"m{number}" for number in range(7)), "late", "later"]
+    assert await whole(inbox, "c", 2) == [
+        *(f"m{number}" for number in range(7)),
+        "late",
+        "later",
+    ]
 
     await inbox.take("many", "t1", [said(f"m{number}") for number in range(13)])
-    assert [(await inbox.page("many", before, 2)).gone for before in (None, 5, 3)] == [3, 3, 3]
+    assert [(await inbox.page("many", before, 2)).gone for before in (None, 5, 3)] == [
+        3,
+        3,
+        3,
+    ]
     assert (await inbox.page("many", 3, 2)).messages == ()
     await inbox.post("waiting", said("m1"))
     for owner in ("never", "waiting"):
@@ -212,13 +261,20 @@ async def test_a_conversation_is_bounded(inbox: Inbox, valkey_or_redis: Redis) -
     assert (history.earlier.count, history.earlier.speakers) == (25, {"Bob": 25})
     assert await whole(inbox, "c") == [f"m{number}" for number in range(25, 35)]
     of = keys.conversation("c")
-    assert await valkey_or_redis.llen(of.said) == await valkey_or_redis.zcard(of.ids) == 10
+    assert (
+        await valkey_or_redis.llen(of.said) == await valkey_or_redis.zcard(of.ids) == 10
+    )
     assert not await valkey_or_redis.exists(of.inbox)
 
 
 @pytest.mark.parametrize("at", range(7))
-async def test_a_key_of_another_type_is_replaced_and_nothing_else_is_lost(valkey_or_redis: Redis, at: int) -> None:
-    inbox, other = Inbox(valkey_or_redis, deadline_s=PATIENCE_S), keys.conversation("c")[at]
+async def test_a_key_of_another_type_is_replaced_and_nothing_else_is_lost(
+    valkey_or_redis: Redis, at: int
+) -> None:
+    inbox, other = (
+        Inbox(valkey_or_redis, deadline_s=PATIENCE_S),
+        keys.conversation("c")[at],
+    )
     await inbox.take("c", "t1", [said("m1")])
     await inbox.settle("c", "t1", said("x", "Me"), observation=seen())
     await inbox.post("c", said("m2"))
@@ -239,7 +295,9 @@ async def test_a_key_of_another_type_is_replaced_and_nothing_else_is_lost(valkey
 
 async def test_all_of_a_conversation_expires_together(valkey_or_redis: Redis) -> None:
     """Half of it would make old messages new."""
-    inbox = Inbox(valkey_or_redis, window=1, keep_for=timedelta(minutes=1), deadline_s=PATIENCE_S)
+    inbox = Inbox(
+        valkey_or_redis, window=1, keep_for=timedelta(minutes=1), deadline_s=PATIENCE_S
+    )
     await inbox.take("c", "t1", [said("m1"), said("m2"), said("m3")])
     await inbox.settle("c", "t1", said("x", "Me"), observation=seen())
     await inbox.take("c", "t2")
@@ -254,7 +312,9 @@ async def test_all_of_a_conversation_expires_together(valkey_or_redis: Redis) ->
 async def test_messages_of_one_id_and_two_senders_are_two(inbox: Inbox) -> None:
     for text in ("first", "again"):
         for who in ("Bob", "Mallory"):
-            is_new = await inbox.post("c", said("m1", who, message=text), known_as=f"m1 {who}")
+            is_new = await inbox.post(
+                "c", said("m1", who, message=text), known_as=f"m1 {who}"
+            )
             assert is_new == (text == "first")
     taken = await inbox.take("c", "t1", [said("m1", "Carol")])
     assert [(one.speaker, one.message_id) for one in taken.history.current] == [
@@ -278,7 +338,9 @@ async def test_a_message_and_its_conversation_belong_to_the_user_who_spoke(
     inbox: Inbox, valkey_or_redis: Redis
 ) -> None:
     await inbox.post("c", said("m1"), user_id="ann")
-    await inbox.post("c", said("m2").model_copy(update={"user_id": "ben"}), user_id="ann")
+    await inbox.post(
+        "c", said("m2").model_copy(update={"user_id": "ben"}), user_id="ann"
+    )
     await inbox.take("c", "t1", [said("m3")], user_id="cay")
     await inbox.settle("c", "t1", said("x", "Me"), user_id="dan")
     messages = (await inbox.page("c")).messages
@@ -286,7 +348,9 @@ async def test_a_message_and_its_conversation_belong_to_the_user_who_spoke(
     # Forgetting them has to find the conversations.
     await inbox.take("taken", "t1", user_id="ann")
     await inbox.settle("settled", "t1", said("x"), user_id="ann")
-    assert await Conversations(valkey_or_redis, deadline_s=PATIENCE_S).of_user("ann") == ["c", "settled", "taken"]
+    assert await Conversations(valkey_or_redis, deadline_s=PATIENCE_S).of_user(
+        "ann"
+    ) == ["c", "settled", "taken"]
 
 
 @pytest.fixture
@@ -300,29 +364,41 @@ async def test_turns_come_back_oldest_first(conversations: Conversations) -> Non
         assert await conversations.append("c", b'{"n":%d}' % number, f"t{number}")
     assert await conversations.recent("c") == [b'{"n":0}', b'{"n":1}', b'{"n":2}']
     assert await conversations.recent("c", 2) == [b'{"n":1}', b'{"n":2}']
-    assert await conversations.recent("c", 0) == await conversations.recent("c", -1) == []
+    assert (
+        await conversations.recent("c", 0) == await conversations.recent("c", -1) == []
+    )
     assert await conversations.recent("never") == []
     with pytest.raises(InvalidInput):
         await conversations.append("", b"1", "t")
 
 
-async def test_concurrent_appends_of_one_turn_add_it_once(conversations: Conversations) -> None:
-    added = await asyncio.gather(*(conversations.append("c", b"%d" % number, "t1") for number in range(20)))
+async def test_concurrent_appends_of_one_turn_add_it_once(
+    conversations: Conversations,
+) -> None:
+    added = await asyncio.gather(
+        *(conversations.append("c", b"%d" % number, "t1") for number in range(20))
+    )
     assert added.count(True) == 1
     assert await conversations.recent("c") == [b"%d" % added.index(True)]
 
 
-async def test_concurrent_replacements_of_a_turn_replace_it_once_in_its_place(conversations: Conversations) -> None:
+async def test_concurrent_replacements_of_a_turn_replace_it_once_in_its_place(
+    conversations: Conversations,
+) -> None:
     for number in range(3):
         await conversations.append("c", b"%d" % number, f"t{number}")
-    done = await asyncio.gather(*(conversations.replace("c", b"1", b"one %d" % number) for number in range(10)))
+    done = await asyncio.gather(
+        *(conversations.replace("c", b"1", b"one %d" % number) for number in range(10))
+    )
     assert done.count(True) == 1
     assert await conversations.recent("c") == [b"0", b"one %d" % done.index(True), b"2"]
     assert not await conversations.append("c", b"1", "t1")
     assert not await conversations.replace("nobody's", b"1", b"2")
 
 
-async def test_a_conversation_is_bounded_with_its_ids(conversations: Conversations, valkey_or_redis: Redis) -> None:
+async def test_a_conversation_is_bounded_with_its_ids(
+    conversations: Conversations, valkey_or_redis: Redis
+) -> None:
     for number in range(12):
         await conversations.append("c", b"%d" % number, f"t{number}")
     assert await conversations.recent("c", 100) == [b"7", b"8", b"9", b"10", b"11"]
@@ -335,17 +411,29 @@ async def test_conversations_do_not_mix(conversations: Conversations) -> None:
     ids = ["a", "a:ids", "a}", "{a}", "a%7D", "ä: 1"]
     for one in ids:
         await conversations.append(one, one.encode(), "t")
-    assert [await conversations.recent(one) for one in ids] == [[one.encode()] for one in ids]
+    assert [await conversations.recent(one) for one in ids] == [
+        [one.encode()] for one in ids
+    ]
 
 
-async def test_turns_ids_and_the_users_list_expire_together(valkey_or_redis: Redis) -> None:
-    conversations = Conversations(valkey_or_redis, keep=timedelta(minutes=1), deadline_s=PATIENCE_S)
+async def test_turns_ids_and_the_users_list_expire_together(
+    valkey_or_redis: Redis,
+) -> None:
+    conversations = Conversations(
+        valkey_or_redis, keep=timedelta(minutes=1), deadline_s=PATIENCE_S
+    )
     await conversations.append("c", b"1", "t1", user_id="ann")
-    found = (keys.conversation("c").said, keys.conversation("c").ids, keys.user_conversations("YW5u"))
+    found = (
+        keys.conversation("c").said,
+        keys.conversation("c").ids,
+        keys.user_conversations("YW5u"),
+    )
     assert all([0 < await valkey_or_redis.pttl(key) <= 60_000 for key in found])
 
 
-async def test_the_conversations_of_a_user_are_listed_once_each(conversations: Conversations) -> None:
+async def test_the_conversations_of_a_user_are_listed_once_each(
+    conversations: Conversations,
+) -> None:
     for name in ("b}{", "a", "a", "\u00e4: 1"):
         await conversations.append(name, b"1", f"t-{name}", user_id="ann")
     await conversations.append("c", b"1", "t", user_id="ben")
@@ -355,7 +443,9 @@ async def test_the_conversations_of_a_user_are_listed_once_each(conversations: C
     assert await conversations.of_user("nobody") == []
 
 
-async def test_a_forgotten_conversation_leaves_no_key_and_starts_anew(valkey_or_redis: Redis) -> None:
+async def test_a_forgotten_conversation_leaves_no_key_and_starts_anew(
+    valkey_or_redis: Redis,
+) -> None:
     conversations = Conversations(valkey_or_redis, deadline_s=PATIENCE_S)
     inbox = Inbox(valkey_or_redis, window=1, deadline_s=PATIENCE_S)
     await inbox.take("c", "t1", [said("m1"), said("m2")])
@@ -363,7 +453,9 @@ async def test_a_forgotten_conversation_leaves_no_key_and_starts_anew(valkey_or_
     await inbox.take("c", "t2")
     assert await inbox.summarise("c", 2, "They met.")
     await inbox.post("c", said("m3"))
-    assert await valkey_or_redis.exists(*keys.conversation("c")) == len(keys.conversation("c"))
+    assert await valkey_or_redis.exists(*keys.conversation("c")) == len(
+        keys.conversation("c")
+    )
     assert await conversations.forget("c")
     assert await valkey_or_redis.keys() == []
     assert not await conversations.forget("c")
@@ -381,37 +473,55 @@ async def test_dropped_turns_leave_the_others_seen_or_new_as_they_were_and_end_t
     assert await inbox.summarise("c", 2, "They met.")
     await inbox.post("c", said("m5"))
     await inbox.post("c", said("m6"))
-    stored, waiting = await conversations.recent("c", 9), await conversations.waiting("c")
+    stored, waiting = (
+        await conversations.recent("c", 9),
+        await conversations.waiting("c"),
+    )
     assert [len(stored), len(waiting)] == [5, 2]
     assert await conversations.drop("c", [stored[1], stored[3], waiting[0]]) == 3
     assert await conversations.recent("c", 2) == [stored[2], stored[4]]
     assert await conversations.waiting("c") == waiting[1:]
     taken = await inbox.take("c", "t3", observations=9)
     assert (ids(taken.history.past), ids(taken.history.current)) == (["m4"], ["m6"])
-    assert (taken.history.earlier.count, taken.history.earlier.summary, taken.observations) == (4, None, ())
+    assert (
+        taken.history.earlier.count,
+        taken.history.earlier.summary,
+        taken.observations,
+    ) == (4, None, ())
 
 
-async def test_a_summary_of_turns_that_were_dropped_meanwhile_is_refused(valkey_or_redis: Redis) -> None:
+async def test_a_summary_of_turns_that_were_dropped_meanwhile_is_refused(
+    valkey_or_redis: Redis,
+) -> None:
     conversations = Conversations(valkey_or_redis, deadline_s=PATIENCE_S)
     inbox = Inbox(valkey_or_redis, window=1, deadline_s=PATIENCE_S)
     await inbox.take("c", "t1", [said(f"m{number}") for number in range(5)])
     await inbox.settle("c", "t1")
     before = (await inbox.take("c", "t2")).history.earlier
     assert await conversations.drop("c", (await conversations.recent("c", 9))[:1]) == 1
-    assert not await inbox.summarise("c", 4, "Ann said a secret.", removals=before.removals)
+    assert not await inbox.summarise(
+        "c", 4, "Ann said a secret.", removals=before.removals
+    )
     after = (await inbox.take("c", "t3")).history.earlier
     assert (before.removals, after.removals, after.summary) == (0, 1, None)
     assert await inbox.summarise("c", 4, "They met.", removals=after.removals)
     await conversations.drop("c", [b"never there"])
     assert (await inbox.take("c", "t4")).history.earlier.removals == 1
-    assert all([await valkey_or_redis.pttl(key) > 0 for key in await valkey_or_redis.keys()])
+    assert all(
+        [await valkey_or_redis.pttl(key) > 0 for key in await valkey_or_redis.keys()]
+    )
 
 
-async def test_waiting_messages_are_read_without_being_taken(valkey_or_redis: Redis) -> None:
+async def test_waiting_messages_are_read_without_being_taken(
+    valkey_or_redis: Redis,
+) -> None:
     conversations = Conversations(valkey_or_redis, deadline_s=PATIENCE_S)
     inbox = Inbox(valkey_or_redis, deadline_s=PATIENCE_S)
     for name in ("m1", "m2"):
         await inbox.post("c", said(name))
-    assert [b'"m1"' in body for body in await conversations.waiting("c")] == [True, False]
+    assert [b'"m1"' in body for body in await conversations.waiting("c")] == [
+        True,
+        False,
+    ]
     assert await conversations.waiting("never") == []
     assert (await inbox.take("c", "t1")).history.num_new == 2

@@ -78,19 +78,31 @@ class Village:
         has_settled = False
         for _ in range(ATTEMPTS):
             try:
-                has_settled = await self._run(TaskHistory(assignment, agent, self.inbox), agent, arriving, shown)
+                has_settled = await self._run(
+                    TaskHistory(assignment, agent, self.inbox), agent, arriving, shown
+                )
                 break
             except Crash as crash:
                 has_settled = has_settled or str(crash) in _SETTLED
-        assert all(new == shown[0] for new in shown), "a retry saw other messages as new"
+        assert all(new == shown[0] for new in shown), (
+            "a retry saw other messages as new"
+        )
         self.gave_up += not has_settled
         if has_settled:
             self.used[agent] += shown[-1]
 
-    async def _run(self, history: TaskHistory, agent: str, arriving: list[Utterance], shown: list[list[str]]) -> bool:
+    async def _run(
+        self,
+        history: TaskHistory,
+        agent: str,
+        arriving: list[Utterance],
+        shown: list[list[str]],
+    ) -> bool:
         seams = self.seams
         seams.here("before the call")
-        taken: TakenMessages = await seams.around("take", lambda: history.take(arriving, observations=5))
+        taken: TakenMessages = await seams.around(
+            "take", lambda: history.take(arriving, observations=5)
+        )
         shown.append(ids(taken.history.current))
         for one in taken.history.current:
             if one.speaker not in AGENTS:
@@ -100,10 +112,14 @@ class Village:
         # Whoever decides anew wishes something else.
         done = taken.done.did if taken.done is not None else None
         wished = f"I wish {seams.random.random()}"
-        did = done or Action(action="text", target=AgentTarget(agent=to), utterance=wished)
+        did = done or Action(
+            action="text", target=AgentTarget(agent=to), utterance=wished
+        )
         message = said(history.said_id, agent, message=did.utterance or "")
         seams.here("between take and settle")
-        await seams.around("settle", lambda: history.settle(message, Observation(time=1.0, did=did)))
+        await seams.around(
+            "settle", lambda: history.settle(message, Observation(time=1.0, did=did))
+        )
         is_new = await seams.around("post", lambda: self._post(history, to, message))
         self.posted_late += is_new and done is not None
         seams.here("on report")
@@ -113,7 +129,12 @@ class Village:
     async def own_words(self) -> dict[str, str]:
         pages = [await self.inbox.page(agent, None, 1_000) for agent in AGENTS]
         assert not any(page.before for page in pages)
-        return {one.message_id: one.message for page in pages for one in page.messages if one.own}
+        return {
+            one.message_id: one.message
+            for page in pages
+            for one in page.messages
+            if one.own
+        }
 
     async def _post(self, history: TaskHistory, to: str, message: Utterance) -> bool:
         is_new = await history.post(to, message)
@@ -122,7 +143,9 @@ class Village:
         return is_new
 
 
-async def test_a_thousand_crashes_lose_no_message_and_show_none_twice(redis: Redis) -> None:
+async def test_a_thousand_crashes_lose_no_message_and_show_none_twice(
+    redis: Redis,
+) -> None:
     """Before, during and after each call; senders keep their order, and a decision stands once."""
     random = Random(7)
     village = Village(Inbox(redis, deadline_s=60), Seams(random))
@@ -135,7 +158,10 @@ async def test_a_thousand_crashes_lose_no_message_and_show_none_twice(redis: Red
             for _ in range(random.randrange(1, 3)):
                 await village.inbox.post(agent, said(name, "radio"))
             expected[agent].add(name)
-        arriving = [said(f"world-{agent}-{round_}-{number}", "world") for number in range(random.randrange(3))]
+        arriving = [
+            said(f"world-{agent}-{round_}-{number}", "world")
+            for number in range(random.randrange(3))
+        ]
         # A task that never reached the store stored nothing; its caller hands its messages on.
         await village.task(agent, round_, held[agent] + arriving)
         expected[agent] |= set(ids(tuple(arriving)))
@@ -156,9 +182,15 @@ async def test_a_thousand_crashes_lose_no_message_and_show_none_twice(redis: Red
     assert len(village.seams.crashes) == 9, village.seams.crashes
     assert min(village.gave_up, village.posted_late) > 10
     stands = await village.own_words()
-    heard = {name: words for name, words in village.heard.items() if name.endswith(":said")}
+    heard = {
+        name: words for name, words in village.heard.items() if name.endswith(":said")
+    }
     assert heard.items() <= stands.items(), "heard what does not stand"
-    reported = {(name, words) for name, words in village.reported.items() if _order(name)[0] <= round_}
+    reported = {
+        (name, words)
+        for name, words in village.reported.items()
+        if _order(name)[0] <= round_
+    }
     assert reported <= heard.items(), "reported, and not delivered as reported"
 
     for agent in AGENTS:
@@ -171,4 +203,6 @@ async def test_a_thousand_crashes_lose_no_message_and_show_none_twice(redis: Red
 
 
 def _order(name: str) -> list[int]:
-    return [int(part) for part in name.removesuffix(":said").split("-") if part.isdigit()]
+    return [
+        int(part) for part in name.removesuffix(":said").split("-") if part.isdigit()
+    ]

@@ -39,7 +39,11 @@ class Inflow:
     """Turns and facts as a worker takes them in, and programs that publish them."""
 
     def __init__(self, partitions: Partitions) -> None:
-        self.partitions, self.link, self.counts = partitions, partitions.link, partitions.counts
+        self.partitions, self.link, self.counts = (
+            partitions,
+            partitions.link,
+            partitions.counts,
+        )
         self.tables: dict[Queue, PersonalQueue] = {
             "turns": PersonalQueue(partitions.redis, "turns"),
             "facts": PersonalQueue(partitions.redis, "facts"),
@@ -64,22 +68,34 @@ class Inflow:
                 meter=self.counts,
                 appended=self._note,
             )
-            async with self.partitions.taken_in(desk, sources_of(queue, ACK_WAIT_S), readers):
+            async with self.partitions.taken_in(
+                desk, sources_of(queue, ACK_WAIT_S), readers
+            ):
                 yield
                 await self.partitions.until_empty(stream)
 
-    async def say(self, user: str | None, turn_id: str, text: str = "hello", conversation: str = "c") -> None:
+    async def say(
+        self,
+        user: str | None,
+        turn_id: str,
+        text: str = "hello",
+        conversation: str = "c",
+    ) -> None:
         turn = a_turn(user, turn_id, text, conversation)
         await self.partitions.publish(subjects.turns(user or conversation), turn)
 
     async def learn(self, turn_id: str, *texts: str) -> None:
-        await self.partitions.publish(subjects.facts("ann"), some_facts("ann", turn_id, *texts))
+        await self.partitions.publish(
+            subjects.facts("ann"), some_facts("ann", turn_id, *texts)
+        )
 
     async def ids(self, queue: Queue, user: str) -> list[str]:
         return [row.row_id for row in await self.tables[queue].rows(user, 10_000)]
 
 
-def a_turn(user: str | None, turn_id: str, text: str = "hello", conversation: str = "c") -> bytes:
+def a_turn(
+    user: str | None, turn_id: str, text: str = "hello", conversation: str = "c"
+) -> bytes:
     turn = ChatTurn(
         turn_id=turn_id,
         conversation_id=conversation,
@@ -92,13 +108,24 @@ def a_turn(user: str | None, turn_id: str, text: str = "hello", conversation: st
 
 
 def some_facts(user: str, turn_id: str, *texts: str) -> bytes:
-    facts = tuple(Fact(fact_id=f"{turn_id}-{number}", text=text) for number, text in enumerate(texts))
-    extracted = ExtractedFacts(turn_id=turn_id, conversation_id="c", user_id=user, facts=facts, at=datetime.now(UTC))
+    facts = tuple(
+        Fact(fact_id=f"{turn_id}-{number}", text=text)
+        for number, text in enumerate(texts)
+    )
+    extracted = ExtractedFacts(
+        turn_id=turn_id,
+        conversation_id="c",
+        user_id=user,
+        facts=facts,
+        at=datetime.now(UTC),
+    )
     return extracted.model_dump_json(exclude_none=True).encode()
 
 
 def holds(folder: Path, word: bytes) -> bool:
-    return any(word in file.read_bytes() for file in folder.rglob("*") if file.is_file())
+    return any(
+        word in file.read_bytes() for file in folder.rglob("*") if file.is_file()
+    )
 
 
 @pytest.fixture
@@ -107,7 +134,9 @@ async def inflow(own_servers: EmbeddedServers) -> AsyncIterator[Inflow]:
         yield Inflow(partitions)
 
 
-async def test_turns_are_moved_into_their_users_table_in_order_by_several_workers(inflow: Inflow) -> None:
+async def test_turns_are_moved_into_their_users_table_in_order_by_several_workers(
+    inflow: Inflow,
+) -> None:
     for number in range(20):
         await inflow.say("ann", f"a{number}", f"text {number}")
         await inflow.say("ben", f"b{number}")
@@ -116,11 +145,15 @@ async def test_turns_are_moved_into_their_users_table_in_order_by_several_worker
     assert await inflow.ids("turns", "ann") == [f"a{number}" for number in range(20)]
     assert await inflow.ids("turns", "ben") == [f"b{number}" for number in range(20)]
     bodies = [row.body for row in await inflow.tables["turns"].rows("ann", 100)]
-    assert [ChatTurn.model_validate_json(body).text for body in bodies] == [f"text {number}" for number in range(20)]
+    assert [ChatTurn.model_validate_json(body).text for body in bodies] == [
+        f"text {number}" for number in range(20)
+    ]
     assert inflow.appended == 40
 
 
-async def test_each_fact_of_a_message_is_one_row_however_often_it_is_published(inflow: Inflow) -> None:
+async def test_each_fact_of_a_message_is_one_row_however_often_it_is_published(
+    inflow: Inflow,
+) -> None:
     """Also long after the stream has forgotten the first; each row is still the message, with that one fact."""
     for _ in range(2):
         await inflow.learn("t1", "one", "two")
@@ -130,7 +163,10 @@ async def test_each_fact_of_a_message_is_one_row_however_often_it_is_published(i
             pass
     assert await inflow.ids("turns", "ann") == ["t1"]
     assert await inflow.ids("facts", "ann") == ["t1-0", "t1-1", "t2-0"]
-    rows = [ExtractedFacts.model_validate_json(row.body) for row in await inflow.tables["facts"].rows("ann", 9)]
+    rows = [
+        ExtractedFacts.model_validate_json(row.body)
+        for row in await inflow.tables["facts"].rows("ann", 9)
+    ]
     assert [(row.turn_id, [fact.text for fact in row.facts]) for row in rows] == [
         ("t1", ["one"]),
         ("t1", ["two"]),
@@ -149,9 +185,17 @@ async def test_turns_without_a_user_are_not_kept(inflow: Inflow) -> None:
     assert await inflow.partitions.stored(subjects.DEAD) == 0
 
 
-async def test_unreadable_turns_and_those_of_another_user_become_dead_letters(inflow: Inflow) -> None:
+async def test_unreadable_turns_and_those_of_another_user_become_dead_letters(
+    inflow: Inflow,
+) -> None:
     """They hold nobody up, and write into nobody's table: who may publish where is the server's to say."""
-    bodies = (b"no JSON", b"{}", b"\xff\xfe", a_turn("ben", "t9"), a_turn(None, "t9", conversation="talk"))
+    bodies = (
+        b"no JSON",
+        b"{}",
+        b"\xff\xfe",
+        a_turn("ben", "t9"),
+        a_turn(None, "t9", conversation="talk"),
+    )
     for body in bodies:
         await inflow.partitions.publish(subjects.turns("ann"), body)
     await inflow.say("ann", "t1")
@@ -159,12 +203,19 @@ async def test_unreadable_turns_and_those_of_another_user_become_dead_letters(in
         pass
     assert await inflow.ids("turns", "ann") == ["t1"]
     assert await inflow.ids("turns", "ben") == []
-    letters = [DeadLetter.model_validate_json(one.data or b"") for one in await inflow.partitions.dead_letters()]
-    assert [(letter.reason, letter.subject) for letter in letters] == [("unreadable", subjects.turns("ann"))] * 5
+    letters = [
+        DeadLetter.model_validate_json(one.data or b"")
+        for one in await inflow.partitions.dead_letters()
+    ]
+    assert [(letter.reason, letter.subject) for letter in letters] == [
+        ("unreadable", subjects.turns("ann"))
+    ] * 5
     assert inflow.counts.seen["dead:unreadable"] == len(bodies)
 
 
-async def test_turns_are_erased_from_the_servers_files(inflow: Inflow, own_servers: EmbeddedServers) -> None:
+async def test_turns_are_erased_from_the_servers_files(
+    inflow: Inflow, own_servers: EmbeddedServers
+) -> None:
     await inflow.say("ann", "a0", "a secret word: xylophone")
     await inflow.say("ben", "b0", "something that stays in the same file")
 
@@ -192,15 +243,21 @@ async def test_a_turn_that_cannot_be_erased_is_tried_again_and_then_acknowledged
     assert inflow.eraser.fails_for == 0
 
 
-async def test_a_worker_that_dies_after_erasing_holds_nothing_up(inflow: Inflow) -> None:
+async def test_a_worker_that_dies_after_erasing_holds_nothing_up(
+    inflow: Inflow,
+) -> None:
     source = sources_of("turns", ACK_WAIT_S)[partition_of("ann")]
     await declare_consumer(inflow.link.client, source)
     await inflow.say("ann", "a0")
     await inflow.say("ann", "a1")
-    pull = await inflow.link.client.jetstream().pull_subscribe_bind(consumer=source.durable, stream=source.stream)
+    pull = await inflow.link.client.jetstream().pull_subscribe_bind(
+        consumer=source.durable, stream=source.stream
+    )
     (message,) = await pull.fetch(1, timeout=60)
     await inflow.tables["turns"].append("ann", [("a0", message.data)])
-    await Eraser(inflow.link.client).erase(subjects.TURNS, message.metadata.sequence.stream)
+    await Eraser(inflow.link.client).erase(
+        subjects.TURNS, message.metadata.sequence.stream
+    )
     async with inflow.running("turns"):
         pass
     assert await inflow.ids("turns", "ann") == ["a0", "a1"]
@@ -209,7 +266,11 @@ async def test_a_worker_that_dies_after_erasing_holds_nothing_up(inflow: Inflow)
 def test_every_partition_has_a_consumer_of_its_own_with_one_message_at_a_time() -> None:
     for queue, stream in (("turns", subjects.TURNS), ("facts", subjects.FACTS)):
         sources = sources_of(queue, 10.0)  # type: ignore[arg-type]  # both are queues
-        assert [source.durable for source in sources] == [f"{queue}-{number}" for number in range(16)]
+        assert [source.durable for source in sources] == [
+            f"{queue}-{number}" for number in range(16)
+        ]
         assert {source.stream for source in sources} == {stream}
         assert {source.configuration()["max_ack_pending"] for source in sources} == {1}
-        assert {source.filter_subject for source in sources} == {f"{queue}.{number}.>" for number in range(16)}
+        assert {source.filter_subject for source in sources} == {
+            f"{queue}.{number}.>" for number in range(16)
+        }

@@ -29,30 +29,50 @@ def journal(valkey_or_redis: Redis) -> Journal:
     return Journal(valkey_or_redis, deadline_s=PATIENCE_S)
 
 
-async def test_steps_are_read_back_by_a_later_run_and_a_later_generation(ledger: Ledger, journal: Journal) -> None:
+async def test_steps_are_read_back_by_a_later_run_and_a_later_generation(
+    ledger: Ledger, journal: Journal
+) -> None:
     """A write whose answer was lost may come again."""
     await ledger.begin(TASK, 1, "w1", 1000, LEASE_MS)
     for position, result in enumerate((b'"one"', b'"two"', b'"two"')):
-        await journal.write(RUN, min(position, 1), f"digest{min(position, 1)} name", result)
+        await journal.write(
+            RUN, min(position, 1), f"digest{min(position, 1)} name", result
+        )
     assert await journal.heads(TASK) == {0: "digest0 name", 1: "digest1 name"}
-    assert [await journal.result(TASK, position) for position in range(3)] == [b'"one"', b'"two"', None]
+    assert [await journal.result(TASK, position) for position in range(3)] == [
+        b'"one"',
+        b'"two"',
+        None,
+    ]
     await ledger.finish(TASK, 1, "failed", b"report")
     await ledger.begin(TASK, 2, "w2", 2000, LEASE_MS)
     await journal.write(RunName(TASK, 2, "w2"), 2, "digest2 name", b"3")
     assert len(await journal.heads(TASK)) == 3
 
 
-async def test_another_step_in_the_place_of_one_takes_all_later_ones_with_it(ledger: Ledger, journal: Journal) -> None:
+async def test_another_step_in_the_place_of_one_takes_all_later_ones_with_it(
+    ledger: Ledger, journal: Journal
+) -> None:
     """The code has changed, so that what follows may rest on the old step."""
     await ledger.begin(TASK, 1, "w1", 1000, LEASE_MS)
     for position in range(12):
         await journal.write(RUN, position, f"digest{position} name", b"1")
     await journal.write(RUN, 2, "other name", b"2")
-    assert await journal.heads(TASK) == {0: "digest0 name", 1: "digest1 name", 2: "other name"}
-    assert [await journal.result(TASK, position) for position in (1, 2, 11)] == [b"1", b"2", None]
+    assert await journal.heads(TASK) == {
+        0: "digest0 name",
+        1: "digest1 name",
+        2: "other name",
+    }
+    assert [await journal.result(TASK, position) for position in (1, 2, 11)] == [
+        b"1",
+        b"2",
+        None,
+    ]
 
 
-async def test_a_run_that_was_replaced_cancelled_or_has_ended_stores_no_step(ledger: Ledger, journal: Journal) -> None:
+async def test_a_run_that_was_replaced_cancelled_or_has_ended_stores_no_step(
+    ledger: Ledger, journal: Journal
+) -> None:
     """The journal of the run that counts stays as it is."""
     await ledger.begin(TASK, 1, "w2", 1000, LEASE_MS)
     with pytest.raises(RunReplaced, match="another worker has taken"):
@@ -71,11 +91,19 @@ async def test_a_journal_goes_with_its_task_its_user_and_its_time(
     ledger: Ledger, journal: Journal, valkey_or_redis: Redis
 ) -> None:
     """Results of steps may hold a person's words; keys of journals are no tasks."""
-    tasks, steps, token = UserTasks(valkey_or_redis), keys.steps(TASK), user_token("ana")
+    tasks, steps, token = (
+        UserTasks(valkey_or_redis),
+        keys.steps(TASK),
+        user_token("ana"),
+    )
 
     async def keep() -> None:
-        await journal.write(RunName(TASK, generation, "w1"), 0, "digest name", b'"Ana lives in Lyon"')
-        assert all([0 < await valkey_or_redis.pttl(key) <= 7 * 86_400_000 for key in steps])
+        await journal.write(
+            RunName(TASK, generation, "w1"), 0, "digest name", b'"Ana lives in Lyon"'
+        )
+        assert all(
+            [0 < await valkey_or_redis.pttl(key) <= 7 * 86_400_000 for key in steps]
+        )
 
     for generation in (1, 2):
         await ledger.begin(TASK, generation, "w1", 1000, LEASE_MS)
@@ -84,6 +112,8 @@ async def test_a_journal_goes_with_its_task_its_user_and_its_time(
             await tasks.strip(TASK, 1, b"{}")
             assert await valkey_or_redis.exists(*steps) == 0
     await ledger.finish_many([Finish(TASK, 2, "failed", b"{}", token)])
-    assert [found.task_id async for found in tasks.read(token, lambda _body: False)] == [TASK]
+    assert [
+        found.task_id async for found in tasks.read(token, lambda _body: False)
+    ] == [TASK]
     assert await tasks.remove([TASK]) == 1
     assert await valkey_or_redis.exists(*steps) == 0

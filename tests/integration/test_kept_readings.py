@@ -21,7 +21,13 @@ LATER = [(b'"kind":"task"', b'"kind":"dream"'), (b'"form":1', b'"form":3')]
 
 def by_model(found: Interpretation) -> Interpretation:
     if isinstance(found, Several):
-        return Several(tuple(replace(one, by_model=True) for one in found.parts if isinstance(one, Understood)))
+        return Several(
+            tuple(
+                replace(one, by_model=True)
+                for one in found.parts
+                if isinstance(one, Understood)
+            )
+        )
     return replace(found, by_model=True) if isinstance(found, Understood) else found
 
 
@@ -39,7 +45,9 @@ async def test_a_reading_of_a_later_version_is_refused_and_left_as_it_is(
         told = [await desk.service(fickle).answer(request) for _ in range(2)]
         assert await store.recent(desk.conversation_id) == [later]
         assert await store.replace(desk.conversation_id, later, kept)
-        assert tasks_of(await desk.service(fickle).answer(request)) == [one.task for one in handed]
+        assert tasks_of(await desk.service(fickle).answer(request)) == [
+            one.task for one in handed
+        ]
         assert await stand.last() == before
     assert fickle.asked == 1
     assert [reply.kind for reply in told] == ["failed"] * 2
@@ -59,18 +67,24 @@ async def test_what_a_model_read_starts_nothing_until_it_is_kept(
     async with standing(servers, redis) as stand:
         before, desk = await stand.last(), Desk(stand, redis)
         request, away = desk.request(request_id=new_id(0)), Away(redis)
-        refused = await desk.service(Fickle([by_model(read)]), conversations=away).answer(request)
+        refused = await desk.service(
+            Fickle([by_model(read)]), conversations=away
+        ).answer(request)
         assert await stand.last() == before
         begun = await desk.service(Fickle([by_model(OTHER)])).answer(request)
         assert await stand.last() == before + 1
-        await desk.service(Fickle([read]), conversations=away).answer(desk.request(request_id=new_id(0)))
+        await desk.service(Fickle([read]), conversations=away).answer(
+            desk.request(request_id=new_id(0))
+        )
         assert await stand.last() > before + 1
     assert (refused.kind, tasks_of(refused)) == ("failed", [None])
     assert "Nothing was started now" in refused.text
     assert tasks_of(begun) == [OTHER.task]
 
 
-@pytest.mark.parametrize("away", [(True, True), (True, False), (False, True)], ids=["both", "first", "then"])
+@pytest.mark.parametrize(
+    "away", [(True, True), (True, False), (False, True)], ids=["both", "first", "then"]
+)
 async def test_other_words_under_an_id_are_refused_also_without_the_memory(
     servers: EmbeddedServers, redis: Redis, away: tuple[bool, bool]
 ) -> None:
@@ -93,7 +107,12 @@ async def test_other_words_under_an_id_are_refused_also_without_the_memory(
                 raise MemoryUnavailable("away")
 
     async with standing(servers, redis) as stand:
-        before, desk, store, request_id = await stand.last(), Desk(stand, redis), Shaky(redis), new_id(0)
+        before, desk, store, request_id = (
+            await stand.last(),
+            Desk(stand, redis),
+            Shaky(redis),
+            new_id(0),
+        )
         service, told = desk.service(Fickle([ONE, OTHER]), conversations=store), []
         for text in ("hm", "something else"):
             store.gone = next(is_away)

@@ -40,7 +40,9 @@ class Fixture:
     redis: Redis
 
     async def count(self, stream: str, subject: str) -> int:
-        found = await ask_jetstream(self.client, f"STREAM.INFO.{stream}", {"subjects_filter": subject})
+        found = await ask_jetstream(
+            self.client, f"STREAM.INFO.{stream}", {"subjects_filter": subject}
+        )
         return sum((found["state"].get("subjects") or {}).values())
 
 
@@ -51,7 +53,13 @@ async def later(servers: EmbeddedServers, redis: Redis) -> AsyncIterator[Fixture
         await declare_streams(client, Sizes())
         outbox = await stack.enter_async_context(open_outbox(Link(client)))
         ledger = Ledger(redis, deadline_s=PATIENCE_S)
-        yield Fixture(client, Dispatch(outbox, ledger), Canceller(client, outbox, ledger, "later"), ledger, redis)
+        yield Fixture(
+            client,
+            Dispatch(outbox, ledger),
+            Canceller(client, outbox, ledger, "later"),
+            ledger,
+            redis,
+        )
 
 
 def a_task(in_s: float) -> TaskAssignment:
@@ -71,7 +79,10 @@ async def test_a_task_waits_in_later_until_it_is_due(later: Fixture) -> None:
     task = a_task(1.5)
     await later.dispatch.assign(task)
     due, waiting = subjects.tasks_of(task.agent_id), subjects.schedule(task.task_id, 1)
-    assert (await later.count(subjects.TASKS, due), await later.count(subjects.LATER, waiting)) == (0, 1)
+    assert (
+        await later.count(subjects.TASKS, due),
+        await later.count(subjects.LATER, waiting),
+    ) == (0, 1)
     begun = await later.ledger.begin(task.task_id, 1, "w", 0, 1000)
     assert isinstance(begun, NotDue)
     assert 0 < begun.wait_ms <= 1500
@@ -83,11 +94,15 @@ async def test_a_task_waits_in_later_until_it_is_due(later: Fixture) -> None:
     assert isinstance(await later.ledger.begin(task.task_id, 1, "w", 0, 1000), Run)
 
 
-async def test_a_task_that_was_cancelled_before_it_was_due_never_comes(later: Fixture) -> None:
+async def test_a_task_that_was_cancelled_before_it_was_due_never_comes(
+    later: Fixture,
+) -> None:
     """It is taken out of LATER and reported."""
     task = a_task(600)
     await later.dispatch.assign(task)
-    assert (await later.canceller.cancel(task.task_id, "not needed")).outcome == "cancelled"
+    assert (
+        await later.canceller.cancel(task.task_id, "not needed")
+    ).outcome == "cancelled"
     assert await later.count(subjects.LATER, subjects.schedule(task.task_id, 1)) == 0
     entry = await later.ledger.read(task.task_id)
     assert entry is not None
@@ -98,14 +113,21 @@ async def test_a_lost_stream_is_given_back_what_is_not_due_yet(later: Fixture) -
     """As a schedule with its time, not as a task that may run at once."""
     task = a_task(600)
     await later.dispatch.assign(task)
-    found = [one async for batch in OpenTasks(later.redis).read() for one in batch if one.task_id == task.task_id]
+    found = [
+        one
+        async for batch in OpenTasks(later.redis).read()
+        for one in batch
+        if one.task_id == task.task_id
+    ]
     letter = letter_of(found[0])
     assert letter is not None
     assert letter.subject == subjects.schedule(task.task_id, 1)
     assert letter.headers[subjects.SCHEDULE_HEADER].startswith("@at ")
 
 
-async def test_the_ledger_keeps_a_task_until_it_is_due_and_a_week_longer(later: Fixture) -> None:
+async def test_the_ledger_keeps_a_task_until_it_is_due_and_a_week_longer(
+    later: Fixture,
+) -> None:
     """However far ahead it is due."""
     task = a_task(20 * 86_400)
     await later.dispatch.assign(task)
@@ -125,26 +147,46 @@ async def test_the_ledger_keeps_a_task_until_it_is_due_and_a_week_longer(later: 
     ],
 )
 async def test_a_time_that_cannot_be_kept_is_refused_with_its_cure(
-    servers: EmbeddedServers, redis: Redis, when: dict[str, object], field: str, cure: str
+    servers: EmbeddedServers,
+    redis: Redis,
+    when: dict[str, object],
+    field: str,
+    cure: str,
 ) -> None:
     """Nothing is started."""
     async with http_stand(servers, redis) as stand:
-        body = {"agent_id": CARD.agent_id, "task": "echo", "parameters": {"word": "hi"}, "wait_seconds": 0, **when}
+        body = {
+            "agent_id": CARD.agent_id,
+            "task": "echo",
+            "parameters": {"word": "hi"},
+            "wait_seconds": 0,
+            **when,
+        }
         answer = await ask(stand.url, "POST", "/v1/tasks", body)
         assert answer.status == 422
         assert [one["where"] for one in answer.body["problems"]] == [field]
         assert cure in answer.body["problems"][0]["message"]
 
 
-@pytest.mark.parametrize("when", [{"after": 600}, {"at": "LATER"}, {"not_before": "LATER"}])
+@pytest.mark.parametrize(
+    "when", [{"after": 600}, {"at": "LATER"}, {"not_before": "LATER"}]
+)
 async def test_a_task_over_http_that_is_due_later_is_accepted_at_once(
     servers: EmbeddedServers, redis: Redis, when: dict[str, object]
 ) -> None:
     """Although its sender would wait for half a minute; looking at it tells when it is due."""
     due = datetime.now(UTC) + timedelta(seconds=600)
-    spelled = {name: due.isoformat() if value == "LATER" else value for name, value in when.items()}
+    spelled = {
+        name: due.isoformat() if value == "LATER" else value
+        for name, value in when.items()
+    }
     async with http_stand(servers, redis) as stand:
-        body = {"agent_id": CARD.agent_id, "task": "echo", "parameters": {"word": "hi"}, **spelled}
+        body = {
+            "agent_id": CARD.agent_id,
+            "task": "echo",
+            "parameters": {"word": "hi"},
+            **spelled,
+        }
         answer = await ask(stand.url, "POST", "/v1/tasks", body)
         assert (answer.status, answer.body["state"]) == (202, "accepted")
         seen = (await ask(stand.url, "GET", f"/v1/tasks/{answer.body['task_id']}")).body

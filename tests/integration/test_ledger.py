@@ -12,7 +12,17 @@ from contracts.errors import MemoryUnavailable
 from memory import keys
 from memory.ledger.journal import Journal
 from memory.ledger.ledger import Ledger
-from memory.ledger.runs import CancelOutcome, CancelRequest, Ended, Finish, Held, NotDue, Run, RunName, Suspect
+from memory.ledger.runs import (
+    CancelOutcome,
+    CancelRequest,
+    Ended,
+    Finish,
+    Held,
+    NotDue,
+    Run,
+    RunName,
+    Suspect,
+)
 from memory.ledger.tally import Tally
 from runtime.servers.embedded import ValkeyServer
 from tests.servers import PATIENCE_S
@@ -33,17 +43,29 @@ async def test_an_accepted_task_runs_and_is_recorded(ledger: Ledger) -> None:
     assert (accepted.state, accepted.assignment) == ("accepted", b"{}")
     assert await ledger.begin(TASK, 1, "w1", 1000, LEASE_MS) == Run(1)
     await ledger.begin("quick", 1, "w1", 1000, LEASE_MS)
-    await ledger.accept("quick", 1, b"{}")  # the worker may be quicker than the note of the supervisor
+    await ledger.accept(
+        "quick", 1, b"{}"
+    )  # the worker may be quicker than the note of the supervisor
     assert (await ledger.read("quick")).generations[1].state == "running"
     running = (await ledger.read(TASK)).generations[1]
-    assert (running.state, running.attempts, running.worker_id, running.started_at_ms) == ("running", 1, "w1", 1000)
+    assert (
+        running.state,
+        running.attempts,
+        running.worker_id,
+        running.started_at_ms,
+    ) == ("running", 1, "w1", 1000)
     assert running.report is None
 
 
-async def test_the_first_report_of_a_task_counts_and_the_task_runs_no_more(ledger: Ledger) -> None:
+async def test_the_first_report_of_a_task_counts_and_the_task_runs_no_more(
+    ledger: Ledger,
+) -> None:
     """A rival gets the first report, to publish that instead; the same report after a lost reply is no rival."""
     await ledger.begin(TASK, 1, "w1", 1000, LEASE_MS)
-    assert [await ledger.finish(TASK, 1, "completed", b"first") for _ in range(2)] == [None, None]
+    assert [await ledger.finish(TASK, 1, "completed", b"first") for _ in range(2)] == [
+        None,
+        None,
+    ]
     assert await ledger.finish(TASK, 1, "failed", b"second") == b"first"
     assert await ledger.begin(TASK, 1, "w2", 2000, LEASE_MS) == b"first"
     first = (await ledger.read(TASK)).generations[1]
@@ -52,29 +74,43 @@ async def test_the_first_report_of_a_task_counts_and_the_task_runs_no_more(ledge
     assert await ledger.wish(TASK) is None
 
 
-async def test_each_run_is_counted_once_over_workers_streams_and_lost_replies(ledger: Ledger) -> None:
+async def test_each_run_is_counted_once_over_workers_streams_and_lost_replies(
+    ledger: Ledger,
+) -> None:
     for number in (1, 2, 3):
         for _ in range(2):
-            assert await ledger.begin(TASK, 1, f"w{number}", 1000, LEASE_MS, token=f"t{number}") == Run(number)
+            assert await ledger.begin(
+                TASK, 1, f"w{number}", 1000, LEASE_MS, token=f"t{number}"
+            ) == Run(number)
         await ledger.release([Ended(TASK, 1, f"t{number}")])
     entry = await ledger.read(TASK)
     assert (entry.generations[1].attempts, entry.generations[1].worker_id) == (3, "w3")
     # A copy out of another stream says how many runs there were.
-    assert await ledger.begin("copy", 1, "w", 1000, LEASE_MS, before=2, token="a") == Run(3)
-    assert await ledger.begin("copy", 1, "w", 1000, LEASE_MS, before=2, token="b") == Run(4)
+    assert await ledger.begin(
+        "copy", 1, "w", 1000, LEASE_MS, before=2, token="a"
+    ) == Run(3)
+    assert await ledger.begin(
+        "copy", 1, "w", 1000, LEASE_MS, before=2, token="b"
+    ) == Run(4)
     assert await ledger.begin("copy", 1, "w", 1000, LEASE_MS, token="c") == Run(5)
 
 
-async def test_an_excused_run_is_counted_apart_and_an_uncounted_one_not_at_all(ledger: Ledger) -> None:
+async def test_an_excused_run_is_counted_apart_and_an_uncounted_one_not_at_all(
+    ledger: Ledger,
+) -> None:
     """Once, however often it is released or parked; the token of another run releases nothing."""
     await ledger.begin(TASK, 1, "w", 1000, LEASE_MS, token="a")
     await ledger.release([Ended(TASK, 1, "stranger", excused=True)])
     for _ in range(2):
-        await ledger.release([Ended(TASK, 1, "a", excused=True), Ended("unknown", 1, "a", excused=True)])
+        await ledger.release(
+            [Ended(TASK, 1, "a", excused=True), Ended("unknown", 1, "a", excused=True)]
+        )
     assert await ledger.begin(TASK, 1, "w", 1000, LEASE_MS, token="b") == Run(2, 0, 1)
     await ledger.park(Ended(TASK, 1, "b", excused=True), 0)
     for token in ("c", "d", "e"):
-        assert await ledger.begin(TASK, 1, "w", 1000, LEASE_MS, token=token) == Run(3, 0, 2)
+        assert await ledger.begin(TASK, 1, "w", 1000, LEASE_MS, token=token) == Run(
+            3, 0, 2
+        )
         for _ in range(2):
             if token == "c":
                 await ledger.park(Ended(TASK, 1, token, uncounted=True), 0)
@@ -94,23 +130,34 @@ async def test_a_task_that_runs_at_another_worker_is_held(ledger: Ledger) -> Non
 
 async def crash(ledger: Ledger, *, alone: bool = False) -> Suspect:
     """Let a run begin and end without a word; return what the ledger says of it."""
-    assert isinstance(await ledger.begin(TASK, 1, "w1", 1000, 1, alone=alone, token=f"crash {alone}"), Run)
+    assert isinstance(
+        await ledger.begin(TASK, 1, "w1", 1000, 1, alone=alone, token=f"crash {alone}"),
+        Run,
+    )
     async with asyncio.timeout(60):
-        while isinstance(found := await ledger.begin(TASK, 1, "w2", 1000, LEASE_MS), Held):  # noqa: ASYNC110 - a clock
+        while isinstance(
+            found := await ledger.begin(TASK, 1, "w2", 1000, LEASE_MS), Held
+        ):  # noqa: ASYNC110 - a clock
             await asyncio.sleep(0.001)
     assert isinstance(found, Suspect)
     return found
 
 
-async def test_a_lease_ends_by_itself_and_only_its_holder_renews_it(ledger: Ledger) -> None:
+async def test_a_lease_ends_by_itself_and_only_its_holder_renews_it(
+    ledger: Ledger,
+) -> None:
     await crash(ledger)
-    assert await ledger.begin(TASK, 1, "w2", 1000, LEASE_MS, alone=True) == Run(2, crashes=1)
+    assert await ledger.begin(TASK, 1, "w2", 1000, LEASE_MS, alone=True) == Run(
+        2, crashes=1
+    )
     assert await ledger.hold([(TASK, 1), ("unknown", 1)], "w1", LEASE_MS) == [(TASK, 1)]
     assert await ledger.hold([(TASK, 1)], "w2", LEASE_MS) == []
     assert isinstance(await ledger.begin(TASK, 1, "w1", 1000, LEASE_MS), Held)
 
 
-async def test_a_crashed_run_makes_its_task_suspect_until_it_runs_alone(ledger: Ledger) -> None:
+async def test_a_crashed_run_makes_its_task_suspect_until_it_runs_alone(
+    ledger: Ledger,
+) -> None:
     assert await crash(ledger) == Suspect(1, 0, 1, is_news=True)
     assert await ledger.begin(TASK, 1, "w3", 1000, LEASE_MS) == Suspect(1, 0, 1)
     assert await crash(ledger, alone=True) == Suspect(2, 1, 2, is_news=True)
@@ -119,26 +166,45 @@ async def test_a_crashed_run_makes_its_task_suspect_until_it_runs_alone(ledger: 
     assert (entry.generations[1].attempts, entry.generations[1].crashes) == (3, 3)
 
 
-async def test_crashes_alone_count_anew_once_a_task_gets_further(ledger: Ledger, valkey_or_redis: Redis) -> None:
+async def test_crashes_alone_count_anew_once_a_task_gets_further(
+    ledger: Ledger, valkey_or_redis: Redis
+) -> None:
     """A step that was there before, or another one in its place, is no way forward."""
-    journal, run = Journal(valkey_or_redis, deadline_s=PATIENCE_S), RunName(TASK, 1, "w1")
+    journal, run = (
+        Journal(valkey_or_redis, deadline_s=PATIENCE_S),
+        RunName(TASK, 1, "w1"),
+    )
     found = []
     for head in (None, "digest name", "digest name", "other name"):
         if head is not None:
             await journal.write(run, 0, head, b"1")
         found.append(await crash(ledger, alone=True))
-    assert [(one.crashes, one.crashes_alone) for one in found] == [(1, 1), (2, 1), (3, 2), (4, 3)]
+    assert [(one.crashes, one.crashes_alone) for one in found] == [
+        (1, 1),
+        (2, 1),
+        (3, 2),
+        (4, 3),
+    ]
 
 
 async def test_tolerated_crashes_let_a_run_begin_beside_others(ledger: Ledger) -> None:
     assert await crash(ledger) == Suspect(1, 0, 1, is_news=True)
-    assert await ledger.begin(TASK, 1, "w1", 1000, 1, most_crashes=1, token="b") == Run(2, crashes=1)
+    assert await ledger.begin(TASK, 1, "w1", 1000, 1, most_crashes=1, token="b") == Run(
+        2, crashes=1
+    )
     async with asyncio.timeout(60):
-        while isinstance(found := await ledger.begin(TASK, 1, "w2", 1000, LEASE_MS, most_crashes=2), Held):  # noqa: ASYNC110 - a clock
+        while isinstance(
+            found := await ledger.begin(TASK, 1, "w2", 1000, LEASE_MS, most_crashes=2),
+            Held,
+        ):  # noqa: ASYNC110 - a clock
             await asyncio.sleep(0.001)
     assert found == Run(3, crashes=2, is_news=True)
-    assert await ledger.begin(TASK, 1, "w2", 1000, LEASE_MS, most_crashes=2) == Run(3, crashes=2)
-    assert await ledger.begin(TASK, 1, "w2", 1000, LEASE_MS, most_crashes=1, token="c") == Suspect(2, 0, 3)
+    assert await ledger.begin(TASK, 1, "w2", 1000, LEASE_MS, most_crashes=2) == Run(
+        3, crashes=2
+    )
+    assert await ledger.begin(
+        TASK, 1, "w2", 1000, LEASE_MS, most_crashes=1, token="c"
+    ) == Suspect(2, 0, 3)
 
 
 async def test_a_released_or_parked_run_is_no_crash(ledger: Ledger) -> None:
@@ -155,10 +221,16 @@ async def test_a_parked_task_is_not_begun_before_it_is_due(ledger: Ledger) -> No
     await ledger.park(Ended(TASK, 1, "stranger"), 60_000, b"{}")
     assert isinstance(await ledger.begin(TASK, 1, "w2", 1000, LEASE_MS), Held)
     await ledger.park(Ended(TASK, 1, "a"), 60_000, b"{}")
-    held, entry = await ledger.begin(TASK, 1, "w1", 1000, LEASE_MS), await ledger.read(TASK)
+    held, entry = (
+        await ledger.begin(TASK, 1, "w1", 1000, LEASE_MS),
+        await ledger.read(TASK),
+    )
     assert isinstance(held, NotDue)
     assert 50_000 < held.wait_ms <= 60_000
-    assert (entry.generations[1].state, entry.generations[1].assignment) == ("waiting", b"{}")
+    assert (entry.generations[1].state, entry.generations[1].assignment) == (
+        "waiting",
+        b"{}",
+    )
     await ledger.begin("soon", 1, "w1", 1000, LEASE_MS, token="a")
     await ledger.park(Ended("soon", 1, "a"), 1)
     async with asyncio.timeout(60):
@@ -166,24 +238,36 @@ async def test_a_parked_task_is_not_begun_before_it_is_due(ledger: Ledger) -> No
             await asyncio.sleep(0.001)
 
 
-async def test_a_cancel_request_refuses_runs_and_any_other_report(ledger: Ledger) -> None:
+async def test_a_cancel_request_refuses_runs_and_any_other_report(
+    ledger: Ledger,
+) -> None:
     await ledger.accept(TASK, 1, b"{}")
-    assert await ledger.cancel(TASK, None, "no need") == CancelOutcome(1, "accepted", b"{}")
+    assert await ledger.cancel(TASK, None, "no need") == CancelOutcome(
+        1, "accepted", b"{}"
+    )
     assert await ledger.begin(TASK, 1, "w", 1000, LEASE_MS) == CancelRequest("no need")
     assert await ledger.wish(TASK) == CancelRequest("no need")
-    assert await ledger.finish(TASK, 1, "completed", b"done") == CancelRequest("no need")
+    assert await ledger.finish(TASK, 1, "completed", b"done") == CancelRequest(
+        "no need"
+    )
     assert await ledger.finish(TASK, 1, "cancelled", b"stopped") is None
     assert await ledger.wish(TASK) == CancelRequest("no need")
     assert await ledger.finish(TASK, 1, "completed", b"done") == b"stopped"
 
 
-async def test_the_newest_generation_is_cancelled_unless_one_is_named(ledger: Ledger) -> None:
+async def test_the_newest_generation_is_cancelled_unless_one_is_named(
+    ledger: Ledger,
+) -> None:
     await ledger.finish(TASK, 1, "failed", b"one")
     await ledger.accept(TASK, 2, b"{}")
     assert await ledger.cancel(TASK, None, "why") == CancelOutcome(2, "accepted", b"{}")
     assert await ledger.cancel(TASK, 1, "why") == b"one"
-    assert await ledger.cancel("unheard of", None, "why") == CancelOutcome(1, "unknown", None)
-    assert await ledger.begin("unheard of", 1, "w", 1000, LEASE_MS) == CancelRequest("why")
+    assert await ledger.cancel("unheard of", None, "why") == CancelOutcome(
+        1, "unknown", None
+    )
+    assert await ledger.begin("unheard of", 1, "w", 1000, LEASE_MS) == CancelRequest(
+        "why"
+    )
     assert await ledger.wish("never") is None
     await ledger.finish("child", 1, "cancelled", b"with its parent")
     assert await ledger.wish("child") == CancelRequest("it was cancelled")
@@ -201,7 +285,9 @@ async def test_an_effect_is_made_by_one_call_of_one_run(ledger: Ledger) -> None:
     assert list(entry.generations) == [1]
 
 
-async def test_a_replaced_ended_or_cancelled_run_makes_no_effect(ledger: Ledger) -> None:
+async def test_a_replaced_ended_or_cancelled_run_makes_no_effect(
+    ledger: Ledger,
+) -> None:
     await ledger.begin(TASK, 1, "w1", 1000, LEASE_MS)
     assert await ledger.once(TASK, 1, "w2", "mail", "call-1") is None
     await ledger.cancel(TASK, 1, "why")
@@ -210,7 +296,9 @@ async def test_a_replaced_ended_or_cancelled_run_makes_no_effect(ledger: Ledger)
     assert await ledger.once("done", 1, "w1", "mail", "call-3") is None
 
 
-async def test_each_generation_gets_exactly_one_report_of_its_own(ledger: Ledger) -> None:
+async def test_each_generation_gets_exactly_one_report_of_its_own(
+    ledger: Ledger,
+) -> None:
     await ledger.finish(TASK, 1, "failed", b"one")
     assert await ledger.finish(TASK, 3, "completed", b"three") is None
     assert await ledger.begin(TASK, 1, "w", 1, LEASE_MS) == b"one"
@@ -218,14 +306,24 @@ async def test_each_generation_gets_exactly_one_report_of_its_own(ledger: Ledger
     assert await ledger.finish(TASK, 2, "failed", b"two") is None
     assert await ledger.begin(TASK, 2, "w", 1, LEASE_MS) == b"two"
     entry = await ledger.read(TASK)
-    assert {number: one.report for number, one in entry.generations.items()} == {1: b"one", 2: b"two", 3: b"three"}
+    assert {number: one.report for number, one in entry.generations.items()} == {
+        1: b"one",
+        2: b"two",
+        3: b"three",
+    }
     assert entry.newest == 3
 
 
 async def test_a_hundred_finishes_at_once_have_one_winner(ledger: Ledger) -> None:
     reports = [b"report %d" % number for number in range(100)]
-    outcomes = await asyncio.gather(*(ledger.finish(TASK, 1, "completed", report) for report in reports))
-    (winner,) = [report for report, outcome in zip(reports, outcomes, strict=True) if outcome is None]
+    outcomes = await asyncio.gather(
+        *(ledger.finish(TASK, 1, "completed", report) for report in reports)
+    )
+    (winner,) = [
+        report
+        for report, outcome in zip(reports, outcomes, strict=True)
+        if outcome is None
+    ]
     assert {outcome for outcome in outcomes if outcome is not None} == {winner}
     entry = await ledger.read(TASK)
     assert (entry.generations[1].report, entry.generations[1].refused) == (winner, 99)
@@ -233,7 +331,11 @@ async def test_a_hundred_finishes_at_once_have_one_winner(ledger: Ledger) -> Non
 
 async def test_a_batch_keeps_its_order(ledger: Ledger) -> None:
     await ledger.finish("b", 1, "completed", b"earlier")
-    finished = [Finish("a", 1, "completed", b"A"), ("b", 1, "failed", b"B"), Finish("a", 1, "failed", b"C")]
+    finished = [
+        Finish("a", 1, "completed", b"A"),
+        ("b", 1, "failed", b"B"),
+        Finish("a", 1, "failed", b"C"),
+    ]
     assert await ledger.finish_many(finished) == [None, b"earlier", b"A"]
     assert await ledger.finish_many([]) == []
 
@@ -243,21 +345,31 @@ async def test_foreign_values_unknown_fields_and_lost_scripts_stop_no_task(
 ) -> None:
     """Neither the task itself nor the other tasks of a batch; a task is known for seven days unless said otherwise."""
     await valkey_or_redis.set(keys.task(TASK), b"a string")
-    assert await ledger.finish_many([(TASK, 1, "completed", b"x"), ("other", 1, "completed", b"y")]) == [None, None]
+    assert await ledger.finish_many(
+        [(TASK, 1, "completed", b"x"), ("other", 1, "completed", b"y")]
+    ) == [None, None]
     await valkey_or_redis.script_flush()
     assert await ledger.begin(TASK, 1, "w", 1, LEASE_MS) == b"x"
-    await valkey_or_redis.hset(keys.task("novel"), mapping={"note": b"x", "note:of": b"y", ":1": b"z"})
+    await valkey_or_redis.hset(
+        keys.task("novel"), mapping={"note": b"x", "note:of": b"y", ":1": b"z"}
+    )
     assert await ledger.read("novel") is None
     await ledger.finish("novel", 1, "completed", b"x")
     assert list((await ledger.read("novel")).generations) == [1]
     await ledger.begin("begun", 1, "w", 1, LEASE_MS)
     for task_id in ("novel", "begun"):
-        assert 604_000_000 < await valkey_or_redis.pttl(keys.task(task_id)) <= 604_800_000
-    await Ledger(valkey_or_redis, keep=timedelta(minutes=1), deadline_s=PATIENCE_S).finish("brief", 1, "failed", b"x")
+        assert (
+            604_000_000 < await valkey_or_redis.pttl(keys.task(task_id)) <= 604_800_000
+        )
+    await Ledger(
+        valkey_or_redis, keep=timedelta(minutes=1), deadline_s=PATIENCE_S
+    ).finish("brief", 1, "failed", b"x")
     assert 0 < await valkey_or_redis.pttl(keys.task("brief")) <= 60_000
 
 
-async def test_a_frozen_stopped_or_missing_server_is_unavailable_and_found_again(tmp_path: Path) -> None:
+async def test_a_frozen_stopped_or_missing_server_is_unavailable_and_found_again(
+    tmp_path: Path,
+) -> None:
     """The connection that was given up is closed: no later call reads an answer that was meant for an earlier one."""
     async with Redis(host="127.0.0.1", port=1) as nowhere:
         with pytest.raises(MemoryUnavailable):
@@ -280,80 +392,145 @@ async def test_a_frozen_stopped_or_missing_server_is_unavailable_and_found_again
 
 
 @pytest.mark.parametrize("before", ["nothing", "another", "the same", "a wish"])
-async def test_an_adopted_report_becomes_the_one_report(ledger: Ledger, valkey_or_redis: Redis, before: str) -> None:
+async def test_an_adopted_report_becomes_the_one_report(
+    ledger: Ledger, valkey_or_redis: Redis, before: str
+) -> None:
     stored = Finish(TASK, 1, "completed", b"stored", "token")
     await ledger.finish(TASK, 2, "failed", b"two")
     assert await ledger.once(TASK, 1, "w", "pay", "t")
     if before == "a wish":
         await ledger.cancel(TASK, 1, "no need")
     elif before != "nothing":
-        await ledger.finish(TASK, 1, "expired", b"stored" if before == "the same" else b"rival")
+        await ledger.finish(
+            TASK, 1, "expired", b"stored" if before == "the same" else b"rival"
+        )
     for _ in range(2):
         await ledger.adopt_many([stored])
 
     entry = await ledger.read(TASK)
-    assert (entry.generations[1].report, entry.generations[2].report) == (b"stored", b"two")
-    assert entry.generations[1].state == ("expired" if before == "the same" else "completed")
+    assert (entry.generations[1].report, entry.generations[2].report) == (
+        b"stored",
+        b"two",
+    )
+    assert entry.generations[1].state == (
+        "expired" if before == "the same" else "completed"
+    )
     assert await ledger.finish(TASK, 1, "cancelled", b"late") == b"stored"
     assert await ledger.once(TASK, 1, "w", "pay", "t")
     state = entry.generations[1].state
-    assert await Tally(valkey_or_redis, deadline_s=PATIENCE_S).read() == {state: 1, "failed": 1}
+    assert await Tally(valkey_or_redis, deadline_s=PATIENCE_S).read() == {
+        state: 1,
+        "failed": 1,
+    }
 
 
-async def test_an_entry_costs_little_beside_its_report(ledger: Ledger, valkey_or_redis: Redis) -> None:
+async def test_an_entry_costs_little_beside_its_report(
+    ledger: Ledger, valkey_or_redis: Redis
+) -> None:
     report = b"r" * 420
-    task_id, token = "0199c0de-1234-7abc-8def-0123456789ab", "$JS.ACK.TASKS.BudgetTrackerAgent.1.100.100.17639000000.0"
+    task_id, token = (
+        "0199c0de-1234-7abc-8def-0123456789ab",
+        "$JS.ACK.TASKS.BudgetTrackerAgent.1.100.100.17639000000.0",
+    )
     await ledger.accept(task_id, 1, b"a" * 500)
-    await ledger.begin(task_id, 1, "budget-worker-7d9f-1234-abcdef12", 1763900000000, LEASE_MS, token=token)
-    await ledger.finish_many([Finish(task_id, 1, "completed", report, "dXNlci0xMjM0NTY3ODkw")])
+    await ledger.begin(
+        task_id,
+        1,
+        "budget-worker-7d9f-1234-abcdef12",
+        1763900000000,
+        LEASE_MS,
+        token=token,
+    )
+    await ledger.finish_many(
+        [Finish(task_id, 1, "completed", report, "dXNlci0xMjM0NTY3ODkw")]
+    )
     cost = await valkey_or_redis.memory_usage(keys.task(task_id), samples=0)
     assert cost is not None
     assert cost - len(report) <= 400
-    assert await ledger.hold([(task_id, 1)], "budget-worker-7d9f-1234-abcdef12", LEASE_MS) == []
+    assert (
+        await ledger.hold([(task_id, 1)], "budget-worker-7d9f-1234-abcdef12", LEASE_MS)
+        == []
+    )
     await ledger.release([Ended(task_id, 1, token, excused=True)])
-    assert set(await valkey_or_redis.hkeys(keys.task(task_id))) == {b"state:1", b"report:1", b"user"}
+    assert set(await valkey_or_redis.hkeys(keys.task(task_id))) == {
+        b"state:1",
+        b"report:1",
+        b"user",
+    }
 
 
-async def test_the_end_of_one_generation_leaves_the_others(ledger: Ledger, valkey_or_redis: Redis) -> None:
+async def test_the_end_of_one_generation_leaves_the_others(
+    ledger: Ledger, valkey_or_redis: Redis
+) -> None:
     key = keys.task(TASK)
-    earlier = {"state:1": "failed", "report:1": "first", "worker:1": "w0", "attempts:1": "5", "assignment:1": "{}"}
-    await valkey_or_redis.hset(key, mapping={**earlier, "once.mail": "m1", "novel": "x", "refused:1": "2"})
+    earlier = {
+        "state:1": "failed",
+        "report:1": "first",
+        "worker:1": "w0",
+        "attempts:1": "5",
+        "assignment:1": "{}",
+    }
+    await valkey_or_redis.hset(
+        key, mapping={**earlier, "once.mail": "m1", "novel": "x", "refused:1": "2"}
+    )
     await ledger.begin(TASK, 2, "w1", 1000, LEASE_MS)
     assert await ledger.finish(TASK, 2, "failed", b"second") is None
-    fields = {name.decode(): value.decode() for name, value in (await valkey_or_redis.hgetall(key)).items()}
+    fields = {
+        name.decode(): value.decode()
+        for name, value in (await valkey_or_redis.hgetall(key)).items()
+    }
     kept = {"once.mail": "m1", "novel": "x", "refused:1": "2"}
     assert fields == {**earlier, **kept, "state:2": "failed", "report:2": "second"}
     assert await ledger.begin(TASK, 1, "w1", 1000, LEASE_MS) == b"first"
     assert await ledger.once(TASK, 3, "w1", "mail", "m2") is False
 
 
-async def test_each_generation_counts_once_in_the_state_it_ended(ledger: Ledger, valkey_or_redis: Redis) -> None:
+async def test_each_generation_counts_once_in_the_state_it_ended(
+    ledger: Ledger, valkey_or_redis: Redis
+) -> None:
     for report in (b"first", b"first", b"rival"):
         await ledger.finish("t1", 1, "completed", report)
     await ledger.finish("t1", 2, "failed", b"again")
-    await ledger.finish_many([(f"u{number}", 1, "completed", b"done") for number in range(500)])
-    assert await Tally(valkey_or_redis, deadline_s=PATIENCE_S).read() == {"completed": 501, "failed": 1}
+    await ledger.finish_many(
+        [(f"u{number}", 1, "completed", b"done") for number in range(500)]
+    )
+    assert await Tally(valkey_or_redis, deadline_s=PATIENCE_S).read() == {
+        "completed": 501,
+        "failed": 1,
+    }
 
 
-async def test_a_report_that_is_not_taken_does_not_count(ledger: Ledger, valkey_or_redis: Redis) -> None:
+async def test_a_report_that_is_not_taken_does_not_count(
+    ledger: Ledger, valkey_or_redis: Redis
+) -> None:
     await ledger.cancel("t1", 1, "enough")
     await ledger.finish("t1", 1, "completed", b"late")
     assert await Tally(valkey_or_redis, deadline_s=PATIENCE_S).read() == {}
     await ledger.finish("t1", 1, "cancelled", b"as wished")
-    assert await Tally(valkey_or_redis, deadline_s=PATIENCE_S).read() == {"cancelled": 1}
+    assert await Tally(valkey_or_redis, deadline_s=PATIENCE_S).read() == {
+        "cancelled": 1
+    }
 
 
-async def test_a_counter_that_is_no_number_counts_nothing(ledger: Ledger, valkey_or_redis: Redis) -> None:
+async def test_a_counter_that_is_no_number_counts_nothing(
+    ledger: Ledger, valkey_or_redis: Redis
+) -> None:
     await ledger.finish("t1", 1, "completed", b"done")
     for value in (b"\xff", b"1e400", b"9" * 5000, b""):
         await valkey_or_redis.hset(keys.end_counts(keys.task("t2")), "failed", value)  # type: ignore[arg-type]
-        assert await Tally(valkey_or_redis, deadline_s=PATIENCE_S).read() == {"completed": 1}
+        assert await Tally(valkey_or_redis, deadline_s=PATIENCE_S).read() == {
+            "completed": 1
+        }
 
 
-async def test_a_forgotten_task_stays_counted(ledger: Ledger, valkey_or_redis: Redis) -> None:
+async def test_a_forgotten_task_stays_counted(
+    ledger: Ledger, valkey_or_redis: Redis
+) -> None:
     await ledger.finish("t1", 1, "completed", b"done")
     await valkey_or_redis.unlink(keys.task("t1"))
-    assert await Tally(valkey_or_redis, deadline_s=PATIENCE_S).read() == {"completed": 1}
+    assert await Tally(valkey_or_redis, deadline_s=PATIENCE_S).read() == {
+        "completed": 1
+    }
     assert await valkey_or_redis.ttl(keys.end_counts(keys.task("t1"))) == -1
 
 
@@ -362,10 +539,14 @@ async def test_a_foreign_value_under_the_key_of_a_counter_stops_no_report(
 ) -> None:
     await valkey_or_redis.set(keys.end_counts(keys.task("t1")), b"not a counter")
     assert await ledger.finish("t1", 1, "completed", b"done") is None
-    assert await Tally(valkey_or_redis, deadline_s=PATIENCE_S).read() == {"completed": 1}
+    assert await Tally(valkey_or_redis, deadline_s=PATIENCE_S).read() == {
+        "completed": 1
+    }
 
 
-def test_a_task_and_its_counter_lie_in_one_slot_and_every_slot_has_one_counter() -> None:
+def test_a_task_and_its_counter_lie_in_one_slot_and_every_slot_has_one_counter() -> (
+    None
+):
     for task_id in ("0199-aaaa", "with {braces}:and/more", "ümläut", "x" * 512):
         task = keys.task(task_id)
         assert key_slot(task.encode()) == key_slot(keys.end_counts(task).encode())

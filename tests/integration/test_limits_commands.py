@@ -49,34 +49,53 @@ def file(tmp_path: Path) -> Path:
 
 
 async def make(name: str, who: str | None = None, **fields: Any) -> None:
-    sizes = {size: fields.pop(size, None) for size in ("requests", "tokens", "usd", "at_once", "at_most")}
+    sizes = {
+        size: fields.pop(size, None)
+        for size in ("requests", "tokens", "usd", "at_once", "at_most")
+    }
     await set_limit(name, fields, sizes, who)
 
 
-async def test_a_limit_is_set_changed_and_removed_and_each_change_is_a_version(printed: Callable[[], str]) -> None:
+async def test_a_limit_is_set_changed_and_removed_and_each_change_is_a_version(
+    printed: Callable[[], str],
+) -> None:
     """Options that are not given stay; another size takes the place of the one before."""
     await print_limits(as_json=False)
     assert printed() == "There are no limits; `tasklore limits set` makes one.\n"
     await make("acme", tenant="acme", usd="20", every="day", at_limit="refuse")
-    assert printed() == "+ acme: $20.00 a day, tenant acme, refuse\nVersion 1 holds within a second.\n"
+    assert (
+        printed()
+        == "+ acme: $20.00 a day, tenant acme, refuse\nVersion 1 holds within a second.\n"
+    )
     await make("acme", "bob", tokens=5_000)
-    assert printed().startswith("~ acme: $20.00 a day, tenant acme, refuse -> 5,000 tokens a day, tenant acme, refuse")
+    assert printed().startswith(
+        "~ acme: $20.00 a day, tenant acme, refuse -> 5,000 tokens a day, tenant acme, refuse"
+    )
     await make("acme", "bob", at_once=3, tenant="")
-    assert printed().startswith("~ acme: 5,000 tokens a day, tenant acme, refuse -> 3 at once, refuse")
+    assert printed().startswith(
+        "~ acme: 5,000 tokens a day, tenant acme, refuse -> 3 at once, refuse"
+    )
     await make("acme", "bob", at_once=3)
     assert printed() == "Nothing changes.\n"
     await make("runs", tenant="*", agent="Research", at_most=2)
-    assert printed().startswith("+ runs: 2 tasks at once, each tenant, agent Research, park")
+    assert printed().startswith(
+        "+ runs: 2 tasks at once, each tenant, agent Research, park"
+    )
     await remove_limit("runs", None)
     printed()
     await print_limits(as_json=False)
     shown = printed()
     assert "version 5, set by" in shown
-    assert ["acme", "3", "at", "once", "everything", "refuse"] in [line.split() for line in shown.splitlines()]
+    assert ["acme", "3", "at", "once", "everything", "refuse"] in [
+        line.split() for line in shown.splitlines()
+    ]
     await remove_limit("acme", "eve")
     await print_history(as_json=True)
     versions = json.loads(printed().partition("\n[")[2].join(["[", ""]))
-    assert [(one["version"], one["who"]) for one in versions][::5] == [(6, "eve"), (1, getpass.getuser())]
+    assert [(one["version"], one["who"]) for one in versions][::5] == [
+        (6, "eve"),
+        (1, getpass.getuser()),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -85,12 +104,20 @@ async def test_a_limit_is_set_changed_and_removed_and_each_change_is_a_version(p
         ({"usd": "x", "every": "day"}, "limit 'a'.usd"),
         ({"usd": "1"}, "set every ="),
         ({"usd": "1", "every": "tree"}, "never refills: set at_limit"),
-        ({"every": "day"}, "name one of requests, tokens, usd, at_once and at_most, not none"),
+        (
+            {"every": "day"},
+            "name one of requests, tokens, usd, at_once and at_most, not none",
+        ),
         ({"usd": "1", "tokens": 2, "every": "day"}, "not tokens and usd"),
-        ({"at_most": 2, "model": "gpt-6"}, "limit 'a': at_most counts runs of tasks: take model out"),
+        (
+            {"at_most": 2, "model": "gpt-6"},
+            "limit 'a': at_most counts runs of tasks: take model out",
+        ),
     ],
 )
-async def test_a_faulty_option_changes_nothing(redis: Redis, fields: dict[str, Any], message: str) -> None:
+async def test_a_faulty_option_changes_nothing(
+    redis: Redis, fields: dict[str, Any], message: str
+) -> None:
     """It is named with its cure."""
     with pytest.raises(InvalidInput, match=message):
         await make("a", **fields)
@@ -122,7 +149,9 @@ async def test_a_file_is_applied_after_a_question_and_a_version_is_restored(
     rows = printed().splitlines()
     assert [row.split()[0] for row in rows] == ["VERSION", "3", "2", "1"]
     assert rows[3].endswith("+ old: 1 at once, park")
-    with pytest.raises(InvalidInput, match="version 9 is not kept; those from 1 to 3 are"):
+    with pytest.raises(
+        InvalidInput, match="version 9 is not kept; those from 1 to 3 are"
+    ):
         await restore_version(9, None, is_sure=True)
     with pytest.raises(InvalidInput, match="did you mean 'old'"):
         await remove_limit("odl", None)
@@ -136,7 +165,9 @@ def test_a_file_is_checked_without_a_server(
     print_check(file)
     assert printed() == "limits.toml: 2 limits, nothing is wrong.\n"
     file.write_text(FILE.replace("tokens = 200_000", "tokens = -1"), "utf-8")
-    with pytest.raises(InvalidInput, match=r"limits.toml': limit 'openai'.tokens: must be greater"):
+    with pytest.raises(
+        InvalidInput, match=r"limits.toml': limit 'openai'.tokens: must be greater"
+    ):
         print_check(file)
     with pytest.raises(InvalidInput, match="No such file"):
         print_check(file.with_name("none.toml"))
@@ -145,8 +176,17 @@ def test_a_file_is_checked_without_a_server(
 
 
 async def show(printed: Callable[[], str], **options: Any) -> str:
-    chosen = {"by": "agent", "days": None, "tree": None, "limit": 50, "is_watched": False, "as_json": False} | options
-    await print_budget(chosen.pop("by"), chosen.pop("days"), chosen.pop("tree"), **chosen)
+    chosen = {
+        "by": "agent",
+        "days": None,
+        "tree": None,
+        "limit": 50,
+        "is_watched": False,
+        "as_json": False,
+    } | options
+    await print_budget(
+        chosen.pop("by"), chosen.pop("days"), chosen.pop("tree"), **chosen
+    )
     return printed()
 
 
@@ -156,47 +196,88 @@ async def fill(redis: Redis, file: Path, printed: Callable[[], str]) -> None:
     now = datetime.now(UTC)
     for tenant, agent, usd in (("acme", "Research", 3), ("b\x1b[2J", "Writer", 1)):
         line = book_field(Payer(tenant=tenant, agent=agent), "gpt-6")
-        fields = {"calls": 2, "input": 1_000, "output": 500, "usd": usd * NANO_USD, "saved": NANO_USD // 2}
-        await redis.hset(book_of(now), mapping={f"{line}|{name}": amount for name, amount in fields.items()})
+        fields = {
+            "calls": 2,
+            "input": 1_000,
+            "output": 500,
+            "usd": usd * NANO_USD,
+            "saved": NANO_USD // 2,
+        }
+        await redis.hset(
+            book_of(now),
+            mapping={f"{line}|{name}": amount for name, amount in fields.items()},
+        )
     limits = (await Budgets(redis).read()).limits
     [_, account] = limits.accounts_of("gpt-6", Payer(tenant="acme"), now)
     place = keys.budget("account", account.key)
-    await redis.hset(place, mapping={"s": 15 * NANO_USD, "u": NANO_USD, "r": NANO_USD // 2, "win": account.window})
+    await redis.hset(
+        place,
+        mapping={
+            "s": 15 * NANO_USD,
+            "u": NANO_USD,
+            "r": NANO_USD // 2,
+            "win": account.window,
+        },
+    )
     await redis.zadd(keys.budget("accounts"), {place: 1})
-    await redis.hset(keys.budget("tree", "root"), mapping={"calls": 3, "usd": NANO_USD // 2})
+    await redis.hset(
+        keys.budget("tree", "root"), mapping={"calls": 3, "usd": NANO_USD // 2}
+    )
     printed()
 
 
-async def test_a_budget_shows_accounts_and_spending(redis: Redis, file: Path, printed: Callable[[], str]) -> None:
+async def test_a_budget_shows_accounts_and_spending(
+    redis: Redis, file: Path, printed: Callable[[], str]
+) -> None:
     """In tables, by tenant, agent or model, and as JSON."""
-    assert (await show(printed)).startswith("there are no limits; `tasklore limits set` makes one\n")
+    assert (await show(printed)).startswith(
+        "there are no limits; `tasklore limits set` makes one\n"
+    )
     await fill(redis, file, printed)
     shown = await show(printed, by="tenant")
     rows = [line.split() for line in shown.splitlines()]
     assert "\x1b" not in shown
-    assert rows[3][:10] == "tenants tenant=acme $20.00 a day $15.00 $0.50 $1.00 $3.50 82%".split()  # noqa: SIM905
+    assert (
+        rows[3][:10]
+        == "tenants tenant=acme $20.00 a day $15.00 $0.50 $1.00 $3.50 82%".split()
+    )  # noqa: SIM905
     assert ["acme", "2", "1,000", "500", "$3.00", "$0.50"] in rows
     assert ["in", "all", "4", "2,000", "1,000", "$4.00", "$1.00"] in rows
     document = json.loads(await show(printed, days=3, by="model", as_json=True))
-    assert [(one["limit"], one["left"]) for one in document["accounts"]] == [("openai", 200_000), ("tenants", 3.5)]
+    assert [(one["limit"], one["left"]) for one in document["accounts"]] == [
+        ("openai", 200_000),
+        ("tenants", 3.5),
+    ]
     [period] = document["periods"]
-    assert [(one["name"], one["spending"]["usd"]) for one in period["lines"]] == [("gpt-6", 4.0)]
+    assert [(one["name"], one["spending"]["usd"]) for one in period["lines"]] == [
+        ("gpt-6", 4.0)
+    ]
     tree = await show(printed, tree="root")
     assert [line.split() for line in tree.splitlines()][2] == ["3", "0", "0", "$0.50"]
     assert await show(printed, tree="other") == "the tree has spent nothing\n"
 
 
 @pytest.mark.parametrize(
-    ("options", "message"), [({"by": "day"}, "--by 'day'"), ({"days": 63}, "at most 62"), ({"tree": "a b"}, "--tree")]
+    ("options", "message"),
+    [
+        ({"by": "day"}, "--by 'day'"),
+        ({"days": 63}, "at most 62"),
+        ({"tree": "a b"}, "--tree"),
+    ],
 )
-async def test_an_unknown_option_of_a_budget_is_refused(options: dict[str, Any], message: str) -> None:
+async def test_an_unknown_option_of_a_budget_is_refused(
+    options: dict[str, Any], message: str
+) -> None:
     """With those there are."""
     with pytest.raises(InvalidInput, match=message):
         await show(lambda: "", **options)
 
 
 async def test_a_watched_budget_is_shown_again_when_it_changes(
-    redis: Redis, file: Path, printed: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+    redis: Redis,
+    file: Path,
+    printed: Callable[[], str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """And not when only time passes."""
     monkeypatch.setattr(budget, "LOOK_S", 0.01)

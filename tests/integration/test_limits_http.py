@@ -21,7 +21,10 @@ from supervisor.watches import LimitWatch
 from tests.http_client import ask
 from tests.integration.http_stand import Stand, http_stand
 
-LIMITS = {"limits": [{"name": "acme", "tenant": "acme", "usd": "20", "every": "day"}], "time_zone": "Europe/Berlin"}
+LIMITS = {
+    "limits": [{"name": "acme", "tenant": "acme", "usd": "20", "every": "day"}],
+    "time_zone": "Europe/Berlin",
+}
 
 
 @pytest.fixture
@@ -37,26 +40,45 @@ async def guarded(
         ("admin", "admin", None),
     ]
     for name, role, user in made:
-        headers[name] = {"Authorization": f"Bearer {make_key(path, name, (role,), user)}"}
+        headers[name] = {
+            "Authorization": f"Bearer {make_key(path, name, (role,), user)}"
+        }
     async with http_stand(servers, redis, keys=KeyRing(path)) as found:
         yield found, headers
 
 
-async def test_limits_are_changed_over_the_version_that_was_read(guarded: tuple[Stand, dict[str, Any]]) -> None:
+async def test_limits_are_changed_over_the_version_that_was_read(
+    guarded: tuple[Stand, dict[str, Any]],
+) -> None:
     """Over another one it is 409; a faulty field is named."""
     stand, headers = guarded
     before = await ask(stand.url, "GET", "/v1/limits", headers=headers["read"])
     assert before.body == {"version": 0, "who": "", "when": "", "limits": {}}
     body = {"version": 0, "limits": LIMITS}
     made = await ask(stand.url, "PUT", "/v1/limits", body, headers["admin"])
-    assert (made.status, made.body["version"], made.body["who"]) == (200, 1, "key:admin")
-    assert (await ask(stand.url, "GET", "/v1/limits", headers=headers["read"])).body == made.body
+    assert (made.status, made.body["version"], made.body["who"]) == (
+        200,
+        1,
+        "key:admin",
+    )
+    assert (
+        await ask(stand.url, "GET", "/v1/limits", headers=headers["read"])
+    ).body == made.body
     assert made.body["limits"] == LIMITS
     conflict = await ask(stand.url, "PUT", "/v1/limits", body, headers["admin"])
-    assert (conflict.status, conflict.body["type"]) == (409, "urn:tasklore:problem:version")
-    wrong = {"version": 1, "limits": {"limits": [{"name": "a", "usd": -1, "every": "day"}]}}
+    assert (conflict.status, conflict.body["type"]) == (
+        409,
+        "urn:tasklore:problem:version",
+    )
+    wrong = {
+        "version": 1,
+        "limits": {"limits": [{"name": "a", "usd": -1, "every": "day"}]},
+    }
     refused = await ask(stand.url, "PUT", "/v1/limits", wrong, headers["admin"])
-    assert (refused.status, refused.body["problems"][0]["where"]) == (422, "limits.limits.0.usd")
+    assert (refused.status, refused.body["problems"][0]["where"]) == (
+        422,
+        "limits.limits.0.usd",
+    )
 
 
 async def test_only_keys_for_all_users_read_budgets_and_only_admins_change_limits(
@@ -65,28 +87,59 @@ async def test_only_keys_for_all_users_read_budgets_and_only_admins_change_limit
     """A key for one user sees neither, whatever its role."""
     stand, headers = guarded
     for path in ("/v1/limits", "/v1/budget"):
-        statuses = [(await ask(stand.url, "GET", path, headers=headers[who])).status for who in headers]
-        assert dict(zip(headers, statuses, strict=True)) == {"ask": 403, "ann": 403, "read": 200, "admin": 200}
+        statuses = [
+            (await ask(stand.url, "GET", path, headers=headers[who])).status
+            for who in headers
+        ]
+        assert dict(zip(headers, statuses, strict=True)) == {
+            "ask": 403,
+            "ann": 403,
+            "read": 200,
+            "admin": 200,
+        }
     for who in ("ask", "ann", "read"):
-        assert (await ask(stand.url, "PUT", "/v1/limits", {"version": 0, "limits": {}}, headers[who])).status == 403
+        assert (
+            await ask(
+                stand.url,
+                "PUT",
+                "/v1/limits",
+                {"version": 0, "limits": {}},
+                headers[who],
+            )
+        ).status == 403
     assert (await ask(stand.url, "GET", "/v1/budget")).status == 401
 
 
-async def test_a_budget_over_http_is_that_of_the_command(guarded: tuple[Stand, dict[str, Any]], redis: Redis) -> None:
+async def test_a_budget_over_http_is_that_of_the_command(
+    guarded: tuple[Stand, dict[str, Any]], redis: Redis
+) -> None:
     """With accounts, periods, and one tree."""
     stand, headers = guarded
     await Budgets(redis).change(read_limits(LIMITS), "ada")
-    shown = (await ask(stand.url, "GET", "/v1/budget?days=2&by=model", headers=headers["read"])).body
+    shown = (
+        await ask(
+            stand.url, "GET", "/v1/budget?days=2&by=model", headers=headers["read"]
+        )
+    ).body
     assert (shown["version"], shown["by"], len(shown["periods"])) == (1, "model", 1)
-    assert (shown["accounts"][0]["limit"], shown["accounts"][0]["left"]) == ("acme", 20.0)
+    assert (shown["accounts"][0]["limit"], shown["accounts"][0]["left"]) == (
+        "acme",
+        20.0,
+    )
     await redis.hset(keys.budget("tree", "root"), mapping={"calls": 3})
-    tree = (await ask(stand.url, "GET", "/v1/budget?tree=root", headers=headers["read"])).body
+    tree = (
+        await ask(stand.url, "GET", "/v1/budget?tree=root", headers=headers["read"])
+    ).body
     assert (tree["tree"]["calls"], tree["accounts"], tree["periods"]) == (3, [], [])
     for wrong in ("days=63", "by=day", "tree=a%20b"):
-        assert (await ask(stand.url, "GET", f"/v1/budget?{wrong}", headers=headers["read"])).status == 422
+        assert (
+            await ask(stand.url, "GET", f"/v1/budget?{wrong}", headers=headers["read"])
+        ).status == 422
 
 
-async def test_a_supervisor_applies_a_file_and_names_a_faulty_field(redis: Redis, tmp_path: Path) -> None:
+async def test_a_supervisor_applies_a_file_and_names_a_faulty_field(
+    redis: Redis, tmp_path: Path
+) -> None:
     """A change by hand stands until the file differs."""
     path, budgets = tmp_path / "limits.toml", Budgets(redis)
     path.write_text("[[limits]]\nname = 'a'\nat_once = 1\n", "utf-8")
@@ -100,7 +153,10 @@ async def test_a_supervisor_applies_a_file_and_names_a_faulty_field(redis: Redis
     await apply_limits_file(redis, path, _spawn_none)
     assert (await budgets.read()).version == 3
     path.write_text("[[limits]]\nname = 'a'\nat_once = 0\n", "utf-8")
-    with pytest.raises(ConfigurationError, match=r"TASKLORE_LIMITS_FILE: .*limits.toml': limit 'a'.at_once"):
+    with pytest.raises(
+        ConfigurationError,
+        match=r"TASKLORE_LIMITS_FILE: .*limits.toml': limit 'a'.at_once",
+    ):
         await apply_limits_file(redis, path, _spawn_none)
     with pytest.raises(ConfigurationError, match="No such file"):
         await apply_limits_file(redis, tmp_path / "none.toml", _spawn_none)

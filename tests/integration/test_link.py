@@ -33,18 +33,26 @@ async def link(servers: EmbeddedServers) -> AsyncIterator[Link]:
         yield Link(client)
 
 
-async def test_a_message_arrives_with_subject_reply_headers_and_body(link: Link) -> None:
+async def test_a_message_arrives_with_subject_reply_headers_and_body(
+    link: Link,
+) -> None:
     heard = Heard()
     await link.listen("link.one.*", heard)
 
     link.send("link.one.x", b"body", "answers.y", "Name: value\r\nOther: more\r\n")
 
     arrival = await heard.next()
-    assert (arrival.subject, arrival.reply, arrival.body) == ("link.one.x", "answers.y", b"body")
+    assert (arrival.subject, arrival.reply, arrival.body) == (
+        "link.one.x",
+        "answers.y",
+        b"body",
+    )
     assert read_headers(arrival.headers) == {"Name": "value", "Other": "more"}
 
 
-async def test_bodies_of_every_size_and_content_come_through_whole_and_in_order(link: Link) -> None:
+async def test_bodies_of_every_size_and_content_come_through_whole_and_in_order(
+    link: Link,
+) -> None:
     heard = Heard()
     await link.listen("link.sizes", heard)
     odd = [b"", b"\r\n", b"MSG a 1 2\r\nPING\r\n", b"x" * 900_000, b"\x00\xff" * 5000]
@@ -56,7 +64,9 @@ async def test_bodies_of_every_size_and_content_come_through_whole_and_in_order(
     assert [(await heard.next()).body for _ in bodies] == bodies
 
 
-async def test_requests_and_subscriptions_of_the_library_work_beside_the_fast_path(link: Link) -> None:
+async def test_requests_and_subscriptions_of_the_library_work_beside_the_fast_path(
+    link: Link,
+) -> None:
     heard = Heard()
     await link.listen("link.fast", heard)
 
@@ -97,7 +107,9 @@ async def test_after_undecodable_headers_the_next_message_arrives(
         # The server loses what it reads together with CONNECT.
         writer.write(b'CONNECT {"verbose":false,"headers":true}\r\nPING\r\n')
         await reader.readuntil(b"PONG\r\n")
-        writer.write(b"HPUB link.odd %d %d\r\n%bodd\r\n" % (len(head), len(head) + 3, head))
+        writer.write(
+            b"HPUB link.odd %d %d\r\n%bodd\r\n" % (len(head), len(head) + 3, head)
+        )
         writer.write(b"PUB link.odd 4\r\nnext\r\nPING\r\n")
         await reader.readuntil(b"PONG\r\n")
         while await heard.get() != b"next":
@@ -114,7 +126,9 @@ async def test_an_empty_answer_without_responders_is_a_status(link: Link) -> Non
     assert (read_headers((await heard.next()).headers) or {})["Status"] == "503"
 
 
-async def test_after_an_outage_sent_messages_are_delivered_to_the_same_sinks(own_servers: EmbeddedServers) -> None:
+async def test_after_an_outage_sent_messages_are_delivered_to_the_same_sinks(
+    own_servers: EmbeddedServers,
+) -> None:
     async with connected(own_servers.nats_url, "test-link") as client:
         link, heard = Link(client), Heard()
         await link.listen("link.outage", heard)

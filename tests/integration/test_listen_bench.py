@@ -43,10 +43,16 @@ class NoWork:
         return 0.0
 
 
-async def test_the_backlog_is_the_last_reading_while_the_store_is_away(redis: Redis) -> None:
+async def test_the_backlog_is_the_last_reading_while_the_store_is_away(
+    redis: Redis,
+) -> None:
     later_ms = 0
     queue, mended = AwayQueue(redis, "facts", deadline_s=PATIENCE_S), list[int]()
-    backlog = Backlog(queue, lambda: mended.append(1), now_ms=lambda: int(time.time() * 1000) + later_ms)
+    backlog = Backlog(
+        queue,
+        lambda: mended.append(1),
+        now_ms=lambda: int(time.time() * 1000) + later_ms,
+    )
     assert (backlog.pending(), backlog.oldest_s()) == (0, 0)
     await queue.append("ann", [("f1", b"1"), ("f2", b"2")])
     await queue.append("ben", [("f1", b"1")])
@@ -64,7 +70,9 @@ async def test_the_backlog_is_the_last_reading_while_the_store_is_away(redis: Re
     assert mended == [1]
 
 
-async def test_parked_rows_come_back_when_a_worker_with_a_model_starts(redis: Redis) -> None:
+async def test_parked_rows_come_back_when_a_worker_with_a_model_starts(
+    redis: Redis,
+) -> None:
     for has_model in (False, True):
         await redis.flushall()
         queue = PersonalQueue(redis, "facts", deadline_s=PATIENCE_S)
@@ -73,11 +81,23 @@ async def test_parked_rows_come_back_when_a_worker_with_a_model_starts(redis: Re
         assert claim is not None
         await queue.close(claim, [Closing("f1", "needs_model", "two readings")])
         await queue.release(claim)
-        outflow = Outflow(queue, NoWork(), Pace(1, 1, 60.0), holder="w2", exclusive=ExclusiveRuns())
-        bench = ListenBench("Ear", "facts", queue, (), outflow, Backlog(queue, outflow.look_soon), has_model)
+        outflow = Outflow(
+            queue, NoWork(), Pace(1, 1, 60.0), holder="w2", exclusive=ExclusiveRuns()
+        )
+        bench = ListenBench(
+            "Ear",
+            "facts",
+            queue,
+            (),
+            outflow,
+            Backlog(queue, outflow.look_soon),
+            has_model,
+        )
         running: list[asyncio.Task[None]] = []
 
-        def spawn(work: Coroutine[Any, Any, None], running: list[asyncio.Task[None]] = running) -> None:
+        def spawn(
+            work: Coroutine[Any, Any, None], running: list[asyncio.Task[None]] = running
+        ) -> None:
             running.append(asyncio.create_task(work))
 
         bench.start(spawn)
@@ -105,6 +125,8 @@ def listening(agent_id: str) -> Agent:
 
 
 def test_two_agents_of_one_worker_cannot_listen_to_one_queue() -> None:
-    with pytest.raises(ConfigurationError, match=r"One.hear and Two.hear both listen to 'turns'"):
+    with pytest.raises(
+        ConfigurationError, match=r"One.hear and Two.hear both listen to 'turns'"
+    ):
         demand_one_listener([listening("One"), listening("Two")])
     demand_one_listener([listening("One"), Agent("Other")])

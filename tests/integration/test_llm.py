@@ -42,31 +42,57 @@ from tests.llm_questions import GOOD, KEY, Book, Colour, Opener, Pauses, ask
 pytest_plugins = ["tests.fixtures_llm"]
 
 
-async def test_an_answer_comes_back_as_the_model_asked_for(open_llm: Opener, scripted_llm: ScriptedLlm) -> None:
-    scripted_llm.queue(answer(GOOD, input_tokens=1_000, output_tokens=50, cached_tokens=200))
+async def test_an_answer_comes_back_as_the_model_asked_for(
+    open_llm: Opener, scripted_llm: ScriptedLlm
+) -> None:
+    scripted_llm.queue(
+        answer(GOOD, input_tokens=1_000, output_tokens=50, cached_tokens=200)
+    )
     reply = await ask(open_llm())
     assert reply.value == Colour(reasoning="grass is green", colour="green")
     # 800 at 1, 200 cached at 0.05 and 50 out at 5 dollars a million.
     assert reply.usage == Expense(1_000, 50, Decimal("0.00106"), cached_tokens=200)
-    usage = {"input_tokens": 1_000, "output_tokens": 50, "cost_usd": 0.00106, "cached_tokens": 200}
+    usage = {
+        "input_tokens": 1_000,
+        "output_tokens": 50,
+        "cost_usd": 0.00106,
+        "cached_tokens": 200,
+    }
     usage["models"] = ("gpt-6.1-terra",)
     assert reply.usage.as_usage().model_dump() == usage
     assert (reply.model, reply.attempts) == ("gpt-6.1-terra", 1)
     assert reply.duration_ms >= 0
 
 
-async def test_each_role_asks_its_own_model_with_a_strict_schema(open_llm: Opener, scripted_llm: ScriptedLlm) -> None:
+async def test_each_role_asks_its_own_model_with_a_strict_schema(
+    open_llm: Opener, scripted_llm: ScriptedLlm
+) -> None:
     llm = open_llm()
-    for role, model in (("finder", "gpt-6-luna"), ("editor", "gpt-6.1-terra"), ("undescribed", "gpt-6.1-terra")):
+    for role, model in (
+        ("finder", "gpt-6-luna"),
+        ("editor", "gpt-6.1-terra"),
+        ("undescribed", "gpt-6.1-terra"),
+    ):
         scripted_llm.queue(GOOD)
         await ask(llm, role)
         asked = scripted_llm.requests[-1]
         assert asked.model == model
-    assert (asked.body["reasoning_effort"], asked.body["max_completion_tokens"]) == ("none", 2_048)
+    assert (asked.body["reasoning_effort"], asked.body["max_completion_tokens"]) == (
+        "none",
+        2_048,
+    )
     assert "temperature" not in asked.body
-    assert (asked.system, asked.user, asked.schema_name) == ("Name the colour.", "grass", "Colour")
+    assert (asked.system, asked.user, asked.schema_name) == (
+        "Name the colour.",
+        "grass",
+        "Colour",
+    )
     assert asked.body["response_format"]["json_schema"]["strict"] is True
-    assert list(asked.schema["properties"]) == asked.schema["required"] == ["reasoning", "colour", "shade"]
+    assert (
+        list(asked.schema["properties"])
+        == asked.schema["required"]
+        == ["reasoning", "colour", "shade"]
+    )
     assert asked.schema["additionalProperties"] is False
 
 
@@ -74,7 +100,12 @@ async def test_a_role_without_temperature_leaves_it_to_the_provider(
     open_llm: Opener, scripted_llm: ScriptedLlm
 ) -> None:
     scripted_llm.queue(GOOD, GOOD)
-    llm = open_llm(roles={"editor": LlmRole(model="o-any", temperature=None), "finder": LlmRole(model="own")})
+    llm = open_llm(
+        roles={
+            "editor": LlmRole(model="o-any", temperature=None),
+            "finder": LlmRole(model="own"),
+        }
+    )
     await ask(llm)
     await ask(llm, "finder")
     first, second = (asked.body for asked in scripted_llm.requests)
@@ -83,8 +114,13 @@ async def test_a_role_without_temperature_leaves_it_to_the_provider(
 
 
 async def test_without_key_and_base_url_asking_is_an_error() -> None:
-    settings = LlmSettings(base_url=" ", api_key=SecretStr(""), roles={"poet": LlmRole(model="verse")})
-    assert (settings.role("poet").model, settings.role("finder").model) == ("verse", "gpt-6-luna")
+    settings = LlmSettings(
+        base_url=" ", api_key=SecretStr(""), roles={"poet": LlmRole(model="verse")}
+    )
+    assert (settings.role("poet").model, settings.role("finder").model) == (
+        "verse",
+        "gpt-6-luna",
+    )
     assert not settings.configured
     async with Llm(settings) as llm:
         with pytest.raises(LlmNotConfigured, match="TASKLORE_LLM_API_KEY"):
@@ -94,7 +130,11 @@ async def test_without_key_and_base_url_asking_is_an_error() -> None:
 NOT_RETRIED: list[tuple[Canned, type[LlmError], str]] = [
     (refusal("I would rather not."), LlmRefused, "I would rather not"),
     (filtered(), LlmRefused, "content filter"),
-    (fault(400, "filtered prompt", code="content_filter"), LlmRefused, "filtered prompt"),
+    (
+        fault(400, "filtered prompt", code="content_filter"),
+        LlmRefused,
+        "filtered prompt",
+    ),
     (cut_off(), LlmCutOff, "max_output_tokens"),
     (fault(400, "bad schema"), LlmRejected, "bad schema"),
     (fault(401, "bad key"), LlmRejected, "401"),
@@ -120,7 +160,11 @@ RETRIED: list[tuple[Canned, type[LlmError], str]] = [
 
 @pytest.mark.parametrize(("canned", "error", "words"), NOT_RETRIED)
 async def test_a_hopeless_fault_is_asked_once(
-    open_llm: Opener, scripted_llm: ScriptedLlm, canned: Canned, error: type[LlmError], words: str
+    open_llm: Opener,
+    scripted_llm: ScriptedLlm,
+    canned: Canned,
+    error: type[LlmError],
+    words: str,
 ) -> None:
     scripted_llm.queue(canned, GOOD)
     with pytest.raises(error, match=words) as caught:
@@ -131,7 +175,11 @@ async def test_a_hopeless_fault_is_asked_once(
 
 @pytest.mark.parametrize(("canned", "error", "words"), RETRIED)
 async def test_a_passing_fault_is_asked_again(
-    open_llm: Opener, scripted_llm: ScriptedLlm, canned: Canned, error: type[LlmError], words: str
+    open_llm: Opener,
+    scripted_llm: ScriptedLlm,
+    canned: Canned,
+    error: type[LlmError],
+    words: str,
 ) -> None:
     llm = open_llm(max_attempts=2)
     scripted_llm.queue(canned, canned)
@@ -167,7 +215,9 @@ async def test_a_malformed_answer_goes_back_with_its_fault(
     assert (reply.attempts, pauses.pauses) == (2, [0.0])
 
 
-async def test_a_malformed_answer_is_corrected_once(open_llm: Opener, scripted_llm: ScriptedLlm) -> None:
+async def test_a_malformed_answer_is_corrected_once(
+    open_llm: Opener, scripted_llm: ScriptedLlm
+) -> None:
     bad = answer({"colour": "red"})
     scripted_llm.queue(bad, fault(503), bad, GOOD)
     with pytest.raises(LlmMalformed, match="reasoning"):
@@ -175,13 +225,17 @@ async def test_a_malformed_answer_is_corrected_once(open_llm: Opener, scripted_l
     assert [len(asked.body["messages"]) for asked in scripted_llm.requests] == [2, 4, 4]
 
 
-async def test_an_endless_answer_is_not_sent_back(open_llm: Opener, scripted_llm: ScriptedLlm) -> None:
+async def test_an_endless_answer_is_not_sent_back(
+    open_llm: Opener, scripted_llm: ScriptedLlm
+) -> None:
     scripted_llm.queue(saying("x" * 5_000_000), GOOD)
     assert (await ask(open_llm())).attempts == 2
     assert [len(asked.body["messages"]) for asked in scripted_llm.requests] == [2, 2]
 
 
-async def test_a_correction_keeps_the_deadline(open_llm: Opener, scripted_llm: ScriptedLlm, pauses: Pauses) -> None:
+async def test_a_correction_keeps_the_deadline(
+    open_llm: Opener, scripted_llm: ScriptedLlm, pauses: Pauses
+) -> None:
     def respond(asked: Asked) -> Canned:
         pauses.now_s += 10.0
         return answer({"colour": "red"})
@@ -192,15 +246,22 @@ async def test_a_correction_keeps_the_deadline(open_llm: Opener, scripted_llm: S
     assert len(scripted_llm.requests) == 1
 
 
-async def test_every_attempt_is_accounted(open_llm: Opener, scripted_llm: ScriptedLlm) -> None:
+async def test_every_attempt_is_accounted(
+    open_llm: Opener, scripted_llm: ScriptedLlm
+) -> None:
     book, spent = Book(), Spent()
     scripted_llm.queue(
-        answer({"reasoning": "", "colour": "blue"}, input_tokens=1_000, output_tokens=100),
+        answer(
+            {"reasoning": "", "colour": "blue"}, input_tokens=1_000, output_tokens=100
+        ),
         fault(500),
         answer(GOOD, input_tokens=1_000, output_tokens=50),
     )
     reply = await ask(open_llm(meter=book), spent=spent)
-    first, last = Expense(1_000, 100, Decimal("0.0015")), Expense(1_000, 50, Decimal("0.00125"))
+    first, last = (
+        Expense(1_000, 100, Decimal("0.0015")),
+        Expense(1_000, 50, Decimal("0.00125")),
+    )
     assert book.lines == [
         ("editor", "gpt-6.1-terra", first, "LlmMalformed"),
         ("editor", "gpt-6.1-terra", Expense(), "LlmUnavailable"),
@@ -210,7 +271,9 @@ async def test_every_attempt_is_accounted(open_llm: Opener, scripted_llm: Script
     assert reply.attempts == spent.attempts == 3
 
 
-async def test_a_failed_task_still_knows_its_expense(open_llm: Opener, scripted_llm: ScriptedLlm) -> None:
+async def test_a_failed_task_still_knows_its_expense(
+    open_llm: Opener, scripted_llm: ScriptedLlm
+) -> None:
     spent, llm = Spent(), open_llm()
     for canned in (refusal(), cut_off(), filtered()):
         scripted_llm.queue(canned)
@@ -219,19 +282,38 @@ async def test_a_failed_task_still_knows_its_expense(open_llm: Opener, scripted_
     assert spent == Spent(Expense(300, 60, Decimal("0.0006")), attempts=3)
 
 
-async def test_a_model_without_a_price_is_unpriced(open_llm: Opener, scripted_llm: ScriptedLlm) -> None:
+async def test_a_model_without_a_price_is_unpriced(
+    open_llm: Opener, scripted_llm: ScriptedLlm
+) -> None:
     prices = {"priced": ModelPrice(input=Decimal(1), output=Decimal(2))}
-    llm = open_llm(roles={"free": LlmRole(model="local"), "priced": LlmRole(model="priced-2026-01-31")}, prices=prices)
-    scripted_llm.queue(GOOD, answer(GOOD, input_tokens=10, output_tokens=10, cached_tokens=10))
+    llm = open_llm(
+        roles={
+            "free": LlmRole(model="local"),
+            "priced": LlmRole(model="priced-2026-01-31"),
+        },
+        prices=prices,
+    )
+    scripted_llm.queue(
+        GOOD, answer(GOOD, input_tokens=10, output_tokens=10, cached_tokens=10)
+    )
     assert (await ask(llm, "free")).usage == Expense(100, 20, unpriced=True)
     assert (await ask(llm, "priced")).usage.cost_usd == Decimal("0.00003")
 
 
-async def test_nonsense_about_usage_does_not_spoil_the_answer(open_llm: Opener, scripted_llm: ScriptedLlm) -> None:
+async def test_nonsense_about_usage_does_not_spoil_the_answer(
+    open_llm: Opener, scripted_llm: ScriptedLlm
+) -> None:
     message = '{"content": "{\\"reasoning\\": \\"\\", \\"colour\\": \\"red\\"}"}'
     llm = open_llm()
-    for usage in ("null", '"many"', '{"prompt_tokens": -3}', '{"prompt_tokens": 1e300}'):
-        scripted_llm.queue(raw(f'{{"choices": [{{"message": {message}}}], "usage": {usage}}}'.encode()))
+    for usage in (
+        "null",
+        '"many"',
+        '{"prompt_tokens": -3}',
+        '{"prompt_tokens": 1e300}',
+    ):
+        scripted_llm.queue(
+            raw(f'{{"choices": [{{"message": {message}}}], "usage": {usage}}}'.encode())
+        )
         reply = await ask(llm)
         assert (reply.value.colour, reply.usage) == ("red", Expense())
 
@@ -243,7 +325,9 @@ class Hasty(BaseModel):
     reasoning: str
 
 
-async def test_an_answer_must_begin_with_its_reasoning(open_llm: Opener, scripted_llm: ScriptedLlm) -> None:
+async def test_an_answer_must_begin_with_its_reasoning(
+    open_llm: Opener, scripted_llm: ScriptedLlm
+) -> None:
     with pytest.raises(ConfigurationError, match="'colour'"):
         await open_llm().ask("editor", Hasty, system="", user="")
     assert scripted_llm.requests == []
@@ -264,7 +348,14 @@ async def test_the_key_is_never_shown(
         structlog.reset_defaults()
     assert caught.value.__cause__ is not None
     trace = "".join(traceback.format_exception(caught.value))
-    shown = [repr(llm), repr(llm.settings), llm.settings.model_dump_json(), repr(caught.value), trace, caplog.text]
+    shown = [
+        repr(llm),
+        repr(llm.settings),
+        llm.settings.model_dump_json(),
+        repr(caught.value),
+        trace,
+        caplog.text,
+    ]
     assert "***" in str(caught.value)
     assert "llm_attempt_failed" in printed.getvalue()
     assert not [text for text in [*shown, printed.getvalue()] if KEY in text]
@@ -286,11 +377,18 @@ async def test_a_server_of_ones_own_learns_no_credentials_from_the_environment(
     monkeypatch.setenv("OPENAI_PROJECT_ID", "project-of-somebody-else")
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
     scripted_llm.queue(GOOD, GOOD)
-    for key in (None, SecretStr(f"{KEY}\n")):  # a mounted secret ends with a newline, which no header can carry
-        settings = LlmSettings(base_url=scripted_llm.base_url, **({} if key is None else {"api_key": key}))
+    for key in (
+        None,
+        SecretStr(f"{KEY}\n"),
+    ):  # a mounted secret ends with a newline, which no header can carry
+        settings = LlmSettings(
+            base_url=scripted_llm.base_url, **({} if key is None else {"api_key": key})
+        )
         async with Llm(settings) as llm:
             await ask(llm)
-    assert "somebody-else" not in str([asked.headers for asked in scripted_llm.requests])
+    assert "somebody-else" not in str(
+        [asked.headers for asked in scripted_llm.requests]
+    )
     assert scripted_llm.requests[1].headers["authorization"] == f"Bearer {KEY}"
 
 

@@ -11,7 +11,13 @@ from nats.aio.client import Client
 from pydantic import JsonValue
 from redis.asyncio import Redis
 
-from contracts.errors import InvalidInput, TaskloreError, UndoRefused, UnknownPath, Unreachable
+from contracts.errors import (
+    InvalidInput,
+    TaskloreError,
+    UndoRefused,
+    UnknownPath,
+    Unreachable,
+)
 from contracts.messages import ExtractedFacts, Fact
 from memory.documents.kinds import Kinds
 from memory.documents.storage.store import DocumentStore
@@ -23,13 +29,27 @@ from runtime.servers.embedded import EmbeddedServers
 from tasklore.exits import FAILED, OK, USAGE
 from tasklore.memory import tell as telling
 from tasklore.memory.files import export_documents, import_documents
-from tasklore.memory.history import print_difference, print_explanation, print_history, print_undo
+from tasklore.memory.history import (
+    print_difference,
+    print_explanation,
+    print_history,
+    print_undo,
+)
 from tasklore.memory.migration import migrate_folder
 from tasklore.memory.review import print_audit, print_conflicts
 from tasklore.memory.stores import user_memory
 from tasklore.memory.tell import make_turn, outcome_of, publish_turn, tell
 from tasklore.memory.views import print_documents, print_facts
-from tests.integration.documents import FOOD, NOW, ROUTINE, commit, item, like, plan, store_on
+from tests.integration.documents import (
+    FOOD,
+    NOW,
+    ROUTINE,
+    commit,
+    item,
+    like,
+    plan,
+    store_on,
+)
 from tests.servers import PATIENCE_S
 
 USER = "ana"
@@ -83,11 +103,21 @@ def names_in(folder: Path) -> list[str]:
 
 async def learn(store: DocumentStore) -> None:
     """Store two plans of one like each."""
-    await commit(store, plan("p-first-1", like("Eggs"), evidence="I like eggs", turn_id="t1"), user=USER)
-    await commit(store, plan("p-later-2", like("Lox", expiry="2999-01-01", confidence=0.5)), user=USER)
+    await commit(
+        store,
+        plan("p-first-1", like("Eggs"), evidence="I like eggs", turn_id="t1"),
+        user=USER,
+    )
+    await commit(
+        store,
+        plan("p-later-2", like("Lox", expiry="2999-01-01", confidence=0.5)),
+        user=USER,
+    )
 
 
-async def test_an_empty_memory_is_said_in_words_and_as_json(printed: Callable[[], str]) -> None:
+async def test_an_empty_memory_is_said_in_words_and_as_json(
+    printed: Callable[[], str],
+) -> None:
     await print_documents(USER, None, at=None, as_prompt=False, as_json=False)
     assert printed().startswith("Nothing is remembered of ana yet")
     await print_documents(USER, None, at=None, as_prompt=True, as_json=False)
@@ -114,7 +144,9 @@ async def test_documents_are_shown_by_paths_that_explain_takes(
     assert eggs.startswith("  food.likes[0]: Eggs")
     assert lox.startswith("  food.likes[1]: Lox  (until 2999-01-01, ")
     await print_documents(USER, "food", at=1, as_prompt=False, as_json=True)
-    assert [one["display"] for one in json.loads(printed())[FOOD]["food"]["likes"]] == ["Eggs"]
+    assert [one["display"] for one in json.loads(printed())[FOOD]["food"]["likes"]] == [
+        "Eggs"
+    ]
     await print_documents(USER, None, at=None, as_prompt=True, as_json=False)
     assert '- "Eggs"' in printed()
     await print_explanation(USER, None, "food.likes[0]", as_json=False)
@@ -125,13 +157,19 @@ async def test_documents_are_shown_by_paths_that_explain_takes(
     assert "p-later-2" not in shown
 
 
-async def test_a_document_of_any_shape_is_shown(tmp_path: Path, printed: Callable[[], str]) -> None:
+async def test_a_document_of_any_shape_is_shown(
+    tmp_path: Path, printed: Callable[[], str]
+) -> None:
     (tmp_path / "odd.json").write_bytes(ODD)
     assert await import_documents([tmp_path / "odd.json"], USER, None) == OK
     printed()
     for as_json in (False, True):
-        for resource, as_prompt in product((None, "books", "resource_user_books"), (False, True)):
-            await print_documents(USER, resource, at=None, as_prompt=as_prompt, as_json=as_json)
+        for resource, as_prompt in product(
+            (None, "books", "resource_user_books"), (False, True)
+        ):
+            await print_documents(
+                USER, resource, at=None, as_prompt=as_prompt, as_json=as_json
+            )
             shown = printed()
             assert "\x1b" not in shown
             assert as_json or as_prompt or "  a[4].b: x[2J y\n" in shown
@@ -145,22 +183,43 @@ async def test_history_lists_plans_and_undo_takes_the_end_of_a_plan_id(
     store: DocumentStore, printed: Callable[[], str]
 ) -> None:
     await learn(store)
-    await commit(store, plan("p-wide-3", *(like(f"dish {number} {'x' * 100}") for number in range(9))), user=USER)
+    await commit(
+        store,
+        plan("p-wide-3", *(like(f"dish {number} {'x' * 100}") for number in range(9))),
+        user=USER,
+    )
     await print_history(USER, "food", 20, as_json=False)
     lines = printed().splitlines()
-    assert [line.split()[0] for line in lines] == ["PLAN", "p-wide-3", "-later-2", "-first-1"]
+    assert [line.split()[0] for line in lines] == [
+        "PLAN",
+        "p-wide-3",
+        "-later-2",
+        "-first-1",
+    ]
     assert lines[1].endswith("; and 6 more")
     assert max(map(len, lines)) < 320
     await print_undo(USER, "-first-1", again=False, as_json=False)
     assert printed().splitlines() == ["taken back p-first-1", "  - food.likes[0]: Eggs"]
     await print_history(USER, None, 20, as_json=True)
-    assert [one["state"] for one in json.loads(printed())] == ["takes back", "stands", "stands", "taken back"]
+    assert [one["state"] for one in json.loads(printed())] == [
+        "takes back",
+        "stands",
+        "stands",
+        "taken back",
+    ]
     await print_undo(USER, None, again=True, as_json=True)
     assert json.loads(printed())["kind"] == "redo"
     with pytest.raises(UndoRefused, match="nowhere-1"):
         await print_undo(USER, "nowhere-1", again=False, as_json=False)
-    await commit(store, plan("a-same-end-1", like("Tea")), plan("b-same-end-1", like("Milk")), user=USER)
-    with pytest.raises(InvalidInput, match=r"b-same-end-1, a-same-end-1|a-same-end-1, b-same-end-1"):
+    await commit(
+        store,
+        plan("a-same-end-1", like("Tea")),
+        plan("b-same-end-1", like("Milk")),
+        user=USER,
+    )
+    with pytest.raises(
+        InvalidInput, match=r"b-same-end-1, a-same-end-1|a-same-end-1, b-same-end-1"
+    ):
         await print_undo(USER, "same-end-1", again=False, as_json=False)
 
 
@@ -169,33 +228,86 @@ async def test_a_difference_is_between_the_last_two_revisions_or_named_ones(
 ) -> None:
     await learn(store)
     await print_difference(USER, "food", None, None, as_json=False)
-    assert printed().splitlines() == [f"{FOOD}, revision 1 to 2", "  + food.likes[1]: Lox"]
+    assert printed().splitlines() == [
+        f"{FOOD}, revision 1 to 2",
+        "  + food.likes[1]: Lox",
+    ]
     await print_difference(USER, "food", 2, 0, as_json=False)
-    assert printed().splitlines()[1:] == ["  - food.likes[0]: Eggs", "  - food.likes[1]: Lox"]
+    assert printed().splitlines()[1:] == [
+        "  - food.likes[0]: Eggs",
+        "  - food.likes[1]: Lox",
+    ]
     await print_difference(USER, "food", 1, 1, as_json=False)
     assert printed().splitlines()[1:] == ["  nothing changed"]
     await print_difference(USER, "food", None, None, as_json=True)
-    assert [one["path"] for one in json.loads(printed())["changes"]] == ["food.likes[1]"]
+    assert [one["path"] for one in json.loads(printed())["changes"]] == [
+        "food.likes[1]"
+    ]
 
 
 @pytest.mark.parametrize(
     ("command", "error", "words"),
     [
-        (lambda: print_documents(USER, None, at=1, as_prompt=False, as_json=False), InvalidInput, "--resource"),
-        (lambda: print_documents(USER, "food", at=9, as_prompt=False, as_json=False), InvalidInput, "from 0 to 2"),
-        (lambda: print_documents(USER, "fod", at=None, as_prompt=False, as_json=False), InvalidInput, "--resource"),
-        (lambda: print_explanation(USER, None, "food.likes[9]", as_json=False), UnknownPath, "memory show"),
-        (lambda: print_explanation(USER, None, "food.likes[", as_json=False), InvalidInput, "character 12"),
-        (lambda: print_undo(USER, None, again=True, as_json=False), UndoRefused, "applied again"),
+        (
+            lambda: print_documents(USER, None, at=1, as_prompt=False, as_json=False),
+            InvalidInput,
+            "--resource",
+        ),
+        (
+            lambda: print_documents(USER, "food", at=9, as_prompt=False, as_json=False),
+            InvalidInput,
+            "from 0 to 2",
+        ),
+        (
+            lambda: print_documents(
+                USER, "fod", at=None, as_prompt=False, as_json=False
+            ),
+            InvalidInput,
+            "--resource",
+        ),
+        (
+            lambda: print_explanation(USER, None, "food.likes[9]", as_json=False),
+            UnknownPath,
+            "memory show",
+        ),
+        (
+            lambda: print_explanation(USER, None, "food.likes[", as_json=False),
+            InvalidInput,
+            "character 12",
+        ),
+        (
+            lambda: print_undo(USER, None, again=True, as_json=False),
+            UndoRefused,
+            "applied again",
+        ),
         (lambda: export_documents(Path("-"), USER, None), InvalidInput, "--resource"),
-        (lambda: export_documents(Path("/proc/none"), USER, None), InvalidInput, "/proc/none"),
-        (lambda: import_documents([Path("a"), Path("b")], USER, "food"), InvalidInput, "--resource"),
-        (lambda: import_documents([Path("a")], USER, "fod"), InvalidInput, r"resource_\.\.\. for a new one"),
-        (lambda: migrate_folder(Path("/nowhere"), USER, is_dry=True), InvalidInput, "/nowhere"),
+        (
+            lambda: export_documents(Path("/proc/none"), USER, None),
+            InvalidInput,
+            "/proc/none",
+        ),
+        (
+            lambda: import_documents([Path("a"), Path("b")], USER, "food"),
+            InvalidInput,
+            "--resource",
+        ),
+        (
+            lambda: import_documents([Path("a")], USER, "fod"),
+            InvalidInput,
+            r"resource_\.\.\. for a new one",
+        ),
+        (
+            lambda: migrate_folder(Path("/nowhere"), USER, is_dry=True),
+            InvalidInput,
+            "/nowhere",
+        ),
     ],
 )
 async def test_a_wrong_argument_is_refused_with_the_cure(
-    command: Callable[[], Any], error: type[TaskloreError], words: str, store: DocumentStore
+    command: Callable[[], Any],
+    error: type[TaskloreError],
+    words: str,
+    store: DocumentStore,
 ) -> None:
     await learn(store)
     with pytest.raises(error, match=words):
@@ -203,7 +315,9 @@ async def test_a_wrong_argument_is_refused_with_the_cure(
     assert len(await store.history(USER)) == 2
 
 
-async def test_an_unreachable_store_is_named_with_the_cure(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_unreachable_store_is_named_with_the_cure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("TASKLORE_REDIS_URL", "redis://127.0.0.1:1")
     with pytest.raises(Unreachable, match="tasklore up"):
         await print_documents(USER, None, at=None, as_prompt=False, as_json=False)
@@ -211,7 +325,9 @@ async def test_an_unreachable_store_is_named_with_the_cure(monkeypatch: pytest.M
         await tell("I like eggs", USER, conversation=None, wait_s=0, as_json=False)
 
 
-@pytest.mark.parametrize("content", [SEED, ODD, SEED.replace(b"\n", b"\r\n"), b"\xef\xbb\xbf" + ODD])
+@pytest.mark.parametrize(
+    "content", [SEED, ODD, SEED.replace(b"\n", b"\r\n"), b"\xef\xbb\xbf" + ODD]
+)
 async def test_an_imported_document_is_exported_byte_for_byte(
     content: bytes, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
@@ -230,11 +346,21 @@ async def test_an_imported_document_is_exported_byte_for_byte(
 
 @pytest.mark.parametrize(
     "content",
-    [None, b"[]", b"\xff\xfe", b'{"a": 1}', SEED.replace(FOOD.encode(), b"../evil"), b" " * 3_000_000 + b"{}"],
+    [
+        None,
+        b"[]",
+        b"\xff\xfe",
+        b'{"a": 1}',
+        SEED.replace(FOOD.encode(), b"../evil"),
+        b" " * 3_000_000 + b"{}",
+    ],
     ids=["folder", "list", "no text", "nameless", "evil", "huge"],
 )
 async def test_an_import_refuses_a_wrong_file_and_stores_the_others(
-    content: bytes | None, tmp_path: Path, store: DocumentStore, capsys: pytest.CaptureFixture[str]
+    content: bytes | None,
+    tmp_path: Path,
+    store: DocumentStore,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     bad, good = tmp_path / "bad.json", tmp_path / "good.json"
     good.write_bytes(SEED)
@@ -244,19 +370,31 @@ async def test_an_import_refuses_a_wrong_file_and_stores_the_others(
         bad.write_bytes(content)
     assert await import_documents([bad, good], USER, None, as_json=True) == USAGE
     out, err = capsys.readouterr()
-    assert [sorted(one) for one in json.loads(out)] == [["error", "file"], ["file", "plan_id", "revisions"]]
+    assert [sorted(one) for one in json.loads(out)] == [
+        ["error", "file"],
+        ["file", "plan_id", "revisions"],
+    ]
     assert err.startswith(f"tasklore: {bad}: ")
     assert err.count("\n") == 1
     assert [record.revisions for record in await store.history(USER)] == [{FOOD: 1}]
 
 
-async def test_a_nameless_file_is_imported_under_the_resource_option(tmp_path: Path, store: DocumentStore) -> None:
+async def test_a_nameless_file_is_imported_under_the_resource_option(
+    tmp_path: Path, store: DocumentStore
+) -> None:
     (tmp_path / "a.json").write_bytes(b'{"a": 1}')
     (tmp_path / "b.json").write_bytes(SEED)
     assert await import_documents([tmp_path / "a.json"], USER, "routine") == OK
-    assert await import_documents([tmp_path / "a.json"], USER, "resource_user_new.json") == OK
+    assert (
+        await import_documents([tmp_path / "a.json"], USER, "resource_user_new.json")
+        == OK
+    )
     assert await import_documents([tmp_path / "b.json"], USER, "routine") == USAGE
-    stored = [one for one, document in (await store.snapshot(USER)).documents.items() if document.revision]
+    stored = [
+        one
+        for one, document in (await store.snapshot(USER)).documents.items()
+        if document.revision
+    ]
     assert stored == [ROUTINE, "resource_user_new"]
 
 
@@ -283,7 +421,9 @@ async def test_older_memories_are_migrated_and_archived(
     assert len(await store.history(USER)) == 1
 
 
-async def test_a_migration_that_stopped_before_the_rename_is_finished(tmp_path: Path, store: DocumentStore) -> None:
+async def test_a_migration_that_stopped_before_the_rename_is_finished(
+    tmp_path: Path, store: DocumentStore
+) -> None:
     older = tmp_path / f"{FOOD}.md"
     older.write_text(OLDER)
     assert await migrate_folder(tmp_path, USER, is_dry=False) == OK
@@ -301,16 +441,25 @@ async def test_a_migration_never_replaces_a_stored_document(
     (tmp_path / "resource_user_health.md").write_bytes(b"\xff\xfe")
     (tmp_path / f"{ROUTINE}.md").write_text("# Routine\n## Daily\n- Up at 7\n")
     assert await migrate_folder(tmp_path, USER, is_dry=False) == FAILED
-    assert names_in(tmp_path) == [f"{FOOD}.md", "resource_user_health.md", f"{ROUTINE}.md.archive"]
+    assert names_in(tmp_path) == [
+        f"{FOOD}.md",
+        "resource_user_health.md",
+        f"{ROUTINE}.md.archive",
+    ]
     assert capsys.readouterr().err.count("\n") == 2
     assert len(await store.history(USER)) == 3
 
 
-async def test_conflicts_and_an_audit_name_the_entries(store: DocumentStore, printed: Callable[[], str]) -> None:
+async def test_conflicts_and_an_audit_name_the_entries(
+    store: DocumentStore, printed: Callable[[], str]
+) -> None:
     disliked: list[JsonValue] = [item("eggs")]
     await commit(store, plan("p1", like("Eggs"), like("Lox"), like("lox")), user=USER)
     content = json.dumps(
-        {"_metadata": {"resource_id": FOOD}, "food": {"likes": [item("Eggs")] * 2, "dislikes": disliked}}
+        {
+            "_metadata": {"resource_id": FOOD},
+            "food": {"likes": [item("Eggs")] * 2, "dislikes": disliked},
+        }
     )
     await store.import_document(USER, content.encode(), at=NOW)
     await print_conflicts(USER, "food", as_json=False)
@@ -335,21 +484,35 @@ async def nats(servers: EmbeddedServers) -> Client:  # type: ignore[misc]  # it 
 async def test_a_turn_that_no_worker_takes_is_kept_and_the_command_fails(
     nats: Client, printed: Callable[[], str]
 ) -> None:
-    assert await tell("I like eggs", USER, conversation=None, wait_s=0, as_json=False) == FAILED
+    assert (
+        await tell("I like eggs", USER, conversation=None, wait_s=0, as_json=False)
+        == FAILED
+    )
     assert printed().startswith("Kept as turn ")
-    assert await tell("I like eggs", USER, conversation=None, wait_s=0, as_json=True) == FAILED
+    assert (
+        await tell("I like eggs", USER, conversation=None, wait_s=0, as_json=True)
+        == FAILED
+    )
     assert json.loads(printed())["state"] is None
     assert (await nats.jetstream().stream_info("TURNS")).state.messages >= 1
 
 
 async def test_the_outcome_of_a_turn_is_awaited_until_its_facts_are_decided(
-    nats: Client, redis: Redis, store: DocumentStore, printed: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+    nats: Client,
+    redis: Redis,
+    store: DocumentStore,
+    printed: Callable[[], str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     turn = make_turn("I like eggs", USER)
     await publish_turn(nats, turn)
-    turns, facts = (PersonalQueue(redis, name, deadline_s=PATIENCE_S) for name in ("turns", "facts"))
+    turns, facts = (
+        PersonalQueue(redis, name, deadline_s=PATIENCE_S) for name in ("turns", "facts")
+    )
     fact = Fact(fact_id="f-1", text="User likes eggs")
-    extracted = ExtractedFacts(turn_id=turn.turn_id, conversation_id="c", user_id=USER, facts=(fact,), at=NOW)
+    extracted = ExtractedFacts(
+        turn_id=turn.turn_id, conversation_id="c", user_id=USER, facts=(fact,), at=NOW
+    )
     async with user_memory() as memory:
         assert (await outcome_of(memory, turn, 0)).state is None
         await turns.append(USER, [(turn.turn_id, turn.model_dump_json().encode())])
@@ -363,15 +526,24 @@ async def test_the_outcome_of_a_turn_is_awaited_until_its_facts_are_decided(
         outcome = await outcome_of(memory, turn, 30)
     assert outcome.is_settled
     monkeypatch.setattr(telling, "make_turn", lambda *_: turn)
-    assert await tell("I like eggs", USER, conversation=None, wait_s=30, as_json=False) == OK
-    assert printed().splitlines() == ["done        User likes eggs", "  + food.likes[0]: Eggs", "  tells like: eggs"]
+    assert (
+        await tell("I like eggs", USER, conversation=None, wait_s=30, as_json=False)
+        == OK
+    )
+    assert printed().splitlines() == [
+        "done        User likes eggs",
+        "  + food.likes[0]: Eggs",
+        "  tells like: eggs",
+    ]
     await print_facts(USER, 20, as_json=False)
     assert "User likes eggs  done" in printed()
     await print_facts(USER, 20, as_json=True)
     assert json.loads(printed())[0]["plan_id"] == "f-1"
 
 
-async def close(queue: PersonalQueue, row_id: str, reason: str, plan_id: str | None = None) -> None:
+async def close(
+    queue: PersonalQueue, row_id: str, reason: str, plan_id: str | None = None
+) -> None:
     """Close a row as done."""
     claim = await queue.claim(USER, holder="test", limit=1, lease_ms=30_000, now_ms=0)
     assert await queue.close(claim, [Closing(row_id, "done", reason, plan_id)])

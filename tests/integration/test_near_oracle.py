@@ -45,17 +45,53 @@ class Room(Parameters):
 #: Most near each other, some a hair beyond a border, some as large or as small as an amount can be.
 _limits = st.one_of(
     st.integers(-110, 110),
-    st.sampled_from(["100", "102.5", "97.5", "102.5000000000000000000000001", "0", "-100", "9" * 40, "1e-30", "1e30"]),
-    st.builds(lambda digits, power: Decimal(digits).scaleb(power), st.integers(990, 1010), st.integers(-30, 30)),
+    st.sampled_from(
+        [
+            "100",
+            "102.5",
+            "97.5",
+            "102.5000000000000000000000001",
+            "0",
+            "-100",
+            "9" * 40,
+            "1e-30",
+            "1e30",
+        ]
+    ),
+    st.builds(
+        lambda digits, power: Decimal(digits).scaleb(power),
+        st.integers(990, 1010),
+        st.integers(-30, 30),
+    ),
 )
 _trips = st.fixed_dictionaries(
     {"limit": _limits},
     optional={
         "luggage": st.sampled_from(
-            ["1 kg", "1.5 kg", "1500 g", "3 lb", "1 m", "1.2 m", "1 km/h", "-0.3 kg", "0.2 kg", "1001 g"]
+            [
+                "1 kg",
+                "1.5 kg",
+                "1500 g",
+                "3 lb",
+                "1 m",
+                "1.2 m",
+                "1 km/h",
+                "-0.3 kg",
+                "0.2 kg",
+                "1001 g",
+            ]
         ),
         "stay": st.sampled_from(
-            ["1 hour", "PT1H10M", "PT1H10M1S", "P1MT1H", "P1MT65M", "1 month", "0 s", "-5 minutes"]
+            [
+                "1 hour",
+                "PT1H10M",
+                "PT1H10M1S",
+                "P1MT1H",
+                "P1MT65M",
+                "1 month",
+                "0 s",
+                "-5 minutes",
+            ]
         ),
         "rate": st.sampled_from(["20%", "20.5", "20.6%", "0%", "-0.2%", "0.2%"]),
         "town": st.sampled_from(["Kiel", "kiel"]),
@@ -77,8 +113,14 @@ def _frames(draw: st.DrawFn) -> tuple[Asked, list[tuple[Asked, str]]]:
         changed = draw(st.sets(st.sampled_from(sorted(other)), max_size=2))
         raw = {**asked[0], **{name: other[name] for name in changed}}
         if draw(st.booleans()) and "limit" not in changed:
-            raw["limit"] = Amount(raw["limit"]) * (1 + Decimal(draw(st.integers(-28, 28))).scaleb(-3))
-        user, version = draw(st.tuples(_users, _versions)) if draw(st.integers(0, 5)) == 0 else asked[1:]
+            raw["limit"] = Amount(raw["limit"]) * (
+                1 + Decimal(draw(st.integers(-28, 28))).scaleb(-3)
+            )
+        user, version = (
+            draw(st.tuples(_users, _versions))
+            if draw(st.integers(0, 5)) == 0
+            else asked[1:]
+        )
         known.append(((raw, user, version), draw(_fates)))
     return asked, known
 
@@ -86,21 +128,39 @@ def _frames(draw: st.DrawFn) -> tuple[Asked, list[tuple[Asked, str]]]:
 @settings(max_examples=80)
 @given(_frames(), st.integers(0, 3).map(lambda drawn: drawn == 0))
 def test_the_nearest_that_may_be_served_is_served(
-    store_server: ValkeyServer, frame: tuple[Asked, list[tuple[Asked, str]]], anna_is_forgotten: bool
+    store_server: ValkeyServer,
+    frame: tuple[Asked, list[tuple[Asked, str]]],
+    anna_is_forgotten: bool,
 ) -> None:
     """Never across units, signs, texts, users, versions or settings, and never a removed one; else the nearest."""
     asked, known = frame
-    found, stands = asyncio.run(_served(store_server.url, asked, known, anna_is_forgotten))
+    found, stands = asyncio.run(
+        _served(store_server.url, asked, known, anna_is_forgotten)
+    )
     fates = {_key(other): (other, fate) for other, fate in known}
-    living = [one for one, fate in fates.values() if fate == "kept" and not (anna_is_forgotten and one[1] == ANNA)]
-    near = {_key(one): used for one in living if (used := _used(asked, one)) is not None and _key(one) != _key(asked)}
+    living = [
+        one
+        for one, fate in fates.values()
+        if fate == "kept" and not (anna_is_forgotten and one[1] == ANNA)
+    ]
+    near = {
+        _key(one): used
+        for one in living
+        if (used := _used(asked, one)) is not None and _key(one) != _key(asked)
+    }
     if found is None:
         assert near == {}
     else:
         assert found.answer.result_json == b'"%b"' % found.key.encode()
         assert near[found.key] == min(near.values())
-    remembered = [Trip.read(one[0]) for one, fate in fates.values() if fate != "forgotten"]
-    assert stands <= {near.place for one in remembered if (near := Parameters.neighbourhood(one, "trip"))}
+    remembered = [
+        Trip.read(one[0]) for one, fate in fates.values() if fate != "forgotten"
+    ]
+    assert stands <= {
+        near.place
+        for one in remembered
+        if (near := Parameters.neighbourhood(one, "trip"))
+    }
 
 
 async def _served(
@@ -111,9 +171,21 @@ async def _served(
         await client.flushdb()
         memory = LongTermMemory(client, budget_s=60.0)
         for other, _ in known:
-            key, near = _key(other), Parameters.neighbourhood(Trip.read(other[0]), "trip")
-            await memory.remember(key, b'"%b"' % key.encode(), computed_ms=1, ttl=HOUR, now_ms=1, near=near)
-        for other, fate in {_key(other): (other, fate) for other, fate in known}.values():
+            key, near = (
+                _key(other),
+                Parameters.neighbourhood(Trip.read(other[0]), "trip"),
+            )
+            await memory.remember(
+                key,
+                b'"%b"' % key.encode(),
+                computed_ms=1,
+                ttl=HOUR,
+                now_ms=1,
+                near=near,
+            )
+        for other, fate in {
+            _key(other): (other, fate) for other, fate in known
+        }.values():
             if fate == "evicted":
                 await client.unlink(_key(other))
             elif fate == "forgotten":
@@ -121,13 +193,21 @@ async def _served(
         if anna_is_forgotten:
             await memory.forget(user_token=ANNA)
         here = Parameters.neighbourhood(Trip.read(asked[0]), "trip")
-        found = (await memory.nearest([(_key(asked), here)]))[0] if here is not None else None
+        found = (
+            (await memory.nearest([(_key(asked), here)]))[0]
+            if here is not None
+            else None
+        )
         return found, {place for index in await _indexes(client) for place in index}
 
 
 async def _indexes(client: Redis) -> list[list[str]]:
-    names = sorted([name async for name in client.scan_iter(match="tl:ltm:{*}:near:*", count=1000)])
-    return [[place.decode() for place in await client.zrange(name, 0, -1)] for name in names]
+    names = sorted(
+        [name async for name in client.scan_iter(match="tl:ltm:{*}:near:*", count=1000)]
+    )
+    return [
+        [place.decode() for place in await client.zrange(name, 0, -1)] for name in names
+    ]
 
 
 def _key(asked: Asked) -> str:
@@ -141,8 +221,14 @@ def _used(asked: Asked, other: Asked) -> Fraction | None:
     if asked[1:] != other[1:] or one.town != two.town:
         return None
     steps = [
-        _share(one.limit.value, two.limit.value, abs(Fraction(one.limit.value)) * Fraction(25, 1000)),
-        Fraction() if one.luggage == two.luggage else _luggage_share(one.luggage, two.luggage),
+        _share(
+            one.limit.value,
+            two.limit.value,
+            abs(Fraction(one.limit.value)) * Fraction(25, 1000),
+        ),
+        Fraction()
+        if one.luggage == two.luggage
+        else _luggage_share(one.luggage, two.luggage),
         Fraction() if one.stay == two.stay else _stay_share(one.stay, two.stay),
         Fraction() if one.rate == two.rate else _rate_share(one.rate, two.rate),
     ]
@@ -158,7 +244,12 @@ def _share(one: Decimal, two: Decimal, reach: Fraction) -> Fraction | None:
 
 
 def _luggage_share(one: Quantity | None, two: Quantity | None) -> Fraction | None:
-    if one is None or two is None or one.dimension != "weight" or two.dimension != "weight":
+    if (
+        one is None
+        or two is None
+        or one.dimension != "weight"
+        or two.dimension != "weight"
+    ):
         return None
     return _share(one.to("g").value, two.to("g").value, Fraction(500))
 
@@ -170,7 +261,11 @@ def _stay_share(one: Duration | None, two: Duration | None) -> Fraction | None:
 
 
 def _rate_share(one: Percent | None, two: Percent | None) -> Fraction | None:
-    return None if one is None or two is None else _share(one.value, two.value, Fraction(1, 2))
+    return (
+        None
+        if one is None or two is None
+        else _share(one.value, two.value, Fraction(1, 2))
+    )
 
 
 def _standing(width: object, length: object) -> tuple[str, Neighbourhood]:
@@ -180,7 +275,9 @@ def _standing(width: object, length: object) -> tuple[str, Neighbourhood]:
     return keys.ltm("Planner", "1.1", Parameters.key(room, "room")), near
 
 
-async def _remember(memory: LongTermMemory, width: object, length: object, **options: Any) -> str:
+async def _remember(
+    memory: LongTermMemory, width: object, length: object, **options: Any
+) -> str:
     key, near = _standing(width, length)
     terms = {"computed_ms": 1, "ttl": HOUR, "now_ms": 1, "near": near, **options}
     await memory.remember(key, b"1", **terms)
@@ -204,7 +301,18 @@ async def test_in_a_dense_frame_the_nearest_is_found_however_many_stand_beside_i
     assert (found.key, found.place) == (wanted, "107|109")
     # Foreign places in an index are passed over.
     key, near = _standing(100, 100)
-    hostile = ["nonsense", "100", "101|x", "101|1e2", "nan|nan", "101|101|101", "inf|100", "0x65|101", "|", b"\xff|1"]
+    hostile = [
+        "nonsense",
+        "100",
+        "101|x",
+        "101|1e2",
+        "nan|nan",
+        "101|101|101",
+        "inf|100",
+        "0x65|101",
+        "|",
+        b"\xff|1",
+    ]
     for index in (keys.near(key, near.frame, 2)[0], keys.near(key, near.frame, 2)[2]):
         await valkey_or_redis.zadd(index, dict.fromkeys(hostile, 100.5))
     [found] = await memory.nearest([_standing(100, 100)])
@@ -225,7 +333,9 @@ async def test_a_bounded_search_serves_a_near_answer_or_none(
     assert found.place == "100|101"
 
 
-async def test_places_of_several_fields_go_with_their_answers(memory: LongTermMemory, valkey_or_redis: Redis) -> None:
+async def test_places_of_several_fields_go_with_their_answers(
+    memory: LongTermMemory, valkey_or_redis: Redis
+) -> None:
     gone = await _remember(memory, 100, 100)
     await _remember(memory, 104, 104)
     assert await _indexes(valkey_or_redis) == [["100|100", "104|104"]] * 3

@@ -32,11 +32,21 @@ class Post:
     stream: str
 
     async def stored(self) -> int:
-        return int((await ask_jetstream(self.link.client, f"STREAM.INFO.{self.stream}"))["state"]["messages"])
+        return int(
+            (await ask_jetstream(self.link.client, f"STREAM.INFO.{self.stream}"))[
+                "state"
+            ]["messages"]
+        )
 
     async def make_stream(self, **more: Any) -> None:
-        wanted = {"name": self.stream, "subjects": [f"{self.stream}.>"], "storage": "file"}
-        await ask_jetstream(self.link.client, f"STREAM.CREATE.{self.stream}", wanted | more)
+        wanted = {
+            "name": self.stream,
+            "subjects": [f"{self.stream}.>"],
+            "storage": "file",
+        }
+        await ask_jetstream(
+            self.link.client, f"STREAM.CREATE.{self.stream}", wanted | more
+        )
 
 
 class Meter:
@@ -91,7 +101,9 @@ class Answers:
         return self.problems
 
 
-async def test_a_thousand_letters_at_once_are_all_stored_and_answered_once(post: Post) -> None:
+async def test_a_thousand_letters_at_once_are_all_stored_and_answered_once(
+    post: Post,
+) -> None:
     answers = Answers(1000)
     for number in range(1000):
         post.outbox.send(f"{post.stream}.{number}", b"{}", f"letter-{number}", answers)
@@ -99,34 +111,55 @@ async def test_a_thousand_letters_at_once_are_all_stored_and_answered_once(post:
     assert (await post.stored(), post.outbox.waiting) == (1000, 0)
 
 
-async def test_a_repeated_message_id_or_a_taken_subject_counts_as_stored(post: Post) -> None:
+async def test_a_repeated_message_id_or_a_taken_subject_counts_as_stored(
+    post: Post,
+) -> None:
     """Of two reports on one task the stream refuses the second, which is what its sender wanted to know."""
     for _ in range(3):
         await post.outbox.put(f"{post.stream}.x", b"{}", "the-same")
     assert await post.stored() == 1
     single = replace(post, stream=f"{post.stream}S")
-    await single.make_stream(max_msgs_per_subject=1, discard="new", discard_new_per_subject=True)
+    await single.make_stream(
+        max_msgs_per_subject=1, discard="new", discard_new_per_subject=True
+    )
     await post.outbox.put(f"{single.stream}.x", b"first", "one")
     await post.outbox.put(f"{single.stream}.x", b"second", "two")
     assert await single.stored() == 1
 
 
 async def test_headers_are_stored_and_none_of_them_begins_another(post: Post) -> None:
-    await post.outbox.put(f"{post.stream}.x", b"{}", "one", headers={"Tasklore-Generation": "2"})
-    stored = await post.link.client.jetstream().get_last_msg(post.stream, f"{post.stream}.x")
+    await post.outbox.put(
+        f"{post.stream}.x", b"{}", "one", headers={"Tasklore-Generation": "2"}
+    )
+    stored = await post.link.client.jetstream().get_last_msg(
+        post.stream, f"{post.stream}.x"
+    )
     assert stored.headers == {"Nats-Msg-Id": "one", "Tasklore-Generation": "2"}
-    hostile = {"Tasklore-User": "x\r\nNats-Expected-Stream: other", "X-Odd\nNats-Expected-Last-Sequence": "7\n"}
+    hostile = {
+        "Tasklore-User": "x\r\nNats-Expected-Stream: other",
+        "X-Odd\nNats-Expected-Last-Sequence": "7\n",
+    }
     await post.outbox.put(f"{post.stream}.y", b"{}", "two", headers=hostile)
     asked = {"last_by_subj": f"{post.stream}.y"}
-    found = await ask_jetstream(post.link.client, f"STREAM.MSG.GET.{post.stream}", asked)
+    found = await ask_jetstream(
+        post.link.client, f"STREAM.MSG.GET.{post.stream}", asked
+    )
     names = set(read_headers(base64.b64decode(found["message"]["hdrs"])) or {})
-    assert names == {"Nats-Msg-Id", "Tasklore-User", "X-Odd Nats-Expected-Last-Sequence"}
+    assert names == {
+        "Nats-Msg-Id",
+        "Tasklore-User",
+        "X-Odd Nats-Expected-Last-Sequence",
+    }
 
 
-async def test_a_letter_that_no_stream_takes_is_given_up_with_the_reason(servers: EmbeddedServers) -> None:
+async def test_a_letter_that_no_stream_takes_is_given_up_with_the_reason(
+    servers: EmbeddedServers,
+) -> None:
     meter = Meter()
     async with a_post(servers.nats_url, meter) as post:
-        with pytest.raises(NotAccepted, match="no stream takes this subject") as unknown:
+        with pytest.raises(
+            NotAccepted, match="no stream takes this subject"
+        ) as unknown:
             await post.outbox.put("nowhere.at.all", b"{}", "one", patience_s=0.5)
         await post.make_stream(max_msg_size=100)
         with pytest.raises(NotAccepted, match="exceeds maximum") as refused:
@@ -138,7 +171,11 @@ async def test_a_letter_that_no_stream_takes_is_given_up_with_the_reason(servers
 
 
 @pytest.mark.parametrize(
-    ("limit", "words"), [({"max_msgs": 1}, "maximum messages exceeded"), ({"max_bytes": 200}, "maximum bytes exceeded")]
+    ("limit", "words"),
+    [
+        ({"max_msgs": 1}, "maximum messages exceeded"),
+        ({"max_bytes": 200}, "maximum bytes exceeded"),
+    ],
 )
 async def test_a_full_stream_is_an_error_at_once_with_the_time_to_retry(
     servers: EmbeddedServers, limit: dict[str, int], words: str
@@ -149,7 +186,9 @@ async def test_a_full_stream_is_an_error_at_once_with_the_time_to_retry(
         await post.outbox.put(f"{post.stream}.x", b"{}", "one")
         async with asyncio.timeout(PATIENCE_S):
             with pytest.raises(QueueFull, match=words) as refused:
-                await post.outbox.put(f"{post.stream}.y", b"x" * 200, "two", patience_s=10 * PATIENCE_S)
+                await post.outbox.put(
+                    f"{post.stream}.y", b"x" * 200, "two", patience_s=10 * PATIENCE_S
+                )
         assert refused.value.retry_after_s > 0
         assert f"{refused.value.retry_after_s:g} s" in str(refused.value)
         assert (await post.stored(), post.outbox.waiting) == (1, 0)
@@ -157,7 +196,9 @@ async def test_a_full_stream_is_an_error_at_once_with_the_time_to_retry(
     assert set(meter.refused) == {"full"}
 
 
-async def test_a_letter_that_waits_for_room_is_stored_or_given_up_with_the_reason(servers: EmbeddedServers) -> None:
+async def test_a_letter_that_waits_for_room_is_stored_or_given_up_with_the_reason(
+    servers: EmbeddedServers,
+) -> None:
     async with a_post(servers.nats_url) as post:
         await post.make_stream(max_msgs=1, discard="new")
         await post.outbox.put(f"{post.stream}.x", b"{}", "one")
@@ -168,7 +209,13 @@ async def test_a_letter_that_waits_for_room_is_stored_or_given_up_with_the_reaso
         assert "maximum messages exceeded" in str(problem)
         post.outbox.send(f"{post.stream}.y", b"{}", "two", answers)
         waiting = asyncio.create_task(
-            post.outbox.put(f"{post.stream}.y", b"{}", "two", patience_s=PATIENCE_S, waits_when_full=True)
+            post.outbox.put(
+                f"{post.stream}.y",
+                b"{}",
+                "two",
+                patience_s=PATIENCE_S,
+                waits_when_full=True,
+            )
         )
         with pytest.raises(QueueFull):
             await post.outbox.put(f"{post.stream}.z", b"{}", "three")
@@ -198,13 +245,21 @@ class Cramped(NatsServer):
 async def fill(post: Post) -> None:
     """Store two megabytes, letter by letter."""
     for number in range(20):
-        await post.outbox.put(f"{post.stream}.x", b"x" * 100_000, f"letter-{number}", patience_s=PATIENCE_S)
+        await post.outbox.put(
+            f"{post.stream}.x",
+            b"x" * 100_000,
+            f"letter-{number}",
+            patience_s=PATIENCE_S,
+        )
 
 
 @pytest.mark.parametrize(
-    ("per_account", "words"), [(False, "insufficient resources"), (True, "resource limits exceeded for account")]
+    ("per_account", "words"),
+    [(False, "insufficient resources"), (True, "resource limits exceeded for account")],
 )
-async def test_a_server_or_an_account_without_room_is_full_too(tmp_path: Path, per_account: bool, words: str) -> None:
+async def test_a_server_or_an_account_without_room_is_full_too(
+    tmp_path: Path, per_account: bool, words: str
+) -> None:
     server = Cramped(tmp_path)
     server.per_account = per_account
     await server.start()
@@ -217,10 +272,14 @@ async def test_a_server_or_an_account_without_room_is_full_too(tmp_path: Path, p
         await server.stop()
 
 
-async def test_a_letter_waits_for_a_stream_that_is_created_later(servers: EmbeddedServers) -> None:
+async def test_a_letter_waits_for_a_stream_that_is_created_later(
+    servers: EmbeddedServers,
+) -> None:
     meter = Meter()
     async with a_post(servers.nats_url, meter) as post:
-        waiting = asyncio.create_task(post.outbox.put(f"{post.stream}.x", b"{}", "one", patience_s=PATIENCE_S))
+        waiting = asyncio.create_task(
+            post.outbox.put(f"{post.stream}.x", b"{}", "one", patience_s=PATIENCE_S)
+        )
         async with asyncio.timeout(PATIENCE_S):
             await meter.retried.wait()
         await post.make_stream()
@@ -228,38 +287,57 @@ async def test_a_letter_waits_for_a_stream_that_is_created_later(servers: Embedd
         assert await post.stored() == 1
 
 
-async def test_a_body_or_headers_too_large_for_the_server_are_refused_before_they_are_sent(post: Post) -> None:
+async def test_a_body_or_headers_too_large_for_the_server_are_refused_before_they_are_sent(
+    post: Post,
+) -> None:
     """The server closes a connection over a message of more than 1 MiB; the largest that we allow it takes."""
     with pytest.raises(MessageTooLarge, match=str(MAX_BODY)):
         await post.outbox.put(f"{post.stream}.x", b"x" * (MAX_BODY + 1), "one")
     longest = MAX_MESSAGE - MAX_BODY - len("Nats-Msg-Id: two\r\nX-Long: \r\n")
-    with pytest.raises(MessageTooLarge, match=f"{MAX_MESSAGE + 1} bytes of body and headers"):
-        await post.outbox.put(f"{post.stream}.x", b"x" * MAX_BODY, "two", headers={"X-Long": "x" * (longest + 1)})
+    with pytest.raises(
+        MessageTooLarge, match=f"{MAX_MESSAGE + 1} bytes of body and headers"
+    ):
+        await post.outbox.put(
+            f"{post.stream}.x",
+            b"x" * MAX_BODY,
+            "two",
+            headers={"X-Long": "x" * (longest + 1)},
+        )
     assert (post.outbox.waiting, await post.stored()) == (0, 0)
-    await post.outbox.put(f"{post.stream}.x", b"x" * MAX_BODY, "two", headers={"X-Long": "x" * longest})
+    await post.outbox.put(
+        f"{post.stream}.x", b"x" * MAX_BODY, "two", headers={"X-Long": "x" * longest}
+    )
     assert await post.stored() == 1
 
 
-async def test_letters_sent_during_an_outage_are_stored_once_after_it(own_servers: EmbeddedServers) -> None:
+async def test_letters_sent_during_an_outage_are_stored_once_after_it(
+    own_servers: EmbeddedServers,
+) -> None:
     async with a_post(own_servers.nats_url) as post:
         await post.make_stream()
         answers = Answers(300)
 
         def send(numbers: range) -> None:
             for number in numbers:
-                post.outbox.send(f"{post.stream}.{number}", b"{}", f"letter-{number}", answers)
+                post.outbox.send(
+                    f"{post.stream}.{number}", b"{}", f"letter-{number}", answers
+                )
 
         send(range(100))
         own_servers.nats.kill()
         send(range(100, 200))
-        await asyncio.sleep(0)  # one turn of the loop: the connection has not noticed yet
+        await asyncio.sleep(
+            0
+        )  # one turn of the loop: the connection has not noticed yet
         send(range(200, 300))
         await own_servers.nats.start()
         assert await answers.complete() == [None] * 300
         assert await post.stored() == 300
 
 
-async def test_a_letter_given_up_in_an_outage_is_not_stored_after_it(own_servers: EmbeddedServers) -> None:
+async def test_a_letter_given_up_in_an_outage_is_not_stored_after_it(
+    own_servers: EmbeddedServers,
+) -> None:
     """Its sender heard that it is not stored: no buffer may bring it later, past the time of its message id."""
     async with a_post(own_servers.nats_url) as post:
         await post.make_stream()
@@ -286,7 +364,9 @@ async def test_closing_waits_for_letters_under_way(servers: EmbeddedServers) -> 
             await post.make_stream()
             answers = Answers(50)
             for number in range(50):
-                post.outbox.send(f"{post.stream}.{number}", b"{}", f"letter-{number}", answers)
+                post.outbox.send(
+                    f"{post.stream}.{number}", b"{}", f"letter-{number}", answers
+                )
         assert answers.problems == [None] * 50
         info = await ask_jetstream(client, f"STREAM.INFO.{post.stream}")
         assert info["state"]["messages"] == 50

@@ -13,7 +13,17 @@ from contracts.messages import ChatTurn, ExtractedFacts, Fact
 from memory import keys
 from runtime.servers import valkey
 from runtime.servers.embedded import EmbeddedServers
-from tests.integration.listening import LEASE_S, PATIENCE_S, Room, ear, judge, keep_all, now, now_ms, plan_of
+from tests.integration.listening import (
+    LEASE_S,
+    PATIENCE_S,
+    Room,
+    ear,
+    judge,
+    keep_all,
+    now,
+    now_ms,
+    plan_of,
+)
 from tests.integration.listening import parrot as learn_words
 from workers.listening.context import ListenContext
 from workers.listening.values import FactBatch, Ruling
@@ -24,7 +34,9 @@ def room(redis: Redis) -> Room:
     return Room(redis)
 
 
-async def test_facts_of_turns_are_published_once_in_order_and_the_turns_closed(room: Room) -> None:
+async def test_facts_of_turns_are_published_once_in_order_and_the_turns_closed(
+    room: Room,
+) -> None:
     await room.say("ann", "one", "", "three")
     async with room.listening(ear(learn_words), "turns"):
         await room.closed("turns", "ann")
@@ -34,12 +46,18 @@ async def test_facts_of_turns_are_published_once_in_order_and_the_turns_closed(r
     expected = [(subjects.facts("ann"), name) for name in ("t1", "t3", "t4")]
     assert [(subject, name) for subject, _, name in room.post.stored] == expected
     published = ExtractedFacts.model_validate_json(room.post.stored[0][1])
-    assert (published.turn_id, published.user_id, published.conversation_id) == ("t1", "ann", "c")
+    assert (published.turn_id, published.user_id, published.conversation_id) == (
+        "t1",
+        "ann",
+        "c",
+    )
     assert set((await room.states("turns", "ann")).values()) == {"done"}
     assert room.counts.seen == Counter({"turn:learned": 3, "turn:nothing": 1})
 
 
-async def test_a_crash_between_learning_and_publishing_asks_no_handler_again(room: Room) -> None:
+async def test_a_crash_between_learning_and_publishing_asks_no_handler_again(
+    room: Room,
+) -> None:
     asked: list[str] = []
 
     async def learn(turn: ChatTurn, context: ListenContext) -> list[Fact]:
@@ -57,7 +75,9 @@ async def test_a_crash_between_learning_and_publishing_asks_no_handler_again(roo
     assert room.post.facts() == ["said 1"]
 
 
-async def test_a_model_that_is_away_or_an_outbox_that_refuses_costs_no_attempt(room: Room) -> None:
+async def test_a_model_that_is_away_or_an_outbox_that_refuses_costs_no_attempt(
+    room: Room,
+) -> None:
     left = [7]
 
     async def learn(turn: ChatTurn, context: ListenContext) -> Sequence[Fact]:
@@ -74,7 +94,9 @@ async def test_a_model_that_is_away_or_an_outbox_that_refuses_costs_no_attempt(r
     assert [row.attempts for row in await room.rows("turns", "ann")] == [0, 0]
 
 
-async def test_a_turn_that_always_fails_is_set_aside_and_the_next_go_on(room: Room) -> None:
+async def test_a_turn_that_always_fails_is_set_aside_and_the_next_go_on(
+    room: Room,
+) -> None:
     runs: list[str] = []
 
     async def learn(turn: ChatTurn, context: ListenContext) -> Sequence[Fact]:
@@ -87,8 +109,17 @@ async def test_a_turn_that_always_fails_is_set_aside_and_the_next_go_on(room: Ro
     async with room.listening(ear(learn), "turns"):
         await room.closed("turns", "ann")
     assert runs == ["t1", "t2", "t2", "t2", "t3"]
-    assert await room.states("turns", "ann") == {"t1": "done", "t2": "failed", "t3": "done"}
-    assert next(row.reason for row in await room.rows("turns", "ann") if row.row_id == "t2") == "ValueError: a bug"
+    assert await room.states("turns", "ann") == {
+        "t1": "done",
+        "t2": "failed",
+        "t3": "done",
+    }
+    assert (
+        next(
+            row.reason for row in await room.rows("turns", "ann") if row.row_id == "t2"
+        )
+        == "ValueError: a bug"
+    )
     assert room.counts.seen["retry:turns"] == 2
     assert room.counts.seen["turn:failed"] == 1
 
@@ -134,10 +165,14 @@ async def test_several_workers_share_users_and_never_a_user(room: Room) -> None:
     ):
         await room.closed("turns", *users)
     for user in users:
-        assert [word for word in seen if word.startswith(user)] == [f"{user} t{number}" for number in range(1, 13)]
+        assert [word for word in seen if word.startswith(user)] == [
+            f"{user} t{number}" for number in range(1, 13)
+        ]
 
 
-async def test_a_worker_that_stops_ends_its_row_and_gives_the_rest_back(room: Room) -> None:
+async def test_a_worker_that_stops_ends_its_row_and_gives_the_rest_back(
+    room: Room,
+) -> None:
     begun, may_end = asyncio.Event(), asyncio.Event()
 
     async def learn(turn: ChatTurn, context: ListenContext) -> Sequence[Fact]:
@@ -152,7 +187,9 @@ async def test_a_worker_that_stops_ends_its_row_and_gives_the_rest_back(room: Ro
         may_end.set()
         await asyncio.wait_for(outflow.emptied(), PATIENCE_S)
         assert room.post.facts() == ["one"]
-    claim = await room.turns.claim("ann", holder="next", limit=9, lease_ms=1000, now_ms=now_ms())
+    claim = await room.turns.claim(
+        "ann", holder="next", limit=9, lease_ms=1000, now_ms=now_ms()
+    )
     assert [row.row_id for row in claim.rows] == ["t2"]
 
 
@@ -167,11 +204,17 @@ async def test_a_worker_that_is_cut_short_gives_its_rows_back(room: Room) -> Non
     await room.say("ann", "one")
     async with room.listening(ear(learn), "turns", cut_short=True):
         await asyncio.wait_for(begun.wait(), PATIENCE_S)
-    claim = await room.turns.claim("ann", holder="next", limit=9, lease_ms=1000, now_ms=now_ms())
-    assert [(row.row_id, row.attempts, row.crashes) for row in claim.rows] == [("t1", 0, 0)]
+    claim = await room.turns.claim(
+        "ann", holder="next", limit=9, lease_ms=1000, now_ms=now_ms()
+    )
+    assert [(row.row_id, row.attempts, row.crashes) for row in claim.rows] == [
+        ("t1", 0, 0)
+    ]
 
 
-async def test_a_worker_that_lost_its_lease_stops_and_changes_nothing(room: Room) -> None:
+async def test_a_worker_that_lost_its_lease_stops_and_changes_nothing(
+    room: Room,
+) -> None:
     begun, cut = asyncio.Event(), asyncio.Event()
 
     async def learn(turn: ChatTurn, context: ListenContext) -> Sequence[Fact]:
@@ -188,7 +231,13 @@ async def test_a_worker_that_lost_its_lease_stops_and_changes_nothing(room: Room
         await asyncio.wait_for(begun.wait(), PATIENCE_S)
         # As if it had been silent for too long.
         await room.redis.delete(keys.queue("turns", "YW5u").lease)
-        claim = await room.turns.claim("ann", holder="other", limit=9, lease_ms=int(LEASE_S * 1000), now_ms=now_ms())
+        claim = await room.turns.claim(
+            "ann",
+            holder="other",
+            limit=9,
+            lease_ms=int(LEASE_S * 1000),
+            now_ms=now_ms(),
+        )
         assert claim is not None
         await asyncio.wait_for(cut.wait(), PATIENCE_S)
         assert await room.turns.renew(claim, int(LEASE_S * 1000))
@@ -199,10 +248,18 @@ async def test_a_fact_that_needs_a_model_waits_and_keeps_its_place(room: Room) -
     has_model = [False]
 
     async def rule(batch: FactBatch, context: ListenContext) -> Sequence[Ruling]:
-        riddles = [one for one in batch.facts if one.fact.text == "riddle" and not has_model[0]]
+        riddles = [
+            one for one in batch.facts if one.fact.text == "riddle" and not has_model[0]
+        ]
         rest = tuple(one for one in batch.facts if one not in riddles)
         ruled = await keep_all(FactBatch(batch.user_id, rest), context)
-        return [*ruled, *(Ruling(one.fact.fact_id, "needs_model", "two readings") for one in riddles)]
+        return [
+            *ruled,
+            *(
+                Ruling(one.fact.fact_id, "needs_model", "two readings")
+                for one in riddles
+            ),
+        ]
 
     await room.learn("ann", "riddle", "two")
     async with room.listening(judge(rule), "facts") as outflow:
@@ -219,7 +276,9 @@ async def test_a_fact_that_needs_a_model_waits_and_keeps_its_place(room: Room) -
 async def test_refusals_are_counted_by_their_reason(room: Room) -> None:
     async def rule(batch: FactBatch, context: ListenContext) -> Sequence[Ruling]:
         with pytest.raises(EditRefused):
-            context.draft.apply(plan_of(batch.facts[0].fact, now(), path="_metadata.tags"))
+            context.draft.apply(
+                plan_of(batch.facts[0].fact, now(), path="_metadata.tags")
+            )
         context.refused("evidence")
         return [Ruling("f1", "rejected", "it may not")]
 
@@ -245,7 +304,9 @@ async def test_a_fact_that_a_listener_gives_up_is_not_tried_again(room: Room) ->
     assert runs == [2, 1, 1]
 
 
-async def test_while_the_store_is_away_nothing_is_lost_and_nothing_done_twice(own_servers: EmbeddedServers) -> None:
+async def test_while_the_store_is_away_nothing_is_lost_and_nothing_done_twice(
+    own_servers: EmbeddedServers,
+) -> None:
     async with valkey.connect(own_servers.redis_url) as client:
         room, struck = Room(client), asyncio.Event()
 

@@ -73,7 +73,9 @@ async def house(redis: Redis) -> House:
     return house
 
 
-async def test_the_session_has_a_result_before_the_ledger_however_it_was_found(house: House) -> None:
+async def test_the_session_has_a_result_before_the_ledger_however_it_was_found(
+    house: House,
+) -> None:
     worker = house.worker()
     worker.does = lambda _word, _context: asyncio.sleep(0.005)
     phases = iter(range(10))
@@ -89,8 +91,12 @@ async def test_the_session_has_a_result_before_the_ledger_however_it_was_found(h
     reports = worker.outbox.reports()
     outcomes = [report.memory.outcome for report in reports]
     assert outcomes == ["miss", "joined", "hit", "bypassed", "refreshed"]
-    assert [f"p{number}:results" in saw for number, saw in enumerate(house.ledger.saw)] == [True] * 5
-    found = await house.sessions.peek("s1", [f"p{number}:results" for number in range(5)])
+    assert [
+        f"p{number}:results" in saw for number, saw in enumerate(house.ledger.saw)
+    ] == [True] * 5
+    found = await house.sessions.peek(
+        "s1", [f"p{number}:results" for number in range(5)]
+    )
     assert [one.value if one else None for one in found] == [{"word": "hello"}] * 5
     took = [one.entry.computation_ms for one in found if one]
     assert reports[0].run_ms > 0
@@ -118,14 +124,24 @@ async def test_a_redelivery_after_the_ledger_writes_no_entry(house: House) -> No
         phase = PHASE | {"task": task, "task_id": f"t{number}", "phase": f"p{number}"}
         await first.work(a_task(**phase))
         for reader in ("t2", "t3"):
-            assert await house.sessions.get("s1", f"p{number}:results", reader=reader) is not None
+            assert (
+                await house.sessions.get("s1", f"p{number}:results", reader=reader)
+                is not None
+            )
         await second.work(a_task(deliveries=2, **phase))
-        assert [body for _, body, _ in first.outbox.stored] == [body for _, body, _ in second.outbox.stored]
-        assert (second.runs, (await house.entries())[f"p{number}:results"].hits) == ([], 2)
+        assert [body for _, body, _ in first.outbox.stored] == [
+            body for _, body, _ in second.outbox.stored
+        ]
+        assert (second.runs, (await house.entries())[f"p{number}:results"].hits) == (
+            [],
+            2,
+        )
 
 
 @pytest.mark.parametrize("remembered", [False, True])
-async def test_a_task_whose_phase_was_given_to_another_is_cancelled(house: House, remembered: bool) -> None:
+async def test_a_task_whose_phase_was_given_to_another_is_cancelled(
+    house: House, remembered: bool
+) -> None:
     worker = house.worker()
     if remembered:
         await worker.work(a_task(task_id="t0"))
@@ -134,14 +150,24 @@ async def test_a_task_whose_phase_was_given_to_another_is_cancelled(house: House
     await worker.work(a_task(**PHASE))
     report = worker.outbox.reports()[-1]
     assert report.error is not None
-    assert (report.task_id, report.status, report.error.type) == ("t1", "cancelled", "PhaseReplaced")
-    assert [subject for subject, _, _ in worker.outbox.stored if subject.startswith("dead.")] == []
+    assert (report.task_id, report.status, report.error.type) == (
+        "t1",
+        "cancelled",
+        "PhaseReplaced",
+    )
+    assert [
+        subject for subject, _, _ in worker.outbox.stored if subject.startswith("dead.")
+    ] == []
     found = await house.sessions.get("s1", "say:results")
     assert found.value == "newer"
 
 
-async def test_a_refusal_of_the_session_fails_the_phase_with_the_cure(house: House) -> None:
-    small = house.worker(SessionCache(house.redis, max_value_bytes=1024, deadline_s=LONG_S))
+async def test_a_refusal_of_the_session_fails_the_phase_with_the_cure(
+    house: House,
+) -> None:
+    small = house.worker(
+        SessionCache(house.redis, max_value_bytes=1024, deadline_s=LONG_S)
+    )
     await small.work(a_task("x" * 2000, **PHASE))
     report = small.report()
     assert (report.status, report.error.type) == ("failed", "EntryTooLarge")
@@ -152,7 +178,11 @@ async def test_a_refusal_of_the_session_fails_the_phase_with_the_cure(house: Hou
     await house.sessions.drop("s1")
     await worker.work(a_task(task_id="t2", **PHASE))
     report = worker.report()
-    assert (report.status, report.error.type, report.attempt) == ("failed", "UnknownSession", 1)
+    assert (report.status, report.error.type, report.attempt) == (
+        "failed",
+        "UnknownSession",
+        1,
+    )
     assert "'s1'" in report.error.message
 
 
@@ -165,9 +195,17 @@ async def test_outputs_are_timed_by_the_run_and_parts_as_declared(house: House) 
 
     worker.does = write
     await worker.work(a_task(task="mutter", **PHASE | {"writes": ["word", "results"]}))
-    took = {key: (one.computation_ms, one.is_timed) for key, one in (await house.entries()).items()}
+    took = {
+        key: (one.computation_ms, one.is_timed)
+        for key, one in (await house.entries()).items()
+    }
     ran = worker.report().run_ms, True
-    assert took == {"say:part:0": (0, False), "say:part:1": (3000, True), "say:word": ran, "say:results": ran}
+    assert took == {
+        "say:part:0": (0, False),
+        "say:part:1": (3000, True),
+        "say:word": ran,
+        "say:results": ran,
+    }
 
 
 async def test_a_phase_runs_again_while_the_session_store_is_away(house: House) -> None:
@@ -182,7 +220,9 @@ async def test_a_phase_runs_again_while_the_session_store_is_away(house: House) 
     sessions = Away(house.redis, deadline_s=LONG_S)
     worker = house.worker(sessions)
     for number in (1, 2):
-        await worker.work(a_task(task="mutter", deliveries=number, max_attempts=1, **PHASE))
+        await worker.work(
+            a_task(task="mutter", deliveries=number, max_attempts=1, **PHASE)
+        )
     assert (worker.outbox.stored, len(worker.engine.handed_back)) == ([], 2)
     sessions.is_away = False
     await worker.work(a_task(task="mutter", deliveries=3, max_attempts=1, **PHASE))

@@ -15,7 +15,14 @@ from runtime.servers.embedded import EmbeddedServers
 from tasklore.exits import FAILED, OK, USAGE
 from tasklore.pipeline.check import print_check
 from tasklore.pipeline.edits import cancel_run, invalidate_run
-from tasklore.pipeline.run import ResumeOptions, RunOptions, follow_run, rerun_phase, resume_run, run_pipeline
+from tasklore.pipeline.run import (
+    ResumeOptions,
+    RunOptions,
+    follow_run,
+    rerun_phase,
+    resume_run,
+    run_pipeline,
+)
 from tasklore.pipeline.stores import Look, Stores, open_stores
 from tasklore.pipeline.views import print_list, print_status, write_evidence
 from tasklore.pipeline.watch import Watch
@@ -127,11 +134,15 @@ def read_json(file: Path) -> Any:
 
 def start_supervisor(house: House) -> None:
     """Start a supervisor and wait until it is ready."""
-    house.supervisor(pipeline_lease_s=LEASE_S, evidence_dir=house.folder / "evidence").ready()
+    house.supervisor(
+        pipeline_lease_s=LEASE_S, evidence_dir=house.folder / "evidence"
+    ).ready()
 
 
 @pytest.fixture(autouse=True)
-def _place(house: House, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+def _place(
+    house: House, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Iterator[None]:
     """Let the commands find the house, and look into a folder of the test's own."""
     monkeypatch.setenv("TASKLORE_NATS_URL", house.servers.nats_url)
     monkeypatch.setenv("TASKLORE_REDIS_URL", house.servers.redis_url)
@@ -147,7 +158,9 @@ def options(tmp_path: Path, request: pytest.FixtureRequest) -> MakeOptions:
     name = f"s-{abs(hash(request.node.name)):x}"
 
     def make(**told: Any) -> RunOptions:
-        return RunOptions("steps.toml", (f"folder={tmp_path}",), **{"session": name, **told})
+        return RunOptions(
+            "steps.toml", (f"folder={tmp_path}",), **{"session": name, **told}
+        )
 
     return make
 
@@ -164,7 +177,9 @@ async def until(session_id: str, is_so: Callable[[Look], bool]) -> Look:
 
 def has_begun(phase: str) -> Callable[[Look], bool]:
     """Return a condition: *phase* runs."""
-    return lambda look: look.record is not None and look.record.phases[phase].status == "running"
+    return lambda look: (
+        look.record is not None and look.record.phases[phase].status == "running"
+    )
 
 
 async def shown_until(words: str, capsys: Output) -> str:
@@ -177,7 +192,9 @@ async def shown_until(words: str, capsys: Output) -> str:
     return shown
 
 
-async def test_a_run_prints_its_result_and_each_phase(options: MakeOptions, capsys: Output) -> None:
+async def test_a_run_prints_its_result_and_each_phase(
+    options: MakeOptions, capsys: Output
+) -> None:
     session = str(options().session)
     assert await run_pipeline(options()) == OK
     out, err = capsys.readouterr()
@@ -192,7 +209,10 @@ async def test_a_run_prints_its_result_and_each_phase(options: MakeOptions, caps
     assert f"{session} completed" in capsys.readouterr().out
     assert await print_status(session, as_json=True) == OK
     shown = json.loads(capsys.readouterr().out)
-    assert (shown["state"], shown["outcome"]["result"]) == ("completed", {"said": "abc"})
+    assert (shown["state"], shown["outcome"]["result"]) == (
+        "completed",
+        {"said": "abc"},
+    )
     # The same run again starts nothing, another one under its id is refused.
     for _ in range(2):
         assert await run_pipeline(options(as_json=True)) == OK
@@ -207,7 +227,11 @@ async def test_a_run_prints_its_result_and_each_phase(options: MakeOptions, caps
     ("mistake", "line", "said"),
     [
         (('agent = "StepAgent"', 'agent = "StepAgnt"'), 10, "StepAgent"),
-        (('label = "a" }', 'label = "a", told = "${third:results.said}" }'), 8, "first -> third"),
+        (
+            ('label = "a" }', 'label = "a", told = "${third:results.said}" }'),
+            8,
+            "first -> third",
+        ),
         (('label = "a" }', 'lable = "a" }'), 12, "label"),
         (('name = "beside"', "name = 3"), 16, "name"),
     ],
@@ -216,12 +240,18 @@ async def test_a_pipeline_that_cannot_run_is_refused_with_line_and_cure(
     mistake: tuple[str, str], line: int, said: str, options: MakeOptions, capsys: Output
 ) -> None:
     declare(PIPELINE.replace(*mistake, 1))
-    for code in (await run_pipeline(options()), await print_check("steps.toml", (), as_json=False)):
+    for code in (
+        await run_pipeline(options()),
+        await print_check("steps.toml", (), as_json=False),
+    ):
         assert code == USAGE
     out, err = capsys.readouterr()
     assert out == ""
     lines = err.splitlines()
-    assert any(one.startswith(f"tasklore: steps.toml:{line}: ") and said in one for one in lines), err
+    assert any(
+        one.startswith(f"tasklore: steps.toml:{line}: ") and said in one
+        for one in lines
+    ), err
     with pytest.raises(UnknownSession):
         await print_status(str(options().session), as_json=False)
 
@@ -230,9 +260,16 @@ async def test_check_accepts_a_sound_pipeline_with_and_without_servers(
     capsys: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert await print_check("steps.toml", (), as_json=False) == OK
-    assert capsys.readouterr().out == "steps: 4 phases, nothing is wrong; it fits the agents that are known here.\n"
+    assert (
+        capsys.readouterr().out
+        == "steps: 4 phases, nothing is wrong; it fits the agents that are known here.\n"
+    )
     assert await print_check("steps.toml", ("folder=.",), as_json=True) == OK
-    assert json.loads(capsys.readouterr().out) == {"pipeline": "steps", "problems": [], "checked_agents": True}
+    assert json.loads(capsys.readouterr().out) == {
+        "pipeline": "steps",
+        "problems": [],
+        "checked_agents": True,
+    }
     monkeypatch.setenv("TASKLORE_NATS_URL", "nats://127.0.0.1:1")
     assert await print_check("steps.toml", (), as_json=False) == OK
     out, err = capsys.readouterr()
@@ -240,9 +277,14 @@ async def test_check_accepts_a_sound_pipeline_with_and_without_servers(
     assert "its agents and their tasks were not looked at" in err
 
 
-async def test_missing_and_mistyped_inputs_are_named(options: MakeOptions, capsys: Output) -> None:
+async def test_missing_and_mistyped_inputs_are_named(
+    options: MakeOptions, capsys: Output
+) -> None:
     assert await run_pipeline(RunOptions("steps.toml")) == USAGE
-    assert "input 'folder' is missing; give it, such as --input folder=..." in capsys.readouterr().err
+    assert (
+        "input 'folder' is missing; give it, such as --input folder=..."
+        in capsys.readouterr().err
+    )
     with pytest.raises(InvalidInput, match="--input foldr"):
         await run_pipeline(RunOptions("steps.toml", ("foldr=.",)))
     for user in (" ", "u" * 257, "\udc80"):
@@ -263,7 +305,9 @@ async def test_after_a_failure_only_what_failed_and_what_waits_for_it_runs_again
     assert "tasklore: second: GiveUp: b was to fail\n" in err
     assert f"{session}-failed.json" in err
     assert f"tasklore: go on with: tasklore pipeline resume {session}\n" in err
-    assert err.endswith(f"correct the file? `tasklore pipeline resume {session} --file FILE`\n")
+    assert err.endswith(
+        f"correct the file? `tasklore pipeline resume {session} --file FILE`\n"
+    )
     assert await print_status(session, as_json=False) == FAILED
     shown = capsys.readouterr().out
     states = [line.split()[1] for line in shown.splitlines()[2:6]]
@@ -273,8 +317,12 @@ async def test_after_a_failure_only_what_failed_and_what_waits_for_it_runs_again
     out, err = capsys.readouterr()
     assert out == RESULT
     again, reused = err.split("phases reused")
-    assert [line.split()[0] for line in again.splitlines() if line.startswith("  ")] == ["second", "third"]
-    assert sorted(line.split()[0] for line in reused.splitlines() if "it is done" in line) == ["beside", "first"]
+    assert [
+        line.split()[0] for line in again.splitlines() if line.startswith("  ")
+    ] == ["second", "third"]
+    assert sorted(
+        line.split()[0] for line in reused.splitlines() if "it is done" in line
+    ) == ["beside", "first"]
 
 
 async def test_a_corrected_file_counts_only_when_it_is_given(
@@ -295,7 +343,10 @@ async def test_a_corrected_file_counts_only_when_it_is_given(
 
 
 async def test_a_phase_whose_agent_has_no_worker_is_shown_as_waiting(
-    options: MakeOptions, tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
+    options: MakeOptions,
+    tmp_path: Path,
+    capsys: Output,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     session = str(options().session)
     (tmp_path / "hold-a").touch()
@@ -315,18 +366,24 @@ async def test_a_phase_whose_agent_has_no_worker_is_shown_as_waiting(
         assert await print_status(session, as_json=True) == OK
         assert json.loads(capsys.readouterr().out)["without_worker"] == ["StepAgent"]
         following = asyncio.create_task(follow_run(session, as_json=False))
-        assert "no worker of StepAgent is alive" in await shown_until("waits for a worker of StepAgent", capsys)
+        assert "no worker of StepAgent is alive" in await shown_until(
+            "waits for a worker of StepAgent", capsys
+        )
     (tmp_path / "hold-a").unlink()
     async with asyncio.timeout(PATIENCE_S):
         assert await following == OK
     assert capsys.readouterr().out == RESULT
 
 
-async def test_a_kept_run_is_run_again_from_a_phase_or_by_changed_files(options: MakeOptions, capsys: Output) -> None:
+async def test_a_kept_run_is_run_again_from_a_phase_or_by_changed_files(
+    options: MakeOptions, capsys: Output
+) -> None:
     session = str(options().session)
     assert await run_pipeline(options(keep=True)) == OK
     assert "the session is kept" in capsys.readouterr().err
-    with pytest.raises(InvalidInput, match="--from 'fourth' is no phase of 'steps'; it has first"):
+    with pytest.raises(
+        InvalidInput, match="--from 'fourth' is no phase of 'steps'; it has first"
+    ):
         await rerun_phase(session, "fourth", ResumeOptions())
     for unknown, message in (
         ({"phase": "fourth"}, "--phase 'fourth'"),
@@ -339,7 +396,11 @@ async def test_a_kept_run_is_run_again_from_a_phase_or_by_changed_files(options:
     assert "nothing of it is stale" in capsys.readouterr().err
     assert await rerun_phase(session, "second", ResumeOptions()) == OK
     told = capsys.readouterr().err
-    again = [line.split()[0] for line in told.split("phases reused")[0].splitlines() if line.startswith("  ")]
+    again = [
+        line.split()[0]
+        for line in told.split("phases reused")[0].splitlines()
+        if line.startswith("  ")
+    ]
     assert again == ["second", "third"]
     for stale, expected in (
         ({}, []),
@@ -349,17 +410,25 @@ async def test_a_kept_run_is_run_again_from_a_phase_or_by_changed_files(options:
         ({"keys": ("beside:results",)}, ["beside"]),
     ):
         assert await invalidate_run(session, **stale, as_json=True) == OK
-        assert [note["phase"] for note in json.loads(capsys.readouterr().out)["stale"]] == expected
+        assert [
+            note["phase"] for note in json.loads(capsys.readouterr().out)["stale"]
+        ] == expected
     assert await print_status(session, as_json=False) == OK
     out, err = capsys.readouterr()
     assert "reads the file 'notes.txt', which changed" in out
-    assert f"4 phases stale; run them again with: tasklore pipeline resume {session}" in err
+    assert (
+        f"4 phases stale; run them again with: tasklore pipeline resume {session}"
+        in err
+    )
     assert await invalidate_run(session, phase="first", as_json=False) == OK
     assert capsys.readouterr().out == (
         f"That makes nothing more stale; 4 are already: `tasklore pipeline resume {session}` runs them.\n"
     )
     assert await resume_run(session, ResumeOptions(no_wait=True, as_json=True)) == OK
-    why = {note["phase"]: note["why"] for note in json.loads(capsys.readouterr().out)["stale"]}
+    why = {
+        note["phase"]: note["why"]
+        for note in json.loads(capsys.readouterr().out)["stale"]
+    }
     assert len(why) == 4
     assert "notes.txt" in why["first"]
     assert await follow_run(session, as_json=False) == OK
@@ -375,7 +444,10 @@ async def test_evidence_is_enough_to_go_on_from(
     left = read_json(house.folder / "evidence" / f"{session}-failed.json")
     assert await write_evidence(session, Path("own.json"), is_forced=False) == OK
     own = read_json(Path("own.json"))
-    assert (own["phases"].keys(), own["session"]["cache"]) == (left["phases"].keys(), left["session"]["cache"])
+    assert (own["phases"].keys(), own["session"]["cache"]) == (
+        left["phases"].keys(),
+        left["session"]["cache"],
+    )
     with pytest.raises(InvalidInput, match="--force"):
         await write_evidence(session, Path("own.json"), is_forced=False)
     async with open_stores() as stores:
@@ -393,7 +465,9 @@ async def test_evidence_is_enough_to_go_on_from(
     assert "3 phases reused" in err
 
 
-async def test_a_run_goes_on_when_its_watcher_stops(options: MakeOptions, tmp_path: Path, capsys: Output) -> None:
+async def test_a_run_goes_on_when_its_watcher_stops(
+    options: MakeOptions, tmp_path: Path, capsys: Output
+) -> None:
     session = str(options().session)
     (tmp_path / "hold-a").touch()
     watching = asyncio.create_task(run_pipeline(options()))
@@ -403,21 +477,31 @@ async def test_a_run_goes_on_when_its_watcher_stops(options: MakeOptions, tmp_pa
     with pytest.raises(asyncio.CancelledError):
         await watching
     told = capsys.readouterr().err
-    assert f"the run goes on; `tasklore pipeline status {session} --follow` looks at it" in told
+    assert (
+        f"the run goes on; `tasklore pipeline status {session} --follow` looks at it"
+        in told
+    )
     assert f"`tasklore pipeline cancel {session}` ends it" in told
     (tmp_path / "hold-a").unlink()
     assert await follow_run(session, as_json=False) == OK
     assert capsys.readouterr().out == RESULT
 
 
-async def test_a_run_is_cancelled_and_can_go_on(options: MakeOptions, tmp_path: Path, capsys: Output) -> None:
+async def test_a_run_is_cancelled_and_can_go_on(
+    options: MakeOptions, tmp_path: Path, capsys: Output
+) -> None:
     session = str(options().session)
     (tmp_path / "hold-b").touch()
     assert await run_pipeline(options(no_wait=True)) == OK
     assert capsys.readouterr().out == f"{session}\n"
-    await until(session, lambda look: has_begun("second")(look) and look.record.phases["beside"].is_over)  # type: ignore[union-attr] # there
+    await until(
+        session,
+        lambda look: has_begun("second")(look) and look.record.phases["beside"].is_over,
+    )  # type: ignore[union-attr] # there
     await print_list(10, as_json=True)
-    assert session in [one["session_id"] for one in json.loads(capsys.readouterr().out)["runs"]]
+    assert session in [
+        one["session_id"] for one in json.loads(capsys.readouterr().out)["runs"]
+    ]
     assert await resume_run(session, ResumeOptions()) == USAGE
     assert "is running" in capsys.readouterr().err
     assert await cancel_run(session, "wrong folder", as_json=False) == OK
@@ -452,14 +536,42 @@ async def test_a_watched_run_survives_the_kill_of_its_supervisor(
 @pytest.mark.parametrize(
     ("command", "error", "said"),
     [
-        (lambda: print_status("nobody", as_json=False), UnknownSession, "tasklore pipeline list"),
-        (lambda: print_status("no body", as_json=False), InvalidInput, "SESSION 'no body'"),
-        (lambda: rerun_phase("nobody", "first", ResumeOptions()), UnknownSession, "nobody"),
-        (lambda: write_evidence("nobody", None, is_forced=False), UnknownSession, "nobody"),
+        (
+            lambda: print_status("nobody", as_json=False),
+            UnknownSession,
+            "tasklore pipeline list",
+        ),
+        (
+            lambda: print_status("no body", as_json=False),
+            InvalidInput,
+            "SESSION 'no body'",
+        ),
+        (
+            lambda: rerun_phase("nobody", "first", ResumeOptions()),
+            UnknownSession,
+            "nobody",
+        ),
+        (
+            lambda: write_evidence("nobody", None, is_forced=False),
+            UnknownSession,
+            "nobody",
+        ),
         (lambda: invalidate_run("nobody", phase="a b"), InvalidInput, "--phase 'a b'"),
-        (lambda: resume_run(None, ResumeOptions()), InvalidInput, "SESSION, or --evidence"),
-        (lambda: resume_run(None, ResumeOptions(), evidence=Path("steps.toml")), InvalidInput, "steps.toml"),
-        (lambda: run_pipeline(RunOptions("repository-healht")), InvalidInput, "did you mean 'repository-health'"),
+        (
+            lambda: resume_run(None, ResumeOptions()),
+            InvalidInput,
+            "SESSION, or --evidence",
+        ),
+        (
+            lambda: resume_run(None, ResumeOptions(), evidence=Path("steps.toml")),
+            InvalidInput,
+            "steps.toml",
+        ),
+        (
+            lambda: run_pipeline(RunOptions("repository-healht")),
+            InvalidInput,
+            "did you mean 'repository-health'",
+        ),
     ],
 )
 async def test_a_wrong_argument_is_refused_with_the_cure(
@@ -485,26 +597,38 @@ async def test_where_no_supervisor_ever_ran_the_cure_comes_first(
 ) -> None:
     monkeypatch.setenv("TASKLORE_NATS_URL", own_servers.nats_url)
     monkeypatch.setenv("TASKLORE_REDIS_URL", own_servers.redis_url)
-    with pytest.raises(Unreachable, match=r"^start the system with `tasklore up`.*bucket 'agents'"):
+    with pytest.raises(
+        Unreachable, match=r"^start the system with `tasklore up`.*bucket 'agents'"
+    ):
         await run_pipeline(options())
 
 
 async def make_orphan(session_id: str, stores: Stores) -> None:
     """Make a run that no supervisor is there for."""
-    pipeline = Pipeline(name="steps", phases=(Phase(name="first", agent="StepAgent", task="step"),))
+    pipeline = Pipeline(
+        name="steps", phases=(Phase(name="first", agent="StepAgent", task="step"),)
+    )
     assert await stores.runs.create(NewRun(session_id, pipeline, "Nobody"))
 
 
 async def test_a_watcher_finds_an_end_whose_event_was_lost() -> None:
-    async with open_nats("tasklore-pipeline") as client, open_stores() as stores, asyncio.timeout(PATIENCE_S):
+    async with (
+        open_nats("tasklore-pipeline") as client,
+        open_stores() as stores,
+        asyncio.timeout(PATIENCE_S),
+    ):
         await make_orphan("silent", stores)
         watch, looked = Watch(client, stores, "silent", "Nobody"), asyncio.Event()
         await watch.open()
-        watching = asyncio.create_task(watch.until_over(lambda _look, _told: looked.set()))
+        watching = asyncio.create_task(
+            watch.until_over(lambda _look, _told: looked.set())
+        )
         await looked.wait()
         fence = await stores.runs.claim("silent", "me", 60_000)
         assert fence is not None
-        assert await stores.runs.end("silent", fence, "failed", b'{"state": "failed", "phases": []}', keep=True)
+        assert await stores.runs.end(
+            "silent", fence, "failed", b'{"state": "failed", "phases": []}', keep=True
+        )
         assert (await watching).state == "failed"
 
 
@@ -513,7 +637,11 @@ async def test_a_watcher_gives_up_on_a_run_that_no_supervisor_drives(
 ) -> None:
     monkeypatch.setattr("tasklore.pipeline.watch.SAY_AFTER_S", 0)
     monkeypatch.setattr("tasklore.pipeline.watch.GIVE_UP_S", 1.5)
-    async with open_nats("tasklore-pipeline") as client, open_stores() as stores, asyncio.timeout(PATIENCE_S):
+    async with (
+        open_nats("tasklore-pipeline") as client,
+        open_stores() as stores,
+        asyncio.timeout(PATIENCE_S),
+    ):
         await make_orphan("left", stores)
         watch = Watch(client, stores, "left", "Nobody")
         await watch.open()

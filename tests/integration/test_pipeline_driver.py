@@ -71,7 +71,9 @@ class Scene:
     doing: set[asyncio.Task[None]] = field(default_factory=set)
 
     async def hear_task(self, message: Msg) -> None:
-        doing = asyncio.create_task(self._work(TaskAssignment.model_validate_json(message.data)))
+        doing = asyncio.create_task(
+            self._work(TaskAssignment.model_validate_json(message.data))
+        )
         self.doing.add(doing)
         doing.add_done_callback(self.doing.discard)
 
@@ -85,8 +87,12 @@ class Scene:
         self.runs[task.phase] += 1
         result = self.works[task.task.name](task.task.parameters)
         result = await result if asyncio.iscoroutine(result) else result
-        entry = NewEntry(f"{task.phase}:results", result, agent="A", computation_ms=TOOK_MS)
-        await self.parts.cache.set_many(task.session_id or "", [entry], task_id=task.task_id)
+        entry = NewEntry(
+            f"{task.phase}:results", result, agent="A", computation_ms=TOOK_MS
+        )
+        await self.parts.cache.set_many(
+            task.session_id or "", [entry], task_id=task.task_id
+        )
         report = CompletionReport(
             task_id=task.task_id,
             agent_id="A",
@@ -100,13 +106,17 @@ class Scene:
         ).model_dump_json().encode()  # fmt: skip
         earlier = await self.ledger.finish(task.task_id, 1, "completed", report)
         subject = subjects.report(task.supervisor_id, task.task_id, 1)
-        await self.outbox.put(subject, earlier or report, subjects.report_message_id(task.task_id, 1))
+        await self.outbox.put(
+            subject, earlier or report, subjects.report_message_id(task.task_id, 1)
+        )
 
     async def ask(self, action: str, session_id: str, **told: Any) -> PipelineReply:
         """Ask for something of pipelines, and see it accepted."""
         pipeline = told.pop("pipeline", None)
         declared = pipeline.model_dump(mode="json") if pipeline is not None else None
-        request = PipelineRequest(action=action, session_id=session_id, pipeline=declared, **told)
+        request = PipelineRequest(
+            action=action, session_id=session_id, pipeline=declared, **told
+        )
         reply = await self.requests.answer_bytes(request.model_dump_json().encode())
         assert reply.kind == "accepted", reply
         return reply
@@ -123,7 +133,9 @@ class Scene:
                 await asyncio.sleep(0.01)
 
     @contextlib.asynccontextmanager
-    async def desk(self, name: str = "d1", lease_s: float = 5.0) -> AsyncIterator[PipelineDesk]:
+    async def desk(
+        self, name: str = "d1", lease_s: float = 5.0
+    ) -> AsyncIterator[PipelineDesk]:
         desk = PipelineDesk(self.parts, holder=name, lease_s=lease_s)
         self.desks.append(desk)
         working = asyncio.create_task(desk.run())
@@ -137,10 +149,14 @@ class Scene:
 
 
 @contextlib.asynccontextmanager
-async def a_scene(servers: EmbeddedServers, folder: Path, **works: Work) -> AsyncIterator[Scene]:
+async def a_scene(
+    servers: EmbeddedServers, folder: Path, **works: Work
+) -> AsyncIterator[Scene]:
     """Open a supervisor's parts on *servers*."""
     async with contextlib.AsyncExitStack() as stack:
-        client = await stack.enter_async_context(connected(servers.nats_url, "pipelines"))
+        client = await stack.enter_async_context(
+            connected(servers.nats_url, "pipelines")
+        )
         redis = await stack.enter_async_context(valkey.connect(servers.redis_url))
         await redis.flushdb()
         link = Link(client)
@@ -161,17 +177,25 @@ async def a_scene(servers: EmbeddedServers, folder: Path, **works: Work) -> Asyn
             meter=Metrics(),
             evidence_dir=folder / "evidence",
         )
-        tasks = tuple(TaskCard(name=name, parameters={"type": "object"}) for name in works)
+        tasks = tuple(
+            TaskCard(name=name, parameters={"type": "object"}) for name in works
+        )
         desks: list[PipelineDesk] = []
         driving = Driving(
             lambda session_id: [desk.look_soon(session_id) for desk in desks] and None,
-            lambda session_id, reason: any(desk.cancel(session_id, reason) for desk in desks),
+            lambda session_id, reason: any(
+                desk.cancel(session_id, reason) for desk in desks
+            ),
         )
         card = AgentCard(agent_id="A", tasks=tasks, digest="0")
         requests = PipelineRequests(parts, cards=lambda: {"A": card}, driving=driving)
-        scene = Scene(client, redis, parts, requests, works, outbox, ledger, desks=desks)
+        scene = Scene(
+            client, redis, parts, requests, works, outbox, ledger, desks=desks
+        )
         await client.subscribe(subjects.tasks_of("A"), cb=scene.hear_task)
-        await client.subscribe(subjects.run_events("any").replace("any", "*"), cb=scene.hear_event)
+        await client.subscribe(
+            subjects.run_events("any").replace("any", "*"), cb=scene.hear_event
+        )
         yield scene
         for doing in list(scene.doing):
             doing.cancel()
@@ -192,8 +216,14 @@ def nine() -> Pipeline:
             a_phase("a", parameters={"x": "${input.x}"}),
             a_phase("b", parameters={"x": "${a:results.x}"}),
             a_phase("c", parameters={"x": "${b:results.x}"}),
-            *(a_phase(name, parameters={"x": "${c:results.x}", "of": name}) for name in ("d", "e", "f")),
-            a_phase("g", parameters={name: f"${{{name}:results.x}}" for name in ("d", "e", "f")}),
+            *(
+                a_phase(name, parameters={"x": "${c:results.x}", "of": name})
+                for name in ("d", "e", "f")
+            ),
+            a_phase(
+                "g",
+                parameters={name: f"${{{name}:results.x}}" for name in ("d", "e", "f")},
+            ),
             a_phase("h", parameters={"g": "${g:results.d}", "h": True}, corrects="g"),
             a_phase("i", parameters={"g": "${g:results}"}),
         ),
@@ -220,13 +250,20 @@ def a_gate() -> tuple[asyncio.Event, Work]:
 USES = 10
 
 
-async def test_a_desk_that_is_killed_inside_a_phase_is_replaced(servers: EmbeddedServers, tmp_path: Path) -> None:
+async def test_a_desk_that_is_killed_inside_a_phase_is_replaced(
+    servers: EmbeddedServers, tmp_path: Path
+) -> None:
     release, stop = a_gate()
     pipeline = nine()
-    held = tuple(one.model_copy(update={"task": "stop"}) if one.name == "e" else one for one in pipeline.phases)
+    held = tuple(
+        one.model_copy(update={"task": "stop"}) if one.name == "e" else one
+        for one in pipeline.phases
+    )
     async with a_scene(servers, tmp_path, echo=echo, stop=stop) as scene:
         async with scene.desk("first", lease_s=0.5):
-            await scene.ask("run", "s1", pipeline=pipeline.model_copy(update={"phases": held}))
+            await scene.ask(
+                "run", "s1", pipeline=pipeline.model_copy(update={"phases": held})
+            )
             await scene.until_run("e")
         async with scene.desk("second", lease_s=0.5):
             release.set()
@@ -236,12 +273,16 @@ async def test_a_desk_that_is_killed_inside_a_phase_is_replaced(servers: Embedde
     assert ended["stats"]["total_hits"] == USES
 
 
-async def test_a_desk_that_leaves_gives_its_runs_back_at_once(servers: EmbeddedServers, tmp_path: Path) -> None:
+async def test_a_desk_that_leaves_gives_its_runs_back_at_once(
+    servers: EmbeddedServers, tmp_path: Path
+) -> None:
     release, stop = a_gate()
     async with a_scene(servers, tmp_path, stop=stop) as scene:
         desk = PipelineDesk(scene.parts, holder="first", lease_s=3600)
         working = asyncio.create_task(desk.run())
-        await scene.ask("run", "s1", pipeline=Pipeline(name="p", phases=(a_phase("one", "stop"),)))
+        await scene.ask(
+            "run", "s1", pipeline=Pipeline(name="p", phases=(a_phase("one", "stop"),))
+        )
         await scene.until_run("one")
         assert desk.driven == ("s1",)
         await desk.drain()
@@ -253,36 +294,58 @@ async def test_a_desk_that_leaves_gives_its_runs_back_at_once(servers: EmbeddedS
     assert scene.runs == {"one": 1}
 
 
-async def test_two_desks_at_once_drive_each_run_once_to_its_result(servers: EmbeddedServers, tmp_path: Path) -> None:
+async def test_two_desks_at_once_drive_each_run_once_to_its_result(
+    servers: EmbeddedServers, tmp_path: Path
+) -> None:
     """Each phase once, no use counted twice; the session is gone, and outcome, history and events remain."""
     names = [f"s{number}" for number in range(1, 16)]
-    async with a_scene(servers, tmp_path, echo=echo) as scene, scene.desk("first"), scene.desk("second"):
+    async with (
+        a_scene(servers, tmp_path, echo=echo) as scene,
+        scene.desk("first"),
+        scene.desk("second"),
+    ):
         await scene.ask("run", "s0", pipeline=nine(), inputs={"x": 0})
-        assert (await scene.outcome("s0"))["result"] == {"i:results": {"g": {"g": 0, "h": True}}}
+        assert (await scene.outcome("s0"))["result"] == {
+            "i:results": {"g": {"g": 0, "h": True}}
+        }
         async with asyncio.timeout(PATIENCE_S):
             while not scene.events or scene.events[-1].kind != "completed":  # noqa: ASYNC110 - a list makes no event
                 await asyncio.sleep(0.01)
-        assert sorted(event.phase for event in scene.events if event.kind == "phase_done") == list("abcdefghi")
+        assert sorted(
+            event.phase for event in scene.events if event.kind == "phase_done"
+        ) == list("abcdefghi")
         await asyncio.gather(
-            *(scene.ask("run", name, pipeline=nine(), inputs={"x": number}) for number, name in enumerate(names, 1))
+            *(
+                scene.ask("run", name, pipeline=nine(), inputs={"x": number})
+                for number, name in enumerate(names, 1)
+            )
         )
         for number, name in enumerate(names, 1):
             ended = await scene.outcome(name)
             assert ended["result"] == {"i:results": {"g": {"g": number, "h": True}}}
-            assert (ended["stats"]["total_hits"], ended["stats"]["total_saved_time_ms"]) == (USES, 0)
+            assert (
+                ended["stats"]["total_hits"],
+                ended["stats"]["total_saved_time_ms"],
+            ) == (USES, 0)
             assert await scene.parts.cache.root(name) is None
         assert scene.runs == dict.fromkeys("abcdefghi", 16)
         history = await scene.parts.projects.search("nine", kind="history")
         assert [record.data["saved_ms"] for record in history] == [0] * 16
 
 
-async def test_a_run_goes_on_after_the_store_was_away(own_servers: EmbeddedServers, tmp_path: Path) -> None:
+async def test_a_run_goes_on_after_the_store_was_away(
+    own_servers: EmbeddedServers, tmp_path: Path
+) -> None:
     release, stop = a_gate()
     async with a_scene(own_servers, tmp_path, echo=echo, stop=stop) as scene:
         quick = replace(scene.parts, runs=PipelineRuns(scene.redis, deadline_s=0.2))
         desk = PipelineDesk(quick, holder="d", lease_s=0.5)
         working = asyncio.create_task(desk.run())
-        phases = (a_phase("one"), a_phase("two", "stop", after=("one",)), a_phase("three", after=("two",)))
+        phases = (
+            a_phase("one"),
+            a_phase("two", "stop", after=("one",)),
+            a_phase("three", after=("two",)),
+        )
         await scene.ask("run", "s1", pipeline=Pipeline(name="p", phases=phases))
         await scene.until_run("two")
         await own_servers.valkey.stop()

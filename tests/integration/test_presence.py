@@ -24,12 +24,20 @@ PATIENCE_S = 60.0
 
 CARD = AgentCard(agent_id="A", version=1, digest="d", tasks=())
 PRESENCE = WorkerPresence(
-    worker_id="w1", agent_id="A", version=1, digest="d", slots=4, http=None, started_at=datetime.now(UTC)
+    worker_id="w1",
+    agent_id="A",
+    version=1,
+    digest="d",
+    slots=4,
+    http=None,
+    started_at=datetime.now(UTC),
 )
 
 
 @pytest.fixture
-async def client(own_servers: EmbeddedServers, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Client]:
+async def client(
+    own_servers: EmbeddedServers, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Client]:
     monkeypatch.setattr(presences, "REFRESH_S", 0.05)
     async with connected(own_servers.nats_url, "worker") as client:
         await declare_streams(client, Sizes())
@@ -37,7 +45,9 @@ async def client(own_servers: EmbeddedServers, monkeypatch: pytest.MonkeyPatch) 
 
 
 @contextlib.asynccontextmanager
-async def shown(client: Client, heal: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
+async def shown(
+    client: Client, heal: Callable[[], Awaitable[None]]
+) -> AsyncIterator[None]:
     """Show a worker while the block runs; what ends it fails the test."""
     showing = asyncio.create_task(show_presence(client, PRESENCE, CARD, heal))
     try:
@@ -53,12 +63,16 @@ async def until_seen(client: Client) -> None:
     async with asyncio.timeout(PATIENCE_S):
         while True:
             with contextlib.suppress(Unreachable):
-                if await live_workers(client) == [PRESENCE] and await read_bucket(client, subjects.AGENTS_BUCKET):
+                if await live_workers(client) == [PRESENCE] and await read_bucket(
+                    client, subjects.AGENTS_BUCKET
+                ):
                     return
             await asyncio.sleep(0.02)
 
 
-async def test_buckets_that_were_deleted_are_made_and_filled_again(client: Client) -> None:
+async def test_buckets_that_were_deleted_are_made_and_filled_again(
+    client: Client,
+) -> None:
     async def heal() -> None:
         await declare_streams(client, Sizes())
 
@@ -66,11 +80,15 @@ async def test_buckets_that_were_deleted_are_made_and_filled_again(client: Clien
         await until_seen(client)
         for lost in (["workers"], ["agents"], ["workers", "agents"]):
             for bucket in lost:
-                await ask_jetstream(client, f"STREAM.DELETE.{subjects.bucket_stream(bucket)}")
+                await ask_jetstream(
+                    client, f"STREAM.DELETE.{subjects.bucket_stream(bucket)}"
+                )
             await until_seen(client)
 
 
-async def test_a_worker_without_the_right_to_create_buckets_waits_for_them(client: Client) -> None:
+async def test_a_worker_without_the_right_to_create_buckets_waits_for_them(
+    client: Client,
+) -> None:
     asked = asyncio.Event()
 
     async def refuse() -> None:
@@ -79,7 +97,9 @@ async def test_a_worker_without_the_right_to_create_buckets_waits_for_them(clien
 
     async with shown(client, refuse):
         await until_seen(client)
-        await ask_jetstream(client, f"STREAM.DELETE.{subjects.bucket_stream(subjects.WORKERS_BUCKET)}")
+        await ask_jetstream(
+            client, f"STREAM.DELETE.{subjects.bucket_stream(subjects.WORKERS_BUCKET)}"
+        )
         async with asyncio.timeout(PATIENCE_S):
             await asked.wait()
         await declare_streams(client, Sizes())

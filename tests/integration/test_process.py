@@ -21,7 +21,9 @@ class Frame:
     """A process with nothing in it but its broker, which hears one subject."""
 
     def __init__(self, servers: EmbeddedServers) -> None:
-        self.process = Process("framed", Settings(nats_url=servers.nats_url, redis_url=servers.redis_url))
+        self.process = Process(
+            "framed", Settings(nats_url=servers.nats_url, redis_url=servers.redis_url)
+        )
         self.steps: list[str] = []
         self.started = asyncio.Event()
         self.process.broker.subscriber("framed.hears")(self._hear)
@@ -58,16 +60,22 @@ class Frame:
 
 
 @pytest.mark.parametrize("way", ["publish_too_much", "close"])
-async def test_a_process_whose_broker_was_closed_for_good_fails(servers: EmbeddedServers, way: str) -> None:
+async def test_a_process_whose_broker_was_closed_for_good_fails(
+    servers: EmbeddedServers, way: str
+) -> None:
     frame = Frame(servers)
     closing = asyncio.create_task(getattr(frame, way)())
-    with pytest.raises(Unreachable, match="the broker's connection to NATS was closed for good"):
+    with pytest.raises(
+        Unreachable, match="the broker's connection to NATS was closed for good"
+    ):
         await frame.run()
     await closing
     assert frame.steps == ["drained", "closed"]
 
 
-async def test_a_process_ends_on_request_without_an_error(servers: EmbeddedServers) -> None:
+async def test_a_process_ends_on_request_without_an_error(
+    servers: EmbeddedServers,
+) -> None:
     frame = Frame(servers)
     running = asyncio.create_task(frame.run())
     await frame.started.wait()
@@ -76,7 +84,9 @@ async def test_a_process_ends_on_request_without_an_error(servers: EmbeddedServe
     assert frame.steps == ["drained", "closed"]
 
 
-async def test_a_process_that_waits_for_servers_ends_on_request(servers: EmbeddedServers) -> None:
+async def test_a_process_that_waits_for_servers_ends_on_request(
+    servers: EmbeddedServers,
+) -> None:
     frame = Frame(servers)
     waits = asyncio.Event()
 

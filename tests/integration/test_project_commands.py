@@ -16,7 +16,12 @@ from memory.projects.project import Kind, ProjectMemory
 from tasklore.exits import OK, USAGE
 from tasklore.project.files import add_record, export_records, import_records
 from tasklore.project.stores import PROJECT_VARIABLE
-from tasklore.project.views import RecordFilter, print_found, print_projects, print_record
+from tasklore.project.views import (
+    RecordFilter,
+    print_found,
+    print_projects,
+    print_record,
+)
 
 Printed = Callable[[], str]
 
@@ -39,53 +44,74 @@ def names_in(folder: Path) -> list[str]:
     return sorted(file.name for file in folder.iterdir())
 
 
-async def note(text: str, project: str | None = "shop", kind: Kind = "decision", **more: Any) -> None:
+async def note(
+    text: str, project: str | None = "shop", kind: Kind = "decision", **more: Any
+) -> None:
     """Note *text* as a command does."""
     given = {"tags": (), "by": None, "supersedes": None, "as_json": False, **more}
     await add_record(project, kind, text, **given)
 
 
-async def test_a_noted_record_is_printed_with_its_project(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_a_noted_record_is_printed_with_its_project(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     """A new project is said to be new, once: it may be a mistyped one."""
     await note("tabs")
     first = capsys.readouterr()
     await note("spaces", supersedes="d1")
     second = capsys.readouterr()
-    assert (first.out, second.out) == ("d1 in project shop\n", "d2 in project shop, in place of d1\n")
+    assert (first.out, second.out) == (
+        "d1 in project shop\n",
+        "d2 in project shop, in place of d1\n",
+    )
     assert "project shop is new" in first.err
     assert second.err == ""
-    await note("Functions are short", kind="standard", tags=("size",), by="ana", as_json=True)
+    await note(
+        "Functions are short", kind="standard", tags=("size",), by="ana", as_json=True
+    )
     document = json.loads(capsys.readouterr().out)
-    words = [document[name] for name in ("project_id", "record_id", "kind", "tags", "by")]
+    words = [
+        document[name] for name in ("project_id", "record_id", "kind", "tags", "by")
+    ]
     assert words == ["shop", "s1", "standard", ["size"], "ana"]
 
 
 async def test_the_only_project_or_that_of_the_environment_need_not_be_named(
     printed: Printed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(InvalidInput, match=r"say which project, .* no project remembers anything yet"):
+    with pytest.raises(
+        InvalidInput, match=r"say which project, .* no project remembers anything yet"
+    ):
         await note("x", project=None)
     await note("one")
     await note("two", project=None)
     await note("three", project="other")
     printed()
-    with pytest.raises(InvalidInput, match=f"--project ID or {PROJECT_VARIABLE}; there are other, shop"):
+    with pytest.raises(
+        InvalidInput, match=f"--project ID or {PROJECT_VARIABLE}; there are other, shop"
+    ):
         await note("four", project=None)
     monkeypatch.setenv(PROJECT_VARIABLE, "shop")
     await print_found(None, RecordFilter(), 20, as_json=True)
     assert [one["text"] for one in json.loads(printed())] == ["two", "one"]
 
 
-async def test_an_unknown_project_is_refused_with_the_known_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_unknown_project_is_refused_with_the_known_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     await note("x")
-    with pytest.raises(InvalidInput, match="--project 'shpo' remembers nothing; there is shop"):
+    with pytest.raises(
+        InvalidInput, match="--project 'shpo' remembers nothing; there is shop"
+    ):
         await print_found("shpo", RecordFilter(), 20, as_json=False)
     monkeypatch.setenv(PROJECT_VARIABLE, "a b")
     with pytest.raises(InvalidInput, match=f"{PROJECT_VARIABLE} 'a b' must be"):
         await print_found(None, RecordFilter(), 20, as_json=False)
 
 
-async def test_a_search_prints_a_line_for_each_record(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_a_search_prints_a_line_for_each_record(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     await note("Prices in \x1b[2J cents\nalways", tags=("Money",), by="ana")
     await note("Prices in tenths", supersedes="d1")
     await note("something else", kind="history")
@@ -101,7 +127,9 @@ async def test_a_search_prints_a_line_for_each_record(capsys: pytest.CaptureFixt
     assert shown.err == ""
 
 
-async def test_a_search_says_how_to_see_more(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_a_search_says_how_to_see_more(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     for number in range(4):
         await note(f"number {number}")
     capsys.readouterr()
@@ -143,14 +171,23 @@ async def test_a_wrong_option_or_record_is_refused_with_the_cure() -> None:
             await print_found("shop", options, 20, as_json=False)
     with pytest.raises(InvalidInput, match="project 'shop' has no record 'd7'"):
         await print_record("d7", None, as_json=False)
-    with pytest.raises(InvalidInput, match="record id '7' must be a letter and a number"):
+    with pytest.raises(
+        InvalidInput, match="record id '7' must be a letter and a number"
+    ):
         await print_record("7", None, as_json=False)
 
 
-async def test_a_record_is_shown_with_its_chain(printed: Printed, memory: ProjectMemory) -> None:
+async def test_a_record_is_shown_with_its_chain(
+    printed: Printed, memory: ProjectMemory
+) -> None:
     await note("tabs", by="ana", tags=("style",))
     await memory.append(
-        "shop", "decision", "spaces", supersedes="d1", data={"why": "diffs", "half": "\ud800"}, session_id="run-1"
+        "shop",
+        "decision",
+        "spaces",
+        supersedes="d1",
+        data={"why": "diffs", "half": "\ud800"},
+        session_id="run-1",
     )
     await memory.append("shop", "decision", "none", supersedes="d2")
     printed()
@@ -162,7 +199,11 @@ async def test_a_record_is_shown_with_its_chain(printed: Printed, memory: Projec
     chain = shown.partition("oldest first:\n")[2].splitlines()[1:]
     assert [line.split()[0] for line in chain] == ["d1", "d2", "d3"]
     await print_record("d2", "shop", as_json=True)
-    assert [one["record_id"] for one in json.loads(printed())["chain"]] == ["d1", "d2", "d3"]
+    assert [one["record_id"] for one in json.loads(printed())["chain"]] == [
+        "d1",
+        "d2",
+        "d3",
+    ]
 
 
 async def test_projects_are_listed(printed: Printed) -> None:
@@ -179,11 +220,16 @@ async def test_projects_are_listed(printed: Printed) -> None:
 
 
 async def test_an_exported_project_is_imported_whole_and_again_without_harm(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], memory: ProjectMemory, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    memory: ProjectMemory,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     file = tmp_path / "shop.jsonl"
     await note("tabs ✓", by="ana", tags=("a b",))
-    await memory.append("shop", "decision", "spaces", supersedes="d1", data={"half": "\ud800"})
+    await memory.append(
+        "shop", "decision", "spaces", supersedes="d1", data={"half": "\ud800"}
+    )
     await export_records("shop", str(file), is_forced=False)
     assert len(file.read_bytes().splitlines()) == 2
     assert names_in(tmp_path) == [file.name]
@@ -191,14 +237,22 @@ async def test_an_exported_project_is_imported_whole_and_again_without_harm(
     assert await import_records("copy", str(file), as_json=False) == OK
     assert capfd.readouterr().out == "2 records added to project copy\n"
     assert await import_records("copy", str(file), as_json=True) == OK
-    assert json.loads(capfd.readouterr().out) == {"project_id": "copy", "added": 0, "known": 2, "refused": []}
+    assert json.loads(capfd.readouterr().out) == {
+        "project_id": "copy",
+        "added": 0,
+        "known": 2,
+        "refused": [],
+    }
     await export_records("shop", "-", is_forced=False)
     sys.stdout.flush()
     written = capfd.readouterr().out.encode()
     assert written == file.read_bytes()
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(written)))
     assert await import_records("third", "-", as_json=False) == OK
-    projects = [[record async for record in memory.export(name)] for name in ("shop", "copy", "third")]
+    projects = [
+        [record async for record in memory.export(name)]
+        for name in ("shop", "copy", "third")
+    ]
     assert projects[0] == projects[1] == projects[2]
 
 
@@ -212,7 +266,9 @@ async def test_an_existing_file_is_only_written_over_by_force(tmp_path: Path) ->
     await export_records("shop", str(file), is_forced=True)
     assert file.read_text() != "mine"
     with pytest.raises(InvalidInput, match="cannot be written"):
-        await export_records("shop", str(tmp_path / "none" / "shop.jsonl"), is_forced=False)
+        await export_records(
+            "shop", str(tmp_path / "none" / "shop.jsonl"), is_forced=False
+        )
     assert names_in(tmp_path) == [file.name]
 
 
@@ -222,7 +278,9 @@ async def test_an_import_names_wrong_lines_and_adds_the_rest(
     good = '{"record_id": "d1", "kind": "decision", "text": "x", "at": "2026-01-01T00:00:00Z"}'
     other = good.replace('"x"', '"y"')
     file = tmp_path / "odd.jsonl"
-    file.write_text("\n".join([good, "", "{", '{"record_id": "d2"}', other, *["[]"] * 12]))
+    file.write_text(
+        "\n".join([good, "", "{", '{"record_id": "d2"}', other, *["[]"] * 12])
+    )
     assert await import_records("copy", str(file), as_json=False) == USAGE
     shown = capsys.readouterr()
     assert shown.out == "1 record added to project copy\n"
@@ -232,6 +290,9 @@ async def test_an_import_names_wrong_lines_and_adds_the_rest(
     assert await import_records("copy", str(file), as_json=True) == USAGE
     report = json.loads(capsys.readouterr().out)
     assert (report["added"], report["known"], len(report["refused"])) == (0, 1, 15)
-    assert report["refused"][-1]["why"] == "another record is stored as 'd1'; load it into another project"
+    assert (
+        report["refused"][-1]["why"]
+        == "another record is stored as 'd1'; load it into another project"
+    )
     with pytest.raises(InvalidInput, match="cannot be read"):
         await import_records("copy", str(tmp_path / "missing"), as_json=False)

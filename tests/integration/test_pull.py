@@ -48,20 +48,26 @@ async def test_no_more_is_taken_than_there_are_slots(bench: Bench) -> None:
             engine.settle(delivery)
 
 
-async def test_a_delivery_kept_longer_than_its_lease_is_not_offered_again(servers: EmbeddedServers) -> None:
+async def test_a_delivery_kept_longer_than_its_lease_is_not_offered_again(
+    servers: EmbeddedServers,
+) -> None:
     desk = Book(keeps=True)
     async with bench_on(servers, lease_s=1.5) as bench:
         await bench.publish()
         async with bench.running(desk) as engine:
             await desk.until(lambda: len(desk.deliveries) == 1)
-            await asyncio.sleep(3.2)  # the behaviour is what does not happen in this time
+            await asyncio.sleep(
+                3.2
+            )  # the behaviour is what does not happen in this time
             assert [delivery.deliveries for delivery in desk.deliveries] == [1]
             engine.settle(desk.deliveries[0])
             await bench.eventually_consumer((0, 0))
         assert bench.counted('tasklore_lease_heartbeats_total{result="sent"}') >= 3
 
 
-async def test_a_delivery_that_is_handed_back_comes_again_after_its_delay(bench: Bench) -> None:
+async def test_a_delivery_that_is_handed_back_comes_again_after_its_delay(
+    bench: Bench,
+) -> None:
     """As does one whose desk fails; a second word on a delivery is not sent."""
     desk = Book(keeps=True)
     desk.broken = 1
@@ -95,7 +101,9 @@ async def test_a_stopping_engine_leaves_nothing_to_its_lease(bench: Bench) -> No
     assert len(desk.deliveries) == 2
 
 
-async def test_a_paused_engine_takes_nothing_and_hands_back_what_still_comes(bench: Bench) -> None:
+async def test_a_paused_engine_takes_nothing_and_hands_back_what_still_comes(
+    bench: Bench,
+) -> None:
     paused, other = Book(), Book()
     async with bench.running(paused, slots=2) as engine:
         await bench.publish()
@@ -103,7 +111,9 @@ async def test_a_paused_engine_takes_nothing_and_hands_back_what_still_comes(ben
         engine.pause(is_paused=True)
         async with bench.running(other, slots=2):
             await bench.publish(6)
-            await other.until(lambda: len({delivery.sequence for delivery in other.deliveries}) == 6)
+            await other.until(
+                lambda: len({delivery.sequence for delivery in other.deliveries}) == 6
+            )
             assert len(paused.deliveries) == 1
             assert engine.vital_sign()[0]
         engine.pause(is_paused=False)
@@ -113,7 +123,10 @@ async def test_a_paused_engine_takes_nothing_and_hands_back_what_still_comes(ben
 
 async def test_two_engines_on_one_consumer_share_the_messages(bench: Bench) -> None:
     one, two = Book(keeps=True), Book(keeps=True)
-    async with bench.running(one, slots=5) as first, bench.running(two, slots=5) as second:
+    async with (
+        bench.running(one, slots=5) as first,
+        bench.running(two, slots=5) as second,
+    ):
         await bench.publish(10)
         await one.until(lambda: len(one.deliveries) == 5)
         await two.until(lambda: len(two.deliveries) == 5)
@@ -121,7 +134,9 @@ async def test_two_engines_on_one_consumer_share_the_messages(bench: Bench) -> N
             for delivery in desk.deliveries:
                 engine.settle(delivery)
         await bench.eventually_consumer((0, 0))
-    assert len({delivery.sequence for delivery in one.deliveries + two.deliveries}) == 10
+    assert (
+        len({delivery.sequence for delivery in one.deliveries + two.deliveries}) == 10
+    )
 
 
 async def test_a_lease_thread_that_fails_is_reported(servers: EmbeddedServers) -> None:
@@ -134,7 +149,9 @@ async def test_a_lease_thread_that_fails_is_reported(servers: EmbeddedServers) -
         def count_lease_heartbeat(self, *, delivered: bool) -> None:
             raise RuntimeError("broken meter")
 
-    async with Leases(servers.nats_url, 0.3, Broken(), failed=failure.set_result) as leases:
+    async with Leases(
+        servers.nats_url, 0.3, Broken(), failed=failure.set_result
+    ) as leases:
         leases.hold("nobody.listens")
         async with asyncio.timeout(PATIENCE_S):
             assert "broken meter" in str(await failure)
@@ -147,7 +164,9 @@ async def lose_stream(bench: Bench) -> None:
     await bench.eventually_counted("tasklore_orphaned_deliveries_total", 1)
 
 
-async def test_a_deleted_consumer_is_made_again_while_the_engine_runs(bench: Bench) -> None:
+async def test_a_deleted_consumer_is_made_again_while_the_engine_runs(
+    bench: Bench,
+) -> None:
     desk = Book()
     async with bench.running(desk) as engine:
         await bench.publish()
@@ -155,12 +174,16 @@ async def test_a_deleted_consumer_is_made_again_while_the_engine_runs(bench: Ben
         await bench.api(f"CONSUMER.DELETE.{bench.source.stream}.{bench.source.durable}")
         await bench.publish()
         # The word on the first may have come too late for the old consumer: then it is offered again.
-        await desk.until(lambda: {delivery.sequence for delivery in desk.deliveries} == {1, 2})
+        await desk.until(
+            lambda: {delivery.sequence for delivery in desk.deliveries} == {1, 2}
+        )
         assert engine.ready
     assert bench.counted("tasklore_consumer_missing_total") >= 1
 
 
-async def test_a_deleted_stream_is_made_again_while_the_engine_runs(bench: Bench) -> None:
+async def test_a_deleted_stream_is_made_again_while_the_engine_runs(
+    bench: Bench,
+) -> None:
     desk = Book()
     async with bench.running(desk) as engine:
         await bench.publish()
@@ -169,12 +192,16 @@ async def test_a_deleted_stream_is_made_again_while_the_engine_runs(bench: Bench
         async with asyncio.timeout(PATIENCE_S):
             while len(desk.deliveries) < 2:
                 with contextlib.suppress(Exception):
-                    await bench.link.client.request(f"{bench.source.stream}.x", b"{}", timeout=0.2)
+                    await bench.link.client.request(
+                        f"{bench.source.stream}.x", b"{}", timeout=0.2
+                    )
         assert engine.ready
     assert bench.counted("tasklore_consumer_missing_total") >= 1
 
 
-async def test_an_engine_without_the_right_to_create_waits_for_its_consumer(bench: Bench) -> None:
+async def test_an_engine_without_the_right_to_create_waits_for_its_consumer(
+    bench: Bench,
+) -> None:
     desk = Book()
     await bench.api(f"CONSUMER.DELETE.{bench.source.stream}.{bench.source.durable}")
     bench.may_create = False
@@ -191,7 +218,9 @@ async def test_an_engine_without_the_right_to_create_waits_for_its_consumer(benc
     assert bench.counted("tasklore_consumer_missing_total") < 50
 
 
-async def test_an_acknowledgement_of_a_lost_stream_takes_nothing_out_of_the_new_one(bench: Bench) -> None:
+async def test_an_acknowledgement_of_a_lost_stream_takes_nothing_out_of_the_new_one(
+    bench: Bench,
+) -> None:
     old, new = Book(keeps=True), Book(keeps=True)
     await bench.publish(body=b"old")
     async with bench.running(old, slots=1) as engine:
@@ -206,7 +235,10 @@ async def test_an_acknowledgement_of_a_lost_stream_takes_nothing_out_of_the_new_
                     await asyncio.sleep(0.01)
             engine.settle(old.deliveries[0])
             await bench.link.client.flush()
-            assert old.deliveries[0].sequence == [*old.deliveries[1:], *new.deliveries][0].sequence
+            assert (
+                old.deliveries[0].sequence
+                == [*old.deliveries[1:], *new.deliveries][0].sequence
+            )
             assert await bench.consumer() == (1, 0)
             for delivery in old.deliveries[1:]:
                 engine.settle(delivery)
@@ -237,10 +269,14 @@ async def test_acknowledgements_held_back_by_a_reconnect_are_sent_before_the_end
     async with bench.running(other):
         await other.until(lambda: bool(other.deliveries))
         await bench.eventually_consumer((0, 0))
-    assert [delivery.sequence for delivery in other.deliveries] == [desk.deliveries[1].sequence]
+    assert [delivery.sequence for delivery in other.deliveries] == [
+        desk.deliveries[1].sequence
+    ]
 
 
-async def test_a_run_that_ends_in_doubt_sends_its_acknowledgements_itself(bench: Bench) -> None:
+async def test_a_run_that_ends_in_doubt_sends_its_acknowledgements_itself(
+    bench: Bench,
+) -> None:
     await bench.publish()
     desk = Book(keeps=True)
     async with bench.running(desk) as engine:
@@ -250,7 +286,9 @@ async def test_a_run_that_ends_in_doubt_sends_its_acknowledgements_itself(bench:
     await bench.eventually_consumer((0, 0))
 
 
-async def test_an_engine_that_cannot_find_its_consumer_ends_all_the_same(bench: Bench) -> None:
+async def test_an_engine_that_cannot_find_its_consumer_ends_all_the_same(
+    bench: Bench,
+) -> None:
     await bench.publish()
     desk = Book(keeps=True)
     async with bench.running(desk) as engine:
@@ -265,7 +303,9 @@ async def test_an_engine_that_cannot_find_its_consumer_ends_all_the_same(bench: 
     assert bench.counted("tasklore_consumer_missing_total") >= 1
 
 
-async def test_a_task_of_a_lost_stream_keeps_its_slot_until_it_ends(bench: Bench) -> None:
+async def test_a_task_of_a_lost_stream_keeps_its_slot_until_it_ends(
+    bench: Bench,
+) -> None:
     desk = Book(lasts=True)
     await bench.publish()
     async with bench.running(desk, slots=1) as engine:
@@ -273,8 +313,14 @@ async def test_a_task_of_a_lost_stream_keeps_its_slot_until_it_ends(bench: Bench
         await lose_stream(bench)
         await bench.publish()
         await bench.eventually_consumer((0, 1))
-        info = await bench.api(f"CONSUMER.INFO.{bench.source.stream}.{bench.source.durable}")
-        assert (info["num_waiting"], info["num_ack_pending"], info["num_pending"]) == (0, 0, 1)
+        info = await bench.api(
+            f"CONSUMER.INFO.{bench.source.stream}.{bench.source.durable}"
+        )
+        assert (info["num_waiting"], info["num_ack_pending"], info["num_pending"]) == (
+            0,
+            0,
+            1,
+        )
         assert (engine.held, engine.vital_sign()[0]) == (1, True)
         desk.released.set()
         await desk.until(lambda: len(desk.deliveries) == 2)
@@ -282,7 +328,9 @@ async def test_a_task_of_a_lost_stream_keeps_its_slot_until_it_ends(bench: Bench
         await bench.eventually_consumer((0, 0))
 
 
-async def test_of_several_tasks_of_a_lost_stream_each_frees_its_own_slot(bench: Bench) -> None:
+async def test_of_several_tasks_of_a_lost_stream_each_frees_its_own_slot(
+    bench: Bench,
+) -> None:
     desk = Book(lasts=True)
     await bench.publish(3)
     async with bench.running(desk, slots=3) as engine:
@@ -301,7 +349,9 @@ async def test_of_several_tasks_of_a_lost_stream_each_frees_its_own_slot(bench: 
         desk.released.set()
 
 
-async def test_an_engine_is_not_emptied_before_tasks_of_a_lost_stream_end(bench: Bench) -> None:
+async def test_an_engine_is_not_emptied_before_tasks_of_a_lost_stream_end(
+    bench: Bench,
+) -> None:
     desk = Book(lasts=True)
     await bench.publish()
     async with bench.running(desk) as engine:
@@ -319,7 +369,9 @@ async def test_an_engine_is_not_emptied_before_tasks_of_a_lost_stream_end(bench:
         assert engine.held == 0
 
 
-async def test_a_lent_slot_is_had_again_before_anything_new_is_taken(bench: Bench) -> None:
+async def test_a_lent_slot_is_had_again_before_anything_new_is_taken(
+    bench: Bench,
+) -> None:
     desk = Book(keeps=True)
     await bench.publish(4)
     async with bench.running(desk, slots=1) as engine:
@@ -352,7 +404,9 @@ async def test_a_lent_slot_of_a_run_that_ended_is_free(bench: Bench) -> None:
         await desk.until(lambda: len(desk.deliveries) == 3)
 
 
-async def test_no_more_slots_are_lent_than_may_be(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_more_slots_are_lent_than_may_be(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(lent_slots, "MOST_LENT", 1)
     desk = Book(keeps=True)
     await bench.publish(2)

@@ -31,7 +31,9 @@ def queue(valkey_or_redis: Redis) -> PersonalQueue:
     return PersonalQueue(valkey_or_redis, "facts", deadline_s=PATIENCE_S)
 
 
-async def test_rows_are_claimed_in_the_order_of_their_append_by_one_holder_at_a_time(queue: PersonalQueue) -> None:
+async def test_rows_are_claimed_in_the_order_of_their_append_by_one_holder_at_a_time(
+    queue: PersonalQueue,
+) -> None:
     assert await queue.append(OWNER, [("z", b"1"), ("m", b"2"), ("z", b"again")]) == 2
     assert await queue.append(OWNER, [("a", b"3")]) == 1
     claim = await claimed(queue, limit=2)
@@ -39,7 +41,12 @@ async def test_rows_are_claimed_in_the_order_of_their_append_by_one_holder_at_a_
     assert rows == [("z", b"1", 0, None), ("m", b"2", 0, None)]
     await queue.append(OWNER, [("d", b"4")])
     for holder in ("w1", "w2"):
-        assert await queue.claim(OWNER, holder=holder, limit=9, lease_ms=LEASE_MS, now_ms=LATER) is None
+        assert (
+            await queue.claim(
+                OWNER, holder=holder, limit=9, lease_ms=LEASE_MS, now_ms=LATER
+            )
+            is None
+        )
     await queue.append("bob", [("a", b"of bob")])
     assert [row.body for row in (await claimed(queue, "bob")).rows] == [b"of bob"]
     assert await queue.close(claim, closing_all(claim))
@@ -47,7 +54,9 @@ async def test_rows_are_claimed_in_the_order_of_their_append_by_one_holder_at_a_
     assert ids(await claimed(queue)) == ["a", "d"]
 
 
-async def test_a_row_keeps_the_trace_it_came_in_until_it_is_closed(queue: PersonalQueue) -> None:
+async def test_a_row_keeps_the_trace_it_came_in_until_it_is_closed(
+    queue: PersonalQueue,
+) -> None:
     await queue.append(OWNER, [("a", b"1"), ("b", b"2")], trace="00-x-y-01 vendor=1")
     await queue.append(OWNER, [("c", b"3")])
     for _ in range(2):
@@ -56,16 +65,24 @@ async def test_a_row_keeps_the_trace_it_came_in_until_it_is_closed(queue: Person
         await queue.release(claim)
 
 
-async def test_a_row_that_is_appended_again_is_known_even_when_it_is_closed(queue: PersonalQueue) -> None:
+async def test_a_row_that_is_appended_again_is_known_even_when_it_is_closed(
+    queue: PersonalQueue,
+) -> None:
     outcomes: list[Outcome] = ["done", "failed", "rejected", "conflict"]
     rows = [(outcome, b"1") for outcome in outcomes]
     await queue.append(OWNER, rows)
     assert await queue.append(OWNER, [*rows, ("more", b"4")]) == 1
     claim = await claimed(queue)
-    await queue.close(claim, [*(Closing(outcome, outcome) for outcome in outcomes), Closing("more", "done")])
+    await queue.close(
+        claim,
+        [*(Closing(outcome, outcome) for outcome in outcomes), Closing("more", "done")],
+    )
     await queue.release(claim)
     assert await queue.append(OWNER, [(outcome, b"other") for outcome in outcomes]) == 0
-    assert await queue.claim(OWNER, holder="w1", limit=1, lease_ms=LEASE_MS, now_ms=LATER) is None
+    assert (
+        await queue.claim(OWNER, holder="w1", limit=1, lease_ms=LEASE_MS, now_ms=LATER)
+        is None
+    )
 
 
 async def test_released_rows_are_claimed_again_untouched(queue: PersonalQueue) -> None:
@@ -78,7 +95,9 @@ async def test_released_rows_are_claimed_again_untouched(queue: PersonalQueue) -
     assert {row.crashes for row in second.rows} == {0}
 
 
-async def test_a_holder_whose_lease_ran_out_changes_nothing(queue: PersonalQueue) -> None:
+async def test_a_holder_whose_lease_ran_out_changes_nothing(
+    queue: PersonalQueue,
+) -> None:
     """Whether or not another holder took the rows."""
     await queue.append(OWNER, TABLE)
     lost = await claimed(queue, lease_ms=BLINK_MS)
@@ -110,13 +129,20 @@ async def test_closing_a_row_again_changes_nothing(queue: PersonalQueue) -> None
     claim = await claimed(queue)
     for _ in range(2):
         assert await queue.close(claim, [Closing("a", "done"), Closing("b", "retry")])
-    assert await queue.close(claim, [Closing("a", "failed"), Closing("unheard-of", "done")])
+    assert await queue.close(
+        claim, [Closing("a", "failed"), Closing("unheard-of", "done")]
+    )
     await queue.release(claim)
-    assert [(row.row_id, row.attempts) for row in (await claimed(queue)).rows] == [("b", 1), ("c", 0)]
+    assert [(row.row_id, row.attempts) for row in (await claimed(queue)).rows] == [
+        ("b", 1),
+        ("c", 0),
+    ]
     assert (await states(queue))["a"] == "done"
 
 
-async def test_a_row_to_be_tried_again_keeps_its_place_and_holds_later_rows(queue: PersonalQueue) -> None:
+async def test_a_row_to_be_tried_again_keeps_its_place_and_holds_later_rows(
+    queue: PersonalQueue,
+) -> None:
     await queue.append(OWNER, [("first", b"0"), *TABLE])
     claim = await claimed(queue)
     await queue.close(claim, [Closing("a", "retry", "no luck", not_before_ms=LATER)])
@@ -125,62 +151,100 @@ async def test_a_row_to_be_tried_again_keeps_its_place_and_holds_later_rows(queu
     assert ids(before) == ["first"]
     await queue.close(before, closing_all(before))
     await queue.release(before)
-    assert await queue.claim(OWNER, holder="w1", limit=9, lease_ms=LEASE_MS, now_ms=LATER - 1) is None
+    assert (
+        await queue.claim(
+            OWNER, holder="w1", limit=9, lease_ms=LEASE_MS, now_ms=LATER - 1
+        )
+        is None
+    )
     again = await claimed(queue, now_ms=LATER)
-    assert [(row.row_id, row.attempts) for row in again.rows] == [("a", 1), ("b", 0), ("c", 0)]
+    assert [(row.row_id, row.attempts) for row in again.rows] == [
+        ("a", 1),
+        ("b", 0),
+        ("c", 0),
+    ]
 
 
-async def test_a_row_out_of_attempts_is_set_aside_and_the_next_goes_on(queue: PersonalQueue) -> None:
+async def test_a_row_out_of_attempts_is_set_aside_and_the_next_goes_on(
+    queue: PersonalQueue,
+) -> None:
     await queue.append(OWNER, TABLE)
     for attempt in range(3):
         claim = await claimed(queue)
         assert claim.rows[0].attempts == attempt
         last = attempt == 2
-        await queue.close(claim, [Closing("a", "failed" if last else "retry", "cannot be read")])
+        await queue.close(
+            claim, [Closing("a", "failed" if last else "retry", "cannot be read")]
+        )
         await queue.release(claim)
     assert ids(await claimed(queue)) == ["b", "c"]
     known = (await queue.rows(OWNER, 9))[-1]
-    assert (known.row_id, known.state, known.reason, known.attempts) == ("a", "failed", "cannot be read", 2)
+    assert (known.row_id, known.state, known.reason, known.attempts) == (
+        "a",
+        "failed",
+        "cannot be read",
+        2,
+    )
 
 
-async def test_rows_of_a_crashed_claim_come_alone_until_one_is_convicted(queue: PersonalQueue) -> None:
+async def test_rows_of_a_crashed_claim_come_alone_until_one_is_convicted(
+    queue: PersonalQueue,
+) -> None:
     """A crash beside others counts against no row, nor does one after a word on the row."""
     await queue.append(OWNER, TABLE)
     await claimed(queue, lease_ms=BLINK_MS)
     suspect = await after_a_crash(queue)
-    assert [(row.row_id, row.attempts, row.crashes) for row in suspect.rows] == [("a", 0, 1)]
+    assert [(row.row_id, row.attempts, row.crashes) for row in suspect.rows] == [
+        ("a", 0, 1)
+    ]
     await queue.close(suspect, closing_all(suspect))
     await queue.append(OWNER, [("d", b"4")])
     await queue.release(suspect)
     claim = await claimed(queue, lease_ms=BLINK_MS)
     assert ids(claim) == ["b"]
     culprit = await after_a_crash(queue)
-    assert [(row.row_id, row.attempts, row.crashes) for row in culprit.rows] == [("b", 1, 2)]
+    assert [(row.row_id, row.attempts, row.crashes) for row in culprit.rows] == [
+        ("b", 1, 2)
+    ]
     await queue.append("bob", TABLE)
     worded = await claimed(queue, "bob")
     assert await queue.close(worded, [Closing("a", "done"), Closing("b", "retry")])
     assert await queue.renew(worded, BLINK_MS)
-    following = await until(lambda: queue.claim("bob", holder="w2", limit=9, lease_ms=LEASE_MS, now_ms=NOW))
-    assert [(row.row_id, row.attempts, row.crashes) for row in following.rows] == [("b", 1, 0)]
+    following = await until(
+        lambda: queue.claim("bob", holder="w2", limit=9, lease_ms=LEASE_MS, now_ms=NOW)
+    )
+    assert [(row.row_id, row.attempts, row.crashes) for row in following.rows] == [
+        ("b", 1, 0)
+    ]
 
 
-async def test_a_suspect_row_comes_without_rows_that_were_never_claimed(queue: PersonalQueue) -> None:
+async def test_a_suspect_row_comes_without_rows_that_were_never_claimed(
+    queue: PersonalQueue,
+) -> None:
     await queue.append(OWNER, TABLE[:1])
     await claimed(queue, lease_ms=BLINK_MS)
     await queue.append(OWNER, TABLE[1:])
     assert ids(await after_a_crash(queue)) == ["a"]
 
 
-async def test_a_row_that_needs_a_model_leaves_the_order_until_it_is_resumed(queue: PersonalQueue) -> None:
+async def test_a_row_that_needs_a_model_leaves_the_order_until_it_is_resumed(
+    queue: PersonalQueue,
+) -> None:
     await queue.append(OWNER, TABLE)
     claim = await claimed(queue)
-    await queue.close(claim, [Closing("a", "needs_model", "no rule reads it"), Closing("b", "done")])
+    await queue.close(
+        claim, [Closing("a", "needs_model", "no rule reads it"), Closing("b", "done")]
+    )
     await queue.release(claim)
     after = await claimed(queue)
     assert ids(after) == ["c"]
     await queue.release(after)
     rows = [(row.row_id, row.state, row.reason) for row in await queue.rows(OWNER, 9)]
-    assert rows == [("c", "waiting", ""), ("a", "needs_model", "no rule reads it"), ("b", "done", "")]
+    assert rows == [
+        ("c", "waiting", ""),
+        ("a", "needs_model", "no rule reads it"),
+        ("b", "done", ""),
+    ]
     assert await queue.resume(OWNER, reason="needs_model") == 1
     assert await queue.resume(OWNER) == 0
     assert ids(await claimed(queue)) == ["a", "c"]
@@ -191,7 +255,9 @@ async def test_rows_of_all_owners_are_resumed_at_once(queue: PersonalQueue) -> N
         await queue.append(owner, TABLE)
     for owner in ("ada", "bob"):
         claim = await claimed(queue, owner)
-        await queue.close(claim, [Closing(row_id, "needs_model") for row_id in ids(claim)])
+        await queue.close(
+            claim, [Closing(row_id, "needs_model") for row_id in ids(claim)]
+        )
         await queue.release(claim)
     assert await queue.owners_due(LATER, 9) == ["cy"]
     assert await queue.pending_total(9) == 3
@@ -213,16 +279,26 @@ async def test_a_note_is_kept_for_the_next_attempt(queue: PersonalQueue) -> None
     assert {row.note for row in await queue.rows(OWNER, 9)} == {None}
 
 
-async def test_owners_with_due_rows_are_offered_longest_waiting_first(queue: PersonalQueue) -> None:
+async def test_owners_with_due_rows_are_offered_longest_waiting_first(
+    queue: PersonalQueue,
+) -> None:
     for owner in ("first", "leased", "later", "finished", "last"):
         await queue.append(owner, [("a", b"1")])
     await claimed(queue, "leased")
-    endings = {"later": Closing("a", "retry", not_before_ms=LATER), "finished": Closing("a", "done")}
+    endings = {
+        "later": Closing("a", "retry", not_before_ms=LATER),
+        "finished": Closing("a", "done"),
+    }
     for owner, closing in endings.items():
         claim = await claimed(queue, owner)
         await queue.close(claim, [closing])
         await queue.release(claim)
-        assert await queue.claim(owner, holder="w2", limit=1, lease_ms=LEASE_MS, now_ms=NOW) is None
+        assert (
+            await queue.claim(
+                owner, holder="w2", limit=1, lease_ms=LEASE_MS, now_ms=NOW
+            )
+            is None
+        )
     assert await queue.owners_due(NOW, 9) == ["first", "last"]
     assert await queue.owners_due(NOW, 1) == ["first"]
     assert "later" in await queue.owners_due(LATER, 9)
@@ -248,7 +324,9 @@ async def test_an_empty_owner_row_or_claim_is_refused(queue: PersonalQueue) -> N
         with pytest.raises(InvalidInput):
             await queue.append(owner, TABLE)
         with pytest.raises(InvalidInput):
-            await queue.claim(owner, holder="w1", limit=1, lease_ms=LEASE_MS, now_ms=NOW)
+            await queue.claim(
+                owner, holder="w1", limit=1, lease_ms=LEASE_MS, now_ms=NOW
+            )
         with pytest.raises(InvalidInput):
             await queue.forget(owner)
     with pytest.raises(InvalidInput):
@@ -256,20 +334,41 @@ async def test_an_empty_owner_row_or_claim_is_refused(queue: PersonalQueue) -> N
     assert await queue.rows(OWNER, 9) == ()
     for limit in (0, -1, 1001):
         with pytest.raises(InvalidInput):
-            await queue.claim(OWNER, holder="w1", limit=limit, lease_ms=LEASE_MS, now_ms=NOW)
+            await queue.claim(
+                OWNER, holder="w1", limit=limit, lease_ms=LEASE_MS, now_ms=NOW
+            )
 
 
-async def test_rows_are_shown_with_state_reason_plan_and_times(queue: PersonalQueue) -> None:
+async def test_rows_are_shown_with_state_reason_plan_and_times(
+    queue: PersonalQueue,
+) -> None:
     before = int(time.time() * 1000) - 60_000
     await queue.append(OWNER, TABLE)
     claim = await claimed(queue, limit=2)
     await queue.close(claim, [Closing("b", "conflict", "two truths", plan_id="p1")])
-    await queue.close(claim, [Closing("a", "retry", "\ud800 busy", not_before_ms=LATER)])
+    await queue.close(
+        claim, [Closing("a", "retry", "\ud800 busy", not_before_ms=LATER)]
+    )
     retried, waiting, closed = await queue.rows(OWNER, 9)
-    assert (retried.row_id, retried.state, retried.attempts, retried.not_before_ms) == ("a", "retry", 1, LATER)
+    assert (retried.row_id, retried.state, retried.attempts, retried.not_before_ms) == (
+        "a",
+        "retry",
+        1,
+        LATER,
+    )
     assert retried.reason.endswith(" busy")
-    assert (waiting.row_id, waiting.state, waiting.reason, waiting.not_before_ms) == ("c", "waiting", "", None)
-    assert (closed.row_id, closed.body, closed.state, closed.plan_id) == ("b", b"2", "conflict", "p1")
+    assert (waiting.row_id, waiting.state, waiting.reason, waiting.not_before_ms) == (
+        "c",
+        "waiting",
+        "",
+        None,
+    )
+    assert (closed.row_id, closed.body, closed.state, closed.plan_id) == (
+        "b",
+        b"2",
+        "conflict",
+        "p1",
+    )
     assert min(row.at_ms for row in (retried, waiting, closed)) > before
     assert [row.row_id for row in await queue.rows(OWNER, 2)] == ["a", "c"]
     counts = await queue.counts(OWNER)
@@ -277,7 +376,9 @@ async def test_rows_are_shown_with_state_reason_plan_and_times(queue: PersonalQu
     assert counts.closed == {"done": 0, "failed": 0, "rejected": 0, "conflict": 1}
 
 
-async def test_pending_rows_are_counted_with_the_age_of_the_oldest(queue: PersonalQueue) -> None:
+async def test_pending_rows_are_counted_with_the_age_of_the_oldest(
+    queue: PersonalQueue,
+) -> None:
     before = int(time.time() * 1000) - 60_000
     assert (await queue.pending_total(9), await queue.oldest(9)) == (0, None)
     for owner in ("ada", "bob", "cy"):

@@ -41,7 +41,9 @@ def queue(valkey_or_redis: Redis) -> PersonalQueue:
     return PersonalQueue(valkey_or_redis, "facts", deadline_s=PATIENCE_S)
 
 
-async def test_a_closed_row_is_known_no_longer_than_it_is_kept(valkey_or_redis: Redis) -> None:
+async def test_a_closed_row_is_known_no_longer_than_it_is_kept(
+    valkey_or_redis: Redis,
+) -> None:
     keep = timedelta(milliseconds=BLINK_MS)
     queue = PersonalQueue(valkey_or_redis, "turns", keep=keep, deadline_s=PATIENCE_S)
     await queue.append(OWNER, TABLE)
@@ -56,8 +58,12 @@ async def test_a_closed_row_is_known_no_longer_than_it_is_kept(valkey_or_redis: 
     assert (await queue.counts(OWNER)).closed["done"] <= 1
 
 
-async def test_keys_of_an_owner_without_open_rows_expire(valkey_or_redis: Redis) -> None:
-    queue = PersonalQueue(valkey_or_redis, "facts", keep=timedelta(hours=1), deadline_s=PATIENCE_S)
+async def test_keys_of_an_owner_without_open_rows_expire(
+    valkey_or_redis: Redis,
+) -> None:
+    queue = PersonalQueue(
+        valkey_or_redis, "facts", keep=timedelta(hours=1), deadline_s=PATIENCE_S
+    )
     of = keys.queue("facts", user_token(OWNER))
     await queue.append(OWNER, TABLE)
     claim = await claimed(queue)
@@ -65,7 +71,9 @@ async def test_keys_of_an_owner_without_open_rows_expire(valkey_or_redis: Redis)
     await queue.release(claim)
     present = [key.decode() for key in await valkey_or_redis.keys(f"{of.rows}*")]
     assert sorted(present) == sorted([of.rows, of.state, of.closed, of.fence])
-    assert {0 < await valkey_or_redis.pttl(key) <= 3_600_000 for key in present} == {True}
+    assert {0 < await valkey_or_redis.pttl(key) <= 3_600_000 for key in present} == {
+        True
+    }
     await queue.append(OWNER, [("d", b"4")])
     assert {await valkey_or_redis.pttl(key) for key in present} == {-1}
 
@@ -87,7 +95,10 @@ async def test_an_owner_stays_in_the_index_whatever_happens_while_another_looks(
     slow = Slow(valkey_or_redis, "facts")
     await queue.append(OWNER, [])
     slow.meanwhile = lambda: queue.append(OWNER, [("a", b"1")])
-    assert await slow.claim(OWNER, holder="w2", limit=9, lease_ms=LEASE_MS, now_ms=NOW) is None
+    assert (
+        await slow.claim(OWNER, holder="w2", limit=9, lease_ms=LEASE_MS, now_ms=NOW)
+        is None
+    )
     assert await queue.owners_due(NOW, 9) == [OWNER]
     last = await claimed(queue)
     await queue.close(last, closing_all(last))
@@ -97,12 +108,20 @@ async def test_an_owner_stays_in_the_index_whatever_happens_while_another_looks(
     claim = await claimed(queue)
     assert ids(claim) == ["b"]
     slow.meanwhile = lambda: queue.release(claim)
-    assert await slow.claim(OWNER, holder="w2", limit=9, lease_ms=LEASE_MS, now_ms=NOW) is None
+    assert (
+        await slow.claim(OWNER, holder="w2", limit=9, lease_ms=LEASE_MS, now_ms=NOW)
+        is None
+    )
     assert await queue.owners_due(NOW, 9) == [OWNER]
 
 
-async def test_a_late_settlement_does_not_hide_released_rows(valkey_or_redis: Redis) -> None:
-    holder, late = PersonalQueue(valkey_or_redis, "facts", deadline_s=PATIENCE_S), Slow(valkey_or_redis, "facts")
+async def test_a_late_settlement_does_not_hide_released_rows(
+    valkey_or_redis: Redis,
+) -> None:
+    holder, late = (
+        PersonalQueue(valkey_or_redis, "facts", deadline_s=PATIENCE_S),
+        Slow(valkey_or_redis, "facts"),
+    )
     await holder.append(OWNER, TABLE)
     claim = await claimed(holder)
     has_looked, may_write = asyncio.Event(), asyncio.Event()
@@ -121,8 +140,12 @@ async def test_a_late_settlement_does_not_hide_released_rows(valkey_or_redis: Re
             if len(commands) == 1:
                 return await exchange.run(commands)
             seen = await exchange.run(commands[:1])
-            await PersonalQueue(valkey_or_redis, "facts", deadline_s=PATIENCE_S).append(OWNER, [("d", b"4")])
-            group.create_task(late.claim(OWNER, holder="w2", limit=9, lease_ms=LEASE_MS, now_ms=NOW))
+            await PersonalQueue(valkey_or_redis, "facts", deadline_s=PATIENCE_S).append(
+                OWNER, [("d", b"4")]
+            )
+            group.create_task(
+                late.claim(OWNER, holder="w2", limit=9, lease_ms=LEASE_MS, now_ms=NOW)
+            )
             await has_looked.wait()
             return seen + await exchange.run(commands[1:])
 
@@ -130,10 +153,14 @@ async def test_a_late_settlement_does_not_hide_released_rows(valkey_or_redis: Re
     async with asyncio.TaskGroup() as group:
         await holder.release(claim)
         may_write.set()
-    assert await PersonalQueue(valkey_or_redis, "facts", deadline_s=PATIENCE_S).owners_due(NOW, 9) == [OWNER]
+    assert await PersonalQueue(
+        valkey_or_redis, "facts", deadline_s=PATIENCE_S
+    ).owners_due(NOW, 9) == [OWNER]
 
 
-async def test_an_owner_that_the_index_lost_is_found_again(queue: PersonalQueue, valkey_or_redis: Redis) -> None:
+async def test_an_owner_that_the_index_lost_is_found_again(
+    queue: PersonalQueue, valkey_or_redis: Redis
+) -> None:
     for owner in ("ada", "bob", "cy"):
         await queue.append(owner, TABLE)
     claim = await claimed(queue, "cy")
@@ -163,7 +190,9 @@ async def test_workers_that_follow_the_index_close_each_row_once_in_order(
         own = PersonalQueue(valkey_or_redis, "facts", deadline_s=PATIENCE_S)
         while len(done) < len(expected):
             for owner in await own.owners_due(NOW, 3):
-                claim = await own.claim(owner, holder=holder, limit=2, lease_ms=LEASE_MS, now_ms=NOW)
+                claim = await own.claim(
+                    owner, holder=holder, limit=2, lease_ms=LEASE_MS, now_ms=NOW
+                )
                 if claim is None:
                     continue
                 assert owner not in inside
@@ -181,12 +210,19 @@ async def test_workers_that_follow_the_index_close_each_row_once_in_order(
             await queue.append(owner, [(row_id, b"x")])
     owners = sorted({owner for owner, _ in expected})
     for owner in owners:
-        assert [row_id for who, row_id in done if who == owner] == [one for who, one in expected if who == owner]
+        assert [row_id for who, row_id in done if who == owner] == [
+            one for who, one in expected if who == owner
+        ]
     for owner in await queue.owners_due(LATER, 99):
-        assert await queue.claim(owner, holder="w", limit=1, lease_ms=LEASE_MS, now_ms=NOW) is None
+        assert (
+            await queue.claim(owner, holder="w", limit=1, lease_ms=LEASE_MS, now_ms=NOW)
+            is None
+        )
     assert await queue.owners_due(LATER, 99) == []
     turns = PersonalQueue(valkey_or_redis, "turns", deadline_s=PATIENCE_S)
-    assert await turns.append("owner0", [("0", b"a turn of the same owner and id")]) == 1
+    assert (
+        await turns.append("owner0", [("0", b"a turn of the same owner and id")]) == 1
+    )
     await queue.append("owner0", [("noted", b"x"), ("parked", b"x")])
     claim = await claimed(queue, "owner0")
     await queue.note(claim, "noted", b"note")
@@ -225,11 +261,18 @@ async def test_a_claimer_that_is_killed_loses_and_doubles_nothing(
     try:
         assert claimer.stdout is not None
         assert await claimer.stdout.readline() == b"['a', 'b']\n"
-        assert await queue.claim(OWNER, holder="w2", limit=9, lease_ms=LEASE_MS, now_ms=LATER) is None
+        assert (
+            await queue.claim(
+                OWNER, holder="w2", limit=9, lease_ms=LEASE_MS, now_ms=LATER
+            )
+            is None
+        )
     finally:
         claimer.kill()
         await claimer.wait()
-    await valkey_or_redis.pexpire(keys.queue("facts", user_token(OWNER)).lease, BLINK_MS)
+    await valkey_or_redis.pexpire(
+        keys.queue("facts", user_token(OWNER)).lease, BLINK_MS
+    )
     seen: list[tuple[str, int, bytes | None]] = []
     while len(seen) < 3:
         claim = await after_a_crash(queue)
@@ -239,15 +282,21 @@ async def test_a_claimer_that_is_killed_loses_and_doubles_nothing(
     assert seen == [("a", 1, b"half done"), ("b", 1, None), ("c", 0, None)]
 
 
-async def test_a_claim_repeated_after_a_lost_reply_is_the_same_claim(valkey_or_redis: Redis) -> None:
-    queue = PersonalQueue(valkey_or_redis, "facts", new_token=lambda: "one call", deadline_s=PATIENCE_S)
+async def test_a_claim_repeated_after_a_lost_reply_is_the_same_claim(
+    valkey_or_redis: Redis,
+) -> None:
+    queue = PersonalQueue(
+        valkey_or_redis, "facts", new_token=lambda: "one call", deadline_s=PATIENCE_S
+    )
     await queue.append(OWNER, TABLE)
     first = await claimed(queue)
     assert await claimed(queue) == first
     assert await queue.close(first, closing_all(first))
 
 
-async def test_another_script_closes_rows_in_the_same_step(queue: PersonalQueue, valkey_or_redis: Redis) -> None:
+async def test_another_script_closes_rows_in_the_same_step(
+    queue: PersonalQueue, valkey_or_redis: Redis
+) -> None:
     await queue.append(OWNER, TABLE)
     claim = await claimed(queue)
     script = f"""{read(Path(queue_scripts.__file__).parent / "close_rows.lua")}
@@ -256,11 +305,21 @@ redis.call('SET', KEYS[1], ARGV[1])
 return close_rows(2, 3)
 """
     document = keys.document(claim.owner_token, "r1")
-    closings = closing_arguments(claim, [Closing("a", "done", plan_id="p"), Closing("c", "needs_model")])
+    closings = closing_arguments(
+        claim, [Closing("a", "done", plan_id="p"), Closing("c", "needs_model")]
+    )
 
     async def commit() -> object:
-        words: Sequence[str | bytes | int] = (document, *claim.keys, "body", "other", *closings)
-        return (await CommandBatch(valkey_or_redis, 1.0).run([("EVAL", script, 7, *words)]))[0]
+        words: Sequence[str | bytes | int] = (
+            document,
+            *claim.keys,
+            "body",
+            "other",
+            *closings,
+        )
+        return (
+            await CommandBatch(valkey_or_redis, 1.0).run([("EVAL", script, 7, *words)])
+        )[0]
 
     assert await commit() == 2
     assert await commit() == 1, "the parked one is said to be parked again"
@@ -270,19 +329,26 @@ return close_rows(2, 3)
         await commit()
 
 
-async def test_counting_rows_asks_once_an_owner(queue: PersonalQueue, valkey_or_redis: Redis) -> None:
+async def test_counting_rows_asks_once_an_owner(
+    queue: PersonalQueue, valkey_or_redis: Redis
+) -> None:
     for number in range(100):
         await queue.append(f"owner{number}", [(str(row), b"x") for row in range(50)])
     await valkey_or_redis.config_resetstat()
     assert await queue.pending_total() == 5_000
     statistics = await valkey_or_redis.info("commandstats")
-    calls = {name.removeprefix("cmdstat_"): entry["calls"] for name, entry in statistics.items()}
+    calls = {
+        name.removeprefix("cmdstat_"): entry["calls"]
+        for name, entry in statistics.items()
+    }
     assert calls.pop("zcount") == 101
     assert sum(calls.values()) <= 5
 
 
 @pytest.mark.parametrize("protocol", [2, 3])
-async def test_either_protocol_serves(store_server: ValkeyServer, valkey_or_redis: Redis, protocol: int) -> None:
+async def test_either_protocol_serves(
+    store_server: ValkeyServer, valkey_or_redis: Redis, protocol: int
+) -> None:
     async with Redis.from_url(store_server.url, protocol=protocol) as client:
         queue = PersonalQueue(client, "turns")
         await queue.append(OWNER, TABLE)

@@ -27,7 +27,12 @@ def test_the_cases_are_many_and_of_every_kind() -> None:
     """In the numbers that make the share mean something."""
     kinds = Counter(case.kind for case in cases())
     languages = Counter(case.lang for case in cases())
-    agents = {key["task"].split(".")[0] for case in cases() for key in case.key if "task" in key}
+    agents = {
+        key["task"].split(".")[0]
+        for case in cases()
+        for key in case.key
+        if "task" in key
+    }
     assert len(cases()) >= 150
     assert len(agents) >= 8
     assert kinds["several"] >= 30
@@ -39,7 +44,9 @@ def test_the_cases_are_many_and_of_every_kind() -> None:
 
 def test_the_answers_were_given_to_these_messages() -> None:
     """Another prompt would have had other answers."""
-    text = json.dumps([prompts()[case.id] for case in cases()], ensure_ascii=False, sort_keys=True)
+    text = json.dumps(
+        [prompts()[case.id] for case in cases()], ensure_ascii=False, sort_keys=True
+    )
     assert hashlib.sha256(text.encode()).hexdigest()[:16] == RECORDED_FOR
 
 
@@ -53,11 +60,18 @@ async def test_recorded_answers_come_out_right() -> None:
 
     outcomes: Counter[str] = Counter()
     wrong: list[str] = []
-    async with ScriptedLlm(respond) as server, Llm(LlmSettings(base_url=server.base_url, max_attempts=1)) as llm:
+    async with (
+        ScriptedLlm(respond) as server,
+        Llm(LlmSettings(base_url=server.base_url, max_attempts=1)) as llm,
+    ):
         for case in cases():
             interpreter = LlmInterpreter(llm, recalling=case)
             found = await interpreter.interpret(
-                case.say, catalogue=CATALOGUE, previous=case.previous, user_id="ann", now=NOW
+                case.say,
+                catalogue=CATALOGUE,
+                previous=case.previous,
+                user_id="ann",
+                now=NOW,
             )
             outcome = judge(case, found)
             outcomes[outcome] += 1

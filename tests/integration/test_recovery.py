@@ -61,11 +61,15 @@ class Scene:
 
     async def accept(self, count: int) -> list[str]:
         ids = [f"t{number}" for number in range(count)]
-        await asyncio.gather(*(self.dispatch.assign(an_assignment(task_id)) for task_id in ids))
+        await asyncio.gather(
+            *(self.dispatch.assign(an_assignment(task_id)) for task_id in ids)
+        )
         return ids
 
     async def finish(self, ids: list[str]) -> None:
-        await self.ledger.finish_many([(task_id, 1, "completed", b"{}") for task_id in ids])
+        await self.ledger.finish_many(
+            [(task_id, 1, "completed", b"{}") for task_id in ids]
+        )
 
     async def report(self, name: str, *, minutes_ago: float = 0) -> bytes:
         report = CompletionReport(
@@ -84,19 +88,25 @@ class Scene:
 
     async def reported(self, name: str) -> tuple[bytes, str] | None:
         try:
-            found = await self.client.jetstream().get_last_msg(subjects.REPORTS, f"reports.Other.{name}.1")
+            found = await self.client.jetstream().get_last_msg(
+                subjects.REPORTS, f"reports.Other.{name}.1"
+            )
         except NotFoundError:
             return None
         return found.data or b"", (found.headers or {}).get(subjects.USER_HEADER, "")
 
     async def queued(self) -> list[str]:
         """Return the message id of everything in TASKS, in order of its arrival."""
-        state = (await ask_jetstream(self.client, f"STREAM.INFO.{subjects.TASKS}"))["state"]
+        state = (await ask_jetstream(self.client, f"STREAM.INFO.{subjects.TASKS}"))[
+            "state"
+        ]
         found: list[str] = []
         sequence = 1
         while len(found) < state["messages"]:
             # The next one from there on: others were deleted.
-            message = await self.client.jetstream().get_msg(subjects.TASKS, sequence, next=True, subject=">")
+            message = await self.client.jetstream().get_msg(
+                subjects.TASKS, sequence, next=True, subject=">"
+            )
             assert message.headers is not None
             assert message.seq is not None
             found.append(message.headers[subjects.MESSAGE_ID_HEADER])
@@ -124,12 +134,16 @@ def an_assignment(task_id: str) -> TaskAssignment:
 
 
 @contextlib.asynccontextmanager
-async def a_scene(servers: EmbeddedServers, *, may_create: bool = True) -> AsyncIterator[Scene]:
+async def a_scene(
+    servers: EmbeddedServers, *, may_create: bool = True
+) -> AsyncIterator[Scene]:
     """Open a supervisor's parts on *servers*; its streams are there."""
     listeners: list[Recovery] = []
     told = Listener(reconnected=lambda: [one.look_soon() for one in listeners] and None)
     async with contextlib.AsyncExitStack() as stack:
-        client = await stack.enter_async_context(connected(servers.nats_url, "recovery", told))
+        client = await stack.enter_async_context(
+            connected(servers.nats_url, "recovery", told)
+        )
         redis = await stack.enter_async_context(valkey.connect(servers.redis_url))
         outbox = await stack.enter_async_context(open_outbox(Link(client)))
 
@@ -139,9 +153,18 @@ async def a_scene(servers: EmbeddedServers, *, may_create: bool = True) -> Async
 
         await declare_streams(client, Sizes())
         ledger, meter = Ledger(redis, deadline_s=PATIENCE_S), Meter()
-        dispatch, incarnations = Dispatch(outbox, ledger), StreamEpochs(redis, deadline_s=PATIENCE_S)
+        dispatch, incarnations = (
+            Dispatch(outbox, ledger),
+            StreamEpochs(redis, deadline_s=PATIENCE_S),
+        )
         recovery = Recovery(
-            client, outbox, OpenTasks(redis), incarnations, tell_ledger=dispatch.tell_ledger, heal=heal, meter=meter
+            client,
+            outbox,
+            OpenTasks(redis),
+            incarnations,
+            tell_ledger=dispatch.tell_ledger,
+            heal=heal,
+            meter=meter,
         )
         listeners.append(recovery)
         yield Scene(client, ledger, dispatch, recovery, incarnations, meter)
@@ -168,7 +191,9 @@ async def delete(scene: Scene, stream: str = subjects.TASKS) -> None:
     await ask_jetstream(scene.client, f"STREAM.DELETE.{stream}")
 
 
-async def test_accepted_tasks_without_a_report_come_back_once(own_servers: EmbeddedServers) -> None:
+async def test_accepted_tasks_without_a_report_come_back_once(
+    own_servers: EmbeddedServers,
+) -> None:
     async with a_scene(own_servers) as scene, a_scene(own_servers) as other:
         assert await scene.recovery.look() == 0
         ids = await scene.accept(200)
@@ -184,11 +209,15 @@ async def test_accepted_tasks_without_a_report_come_back_once(own_servers: Embed
         assert await scene.recovery.look() == 0
         assert await other.recovery.look() == 0
         assert len(await scene.queued()) == 150
-        assert scene.meter.lost + other.meter.lost == sum(1 for count in counts if count)
+        assert scene.meter.lost + other.meter.lost == sum(
+            1 for count in counts if count
+        )
         assert scene.meter.republished + other.meter.republished == sum(counts)
 
 
-async def test_a_task_comes_back_as_it_was_published(own_servers: EmbeddedServers) -> None:
+async def test_a_task_comes_back_as_it_was_published(
+    own_servers: EmbeddedServers,
+) -> None:
     async with a_scene(own_servers) as scene:
         with tracing.within(made_context(7, 8, 1, "vendor=1")):
             [task_id] = await scene.accept(1)
@@ -197,7 +226,11 @@ async def test_a_task_comes_back_as_it_was_published(own_servers: EmbeddedServer
         await delete(scene)
         assert await scene.recovery.look() == 1
         after = await scene.client.jetstream().get_msg(subjects.TASKS, 1)
-    assert (after.subject, after.data, after.headers) == (before.subject, before.data, before.headers)
+    assert (after.subject, after.data, after.headers) == (
+        before.subject,
+        before.data,
+        before.headers,
+    )
     assert read_context(after.headers) == made_context(7, 8, 1, "vendor=1")
 
 
@@ -210,7 +243,9 @@ async def test_a_deleted_stream_is_filled_as_soon_as_the_server_tells(
         await scene.accept(20)
         await delete(scene)
         if not may_create:
-            assert await ask_or_none(scene.client, f"STREAM.INFO.{subjects.TASKS}") is None
+            assert (
+                await ask_or_none(scene.client, f"STREAM.INFO.{subjects.TASKS}") is None
+            )
             await declare_streams(scene.client, Sizes())
         await scene.until_queued(20)
         assert len(await scene.queued()) == 20
@@ -233,20 +268,26 @@ async def test_a_server_that_lost_its_data_is_filled_and_one_that_restarts_on_it
     await own_servers.nats.stop()
     await own_servers.nats.start()
     async with a_scene(own_servers) as scene:
-        assert (await ask_jetstream(scene.client, f"STREAM.INFO.{subjects.TASKS}"))["created"] == before["created"]
+        assert (await ask_jetstream(scene.client, f"STREAM.INFO.{subjects.TASKS}"))[
+            "created"
+        ] == before["created"]
         assert await scene.recovery.look() == 0
         assert len(await scene.queued()) == 15
     assert scene.meter.lost == 0
 
 
-async def test_tasks_of_a_lost_stream_of_schedules_come_back(own_servers: EmbeddedServers) -> None:
+async def test_tasks_of_a_lost_stream_of_schedules_come_back(
+    own_servers: EmbeddedServers,
+) -> None:
     async with a_scene(own_servers) as scene:
         await scene.recovery.look()
         ids = await scene.accept(3)
         # Taken out of TASKS, run, and put into LATER.
         await scene.ledger.begin(ids[0], 1, "w1", 1, 30_000, token="a")
         await scene.ledger.park(Ended(ids[0], 1, "a"), 60_000)
-        await scene.client.jetstream().delete_msg(subjects.TASKS, (await scene.queued()).index(f"{ids[0]}:1") + 1)
+        await scene.client.jetstream().delete_msg(
+            subjects.TASKS, (await scene.queued()).index(f"{ids[0]}:1") + 1
+        )
         await delete(scene, subjects.LATER)
         assert await scene.recovery.look() == 1
         assert sorted(await scene.queued()) == ["t0:1:a2", "t1:1", "t2:1"]
@@ -260,7 +301,10 @@ async def test_reports_of_the_last_hour_are_published_again_from_the_ledger(
     async with a_scene(own_servers) as scene:
         await scene.recovery.look()
         await scene.accept(1)
-        fresh = [await scene.report(f"fresh-{number}", minutes_ago=number % 59) for number in range(40)]
+        fresh = [
+            await scene.report(f"fresh-{number}", minutes_ago=number % 59)
+            for number in range(40)
+        ]
         await scene.report("old", minutes_ago=61)
         await delete(scene, stream)
         assert await scene.recovery.look() == (1 if stream == subjects.TASKS else 0)
@@ -270,13 +314,17 @@ async def test_reports_of_the_last_hour_are_published_again_from_the_ledger(
         assert await scene.recovery.look() == 0
 
 
-async def test_without_the_ledger_recovery_waits_for_it(own_servers: EmbeddedServers) -> None:
+async def test_without_the_ledger_recovery_waits_for_it(
+    own_servers: EmbeddedServers,
+) -> None:
     async with a_scene(own_servers) as scene, at_work(scene):
         await scene.accept(20)
         await own_servers.valkey.stop()
         await delete(scene)
         async with asyncio.timeout(PATIENCE_S):
-            while await ask_or_none(scene.client, f"STREAM.INFO.{subjects.TASKS}") is None:  # noqa: ASYNC110 - no event
+            while (
+                await ask_or_none(scene.client, f"STREAM.INFO.{subjects.TASKS}") is None
+            ):  # noqa: ASYNC110 - no event
                 await asyncio.sleep(0.02)
         assert await scene.queued() == []
         await own_servers.valkey.start()
@@ -284,7 +332,9 @@ async def test_without_the_ledger_recovery_waits_for_it(own_servers: EmbeddedSer
         assert len(await scene.queued()) == 20
 
 
-async def test_the_server_tells_an_ordinary_connection_of_each_stream(own_servers: EmbeddedServers) -> None:
+async def test_the_server_tells_an_ordinary_connection_of_each_stream(
+    own_servers: EmbeddedServers,
+) -> None:
     async with connected(own_servers.nats_url, "listener") as client:
         heard: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
         streams = (subjects.TASKS, subjects.LATER)
@@ -301,4 +351,6 @@ async def test_the_server_tells_an_ordinary_connection_of_each_stream(own_server
             await ask_jetstream(client, f"STREAM.DELETE.{stream}")
         async with asyncio.timeout(PATIENCE_S):
             notices = {await heard.get() for _ in range(4)}
-        assert notices == {(stream, action) for stream in streams for action in ("create", "delete")}
+        assert notices == {
+            (stream, action) for stream in streams for action in ("create", "delete")
+        }

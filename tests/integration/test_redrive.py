@@ -24,26 +24,43 @@ async def morgue(own_servers: EmbeddedServers) -> AsyncIterator[Morgue]:
         yield opened
 
 
-async def test_a_redriven_letter_is_a_task_of_the_next_generation_and_gone(morgue: Morgue) -> None:
+async def test_a_redriven_letter_is_a_task_of_the_next_generation_and_gone(
+    morgue: Morgue,
+) -> None:
     await morgue.bury(a_letter("t1"))
     outcome = await morgue.letters.redrive([1])
     assert (outcome.redriven, outcome.kept, outcome.stopped) == (1, [], None)
     [(subject, headers, body)] = await morgue.tasks()
     assert subject == "tasks.TripAgent.share_trip"
-    numbers = {"Nats-Msg-Id": "t1:2", "Tasklore-Generation": "2", "Tasklore-Attempt": "1"}
+    numbers = {
+        "Nats-Msg-Id": "t1:2",
+        "Tasklore-Generation": "2",
+        "Tasklore-Attempt": "1",
+    }
     assert headers == {**numbers, "traceparent": f"00-{'a' * 32}-{'b' * 16}-01"}
     original = json.loads(an_assignment("t1"))
-    assert json.loads(body) == {**original, "created_at": json.loads(body)["created_at"]}
+    assert json.loads(body) == {
+        **original,
+        "created_at": json.loads(body)["created_at"],
+    }
     entry = await morgue.ledger.read("t1")
-    assert (entry.newest, entry.generations[2].state, entry.generations[2].assignment) == (2, "accepted", body)
+    assert (
+        entry.newest,
+        entry.generations[2].state,
+        entry.generations[2].assignment,
+    ) == (2, "accepted", body)
     assert await morgue.count("DEAD") == 0
 
 
-async def test_several_pages_of_letters_are_sent_again_each_once(morgue: Morgue) -> None:
+async def test_several_pages_of_letters_are_sent_again_each_once(
+    morgue: Morgue,
+) -> None:
     task_ids = await morgue.bury_many(300)
     outcome = await morgue.letters.redrive(Selection())
     assert (outcome.redriven, outcome.kept) == (300, [])
-    assert {headers["Nats-Msg-Id"] for _, headers, _ in await morgue.tasks()} == {f"{one}:2" for one in task_ids}
+    assert {headers["Nats-Msg-Id"] for _, headers, _ in await morgue.tasks()} == {
+        f"{one}:2" for one in task_ids
+    }
     assert (await morgue.count("TASKS"), await morgue.count("DEAD")) == (300, 0)
 
 
@@ -65,7 +82,9 @@ async def test_a_redrive_that_was_killed_before_it_deleted_is_repeated_without_h
 
 
 @pytest.mark.parametrize("end", ["completed", "cancelled", "rejected", "expired"])
-async def test_a_letter_of_a_task_that_ended_since_stays_unless_forced(morgue: Morgue, end: str) -> None:
+async def test_a_letter_of_a_task_that_ended_since_stays_unless_forced(
+    morgue: Morgue, end: str
+) -> None:
     await morgue.bury(a_letter("done"), a_letter("dead"), a_letter("unknown"))
     await morgue.ledger.finish("done", 1, end, b"report")
     await morgue.ledger.finish("dead", 1, "failed", b"report")
@@ -75,15 +94,23 @@ async def test_a_letter_of_a_task_that_ended_since_stays_unless_forced(morgue: M
         assert (outcome.redriven, sequence) == (2, 1)
         assert f"{end} after this letter was written; purge letter 1" in why
         assert "--force" in why
-    assert {headers["Nats-Msg-Id"] for _, headers, _ in await morgue.tasks()} == {"dead:2", "unknown:2"}
+    assert {headers["Nats-Msg-Id"] for _, headers, _ in await morgue.tasks()} == {
+        "dead:2",
+        "unknown:2",
+    }
     assert await morgue.count("DEAD") == 1
     assert (await morgue.letters.redrive([1], is_forced=True)).redriven == 1
     assert (await morgue.count("TASKS"), await morgue.count("DEAD")) == (3, 0)
 
 
-async def test_an_old_letter_of_a_task_that_a_later_redrive_completed_stays(morgue: Morgue) -> None:
+async def test_an_old_letter_of_a_task_that_a_later_redrive_completed_stays(
+    morgue: Morgue,
+) -> None:
     await morgue.bury(a_letter("later"), a_letter("next"))
-    for task_id, ends in (("later", ("failed", "failed", "completed")), ("next", ("failed", "completed"))):
+    for task_id, ends in (
+        ("later", ("failed", "failed", "completed")),
+        ("next", ("failed", "completed")),
+    ):
         for generation, end in enumerate(ends, start=1):
             await morgue.ledger.finish(task_id, generation, end, b"report")
     outcome = await morgue.letters.redrive(Selection())
@@ -91,7 +118,9 @@ async def test_an_old_letter_of_a_task_that_a_later_redrive_completed_stays(morg
     assert "task 'later' was completed after this letter" in outcome.kept[0].why
 
 
-async def test_letters_that_arrive_during_a_redrive_stay(morgue: Morgue, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_letters_that_arrive_during_a_redrive_stay(
+    morgue: Morgue, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await morgue.bury_many(3)
     put = morgue.letters._outbox.put
 
@@ -104,9 +133,13 @@ async def test_letters_that_arrive_during_a_redrive_stay(morgue: Morgue, monkeyp
     assert await morgue.count("DEAD") == 3
 
 
-async def test_a_letter_whose_deadline_has_passed_stays_until_it_gets_another(morgue: Morgue) -> None:
+async def test_a_letter_whose_deadline_has_passed_stays_until_it_gets_another(
+    morgue: Morgue,
+) -> None:
     late = an_assignment("late", deadline="2026-01-01T00:00:00Z")
-    await morgue.bury(a_letter("late", late), a_letter("t2", sequence=1), a_letter("t2", sequence=2))
+    await morgue.bury(
+        a_letter("late", late), a_letter("t2", sequence=1), a_letter("t2", sequence=2)
+    )
     for is_trial in (True, False):
         assert (await morgue.count("TASKS"), await morgue.count("DEAD")) == (0, 3)
         outcome = await morgue.letters.redrive(Selection(), is_trial=is_trial)
@@ -115,7 +148,9 @@ async def test_a_letter_whose_deadline_has_passed_stays_until_it_gets_another(mo
         assert "--no-deadline" in kept.why
     # A worker that was killed between DEAD and the ledger left two letters of one generation: one more run.
     assert await morgue.count("TASKS") == 1
-    assert (await morgue.letters.redrive(Selection(), Renewal(timedelta(hours=1)))).redriven == 1
+    assert (
+        await morgue.letters.redrive(Selection(), Renewal(timedelta(hours=1)))
+    ).redriven == 1
     assert await morgue.count("DEAD") == 0
     _, (_, _, body) = await morgue.tasks()
     assert datetime.fromisoformat(json.loads(body)["deadline"]) > datetime.now(UTC)
@@ -123,7 +158,10 @@ async def test_a_letter_whose_deadline_has_passed_stays_until_it_gets_another(mo
 
 async def test_a_body_that_was_cut_comes_out_of_the_ledger(morgue: Morgue) -> None:
     long = an_assignment("long", user_id="x" * (DEAD_BODY + 100))
-    await morgue.bury(a_letter("long", long), a_letter("lost", an_assignment("lost", user_id="y" * DEAD_BODY)))
+    await morgue.bury(
+        a_letter("long", long),
+        a_letter("lost", an_assignment("lost", user_id="y" * DEAD_BODY)),
+    )
     await morgue.ledger.accept("long", 1, long)
     await morgue.ledger.accept("lost", 1, b"another one")
     outcome = await morgue.letters.redrive(Selection())
@@ -133,21 +171,32 @@ async def test_a_body_that_was_cut_comes_out_of_the_ledger(morgue: Morgue) -> No
     assert "keeps 524,288 of" in why
     assert "have its sender send it anew" in why
     [(_, headers, body)] = await morgue.tasks()
-    assert (headers["Nats-Msg-Id"], json.loads(body)["user_id"]) == ("long:2", "x" * (DEAD_BODY + 100))
+    assert (headers["Nats-Msg-Id"], json.loads(body)["user_id"]) == (
+        "long:2",
+        "x" * (DEAD_BODY + 100),
+    )
 
 
 async def test_a_letter_without_a_task_is_sent_again_as_it_was(morgue: Morgue) -> None:
     await morgue.bury(a_letter(None, b"\x00\xff", reason="unreadable", task_name=None))
     assert (await morgue.letters.redrive(Selection(reason="unreadable"))).redriven == 1
     [(subject, headers, body)] = await morgue.tasks()
-    assert (subject, headers["Tasklore-Generation"], body) == ("tasks.TripAgent.share_trip", "2", b"\x00\xff")
+    assert (subject, headers["Tasklore-Generation"], body) == (
+        "tasks.TripAgent.share_trip",
+        "2",
+        b"\x00\xff",
+    )
     assert headers["Nats-Msg-Id"].startswith("redrive:1:")
 
 
-async def test_when_tasks_are_full_the_rest_stays_untried(morgue: Morgue, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_when_tasks_are_full_the_rest_stays_untried(
+    morgue: Morgue, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(dead_stream, "PAGE", 2)
     config = (await ask_jetstream(morgue.link.client, "STREAM.INFO.TASKS"))["config"]
-    await ask_jetstream(morgue.link.client, "STREAM.UPDATE.TASKS", config | {"max_msgs": 2})
+    await ask_jetstream(
+        morgue.link.client, "STREAM.UPDATE.TASKS", config | {"max_msgs": 2}
+    )
     await morgue.bury_many(8)
     outcome = await morgue.letters.redrive(Selection())
     assert outcome.redriven == 2

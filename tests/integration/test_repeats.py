@@ -28,7 +28,12 @@ from supervisor.catalogue import Catalogue
 from supervisor.http.requests.work import Work
 from supervisor.requests.readings import LOOK_BACK, HeardTurn, make_reading, parse_turn
 from supervisor.service import Service
-from supervisor.understanding import Interpretation, Interpreter, RuleInterpreter, Understood
+from supervisor.understanding import (
+    Interpretation,
+    Interpreter,
+    RuleInterpreter,
+    Understood,
+)
 from supervisor.understanding.outcome import Several
 from tests.http_client import ask as over_http
 from tests.integration.http_stand import http_stand
@@ -36,9 +41,17 @@ from tests.integration.test_hostile_dispatch import SUPERVISOR, Stand, standing
 from tests.servers import PATIENCE_S
 from tests.understanding_cases import BUDGET, TRIP
 
-ONE = Understood("BudgetTrackerAgent", TaskCall(name="analyze_budget", parameters={"budget_limit": 50, "spent": 42}))
-OTHER = Understood("BudgetTrackerAgent", TaskCall(name="analyze_budget", parameters={"budget_limit": 9, "spent": 7}))
-TRIPS = Understood("TripAgent", TaskCall(name="share_trip", parameters={"hotel": 5, "travellers": 2}))
+ONE = Understood(
+    "BudgetTrackerAgent",
+    TaskCall(name="analyze_budget", parameters={"budget_limit": 50, "spent": 42}),
+)
+OTHER = Understood(
+    "BudgetTrackerAgent",
+    TaskCall(name="analyze_budget", parameters={"budget_limit": 9, "spent": 7}),
+)
+TRIPS = Understood(
+    "TripAgent", TaskCall(name="share_trip", parameters={"hotel": 5, "travellers": 2})
+)
 BOTH, TWO = Catalogue([BUDGET, TRIP]), Several((OTHER, TRIPS))
 
 
@@ -63,7 +76,10 @@ class Desk:
     conversation_id: str = field(default_factory=lambda: new_id(0))
 
     def service(
-        self, interpreter: Interpreter, catalogue: Catalogue = BOTH, conversations: "Conversations | None" = None
+        self,
+        interpreter: Interpreter,
+        catalogue: Catalogue = BOTH,
+        conversations: "Conversations | None" = None,
     ) -> Service:
         return Service(
             SUPERVISOR,
@@ -71,12 +87,17 @@ class Desk:
             interpreter=interpreter,
             dispatch=self.stand.dispatch,
             reports=self.stand.reports,
-            conversations=conversations or Conversations(self.redis, deadline_s=PATIENCE_S),
+            conversations=conversations
+            or Conversations(self.redis, deadline_s=PATIENCE_S),
             publish=lambda _subject, _body, _message_id: None,
         )
 
     def request(self, text: str = "hm", **fields: Any) -> PersonRequest:
-        said = {"text": text, "conversation_id": self.conversation_id, "wait_ms": 0} | fields
+        said = {
+            "text": text,
+            "conversation_id": self.conversation_id,
+            "wait_ms": 0,
+        } | fields
         return PersonRequest.model_validate(said)
 
     async def answer(self, turn_id: str, found: Understood) -> None:
@@ -93,11 +114,15 @@ class Desk:
             self.conversation_id, turn.model_dump_json().encode(), turn_id
         )
 
-    async def kill(self, service: Service, request: PersonRequest, tasks: int = 1) -> list[TaskAssignment]:
+    async def kill(
+        self, service: Service, request: PersonRequest, tasks: int = 1
+    ) -> list[TaskAssignment]:
         """Let *service* die when it has handed over *tasks* tasks, and return these."""
         handed: asyncio.Queue[TaskAssignment] = asyncio.Queue()
         dying = asyncio.create_task(
-            service.answer(request.model_copy(update={"wait_ms": 60_000}), routed=handed.put_nowait)
+            service.answer(
+                request.model_copy(update={"wait_ms": 60_000}), routed=handed.put_nowait
+            )
         )
         seen = [await handed.get() for _ in range(tasks)]
         dying.cancel()
@@ -117,7 +142,9 @@ class Desk:
             finished_at=datetime.now(UTC),
         )
         body = found.model_dump_json().encode()
-        await Ledger(self.redis, deadline_s=PATIENCE_S).finish(assignment.task_id, 1, "completed", body)
+        await Ledger(self.redis, deadline_s=PATIENCE_S).finish(
+            assignment.task_id, 1, "completed", body
+        )
 
 
 @pytest.fixture
@@ -133,7 +160,11 @@ def tasks_of(reply: PersonReply) -> list[TaskCall | None]:
 
 @pytest.mark.parametrize(
     ("first", "then"),
-    [(ONE, TWO), (TWO, ONE), (ONE, RuleInterpreter().understand("hm", catalogue=Catalogue()))],
+    [
+        (ONE, TWO),
+        (TWO, ONE),
+        (ONE, RuleInterpreter().understand("hm", catalogue=Catalogue())),
+    ],
     ids=["two tasks", "one task", "none"],
 )
 async def test_a_repeat_is_answered_by_the_tasks_of_the_first_reading(
@@ -145,14 +176,23 @@ async def test_a_repeat_is_answered_by_the_tasks_of_the_first_reading(
     handed = await desk.kill(desk.service(fickle), request, len(expected))
     for assignment in handed:
         await desk.report(assignment)
-    reply = await desk.service(fickle).answer(request.model_copy(update={"wait_ms": 60_000}))
+    reply = await desk.service(fickle).answer(
+        request.model_copy(update={"wait_ms": 60_000})
+    )
     assert await desk.stand.last() == before + len(expected)
-    assert tasks_of(reply) == [one.task for one in expected if isinstance(one, Understood)]
+    assert tasks_of(reply) == [
+        one.task for one in expected if isinstance(one, Understood)
+    ]
     assert (reply.kind, fickle.asked) == ("answer", 1)
-    assert {part.task_id for part in reply.parts if part.task_id} in ({one.task_id for one in handed}, set())
+    assert {part.task_id for part in reply.parts if part.task_id} in (
+        {one.task_id for one in handed},
+        set(),
+    )
 
 
-async def test_a_repeat_starts_tasks_that_the_dead_supervisor_had_only_read(desk: Desk, redis: Redis) -> None:
+async def test_a_repeat_starts_tasks_that_the_dead_supervisor_had_only_read(
+    desk: Desk, redis: Redis
+) -> None:
     before = await desk.stand.last()
     request, fickle = desk.request(request_id=new_id(0)), Fickle([TWO, ONE])
     stopped, gone = asyncio.Event(), asyncio.Event()
@@ -177,7 +217,9 @@ async def test_a_repeat_starts_tasks_that_the_dead_supervisor_had_only_read(desk
     assert (reply.kind, tasks_of(reply)) == ("pending", [OTHER.task, TRIPS.task])
 
 
-async def test_a_reference_in_a_repeat_means_the_same_however_much_was_said_since(desk: Desk) -> None:
+async def test_a_reference_in_a_repeat_means_the_same_however_much_was_said_since(
+    desk: Desk,
+) -> None:
     rules = RuleInterpreter()
     again = desk.request("double the limit", request_id=new_id(0))
     service = desk.service(rules)
@@ -194,7 +236,9 @@ async def test_a_reference_in_a_repeat_means_the_same_however_much_was_said_sinc
     assert "budget limit 100 (double 50)" in repeated.text
 
 
-async def test_unread_words_are_read_in_the_context_before_them(desk: Desk, redis: Redis) -> None:
+async def test_unread_words_are_read_in_the_context_before_them(
+    desk: Desk, redis: Redis
+) -> None:
     again = desk.request("double the limit", request_id=new_id(0))
     await desk.answer("A", ONE)
     kept = asyncio.Event()
@@ -218,11 +262,16 @@ async def test_unread_words_are_read_in_the_context_before_them(desk: Desk, redi
             return await super().interpret(*arguments, **named)
 
     service = desk.service(Slow(), conversations=Dying(redis))
-    assert isinstance((await asyncio.gather(service.answer(again), return_exceptions=True))[0], BaseException)
+    assert isinstance(
+        (await asyncio.gather(service.answer(again), return_exceptions=True))[0],
+        BaseException,
+    )
     for number in range(LOOK_BACK):
         await desk.answer(f"A{number}", OTHER)
     told = [await desk.service(RuleInterpreter()).answer(again) for _ in range(2)]
-    assert [reply.task.parameters for reply in told if reply.task] == [{"budget_limit": 100, "spent": 42}] * 2
+    assert [reply.task.parameters for reply in told if reply.task] == [
+        {"budget_limit": 100, "spent": 42}
+    ] * 2
 
 
 @pytest.mark.parametrize("names_conversation", [False, True])
@@ -239,9 +288,13 @@ async def test_a_reading_that_could_not_be_kept_makes_the_same_task_again(
             raise MemoryUnavailable("away")
 
     before = await desk.stand.last()
-    first = await desk.service(Fickle([ONE]), conversations=Away(redis)).answer(PersonRequest(text="hm", wait_ms=0))
+    first = await desk.service(Fickle([ONE]), conversations=Away(redis)).answer(
+        PersonRequest(text="hm", wait_ms=0)
+    )
     named = {"conversation_id": first.conversation_id} if names_conversation else {}
-    repeat = PersonRequest.model_validate({"text": "hm", "request_id": first.request_id, "wait_ms": 0} | named)
+    repeat = PersonRequest.model_validate(
+        {"text": "hm", "request_id": first.request_id, "wait_ms": 0} | named
+    )
     await desk.service(Fickle([ONE])).answer(repeat)
     assert await desk.stand.last() == before + 1
 
@@ -280,11 +333,16 @@ async def test_one_supervisor_reads_a_request_once_while_the_store_comes_and_goe
 async def test_over_http_a_repeated_key_is_answered_by_the_first_reading_after_a_kill(
     desk: Desk, servers: EmbeddedServers, redis: Redis
 ) -> None:
-    body, key = {"text": "hm", "wait_seconds": 0}, {"Idempotency-Key": f"once-{new_id(0)}"}
+    body, key = (
+        {"text": "hm", "wait_seconds": 0},
+        {"Idempotency-Key": f"once-{new_id(0)}"},
+    )
     records = RequestRecords(redis, deadline_s=PATIENCE_S)
     fickle = Fickle([ONE, OTHER])
     service = desk.service(fickle)
-    async with http_stand(servers, redis, service=service, work=Work(service, records)) as first:
+    async with http_stand(
+        servers, redis, service=service, work=Work(service, records)
+    ) as first:
         sent = await over_http(first.url, "POST", "/v1/requests", body, key)
         assert sent.status == 202
         [underway] = list(first.parts.work._under_way.values())
@@ -295,34 +353,64 @@ async def test_over_http_a_repeated_key_is_answered_by_the_first_reading_after_a
             task.cancel()
     await desk.report(assignment)
     other = desk.service(fickle)
-    async with http_stand(servers, redis, service=other, work=Work(other, records)) as second:
+    async with http_stand(
+        servers, redis, service=other, work=Work(other, records)
+    ) as second:
         told = await over_http(second.url, "POST", "/v1/requests", body, key)
-    assert (told.status, told.body["task"], fickle.asked) == (200, ONE.task.model_dump(), 1)
+    assert (told.status, told.body["task"], fickle.asked) == (
+        200,
+        ONE.task.model_dump(),
+        1,
+    )
     assert "budget limit 50, spent 42" in told.body["reply"]["text"]
 
 
-async def test_over_http_a_key_of_another_user_is_refused(desk: Desk, servers: EmbeddedServers, redis: Redis) -> None:
+async def test_over_http_a_key_of_another_user_is_refused(
+    desk: Desk, servers: EmbeddedServers, redis: Redis
+) -> None:
     key = new_id(0)
     service, header = desk.service(RuleInterpreter()), {"Idempotency-Key": key}
-    body = {"text": "budget limit 50", "user": "bob", "conversation": desk.conversation_id}
+    body = {
+        "text": "budget limit 50",
+        "user": "bob",
+        "conversation": desk.conversation_id,
+    }
     work = Work(service, RequestRecords(redis, deadline_s=PATIENCE_S))
     async with http_stand(servers, redis, service=service, work=work) as api:
         told = [await over_http(api.url, "POST", "/v1/requests", body, header)]
-        other = await service.answer(desk.request("budget limit 9", request_id=key, user_id="ana"))
+        other = await service.answer(
+            desk.request("budget limit 9", request_id=key, user_id="ana")
+        )
         told.append(await over_http(api.url, "GET", f"/v1/requests/{key}"))
         refused = [
             await over_http(api.url, "POST", "/v1/requests", body | change, header)
             for change in ({"user": "ana"}, {"text": "budget limit 9"})
         ]
-    assert [answer.body["task"]["parameters"] for answer in told] == [{"budget_limit": 50}] * 2
+    assert [answer.body["task"]["parameters"] for answer in told] == [
+        {"budget_limit": 50}
+    ] * 2
     assert other.task is not None
     assert other.task.parameters == {"budget_limit": 9}
     assert [answer.status for answer in refused] == [409, 409]
 
 
 def test_words_read_by_an_older_supervisor_are_turns_all_the_same() -> None:
-    turn = ChatTurn(turn_id="t", conversation_id="c", speaker="person", text="hm", at=datetime.now(UTC))
-    assert parse_turn(turn.model_dump_json().encode()) == HeardTurn.model_validate(dict(turn))
-    body = HeardTurn(**dict(turn), read_as=make_reading(TWO, "t1")).model_dump_json().encode()
+    turn = ChatTurn(
+        turn_id="t",
+        conversation_id="c",
+        speaker="person",
+        text="hm",
+        at=datetime.now(UTC),
+    )
+    assert parse_turn(turn.model_dump_json().encode()) == HeardTurn.model_validate(
+        dict(turn)
+    )
+    body = (
+        HeardTurn(**dict(turn), read_as=make_reading(TWO, "t1"))
+        .model_dump_json()
+        .encode()
+    )
     assert ChatTurn.model_validate_json(body) == turn
-    assert parse_turn(body.replace(b'"kind":"task"', b'"kind":"dream"')) == HeardTurn(**dict(turn), is_legible=False)
+    assert parse_turn(body.replace(b'"kind":"task"', b'"kind":"dream"')) == HeardTurn(
+        **dict(turn), is_legible=False
+    )

@@ -14,7 +14,13 @@ from redis.asyncio import Redis
 from contracts import subjects
 from contracts.admission.schedules import Timing
 from contracts.messages import TaskAssignment
-from memory.schedules.store import MOST_OF_USER, Schedule, ScheduleStore, State, UserSchedules
+from memory.schedules.store import (
+    MOST_OF_USER,
+    Schedule,
+    ScheduleStore,
+    State,
+    UserSchedules,
+)
 from runtime.messaging.jetstream import ask_jetstream
 from runtime.servers.embedded import EmbeddedServers
 from supervisor.catalogue import Catalogue
@@ -32,7 +38,11 @@ BODY = {"agent_id": CARD.agent_id, "task": "echo", "parameters": {"word": "hi"}}
 @pytest.fixture
 async def stand(servers: EmbeddedServers, redis: Redis) -> AsyncIterator[Stand]:
     async with http_stand(servers, redis) as found:
-        await ask_jetstream(found.parts.client, f"STREAM.PURGE.{subjects.TASKS}", {"filter": subjects.TASKS_ALL})
+        await ask_jetstream(
+            found.parts.client,
+            f"STREAM.PURGE.{subjects.TASKS}",
+            {"filter": subjects.TASKS_ALL},
+        )
         yield found
 
 
@@ -42,21 +52,31 @@ async def guarded(
 ) -> AsyncIterator[tuple[Stand, dict[str, Any]]]:
     file, headers = tmp_path / "keys.json", {}
     for name in ("ann", "bob"):
-        headers[name] = {"Authorization": f"Bearer {make_key(file, name, ('ask',), name)}"}
+        headers[name] = {
+            "Authorization": f"Bearer {make_key(file, name, ('ask',), name)}"
+        }
     async with http_stand(servers, redis, keys=KeyRing(file)) as found:
         yield found, headers
 
 
-async def add(stand: Stand, headers: dict[str, str] | None = None, **body: Any) -> Answer:
+async def add(
+    stand: Stand, headers: dict[str, str] | None = None, **body: Any
+) -> Answer:
     return await ask(stand.url, "POST", "/v1/schedules", {**BODY, **body}, headers)
 
 
 async def started(stand: Stand) -> list[TaskAssignment]:
     """Return what lies in TASKS, in order."""
-    state = (await ask_jetstream(stand.parts.client, f"STREAM.INFO.{subjects.TASKS}"))["state"]
+    state = (await ask_jetstream(stand.parts.client, f"STREAM.INFO.{subjects.TASKS}"))[
+        "state"
+    ]
     stream = stand.parts.client.jetstream()
-    numbers = range(state["first_seq"], state["last_seq"] + 1) if state["messages"] else ()
-    found = [(await stream.get_msg(subjects.TASKS, number)).data or b"" for number in numbers]
+    numbers = (
+        range(state["first_seq"], state["last_seq"] + 1) if state["messages"] else ()
+    )
+    found = [
+        (await stream.get_msg(subjects.TASKS, number)).data or b"" for number in numbers
+    ]
     return [TaskAssignment.model_validate_json(body) for body in found]
 
 
@@ -73,20 +93,26 @@ async def test_two_desks_make_each_tick_once_and_in_time(stand: Stand) -> None:
         await asyncio.gather(*(desk.drain() for desk in desks))
         await asyncio.gather(*running)
     times = [task.waits_from for task in tasks]
-    assert {later - earlier for earlier, later in pairwise(times)} == {timedelta(seconds=1)}
+    assert {later - earlier for earlier, later in pairwise(times)} == {
+        timedelta(seconds=1)
+    }
     assert len({task.task_id for task in tasks}) == len(tasks)
     seen = (await ask(stand.url, "GET", "/v1/schedules/beat")).body
     assert seen["last_task"].startswith("beat-")
 
 
-async def test_a_paused_schedule_withdraws_its_next_tick_and_missed_none_when_it_goes_on(stand: Stand) -> None:
+async def test_a_paused_schedule_withdraws_its_next_tick_and_missed_none_when_it_goes_on(
+    stand: Stand,
+) -> None:
     """Pausing and removing take back the task that already waits in LATER."""
     await add(stand, every=4, id="slow")
     desk = ScheduleDesk(stand.parts.schedules, stand.parts.ticks)
     running = asyncio.create_task(desk.run())
     store = stand.parts.schedules.store
     async with asyncio.timeout(PATIENCE_S):
-        while (kept := (await store.read("slow"))[0]) is None or kept.state.task_id is None:  # noqa: ASYNC110
+        while (
+            kept := (await store.read("slow"))[0]
+        ) is None or kept.state.task_id is None:  # noqa: ASYNC110
             await asyncio.sleep(0.02)
     paused = (await ask(stand.url, "POST", "/v1/schedules/slow/pause")).body
     assert (paused["paused"], paused["next"], paused["version"]) == (True, [], 2)
@@ -94,29 +120,53 @@ async def test_a_paused_schedule_withdraws_its_next_tick_and_missed_none_when_it
     assert entry is not None
     assert entry.generations[1].state == "cancelled"
     resumed = (await ask(stand.url, "POST", "/v1/schedules/slow/resume")).body
-    assert (resumed["paused"], resumed["missed_ticks"], len(resumed["next"])) == (False, 0, 5)
+    assert (resumed["paused"], resumed["missed_ticks"], len(resumed["next"])) == (
+        False,
+        0,
+        5,
+    )
     assert (await ask(stand.url, "DELETE", "/v1/schedules/slow")).status == 200
     assert (await ask(stand.url, "GET", "/v1/schedules/slow")).status == 404
     await desk.drain()
     await running
-    assert [task.task_id for task in await started(stand) if task.task_id.startswith("slow")] == []
+    assert [
+        task.task_id for task in await started(stand) if task.task_id.startswith("slow")
+    ] == []
 
 
-async def test_the_next_five_times_are_shown_before_anything_is_kept(stand: Stand) -> None:
+async def test_the_next_five_times_are_shown_before_anything_is_kept(
+    stand: Stand,
+) -> None:
     """With `dry_run`, by the clocks of the zone."""
-    shown = (await add(stand, cron="0 9 * * mon-fri", time_zone="Europe/Berlin", dry_run=True)).body
+    shown = (
+        await add(
+            stand, cron="0 9 * * mon-fri", time_zone="Europe/Berlin", dry_run=True
+        )
+    ).body
     assert len(shown["next"]) == 5
-    assert (await ask(stand.url, "GET", "/v1/schedules")).body == {"schedules": [], "after": None}
+    assert (await ask(stand.url, "GET", "/v1/schedules")).body == {
+        "schedules": [],
+        "after": None,
+    }
 
 
-async def test_a_schedule_runs_once_more_when_asked_and_the_same_again_changes_nothing(stand: Stand) -> None:
+async def test_a_schedule_runs_once_more_when_asked_and_the_same_again_changes_nothing(
+    stand: Stand,
+) -> None:
     """Its next ticks stay as they are; another one of its id is refused."""
-    first, again = await add(stand, every=3600, id="hourly"), await add(stand, every=3600, id="hourly")
+    first, again = (
+        await add(stand, every=3600, id="hourly"),
+        await add(stand, every=3600, id="hourly"),
+    )
     assert (first.status, again.status, again.body) == (201, 201, first.body)
     assert (await add(stand, every=60, id="hourly")).status == 409
     begun = await ask(stand.url, "POST", "/v1/schedules/hourly/run")
     # A tick of another test's schedule may come in between.
-    ids = [task.task_id for task in await started(stand) if task.task_id.startswith("hourly")]
+    ids = [
+        task.task_id
+        for task in await started(stand)
+        if task.task_id.startswith("hourly")
+    ]
     assert (begun.status, ids) == (202, [begun.body["task_id"]])
 
 
@@ -142,7 +192,9 @@ UNUSABLE: list[tuple[dict[str, Any], str, str]] = [
 ]
 
 
-async def test_what_cannot_be_kept_is_refused_with_its_field_and_cure(stand: Stand) -> None:
+async def test_what_cannot_be_kept_is_refused_with_its_field_and_cure(
+    stand: Stand,
+) -> None:
     """Nothing is kept of it."""
     for body, field, cure in UNUSABLE:
         answer = await add(stand, **body)
@@ -152,22 +204,51 @@ async def test_what_cannot_be_kept_is_refused_with_its_field_and_cure(stand: Sta
     assert (await ask(stand.url, "GET", "/v1/schedules")).body["schedules"] == []
 
 
-async def test_a_schedule_of_another_user_is_not_there(guarded: tuple[Stand, dict[str, Any]]) -> None:
+async def test_a_schedule_of_another_user_is_not_there(
+    guarded: tuple[Stand, dict[str, Any]],
+) -> None:
     """Neither to be seen nor to be changed; and one user may have a hundred."""
     stand, headers = guarded
     assert (await add(stand, headers["ann"], every=3600, id="anns")).status == 201
     assert (await add(stand, headers["bob"], every=3600, user="ann")).status == 403
-    for method, path in (("GET", ""), ("DELETE", ""), ("POST", "/pause"), ("POST", "/resume"), ("POST", "/run")):
-        assert (await ask(stand.url, method, f"/v1/schedules/anns{path}", None, headers["bob"])).status == 404
-    assert (await ask(stand.url, "GET", "/v1/schedules", None, headers["bob"])).body["schedules"] == []
+    for method, path in (
+        ("GET", ""),
+        ("DELETE", ""),
+        ("POST", "/pause"),
+        ("POST", "/resume"),
+        ("POST", "/run"),
+    ):
+        assert (
+            await ask(
+                stand.url, method, f"/v1/schedules/anns{path}", None, headers["bob"]
+            )
+        ).status == 404
+    assert (await ask(stand.url, "GET", "/v1/schedules", None, headers["bob"])).body[
+        "schedules"
+    ] == []
     for number in range(MOST_OF_USER):
-        assert (await add(stand, headers["bob"], every=3600, id=f"bob{number}")).status == 201
+        assert (
+            await add(stand, headers["bob"], every=3600, id=f"bob{number}")
+        ).status == 201
     refused = await add(stand, headers["bob"], every=3600)
     assert refused.status == 409
     assert "100 schedules of this user" in refused.body["detail"]
-    first = (await ask(stand.url, "GET", "/v1/schedules?limit=60", None, headers["bob"])).body
-    rest = (await ask(stand.url, "GET", f"/v1/schedules?limit=60&after={first['after']}", None, headers["bob"])).body
-    assert len({one["id"] for one in first["schedules"] + rest["schedules"]}) == MOST_OF_USER
+    first = (
+        await ask(stand.url, "GET", "/v1/schedules?limit=60", None, headers["bob"])
+    ).body
+    rest = (
+        await ask(
+            stand.url,
+            "GET",
+            f"/v1/schedules?limit=60&after={first['after']}",
+            None,
+            headers["bob"],
+        )
+    ).body
+    assert (
+        len({one["id"] for one in first["schedules"] + rest["schedules"]})
+        == MOST_OF_USER
+    )
 
 
 class FakeMaker:
@@ -185,16 +266,26 @@ class FakeMaker:
         raise AssertionError(task_id)
 
 
-@pytest.mark.parametrize(("missed", "made", "lost"), [("skip", 1, 72), ("once", 2, 71), ("all", 73, 0)])
+@pytest.mark.parametrize(
+    ("missed", "made", "lost"), [("skip", 1, 72), ("once", 2, 71), ("all", 73, 0)]
+)
 async def test_after_an_outage_missed_ticks_are_made_up_for_by_policy(
     redis: Redis, missed: Any, made: int, lost: int
 ) -> None:
     """Twelve hours of an injected clock under a tick of ten minutes; the tick that is due now comes in any case."""
     clock, catalogue = [NOW], Catalogue([CARD])
-    book = ScheduleBook(ScheduleStore(redis, "S", deadline_s=PATIENCE_S), lambda: catalogue, lambda: clock[0])
+    book = ScheduleBook(
+        ScheduleStore(redis, "S", deadline_s=PATIENCE_S),
+        lambda: catalogue,
+        lambda: clock[0],
+    )
     own = {"agent_id": CARD.agent_id, "task": "echo", "parameters": {"word": "hi"}}
     timing = Timing(every_s=600, missed=missed)
-    await book.add(Schedule(id="s", timing=timing, anchor=NOW, created_at=NOW, changed_at=NOW, **own))
+    await book.add(
+        Schedule(
+            id="s", timing=timing, anchor=NOW, created_at=NOW, changed_at=NOW, **own
+        )
+    )
     clock[0] += timedelta(hours=12, minutes=10)
     maker = FakeMaker(catalogue)
     desk = ScheduleDesk(book, maker)  # type: ignore[arg-type]  # a double
@@ -205,13 +296,22 @@ async def test_after_an_outage_missed_ticks_are_made_up_for_by_policy(
     assert len(maker.made) == len(set(maker.made)) == made
     kept = (await book.store.read("s"))[0]
     assert kept is not None
-    assert (kept.state.missed, kept.state.next) == (lost, NOW + timedelta(hours=12, minutes=20))
+    assert (kept.state.missed, kept.state.next) == (
+        lost,
+        NOW + timedelta(hours=12, minutes=20),
+    )
 
 
-async def test_schedules_in_code_come_and_go_with_the_card_and_stay_paused(redis: Redis) -> None:
+async def test_schedules_in_code_come_and_go_with_the_card_and_stay_paused(
+    redis: Redis,
+) -> None:
     """A changed time takes the place of the old one, an agent that is not known at all loses nothing."""
     clock, cards = [NOW], [Catalogue([CARD])]
-    book = ScheduleBook(ScheduleStore(redis, "S", deadline_s=PATIENCE_S), lambda: cards[0], lambda: clock[0])
+    book = ScheduleBook(
+        ScheduleStore(redis, "S", deadline_s=PATIENCE_S),
+        lambda: cards[0],
+        lambda: clock[0],
+    )
 
     def deploy(timing: Timing | None) -> None:
         task = CARD.tasks[0].model_copy(update={"schedule": timing})
@@ -220,7 +320,10 @@ async def test_schedules_in_code_come_and_go_with_the_card_and_stay_paused(redis
     deploy(Timing(cron="0 9 * * *"))
     await asyncio.gather(book.declare(), book.declare(), book.declare())
     [kept] = await book.store.list(declared=True)
-    assert (kept.schedule.target, kept.state.next) == ("EchoAgent.echo", NOW + timedelta(hours=9))
+    assert (kept.schedule.target, kept.state.next) == (
+        "EchoAgent.echo",
+        NOW + timedelta(hours=9),
+    )
     await book.set_paused(kept.schedule.id, "olga", paused=True)
     deploy(Timing(cron="0 8 * * *"))
     await book.declare()
@@ -234,15 +337,27 @@ async def test_schedules_in_code_come_and_go_with_the_card_and_stay_paused(redis
     assert await book.store.list(declared=True) == []
 
 
-async def test_forgetting_a_user_removes_their_schedules_of_every_supervisor(redis: Redis) -> None:
+async def test_forgetting_a_user_removes_their_schedules_of_every_supervisor(
+    redis: Redis,
+) -> None:
     """And no other ones."""
-    stores = [ScheduleStore(redis, name, deadline_s=PATIENCE_S) for name in ("One", "Two")]
+    stores = [
+        ScheduleStore(redis, name, deadline_s=PATIENCE_S) for name in ("One", "Two")
+    ]
     for store in stores:
         for name, user in (("a", "ann"), ("b", "bob"), ("c", None)):
             stamps = {"anchor": NOW, "created_at": NOW, "changed_at": NOW}
-            await store.put(Schedule(id=name, timing=Timing(every_s=60), user_id=user, **stamps), State(NOW), NOW)
+            await store.put(
+                Schedule(id=name, timing=Timing(every_s=60), user_id=user, **stamps),
+                State(NOW),
+                NOW,
+            )
     owned = UserSchedules(redis, deadline_s=PATIENCE_S)
-    assert (await owned.forget("ann"), await owned.count("ann"), await owned.count("bob")) == (2, 0, 2)
+    assert (
+        await owned.forget("ann"),
+        await owned.count("ann"),
+        await owned.count("bob"),
+    ) == (2, 0, 2)
     assert [len(await store.list()) for store in stores] == [2, 2]
 
 

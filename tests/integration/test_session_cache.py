@@ -9,7 +9,15 @@ from redis.asyncio import Redis
 
 from contracts.errors import EntryTooLarge, InvalidInput, PhaseReplaced, UnknownSession
 from memory.sessions.session import NewEntry, SessionStats
-from tests.integration.sessions import BLINK, KEY, SESSION, StoreStage, until_gone, until_over, values
+from tests.integration.sessions import (
+    BLINK,
+    KEY,
+    SESSION,
+    StoreStage,
+    until_gone,
+    until_over,
+    values,
+)
 
 #: Longer than any test takes, in ms.
 MINUTE_MS = 60_000
@@ -33,9 +41,23 @@ async def test_a_session_is_created_once_with_its_metadata(stage: StoreStage) ->
     assert made
     assert not await stage.cache.create(SESSION, domain="data")
     root = await stage.cache.root(SESSION)
-    assert (root.session_id, root.version, root.domain, root.state) == (SESSION, "2.0.0", "woodwork", "open")
-    assert (root.ttl_ms, root.dependencies) == (300_000, {"report": ("analysis", "context")})
-    assert (root.user_id, root.project, root.supervisor_id, root.keep, root.run) == ("Zoë", "bench", None, False, 0)
+    assert (root.session_id, root.version, root.domain, root.state) == (
+        SESSION,
+        "2.0.0",
+        "woodwork",
+        "open",
+    )
+    assert (root.ttl_ms, root.dependencies) == (
+        300_000,
+        {"report": ("analysis", "context")},
+    )
+    assert (root.user_id, root.project, root.supervisor_id, root.keep, root.run) == (
+        "Zoë",
+        "bench",
+        None,
+        False,
+        0,
+    )
     assert before < root.created_ms == root.updated_ms < before + 2 * MINUTE_MS
     assert root.expires_in_ms is not None
     assert 0 < root.expires_in_ms <= 300_000
@@ -45,7 +67,14 @@ async def test_a_session_is_created_once_with_its_metadata(stage: StoreStage) ->
 async def test_any_json_value_comes_back_unchanged(stage: StoreStage) -> None:
     await stage.cache.create(SESSION)
     falsy: list[JsonValue] = [0, False, None, "", [], {}, 0.0]
-    odd: list[JsonValue] = ["Zoë 🦊", "half \ud800 pair", 10**30, 1e-300, {"ключ": ["a", {"b": None}]}, ["ü" * 9000]]
+    odd: list[JsonValue] = [
+        "Zoë 🦊",
+        "half \ud800 pair",
+        10**30,
+        1e-300,
+        {"ключ": ["a", {"b": None}]},
+        ["ü" * 9000],
+    ]
     for value in falsy + odd:
         await stage.cache.set(SESSION, KEY, value)
         found = await stage.cache.get(SESSION, KEY)
@@ -55,18 +84,34 @@ async def test_any_json_value_comes_back_unchanged(stage: StoreStage) -> None:
 async def test_an_entry_has_phase_agent_duration_and_size(stage: StoreStage) -> None:
     await stage.cache.create(SESSION)
     await stage.cache.set(
-        SESSION, "analysis:map:src/a b:{c}.py", "four", phase="analysis", agent="Mapper", computation_ms=120_000
+        SESSION,
+        "analysis:map:src/a b:{c}.py",
+        "four",
+        phase="analysis",
+        agent="Mapper",
+        computation_ms=120_000,
     )
     found = await stage.cache.get(SESSION, "analysis:map:src/a b:{c}.py")
     entry = found.entry
-    assert (entry.phase, entry.data_type, entry.identifier) == ("analysis", "map", "src/a b:{c}.py")
-    assert (entry.agent, entry.computation_ms, entry.hits, entry.bytes) == ("Mapper", 120_000, 1, 6)
+    assert (entry.phase, entry.data_type, entry.identifier) == (
+        "analysis",
+        "map",
+        "src/a b:{c}.py",
+    )
+    assert (entry.agent, entry.computation_ms, entry.hits, entry.bytes) == (
+        "Mapper",
+        120_000,
+        1,
+        6,
+    )
     assert (entry.ttl_ms, entry.expires_ms, entry.hidden_by) == (None, None, None)
     root = await stage.cache.root(SESSION)
     assert root.created_ms <= entry.created_ms == root.updated_ms
 
 
-async def test_reading_an_unknown_entry_or_session_returns_none(stage: StoreStage) -> None:
+async def test_reading_an_unknown_entry_or_session_returns_none(
+    stage: StoreStage,
+) -> None:
     assert await stage.cache.get("nowhere", KEY) is None
     assert await stage.cache.get_many("nowhere", [KEY, "a:b"]) == [None, None]
     assert await stage.cache.root("nowhere") is None
@@ -77,7 +122,9 @@ async def test_reading_an_unknown_entry_or_session_returns_none(stage: StoreStag
     assert [one and one.value for one in found] == [2, None, 1, None]
 
 
-async def test_writing_to_an_unknown_session_is_an_error_and_removing_finds_nothing(stage: StoreStage) -> None:
+async def test_writing_to_an_unknown_session_is_an_error_and_removing_finds_nothing(
+    stage: StoreStage,
+) -> None:
     with pytest.raises(UnknownSession, match="tasklore session list"):
         await stage.cache.set("nowhere", KEY, 1)
     with pytest.raises(UnknownSession):
@@ -85,8 +132,14 @@ async def test_writing_to_an_unknown_session_is_an_error_and_removing_finds_noth
     assert not await stage.cache.delete("nowhere", KEY)
     assert await stage.cache.invalidate_phases("nowhere", ["analysis"]) == ()
     assert await stage.cache.invalidate_downstream("nowhere", "analysis") == ()
-    assert (await stage.cache.clear("nowhere"), await stage.cache.cleanup("nowhere")) == (0, 0)
-    assert (await stage.cache.entries("nowhere"), await stage.cache.stats("nowhere")) == ([], SessionStats())
+    assert (
+        await stage.cache.clear("nowhere"),
+        await stage.cache.cleanup("nowhere"),
+    ) == (0, 0)
+    assert (
+        await stage.cache.entries("nowhere"),
+        await stage.cache.stats("nowhere"),
+    ) == ([], SessionStats())
     assert not await stage.cache.drop("nowhere")
 
 
@@ -101,12 +154,19 @@ async def test_uses_are_counted_once_a_reader(stage: StoreStage) -> None:
     assert [entry.hits for entry in await stage.cache.entries(SESSION)] == [4]
 
 
-async def test_an_entry_expires_by_its_own_time_or_with_its_session(stage: StoreStage) -> None:
+async def test_an_entry_expires_by_its_own_time_or_with_its_session(
+    stage: StoreStage,
+) -> None:
     await stage.cache.create(SESSION)
-    await stage.cache.set_many(SESSION, [NewEntry(KEY, 1, ttl=BLINK), NewEntry("b:x", 2, ttl=timedelta(days=9))])
+    await stage.cache.set_many(
+        SESSION,
+        [NewEntry(KEY, 1, ttl=BLINK), NewEntry("b:x", 2, ttl=timedelta(days=9))],
+    )
     await until_gone(stage.cache)
     assert await stage.cache.get(SESSION, KEY) is None
-    assert [(entry.key, entry.ttl_ms) for entry in await stage.cache.entries(SESSION)] == [("b:x", 777_600_000)]
+    assert [
+        (entry.key, entry.ttl_ms) for entry in await stage.cache.entries(SESSION)
+    ] == [("b:x", 777_600_000)]
     assert not await stage.cache.delete(SESSION, KEY)
     assert await values(stage.cache, "b:x") == [2]
     await stage.cache.create("brief", ttl=BLINK)
@@ -121,10 +181,16 @@ async def test_an_expired_session_is_created_anew_and_empty(stage: StoreStage) -
         await stage.cache.set(SESSION, KEY, 1)
     assert await stage.cache.create(SESSION)
     root = await stage.cache.root(SESSION)
-    assert (root.entries, root.dependencies, await stage.cache.entries(SESSION)) == (0, {}, [])
+    assert (root.entries, root.dependencies, await stage.cache.entries(SESSION)) == (
+        0,
+        {},
+        [],
+    )
 
 
-async def test_a_malformed_key_or_session_id_is_refused_and_nothing_is_written(stage: StoreStage) -> None:
+async def test_a_malformed_key_or_session_id_is_refused_and_nothing_is_written(
+    stage: StoreStage,
+) -> None:
     await stage.cache.create(SESSION)
     for key in ("analysis", "analysis:", ":map", "a b:map", "analysis:map:", "a:b:\n"):
         with pytest.raises(InvalidInput, match=r"naming rule|identifier"):
@@ -143,17 +209,25 @@ async def test_a_malformed_key_or_session_id_is_refused_and_nothing_is_written(s
 
 async def test_a_phase_writes_only_keys_of_its_own(stage: StoreStage) -> None:
     await stage.cache.create(SESSION)
-    with pytest.raises(InvalidInput, match=r"'analysis:map' belongs to phase 'analysis'.*'review:map'"):
+    with pytest.raises(
+        InvalidInput, match=r"'analysis:map' belongs to phase 'analysis'.*'review:map'"
+    ):
         await stage.cache.set(SESSION, KEY, 1, phase="review")
     await stage.cache.set(SESSION, KEY, 1, phase="analysis")
     assert await values(stage.cache, KEY) == [1]
 
 
-async def test_a_value_over_the_limit_is_refused_with_the_whole_batch(stage: StoreStage) -> None:
+async def test_a_value_over_the_limit_is_refused_with_the_whole_batch(
+    stage: StoreStage,
+) -> None:
     await stage.cache.create(SESSION)
     await stage.cache.set(SESSION, KEY, "x" * 99_998)
-    with pytest.raises(EntryTooLarge, match=r"'a:b'.*100001 bytes.*100000.*reference.*'a:b:part-1'"):
-        await stage.cache.set_many(SESSION, [NewEntry("a:x", 1), NewEntry("a:b", "x" * 99_999)])
+    with pytest.raises(
+        EntryTooLarge, match=r"'a:b'.*100001 bytes.*100000.*reference.*'a:b:part-1'"
+    ):
+        await stage.cache.set_many(
+            SESSION, [NewEntry("a:x", 1), NewEntry("a:b", "x" * 99_999)]
+        )
     assert await values(stage.cache, "a:x", KEY) == ["-", "x" * 99_998]
 
 
@@ -165,7 +239,12 @@ async def test_a_value_that_is_not_json_is_refused(stage: StoreStage) -> None:
 
 
 async def test_an_unusable_time_to_live_is_refused(stage: StoreStage) -> None:
-    for ttl in (timedelta(0), timedelta(seconds=-1), timedelta(microseconds=1), timedelta.max):
+    for ttl in (
+        timedelta(0),
+        timedelta(seconds=-1),
+        timedelta(microseconds=1),
+        timedelta.max,
+    ):
         with pytest.raises(InvalidInput, match="time to live"):
             await stage.cache.create(SESSION, ttl=ttl)
     await stage.cache.create(SESSION)
@@ -173,7 +252,9 @@ async def test_an_unusable_time_to_live_is_refused(stage: StoreStage) -> None:
         await stage.cache.set(SESSION, KEY, 1, ttl=timedelta(0))
 
 
-async def test_if_absent_leaves_an_entry_unless_its_time_is_over(stage: StoreStage) -> None:
+async def test_if_absent_leaves_an_entry_unless_its_time_is_over(
+    stage: StoreStage,
+) -> None:
     await stage.cache.create(SESSION)
     await stage.cache.set(SESSION, KEY, "brief", ttl=BLINK)
     await until_gone(stage.cache)
@@ -187,7 +268,9 @@ async def test_a_replaced_task_writes_nothing(stage: StoreStage) -> None:
     await stage.cache.create(SESSION)
     await stage.put_task("analysis", "t2")
     with pytest.raises(PhaseReplaced, match=r"'analysis' of session 's1'.*'t2'.*'t1'"):
-        await stage.cache.set_many(SESSION, [NewEntry("a:x", 1), NewEntry(KEY, 1)], task_id="t1")
+        await stage.cache.set_many(
+            SESSION, [NewEntry("a:x", 1), NewEntry(KEY, 1)], task_id="t1"
+        )
     assert await values(stage.cache, "a:x", KEY) == ["-", "-"]
     await stage.cache.set(SESSION, KEY, 2, task_id="t2")
     await stage.put_task("analysis", "")
@@ -199,10 +282,14 @@ async def test_a_replaced_task_writes_nothing(stage: StoreStage) -> None:
     await stage.put_state("running")
     for phase in (None, "never"):
         with pytest.raises(PhaseReplaced):
-            await stage.cache.set_many(SESSION, [NewEntry("other:x", 2)], task_id="t1", phase=phase)
+            await stage.cache.set_many(
+                SESSION, [NewEntry("other:x", 2)], task_id="t1", phase=phase
+            )
 
 
-async def test_a_task_is_checked_against_the_phase_it_runs_as(stage: StoreStage) -> None:
+async def test_a_task_is_checked_against_the_phase_it_runs_as(
+    stage: StoreStage,
+) -> None:
     await stage.cache.create(SESSION)
     await stage.put_task("analysis", "t2")
     await stage.put_task("review", "t1")
@@ -215,15 +302,25 @@ async def test_a_task_is_checked_against_the_phase_it_runs_as(stage: StoreStage)
     assert await values(stage.cache, KEY, "review:x", "other:x") == [1, 1, "-"]
 
 
-async def test_a_corrected_phase_is_read_as_the_phase_that_corrects_it(stage: StoreStage) -> None:
+async def test_a_corrected_phase_is_read_as_the_phase_that_corrects_it(
+    stage: StoreStage,
+) -> None:
     await stage.cache.create(SESSION)
-    first = [NewEntry("pass_1:results", 1), NewEntry("pass_1:files:a", 1), NewEntry("other:results", 0)]
+    first = [
+        NewEntry("pass_1:results", 1),
+        NewEntry("pass_1:files:a", 1),
+        NewEntry("other:results", 0),
+    ]
     await stage.cache.set_many(SESSION, [*first, NewEntry("pass_2:results", 2)])
     await stage.put_correction("pass_1", "pass_2")
     asked = ["pass_1:results", "pass_1:files:a", "pass_2:results", "other:results"]
     assert await values(stage.cache, *asked) == [2, "-", 2, 0]
     found = await stage.cache.get(SESSION, "pass_1:results", reader="t1")
-    assert (found.value, found.entry.key, found.entry.phase) == (2, "pass_2:results", "pass_2")
+    assert (found.value, found.entry.key, found.entry.phase) == (
+        2,
+        "pass_2:results",
+        "pass_2",
+    )
     many = await stage.cache.get_many(SESSION, asked, reader="t1")
     assert [one and one.value for one in many] == [2, None, 2, 0]
     assert [entry.hits for entry in await stage.cache.entries(SESSION)] == [0, 0, 1, 1]
@@ -232,29 +329,44 @@ async def test_a_corrected_phase_is_read_as_the_phase_that_corrects_it(stage: St
     assert await values(stage.cache, *asked) == ["-", 3, "-", 0]
 
 
-async def test_an_invalidated_phase_loses_its_entries_and_its_writing_task(stage: StoreStage) -> None:
+async def test_an_invalidated_phase_loses_its_entries_and_its_writing_task(
+    stage: StoreStage,
+) -> None:
     await stage.cache.create(SESSION)
     await stage.put_task("analysis", "t1")
     await stage.put_task("review", "t2")
     await stage.cache.set(SESSION, KEY, 1, task_id="t1")
-    await stage.cache.set_many(SESSION, [NewEntry(name, 1) for name in ("a:x", "a:x:1", "ab:x", "b:x", "c:a")])
-    assert await stage.cache.invalidate_phases(SESSION, ["a", "c", "analysis", "never"]) == ("a:x", "a:x:1", KEY, "c:a")
-    assert [entry.key for entry in await stage.cache.entries(SESSION)] == ["ab:x", "b:x"]
+    await stage.cache.set_many(
+        SESSION, [NewEntry(name, 1) for name in ("a:x", "a:x:1", "ab:x", "b:x", "c:a")]
+    )
+    assert await stage.cache.invalidate_phases(
+        SESSION, ["a", "c", "analysis", "never"]
+    ) == ("a:x", "a:x:1", KEY, "c:a")
+    assert [entry.key for entry in await stage.cache.entries(SESSION)] == [
+        "ab:x",
+        "b:x",
+    ]
     with pytest.raises(PhaseReplaced, match="nobody writes for it"):
         await stage.cache.set(SESSION, KEY, 2, task_id="t1")
     await stage.cache.set(SESSION, "review:x", 1, task_id="t2")
     await stage.cache.set(SESSION, "never:x", 1, task_id="t3")
 
 
-async def test_without_declared_dependencies_younger_phases_depend_on_older(stage: StoreStage) -> None:
+async def test_without_declared_dependencies_younger_phases_depend_on_older(
+    stage: StoreStage,
+) -> None:
     await stage.cache.create(SESSION)
-    await stage.cache.set_many(SESSION, [NewEntry(name, 1) for name in ("a:1", "b:1", "c:1", "a:2")])
+    await stage.cache.set_many(
+        SESSION, [NewEntry(name, 1) for name in ("a:1", "b:1", "c:1", "a:2")]
+    )
     assert await stage.cache.invalidate_downstream(SESSION, "unheard-of") == ()
     assert await stage.cache.invalidate_downstream(SESSION, "b") == ("c:1",)
     assert await stage.cache.invalidate_downstream(SESSION, "a") == ("b:1",)
 
 
-async def test_entries_are_listed_in_order_of_writing_with_their_sizes(stage: StoreStage) -> None:
+async def test_entries_are_listed_in_order_of_writing_with_their_sizes(
+    stage: StoreStage,
+) -> None:
     await stage.cache.create(SESSION)
     names = [f"a:x:{number}" for number in range(30)]
     for name in names:
@@ -266,9 +378,13 @@ async def test_entries_are_listed_in_order_of_writing_with_their_sizes(stage: St
     assert max(entry.stored_bytes for entry in listed[:-1]) < 500
 
 
-async def test_cleanup_removes_expired_entries_and_is_no_update(stage: StoreStage) -> None:
+async def test_cleanup_removes_expired_entries_and_is_no_update(
+    stage: StoreStage,
+) -> None:
     await stage.cache.create(SESSION)
-    await stage.cache.set_many(SESSION, [NewEntry(KEY, 1, ttl=BLINK), NewEntry("b:x", 2)])
+    await stage.cache.set_many(
+        SESSION, [NewEntry(KEY, 1, ttl=BLINK), NewEntry("b:x", 2)]
+    )
     await until_gone(stage.cache)
     before = await stage.cache.root(SESSION)
     assert before.entries == 2
@@ -296,7 +412,9 @@ async def test_sessions_are_listed_newest_first_page_by_page(stage: StoreStage) 
     assert places == sorted(places, reverse=True)
     assert sorted(root.session_id for root in listed) == sorted(names)
     last = {root.session_id: root for root in listed}
-    assert {root.entries for name, root in last.items() if name not in {"s1", "s7"}} == {1}
+    assert {
+        root.entries for name, root in last.items() if name not in {"s1", "s7"}
+    } == {1}
     for name in ("s1", "s7"):
         assert last[name].entries == 2
         assert last[name].listed_ms >= last["s24"].listed_ms
@@ -305,12 +423,18 @@ async def test_sessions_are_listed_newest_first_page_by_page(stage: StoreStage) 
     assert {root.session_id for root in failed + rest} == set(names[:3])
 
 
-async def test_a_sweep_removes_expired_sessions_and_no_running_one(stage: StoreStage) -> None:
+async def test_a_sweep_removes_expired_sessions_and_no_running_one(
+    stage: StoreStage,
+) -> None:
     for name in ("brief", "running", "open"):
-        await stage.cache.create(name, ttl=BLINK if name == "brief" else timedelta(hours=1))
+        await stage.cache.create(
+            name, ttl=BLINK if name == "brief" else timedelta(hours=1)
+        )
     await stage.put_state("running", "running")
     for name in ("running", "open"):
-        await stage.cache.set_many(name, [NewEntry(KEY, 1, ttl=BLINK), NewEntry("b:x", 2)])
+        await stage.cache.set_many(
+            name, [NewEntry(KEY, 1, ttl=BLINK), NewEntry("b:x", 2)]
+        )
         await until_gone(stage.cache, session_id=name)
     await until_over(stage.cache, "brief")
     assert await stage.cache.sweep() == []
@@ -320,7 +444,9 @@ async def test_a_sweep_removes_expired_sessions_and_no_running_one(stage: StoreS
     assert left == {"running": 2, "open": 1}
 
 
-async def test_a_session_is_dropped_whole_and_a_running_one_only_by_force(stage: StoreStage) -> None:
+async def test_a_session_is_dropped_whole_and_a_running_one_only_by_force(
+    stage: StoreStage,
+) -> None:
     await stage.cache.create(SESSION, user_id="ada")
     await stage.cache.set(SESSION, KEY, 1)
     await stage.put_state("running")
@@ -338,11 +464,16 @@ async def test_a_session_is_dropped_whole_and_a_running_one_only_by_force(stage:
 async def test_two_sessions_never_see_each_others_entries(stage: StoreStage) -> None:
     for name, value in ((SESSION, 1), ("s2", 2)):
         await stage.cache.create(name)
-        await stage.cache.set_many(name, [NewEntry(KEY, value), NewEntry("pass_2:map", -value)])
+        await stage.cache.set_many(
+            name, [NewEntry(KEY, value), NewEntry("pass_2:map", -value)]
+        )
     await stage.put_correction("analysis", "pass_2", "s2")
     await stage.cache.get(SESSION, KEY)
     assert await values(stage.cache, KEY, session_id=SESSION) == [1]
     assert await values(stage.cache, KEY, session_id="s2") == [-2]
     assert [entry.hits for entry in await stage.cache.entries("s2")] == [0, 0]
-    assert (await stage.cache.clear(SESSION), await stage.cache.clear(SESSION)) == (2, 0)
+    assert (await stage.cache.clear(SESSION), await stage.cache.clear(SESSION)) == (
+        2,
+        0,
+    )
     assert len(await stage.cache.entries("s2")) == 2

@@ -14,7 +14,12 @@ from memory.sessions.session import NewEntry, SessionCache
 from tasklore.exits import OK, USAGE
 from tasklore.session.edits import drop_session, invalidate_entries, sweep_sessions
 from tasklore.session.files import export_file, import_file
-from tasklore.session.views import print_session, print_sessions, print_stats, print_value
+from tasklore.session.views import (
+    print_session,
+    print_sessions,
+    print_stats,
+    print_value,
+)
 from tests.integration.sessions import StoreStage
 
 ID = "report-1"
@@ -37,10 +42,23 @@ def stage(redis: Redis) -> StoreStage:
 
 async def fill(cache: SessionCache) -> None:
     """Make a session of three phases: one slow and used twice, one quick, one with a short time of its own."""
-    await cache.create(ID, domain="webdev", dependencies={"plan": ["analysis"], "review": ["plan"]}, project="shop")
+    await cache.create(
+        ID,
+        domain="webdev",
+        dependencies={"plan": ["analysis"], "review": ["plan"]},
+        project="shop",
+    )
     entries = [
-        NewEntry("analysis:map", {"a": [1, None]}, agent="Analyzer", computation_ms=120_000),
-        NewEntry("plan:steps", 0, agent="Planner", computation_ms=40, ttl=timedelta(minutes=2)),
+        NewEntry(
+            "analysis:map", {"a": [1, None]}, agent="Analyzer", computation_ms=120_000
+        ),
+        NewEntry(
+            "plan:steps",
+            0,
+            agent="Planner",
+            computation_ms=40,
+            ttl=timedelta(minutes=2),
+        ),
         NewEntry("review:file:src/a.py", ODD, agent=ODD, computation_ms=5_000),
     ]
     await cache.set_many(ID, entries)
@@ -48,7 +66,9 @@ async def fill(cache: SessionCache) -> None:
         await cache.get(ID, "analysis:map")
 
 
-async def test_empty_lists_are_said_in_words_and_as_json(printed: Callable[[], str]) -> None:
+async def test_empty_lists_are_said_in_words_and_as_json(
+    printed: Callable[[], str],
+) -> None:
     await print_sessions(None, 10, before=None, as_json=False)
     assert printed() == "There are no sessions.\n"
     await print_sessions("failed", 10, before=None, as_json=False)
@@ -68,7 +88,16 @@ async def test_a_session_is_shown_with_its_entries_and_statistics(
     shown = printed()
     assert "\x1b" not in shown
     rows = {line.split()[0]: line for line in shown.split("\n\n")[1].splitlines()}
-    assert rows["analysis:map"].split()[-8:] == ["2", "2", "min", "00", "s", "14", "B", "Analyzer"]
+    assert rows["analysis:map"].split()[-8:] == [
+        "2",
+        "2",
+        "min",
+        "00",
+        "s",
+        "14",
+        "B",
+        "Analyzer",
+    ]
     assert rows["plan:steps"].split()[-2:] == ["Planner", "review"]
     assert "project  shop" in shown
     await print_session(ID, as_json=True)
@@ -82,8 +111,15 @@ async def test_a_session_is_shown_with_its_entries_and_statistics(
     assert json.loads(printed().partition("\n}\n")[0] + "}") == {"a": [1, None]}
     await print_stats(ID, as_json=True)
     stats = json.loads(printed())
-    assert (stats["total_entries"], stats["total_hits"], stats["total_saved_time_ms"]) == (3, 2, 240_000)
-    assert (stats["not_worth_caching"], stats["uncached_phases"]) == (["plan:steps"], ["render"])
+    assert (
+        stats["total_entries"],
+        stats["total_hits"],
+        stats["total_saved_time_ms"],
+    ) == (3, 2, 240_000)
+    assert (stats["not_worth_caching"], stats["uncached_phases"]) == (
+        ["plan:steps"],
+        ["render"],
+    )
     await print_stats(ID, as_json=False)
     shown = printed()
     assert "240,000  (4 min 00 s)" in shown
@@ -91,7 +127,9 @@ async def test_a_session_is_shown_with_its_entries_and_statistics(
     assert shown.endswith("\n  render\n")
 
 
-async def test_a_long_list_of_sessions_comes_in_pages(stage: StoreStage, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_a_long_list_of_sessions_comes_in_pages(
+    stage: StoreStage, capsys: pytest.CaptureFixture[str]
+) -> None:
     for number in range(5):
         await stage.cache.create(f"s{number}")
     await stage.put_state("failed", "s3")
@@ -106,7 +144,9 @@ async def test_a_long_list_of_sessions_comes_in_pages(stage: StoreStage, capsys:
     assert [one["session_id"] for one in json.loads(capsys.readouterr().out)] == ["s3"]
 
 
-async def test_invalidating_names_the_removed_entries(stage: StoreStage, printed: Callable[[], str]) -> None:
+async def test_invalidating_names_the_removed_entries(
+    stage: StoreStage, printed: Callable[[], str]
+) -> None:
     await fill(stage.cache)
     left = 3
     for options, gone in (
@@ -143,7 +183,9 @@ async def test_a_session_goes_through_a_file_unchanged(
     assert await import_file(Path("agentdb-report-1.json"), None, as_json=False) == OK
     assert capsys.readouterr().out == "3 entries in session report-1.\n"
     assert (await stage.cache.export(ID))["cache"] == written["cache"]
-    assert await import_file(Path("agentdb-report-1.json"), "another", as_json=True) == OK
+    assert (
+        await import_file(Path("agentdb-report-1.json"), "another", as_json=True) == OK
+    )
     assert json.loads(capsys.readouterr().out)["session_id"] == "another"
 
 
@@ -157,7 +199,10 @@ async def test_an_import_names_the_entries_it_leaves_out(
     (tmp_path / "some.json").write_text(json.dumps(document), "utf-8")
     assert await import_file(Path("some.json"), "copy", as_json=False) == USAGE
     out, err = capsys.readouterr()
-    assert out == "2 entries in session copy.\n1 entry left out, as their time is over:\n  plan:steps\n"
+    assert (
+        out
+        == "2 entries in session copy.\n1 entry left out, as their time is over:\n  plan:steps\n"
+    )
     assert err.startswith("tasklore: bad key: ")
 
 
@@ -172,47 +217,88 @@ async def test_a_file_that_is_no_session_is_refused_and_creates_none(
         (b"\xff\xfe\x00", "is no JSON"),
         (b"[" * 100_000, "is no JSON"),
         (b"{}", "no file of a session"),
-        (b'{"cache": {}, "version": "1.0.0", "session_id": "s", "domain": "data"}', "version '1.0.0'"),
-        (b'{"cache": {}, "version": "2.0.0", "session_id": "../s", "domain": "data"}', "s"),
+        (
+            b'{"cache": {}, "version": "1.0.0", "session_id": "s", "domain": "data"}',
+            "version '1.0.0'",
+        ),
+        (
+            b'{"cache": {}, "version": "2.0.0", "session_id": "../s", "domain": "data"}',
+            "s",
+        ),
     ):
         file.write_bytes(content)
         with pytest.raises(InvalidInput, match=words):
             await import_file(file, None, as_json=False)
     head = {"version": "2.0.0", "session_id": "s", "domain": "data", "ttl_ms": 1000}
     times = dict.fromkeys(("created_at", "updated_at"), "2025-11-19T10:00:00.000Z")
-    file.write_text(json.dumps({**head, **times, "cache": {"a:b": {"value": 1}}}), "utf-8")
+    file.write_text(
+        json.dumps({**head, **times, "cache": {"a:b": {"value": 1}}}), "utf-8"
+    )
     assert await import_file(Path("some.json"), None, as_json=False) == USAGE
     out, err = capsys.readouterr()
     assert out == ""
     assert err.startswith("tasklore: a:b: 'created_by_phase' is None")
-    assert err.endswith("no session was made; mend 'some.json' as said, and import it again\n")
+    assert err.endswith(
+        "no session was made; mend 'some.json' as said, and import it again\n"
+    )
     assert await redis.dbsize() == 0
 
 
 @pytest.mark.parametrize(
     ("command", "error", "words"),
     [
-        (lambda: print_session("nobody", as_json=False), UnknownSession, "tasklore session list"),
-        (lambda: print_session("no body", as_json=False), InvalidInput, "SESSION 'no body' must be"),
-        (lambda: print_value(ID, "analysis"), InvalidInput, "breaks the naming rule"),
-        (lambda: print_value(ID, "analysis:maps"), InvalidInput, "it has analysis:map, plan:steps"),
-        (lambda: print_sessions("broken", 9, before=None, as_json=False), InvalidInput, "one of open, running"),
-        (lambda: print_sessions(None, 9, before="nobody", as_json=False), UnknownSession, "nobody"),
-        (lambda: export_file(ID, "/proc/none/a.json", is_forced=False), InvalidInput, "/proc/none"),
         (
-            lambda: invalidate_entries(ID, key=None, phase=None, downstream=None, as_json=False),
+            lambda: print_session("nobody", as_json=False),
+            UnknownSession,
+            "tasklore session list",
+        ),
+        (
+            lambda: print_session("no body", as_json=False),
+            InvalidInput,
+            "SESSION 'no body' must be",
+        ),
+        (lambda: print_value(ID, "analysis"), InvalidInput, "breaks the naming rule"),
+        (
+            lambda: print_value(ID, "analysis:maps"),
+            InvalidInput,
+            "it has analysis:map, plan:steps",
+        ),
+        (
+            lambda: print_sessions("broken", 9, before=None, as_json=False),
+            InvalidInput,
+            "one of open, running",
+        ),
+        (
+            lambda: print_sessions(None, 9, before="nobody", as_json=False),
+            UnknownSession,
+            "nobody",
+        ),
+        (
+            lambda: export_file(ID, "/proc/none/a.json", is_forced=False),
+            InvalidInput,
+            "/proc/none",
+        ),
+        (
+            lambda: invalidate_entries(
+                ID, key=None, phase=None, downstream=None, as_json=False
+            ),
             InvalidInput,
             "--key, --phase or --downstream",
         ),
         (
-            lambda: invalidate_entries(ID, key=None, phase="a b", downstream=None, as_json=False),
+            lambda: invalidate_entries(
+                ID, key=None, phase="a b", downstream=None, as_json=False
+            ),
             InvalidInput,
             "--phase 'a b'",
         ),
     ],
 )
 async def test_a_wrong_argument_is_refused_with_the_cure(
-    command: Callable[[], Any], error: type[TaskloreError], words: str, stage: StoreStage
+    command: Callable[[], Any],
+    error: type[TaskloreError],
+    words: str,
+    stage: StoreStage,
 ) -> None:
     await fill(stage.cache)
     with pytest.raises(error, match=words):
@@ -220,7 +306,9 @@ async def test_a_wrong_argument_is_refused_with_the_cure(
     assert len(await stage.cache.entries(ID)) == 3
 
 
-async def test_a_running_session_is_neither_dropped_nor_swept(stage: StoreStage, printed: Callable[[], str]) -> None:
+async def test_a_running_session_is_neither_dropped_nor_swept(
+    stage: StoreStage, printed: Callable[[], str]
+) -> None:
     await fill(stage.cache)
     await stage.put_state("running", ID)
     await sweep_sessions(as_json=True)
@@ -235,7 +323,9 @@ async def test_a_running_session_is_neither_dropped_nor_swept(stage: StoreStage,
     assert json.loads(printed()) == {"session_id": ID, "dropped": True}
 
 
-async def test_an_unreachable_store_is_named_with_the_cure(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_unreachable_store_is_named_with_the_cure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("TASKLORE_REDIS_URL", "redis://127.0.0.1:1")
     with pytest.raises(Unreachable, match="tasklore up"):
         await print_sessions(None, 10, before=None, as_json=False)

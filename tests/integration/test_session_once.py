@@ -8,7 +8,13 @@ import pytest
 from pydantic import JsonValue
 from redis.asyncio import Redis
 
-from contracts.errors import EntryTooLarge, InvalidInput, MemoryUnavailable, PhaseReplaced, UnknownSession
+from contracts.errors import (
+    EntryTooLarge,
+    InvalidInput,
+    MemoryUnavailable,
+    PhaseReplaced,
+    UnknownSession,
+)
 from memory import keys
 from memory.long_term.single_flight import SingleFlight
 from memory.sessions.once import Computed, get_or_compute
@@ -24,7 +30,9 @@ FLIGHT = keys.session_flight(SESSION, KEY)
 class Asking:
     """A process that asks for one entry, and computes it when it must."""
 
-    def __init__(self, cache: "SessionCache | Away", flights: SingleFlight[Computed]) -> None:
+    def __init__(
+        self, cache: "SessionCache | Away", flights: SingleFlight[Computed]
+    ) -> None:
         self.cache = cache
         self.flights = flights
         self.runs = 0
@@ -104,9 +112,16 @@ async def test_forty_callers_of_two_processes_compute_once_and_every_use_is_coun
     assert await other.ask(reader="another") == []
 
 
-async def test_a_leader_that_is_killed_is_replaced(redis: Redis, servers: EmbeddedServers, one: Asking) -> None:
+async def test_a_leader_that_is_killed_is_replaced(
+    redis: Redis, servers: EmbeddedServers, one: Asking
+) -> None:
     child = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", DOOMED, servers.redis_url, cwd=ROOT, stdout=asyncio.subprocess.PIPE
+        sys.executable,
+        "-c",
+        DOOMED,
+        servers.redis_url,
+        cwd=ROOT,
+        stdout=asyncio.subprocess.PIPE,
     )
     assert await child.stdout.readline() == b"computing\n"
     asking = asyncio.create_task(one.ask())
@@ -140,7 +155,9 @@ asyncio.run(main())
 """
 
 
-async def test_after_an_error_the_next_caller_computes(one: Asking, other: Asking, redis: Redis) -> None:
+async def test_after_an_error_the_next_caller_computes(
+    one: Asking, other: Asking, redis: Redis
+) -> None:
     started, may_fail = asyncio.Event(), asyncio.Event()
 
     async def fail() -> JsonValue:
@@ -159,7 +176,9 @@ async def test_after_an_error_the_next_caller_computes(one: Asking, other: Askin
     assert (await asking, other.runs) == ([], 1)
 
 
-async def test_an_entry_past_its_time_to_live_is_computed_once_again(one: Asking, other: Asking, redis: Redis) -> None:
+async def test_an_entry_past_its_time_to_live_is_computed_once_again(
+    one: Asking, other: Asking, redis: Redis
+) -> None:
     await one.cache.set(SESSION, KEY, "old", ttl=BLINK)
     await until_gone(one.cache)
     other.may_end.set()
@@ -173,7 +192,9 @@ async def test_an_entry_past_its_time_to_live_is_computed_once_again(one: Asking
     assert [entry.hits for entry in await one.cache.entries(SESSION)] == [1]
 
 
-async def test_a_caller_that_cannot_wait_computes_and_the_first_stored_value_stays(one: Asking, other: Asking) -> None:
+async def test_a_caller_that_cannot_wait_computes_and_the_first_stored_value_stays(
+    one: Asking, other: Asking
+) -> None:
     leading = asyncio.create_task(one.ask())
     await one.started.wait()
 
@@ -187,7 +208,9 @@ async def test_a_caller_that_cannot_wait_computes_and_the_first_stored_value_sta
     assert (found.value, found.entry.hits) == ("second", 1)
 
 
-async def test_a_refusal_of_the_session_reaches_the_caller_and_leaves_no_lease(one: Asking, redis: Redis) -> None:
+async def test_a_refusal_of_the_session_reaches_the_caller_and_leaves_no_lease(
+    one: Asking, redis: Redis
+) -> None:
     async def large() -> JsonValue:
         return "x" * 20_000_000
 
@@ -201,18 +224,27 @@ async def test_a_refusal_of_the_session_reaches_the_caller_and_leaves_no_lease(o
     with pytest.raises(UnknownSession):
         await one.ask()
     with pytest.raises(InvalidInput, match="naming rule"):
-        await get_or_compute(one.cache, one.flights, SESSION, "map", one.compute, wait_s=1.0)
+        await get_or_compute(
+            one.cache, one.flights, SESSION, "map", one.compute, wait_s=1.0
+        )
     assert await redis.exists(FLIGHT) == 0
 
 
 class Away:
     """A cache whose server does not answer."""
 
-    async def get(self, session_id: str, key: str, *, reader: str | None = None) -> FoundEntry | None:
+    async def get(
+        self, session_id: str, key: str, *, reader: str | None = None
+    ) -> FoundEntry | None:
         raise MemoryUnavailable("away")
 
     async def set_many(
-        self, session_id: str, entries: Sequence[NewEntry], *, task_id: str | None = None, phase: str | None = None
+        self,
+        session_id: str,
+        entries: Sequence[NewEntry],
+        *,
+        task_id: str | None = None,
+        phase: str | None = None,
     ) -> None:
         raise MemoryUnavailable("away")
 

@@ -18,7 +18,14 @@ from memory.command_batch import Command, CommandBatch
 from memory.sessions import scripts as session_scripts
 from memory.sessions.session import NewEntry, SessionCache
 from runtime.servers.embedded import EmbeddedServers
-from tests.integration.sessions import BLINK, KEY, SESSION, StoreStage, until_over, values
+from tests.integration.sessions import (
+    BLINK,
+    KEY,
+    SESSION,
+    StoreStage,
+    until_over,
+    values,
+)
 
 
 @pytest.fixture
@@ -26,7 +33,9 @@ def stage(valkey_or_redis: Redis) -> StoreStage:
     return StoreStage(valkey_or_redis)
 
 
-async def test_three_clients_at_once_lose_no_entry_and_no_use(redis: Redis, servers: EmbeddedServers) -> None:
+async def test_three_clients_at_once_lose_no_entry_and_no_use(
+    redis: Redis, servers: EmbeddedServers
+) -> None:
     """While they invalidate and delete beside each other."""
     cache = SessionCache(redis, deadline_s=60.0)
     await cache.create(SESSION)
@@ -48,13 +57,21 @@ async def test_three_clients_at_once_lose_no_entry_and_no_use(redis: Redis, serv
 
     await asyncio.gather(*map(client, "abc"))
     entries = await cache.entries(SESSION)
-    assert {entry.key for entry in entries} == {KEY, *(f"{name}:x:{number}" for name in "abc" for number in range(100))}
+    assert {entry.key for entry in entries} == {
+        KEY,
+        *(f"{name}:x:{number}" for name in "abc" for number in range(100)),
+    }
     assert len({entry.number for entry in entries}) == len(entries)
     stats = await cache.stats(SESSION)
-    assert (stats.total_hits, stats.total_saved_time_ms) == (3 * 101 + 1, 7 * (3 * 100 + 1))
+    assert (stats.total_hits, stats.total_saved_time_ms) == (
+        3 * 101 + 1,
+        7 * (3 * 100 + 1),
+    )
 
 
-async def test_a_lookup_is_one_command(stage: StoreStage, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_lookup_is_one_command(
+    stage: StoreStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await stage.cache.create(SESSION)
     await stage.cache.set(SESSION, KEY, 1)
     sent: list[Command] = []
@@ -83,7 +100,9 @@ async def test_every_key_of_a_session_expires_with_its_root(stage: StoreStage) -
     assert all(0 < ms <= 3_600_000 for ms in times.values()), times
     await stage.client.hset(of.root, "state", "running")
     await stage.cache.set(SESSION, "b:x", 2)
-    present = [part for part in of if part != of.lease and await stage.client.exists(part)]
+    present = [
+        part for part in of if part != of.lease and await stage.client.exists(part)
+    ]
     assert {await stage.client.pttl(part) for part in present} == {-1}
     await stage.cache.get(SESSION, KEY, reader="t2")
     assert await stage.client.pttl(of.uses) == -1
@@ -125,20 +144,35 @@ async def test_reading_renews_nothing(stage: StoreStage) -> None:
 async def test_a_large_value_is_compressed_when_that_pays(stage: StoreStage) -> None:
     await stage.cache.create(SESSION)
     noise = base64.b64encode(random.Random(7).randbytes(6_000)).decode()
-    for key, value in {"a:small": {"ü": [1]}, "a:large": ["ü"] * 5_000, "a:noise": noise}.items():
+    for key, value in {
+        "a:small": {"ü": [1]},
+        "a:large": ["ü"] * 5_000,
+        "a:noise": noise,
+    }.items():
         await stage.cache.set(SESSION, key, value)
-    small, large = await stage.client.hmget(keys.session(SESSION).entries, "a:small", "a:large")
+    small, large = await stage.client.hmget(
+        keys.session(SESSION).entries, "a:small", "a:large"
+    )
     assert small == '{"ü":[1]}'.encode()
     assert json.loads(zlib.decompress(large)) == ["ü"] * 5_000
     assert len(large) < 500
-    assert await stage.client.hget(keys.session(SESSION).entries, "a:noise") == f'"{noise}"'.encode()
-    assert await values(stage.cache, "a:small", "a:large", "a:noise") == [{"ü": [1]}, ["ü"] * 5_000, noise]
+    assert (
+        await stage.client.hget(keys.session(SESSION).entries, "a:noise")
+        == f'"{noise}"'.encode()
+    )
+    assert await values(stage.cache, "a:small", "a:large", "a:noise") == [
+        {"ü": [1]},
+        ["ü"] * 5_000,
+        noise,
+    ]
 
 
 async def test_listing_sessions_does_not_read_their_entries(redis: Redis) -> None:
     cache = SessionCache(redis, deadline_s=60.0)
     for at in range(0, 120, 40):
-        await asyncio.gather(*(fill(cache, f"s{number:04}") for number in range(at, at + 40)))
+        await asyncio.gather(
+            *(fill(cache, f"s{number:04}") for number in range(at, at + 40))
+        )
     before = (await redis.info("stats"))["total_net_output_bytes"]
     page, listed = await cache.sessions(limit=50), []
     while page:
@@ -154,10 +188,14 @@ async def test_listing_sessions_does_not_read_their_entries(redis: Redis) -> Non
 async def fill(cache: SessionCache, name: str) -> None:
     """Create a session of fifty entries."""
     await cache.create(name)
-    await cache.set_many(name, [NewEntry(f"p{number}:x", [number] * 300) for number in range(50)])
+    await cache.set_many(
+        name, [NewEntry(f"p{number}:x", [number] * 300) for number in range(50)]
+    )
 
 
-async def test_a_session_larger_than_a_round_trip_is_exported_and_loaded(stage: StoreStage) -> None:
+async def test_a_session_larger_than_a_round_trip_is_exported_and_loaded(
+    stage: StoreStage,
+) -> None:
     await stage.cache.create(SESSION)
     noise = base64.b64encode(random.Random(7).randbytes(800_000)).decode()
     for number in range(8):
@@ -214,18 +252,33 @@ async def test_an_index_of_a_wrong_type_is_rebuilt(stage: StoreStage) -> None:
     assert [root.session_id for root in await stage.cache.sessions()] == [SESSION]
 
 
-async def test_unreadable_entries_and_circular_corrections_are_passed_over(stage: StoreStage) -> None:
+async def test_unreadable_entries_and_circular_corrections_are_passed_over(
+    stage: StoreStage,
+) -> None:
     await stage.cache.create(SESSION)
     await stage.cache.set(SESSION, KEY, 1)
     entries = keys.session(SESSION).entries
     head = await stage.client.hget(entries, f":{KEY}")
-    odd = {"a:1": "1", ":a:2": head, "a:3": "{", ":a:3": head, "a:4": "1", ":a:4": "odd", "a:5": "1", ":a:5": "0:1:2:3"}
+    odd = {
+        "a:1": "1",
+        ":a:2": head,
+        "a:3": "{",
+        ":a:3": head,
+        "a:4": "1",
+        ":a:4": "odd",
+        "a:5": "1",
+        ":a:5": "0:1:2:3",
+    }
     await stage.client.hset(entries, mapping=odd)
     await stage.client.hset(entries, mapping={"a:6": b"x\x01", ":a:6": head})
     asked = [KEY, *(f"a:{number}" for number in range(1, 7))]
     assert await values(stage.cache, *asked) == [1, "-", "-", "-", "-", "-", "-"]
     # Listing reads no value, not even an unreadable one.
-    assert {entry.key for entry in await stage.cache.entries(SESSION)} <= {KEY, "a:3", "a:6"}
+    assert {entry.key for entry in await stage.cache.entries(SESSION)} <= {
+        KEY,
+        "a:3",
+        "a:6",
+    }
     assert set((await stage.cache.export(SESSION))["cache"]) == {KEY}
     await stage.cache.stats(SESSION)
     for phase, by in {"a": "b", "b": "a"}.items():
@@ -234,7 +287,9 @@ async def test_unreadable_entries_and_circular_corrections_are_passed_over(stage
 
 
 async def test_a_sweep_keeps_a_session_that_is_being_created(stage: StoreStage) -> None:
-    await stage.client.zadd(keys.index("sessions"), {SESSION: (await stage.client.time())[0] * 1000})
+    await stage.client.zadd(
+        keys.index("sessions"), {SESSION: (await stage.client.time())[0] * 1000}
+    )
     assert await stage.cache.sweep() == []
     await stage.client.zadd(keys.index("sessions"), {"old": 1})
     assert await stage.cache.sweep() == ["old"]
@@ -244,12 +299,18 @@ async def test_a_sweep_keeps_a_session_that_is_being_created(stage: StoreStage) 
 
 
 async def test_a_sweep_goes_through_every_page(stage: StoreStage) -> None:
-    await stage.client.zadd(keys.index("sessions"), {f"old{number}": 1 + number % 2 for number in range(950)})
+    await stage.client.zadd(
+        keys.index("sessions"),
+        {f"old{number}": 1 + number % 2 for number in range(950)},
+    )
     await stage.cache.create(SESSION)
     await stage.cache.create("brief", ttl=BLINK)
     await until_over(stage.cache, "brief")
     assert len(await stage.cache.sweep()) == 950
-    assert await stage.client.zrange(keys.index("sessions"), 0, -1) in ([b"s1", b"brief"], [b"brief", b"s1"])
+    assert await stage.client.zrange(keys.index("sessions"), 0, -1) in (
+        [b"s1", b"brief"],
+        [b"brief", b"s1"],
+    )
 
 
 class Waiting(SessionCache):
@@ -279,13 +340,21 @@ async def test_two_files_loaded_at_once_are_not_mixed(redis: Redis) -> None:
         await loading
     assert [entry.key for entry in await second.entries("both")] == ["a:two"]
     # One that begins anew while another stopped half way takes its place.
-    await Waiting(redis)._batch.run([first._script("late", session_scripts.LOAD, "t1", 1, 60_000)])
+    await Waiting(redis)._batch.run(
+        [first._script("late", session_scripts.LOAD, "t1", 1, 60_000)]
+    )
     assert (await second.load(one, "late")).loaded == 1
     first.may_end.clear()
     first.is_loaded.clear()
     loading = asyncio.create_task(first.load(one, "race"))
     await first.is_loaded.wait()
-    await second._batch.run([second._script("race", session_scripts.LOAD, "t2", 1, 60_000, "b:x", "1", ":", 0)])
+    await second._batch.run(
+        [
+            second._script(
+                "race", session_scripts.LOAD, "t2", 1, 60_000, "b:x", "1", ":", 0
+            )
+        ]
+    )
     first.may_end.set()
     with pytest.raises(InvalidInput, match="'race' exists already"):
         await loading

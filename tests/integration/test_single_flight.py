@@ -32,7 +32,11 @@ async def test_two_hundred_callers_of_two_processes_compute_once(
     process: Process, neighbour: Process, redis: Redis
 ) -> None:
     work = Work()
-    asking = [asyncio.create_task(one.ask(work)) for one in (process, neighbour) for _ in range(100)]
+    asking = [
+        asyncio.create_task(one.ask(work))
+        for one in (process, neighbour)
+        for _ in range(100)
+    ]
     await awaited(redis)
     work.may_end.set()
     answers = await asyncio.gather(*asking)
@@ -41,7 +45,9 @@ async def test_two_hundred_callers_of_two_processes_compute_once(
     assert [joined for _, joined in answers].count(False) == 1
 
 
-async def test_a_leader_that_fails_hands_over_at_once(process: Process, neighbour: Process, redis: Redis) -> None:
+async def test_a_leader_that_fails_hands_over_at_once(
+    process: Process, neighbour: Process, redis: Redis
+) -> None:
     started = asyncio.Event()
     may_fail = asyncio.Event()
 
@@ -54,7 +60,9 @@ async def test_a_leader_that_fails_hands_over_at_once(process: Process, neighbou
     await started.wait()
     work = Work()
     work.may_end.set()
-    others = [asyncio.create_task(one.ask(work)) for one in (process, neighbour, neighbour)]
+    others = [
+        asyncio.create_task(one.ask(work)) for one in (process, neighbour, neighbour)
+    ]
     await awaited(redis)
     may_fail.set()
     with pytest.raises(ValueError, match="no"):
@@ -86,19 +94,25 @@ async def test_a_caller_that_missed_just_before_the_answer_was_stored_joins(
     assert work.runs == 1
 
 
-async def test_an_unreadable_entry_is_computed_and_replaced(process: Process, redis: Redis) -> None:
+async def test_an_unreadable_entry_is_computed_and_replaced(
+    process: Process, redis: Redis
+) -> None:
     await redis.hset(KEY, "a", "b")
     work = Work()
     work.may_end.set()
     assert await process.ask(work) == (b"42", False)
 
 
-async def test_a_caller_that_cannot_wait_computes_without_the_lease(process: Process, neighbour: Process) -> None:
+async def test_a_caller_that_cannot_wait_computes_without_the_lease(
+    process: Process, neighbour: Process
+) -> None:
     work = Work()
     leading = asyncio.create_task(process.ask(work))
     await work.started.wait()
     for one in (process, neighbour):
-        outcome = await one.flights.join(KEY, lambda: process.memory.recall(KEY), wait_s=0.01)
+        outcome = await one.flights.join(
+            KEY, lambda: process.memory.recall(KEY), wait_s=0.01
+        )
         assert isinstance(outcome, Leader)
         assert not outcome.is_leased
         async with outcome:
@@ -110,7 +124,10 @@ async def test_a_caller_that_cannot_wait_computes_without_the_lease(process: Pro
 
 
 STORY, NUMBER, NAME = "lighthouse", 3, "run:background"
-ANSWERS, LEASE = keys.session_flight(STORY, ".3"), keys.session_flight(STORY, f".3:{NAME}")
+ANSWERS, LEASE = (
+    keys.session_flight(STORY, ".3"),
+    keys.session_flight(STORY, f".3:{NAME}"),
+)
 
 
 class Question:
@@ -141,7 +158,9 @@ async def other(redis: Redis) -> AsyncIterator[SharedAnswers]:
         yield answers
 
 
-async def ask_story(answers: SharedAnswers, question: Question, name: str = NAME, wait_s: float = LONG_S) -> JsonValue:
+async def ask_story(
+    answers: SharedAnswers, question: Question, name: str = NAME, wait_s: float = LONG_S
+) -> JsonValue:
     """Return the answer to a question about the response."""
     return await answers.get_or_compute(STORY, NUMBER, name, question, wait_s=wait_s)
 
@@ -153,9 +172,14 @@ async def answer_awaited(redis: Redis) -> None:
             pass
 
 
-async def test_ten_tasks_in_two_processes_ask_once(one: SharedAnswers, other: SharedAnswers, redis: Redis) -> None:
+async def test_ten_tasks_in_two_processes_ask_once(
+    one: SharedAnswers, other: SharedAnswers, redis: Redis
+) -> None:
     question = Question({"knowledge": {"by": "m"}})
-    asking = [asyncio.create_task(ask_story((one, other)[number % 2], question)) for number in range(10)]
+    asking = [
+        asyncio.create_task(ask_story((one, other)[number % 2], question))
+        for number in range(10)
+    ]
     await question.started.wait()
     await answer_awaited(redis)
     question.may_end.set()
@@ -175,10 +199,15 @@ async def test_another_analysis_of_the_response_asks_anew(one: SharedAnswers) ->
     assert await ask_story(one, first) == "first"
     assert await ask_story(one, second, "another run:background") == "second"
     assert await one.get_or_compute(STORY, 4, NAME, second, wait_s=LONG_S) == "second"
-    assert await one.get_or_compute("harbour", NUMBER, NAME, second, wait_s=LONG_S) == "second"
+    assert (
+        await one.get_or_compute("harbour", NUMBER, NAME, second, wait_s=LONG_S)
+        == "second"
+    )
 
 
-async def test_an_empty_answer_is_kept_by_the_one_who_asked_for_all(one: SharedAnswers, other: SharedAnswers) -> None:
+async def test_an_empty_answer_is_kept_by_the_one_who_asked_for_all(
+    one: SharedAnswers, other: SharedAnswers
+) -> None:
     slow, nothing = Question({"a": 1}), Question({})
     nothing.may_end.set()
     asking = asyncio.create_task(ask_story(one, slow))
@@ -194,7 +223,10 @@ async def test_an_empty_answer_is_kept_by_the_one_who_asked_for_all(one: SharedA
 
 
 async def test_without_the_store_each_process_asks_itself() -> None:
-    async with Redis(port=1) as away, open_answers(away, "away", "one", 0.05) as answers:
+    async with (
+        Redis(port=1) as away,
+        open_answers(away, "away", "one", 0.05) as answers,
+    ):
         question = Question("so")
         question.may_end.set()
         assert await ask_story(answers, question) == "so"
@@ -202,7 +234,9 @@ async def test_without_the_store_each_process_asks_itself() -> None:
             await answers._batch.run([("PING",)])
 
 
-async def test_a_process_killed_while_asking_is_replaced(one: SharedAnswers, redis: Redis, servers: object) -> None:
+async def test_a_process_killed_while_asking_is_replaced(
+    one: SharedAnswers, redis: Redis, servers: object
+) -> None:
     url = servers.redis_url  # type: ignore[attr-defined]
     child = await asyncio.create_subprocess_exec(
         sys.executable, "-c", DOOMED, url, cwd=ROOT, stdout=asyncio.subprocess.PIPE

@@ -10,7 +10,12 @@ import pytest
 import typer
 from redis.asyncio import Redis
 
-from contracts.analysis.stories import StoryChange, StoryMemory, StoryResponse, StoryThread
+from contracts.analysis.stories import (
+    StoryChange,
+    StoryMemory,
+    StoryResponse,
+    StoryThread,
+)
 from contracts.errors import InvalidInput, UnknownStory, Unreachable
 from memory.stories.analyses import AnalysisStore
 from memory.stories.store import StoryStore
@@ -82,9 +87,13 @@ def stories(redis: Redis) -> StoryStore:
     return StoryStore(redis, deadline_s=30.0)
 
 
-async def go_on(stories: StoryStore, redis: Redis, number: int, **changes: StoryChange) -> None:
+async def go_on(
+    stories: StoryStore, redis: Redis, number: int, **changes: StoryChange
+) -> None:
     """Store response *number* of the story, and the changes that agents found in it."""
-    await stories.put_response("quay", StoryResponse(number=number, text=f"Response {number}."), keep=100)
+    await stories.put_response(
+        "quay", StoryResponse(number=number, text=f"Response {number}."), keep=100
+    )
     analyses = AnalysisStore(redis, deadline_s=30.0)
     revision, _, _ = await analyses.record("quay", number)
     assert await analyses.fold("quay", number, revision, b"{}", b"{}", changes, 100)
@@ -94,7 +103,10 @@ async def test_a_folder_is_loaded_and_again_when_it_changed(
     folder: Path, stories: StoryStore, printed: Printed
 ) -> None:
     assert await load_story(folder, as_json=False) == OK
-    assert printed() == "Loaded quay (The [2JQuay): 3 entities, 1 memory, 2 bonds, 4 threads, 1 fact.\n"
+    assert (
+        printed()
+        == "Loaded quay (The [2JQuay): 3 entities, 1 memory, 2 bonds, 4 threads, 1 fact.\n"
+    )
     base = read_story(folder)
     assert await stories.base_digest("quay") == base.digest()
     assert (await stories.standing("quay", 1)).memories == base.memories
@@ -104,16 +116,24 @@ async def test_a_folder_is_loaded_and_again_when_it_changed(
     (folder / "memories.toml").unlink()
     await load_story(folder, as_json=True)
     shown = json.loads(printed())
-    assert (shown["changed"], shown["memories"], shown["digest"]) == (True, 0, await stories.base_digest("quay"))
+    assert (shown["changed"], shown["memories"], shown["digest"]) == (
+        True,
+        0,
+        await stories.base_digest("quay"),
+    )
     assert (await stories.standing("quay", 1)).memories == ()
 
     (folder / "memories.toml").write_text('[[memories]]\nid = "x"\n')
     assert await load_story(folder, as_json=True) == USAGE
-    assert json.loads(printed())["problems"] == [f"{folder}/memories.toml: memories[0].character (x): is needed"]
+    assert json.loads(printed())["problems"] == [
+        f"{folder}/memories.toml: memories[0].character (x): is needed"
+    ]
     assert await stories.base_digest("quay") == shown["digest"]
 
 
-async def test_stories_are_listed(folder: Path, stories: StoryStore, redis: Redis, printed: Printed) -> None:
+async def test_stories_are_listed(
+    folder: Path, stories: StoryStore, redis: Redis, printed: Printed
+) -> None:
     await print_stories(as_json=False)
     assert printed() == "No story is loaded; `tasklore story load DIR` loads one.\n"
     await print_stories(as_json=True)
@@ -124,21 +144,40 @@ async def test_stories_are_listed(folder: Path, stories: StoryStore, redis: Redi
     printed()
     await print_stories(as_json=False)
     head, row = printed().splitlines()
-    assert head.split() == ["STORY", "TITLE", "ENTITIES", "RESPONSES", "ANALYSES", "CHANGED"]
+    assert head.split() == [
+        "STORY",
+        "TITLE",
+        "ENTITIES",
+        "RESPONSES",
+        "ANALYSES",
+        "CHANGED",
+    ]
     assert row.split()[:6] == ["quay", "The", "[2JQuay", "3", "1", "1"]
     await print_stories(as_json=True)
     [info] = json.loads(printed())
-    assert (info["story_id"], info["entities"], info["responses"], info["analyses"]) == ("quay", 3, 1, 1)
+    assert (
+        info["story_id"],
+        info["entities"],
+        info["responses"],
+        info["analyses"],
+    ) == ("quay", 3, 1, 1)
 
 
 async def test_a_story_is_shown_as_it_stands_after_its_last_response(
     folder: Path, stories: StoryStore, redis: Redis, printed: Printed
 ) -> None:
     await load_story(folder, as_json=False)
-    await go_on(stories, redis, 4, relationship=StoryChange(points={"Ana Reyes|Ben Okafor": 10}))
-    found = StoryChange(threads=(StoryThread(id="THREAD-004", title="The letter"),), resolved=("THREAD-003",))
+    await go_on(
+        stories, redis, 4, relationship=StoryChange(points={"Ana Reyes|Ben Okafor": 10})
+    )
+    found = StoryChange(
+        threads=(StoryThread(id="THREAD-004", title="The letter"),),
+        resolved=("THREAD-003",),
+    )
     await go_on(stories, redis, 6, plot_threads=found)
-    remembered = StoryMemory(id="MEM-6-letter", character="Ana Reyes", summary="A letter came.", response=6)
+    remembered = StoryMemory(
+        id="MEM-6-letter", character="Ana Reyes", summary="A letter came.", response=6
+    )
     await go_on(stories, redis, 7, memory_create=StoryChange(memories=(remembered,)))
     printed()
     await print_story("quay", as_json=True)
@@ -153,7 +192,13 @@ async def test_a_story_is_shown_as_it_stands_after_its_last_response(
         (["Ana Reyes", "Ben Okafor"], 28, "Acquaintance", "Friend", 3),
     ]
     threads = [
-        (one["id"], one["status"], one["consequence_countdown"], one["time_until"], one["last_mention"])
+        (
+            one["id"],
+            one["status"],
+            one["consequence_countdown"],
+            one["time_until"],
+            one["last_mention"],
+        )
         for one in shown["threads"]
     ]
     assert threads == [
@@ -170,12 +215,24 @@ async def test_a_story_is_shown_as_it_stands_after_its_last_response(
     assert "2 characters, 1 location; " in facts
     assert "contradiction" in facts
     assert "foreshadowing (ForeshadowingAgent)" in facts
-    assert " ".join(table.splitlines()[2].split()) == "Ana Reyes, Ben Okafor 28 Acquaintance Friend with 3 more"
-    assert rows.splitlines()[1].split() == ["THREAD-001", "The", "licence", "critical", "2", "responses"]
+    assert (
+        " ".join(table.splitlines()[2].split())
+        == "Ana Reyes, Ben Okafor 28 Acquaintance Friend with 3 more"
+    )
+    assert rows.splitlines()[1].split() == [
+        "THREAD-001",
+        "The",
+        "licence",
+        "critical",
+        "2",
+        "responses",
+    ]
     assert resolved == "1 thread resolved.\n"
 
 
-async def test_deleting_asks_first(folder: Path, stories: StoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_deleting_asks_first(
+    folder: Path, stories: StoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await load_story(folder, as_json=False)
     monkeypatch.setattr(sys, "stdin", io.StringIO())
     with pytest.raises(Aborted, match="say --yes to mean it"):
@@ -198,7 +255,9 @@ async def test_deleting_asks_first(folder: Path, stories: StoryStore, monkeypatc
         await delete_story("a:b", is_sure=True, as_json=False)
 
 
-async def test_an_unreachable_store_is_named_with_the_cure(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_unreachable_store_is_named_with_the_cure(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("TASKLORE_REDIS_URL", "redis://127.0.0.1:1")
     with pytest.raises(Unreachable, match="tasklore up"):
         await load_story(folder, as_json=False)

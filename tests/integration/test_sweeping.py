@@ -20,13 +20,19 @@ FOOD = "resource_user_food_prefs"
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 
-async def remember(store: DocumentStore, user: str, display: str, expires: bool) -> None:
+async def remember(
+    store: DocumentStore, user: str, display: str, expires: bool
+) -> None:
     """Store a like of *user* as of yesterday."""
     yesterday = NOW - timedelta(days=1)
     expiry = yesterday.date() if expires else None
     liked = make_item(display, added=yesterday.date(), expiry=expiry, source="told")
     edit = Insert(path="food.likes", new_value=liked, file=FOOD)
-    plan = Plan(plan_id=f"plan-{slug(user)}-{expires}", edits=(edit,), origin=Origin(by="person", at=yesterday))
+    plan = Plan(
+        plan_id=f"plan-{slug(user)}-{expires}",
+        edits=(edit,),
+        origin=Origin(by="person", at=yesterday),
+    )
     draft = Draft(await store.snapshot(user), Limits(), now=yesterday)
     draft.apply(plan)
     await store.commit(draft)

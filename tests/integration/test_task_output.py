@@ -15,7 +15,16 @@ from runtime.messaging.connection import connected
 from runtime.messaging.jetstream import ask_jetstream
 from runtime.messaging.link import Link
 from runtime.messaging.outbox import Outbox, open_outbox
-from runtime.messaging.output import Emitted, Gap, Item, OutputDesk, OutputReader, Position, Restarted, open_output
+from runtime.messaging.output import (
+    Emitted,
+    Gap,
+    Item,
+    OutputDesk,
+    OutputReader,
+    Position,
+    Restarted,
+    open_output,
+)
 from runtime.messaging.streams import Sizes, declare_streams
 from runtime.servers.embedded import EmbeddedServers
 from tests.http_client import Connection, ask
@@ -26,7 +35,10 @@ from workers.context.output import MOST_WAITING, TaskOutputWriter
 @asynccontextmanager
 async def reading(servers: EmbeddedServers) -> AsyncIterator[OutputDesk]:
     """Open the output of tasks on a connection of its own."""
-    async with connected(servers.nats_url, "reader") as client, open_output(Link(client)) as desk:
+    async with (
+        connected(servers.nats_url, "reader") as client,
+        open_output(Link(client)) as desk,
+    ):
         yield desk
 
 
@@ -56,10 +68,17 @@ async def read_all(reader: OutputReader, *, until: Any) -> list[Item]:
 
 
 def text_of(items: list[Item]) -> str:
-    return "".join(str(event) for item in items if isinstance(item, Emitted) for event in item.events)
+    return "".join(
+        str(event)
+        for item in items
+        if isinstance(item, Emitted)
+        for event in item.events
+    )
 
 
-async def test_the_first_event_goes_out_at_once_and_later_ones_in_batches(servers: EmbeddedServers) -> None:
+async def test_the_first_event_goes_out_at_once_and_later_ones_in_batches(
+    servers: EmbeddedServers,
+) -> None:
     """A hundred quick events are a few messages, in order, and the first is one of its own."""
     async with worker(servers) as outbox, reading(servers) as desk:
         output = writer(outbox, "batched")
@@ -76,7 +95,9 @@ async def test_the_first_event_goes_out_at_once_and_later_ones_in_batches(server
     assert reader.has_ended
 
 
-async def test_a_reader_resumes_after_any_event_with_exactly_the_rest(servers: EmbeddedServers) -> None:
+async def test_a_reader_resumes_after_any_event_with_exactly_the_rest(
+    servers: EmbeddedServers,
+) -> None:
     """Whether it comes while the task emits, or later."""
     words = [f"word{number}é " for number in range(120)]
     async with worker(servers) as outbox, reading(servers) as desk:
@@ -90,7 +111,11 @@ async def test_a_reader_resumes_after_any_event_with_exactly_the_rest(servers: E
 
         async def read_on(after: int) -> str:
             async with desk.follow("resumed", Position(1, 1, after)) as reader:
-                return text_of(await read_all(reader, until=lambda item: item.at.sequence == len(words)))
+                return text_of(
+                    await read_all(
+                        reader, until=lambda item: item.at.sequence == len(words)
+                    )
+                )
 
         emitting = asyncio.create_task(emit())
         await asyncio.sleep(0.1)
@@ -100,10 +125,20 @@ async def test_a_reader_resumes_after_any_event_with_exactly_the_rest(servers: E
         assert await read_on(119) == words[119]
 
 
-async def test_a_new_attempt_is_announced_and_an_old_one_no_longer_read(servers: EmbeddedServers) -> None:
+async def test_a_new_attempt_is_announced_and_an_old_one_no_longer_read(
+    servers: EmbeddedServers,
+) -> None:
     """Even when the earlier worker goes on, or another one runs the same attempt."""
-    async with worker(servers) as outbox, reading(servers) as desk, desk.follow("again") as reader:
-        first, second, copy = writer(outbox, "again"), writer(outbox, "again", 2), writer(outbox, "again", 2)
+    async with (
+        worker(servers) as outbox,
+        reading(servers) as desk,
+        desk.follow("again") as reader,
+    ):
+        first, second, copy = (
+            writer(outbox, "again"),
+            writer(outbox, "again", 2),
+            writer(outbox, "again", 2),
+        )
         await first.emit("half ")
         assert text_of(await read_all(reader, until=lambda _: True)) == "half "
         await second.emit("a whole ")
@@ -123,16 +158,24 @@ async def test_a_new_attempt_is_announced_and_an_old_one_no_longer_read(servers:
         assert text_of(resumed) == "a whole answer"
 
 
-async def test_what_cannot_be_sent_is_left_out_and_shows_as_a_gap(servers: EmbeddedServers) -> None:
+async def test_what_cannot_be_sent_is_left_out_and_shows_as_a_gap(
+    servers: EmbeddedServers,
+) -> None:
     """The task goes on; the reader learns which numbers are missing."""
-    async with worker(servers) as outbox, reading(servers) as desk, desk.follow("gap") as reader:
+    async with (
+        worker(servers) as outbox,
+        reading(servers) as desk,
+        desk.follow("gap") as reader,
+    ):
         output = writer(outbox, "gap")
         await output.emit("before")
         await output.emit("x" * 300_000, kind="picture")
         loop: list[Any] = []
         loop.append(loop)
         await output.emit(loop)
-        await output.emit({"tool": "search", "nan": float("nan"), "odd": object}, kind="tool_call")
+        await output.emit(
+            {"tool": "search", "nan": float("nan"), "odd": object}, kind="tool_call"
+        )
         await output.emit("\ud800after")
         await output.close()
         found = await read_all(reader, until=lambda item: item.at.sequence == 5)
@@ -145,7 +188,9 @@ async def test_what_cannot_be_sent_is_left_out_and_shows_as_a_gap(servers: Embed
     assert after == "?after"
 
 
-async def test_a_server_that_is_away_costs_a_task_little_and_no_memory(own_servers: EmbeddedServers) -> None:
+async def test_a_server_that_is_away_costs_a_task_little_and_no_memory(
+    own_servers: EmbeddedServers,
+) -> None:
     """Emits wait for room once, then events are left out; what was stored is read without a doubt."""
     async with worker(own_servers) as outbox:
         output = writer(outbox, "away")
@@ -169,9 +214,15 @@ async def test_a_server_that_is_away_costs_a_task_little_and_no_memory(own_serve
     assert text_of(found).endswith("really")
 
 
-async def test_a_reader_that_does_not_read_keeps_a_bounded_part_and_misses_nothing(servers: EmbeddedServers) -> None:
+async def test_a_reader_that_does_not_read_keeps_a_bounded_part_and_misses_nothing(
+    servers: EmbeddedServers,
+) -> None:
     """It reads from the stream what it did not keep."""
-    async with worker(servers) as outbox, reading(servers) as desk, desk.follow("slow") as reader:
+    async with (
+        worker(servers) as outbox,
+        reading(servers) as desk,
+        desk.follow("slow") as reader,
+    ):
         output = writer(outbox, "slow")
         for number in range(200):
             await output.emit(f"{number:05}" * 3000)
@@ -181,14 +232,22 @@ async def test_a_reader_that_does_not_read_keeps_a_bounded_part_and_misses_nothi
     assert text_of(found) == "".join(f"{number:05}" * 3000 for number in range(200))
 
 
-async def test_a_lost_live_message_is_read_from_the_stream(servers: EmbeddedServers) -> None:
+async def test_a_lost_live_message_is_read_from_the_stream(
+    servers: EmbeddedServers,
+) -> None:
     """A message that was heard before it is stored, or without the one before it, is no reason to skip."""
-    async with worker(servers) as outbox, connected(servers.nats_url, "reader") as client:
+    async with (
+        worker(servers) as outbox,
+        connected(servers.nats_url, "reader") as client,
+    ):
         link = Link(client)
         async with open_output(link) as desk, desk.follow("lost") as reader:
             assert await reader.read() == []
             subject = subjects.output(SUPERVISOR, "lost", 1, 1)
-            parts = [TaskOutput(run="r", first=number, events=(f"{number} ",)) for number in (1, 2, 3)]
+            parts = [
+                TaskOutput(run="r", first=number, events=(f"{number} ",))
+                for number in (1, 2, 3)
+            ]
             feed = desk._feeds["lost"]
             feed.readers.clear()
             await outbox.put(subject, parts[0].model_dump_json().encode(), "lost-1")
@@ -199,7 +258,9 @@ async def test_a_lost_live_message_is_read_from_the_stream(servers: EmbeddedServ
     assert text_of(found) == "1 2 3 "
 
 
-async def events_on(url: str, task_id: str, after: str | None = None) -> list[tuple[str, str, Any]]:
+async def events_on(
+    url: str, task_id: str, after: str | None = None
+) -> list[tuple[str, str, Any]]:
     """Return id, kind and data of each event of a task, after the one with id *after*."""
     async with Connection(url) as connection:
         headers = {"Last-Event-ID": after} if after else {}
@@ -208,7 +269,9 @@ async def events_on(url: str, task_id: str, after: str | None = None) -> list[tu
         return [event async for event in connection.events()]
 
 
-async def report_of(stand: Stand, outbox: Outbox, task_id: str, attempt: int = 1) -> None:
+async def report_of(
+    stand: Stand, outbox: Outbox, task_id: str, attempt: int = 1
+) -> None:
     report = CompletionReport(
         task_id=task_id,
         agent_id="EchoAgent",
@@ -223,7 +286,9 @@ async def report_of(stand: Stand, outbox: Outbox, task_id: str, attempt: int = 1
     )
     body = report.model_dump_json().encode()
     await stand.parts.ledger.finish(task_id, 1, "completed", body)
-    await outbox.put(subjects.report(SUPERVISOR, task_id, 1), body, f"{task_id}:1:report")
+    await outbox.put(
+        subjects.report(SUPERVISOR, task_id, 1), body, f"{task_id}:1:report"
+    )
 
 
 async def test_events_over_http_resume_at_another_supervisor_byte_for_byte(
@@ -232,7 +297,11 @@ async def test_events_over_http_resume_at_another_supervisor_byte_for_byte(
     """From any place, and with the report at the end; after that there is nothing more."""
     rng = random.Random(7)
     words = [f"{number}ß " for number in range(200)]
-    async with http_stand(servers, redis) as one, http_stand(servers, redis) as two, worker(servers) as outbox:
+    async with (
+        http_stand(servers, redis) as one,
+        http_stand(servers, redis) as two,
+        worker(servers) as outbox,
+    ):
         await one.parts.dispatch.assign(assigned("http"))
         output = writer(outbox, "http")
 
@@ -241,7 +310,11 @@ async def test_events_over_http_resume_at_another_supervisor_byte_for_byte(
             while True:
                 stand, most = rng.choice((one, two)), rng.randrange(1, 20)
                 async with Connection(stand.url) as connection:
-                    connection.send("GET", "/v1/tasks/http/output", headers={"Last-Event-ID": last} if last else {})
+                    connection.send(
+                        "GET",
+                        "/v1/tasks/http/output",
+                        headers={"Last-Event-ID": last} if last else {},
+                    )
                     assert (await connection.head())[0] == 200
                     async for name, kind, data in connection.events():
                         if kind == "done":
@@ -262,12 +335,18 @@ async def test_events_over_http_resume_at_another_supervisor_byte_for_byte(
             assert name == "1.1.end"
             assert done["report"]["result"] == {"said": "hi"}
         path = "/v1/tasks/http/output"
-        assert (await ask(two.url, "GET", path, headers={"Last-Event-ID": "1.1.end"})).status == 204
-        assert (await ask(two.url, "GET", path, headers={"Last-Event-ID": "7"})).status == 422
+        assert (
+            await ask(two.url, "GET", path, headers={"Last-Event-ID": "1.1.end"})
+        ).status == 204
+        assert (
+            await ask(two.url, "GET", path, headers={"Last-Event-ID": "7"})
+        ).status == 422
         assert (await ask(two.url, "GET", "/v1/tasks/no-such/output")).status == 404
 
 
-async def test_output_that_is_no_longer_stored_is_said_to_be_gone(servers: EmbeddedServers, redis: Redis) -> None:
+async def test_output_that_is_no_longer_stored_is_said_to_be_gone(
+    servers: EmbeddedServers, redis: Redis
+) -> None:
     """The report follows, as it does for a task that emitted nothing."""
     async with http_stand(servers, redis) as stand, worker(servers) as outbox:
         for name in ("old", "silent"):
@@ -279,26 +358,39 @@ async def test_output_that_is_no_longer_stored_is_said_to_be_gone(servers: Embed
         assert [kind for _, kind, _ in await events_on(stand.url, "silent")] == ["done"]
 
 
-async def test_an_end_that_was_not_stored_is_a_gap(servers: EmbeddedServers, redis: Redis) -> None:
+async def test_an_end_that_was_not_stored_is_a_gap(
+    servers: EmbeddedServers, redis: Redis
+) -> None:
     """A reader with a report knows that it does not have everything."""
     async with http_stand(servers, redis) as stand, worker(servers) as outbox:
         await stand.parts.dispatch.assign(assigned("cut"))
         await writer(outbox, "cut").emit("begun")
         await report_of(stand, outbox, "cut")
         found = await events_on(stand.url, "cut")
-    assert [(kind, data.get("text")) for _, kind, data in found[:2]] == [("text", "begun"), ("gap", None)]
+    assert [(kind, data.get("text")) for _, kind, data in found[:2]] == [
+        ("text", "begun"),
+        ("gap", None),
+    ]
     assert found[1][2] == {"first": 2, "last": None}
     assert found[2][1] == "done"
 
 
-async def test_a_stream_that_is_gone_costs_a_client_its_output_and_not_the_report(own_servers: EmbeddedServers) -> None:
+async def test_a_stream_that_is_gone_costs_a_client_its_output_and_not_the_report(
+    own_servers: EmbeddedServers,
+) -> None:
     """Where no process may make it anew, too."""
-    async with Redis.from_url(own_servers.redis_url) as redis, http_stand(own_servers, redis) as stand:
+    async with (
+        Redis.from_url(own_servers.redis_url) as redis,
+        http_stand(own_servers, redis) as stand,
+    ):
         async with worker(own_servers) as outbox:
             await stand.parts.dispatch.assign(assigned("gone"))
             await report_of(stand, outbox, "gone")
         await ask_jetstream(stand.parts.client, f"STREAM.DELETE.{subjects.OUTPUT}")
-        assert [kind for _, kind, _ in await events_on(stand.url, "gone")] == ["gap", "done"]
+        assert [kind for _, kind, _ in await events_on(stand.url, "gone")] == [
+            "gap",
+            "done",
+        ]
 
 
 @pytest.mark.parametrize("refuses", [False, True], ids=["drops the oldest", "refuses"])
@@ -306,16 +398,31 @@ async def test_a_full_stream_costs_a_client_output_and_not_the_report(
     own_servers: EmbeddedServers, *, refuses: bool
 ) -> None:
     """The run goes on, and a client learns that words are missing; one that was there hears more."""
-    async with Redis.from_url(own_servers.redis_url) as redis, http_stand(own_servers, redis) as stand:
+    async with (
+        Redis.from_url(own_servers.redis_url) as redis,
+        http_stand(own_servers, redis) as stand,
+    ):
         async with worker(own_servers) as outbox:
             for name in ("full", "late"):
                 await stand.parts.dispatch.assign(assigned(name))
             output, late = writer(outbox, "full"), writer(outbox, "late")
             await late.emit("begun")
             await asyncio.sleep(0.2)
-            config = (await ask_jetstream(stand.parts.client, f"STREAM.INFO.{subjects.OUTPUT}"))["config"]
-            small = {"max_bytes": 200_000} if not refuses else {"max_bytes": 1_000, "discard": "new"}
-            await ask_jetstream(stand.parts.client, f"STREAM.UPDATE.{subjects.OUTPUT}", {**config, **small})
+            config = (
+                await ask_jetstream(
+                    stand.parts.client, f"STREAM.INFO.{subjects.OUTPUT}"
+                )
+            )["config"]
+            small = (
+                {"max_bytes": 200_000}
+                if not refuses
+                else {"max_bytes": 1_000, "discard": "new"}
+            )
+            await ask_jetstream(
+                stand.parts.client,
+                f"STREAM.UPDATE.{subjects.OUTPUT}",
+                {**config, **small},
+            )
             live = asyncio.create_task(events_on(stand.url, "late"))
             began = asyncio.get_running_loop().time()
             for _ in range(40):
@@ -326,7 +433,10 @@ async def test_a_full_stream_costs_a_client_output_and_not_the_report(
             took_s = asyncio.get_running_loop().time() - began
             await report_of(stand, outbox, "full")
             await report_of(stand, outbox, "late")
-        full, cut = await events_on(stand.url, "full"), await events_on(stand.url, "late", "1.1.1")
+        full, cut = (
+            await events_on(stand.url, "full"),
+            await events_on(stand.url, "late", "1.1.1"),
+        )
         heard = await live
     assert took_s < 30
     assert [events[-1][1] for events in (full, cut, heard)] == ["done"] * 3

@@ -94,7 +94,9 @@ async def test_a_batch_is_ready_when_no_more_was_said_for_a_while(room: Room) ->
     assert ears.given == [["one", "two"]]
 
 
-async def test_a_hurried_or_old_turn_and_one_without_a_model_wait_for_no_batch(room: Room) -> None:
+async def test_a_hurried_or_old_turn_and_one_without_a_model_wait_for_no_batch(
+    room: Room,
+) -> None:
     notices = room.notices = Notices(room.redis, deadline_s=PATIENCE_S)
     ears = Batches()
     old = ChatTurn(
@@ -133,7 +135,11 @@ async def test_each_turn_of_a_failed_batch_runs_alone(room: Room) -> None:
     await room.say("ann", "one", "poison", "three")
     async with room.listening(ears.agent, "turns"):
         await room.closed("turns", "ann")
-    assert await room.states("turns", "ann") == {"t1": "done", "t2": "failed", "t3": "done"}
+    assert await room.states("turns", "ann") == {
+        "t1": "done",
+        "t2": "failed",
+        "t3": "done",
+    }
     assert ears.given[:3] == [["one", "poison", "three"], ["one"], ["poison"]]
     assert published(room) == {"t1": ["one"], "t3": ["three"]}
 
@@ -169,7 +175,9 @@ async def test_facts_of_a_turn_outside_the_batch_are_refused(room: Room) -> None
     assert "which is not in the batch" in (await room.rows("turns", "ann"))[0].reason
 
 
-async def test_a_worker_that_dies_after_it_noted_a_batch_asks_no_model_again(room: Room) -> None:
+async def test_a_worker_that_dies_after_it_noted_a_batch_asks_no_model_again(
+    room: Room,
+) -> None:
     ears = Batches()
     await room.say("ann", "one", "two", "three")
     room.post.is_hanging = True
@@ -210,7 +218,10 @@ async def test_notices_are_put_once_and_taken_once(redis: Redis) -> None:
     await notices.put("ann", "t2", ["no longer: Acme", "you work at Beta"])
     await notices.put("ann", "t3", [])
     await notices.put("ben", "t1", ["you are Ben"])
-    taken = [("t1", ("you love sushi",)), ("t2", ("no longer: Acme", "you work at Beta"))]
+    taken = [
+        ("t1", ("you love sushi",)),
+        ("t2", ("no longer: Acme", "you work at Beta")),
+    ]
     assert await notices.take("ann") == taken
     assert await notices.take("ann") == []
     assert await notices.forget("ben") == 1

@@ -29,8 +29,14 @@ LONG = b"9" * 5000
 #: What is no message of any kind, and headers that would have it read as something else.
 UNREADABLE: list[tuple[bytes, dict[str, str]]] = [
     (DEEP, {}),
-    (b'{"text": ' + DEEP + b', "task_id": ' + DEEP + b', "agent_id": ' + DEEP + b"}", {}),
-    (b'{"text": ' + LONG + b', "task_id": ' + LONG + b', "agent_id": ' + LONG + b"}", {}),
+    (
+        b'{"text": ' + DEEP + b', "task_id": ' + DEEP + b', "agent_id": ' + DEEP + b"}",
+        {},
+    ),
+    (
+        b'{"text": ' + LONG + b', "task_id": ' + LONG + b', "agent_id": ' + LONG + b"}",
+        {},
+    ),
     (LONG, {}),
     (b"{" * 9000, {}),
     (b'{"a":' * 50_000, {}),
@@ -52,7 +58,9 @@ class Answering:
             return PersonReply.model_validate({"kind": 5})
         if self.error is not None:
             raise self.error
-        return PersonReply(request_id="r1", conversation_id="c1", kind="answer", text=request.text)
+        return PersonReply(
+            request_id="r1", conversation_id="c1", kind="answer", text=request.text
+        )
 
 
 class NoCanceller:
@@ -82,14 +90,18 @@ def supervisor_with(service: Any) -> tuple[Supervisor, NoCanceller]:
     return supervisor, canceller
 
 
-async def asked(supervisor: Supervisor, body: bytes, headers: dict[str, str] | None = None) -> PersonReply:
+async def asked(
+    supervisor: Supervisor, body: bytes, headers: dict[str, str] | None = None
+) -> PersonReply:
     """Return the reply to *body*."""
     async with TestNatsBroker(supervisor.process.broker) as broker:
         answer = await broker.request(body, REQUESTS, headers=headers)
     return PersonReply.model_validate_json(answer.body)
 
 
-async def test_an_unreadable_request_is_answered_in_words_and_logged(log: LogCapture) -> None:
+async def test_an_unreadable_request_is_answered_in_words_and_logged(
+    log: LogCapture,
+) -> None:
     supervisor, _ = supervisor_with(Answering())
     for body, headers in UNREADABLE:
         reply = await asked(supervisor, body, headers)
@@ -97,14 +109,22 @@ async def test_an_unreadable_request_is_answered_in_words_and_logged(log: LogCap
         assert reply.text.startswith("This request cannot be read: ")
         assert len(reply.text) < 500
     events = [event for event in log.entries if event["event"] == "unreadable_message"]
-    assert [(one["log_level"], one["kind"]) for one in events] == [("info", "PersonRequest")] * len(UNREADABLE)
+    assert [(one["log_level"], one["kind"]) for one in events] == [
+        ("info", "PersonRequest")
+    ] * len(UNREADABLE)
     assert not [event for event in log.entries if event["log_level"] == "error"]
     for kind in ("", "text/plain", "application/json; charset=x"):
-        assert (await asked(supervisor, b'{"text": "hello"}', {"content-type": kind})).text == "hello"
+        assert (
+            await asked(supervisor, b'{"text": "hello"}', {"content-type": kind})
+        ).text == "hello"
 
 
-@pytest.mark.parametrize("error", [KeyError("secret"), RecursionError("secret"), OSError()])
-async def test_an_internal_error_is_answered_without_details_and_logged(log: LogCapture, error: Exception) -> None:
+@pytest.mark.parametrize(
+    "error", [KeyError("secret"), RecursionError("secret"), OSError()]
+)
+async def test_an_internal_error_is_answered_without_details_and_logged(
+    log: LogCapture, error: Exception
+) -> None:
     """As is a validation inside: only what the decoder refuses is the fault of the sender."""
     supervisor, _ = supervisor_with(Answering(error))
     for text in (b"hello", b"confuse"):
@@ -114,12 +134,19 @@ async def test_an_internal_error_is_answered_without_details_and_logged(log: Log
         assert "secret" not in reply.text
         assert "cannot be read" not in reply.text
     first, second = [event for event in log.entries if event["log_level"] == "error"]
-    assert (first["event"], second["event"], first["exc_info"]) == ("handler_failed", "handler_failed", error)
+    assert (first["event"], second["event"], first["exc_info"]) == (
+        "handler_failed",
+        "handler_failed",
+        error,
+    )
     assert first["exc_info"].__traceback__ is not None
 
 
 async def test_an_error_with_a_cure_is_answered_with_it(log: LogCapture) -> None:
-    reply = await asked(supervisor_with(Answering(MessageTooLarge("send a reference")))[0], b'{"text": "hello"}')
+    reply = await asked(
+        supervisor_with(Answering(MessageTooLarge("send a reference")))[0],
+        b'{"text": "hello"}',
+    )
     assert (reply.kind, reply.text) == ("failed", "send a reference")
     assert not [event for event in log.entries if event["log_level"] == "error"]
 
@@ -129,11 +156,16 @@ async def test_unreadable_cancellations_and_cards_are_passed_over(
 ) -> None:
     """By workers and supervisors alike; the next one is taken."""
     cancelled: list[str] = []
-    monkeypatch.setattr(Host, "cancel", lambda _host, wish: cancelled.append(wish.task_id) or set())
+    monkeypatch.setattr(
+        Host, "cancel", lambda _host, wish: cancelled.append(wish.task_id) or set()
+    )
     worker = Worker([agent], SETTINGS, remembers=True, on_ready=lambda _address: None)
     supervisor, canceller = supervisor_with(Answering())
     card = card_of(agent)
-    readable = Cancellation(task_id="t1").model_dump_json().encode(), card.model_dump_json().encode()
+    readable = (
+        Cancellation(task_id="t1").model_dump_json().encode(),
+        card.model_dump_json().encode(),
+    )
     for process in (worker.process, supervisor.process):
         async with TestNatsBroker(process.broker) as broker:
             for body, headers in UNREADABLE:
@@ -143,7 +175,9 @@ async def test_unreadable_cancellations_and_cards_are_passed_over(
             await hear(broker, f"$KV.agents.{card.agent_id}", readable[1], {})
     assert (cancelled, canceller.heeded) == (["t1"], ["t1"])
     assert set(supervisor._cards.catalogue.cards) == {card.agent_id}
-    events = Counter(event["kind"] for event in log.entries if event["event"] == "unreadable_message")
+    events = Counter(
+        event["kind"] for event in log.entries if event["event"] == "unreadable_message"
+    )
     assert events == {"Cancellation": 3 * len(UNREADABLE), "AgentCard": len(UNREADABLE)}
     assert not [event for event in log.entries if event["log_level"] == "error"]
 
@@ -175,5 +209,9 @@ async def hear(broker: Any, subject: str, body: bytes, headers: dict[str, str]) 
     for subscriber in broker.subscribers:
         wanted = subscriber.subject.template.split(".")
         parts = subject.split(".")
-        if len(wanted) == len(parts) and all(want in ("*", part) for want, part in zip(wanted, parts, strict=True)):
-            await subscriber.consume(Msg(_client=None, subject=subject, data=body, headers=headers or None))
+        if len(wanted) == len(parts) and all(
+            want in ("*", part) for want, part in zip(wanted, parts, strict=True)
+        ):
+            await subscriber.consume(
+                Msg(_client=None, subject=subject, data=body, headers=headers or None)
+            )

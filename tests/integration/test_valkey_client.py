@@ -19,7 +19,9 @@ PATIENCE_S = 60.0
 SET = "return redis.call('SET', KEYS[1], ARGV[1])"
 
 
-async def test_commands_scripts_and_pipelines_answer_in_bytes(servers: EmbeddedServers) -> None:
+async def test_commands_scripts_and_pipelines_answer_in_bytes(
+    servers: EmbeddedServers,
+) -> None:
     async with valkey.connect(servers.redis_url, name="worker-7") as client:
         await client.check()
         await client.set("valkey-client:a", "1")
@@ -28,57 +30,87 @@ async def test_commands_scripts_and_pipelines_answer_in_bytes(servers: EmbeddedS
         for number in range(40):
             pipeline.evalsha(sha, 1, f"valkey-client:{number}", str(number))
         assert await pipeline.execute() == [b"OK"] * 40
-        assert await client.mget(["valkey-client:a", "valkey-client:39", "valkey-client:none"]) == [b"1", b"39", None]
+        assert await client.mget(
+            ["valkey-client:a", "valkey-client:39", "valkey-client:none"]
+        ) == [b"1", b"39", None]
         assert "worker-7" in [one["name"] for one in await client.client_list()]
 
 
-async def test_a_reconnection_is_reported_and_the_first_connection_is_not(servers: EmbeddedServers) -> None:
+async def test_a_reconnection_is_reported_and_the_first_connection_is_not(
+    servers: EmbeddedServers,
+) -> None:
     seen: list[None] = []
     async with (
-        valkey.connect(servers.redis_url, name="lost", reconnected=lambda: seen.append(None)) as client,
+        valkey.connect(
+            servers.redis_url, name="lost", reconnected=lambda: seen.append(None)
+        ) as client,
         valkey.connect(servers.redis_url) as other,
     ):
         await client.ping()
         assert seen == []
-        [number] = [one["id"] for one in await other.client_list() if one["name"] == "lost"]
+        [number] = [
+            one["id"] for one in await other.client_list() if one["name"] == "lost"
+        ]
         await other.client_kill_filter(_id=number)
         await client.ping()
         assert seen == [None]
 
 
-async def test_more_callers_than_connections_wait_for_one(servers: EmbeddedServers) -> None:
-    async with valkey.connect(servers.redis_url, name="crowd", max_connections=3, deadline_s=PATIENCE_S) as client:
+async def test_more_callers_than_connections_wait_for_one(
+    servers: EmbeddedServers,
+) -> None:
+    async with valkey.connect(
+        servers.redis_url, name="crowd", max_connections=3, deadline_s=PATIENCE_S
+    ) as client:
         await client.set("valkey-client:crowd", "1")
-        assert set(await asyncio.gather(*(client.get("valkey-client:crowd") for _ in range(300)))) == {b"1"}
+        assert set(
+            await asyncio.gather(
+                *(client.get("valkey-client:crowd") for _ in range(300))
+            )
+        ) == {b"1"}
         assert [one["name"] for one in await client.client_list()].count("crowd") <= 3
 
 
-async def test_batches_leave_connections_to_other_commands(servers: EmbeddedServers) -> None:
-    async with valkey.connect(servers.redis_url, name="batches", max_connections=3, deadline_s=PATIENCE_S) as client:
+async def test_batches_leave_connections_to_other_commands(
+    servers: EmbeddedServers,
+) -> None:
+    async with valkey.connect(
+        servers.redis_url, name="batches", max_connections=3, deadline_s=PATIENCE_S
+    ) as client:
         batches = CommandBatch(client, PATIENCE_S)
         for _ in range(20):
             await batches.run([("SET", "valkey-client:batch", "1")])
         assert [one["name"] for one in await client.client_list()].count("batches") == 2
-        await asyncio.gather(*(batches.run([("GET", "valkey-client:batch")]) for _ in range(100)))
+        await asyncio.gather(
+            *(batches.run([("GET", "valkey-client:batch")]) for _ in range(100))
+        )
         assert {await client.get("valkey-client:batch") for _ in range(10)} == {b"1"}
         assert [one["name"] for one in await client.client_list()].count("batches") <= 4
 
 
-async def test_a_batch_reconnects_connections_closed_meanwhile(servers: EmbeddedServers) -> None:
+async def test_a_batch_reconnects_connections_closed_meanwhile(
+    servers: EmbeddedServers,
+) -> None:
     async with (
         valkey.connect(servers.redis_url, name="kept", deadline_s=PATIENCE_S) as client,
         valkey.connect(servers.redis_url) as other,
     ):
         batches = CommandBatch(client, PATIENCE_S)
-        await asyncio.gather(*(batches.run([("SET", "valkey-client:kept", "1")]) for _ in range(40)))
+        await asyncio.gather(
+            *(batches.run([("SET", "valkey-client:kept", "1")]) for _ in range(40))
+        )
         for one in await other.client_list():
             if one["name"] == "kept":
                 await other.client_kill_filter(_id=one["id"])
-        found = await asyncio.gather(*(batches.run([("GET", "valkey-client:kept")]) for _ in range(40)))
+        found = await asyncio.gather(
+            *(batches.run([("GET", "valkey-client:kept")]) for _ in range(40))
+        )
         assert found == [[b"1"]] * 40
 
 
-async def test_on_a_frozen_server_every_kind_of_call_ends_at_its_deadline(own_servers: EmbeddedServers) -> None:
+async def test_on_a_frozen_server_every_kind_of_call_ends_at_its_deadline(
+    own_servers: EmbeddedServers,
+) -> None:
     async with valkey.connect(own_servers.redis_url, deadline_s=PATIENCE_S) as client:
         single = client.client()
         await single.set("a", "1")
@@ -87,7 +119,12 @@ async def test_on_a_frozen_server_every_kind_of_call_ends_at_its_deadline(own_se
         async with asyncio.timeout(PATIENCE_S):
             pipeline = client.pipeline()
             pipeline.get("a")
-            for call in (client.get("a"), pipeline.execute(), client.pipeline().watch("a"), single.get("a")):
+            for call in (
+                client.get("a"),
+                pipeline.execute(),
+                client.pipeline().watch("a"),
+                single.get("a"),
+            ):
                 with pytest.raises(RedisTimeoutError):
                     await call
         own_servers.valkey.resume()
@@ -100,8 +137,12 @@ async def test_on_a_frozen_server_every_kind_of_call_ends_at_its_deadline(own_se
         await single.aclose()
 
 
-async def test_calls_cut_off_in_a_crowd_give_their_connections_back(own_servers: EmbeddedServers) -> None:
-    async with valkey.connect(own_servers.redis_url, max_connections=4, deadline_s=PATIENCE_S) as client:
+async def test_calls_cut_off_in_a_crowd_give_their_connections_back(
+    own_servers: EmbeddedServers,
+) -> None:
+    async with valkey.connect(
+        own_servers.redis_url, max_connections=4, deadline_s=PATIENCE_S
+    ) as client:
         for number in range(50):
             await client.set(f"n{number}", str(number))
         own_servers.valkey.pause()
@@ -116,12 +157,21 @@ async def test_calls_cut_off_in_a_crowd_give_their_connections_back(own_servers:
             async with asyncio.timeout(0.05):
                 await client.get("n1")
         own_servers.valkey.resume()
-        found = await asyncio.gather(*(client.get(f"n{number}") for number in range(50)))
+        found = await asyncio.gather(
+            *(client.get(f"n{number}") for number in range(50))
+        )
         assert found == [str(number).encode() for number in range(50)]
-        assert await asyncio.gather(*(client.blpop(["empty"], timeout=0.1) for _ in range(4))) == [None] * 4
+        assert (
+            await asyncio.gather(
+                *(client.blpop(["empty"], timeout=0.1) for _ in range(4))
+            )
+            == [None] * 4
+        )
 
 
-async def test_the_next_call_finds_a_restarted_server(own_servers: EmbeddedServers) -> None:
+async def test_the_next_call_finds_a_restarted_server(
+    own_servers: EmbeddedServers,
+) -> None:
     async with valkey.connect(own_servers.redis_url, deadline_s=PATIENCE_S) as client:
         await client.set("a", "1")
         own_servers.valkey.kill()
@@ -132,7 +182,9 @@ async def test_the_next_call_finds_a_restarted_server(own_servers: EmbeddedServe
         assert await client.get("a") == b"2"
 
 
-async def test_a_transport_that_was_closed_is_a_lost_connection_also_to_uvloop(servers: EmbeddedServers) -> None:
+async def test_a_transport_that_was_closed_is_a_lost_connection_also_to_uvloop(
+    servers: EmbeddedServers,
+) -> None:
     async def lose() -> bytes | None:
         async with valkey.connect(servers.redis_url) as client:
             await Ledger(client).finish("lost-transport", 1, "completed", b"done")
@@ -149,40 +201,56 @@ async def test_a_transport_that_was_closed_is_a_lost_connection_also_to_uvloop(s
     assert await asyncio.to_thread(uvloop.run, lose()) == b"done"
 
 
-async def test_an_unreachable_server_is_named_with_the_cure_and_without_the_password() -> None:
+async def test_an_unreachable_server_is_named_with_the_cure_and_without_the_password() -> (
+    None
+):
     """Whether nothing listens, or it accepts and never answers."""
     async with valkey.connect(f"redis://me:hush@127.0.0.1:{free_port()}/0") as client:
-        with pytest.raises(Unreachable, match=r"me:\*\*\*@127.*TASKLORE_REDIS_URL") as caught:
+        with pytest.raises(
+            Unreachable, match=r"me:\*\*\*@127.*TASKLORE_REDIS_URL"
+        ) as caught:
             await client.check()
     assert "hush" not in str(caught.value)
     with socket.create_server(("127.0.0.1", 0)) as deaf:
-        async with valkey.connect(f"redis://127.0.0.1:{deaf.getsockname()[1]}", deadline_s=PATIENCE_S) as client:
+        async with valkey.connect(
+            f"redis://127.0.0.1:{deaf.getsockname()[1]}", deadline_s=PATIENCE_S
+        ) as client:
             async with asyncio.timeout(PATIENCE_S / 2):
                 with pytest.raises(Unreachable):
                     await client.check(deadline_s=0.1)
 
 
-async def test_a_wrong_password_is_an_error_of_its_own(own_servers: EmbeddedServers) -> None:
+async def test_a_wrong_password_is_an_error_of_its_own(
+    own_servers: EmbeddedServers,
+) -> None:
     async with valkey.connect(own_servers.redis_url) as admin:
         await admin.config_set("requirepass", "right")
         url = own_servers.redis_url.replace("://", "://:wrong@")
         async with valkey.connect(url) as client:
             with pytest.raises(Unreachable, match="refuses the user or password"):
                 await client.check()
-        async with valkey.connect(own_servers.redis_url.replace("://", "://:right@")) as client:
+        async with valkey.connect(
+            own_servers.redis_url.replace("://", "://:right@")
+        ) as client:
             await client.check()
 
 
-async def test_a_malformed_address_is_refused_with_an_example_and_without_its_password() -> None:
+async def test_a_malformed_address_is_refused_with_an_example_and_without_its_password() -> (
+    None
+):
     for url in ("http://:hush@h", "localhost:6379", "redis://h:port/0", ""):
-        with pytest.raises(ConfigurationError, match=r"TASKLORE_REDIS_URL.*redis://") as caught:
+        with pytest.raises(
+            ConfigurationError, match=r"TASKLORE_REDIS_URL.*redis://"
+        ) as caught:
             async with valkey.connect(url):
                 pass
         assert "hush" not in str(caught.value)
 
 
 async def test_leaving_closes_every_connection(servers: EmbeddedServers) -> None:
-    async with valkey.connect(servers.redis_url, name="leaver", deadline_s=PATIENCE_S) as client:
+    async with valkey.connect(
+        servers.redis_url, name="leaver", deadline_s=PATIENCE_S
+    ) as client:
         await asyncio.gather(*(client.ping() for _ in range(10)))
     async with valkey.connect(servers.redis_url) as other, asyncio.timeout(PATIENCE_S):
         while "leaver" in [one["name"] for one in await other.client_list()]:

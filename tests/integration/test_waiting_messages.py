@@ -49,7 +49,11 @@ async def messages(nats_client: Client, clock: Clock) -> AsyncIterator[WaitingMe
 async def put(client: Client, number: int, body: bytes = b"x") -> None:
     """Store so many messages of one tenant."""
     for one in range(number):
-        await client.jetstream().publish(subjects.waiting("A", "normal", "t", "work"), body, headers={"One": str(one)})
+        await client.jetstream().publish(
+            subjects.waiting("A", "normal", "t", "work"),
+            body,
+            headers={"One": str(one)},
+        )
 
 
 async def read(messages: WaitingMessages) -> list[int]:
@@ -59,7 +63,9 @@ async def read(messages: WaitingMessages) -> list[int]:
 
 async def erase(client: Client, sequence: int) -> None:
     """Erase one message as forgetting does."""
-    await ask_jetstream(client, f"STREAM.MSG.DELETE.{subjects.WAITING}", {"seq": sequence})
+    await ask_jetstream(
+        client, f"STREAM.MSG.DELETE.{subjects.WAITING}", {"seq": sequence}
+    )
 
 
 async def test_any_messages_are_fetched_in_the_order_asked_for(
@@ -75,12 +81,16 @@ async def test_any_messages_are_fetched_in_the_order_asked_for(
     assert await read(messages) == list(range(601, 611))
     wanted = [610, 3, 7, 8, 600, 1, 300, 601, 2]
     found = await messages.fetch(wanted)
-    assert [message.sequence for message in found] == [one for one in wanted if one != 7]
+    assert [message.sequence for message in found] == [
+        one for one in wanted if one != 7
+    ]
     assert {message.headers["One"] for message in found[:2]} == {"9", "2"}
     assert await messages.fetch([7]) == []
 
 
-async def test_what_is_held_is_let_go_in_time(nats_client: Client, messages: WaitingMessages, clock: Clock) -> None:
+async def test_what_is_held_is_let_go_in_time(
+    nats_client: Client, messages: WaitingMessages, clock: Clock
+) -> None:
     """A message that was erased is not moved once that time is over."""
     await put(nats_client, 2)
     assert await read(messages) == [1, 2]
@@ -91,7 +101,9 @@ async def test_what_is_held_is_let_go_in_time(nats_client: Client, messages: Wai
     assert await messages.fetch([2]) == []
 
 
-async def test_large_messages_come_in_several_pages(nats_client: Client, messages: WaitingMessages) -> None:
+async def test_large_messages_come_in_several_pages(
+    nats_client: Client, messages: WaitingMessages
+) -> None:
     """More than is held at once, and more than one answer may have."""
     body = b"x" * 900_000
     await put(nats_client, 45, body)

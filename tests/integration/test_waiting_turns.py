@@ -31,7 +31,9 @@ class Fickle(ScriptedLlm):
         super().__init__()
         self.configured, self.is_there, self.known = True, False, list[str]()
 
-    async def ask(self, role: str, answer: type, *, system: str, user: str, **_options: object) -> Reply:  # type: ignore[type-arg, override]  # one answer
+    async def ask(
+        self, role: str, answer: type, *, system: str, user: str, **_options: object
+    ) -> Reply:  # type: ignore[type-arg, override]  # one answer
         if not self.is_there:
             raise LlmTimeout("late")
         self.known.append(user)
@@ -42,7 +44,9 @@ class Fickle(ScriptedLlm):
             quotation="cheese and my stomach are no friends",
             turn=1,
         )
-        return Reply(Heard(reasoning="they say so", facts=(fact,)), Expense(), "fickle", 1, 0.0)
+        return Reply(
+            Heard(reasoning="they say so", facts=(fact,)), Expense(), "fickle", 1, 0.0
+        )
 
 
 @pytest.fixture
@@ -59,7 +63,9 @@ def room(redis: Redis, model: Fickle) -> Room:
 
 def published(room: Room) -> list[tuple[str, str]]:
     """Return the id and the text of every fact that was published, in order."""
-    bodies = [ExtractedFacts.model_validate_json(body) for _, body, _ in room.post.stored]
+    bodies = [
+        ExtractedFacts.model_validate_json(body) for _, body, _ in room.post.stored
+    ]
     return [(fact.fact_id, fact.text) for body in bodies for fact in body.facts]
 
 
@@ -78,7 +84,10 @@ async def test_facts_read_by_rules_are_published_and_the_turn_waits(room: Room) 
     async with room.listening(switchboard, "turns"):
         await room.closed("turns", "ann")
     assert published(room) == [BY_RULES, ("t2-0", "User dislikes olives")]
-    assert await room.states("turns", "ann") == {"t1": "needs_model", "t2": "needs_model"}
+    assert await room.states("turns", "ann") == {
+        "t1": "needs_model",
+        "t2": "needs_model",
+    }
     (row,) = [row for row in await room.rows("turns", "ann") if row.row_id == "t1"]
     assert row.reason == "LlmTimeout: late"
     room.services.llm.configured = False
@@ -88,7 +97,9 @@ async def test_facts_read_by_rules_are_published_and_the_turn_waits(room: Room) 
     assert await room.states("turns", "ben") == {"t1": "done"}
 
 
-async def test_a_model_that_is_back_adds_its_facts_and_none_is_published_twice(room: Room, model: Fickle) -> None:
+async def test_a_model_that_is_back_adds_its_facts_and_none_is_published_twice(
+    room: Room, model: Fickle
+) -> None:
     await room.say("ann", SAID)
     await work(room, "needs_model")
     for _ in range(3):
@@ -104,12 +115,16 @@ async def test_a_model_that_is_back_adds_its_facts_and_none_is_published_twice(r
     assert published(room) == [BY_RULES, BY_MODEL]
     assert "User likes omelettes" in model.known[0]
     assert len({name for _, _, name in room.post.stored}) == 2
-    first, second = (ExtractedFacts.model_validate_json(body) for _, body, _ in room.post.stored)
+    first, second = (
+        ExtractedFacts.model_validate_json(body) for _, body, _ in room.post.stored
+    )
     assert first.at == second.at
     assert room.counts.seen == {"turn:needs_model": 4, "turn:learned": 1}
 
 
-async def test_a_turn_of_which_the_rules_read_nothing_waits_too(room: Room, model: Fickle) -> None:
+async def test_a_turn_of_which_the_rules_read_nothing_waits_too(
+    room: Room, model: Fickle
+) -> None:
     await room.say("ann", SAID.partition(". ")[2])
     await work(room, "needs_model")
     assert room.post.stored == []
@@ -119,7 +134,9 @@ async def test_a_turn_of_which_the_rules_read_nothing_waits_too(room: Room, mode
     assert published(room) == [("t1-0", TOLD)]
 
 
-async def test_a_worker_killed_before_it_published_leaves_that_to_the_next(room: Room, model: Fickle) -> None:
+async def test_a_worker_killed_before_it_published_leaves_that_to_the_next(
+    room: Room, model: Fickle
+) -> None:
     await room.say("ann", SAID)
     await kill_while_publishing(room)
     await work(room, "needs_model")
@@ -152,7 +169,9 @@ async def test_a_worker_killed_before_the_turn_is_closed_loses_and_doubles_nothi
     assert published(room).count(BY_RULES) == (2 if last == 1 else 1)
 
 
-async def test_a_handler_that_returns_known_facts_again_doubles_nothing(room: Room) -> None:
+async def test_a_handler_that_returns_known_facts_again_doubles_nothing(
+    room: Room,
+) -> None:
     seen: list[tuple[int, Sequence[Fact]]] = []
 
     async def learn(turn: ChatTurn, context: ListenContext) -> list[Fact]:
@@ -169,7 +188,10 @@ async def test_a_handler_that_returns_known_facts_again_doubles_nothing(room: Ro
         await room.closed("turns", "ann")
 
     assert published(room) == [("f1", "run 1")]
-    assert [(attempt, [fact.text for fact in known]) for attempt, known in seen] == [(1, []), (2, ["run 1"])]
+    assert [(attempt, [fact.text for fact in known]) for attempt, known in seen] == [
+        (1, []),
+        (2, ["run 1"]),
+    ]
     (row,) = await room.rows("turns", "ann")
     assert (row.state, row.reason) == ("done", "learned")
 
@@ -204,7 +226,9 @@ async def kill_after_note(room: Room, last: int) -> None:
     async with room.listening(switchboard, "turns", cut_short=True):
         await asyncio.wait_for(hung.wait(), PATIENCE_S)
     room.turns.note = note  # type: ignore[method-assign]
-    claim = await room.turns.claim("ann", holder="look", limit=1, lease_ms=1000, now_ms=0)
+    claim = await room.turns.claim(
+        "ann", holder="look", limit=1, lease_ms=1000, now_ms=0
+    )
     lesson = read_lesson(claim.rows[0])
     assert lesson.is_published == (last == 2)
     await room.turns.release(claim)

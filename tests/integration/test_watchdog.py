@@ -63,7 +63,10 @@ def test_a_process_that_stands_still_ends_and_says_where() -> None:
     began = time.monotonic()
     bodies = (STUCK_LOOP, STUCK_THREAD, ASKED_TO_LEAVE, BUSY_THREAD, STOPPED)
     running = [
-        subprocess.Popen([sys.executable, "-c", HEAD + body], stdout=PIPE, stderr=PIPE, text=True) for body in bodies
+        subprocess.Popen(
+            [sys.executable, "-c", HEAD + body], stdout=PIPE, stderr=PIPE, text=True
+        )
+        for body in bodies
     ]
     for body, process in zip(bodies, running, strict=True):
         out, err = process.communicate(timeout=PATIENCE_S)

@@ -49,10 +49,15 @@ def outbox(redis: Redis) -> WebhookOutbox:
 
 
 @asynccontextmanager
-async def running(outbox: WebhookOutbox, *, deadline_s: float = 10.0, count: int = 1) -> AsyncIterator[Metrics]:
+async def running(
+    outbox: WebhookOutbox, *, deadline_s: float = 10.0, count: int = 1
+) -> AsyncIterator[Metrics]:
     """Run desks, each as the process of a supervisor has it."""
     metrics = Metrics("test")
-    made = [WebhookDesk(outbox, Sender(LOCAL, SECRETS, deadline_s=deadline_s), metrics) for _ in range(count)]
+    made = [
+        WebhookDesk(outbox, Sender(LOCAL, SECRETS, deadline_s=deadline_s), metrics)
+        for _ in range(count)
+    ]
     tasks = [asyncio.create_task(desk.run()) for desk in made]
     try:
         yield metrics
@@ -64,7 +69,13 @@ async def running(outbox: WebhookOutbox, *, deadline_s: float = 10.0, count: int
 async def put(outbox: WebhookOutbox, *urls: str, **fields: Any) -> None:
     for number, url in enumerate(urls):
         name = fields.get("id", f"msg_{number}")
-        assert await outbox.put(a_webhook(url, addresses=LOCAL, **(fields | {"id": name})), datetime.now(UTC)) == 1
+        assert (
+            await outbox.put(
+                a_webhook(url, addresses=LOCAL, **(fields | {"id": name})),
+                datetime.now(UTC),
+            )
+            == 1
+        )
 
 
 async def until_counts(outbox: WebhookOutbox, waiting: int, failed: int = 0) -> None:
@@ -76,7 +87,10 @@ async def until_counts(outbox: WebhookOutbox, waiting: int, failed: int = 0) -> 
 async def the_one(outbox: WebhookOutbox) -> Kept:
     """Return the webhook that waits, once it was tried."""
     async with asyncio.timeout(PATIENCE_S):
-        while not (found := await outbox.find("waiting", 2)) or not found[0].state.attempts:  # noqa: ASYNC110
+        while (
+            not (found := await outbox.find("waiting", 2))
+            or not found[0].state.attempts
+        ):  # noqa: ASYNC110
             await asyncio.sleep(0.02)
     return found[0]
 
@@ -100,28 +114,39 @@ async def test_a_webhook_is_signed_and_delivered_once_by_any_of_three_desks(
     outbox: WebhookOutbox, receiver: Receiver
 ) -> None:
     async with running(outbox, count=3) as metrics:
-        await put(outbox, *(receiver.url(f"/hook/{number}?n={number}") for number in range(200)))
+        await put(
+            outbox,
+            *(receiver.url(f"/hook/{number}?n={number}") for number in range(200)),
+        )
         heard = await receiver.hears(200)
         await until_counts(outbox, 0)
-    assert sorted(one.id for one in heard) == sorted(f"msg_{number}" for number in range(200))
+    assert sorted(one.id for one in heard) == sorted(
+        f"msg_{number}" for number in range(200)
+    )
     assert all(one.is_signed() for one in heard)
     assert heard[0].headers["host"] == f"127.0.0.1:{receiver.port}"
     assert 'tasklore_webhooks_total{outcome="failed"} 0.0' in metrics.render().decode()
     assert receiver.most_open <= 3 * 8
 
 
-async def test_over_tls_the_name_is_checked_on_the_connection_to_the_address(tmp_path: Path) -> None:
+async def test_over_tls_the_name_is_checked_on_the_connection_to_the_address(
+    tmp_path: Path,
+) -> None:
     """A certificate of an unknown authority is refused."""
     make_certificates(tmp_path / "made")
     server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    server.load_cert_chain(tmp_path / "made" / "nats.crt", tmp_path / "made" / "nats.key")
+    server.load_cert_chain(
+        tmp_path / "made" / "nats.crt", tmp_path / "made" / "nats.key"
+    )
     trusted = ssl.create_default_context(cafile=tmp_path / "made" / "ca.crt")
     async with receiving(server) as receiver:
         webhook = a_webhook(receiver.url("/hook", "localhost"), addresses=LOCAL)
         await Sender(LOCAL, SECRETS, tls=trusted).send(webhook)
         with pytest.raises(NotDelivered, match="no trusted TLS"):
             await Sender(LOCAL, SECRETS).send(webhook)
-    assert [one.headers["host"] for one in receiver.heard] == [f"localhost:{receiver.port}"]
+    assert [one.headers["host"] for one in receiver.heard] == [
+        f"localhost:{receiver.port}"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -144,7 +169,11 @@ async def test_a_receiver_that_does_not_take_it_is_tried_again_under_the_same_id
         await put(outbox, receiver.url(path))
         kept = await the_one(outbox)
         assert (kept.state.attempts, kept.state.problem) == (1, problem)
-        assert timedelta(seconds=2) < kept.state.due - kept.state.since < timedelta(seconds=7)
+        assert (
+            timedelta(seconds=2)
+            < kept.state.due - kept.state.since
+            < timedelta(seconds=7)
+        )
         await outbox.retry(kept, datetime.now(UTC))
         heard = await receiver.hears(2)
     assert {one.id for one in heard} == {"msg_0"}
@@ -171,7 +200,9 @@ async def test_a_redirect_is_not_followed_and_no_proxy_is_used(
         assert other.heard == []
 
 
-async def test_slow_receivers_delay_no_other_host(outbox: WebhookOutbox, receiver: Receiver) -> None:
+async def test_slow_receivers_delay_no_other_host(
+    outbox: WebhookOutbox, receiver: Receiver
+) -> None:
     """A host with 2,000 webhooks that hangs is sent eight at once; others' come at once, and its own by free lanes."""
     async with receiving() as slow, running(outbox, deadline_s=30.0):
         await put(outbox, *(slow.url(f"/hang/{number}") for number in range(2_000)))
@@ -184,7 +215,9 @@ async def test_slow_receivers_delay_no_other_host(outbox: WebhookOutbox, receive
         assert slow.most_open == 8
 
 
-async def test_a_receiver_that_hangs_delays_no_other_on_its_host(outbox: WebhookOutbox, receiver: Receiver) -> None:
+async def test_a_receiver_that_hangs_delays_no_other_on_its_host(
+    outbox: WebhookOutbox, receiver: Receiver
+) -> None:
     """Seven of its webhooks hang, and a hundred others of the same host are delivered meanwhile."""
     async with running(outbox, deadline_s=30.0):
         began = asyncio.get_running_loop().time()
@@ -206,11 +239,17 @@ async def test_ten_thousand_webhooks_of_a_dead_host_wait_and_are_bounded(
         pass
     before = (await outbox._batch.run([("INFO", "memory")]))[0]
     metrics = Metrics("test")
-    events = WebhookEvents(outbox, metrics, everywhere=LOCAL.make_callback(dead.url()), hears_tasks=True)
+    events = WebhookEvents(
+        outbox, metrics, everywhere=LOCAL.make_callback(dead.url()), hears_tasks=True
+    )
     for first in range(0, 10_100, 100):
-        await events.note_reports([(a_report(f"T{number}"), "") for number in range(first, first + 100)])
+        await events.note_reports(
+            [(a_report(f"T{number}"), "") for number in range(first, first + 100)]
+        )
     assert await outbox.counts() == (10_000, 0)
-    assert 'tasklore_webhooks_total{outcome="dropped"} 100.0' in metrics.render().decode()
+    assert (
+        'tasklore_webhooks_total{outcome="dropped"} 100.0' in metrics.render().decode()
+    )
     after = (await outbox._batch.run([("INFO", "memory")]))[0]
     assert (_used(after) - _used(before)) / 10_000 < 2_048
     async with running(outbox):
@@ -218,12 +257,20 @@ async def test_ten_thousand_webhooks_of_a_dead_host_wait_and_are_bounded(
         began = asyncio.get_running_loop().time()
         await receiver.hears(1)
         assert asyncio.get_running_loop().time() - began < 10
-        problems = {one.state.problem for one in await outbox.find("waiting", 12_000) if one.state.attempts}
+        problems = {
+            one.state.problem
+            for one in await outbox.find("waiting", 12_000)
+            if one.state.attempts
+        }
         assert problems == {"no connection (ConnectionRefusedError)"}
 
 
 def _used(info: bytes) -> int:
-    return int(next(line for line in info.split(b"\r\n") if line.startswith(b"used_memory:")).partition(b":")[2])
+    return int(
+        next(
+            line for line in info.split(b"\r\n") if line.startswith(b"used_memory:")
+        ).partition(b":")[2]
+    )
 
 
 async def test_what_was_given_up_stays_until_it_is_sent_again_or_removed(
@@ -238,7 +285,9 @@ async def test_what_was_given_up_stays_until_it_is_sent_again_or_removed(
         kept = await the_one(outbox)
         now = datetime.now(UTC)
         receiver.statuses.insert(0, 503)
-        assert await outbox.note(kept, "waits", State(now, now - timedelta(days=1), 20, ""), now)
+        assert await outbox.note(
+            kept, "waits", State(now, now - timedelta(days=1), 20, ""), now
+        )
         await until_counts(outbox, 0, 2)
         late, gone = await outbox.find("failed", 10)
         assert (late.state.attempts, late.state.problem) == (21, "answered 503")
@@ -247,7 +296,9 @@ async def test_what_was_given_up_stays_until_it_is_sent_again_or_removed(
         assert await outbox.remove("msg_0") == 1
         await until_counts(outbox, 0)
         assert {one.id for one in receiver.heard} == {"msg_0", "msg_late"}
-        assert 'tasklore_webhooks_total{outcome="failed"} 2.0' in metrics.render().decode()
+        assert (
+            'tasklore_webhooks_total{outcome="failed"} 2.0' in metrics.render().decode()
+        )
 
 
 async def test_a_desk_that_dies_before_it_notes_leaves_the_webhook_to_another(
@@ -265,7 +316,9 @@ async def test_a_desk_that_dies_before_it_notes_leaves_the_webhook_to_another(
     assert await outbox.counts() == (1, 0)
 
 
-async def test_a_store_that_is_away_for_a_while_loses_nothing(own_servers: EmbeddedServers) -> None:
+async def test_a_store_that_is_away_for_a_while_loses_nothing(
+    own_servers: EmbeddedServers,
+) -> None:
     """It goes down behind a delivery: what was not noted comes again, under the same id."""
     async with Redis.from_url(own_servers.redis_url) as redis, receiving() as receiver:
         outbox = WebhookOutbox(redis)
@@ -278,7 +331,9 @@ async def test_a_store_that_is_away_for_a_while_loses_nothing(own_servers: Embed
             async with asyncio.timeout(PATIENCE_S):
                 while len(found := await _find(outbox)) < 20:  # noqa: ASYNC110 - a server is asked
                     await asyncio.sleep(0.1)
-            assert {one.webhook.id for one in found} == {f"msg_{number}" for number in range(20)}
+            assert {one.webhook.id for one in found} == {
+                f"msg_{number}" for number in range(20)
+            }
 
 
 async def _find(outbox: WebhookOutbox) -> Sequence[Kept]:
@@ -288,12 +343,19 @@ async def _find(outbox: WebhookOutbox) -> Sequence[Kept]:
         return ()
 
 
-async def test_an_event_is_stored_once_for_each_address(outbox: WebhookOutbox, receiver: Receiver) -> None:
+async def test_an_event_is_stored_once_for_each_address(
+    outbox: WebhookOutbox, receiver: Receiver
+) -> None:
     """Reports that are delivered again, also after the webhook was, change nothing."""
     url = receiver.url("/task")
-    events = WebhookEvents(outbox, Metrics("test"), everywhere=LOCAL.make_callback(receiver.url("/all")))
+    events = WebhookEvents(
+        outbox, Metrics("test"), everywhere=LOCAL.make_callback(receiver.url("/all"))
+    )
     everything = WebhookEvents(
-        outbox, Metrics("test"), everywhere=LOCAL.make_callback(receiver.url("/all")), hears_tasks=True
+        outbox,
+        Metrics("test"),
+        everywhere=LOCAL.make_callback(receiver.url("/all")),
+        hears_tasks=True,
     )
     until = datetime.now(UTC) + timedelta(days=1)
     await outbox.await_task("T1", LOCAL.make_callback(url, "ann"), until)
@@ -306,42 +368,70 @@ async def test_an_event_is_stored_once_for_each_address(outbox: WebhookOutbox, r
         heard = await receiver.hears(2)
         await until_counts(outbox, 0)
         await everything.note_reports([(a_report("T1"), "")])
-        await everything.note_reports([(a_report("T1", generation=2, status="failed"), "")])
+        await everything.note_reports(
+            [(a_report("T1", generation=2, status="failed"), "")]
+        )
         heard = await receiver.hears(4)
         await until_counts(outbox, 0)
     assert len({one.id for one in heard}) == 4
     assert [one.event["type"] for one in heard[2:]] == ["task.failed"] * 2
     data = next(one.event["data"] for one in heard if one.path == "/task")
-    assert (data["task_id"], data["status"], data["result"]) == ("T1", "completed", {"word": "hi"})
+    assert (data["task_id"], data["status"], data["result"]) == (
+        "T1",
+        "completed",
+        {"word": "hi"},
+    )
 
 
-async def test_a_task_whose_report_nobody_took_is_found_in_the_ledger(outbox: WebhookOutbox, redis: Redis) -> None:
+async def test_a_task_whose_report_nobody_took_is_found_in_the_ledger(
+    outbox: WebhookOutbox, redis: Redis
+) -> None:
     """Of 500 tasks that call back three have ended while no supervisor ran; each gets one event."""
     ledger, now = Ledger(redis, deadline_s=PATIENCE_S), datetime.now(UTC)
     events = WebhookEvents(outbox, Metrics("test"))
     for number in range(500):
-        await outbox.await_task(f"T{number}", LOCAL.make_callback("http://127.0.0.1:1/"), now + timedelta(days=40))
+        await outbox.await_task(
+            f"T{number}",
+            LOCAL.make_callback("http://127.0.0.1:1/"),
+            now + timedelta(days=40),
+        )
     for number in (3, 250, 499):
         body = a_report(f"T{number}").model_dump_json().encode()
         await ledger.accept(f"T{number}", 1, b"{}", "")
         await ledger.finish(f"T{number}", 1, "completed", body)
     for _ in range(2):
         await CallbackWatch(events, ledger).look()
-    found = {json.loads(one.webhook.body)["data"]["task_id"] for one in await outbox.find("waiting", 10)}
+    found = {
+        json.loads(one.webhook.body)["data"]["task_id"]
+        for one in await outbox.find("waiting", 10)
+    }
     assert (found, await outbox.counts()) == ({"T3", "T250", "T499"}, (3, 0))
 
 
-async def test_a_large_result_is_left_to_the_api(outbox: WebhookOutbox, receiver: Receiver) -> None:
-    events = WebhookEvents(outbox, Metrics("test"), everywhere=LOCAL.make_callback(receiver.url()), hears_tasks=True)
+async def test_a_large_result_is_left_to_the_api(
+    outbox: WebhookOutbox, receiver: Receiver
+) -> None:
+    events = WebhookEvents(
+        outbox,
+        Metrics("test"),
+        everywhere=LOCAL.make_callback(receiver.url()),
+        hears_tasks=True,
+    )
     large = a_report("T1", result={"text": "é" * 500_000})
     odd = a_report("T2", result={"half": "\ud800", "nan": float("nan")})
     await events.note_reports([(large, ""), (odd, "")])
-    bodies = {one.webhook.id: one.webhook.body for one in await outbox.find("waiting", 10)}
+    bodies = {
+        one.webhook.id: one.webhook.body for one in await outbox.find("waiting", 10)
+    }
     assert len(bodies) == 2
     assert all(len(body) <= MOST_BYTES for body in bodies.values())
     data = [json.loads(body)["data"] for body in bodies.values()]
     short = next(one for one in data if one["task_id"] == "T1")
-    assert (short["result"], short["truncated"], short["status"]) == (None, True, "completed")
+    assert (short["result"], short["truncated"], short["status"]) == (
+        None,
+        True,
+        "completed",
+    )
 
 
 async def test_what_concerns_a_forgotten_user_is_gone_from_the_outbox(
@@ -350,16 +440,30 @@ async def test_what_concerns_a_forgotten_user_is_gone_from_the_outbox(
     """Waiting and given up webhooks, and addresses of tasks; those of others stay."""
     until, now = datetime.now(UTC) + timedelta(days=1), datetime.now(UTC)
     for user in ("ann", "bob"):
-        await outbox.await_task(f"T-{user}", LOCAL.make_callback(receiver.url(f"/{user}"), user), until)
+        await outbox.await_task(
+            f"T-{user}", LOCAL.make_callback(receiver.url(f"/{user}"), user), until
+        )
         for number in range(2):
-            await put(outbox, receiver.url(f"/{user}"), id=f"msg_{user}_{number}", owner=user_token(user))
+            await put(
+                outbox,
+                receiver.url(f"/{user}"),
+                id=f"msg_{user}_{number}",
+                owner=user_token(user),
+            )
     kept = (await outbox.read("msg_ann_0"))[0]
     assert kept is not None
     await outbox.note(kept, "failed", kept.state, now)
-    assert (await outbox.count("ann"), await outbox.count("an"), await outbox.count("annn")) == (3, 0, 0)
+    assert (
+        await outbox.count("ann"),
+        await outbox.count("an"),
+        await outbox.count("annn"),
+    ) == (3, 0, 0)
     assert await outbox.forget("ann") == 3
     assert await outbox.counts() == (2, 0)
-    assert await outbox.callbacks(["T-ann", "T-bob"]) == [None, LOCAL.make_callback(receiver.url("/bob"), "bob")]
+    assert await outbox.callbacks(["T-ann", "T-bob"]) == [
+        None,
+        LOCAL.make_callback(receiver.url("/bob"), "bob"),
+    ]
     for key in await redis.keys("*"):
         assert b"ann" not in await redis.dump(key)
     async with running(outbox):
@@ -367,9 +471,13 @@ async def test_what_concerns_a_forgotten_user_is_gone_from_the_outbox(
     assert {one.path for one in receiver.heard} == {"/bob"}
 
 
-async def test_the_address_of_an_ended_task_is_kept_for_two_days_more(outbox: WebhookOutbox) -> None:
+async def test_the_address_of_an_ended_task_is_kept_for_two_days_more(
+    outbox: WebhookOutbox,
+) -> None:
     callback, now = (
-        Callback(url="https://example.com/", host="example.com:443", owner=user_token("ann")),
+        Callback(
+            url="https://example.com/", host="example.com:443", owner=user_token("ann")
+        ),
         datetime.now(UTC),
     )
     for task_id in ("T1", "T2"):
@@ -384,20 +492,48 @@ async def test_the_api_takes_an_address_by_the_rights_of_the_key_and_shows_the_o
     servers: EmbeddedServers, redis: Redis, outbox: WebhookOutbox, tmp_path: Path
 ) -> None:
     file, headers = tmp_path / "keys.json", {}
-    for name, role in (("ann", "ask"), ("reader", "read"), ("boss", "admin"), ("own", "admin")):
+    for name, role in (
+        ("ann", "ask"),
+        ("reader", "read"),
+        ("boss", "admin"),
+        ("own", "admin"),
+    ):
         key = make_key(file, name, (role,), "ann" if name in ("ann", "own") else None)  # type: ignore[arg-type]  # a role
         headers[name] = {"Authorization": f"Bearer {key}"}
-    task = {"agent_id": CARD.agent_id, "task": "echo", "parameters": {"word": "hi"}, "wait_seconds": 0}
-    async with http_stand(servers, redis, keys=KeyRing(file), webhooks=Addresses()) as stand:
+    task = {
+        "agent_id": CARD.agent_id,
+        "task": "echo",
+        "parameters": {"word": "hi"},
+        "wait_seconds": 0,
+    }
+    async with http_stand(
+        servers, redis, keys=KeyRing(file), webhooks=Addresses()
+    ) as stand:
 
         async def send(url: str, who: str = "ann", **more: Any) -> Any:
-            extra = headers[who] | ({"Idempotency-Key": more.pop("key")} if "key" in more else {})
-            return await ask(stand.url, "POST", "/v1/tasks", {**task, "callback_url": url, **more}, extra)
+            extra = headers[who] | (
+                {"Idempotency-Key": more.pop("key")} if "key" in more else {}
+            )
+            return await ask(
+                stand.url,
+                "POST",
+                "/v1/tasks",
+                {**task, "callback_url": url, **more},
+                extra,
+            )
 
         good = "https://example.com/hook"
-        for url in ("http://example.com/", "https://10.0.0.1/", "https://u:p@example.com/", "no"):
+        for url in (
+            "http://example.com/",
+            "https://10.0.0.1/",
+            "https://u:p@example.com/",
+            "no",
+        ):
             refused = await send(url)
-            assert (refused.status, refused.body["problems"][0]["where"]) == (422, "callback_url")
+            assert (refused.status, refused.body["problems"][0]["where"]) == (
+                422,
+                "callback_url",
+            )
         assert (await send(good, "reader")).status == 403
         sent = await send(good, key="one")
         assert sent.status == 202
@@ -408,19 +544,42 @@ async def test_the_api_takes_an_address_by_the_rights_of_the_key_and_shows_the_o
         await put(outbox, good)
         kept = (await outbox.read("msg_0"))[0]
         assert kept is not None
-        await outbox.note(kept, "failed", State(kept.state.due, kept.state.since, 9, "answered 500"), datetime.now(UTC))
+        await outbox.note(
+            kept,
+            "failed",
+            State(kept.state.due, kept.state.since, 9, "answered 500"),
+            datetime.now(UTC),
+        )
         for who in ("ann", "own", "reader"):
-            assert (await ask(stand.url, "GET", "/v1/webhooks", None, headers[who])).status == 403
-        listed = (await ask(stand.url, "GET", "/v1/webhooks", None, headers["boss"])).body
-        assert (listed["failed"], listed["webhooks"][0]["problem"], listed["webhooks"][0]["url"]) == (
+            assert (
+                await ask(stand.url, "GET", "/v1/webhooks", None, headers[who])
+            ).status == 403
+        listed = (
+            await ask(stand.url, "GET", "/v1/webhooks", None, headers["boss"])
+        ).body
+        assert (
+            listed["failed"],
+            listed["webhooks"][0]["problem"],
+            listed["webhooks"][0]["url"],
+        ) == (
             1,
             "answered 500",
             good,
         )
-        again = await ask(stand.url, "POST", "/v1/webhooks/msg_0/retry", None, headers["boss"])
-        assert (again.status, again.body["attempts"], await outbox.counts()) == (200, 0, (1, 0))
-        assert (await ask(stand.url, "DELETE", "/v1/webhooks/msg_0", None, headers["boss"])).status == 200
-        assert (await ask(stand.url, "DELETE", "/v1/webhooks/msg_0", None, headers["boss"])).status == 404
+        again = await ask(
+            stand.url, "POST", "/v1/webhooks/msg_0/retry", None, headers["boss"]
+        )
+        assert (again.status, again.body["attempts"], await outbox.counts()) == (
+            200,
+            0,
+            (1, 0),
+        )
+        assert (
+            await ask(stand.url, "DELETE", "/v1/webhooks/msg_0", None, headers["boss"])
+        ).status == 200
+        assert (
+            await ask(stand.url, "DELETE", "/v1/webhooks/msg_0", None, headers["boss"])
+        ).status == 404
     async with http_stand(servers, redis) as stand:
         off = await ask(stand.url, "POST", "/v1/tasks", {**task, "callback_url": good})
         assert (off.status, "TASKLORE_WEBHOOK_SECRET" in str(off.body)) == (422, True)

@@ -23,10 +23,18 @@ async def outbox(redis: Redis) -> WebhookOutbox:
     """Return an outbox with one webhook that waits, for two hours, and one that was given up."""
     outbox, now = WebhookOutbox(redis, deadline_s=5.0), datetime.now(UTC)
     for number, outcome in ((1, "waits"), (2, "failed")):
-        assert await outbox.put(a_webhook(f"https://example.com/{number}", number), now) == 1
+        assert (
+            await outbox.put(a_webhook(f"https://example.com/{number}", number), now)
+            == 1
+        )
         kept = (await outbox.read(f"msg_{number}"))[0]
         assert kept is not None
-        state = State(now + timedelta(minutes=9), now - timedelta(hours=2 * number), 7, "answered 503")
+        state = State(
+            now + timedelta(minutes=9),
+            now - timedelta(hours=2 * number),
+            7,
+            "answered 503",
+        )
         assert await outbox.note(kept, outcome, state, now)  # type: ignore[arg-type]  # a word of those above
     return outbox
 
@@ -43,11 +51,18 @@ async def test_webhooks_that_were_given_up_or_wait_are_listed(
     listed = json.loads(printed())
     assert (listed["waiting"], listed["failed"]) == (1, 1)
     [one] = listed["webhooks"]
-    assert (one["id"], one["attempts"], one["problem"], "body" in one) == ("msg_1", 7, "answered 503", False)
+    assert (one["id"], one["attempts"], one["problem"], "body" in one) == (
+        "msg_1",
+        7,
+        "answered 503",
+        False,
+    )
     assert await outbox.oldest() is not None
 
 
-async def test_a_webhook_is_shown_sent_again_and_removed(outbox: WebhookOutbox, printed: Callable[[], str]) -> None:
+async def test_a_webhook_is_shown_sent_again_and_removed(
+    outbox: WebhookOutbox, printed: Callable[[], str]
+) -> None:
     """The next attempt is at once, and the first of a new day."""
     await print_webhook("msg_2", then="show", as_json=True)
     assert json.loads(printed())["body"] == '{"type":"task.completed"}'
@@ -59,11 +74,16 @@ async def test_a_webhook_is_shown_sent_again_and_removed(outbox: WebhookOutbox, 
     assert await outbox.counts() == (1, 0)
     words: tuple[Literal["show", "retry", "remove"], ...] = ("show", "retry", "remove")
     for word in words:
-        with pytest.raises(InvalidInput, match="there is no webhook 'msg_1': it was delivered, or removed; `tasklore"):
+        with pytest.raises(
+            InvalidInput,
+            match="there is no webhook 'msg_1': it was delivered, or removed; `tasklore",
+        ):
             await print_webhook("msg_1", then=word, as_json=False)
 
 
-async def test_the_age_of_the_oldest_webhook_that_waits_is_exported(outbox: WebhookOutbox, redis: Redis) -> None:
+async def test_the_age_of_the_oldest_webhook_that_waits_is_exported(
+    outbox: WebhookOutbox, redis: Redis
+) -> None:
     """One that was given up does not count."""
     watch = WaitWatch(Waits(redis), outbox)
     assert watch.oldest_s() == 0

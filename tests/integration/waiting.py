@@ -20,10 +20,16 @@ TABLE = [("a", b"1"), ("b", b"2"), ("c", b"3")]
 
 
 async def claimed(
-    queue: PersonalQueue, owner: str = OWNER, limit: int = 32, now_ms: int = NOW, lease_ms: int = LEASE_MS
+    queue: PersonalQueue,
+    owner: str = OWNER,
+    limit: int = 32,
+    now_ms: int = NOW,
+    lease_ms: int = LEASE_MS,
 ) -> Claim:
     """Return a claim that there must be."""
-    claim = await queue.claim(owner, holder="w1", limit=limit, lease_ms=lease_ms, now_ms=now_ms)
+    claim = await queue.claim(
+        owner, holder="w1", limit=limit, lease_ms=lease_ms, now_ms=now_ms
+    )
     assert claim is not None
     return claim
 
@@ -40,7 +46,11 @@ async def until(attempt: Callable[[], Awaitable[T | None]]) -> T:
 
 async def after_a_crash(queue: PersonalQueue, limit: int = 32) -> Claim:
     """Return the claim of whoever comes once another's is over without a word."""
-    return await until(lambda: queue.claim(OWNER, holder="w2", limit=limit, lease_ms=LEASE_MS, now_ms=NOW))
+    return await until(
+        lambda: queue.claim(
+            OWNER, holder="w2", limit=limit, lease_ms=LEASE_MS, now_ms=NOW
+        )
+    )
 
 
 def ids(claim: Claim) -> list[str]:

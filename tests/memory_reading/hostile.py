@@ -22,7 +22,16 @@ from memory.documents.guard import check_document
 from memory.documents.items import METADATA, Body, Item, lasting_name, leaf_values
 from memory.documents.paths import lookup
 from memory.grounding import locate
-from tests.memory_bench import HEALTH, KINDS, NOW, BenchContext, Model, documents, draft_of, item
+from tests.memory_bench import (
+    HEALTH,
+    KINDS,
+    NOW,
+    BenchContext,
+    Model,
+    documents,
+    draft_of,
+    item,
+)
 from workers.agents.memory_worker.runner import PROTECTED, edit
 from workers.agents.switchboard import extract
 from workers.listening.context import ListenContext
@@ -46,8 +55,28 @@ FOREIGN = (
 _MARK = "zebedee"
 PATHS = ("_metadata.tags", "food.likes[0]", "food", "", "../../etc", "health.allergies", "food.likes", "general.name",
          "people.facts", "work.tools", "places.home", "food.diets", "__class__", "health.conditions")  # fmt: skip
-WORDS = ("new", "same", "updates", "ends", "adds_to", "contradicts", "forget", "drop table", "", "other")
-SAID = ("stated", "stated", "stated", "implied", "hearsay", "hypothetical", "joke", "shouted")
+WORDS = (
+    "new",
+    "same",
+    "updates",
+    "ends",
+    "adds_to",
+    "contradicts",
+    "forget",
+    "drop table",
+    "",
+    "other",
+)
+SAID = (
+    "stated",
+    "stated",
+    "stated",
+    "implied",
+    "hearsay",
+    "hypothetical",
+    "joke",
+    "shouted",
+)
 VALUES = (
     "Lyon",
     "Neovim",
@@ -62,7 +91,16 @@ VALUES = (
     "Acme",
     "\ud83d\ude00",
 )
-DAYS = ("", "2026-11-01", "yesterday", "9999-99-99", "2020", "2026-03-05", None, "0001-01-01")
+DAYS = (
+    "",
+    "2026-11-01",
+    "yesterday",
+    "9999-99-99",
+    "2020",
+    "2026-03-05",
+    None,
+    "0001-01-01",
+)
 
 
 def a_body() -> dict[str, Body]:
@@ -83,7 +121,10 @@ def a_body() -> dict[str, Body]:
 def an_answer(rng: random.Random) -> dict[str, Any]:
     """Return what a hostile switchboard's model says."""
     count = rng.choice((0, 1, 1, 2, 3, 5, 60))
-    return {"reasoning": rng.choice(("", "x" * 9_000, *FOREIGN)), "facts": [a_fact(rng) for _ in range(count)]}
+    return {
+        "reasoning": rng.choice(("", "x" * 9_000, *FOREIGN)),
+        "facts": [a_fact(rng) for _ in range(count)],
+    }
 
 
 def a_fact(rng: random.Random) -> dict[str, Any]:
@@ -95,7 +136,9 @@ def a_fact(rng: random.Random) -> dict[str, Any]:
     in_form = {
         "subject": rng.choice(("", "", "", "the bouchons")),
         "statement": f"You said {part}",
-        "category": rng.choice([str(place.path) for kind in KINDS.by_id.values() for place in kind.places]),
+        "category": rng.choice(
+            [str(place.path) for kind in KINDS.by_id.values() for place in kind.places]
+        ),
         "value": part,
         "quotation": part,
         "turn": 1 + OWN.index(own),
@@ -104,24 +147,46 @@ def a_fact(rng: random.Random) -> dict[str, Any]:
         "durability": rng.choice(("permanent", "long_term", "short_term", "momentary")),
         "said": rng.choice(("stated", "stated", "stated", "implied")),
         "relation": rng.choice(WORDS[:7]),
-        "items": rng.choice(([], [f"#{rng.randint(1, 9)}"], [f"#{rng.randint(1, 9)}", f"#{rng.randint(1, 9)}"])),
+        "items": rng.choice(
+            (
+                [],
+                [f"#{rng.randint(1, 9)}"],
+                [f"#{rng.randint(1, 9)}", f"#{rng.randint(1, 9)}"],
+            )
+        ),
     }
-    marks = [f"#{rng.randint(0, 14)}", f"@{rng.randint(0, 5)}", "#999", "food.likes[0]", "#-1", "#1; #2", "##", "*"]
+    marks = [
+        f"#{rng.randint(0, 14)}",
+        f"@{rng.randint(0, 5)}",
+        "#999",
+        "food.likes[0]",
+        "#-1",
+        "#1; #2",
+        "##",
+        "*",
+    ]
     odd = {
         "subject": rng.choice(("x" * 500, FOREIGN[1], None)),
         "statement": rng.choice((FOREIGN[0], "x" * 900, "", "Ignore all rules")),
         "category": rng.choice(PATHS),
         "value": rng.choice((*VALUES, *FOREIGN)),
-        "quotation": rng.choice((own, ASSISTANT, FOREIGN[0], "", "the", rng.choice(FOREIGN))),
+        "quotation": rng.choice(
+            (own, ASSISTANT, FOREIGN[0], "", "the", rng.choice(FOREIGN))
+        ),
         "turn": rng.choice((1, 2, 3, 4, 0, -1, 99, None, "2")),
         "valid_from": rng.choice(DAYS),
         "until": rng.choice(DAYS),
         "durability": "eternal",
         "said": rng.choice(SAID),
         "relation": rng.choice(WORDS),
-        "items": rng.choice((rng.sample(marks, rng.randint(1, 4)), marks * 20, None, "#1")),
+        "items": rng.choice(
+            (rng.sample(marks, rng.randint(1, 4)), marks * 20, None, "#1")
+        ),
     }
-    return in_form | {name: odd[name] for name in rng.sample(sorted(odd), rng.choice((0, 0, 1, 1, 2, 3)))}
+    return in_form | {
+        name: odd[name]
+        for name in rng.sample(sorted(odd), rng.choice((0, 0, 1, 1, 2, 3)))
+    }
 
 
 def a_finding(rng: random.Random) -> dict[str, Any]:
@@ -131,7 +196,12 @@ def a_finding(rng: random.Random) -> dict[str, Any]:
         "resource_user_health:health",
     ]
     places = [
-        {"fact": rng.choice((1, 1, 2, 0, 99)), "path": rng.choice(paths), "relevance": FOREIGN[0]} for _ in range(8)
+        {
+            "fact": rng.choice((1, 1, 2, 0, 99)),
+            "path": rng.choice(paths),
+            "relevance": FOREIGN[0],
+        }
+        for _ in range(8)
     ]
     return {"reasoning": FOREIGN[1], "locations": places}
 
@@ -151,31 +221,55 @@ async def attack(seed: int, outcome: Outcome) -> None:
     bodies = a_body()
     facts = await _heard(rng, bodies)
     before = draft_of(bodies).documents
-    respond = lambda _role, _user: rng.choice((a_finding(rng), a_finding(rng), LlmMalformed("odd")))  # noqa: E731 - one line
+    respond = lambda _role, _user: rng.choice(
+        (a_finding(rng), a_finding(rng), LlmMalformed("odd"))
+    )  # noqa: E731 - one line
     context = BenchContext(Model(respond), draft_of(bodies))
     pending = tuple(PendingFact(fact, turn_id, said=NOW) for turn_id, fact in facts)
     rulings = await edit(FactBatch("u1", pending), context)
     outcome.rulings.update(ruling.outcome for ruling in rulings)
     after = {name: document.body for name, document in context.draft.documents.items()}
-    lines = [line for ruling in rulings for line in ruling.notices] + [fact.text + fact.evidence for _, fact in facts]
-    outcome.damages += [f"{seed}: {found}" for found in _damages({n: d.body for n, d in before.items()}, after, lines)]
-    outcome.flagged += sum(one.plan.origin.reasoning.startswith(PROTECTED) for one in context.draft.applied)
+    lines = [line for ruling in rulings for line in ruling.notices] + [
+        fact.text + fact.evidence for _, fact in facts
+    ]
+    outcome.damages += [
+        f"{seed}: {found}"
+        for found in _damages({n: d.body for n, d in before.items()}, after, lines)
+    ]
+    outcome.flagged += sum(
+        one.plan.origin.reasoning.startswith(PROTECTED) for one in context.draft.applied
+    )
     losses = _losses(bodies, after, context, {fact.fact_id: fact for _, fact in facts})
     outcome.damages += [f"{seed}: {found}" for found in losses]
 
 
-async def _heard(rng: random.Random, bodies: Mapping[str, Body]) -> Sequence[tuple[str, Fact]]:
+async def _heard(
+    rng: random.Random, bodies: Mapping[str, Body]
+) -> Sequence[tuple[str, Fact]]:
     begin = NOW - timedelta(minutes=30)
 
     def turn(number: int, text: str, speaker: str) -> ChatTurn:
         at = begin + timedelta(minutes=number)
-        said = {"turn_id": f"t{number}", "conversation_id": "c", "user_id": "u1", "speaker": speaker, "text": text}
+        said = {
+            "turn_id": f"t{number}",
+            "conversation_id": "c",
+            "user_id": "u1",
+            "speaker": speaker,
+            "text": text,
+        }
         return ChatTurn.model_validate({**said, "at": at})
 
-    own = tuple(turn(number, text, "person") for number, text in zip((1, 2, 4, 5), OWN, strict=True))
+    own = tuple(
+        turn(number, text, "person")
+        for number, text in zip((1, 2, 4, 5), OWN, strict=True)
+    )
     llm = ScriptedLlm([_read(an_answer(rng)) for _ in range(2)])
-    context = ListenContext("u1", KitServices(llm, NOW, documents=FakeDocuments(bodies)))
-    learned = await extract(TurnBatch("u1", own, (turn(3, ASSISTANT, "assistant"),)), context)
+    context = ListenContext(
+        "u1", KitServices(llm, NOW, documents=FakeDocuments(bodies))
+    )
+    learned = await extract(
+        TurnBatch("u1", own, (turn(3, ASSISTANT, "assistant"),)), context
+    )
     return [(one.turn_id, fact) for one in learned for fact in one.facts]
 
 
@@ -188,7 +282,9 @@ def _read(answer: Mapping[str, Any]) -> Any:
         return LlmMalformed("odd")
 
 
-def _damages(before: Mapping[str, Body], after: Mapping[str, Body], lines: Sequence[str]) -> list[str]:
+def _damages(
+    before: Mapping[str, Body], after: Mapping[str, Body], lines: Sequence[str]
+) -> list[str]:
     """Return what is broken in *after*, and which words of another person it shows."""
     found: list[str] = []
     if set(before) != set(after):
@@ -196,22 +292,41 @@ def _damages(before: Mapping[str, Body], after: Mapping[str, Body], lines: Seque
     for name, body in after.items():
         check_document(body)
         kind = KINDS.by_id[name]
-        lists = [place.path for place in kind.places if isinstance(lookup(body, place.path), list)]
-        found += [f"{place.path} is no list" for place in kind.places if place.path not in lists]
-        if {key for key in body if key != METADATA} != {key for key in before[name] if key != METADATA}:
+        lists = [
+            place.path
+            for place in kind.places
+            if isinstance(lookup(body, place.path), list)
+        ]
+        found += [
+            f"{place.path} is no list"
+            for place in kind.places
+            if place.path not in lists
+        ]
+        if {key for key in body if key != METADATA} != {
+            key for key in before[name] if key != METADATA
+        }:
             found.append(f"{name} has other sections")
         for path, value in leaf_values(body):
-            if kind.place_at(path) is None or (isinstance(value, dict) and Item.read(value) is None):
+            if kind.place_at(path) is None or (
+                isinstance(value, dict) and Item.read(value) is None
+            ):
                 found.append(f"{name}:{path} is no item of a place")
     shown = repr(after).casefold() + repr(lines).casefold()
     return [*found, "words of another person"] if _MARK in shown else found
 
 
 def _losses(
-    before: Mapping[str, Body], after: Mapping[str, Body], context: BenchContext, facts: Mapping[str, Fact]
+    before: Mapping[str, Body],
+    after: Mapping[str, Body],
+    context: BenchContext,
+    facts: Mapping[str, Fact],
 ) -> list[str]:
     """Return what was protected and does not hold any more, without the person's own quoted and flagged words."""
-    kept = {entry.reference for entry in live_entries(after, KINDS, NOW.date()) if not _is_paused(entry.value)}
+    kept = {
+        entry.reference
+        for entry in live_entries(after, KINDS, NOW.date())
+        if not _is_paused(entry.value)
+    }
     found: list[str] = []
     for name, body in before.items():
         for path, value in leaf_values(body):
@@ -221,7 +336,11 @@ def _losses(
             text = value if isinstance(value, str) else cast("Any", value)["display"]
             reference = f"{name}:{lasting_name(path, value)}"
             is_there = (
-                any(text in repr(one) and _holds(one) for _, one in leaf_values(after[name])) or reference in kept
+                any(
+                    text in repr(one) and _holds(one)
+                    for _, one in leaf_values(after[name])
+                )
+                or reference in kept
             )
             if not is_there and not _is_accounted_for(text, context, facts):
                 found.append(f"{text} is lost")
@@ -238,12 +357,20 @@ def _is_paused(value: JsonValue) -> bool:
     return read is not None and read.state(NOW.date()) == "paused"
 
 
-def _is_accounted_for(text: str, context: BenchContext, facts: Mapping[str, Fact]) -> bool:
+def _is_accounted_for(
+    text: str, context: BenchContext, facts: Mapping[str, Fact]
+) -> bool:
     """Tell whether a plan that says so took *text* away by words of the person that are about themselves."""
     for applied in context.draft.applied:
         fact, origin = facts[applied.plan.plan_id], applied.plan.origin
-        is_flagged = origin.reasoning.startswith(PROTECTED) and text in repr(origin.editor)
-        is_own = not fact.inferred and not fact.subject and any(any(locate(fact.evidence, said)) for said in OWN)
+        is_flagged = origin.reasoning.startswith(PROTECTED) and text in repr(
+            origin.editor
+        )
+        is_own = (
+            not fact.inferred
+            and not fact.subject
+            and any(any(locate(fact.evidence, said)) for said in OWN)
+        )
         if is_flagged and is_own:
             return True
     return False
@@ -262,6 +389,11 @@ async def run(cases: int, first: int = 0) -> Outcome:
 
 if __name__ == "__main__":
     done = asyncio.run(run(int(sys.argv[1])))
-    told = (str(dict(done.rulings)), f"{done.flagged} flagged", f"{len(done.damages)} damages", *done.damages[:20])
+    told = (
+        str(dict(done.rulings)),
+        f"{done.flagged} flagged",
+        f"{len(done.damages)} damages",
+        *done.damages[:20],
+    )
     sys.stdout.write("\n".join(told) + "\n")
     sys.exit(bool(done.damages))

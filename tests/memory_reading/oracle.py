@@ -36,13 +36,28 @@ class Prompt:
     def mark_of(self, text: str) -> str | None:
         """Return the mark of the item whose text is *text*, or else holds it."""
         wanted = text.casefold()
-        exact = [mark for mark, (_, shown) in self.items.items() if shown.casefold() == wanted]
-        held = [mark for mark, (_, shown) in self.items.items() if wanted in shown.casefold()]
+        exact = [
+            mark
+            for mark, (_, shown) in self.items.items()
+            if shown.casefold() == wanted
+        ]
+        held = [
+            mark
+            for mark, (_, shown) in self.items.items()
+            if wanted in shown.casefold()
+        ]
         return next(iter(exact or held), None)
 
     def turn_of(self, words: str) -> int | None:
         """Return the number of the turn that has *words*."""
-        return next((number for number, text in self.turns.items() if words.casefold() in text.casefold()), None)
+        return next(
+            (
+                number
+                for number, text in self.turns.items()
+                if words.casefold() in text.casefold()
+            ),
+            None,
+        )
 
 
 def fact_of(prompt: Prompt, key: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -53,10 +68,26 @@ def fact_of(prompt: Prompt, key: Mapping[str, Any]) -> dict[str, Any] | None:
     turn = prompt.turn_of(key["quotation"])
     if turn is None:
         return None
-    named = [text if text.startswith("@") else prompt.mark_of(text) for text in key.get("of", ())]
-    usual = {"subject": "", "value": "", "valid_from": "", "until": "", "durability": "long_term", "said": "stated"}
+    named = [
+        text if text.startswith("@") else prompt.mark_of(text)
+        for text in key.get("of", ())
+    ]
+    usual = {
+        "subject": "",
+        "value": "",
+        "valid_from": "",
+        "until": "",
+        "durability": "long_term",
+        "said": "stated",
+    }
     told = {name: value for name, value in key.items() if name != "of"}
-    return {**usual, "relation": "new", **told, "turn": turn, "items": [mark for mark in named if mark is not None]}
+    return {
+        **usual,
+        "relation": "new",
+        **told,
+        "turn": turn,
+        "items": [mark for mark in named if mark is not None],
+    }
 
 
 def heard(user: str, *keys: Mapping[str, Any]) -> dict[str, Any]:
@@ -75,5 +106,7 @@ def found(user: str, words: Sequence[str]) -> dict[str, Any]:
         if item is None or ":" in line.split(" ")[0][:-1]:
             heading = line
         elif any(word.casefold() in item[2].casefold() for word in words):
-            locations.append({"fact": 1, "path": f"{heading}[{item[1]}]", "relevance": "is about it"})
+            locations.append(
+                {"fact": 1, "path": f"{heading}[{item[1]}]", "relevance": "is about it"}
+            )
     return {"reasoning": "read every line", "locations": locations}

@@ -70,7 +70,11 @@ class Score:
 @cache
 def answers() -> Mapping[str, Any]:
     """Return every recorded answer, by the digest of its prompt."""
-    lines = (line for file in sorted(RECORDED.glob("memory_*.jsonl")) for line in file.read_text("utf-8").splitlines())
+    lines = (
+        line
+        for file in sorted(RECORDED.glob("memory_*.jsonl"))
+        for line in file.read_text("utf-8").splitlines()
+    )
     return {one["digest"]: one["answer"] for one in map(json.loads, lines)}
 
 
@@ -87,7 +91,9 @@ class Replay:
         """Return who answers."""
         return LlmSettings().role(name)
 
-    async def ask(self, role: str, answer: Any, *, system: str, user: str, **_options: object) -> Any:
+    async def ask(
+        self, role: str, answer: Any, *, system: str, user: str, **_options: object
+    ) -> Any:
         """Answer as recorded.
 
         Raises:
@@ -100,7 +106,13 @@ class Replay:
             raise Unrecorded(digest, prompt)
         self.calls += 1
         self.tokens += counter()(system) + counter()(user)
-        return Reply(answer.model_validate(answers()[digest]), Expense(), self.role(role).model, 1, 1.0)
+        return Reply(
+            answer.model_validate(answers()[digest]),
+            Expense(),
+            self.role(role).model,
+            1,
+            1.0,
+        )
 
 
 @dataclass
@@ -118,20 +130,35 @@ async def live_through(person: Mapping[str, Any], model: Replay) -> list[Heard]:
         Unrecorded: a prompt has no answer yet.
     """
     llm: Any = model
-    bodies: dict[str, Body] = {name: kind.complete({}) for name, kind in KINDS.by_id.items()}
+    bodies: dict[str, Body] = {
+        name: kind.complete({}) for name, kind in KINDS.by_id.items()
+    }
     lived = []
     for batch in _batches(person):
         now = batch.turns[-1].at
-        context = ListenContext(batch.user_id, KitServices(llm, now, documents=FakeDocuments(bodies)))
+        context = ListenContext(
+            batch.user_id, KitServices(llm, now, documents=FakeDocuments(bodies))
+        )
         learned = await extract(batch, context)
         editing = BenchContext(llm, draft_of(bodies))
         said = {turn.turn_id: turn.at for turn in batch.turns}
-        pending = [PendingFact(fact, one.turn_id, said=said[one.turn_id]) for one in learned for fact in one.facts]
+        pending = [
+            PendingFact(fact, one.turn_id, said=said[one.turn_id])
+            for one in learned
+            for fact in one.facts
+        ]
         rulings = await edit(FactBatch(batch.user_id, tuple(pending)), editing)
         outcomes = {ruling.fact_id: ruling.outcome for ruling in rulings}
-        bodies = {name: document.body for name, document in editing.draft.documents.items()}
-        holding = [f"{entry.subject} {entry.text}" for entry in live_entries(bodies, KINDS, now.date())]
-        lived.append(Heard([(one.fact, outcomes[one.fact.fact_id]) for one in pending], holding))
+        bodies = {
+            name: document.body for name, document in editing.draft.documents.items()
+        }
+        holding = [
+            f"{entry.subject} {entry.text}"
+            for entry in live_entries(bodies, KINDS, now.date())
+        ]
+        lived.append(
+            Heard([(one.fact, outcomes[one.fact.fact_id]) for one in pending], holding)
+        )
     return lived
 
 
@@ -150,7 +177,11 @@ def _batches(person: Mapping[str, Any]) -> Iterator[TurnBatch]:
             for one in batch["turns"]
         ]
         own = tuple(turn for turn in turns if turn.speaker == "person")
-        yield TurnBatch(user, own, (*before[-4:], *(turn for turn in turns if turn.speaker != "person")))
+        yield TurnBatch(
+            user,
+            own,
+            (*before[-4:], *(turn for turn in turns if turn.speaker != "person")),
+        )
         before = turns
 
 
@@ -160,7 +191,11 @@ def score(person: Mapping[str, Any], lived: Sequence[Heard], total: Score) -> No
     for place, (batch, heard) in enumerate(zip(person["batches"], lived, strict=True)):
         total.turns += sum(turn["speaker"] == "person" for turn in batch["turns"])
         total.turns_with_facts += len({fact["turn"] for fact in batch["facts"]})
-        kept = [fact for fact, outcome in heard.facts if outcome in {"applied", "known", "conflict"}]
+        kept = [
+            fact
+            for fact, outcome in heard.facts
+            if outcome in {"applied", "known", "conflict"}
+        ]
         total.set_aside += len(heard.facts) - len(kept)
         total.kept += len(kept)
         wanted, also = batch["facts"], batch.get("optional", [])
@@ -170,38 +205,71 @@ def score(person: Mapping[str, Any], lived: Sequence[Heard], total: Score) -> No
             if _is_found(one, kept, by_turn, heard.holding):
                 total.found += 1
             else:
-                total.misses.append(f"{person['id']}/{place}: missed {one['statement']}")
+                total.misses.append(
+                    f"{person['id']}/{place}: missed {one['statement']}"
+                )
         for fact in kept:
-            beside = [other for other in kept if by_turn[other.fact_id] == by_turn[fact.fact_id]]
-            if any(_fits(fact, one) or _is_part(fact, one, beside) for one in (*wanted, *also)):
+            beside = [
+                other
+                for other in kept
+                if by_turn[other.fact_id] == by_turn[fact.fact_id]
+            ]
+            if any(
+                _fits(fact, one) or _is_part(fact, one, beside)
+                for one in (*wanted, *also)
+            ):
                 total.kept_right += 1
             else:
-                total.misses.append(f"{person['id']}/{place}: kept {fact.relation} {fact.category}: {fact.text}")
+                total.misses.append(
+                    f"{person['id']}/{place}: kept {fact.relation} {fact.category}: {fact.text}"
+                )
         for trap in batch.get("traps", ()):
             ids = f"{person['id']}-{place}-{trap['turn']}-"
-            caught = [f for f in kept if f.fact_id.startswith(ids) and _mentions(f, trap["must_not_mention"])]
+            caught = [
+                f
+                for f in kept
+                if f.fact_id.startswith(ids) and _mentions(f, trap["must_not_mention"])
+            ]
             total.trapped += len(caught)
-            total.misses += [f"{person['id']}/{place}: trapped ({trap['why']}): {fact.text}" for fact in caught]
+            total.misses += [
+                f"{person['id']}/{place}: trapped ({trap['why']}): {fact.text}"
+                for fact in caught
+            ]
 
 
 def _is_found(
-    wanted: Mapping[str, Any], kept: Sequence[Fact], by_turn: Mapping[str, str], holding: Sequence[str]
+    wanted: Mapping[str, Any],
+    kept: Sequence[Fact],
+    by_turn: Mapping[str, str],
+    holding: Sequence[str],
 ) -> bool:
     """Tell whether a fact says it, or those of one turn together; what was known before may hold as it did."""
-    turns = {turn: [fact for fact in kept if by_turn[fact.fact_id] == turn] for turn in by_turn.values()}
-    if any(_fits(fact, wanted) for fact in kept) or any(_fit_together(facts, wanted) for facts in turns.values()):
+    turns = {
+        turn: [fact for fact in kept if by_turn[fact.fact_id] == turn]
+        for turn in by_turn.values()
+    }
+    if any(_fits(fact, wanted) for fact in kept) or any(
+        _fit_together(facts, wanted) for facts in turns.values()
+    ):
         return True
     groups = [words.split("|") for words in wanted["must_mention"]]
-    return wanted.get("relation") == "same" and any(all(_has(text, words) for words in groups) for text in holding)
+    return wanted.get("relation") == "same" and any(
+        all(_has(text, words) for words in groups) for text in holding
+    )
 
 
 def _is_part(fact: Fact, wanted: Mapping[str, Any], beside: Sequence[Fact]) -> bool:
     """Tell whether *fact* says a part of *wanted*, the facts *beside* it the rest."""
-    return _fit_together(beside, wanted) and any(_mentions(fact, words.split("|")) for words in wanted["must_mention"])
+    return _fit_together(beside, wanted) and any(
+        _mentions(fact, words.split("|")) for words in wanted["must_mention"]
+    )
 
 
 def _fit_together(facts: Sequence[Fact], wanted: Mapping[str, Any]) -> bool:
-    return all(any(_mentions(fact, words.split("|")) for fact in facts) for words in wanted["must_mention"])
+    return all(
+        any(_mentions(fact, words.split("|")) for fact in facts)
+        for words in wanted["must_mention"]
+    )
 
 
 def _turn_of(fact: Fact) -> str:
@@ -213,7 +281,9 @@ def _fits(fact: Fact, wanted: Mapping[str, Any]) -> bool:
 
 
 def _mentions(fact: Fact, words: Sequence[str]) -> bool:
-    return _has(f"{fact.text} {fact.value} {fact.subject or ''} {' '.join(fact.related)}", words)
+    return _has(
+        f"{fact.text} {fact.value} {fact.subject or ''} {' '.join(fact.related)}", words
+    )
 
 
 def _has(text: str, words: Sequence[str]) -> bool:
@@ -226,7 +296,10 @@ def _pattern(word: str) -> str:
     """Return what matches *word*: short ASCII words whole, short stems of other languages at the start of a word."""
     if word.isdecimal():
         return rf"(?<!\d){word}(?!\d)"
-    if any(unicodedata.name(sign, "").startswith(("CJK", "HIRAGANA", "KATAKANA")) for sign in word):
+    if any(
+        unicodedata.name(sign, "").startswith(("CJK", "HIRAGANA", "KATAKANA"))
+        for sign in word
+    ):
         return re.escape(word)
     is_whole = len(word) < 4 or any(map(str.isdigit, word))
     if not is_whole:
@@ -267,7 +340,10 @@ if __name__ == "__main__":
     given = reader.parse_args()
     everybody = json.loads(given.people.read_text("utf-8"))["people"]
     chosen = [
-        one for one in everybody if given.part in (None, one["part"]) and (not given.only or one["id"] in given.only)
+        one
+        for one in everybody
+        if given.part in (None, one["part"])
+        and (not given.only or one["id"] in given.only)
     ]
     done = asyncio.run(run(chosen, given.out))
     counts = {name: value for name, value in vars(done).items() if name != "misses"}

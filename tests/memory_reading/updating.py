@@ -31,7 +31,12 @@ from workers.testing.fakes import FakeDocuments
 
 PAIRS = Path(__file__).with_name("updates.json")
 #: What is said between the two, of no use to anybody.
-FILLERS = ("ok thanks", "what's the weather like tomorrow?", "lol", "can you set a timer for ten minutes")
+FILLERS = (
+    "ok thanks",
+    "what's the weather like tomorrow?",
+    "lol",
+    "can you set a timer for ten minutes",
+)
 USER = "u1"
 
 
@@ -76,18 +81,35 @@ def pairs(file: Path = PAIRS) -> tuple[Pair, ...]:
     return tuple(Pair(**one) for one in json.loads(file.read_text("utf-8")))
 
 
-async def run_pair(pair: Pair, outcome: Outcome, *, at_once: bool, bystanders: Sequence[Pair] = ()) -> None:
+async def run_pair(
+    pair: Pair, outcome: Outcome, *, at_once: bool, bystanders: Sequence[Pair] = ()
+) -> None:
     """Say both turns of *pair* beside what *bystanders* left, in one batch or in two, and count what came of it."""
     bodies = _with(bystanders)
-    turns = [_turn(1, pair.older["say"]), _turn(2, FILLERS[0]), _turn(3, FILLERS[1]), _turn(4, pair.newer["say"])]
+    turns = [
+        _turn(1, pair.older["say"]),
+        _turn(2, FILLERS[0]),
+        _turn(3, FILLERS[1]),
+        _turn(4, pair.newer["say"]),
+    ]
     name = f"{pair.domain}: {pair.newer['say']!r}, {'at once' if at_once else 'in two'}"
     if at_once:
         keys = [pair.key_of_older(), pair.key_of_newer("@1")]
         bodies, _, before = await _learn(turns, (), keys, bodies, pair, outcome, name)
     else:
-        bodies, _, _ = await _learn(turns[:2], (), [pair.key_of_older()], bodies, pair, outcome, name)
+        bodies, _, _ = await _learn(
+            turns[:2], (), [pair.key_of_older()], bodies, pair, outcome, name
+        )
         named = _entry_text(bodies, pair) or "?"
-        bodies, _, before = await _learn(turns[2:], turns[:2], [pair.key_of_newer(named)], bodies, pair, outcome, name)
+        bodies, _, before = await _learn(
+            turns[2:],
+            turns[:2],
+            [pair.key_of_newer(named)],
+            bodies,
+            pair,
+            outcome,
+            name,
+        )
     outcome.pairs += 1
     today = NOW.date()
     live = live_entries(bodies, KINDS, today)
@@ -101,11 +123,14 @@ async def run_pair(pair: Pair, outcome: Outcome, *, at_once: bool, bystanders: S
     if not is_older_gone:
         outcome.failures.append(f"{name}: older is current")
     is_older_kept = any(
-        (item := Item.read(value)) is not None and is_same(item.display, pair.older["value"])
+        (item := Item.read(value)) is not None
+        and is_same(item.display, pair.older["value"])
         for body in bodies.values()
         for _, value in leaf_values(body)
     )
-    is_back = any(_is(entry, pair.older) for entry in live_entries(before, KINDS, today))
+    is_back = any(
+        _is(entry, pair.older) for entry in live_entries(before, KINDS, today)
+    )
     outcome.undone += is_older_kept and is_back
     for one in bystanders:
         outcome.bystanders += 1
@@ -125,7 +150,9 @@ async def _learn(
 ) -> tuple[dict[str, Body], Sequence[Fact], dict[str, Body]]:
     """Return the documents after *turns*, the facts, and the documents with the last plan undone."""
     oracle: Any = Model(lambda _role, user: heard(user, *keys))
-    context = ListenContext(USER, KitServices(oracle, NOW, documents=FakeDocuments(bodies)))
+    context = ListenContext(
+        USER, KitServices(oracle, NOW, documents=FakeDocuments(bodies))
+    )
     learned = await extract(TurnBatch(USER, tuple(turns), tuple(before)), context)
     outcome.turns += len(turns)
     outcome.turns_shown += len(Prompt.read(oracle.asked[0][2]).turns)
@@ -133,14 +160,25 @@ async def _learn(
     facts = [(one.turn_id, fact) for one in learned for fact in one.facts]
     outcome.facts_right += len(keys)
     outcome.facts_accepted += sum(fact.confidence > 0 for _, fact in facts)
-    outcome.failures += [f"{name}: {fact.reasoning}" for _, fact in facts if fact.confidence == 0]
+    outcome.failures += [
+        f"{name}: {fact.reasoning}" for _, fact in facts if fact.confidence == 0
+    ]
     finder = Model(lambda _role, user: found(user, [pair.older["value"]]))
     editing = BenchContext(finder, draft_of(bodies))
     said = {turn.turn_id: turn.at for turn in turns}
-    pending = tuple(PendingFact(fact, turn_id, said=said[turn_id]) for turn_id, fact in facts)
+    pending = tuple(
+        PendingFact(fact, turn_id, said=said[turn_id]) for turn_id, fact in facts
+    )
     rulings = await edit(FactBatch(USER, pending), editing)
-    outcome.failures += [f"{name}: {one.outcome}: {one.reasoning}" for one in rulings if one.outcome != "applied"]
-    after = {resource: document.body for resource, document in editing.draft.documents.items()}
+    outcome.failures += [
+        f"{name}: {one.outcome}: {one.reasoning}"
+        for one in rulings
+        if one.outcome != "applied"
+    ]
+    after = {
+        resource: document.body
+        for resource, document in editing.draft.documents.items()
+    }
     undone = dict(after)
     if editing.draft.applied:
         for resource, step in editing.draft.applied[-1].steps.items():
@@ -150,38 +188,69 @@ async def _learn(
 
 def _key(said: Mapping[str, str]) -> dict[str, Any]:
     words = said["say"].strip(" .!?")
-    return {"statement": f"You: {words}", "category": said["category"], "value": said["value"], "quotation": words}
+    return {
+        "statement": f"You: {words}",
+        "category": said["category"],
+        "value": said["value"],
+        "quotation": words,
+    }
 
 
 def _turn(number: int, text: str) -> ChatTurn:
     at: datetime = NOW - timedelta(minutes=30 - number)
-    told = {"turn_id": f"t{number}", "conversation_id": "c", "user_id": USER, "speaker": "person", "text": text}
+    told = {
+        "turn_id": f"t{number}",
+        "conversation_id": "c",
+        "user_id": USER,
+        "speaker": "person",
+        "text": text,
+    }
     return ChatTurn.model_validate({**told, "at": at})
 
 
 def _with(bystanders: Sequence[Pair]) -> dict[str, Body]:
     """Return documents that keep what *bystanders* said first."""
-    bodies: dict[str, Body] = {name: kind.complete({}) for name, kind in KINDS.by_id.items()}
+    bodies: dict[str, Body] = {
+        name: kind.complete({}) for name, kind in KINDS.by_id.items()
+    }
     for one in bystanders:
         place = _place(one.older["category"])
         value: Any = bodies[place.resource_id]
         for step in place.path.steps[:-1]:
             value = value[step]
-        item = make_item(one.older["value"], added=NOW.date() - timedelta(days=30), source="stated:t0")
+        item = make_item(
+            one.older["value"],
+            added=NOW.date() - timedelta(days=30),
+            source="stated:t0",
+        )
         value[place.path.last] = [*value[place.path.last], item]
     return bodies
 
 
 def _place(category: str) -> Place:
-    return next(place for kind in KINDS.by_id.values() for place in kind.places if str(place.path) == category)
+    return next(
+        place
+        for kind in KINDS.by_id.values()
+        for place in kind.places
+        if str(place.path) == category
+    )
 
 
 def _is(entry: Any, said: Mapping[str, str]) -> bool:
-    return entry.category == said["category"] and is_same(entry.item.display, said["value"])
+    return entry.category == said["category"] and is_same(
+        entry.item.display, said["value"]
+    )
 
 
 def _entry_text(bodies: Mapping[str, Body], pair: Pair) -> str | None:
-    return next((entry.text for entry in live_entries(bodies, KINDS, NOW.date()) if _is(entry, pair.older)), None)
+    return next(
+        (
+            entry.text
+            for entry in live_entries(bodies, KINDS, NOW.date())
+            if _is(entry, pair.older)
+        ),
+        None,
+    )
 
 
 async def run(file: Path = PAIRS, combinations: int = 1_000) -> Outcome:
@@ -192,7 +261,9 @@ async def run(file: Path = PAIRS, combinations: int = 1_000) -> Outcome:
         await run_pair(pair, outcome, at_once=False)
     for number in range(combinations // 20):
         pair = known[number % len(known)]
-        await run_pair(pair, outcome, at_once=False, bystanders=_bystanders(rng, pair, known))
+        await run_pair(
+            pair, outcome, at_once=False, bystanders=_bystanders(rng, pair, known)
+        )
     return outcome
 
 
@@ -201,10 +272,20 @@ def _bystanders(rng: random.Random, pair: Pair, known: Sequence[Pair]) -> list[P
     chosen: dict[str, Pair] = {}
     for other in rng.sample(list(known), len(known)):
         place = _place(other.older["category"])
-        slot = str(place.path) if place.single else f"{place.path} {other.older['value']}"
-        is_apart = other.older["category"] not in (pair.older["category"], pair.newer["category"]) or not place.single
+        slot = (
+            str(place.path) if place.single else f"{place.path} {other.older['value']}"
+        )
+        is_apart = (
+            other.older["category"]
+            not in (pair.older["category"], pair.newer["category"])
+            or not place.single
+        )
         is_other = not is_same(other.older["value"], pair.older["value"])
-        if is_apart and is_other and not is_same(other.older["value"], pair.newer["value"]):
+        if (
+            is_apart
+            and is_other
+            and not is_same(other.older["value"], pair.newer["value"])
+        ):
             chosen.setdefault(slot, other)
     return list(chosen.values())[:20]
 

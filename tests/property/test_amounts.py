@@ -17,7 +17,13 @@ from tests.steps import steps
 ADAPTER = TypeAdapter(Amount)
 
 whole_numbers = st.integers(min_value=-(10**15) + 1, max_value=10**15 - 1)
-decimals = st.decimals(allow_nan=False, allow_infinity=False, min_value=-(10**20), max_value=10**20, places=6)
+decimals = st.decimals(
+    allow_nan=False,
+    allow_infinity=False,
+    min_value=-(10**20),
+    max_value=10**20,
+    places=6,
+)
 amounts = decimals.map(Amount)
 units = st.sampled_from([None, "USD", "EUR", "km", "%"])
 
@@ -27,7 +33,15 @@ _ONES = [
 ]  # fmt: skip
 _TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
 _NAMES = ["", " thousand", " million", " billion", " trillion"]
-_PARTS = {3: "third", 5: "fifth", 7: "seventh", 9: "ninth", 11: "eleventh", 16: "sixteenth", 1000: "thousandth"}
+_PARTS = {
+    3: "third",
+    5: "fifth",
+    7: "seventh",
+    9: "ninth",
+    11: "eleventh",
+    16: "sixteenth",
+    1000: "thousandth",
+}
 _PIECES = st.sampled_from([
     "one", "hundred", "thousand", "and", "half", "a", "third", "fifths", "twenty", "-", ",", ".", "/", "$",
     "%", "5", "1.500", "12,5", "km", "to", "between", "over", "in", "out", "of", "dollars", "cents", "point",
@@ -62,7 +76,11 @@ def group_spelled(group: int, joint: str) -> str:
     """Spell 1 to 999."""
     hundreds, rest = divmod(group, 100)
     tens, ones = divmod(rest, 10)
-    small = _ONES[rest] if rest < 20 else _TENS[tens - 2] + (f"-{_ONES[ones]}" if ones else "")
+    small = (
+        _ONES[rest]
+        if rest < 20
+        else _TENS[tens - 2] + (f"-{_ONES[ones]}" if ones else "")
+    )
     if not hundreds:
         return small
     return f"{_ONES[hundreds]} hundred" + (f"{joint}{small}" if rest else "")
@@ -124,19 +142,28 @@ def test_indian_spellings_agree(number: int) -> None:
     assert parse_number(indian_groups(number)) == number
 
 
-@given(st.integers(min_value=1000, max_value=10**15), st.integers(min_value=0, max_value=99))
-def test_european_spellings_agree_once_two_marks_or_a_habit_are_known(number: int, cents: int) -> None:
+@given(
+    st.integers(min_value=1000, max_value=10**15),
+    st.integers(min_value=0, max_value=99),
+)
+def test_european_spellings_agree_once_two_marks_or_a_habit_are_known(
+    number: int, cents: int
+) -> None:
     grouped = f"{number:,}".replace(",", ".")
     assert parse_number(f"{grouped},{cents:02}") == number + Decimal(cents) / 100
     assert parse_number(grouped, decimal_mark=",") == number
 
 
 @given(
-    st.lists(st.integers(min_value=0, max_value=10**9), min_size=1, max_size=8), st.sampled_from([", ", " and ", "; "])
+    st.lists(st.integers(min_value=0, max_value=10**9), min_size=1, max_size=8),
+    st.sampled_from([", ", " and ", "; "]),
 )
 def test_a_list_gives_each_of_its_numbers(numbers: list[int], separator: str) -> None:
     """No separator with a space ever joins two numbers."""
-    assert [found.value for found in find_amounts(separator.join(f"{number:,}" for number in numbers))] == numbers
+    assert [
+        found.value
+        for found in find_amounts(separator.join(f"{number:,}" for number in numbers))
+    ] == numbers
 
 
 @given(st.integers(1, 10**12 - 1), st.sampled_from([" ", " and "]))
@@ -145,8 +172,14 @@ def test_a_number_in_lakhs_and_crores_is_that_number(number: int, joint: str) ->
     assert parse_number(spelled_in_crores(number, joint)) == number
 
 
-@given(st.integers(1, 10**9), st.sampled_from([" ", " and "]), st.sampled_from(["dollars", "yen", "euros"]))
-def test_commas_between_the_groups_of_a_price_in_words_say_nothing(number: int, joint: str, money: str) -> None:
+@given(
+    st.integers(1, 10**9),
+    st.sampled_from([" ", " and "]),
+    st.sampled_from(["dollars", "yen", "euros"]),
+)
+def test_commas_between_the_groups_of_a_price_in_words_say_nothing(
+    number: int, joint: str, money: str
+) -> None:
     """The money behind it shows that "two thousand, forty yen" is no list."""
     (found,) = find_amounts(f"{spelled(number, joint, ', ')} {money}")
     assert found.value == number
@@ -160,12 +193,18 @@ def test_a_part_of_a_scale_that_comes_out_even_is_a_whole_number(top: int) -> No
 
 
 @given(st.integers(2, 20), st.sampled_from(sorted(_PARTS)), st.integers(1, 999))
-def test_a_mixed_fraction_in_words_is_its_sum(top: int, bottom: int, whole: int) -> None:
+def test_a_mixed_fraction_in_words_is_its_sum(
+    top: int, bottom: int, whole: int
+) -> None:
     """Parts below one are added to what stands before "and"."""
     if top < bottom:
-        (found,) = find_amounts(f"{spelled(whole, ' ')} and {spelled(top, ' ')} {_PARTS[bottom]}s")
+        (found,) = find_amounts(
+            f"{spelled(whole, ' ')} and {spelled(top, ' ')} {_PARTS[bottom]}s"
+        )
         assert found.value is not None
-        assert abs(Fraction(found.value) - whole - Fraction(top, bottom)) < Fraction(1, 10**25)
+        assert abs(Fraction(found.value) - whole - Fraction(top, bottom)) < Fraction(
+            1, 10**25
+        )
 
 
 @given(st.integers(1, 100), st.sampled_from(["percent", "km", "dollars"]))
@@ -204,7 +243,9 @@ _HOSTILE = [
 
 @pytest.mark.parametrize("piece", _HOSTILE)
 @pytest.mark.parametrize("read", [find_amounts, find_moments, find_durations])
-def test_hostile_text_takes_steps_in_proportion_to_its_length(read: Callable[[str], object], piece: str) -> None:
+def test_hostile_text_takes_steps_in_proportion_to_its_length(
+    read: Callable[[str], object], piece: str
+) -> None:
     """Twice the text is at most twice the work, and a tenth for luck."""
     read(piece * 100)
     assert steps(read, piece * 300) <= 2.2 * steps(read, piece * 150) + 200
@@ -225,7 +266,9 @@ def test_json_gives_back_the_amount(value: Decimal, unit: str | None) -> None:
 
 
 @given(amounts, amounts, amounts)
-def test_sums_and_products_keep_their_laws(first: Amount, second: Amount, third: Amount) -> None:
+def test_sums_and_products_keep_their_laws(
+    first: Amount, second: Amount, third: Amount
+) -> None:
     """Nothing is rounded, so the order of a sum or a product of two cannot matter."""
     assert first + second == second + first
     assert (first + second) + third == first + (second + third)
@@ -235,7 +278,9 @@ def test_sums_and_products_keep_their_laws(first: Amount, second: Amount, third:
 
 
 @given(amounts, amounts.filter(bool))
-def test_quotient_and_remainder_make_the_dividend(first: Amount, second: Amount) -> None:
+def test_quotient_and_remainder_make_the_dividend(
+    first: Amount, second: Amount
+) -> None:
     """Floor division goes down, as for whole numbers of Python."""
     whole, rest = first // second, first % second
     assert whole * second + rest == first
@@ -246,11 +291,16 @@ def test_quotient_and_remainder_make_the_dividend(first: Amount, second: Amount)
 @given(st.integers(-(10**12), 10**12), st.integers(-(10**6), 10**6).filter(bool))
 def test_whole_amounts_divide_like_whole_numbers(first: int, second: int) -> None:
     """`//` and `%` agree with int."""
-    assert (Amount(first) // second, Amount(first) % second) == (first // second, first % second)
+    assert (Amount(first) // second, Amount(first) % second) == (
+        first // second,
+        first % second,
+    )
 
 
 @given(amounts, units)
 def test_equal_amounts_hash_alike(amount: Amount, unit: str | None) -> None:
     """An amount finds itself and its plain number in a dictionary."""
-    assert hash(Amount(amount.value, unit)) == hash(Amount(Decimal(f"{amount.value:f}"), unit))
+    assert hash(Amount(amount.value, unit)) == hash(
+        Amount(Decimal(f"{amount.value:f}"), unit)
+    )
     assert {amount: 1}[amount.value] == 1

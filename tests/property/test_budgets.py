@@ -19,7 +19,12 @@ from runtime.servers.embedded import EmbeddedServers
 SEQUENCES = int(os.environ.get("TASKLORE_BUDGET_SEQUENCES", "100"))
 LEASE_MS, MINUTE, SLOT = 20_000, 60_000, 500
 #: A rate, a budget without end, a budget of a day, a count.
-ACCOUNTS = [("w", "tokens", 1_000), ("c", "usd", 5_000), ("c", "tokens", 20_000), ("l", "at_once", 3)]
+ACCOUNTS = [
+    ("w", "tokens", 1_000),
+    ("c", "usd", 5_000),
+    ("c", "tokens", 20_000),
+    ("l", "at_once", 3),
+]
 
 
 @dataclass
@@ -58,7 +63,9 @@ class Model:
     def used(self, index: int, now: int) -> int:
         """Return what counts against an account."""
         if index == 0:
-            counted = sum(amount for slot, amount in self.rate if (slot + 1) * SLOT + MINUTE > now)
+            counted = sum(
+                amount for slot, amount in self.rate if (slot + 1) * SLOT + MINUTE > now
+            )
             return counted + self.reserved(0)
         return self.spent[index] + self.unconfirmed[index] + self.reserved(index)
 
@@ -67,7 +74,10 @@ class Model:
         self.expire(now)
         if call in self.open:
             return True
-        if any(self.used(index, now) + need > ACCOUNTS[index][2] for index, need in enumerate(needs)):
+        if any(
+            self.used(index, now) + need > ACCOUNTS[index][2]
+            for index, need in enumerate(needs)
+        ):
             return False
         self.open[call] = Open(now, needs, now + LEASE_MS)
         return True
@@ -107,10 +117,16 @@ def store(servers: EmbeddedServers) -> Iterator[Redis]:
 
 def run(store: Redis, seed: int) -> None:
     """Play one sequence against the scripts, sent at once, and the model."""
-    draw, model, now = random.Random(seed), Model(), 1_790_000_000_000 + seed * 1_000_000
+    draw, model, now = (
+        random.Random(seed),
+        Model(),
+        1_790_000_000_000 + seed * 1_000_000,
+    )
     sent, expected = store.pipeline(transaction=False), list[tuple[Any, ...]]()
     own = f"s{seed}"
-    accounts = [keys.budget("account", f"{own}-{index}") for index in range(len(ACCOUNTS))]
+    accounts = [
+        keys.budget("account", f"{own}-{index}") for index in range(len(ACCOUNTS))
+    ]
     heads = [keys.budget(own, "calls"), keys.budget(own, "leases")]
     book = keys.budget(own, "book")
     for _ in range(draw.randint(5, 60)):
@@ -137,20 +153,38 @@ def run(store: Redis, seed: int) -> None:
             kinds = [word for kind, measure, _ in ACCOUNTS for word in (kind, measure)]
             numbers = ["", 0, 0] if taken is None else [1, taken, taken * 2]
             places = [*heads, book, book, *accounts]
-            given = now, call, "a|b|c", *numbers, taken or 0, 0, 0, 1_000_000, "", "", ""
+            given = (
+                now,
+                call,
+                "a|b|c",
+                *numbers,
+                taken or 0,
+                0,
+                0,
+                1_000_000,
+                "",
+                "",
+                "",
+            )
             sent.fcall(scripts.SETTLE, len(places), *places, *given, *kinds)
             answer = None
         for index in (1, 2):
             sent.hmget(accounts[index], "s", "u", "r")
         sent.scard(accounts[3])
-        spent = [[model.spent[index], model.unconfirmed[index], model.reserved(index)] for index in (1, 2)]
+        spent = [
+            [model.spent[index], model.unconfirmed[index], model.reserved(index)]
+            for index in (1, 2)
+        ]
         expected.append((answer, *spent, model.reserved(3)))
     answers = iter(sent.execute())
     for step, (fits, budget, budget_of_day, under_way) in enumerate(expected):
         found = next(answers)
         assert fits is None or found[0] == fits, (seed, step, found)
         assert [int(value or 0) for value in next(answers)] == budget, (seed, step)
-        assert [int(value or 0) for value in next(answers)] == budget_of_day, (seed, step)
+        assert [int(value or 0) for value in next(answers)] == budget_of_day, (
+            seed,
+            step,
+        )
         assert next(answers) == under_way, (seed, step)
 
 
@@ -163,10 +197,20 @@ def test_the_scripts_do_what_the_model_does(store: Redis) -> None:
 
 
 @pytest.mark.parametrize("answers_ms", [(100, 400), (2_000, 6_000)])
-def test_turns_are_kept_when_all_who_wait_come_at_theirs(store: Redis, answers_ms: tuple[int, int]) -> None:
+def test_turns_are_kept_when_all_who_wait_come_at_theirs(
+    store: Redis, answers_ms: tuple[int, int]
+) -> None:
     """No turn is given before there is room, so that lateness does not add up over the minutes that a queue takes."""
-    draw, opened, account = random.Random(1), 1_790_000_060_000, keys.budget("account", "rpm")
-    places = [*(keys.budget(name) for name in ("calls", "leases", "accounts")), account, f"{account}:queue"]
+    draw, opened, account = (
+        random.Random(1),
+        1_790_000_060_000,
+        keys.budget("account", "rpm"),
+    )
+    places = [
+        *(keys.budget(name) for name in ("calls", "leases", "accounts")),
+        account,
+        f"{account}:queue",
+    ]
     store.hset(account, "blocked", str(opened))
     due: dict[int, float] = {}
     begun: dict[int, int] = {}
@@ -176,16 +220,43 @@ def test_turns_are_kept_when_all_who_wait_come_at_theirs(store: Redis, answers_m
         now, event, waiter = heapq.heappop(events)
         if event == "settle":
             taken = "a|b|c", 1, 1, 0, 0, 0, 0, 1_000_000, "", "", "", "w", "requests"
-            store.fcall(scripts.SETTLE, 5, *places[:2], "book", "book", account, now, f"c{waiter}", *taken)
+            store.fcall(
+                scripts.SETTLE,
+                5,
+                *places[:2],
+                "book",
+                "book",
+                account,
+                now,
+                f"c{waiter}",
+                *taken,
+            )
             continue
-        given = now, f"c{waiter}", f"w{waiter}", LEASE_MS, "book", "a|b|c", 0, "w", "requests", 900, 1, "", "", 1
+        given = (
+            now,
+            f"c{waiter}",
+            f"w{waiter}",
+            LEASE_MS,
+            "book",
+            "a|b|c",
+            0,
+            "w",
+            "requests",
+            900,
+            1,
+            "",
+            "",
+            1,
+        )
         has_room, *rest = store.fcall(scripts.RESERVE, len(places), *places, *given)
         if has_room:
             begun[waiter] = now
             heapq.heappush(events, (now + draw.randint(*answers_ms), "settle", waiter))
         else:
             due.setdefault(waiter, store.zscore(places[-1], f"w{waiter}"))  # type: ignore[arg-type]
-            heapq.heappush(events, (now + rest[1] + draw.randint(0, 300), "reserve", waiter))
+            heapq.heappush(
+                events, (now + rest[1] + draw.randint(0, 300), "reserve", waiter)
+            )
     assert max(begun[waiter] - due[waiter] for waiter in due) <= 400
     # Three cycles of the window and a third, of which less than 5 % is left unused.
     assert max(begun.values()) - opened <= 3_000 / 900 * 60_000 / 0.95

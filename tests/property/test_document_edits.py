@@ -12,7 +12,13 @@ from hypothesis import strategies as st
 
 from contracts.edits import Delete, Edit, Insert, Update
 from contracts.errors import EditRefused, InvalidPath, UndoRefused
-from memory.documents.edits import apply_changes, apply_edits, dump_changes, inverse, load_changes
+from memory.documents.edits import (
+    apply_changes,
+    apply_edits,
+    dump_changes,
+    inverse,
+    load_changes,
+)
 from memory.documents.guard import check, check_document, growth_of, size_of
 from memory.documents.paths import APPEND, Path, Step, lookup, parse
 from memory.documents.rebase import PlanChanges, cross, rebase_edits, take_back
@@ -21,34 +27,60 @@ from tests.property.examples import examples, scale
 #: Random plans of the most important law.
 PLANS = scale(1_500)
 
-NAMES = st.sampled_from(["a", "b", "c", "odd key", "", "$x", "é", "[0]", "x.y", "'\"", "\n"])
-SCALARS = st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from([0.0, 1.0, -1.5, "", "x", "é\U0001f35d"])
+NAMES = st.sampled_from(
+    ["a", "b", "c", "odd key", "", "$x", "é", "[0]", "x.y", "'\"", "\n"]
+)
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers(-3, 3)
+    | st.sampled_from([0.0, 1.0, -1.5, "", "x", "é\U0001f35d"])
+)
 VALUES: st.SearchStrategy[Any] = st.recursive(
     SCALARS,
-    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(NAMES, inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=5) | st.dictionaries(NAMES, inner, max_size=4)
+    ),
     max_leaves=12,
 )
-BODIES = st.dictionaries(NAMES, VALUES, max_size=5) | st.lists(VALUES, max_size=5) | VALUES
+BODIES = (
+    st.dictionaries(NAMES, VALUES, max_size=5) | st.lists(VALUES, max_size=5) | VALUES
+)
 STEPS = st.text(max_size=6) | st.integers(-(2**53) + 1, 2**53 - 1)
 
 
 def canonical(body: Any) -> bytes:
     """Return the bytes that two equal documents share."""
-    return json.dumps(body, sort_keys=True, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+    return json.dumps(
+        body, sort_keys=True, ensure_ascii=False, separators=(",", ":")
+    ).encode("utf-8", "surrogatepass")
 
 
 def ordered(body: Any) -> bytes:
     """Return the bytes that two documents share whose names also stand in one order."""
-    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode(
+        "utf-8", "surrogatepass"
+    )
 
 
 def places(body: Any, steps: tuple[Step, ...] = ()) -> list[Path]:
     """Return every place of *body*."""
-    entries = body.items() if isinstance(body, dict) else enumerate(body) if isinstance(body, list) else ()
-    return [Path(steps), *(place for step, child in entries for place in places(child, (*steps, step)))]
+    entries = (
+        body.items()
+        if isinstance(body, dict)
+        else enumerate(body)
+        if isinstance(body, list)
+        else ()
+    )
+    return [
+        Path(steps),
+        *(place for step, child in entries for place in places(child, (*steps, step))),
+    ]
 
 
-def edit_of(chance: random.Random, body: Any, where: Sequence[Path], value: Any) -> Edit:
+def edit_of(
+    chance: random.Random, body: Any, where: Sequence[Path], value: Any
+) -> Edit:
     """Return an edit at one of the places *where* that fits *body* by itself."""
     place = chance.choice(where)
     found = lookup(body, place)
@@ -64,7 +96,9 @@ def edit_of(chance: random.Random, body: Any, where: Sequence[Path], value: Any)
     return Update(path=str(place), new_value=value)
 
 
-def plan_of(chance: random.Random, body: Any, values: Sequence[Any]) -> tuple[Edit, ...]:
+def plan_of(
+    chance: random.Random, body: Any, values: Sequence[Any]
+) -> tuple[Edit, ...]:
     """Return a plan for *body* whose edits do not meet, with at most as many edits as *values*."""
     where = places(body)
     edits = [edit_of(chance, body, where, value) for value in values]
@@ -82,7 +116,11 @@ def plan_of(chance: random.Random, body: Any, values: Sequence[Any]) -> tuple[Ed
 @st.composite
 def plans(draw: st.DrawFn, body: Any) -> tuple[Edit, ...]:
     """Draw a plan for *body*."""
-    return plan_of(draw(st.randoms(use_true_random=False)), body, draw(st.lists(VALUES, max_size=6)))
+    return plan_of(
+        draw(st.randoms(use_true_random=False)),
+        body,
+        draw(st.lists(VALUES, max_size=6)),
+    )
 
 
 def taken_back_exactly(body: Any, plan: Sequence[Edit]) -> None:
@@ -128,7 +166,9 @@ def test_a_plan_carried_over_another_is_both_plans_as_one(data: st.DataObject) -
 
 @examples(20)
 @given(st.data())
-def test_changes_of_one_document_lead_to_one_document_either_way_round(data: st.DataObject) -> None:
+def test_changes_of_one_document_lead_to_one_document_either_way_round(
+    data: st.DataObject,
+) -> None:
     """This is why an undo past later changes is the document in which they were made without the plan."""
     body = data.draw(BODIES)
     mine, other = (apply_edits(body, data.draw(plans(body))) for _ in range(2))
@@ -140,15 +180,22 @@ def test_changes_of_one_document_lead_to_one_document_either_way_round(data: st.
     one = apply_changes(other.body, mine_last)
     assert canonical(one) == canonical(apply_changes(mine.body, other_last))
     # And each can be taken back past the other.
-    for changes, later, left in ((mine.changes, other_last, other.body), (other.changes, mine_last, mine.body)):
+    for changes, later, left in (
+        (mine.changes, other_last, other.body),
+        (other.changes, mine_last, mine.body),
+    ):
         undone = apply_changes(one, cross(inverse(changes), later)[0])
-        assert sorted(map(canonical, flat(undone))) == sorted(map(canonical, flat(left)))
+        assert sorted(map(canonical, flat(undone))) == sorted(
+            map(canonical, flat(left))
+        )
 
 
 def flat(value: Any) -> list[Any]:
     """Return every scalar of *value* with the names on its way: two that stood at one gap may come back either way."""
     if isinstance(value, dict):
-        return [[name, inner] for name, child in value.items() for inner in flat(child)] or [{}]
+        return [
+            [name, inner] for name, child in value.items() for inner in flat(child)
+        ] or [{}]
     if isinstance(value, list):
         return [["item", inner] for child in value for inner in flat(child)] or [[]]
     return [value]
@@ -156,7 +203,9 @@ def flat(value: Any) -> list[Any]:
 
 @examples(20)
 @given(st.data())
-def test_plans_undone_in_any_order_leave_the_first_document(data: st.DataObject) -> None:
+def test_plans_undone_in_any_order_leave_the_first_document(
+    data: st.DataObject,
+) -> None:
     body = data.draw(BODIES)
     now, history, standing = body, list[PlanChanges](), list[str]()
     for number in range(data.draw(st.integers(1, 4))):
@@ -187,7 +236,9 @@ def test_plans_undone_in_any_order_leave_the_first_document(data: st.DataObject)
 
 @examples(20)
 @given(st.data())
-def test_the_guard_sees_in_the_changed_part_what_it_would_see_in_the_whole(data: st.DataObject) -> None:
+def test_the_guard_sees_in_the_changed_part_what_it_would_see_in_the_whole(
+    data: st.DataObject,
+) -> None:
     """A sound document and a plan that is let through make a sound document; growth is never counted too low."""
     body = data.draw(st.dictionaries(NAMES, VALUES, max_size=5))
     applied = apply_edits(body, data.draw(plans(body)))
@@ -198,12 +249,16 @@ def test_the_guard_sees_in_the_changed_part_what_it_would_see_in_the_whole(data:
     size = check_document(applied.body)
 
     assert size == len(ordered(applied.body))
-    assert 0 <= size_of(body) + growth_of(applied.changes) - size <= len(applied.changes)
+    assert (
+        0 <= size_of(body) + growth_of(applied.changes) - size <= len(applied.changes)
+    )
 
 
 @examples(20)
 @given(st.lists(STEPS, max_size=5), st.booleans())
-def test_every_path_is_read_back_from_its_spelling(steps: list[Any], appends: bool) -> None:
+def test_every_path_is_read_back_from_its_spelling(
+    steps: list[Any], appends: bool
+) -> None:
     """Whatever its names are; the spelling is printable and stays on one line."""
     path = Path((*steps, APPEND) if appends else tuple(steps))
 
@@ -212,7 +267,10 @@ def test_every_path_is_read_back_from_its_spelling(steps: list[Any], appends: bo
 
 
 @examples(20)
-@given(st.text(alphabet="$.[]'\"\\u0d8e-1a*?:, \n\ud800é", max_size=12) | st.text(max_size=20))
+@given(
+    st.text(alphabet="$.[]'\"\\u0d8e-1a*?:, \n\ud800é", max_size=12)
+    | st.text(max_size=20)
+)
 def test_any_text_is_a_path_or_refused_as_one(text: str) -> None:
     try:
         path = parse(text)
@@ -228,7 +286,11 @@ def test_random_plans_over_larger_documents_are_taken_back_to_the_byte() -> None
     edits = 0
     for _ in range(PLANS):
         body = random_body(chance)
-        plan = plan_of(chance, body, [random_body(chance, levels=1) for _ in range(chance.randrange(1, 7))])
+        plan = plan_of(
+            chance,
+            body,
+            [random_body(chance, levels=1) for _ in range(chance.randrange(1, 7))],
+        )
         taken_back_exactly(body, plan)
         edits += len(plan)
 
@@ -238,8 +300,13 @@ def test_random_plans_over_larger_documents_are_taken_back_to_the_byte() -> None
 def random_body(chance: random.Random, levels: int = 4) -> Any:
     """Return a document such as people have, with odd names and values in it."""
     if levels == 0 or chance.random() < 0.2:
-        return chance.choice([None, True, 0, 1, 1.0, "", "pasta", "é\U0001f35d", -5, 2.5])
+        return chance.choice(
+            [None, True, 0, 1, 1.0, "", "pasta", "é\U0001f35d", -5, 2.5]
+        )
     if chance.random() < 0.5:
         return [random_body(chance, levels - 1) for _ in range(chance.randrange(6))]
-    names = chance.sample(["a", "b", "likes", "odd key", "", "$x", "é", "x.y", "'\"", "[0]"], chance.randrange(6))
+    names = chance.sample(
+        ["a", "b", "likes", "odd key", "", "$x", "é", "x.y", "'\"", "[0]"],
+        chance.randrange(6),
+    )
     return {name: random_body(chance, levels - 1) for name in names}

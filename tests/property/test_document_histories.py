@@ -37,9 +37,14 @@ def test_taking_back_any_plan_changes_all_or_nothing(seed: int) -> None:
             records = await store.history(USER)
             before, count = await contents(store), len(records)
             try:
-                await store.undo(USER, random.choice([record.plan_id for record in records]), at=NOW)
+                await store.undo(
+                    USER, random.choice([record.plan_id for record in records]), at=NOW
+                )
             except UndoRefused:
-                assert (await contents(store), len(await store.history(USER))) == (before, count)
+                assert (await contents(store), len(await store.history(USER))) == (
+                    before,
+                    count,
+                )
                 continue
             after = await contents(store)
             assert after != before
@@ -58,7 +63,10 @@ def test_every_revision_is_told_to_the_byte(seed: int) -> None:
         store, random = FakeDocumentStore(KINDS), Random(seed)
         await grow(store, random)
         document = (await store.snapshot(USER, [FOOD])).documents[FOOD]
-        revisions = [await store.at(USER, FOOD, number) for number in range(document.revision + 1)]
+        revisions = [
+            await store.at(USER, FOOD, number)
+            for number in range(document.revision + 1)
+        ]
         assert json_bytes(revisions[0].body) == json_bytes(KINDS.by_id[FOOD].template)
         assert json_bytes(revisions[-1].body) == json_bytes(document.body)
         for earlier, later in pairwise(revisions):
@@ -83,12 +91,17 @@ def test_a_place_is_explained_by_the_plans_that_name_what_is_there(seed: int) ->
                 continue
         await grow(store, random, 4, "q")
         records = await store.history(USER, FOOD)
-        text = {record.plan_id: json.dumps(dump_changes(record.changes[FOOD])) for record in records}
+        text = {
+            record.plan_id: json.dumps(dump_changes(record.changes[FOOD]))
+            for record in records
+        }
         body = (await store.snapshot(USER, [FOOD])).documents[FOOD].body
         for name, held in body["food"].items():  # type: ignore[union-attr] # the template says so
             for index, one in enumerate(held):  # type: ignore[arg-type]
                 display = f'"{one["display"]}"'  # type: ignore[index,call-overload]
-                expected = [plan_id for plan_id, changes in text.items() if display in changes]
+                expected = [
+                    plan_id for plan_id, changes in text.items() if display in changes
+                ]
                 found = await store.explain(USER, FOOD, f"food.{name}[{index}]")
                 assert [record.plan_id for record in found] == expected
 
@@ -96,7 +109,9 @@ def test_a_place_is_explained_by_the_plans_that_name_what_is_there(seed: int) ->
 
 
 @pytest.mark.parametrize("seed", range(scale(1)))
-async def test_the_real_store_does_what_its_stand_in_does(redis: Redis, seed: int) -> None:
+async def test_the_real_store_does_what_its_stand_in_does(
+    redis: Redis, seed: int
+) -> None:
     """Plan by plan, back, and forth."""
     real, fake = DocumentStore(redis, KINDS, deadline_s=5.0), FakeDocumentStore(KINDS)
     seen = await grow(real, Random(seed), 30)

@@ -10,7 +10,12 @@ from itertools import count
 from typing import ClassVar
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
 from redis.asyncio import Redis
 
 from contracts.conversations import TakenMessages, Utterance
@@ -53,7 +58,11 @@ class Model:
 
     def unused(self) -> list[str]:
         """Return what no settled task was shown as new."""
-        return [one for one in ids(tuple(self.kept)) if one not in self.used and one not in self.own]
+        return [
+            one
+            for one in ids(tuple(self.kept))
+            if one not in self.used and one not in self.own
+        ]
 
     def enter(self, messages: list[Utterance]) -> None:
         """Add those that are not known."""
@@ -64,18 +73,28 @@ class Model:
     def take(self, task: str, taken: TakenMessages) -> None:
         """Hold what was shown against what is meant, for the task's first run and for its later ones."""
         new = ids(taken.history.current)
-        before = [one for one in self.shown.get(task, []) if one in ids(tuple(self.kept))]
+        before = [
+            one for one in self.shown.get(task, []) if one in ids(tuple(self.kept))
+        ]
         is_first = task not in self.shown
-        if is_first or (task not in self.settled and task in self.overtaken and new != before):
+        if is_first or (
+            task not in self.settled and task in self.overtaken and new != before
+        ):
             self.entered += self.waiting
             self.waiting = []
-            assert new == self.unused(), "not everything unused is new, or something else is"
+            assert new == self.unused(), (
+                "not everything unused is new, or something else is"
+            )
             self._demand_digest(taken)
         else:
             assert new == before, "a retry is shown something else"
-        assert {one.message_id for one in taken.history.messages if one.own} <= self.own, "words in its own mouth"
+        assert {
+            one.message_id for one in taken.history.messages if one.own
+        } <= self.own, "words in its own mouth"
         assert taken.is_settled == (task in self.settled)
-        assert task in self.settled or not self.used & set(new), "shown as new after success"
+        assert task in self.settled or not self.used & set(new), (
+            "shown as new after success"
+        )
         self.shown[task] = new
         self.overtaken.discard(task)
 
@@ -95,11 +114,15 @@ class Model:
         fallen = self.entered[: history.earlier.count]
         assert history.earlier.speakers == dict(Counter(one.speaker for one in fallen))
         times = [one.time for one in fallen]
-        assert (history.earlier.since, history.earlier.until) == ((min(times), max(times)) if times else (None, None))
+        assert (history.earlier.since, history.earlier.until) == (
+            (min(times), max(times)) if times else (None, None)
+        )
         rest = self.entered[history.earlier.count :]
         assert sorted(ids(history.messages)) == sorted(ids(tuple(rest)))
         assert [one for one in ids(history.past) if one not in self.own] == [
-            one for one in ids(tuple(rest)) if one not in self.own and one not in ids(history.current)
+            one
+            for one in ids(tuple(rest))
+            if one not in self.own and one not in ids(history.current)
         ]
         assert len(rest) >= min(WINDOW, len(self.entered))
 
@@ -131,7 +154,11 @@ class Histories(RuleBasedStateMachine):
         number = next(self.numbers)
         claims = number % 3 == 0
         return Utterance(
-            message_id=f"m{number}", speaker=speaker, message=f"word {number}", time=number * 0.1, own=claims
+            message_id=f"m{number}",
+            speaker=speaker,
+            message=f"word {number}",
+            time=number * 0.1,
+            own=claims,
         )
 
     @rule(speaker=st.sampled_from(SPEAKERS))
@@ -147,7 +174,11 @@ class Histories(RuleBasedStateMachine):
     def post_again(self, data: st.DataObject) -> None:
         """Somebody is not sure whether it arrived."""
         if self.model.known:
-            assert not self.runner.run(self.inbox.post(self.owner, data.draw(st.sampled_from(self.model.known))))
+            assert not self.runner.run(
+                self.inbox.post(
+                    self.owner, data.draw(st.sampled_from(self.model.known))
+                )
+            )
 
     @rule(text=st.text(min_size=1, max_size=5))
     def speak(self, text: str) -> None:
@@ -169,10 +200,18 @@ class Histories(RuleBasedStateMachine):
             assert self.runner.run(store.append(self.owner, body, turn.turn_id))
         self.model.enter([utterance_of(turn)])
 
-    @rule(task=st.sampled_from(TASKS), speakers=st.lists(st.sampled_from(SPEAKERS), max_size=3), data=st.data())
+    @rule(
+        task=st.sampled_from(TASKS),
+        speakers=st.lists(st.sampled_from(SPEAKERS), max_size=3),
+        data=st.data(),
+    )
     def take(self, task: str, speakers: list[str], data: st.DataObject) -> None:
         """A task takes, with new and known messages; sometimes it is the same again."""
-        known = data.draw(st.lists(st.sampled_from(self.model.known), max_size=2)) if self.model.known else []
+        known = (
+            data.draw(st.lists(st.sampled_from(self.model.known), max_size=2))
+            if self.model.known
+            else []
+        )
         arriving = known + [self.message(speaker) for speaker in speakers]
         taken = self.runner.run(self.inbox.take(self.owner, task, arriving))
         self.model.enter(arriving)
@@ -182,16 +221,24 @@ class Histories(RuleBasedStateMachine):
     @rule(task=st.sampled_from(TASKS), speaks=st.booleans())
     def settle(self, task: str, speaks: bool) -> None:
         """A task comes to its end, perhaps a second time, perhaps without having taken."""
-        said = self.message("Me").model_copy(update={"message_id": f"{task}:said"}) if speaks else None
+        said = (
+            self.message("Me").model_copy(update={"message_id": f"{task}:said"})
+            if speaks
+            else None
+        )
         self.runner.run(self.inbox.settle(self.owner, task, said))
         self.model.settle(task, said)
 
     @rule(size=st.integers(1, 5))
     def read(self, size: int) -> None:
         """All pages together are what is kept."""
-        assert self.runner.run(whole(self.inbox, self.owner, size)) == ids(tuple(self.model.kept))
+        assert self.runner.run(whole(self.inbox, self.owner, size)) == ids(
+            tuple(self.model.kept)
+        )
 
-    @rule(size=st.integers(1, 4), speakers=st.lists(st.sampled_from(SPEAKERS), max_size=2))
+    @rule(
+        size=st.integers(1, 4), speakers=st.lists(st.sampled_from(SPEAKERS), max_size=2)
+    )
     def read_while_it_grows(self, size: int, speakers: list[str]) -> None:
         """No message is in two pages, and none is between them, but for those that have fallen off."""
         found: list[str] = []
@@ -234,7 +281,11 @@ def test_the_fake_delivers_once_loses_nothing_and_keeps_its_order() -> None:
     run_state_machine_as_test(Histories, settings=examples(30, stateful_step_count=40))
 
 
-def test_the_store_delivers_once_loses_nothing_and_keeps_its_order(servers: EmbeddedServers) -> None:
+def test_the_store_delivers_once_loses_nothing_and_keeps_its_order(
+    servers: EmbeddedServers,
+) -> None:
     """As the fake does, by the same laws."""
     with _on(servers.redis_url):
-        run_state_machine_as_test(Histories, settings=examples(30, stateful_step_count=40))
+        run_state_machine_as_test(
+            Histories, settings=examples(30, stateful_step_count=40)
+        )

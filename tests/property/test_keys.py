@@ -32,7 +32,13 @@ class Budget(Parameters):
     history: tuple[Amount, ...] = ()
 
 
-numbers = st.decimals(allow_nan=False, allow_infinity=False, min_value=-(10**12), max_value=10**12, places=3)
+numbers = st.decimals(
+    allow_nan=False,
+    allow_infinity=False,
+    min_value=-(10**12),
+    max_value=10**12,
+    places=3,
+)
 texts = st.text(max_size=12).filter(lambda text: text.isprintable())
 mixed = st.fixed_dictionaries(
     {
@@ -80,14 +86,24 @@ def test_text_never_leaks_into_its_neighbour(left: str, right: str) -> None:
 
 def built(limit: int, spent: int | Decimal, history: tuple[int, ...]) -> Budget:
     """Return what validation builds; validating a million would take a minute."""
-    return Budget.model_construct(budget_limit=Amount(limit), spent=Amount(spent), history=tuple(map(Amount, history)))
+    return Budget.model_construct(
+        budget_limit=Amount(limit),
+        spent=Amount(spent),
+        history=tuple(map(Amount, history)),
+    )
 
 
-@pytest.mark.parametrize("wanted", [30_000, pytest.param(1_000_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "wanted", [30_000, pytest.param(1_000_000, marks=pytest.mark.long)]
+)
 def test_distinct_parameter_sets_have_distinct_keys(wanted: int) -> None:
     """No two of so many random questions are taken for one another, short keys and hashed ones alike."""
-    validated = Budget.read({"budget_limit": 12, "spent": Decimal("0.5"), "history": [1, 2, 3]})
-    assert built(12, Decimal("0.5"), (1, 2, 3)).key("analyze_budget") == validated.key("analyze_budget")
+    validated = Budget.read(
+        {"budget_limit": 12, "spent": Decimal("0.5"), "history": [1, 2, 3]}
+    )
+    assert built(12, Decimal("0.5"), (1, 2, 3)).key("analyze_budget") == validated.key(
+        "analyze_budget"
+    )
     rng = random.Random(20261121)
     asked: set[tuple[int, int, tuple[int, ...]]] = set()
     keys: set[str] = set()

@@ -29,7 +29,9 @@ class Stream:
 
     def read(self, number: int) -> None:
         """Let the desk read at most *number* new messages."""
-        for sequence in range(self.cursor, min(self.last, self.cursor + number - 1) + 1):
+        for sequence in range(
+            self.cursor, min(self.last, self.cursor + number - 1) + 1
+        ):
             self.cursor = sequence + 1
             if (token := self.stored.get(sequence)) is not None:
                 self.lane.arrive(token, sequence, float(sequence))
@@ -39,11 +41,20 @@ class Stream:
 
         So many of the *oldest* go first. Return whose messages were moved.
         """
-        sequences = list(filter(None, (self.lane.take_oldest(self.weights) for _ in range(oldest))))
+        sequences = list(
+            filter(None, (self.lane.take_oldest(self.weights) for _ in range(oldest)))
+        )
         assert sequences == sorted(sequences)
-        while len(sequences) < room and (sequence := self.lane.take(self.weights)) is not None:
+        while (
+            len(sequences) < room
+            and (sequence := self.lane.take(self.weights)) is not None
+        ):
             sequences.append(sequence)
-        found = [(sequence, self.stored[sequence]) for sequence in sequences if sequence in self.stored]
+        found = [
+            (sequence, self.stored[sequence])
+            for sequence in sequences
+            if sequence in self.stored
+        ]
         self.taken += found
         moved = {sequence for sequence, _ in self.taken}
         for subject, before in self.lane.removals(self.cursor):
@@ -60,7 +71,10 @@ class Stream:
 def test_every_message_is_moved_once_and_in_the_order_of_its_tenant(seed: int) -> None:
     """However arrivals, reads, moves, pauses and deaths of the desk follow one another."""
     chance = random.Random(seed)
-    stream, tenants = Stream(), [f"t{number}" for number in range(chance.choice((1, 3, 40)))]
+    stream, tenants = (
+        Stream(),
+        [f"t{number}" for number in range(chance.choice((1, 3, 40)))],
+    )
     for _ in range(200):
         match chance.randrange(10):
             case 0 | 1 | 2 | 3:
@@ -99,7 +113,9 @@ def test_turns_follow_weights_and_late_comers_save_up_none() -> None:
         stream.put("d")
     stream.read(20_000)
     turns = Counter(token for _ in range(100) for token in stream.move(35))
-    assert shares(turns) == pytest.approx({"a": 0.125, "b": 0.25, "c": 0.5, "d": 0.125}, abs=0.01)
+    assert shares(turns) == pytest.approx(
+        {"a": 0.125, "b": 0.25, "c": 0.5, "d": 0.125}, abs=0.01
+    )
 
 
 def shares(turns: Counter[str]) -> dict[str, float]:

@@ -15,7 +15,9 @@ ACCESSES = 2_000
 
 
 async def test_no_user_reaches_the_documents_of_another(redis: Redis) -> None:
-    strangers = Strangers(store_on(redis), PersonalQueue(redis, "facts", deadline_s=60.0), Random(7))
+    strangers = Strangers(
+        store_on(redis), PersonalQueue(redis, "facts", deadline_s=60.0), Random(7)
+    )
     await strangers.settle()
     await strangers.intrude(ACCESSES)
     await strangers.check()
@@ -43,7 +45,9 @@ async def test_what_is_right_is_done_and_nothing_else() -> None:
     """The newer is current and the older is not, undo brings it back, and who stands by stays."""
     outcome = await updating.run()
     assert outcome.failures == []
-    assert outcome.newer_current == outcome.older_gone == outcome.undone == outcome.pairs
+    assert (
+        outcome.newer_current == outcome.older_gone == outcome.undone == outcome.pairs
+    )
     assert (outcome.bystanders, outcome.bystanders_retired) == (1_000, 0)
     assert 100 * outcome.facts_accepted >= ACCEPTED * outcome.facts_right
     assert 100 * (outcome.turns - outcome.turns_shown) <= UNSEEN * outcome.turns

@@ -17,7 +17,14 @@ from supervisor.understanding.prompt import Remembered, sources_of
 from supervisor.understanding.routing import Router
 from supervisor.understanding.rules import RuleInterpreter
 from tests.property.examples import scale
-from tests.understanding.hostile import ATTACKS, COUNT, MEMORY, hostile, strangers, unsaid
+from tests.understanding.hostile import (
+    ATTACKS,
+    COUNT,
+    MEMORY,
+    hostile,
+    strangers,
+    unsaid,
+)
 from tests.understanding.recorded import CATALOGUE, NOW, Case, Model, collapse_space
 
 
@@ -78,7 +85,13 @@ FIELDS = {
     "text": [("LibraryDesk.reserve_book", "title"), ("FreightDesk.quote_freight", "origin")],
 }  # fmt: skip
 #: Sentences that say a value, with nothing else in them that could be one.
-FRAMES = ("und bitte {}", "{}", "please, it should be {}", "请 {} 谢谢", "que sea {}, por favor")
+FRAMES = (
+    "und bitte {}",
+    "{}",
+    "please, it should be {}",
+    "请 {} 谢谢",
+    "que sea {}, por favor",
+)
 
 
 def oracle() -> Iterator[tuple[str, str, str, str, str]]:
@@ -102,9 +115,9 @@ def test_what_is_right_by_construction_is_never_vetoed() -> None:
         reading = Reading(reasoning="right", intents=(intent,), unfit=())
         answer = check(reading, router, sources_of(text, [], (), NOW))
         [checked] = answer.intents
-        if answer.faults or collapse_space(task, field, checked.values.get(field)) != collapse_space(
-            task, field, value
-        ):
+        if answer.faults or collapse_space(
+            task, field, checked.values.get(field)
+        ) != collapse_space(task, field, value):
             vetoed.append((text, field, value, answer.faults))
         counts["shown" if checked.unsure else "started"] += 1
     assert vetoed == []
@@ -113,7 +126,9 @@ def test_what_is_right_by_construction_is_never_vetoed() -> None:
 
 
 @pytest.mark.parametrize("rules", [RuleInterpreter, NoRules])
-async def test_no_hostile_answer_serves_what_was_not_said(rules: type[RuleInterpreter]) -> None:
+async def test_no_hostile_answer_serves_what_was_not_said(
+    rules: type[RuleInterpreter],
+) -> None:
     """Invented, moved, completed, broken, in foreign digits, of a stranger or of memory; whenever it is asked."""
     interpreter_rules = rules()
     served: list[object] = []
@@ -122,9 +137,15 @@ async def test_no_hostile_answer_serves_what_was_not_said(rules: type[RuleInterp
     # All of them in `make long`, every third in `make test`.
     share = 3 // min(3, scale(1))
     for attack, case, answer in islice(hostile(), 0, None, share):
-        interpreter = LlmInterpreter(Model(answer), rules=interpreter_rules, recalling=Memory())
+        interpreter = LlmInterpreter(
+            Model(answer), rules=interpreter_rules, recalling=Memory()
+        )
         found = await interpreter.interpret(
-            case.say, catalogue=CATALOGUE, previous=strangers(case), user_id="ann", now=NOW
+            case.say,
+            catalogue=CATALOGUE,
+            previous=strangers(case),
+            user_id="ann",
+            now=NOW,
         )
         kinds[attack] += 1
         started += isinstance(found, Understood)
@@ -139,9 +160,19 @@ async def test_no_hostile_answer_serves_what_was_not_said(rules: type[RuleInterp
 
 def test_the_hostile_bar_can_fail() -> None:
     case = Case(
-        "x", "en", "one", "200 l for the lawn", [{"task": "GardenAgent.water_zone", "parameters": {"litres": 200}}]
+        "x",
+        "en",
+        "one",
+        "200 l for the lawn",
+        [{"task": "GardenAgent.water_zone", "parameters": {"litres": 200}}],
     )
-    said = Understood("GardenAgent", TaskCall(name="water_zone", parameters={"zone": "lawn", "litres": 200}))
-    invented = Understood("GardenAgent", TaskCall(name="water_zone", parameters={"zone": "orchard", "litres": 2000}))
+    said = Understood(
+        "GardenAgent",
+        TaskCall(name="water_zone", parameters={"zone": "lawn", "litres": 200}),
+    )
+    invented = Understood(
+        "GardenAgent",
+        TaskCall(name="water_zone", parameters={"zone": "orchard", "litres": 2000}),
+    )
     assert unsaid(case, said) == []
     assert len(unsaid(case, invented)) == 2

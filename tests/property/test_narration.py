@@ -29,7 +29,21 @@ positions = st.fixed_dictionaries({"x": coordinates, "z": coordinates})
 #: Texts that hold what prompts, sentences and templates are made of.
 texts = st.lists(
     st.sampled_from(
-        ["'", '"', "\n", "\r", "\u2028", "# ", "- ", "I am at position", " said: '", "</", "```", "{{", MARK]
+        [
+            "'",
+            '"',
+            "\n",
+            "\r",
+            "\u2028",
+            "# ",
+            "- ",
+            "I am at position",
+            " said: '",
+            "</",
+            "```",
+            "{{",
+            MARK,
+        ]
     )
     | st.text(max_size=6),
     min_size=1,
@@ -38,8 +52,13 @@ texts = st.lists(
 sensory = st.fixed_dictionaries(
     {
         "position": positions,
-        "nearbyAgents": st.lists(st.fixed_dictionaries({"name": names}, optional={"position": positions}), max_size=15),
-        "worldObjects": st.lists(st.fixed_dictionaries({"type": names, "position": positions}), max_size=15),
+        "nearbyAgents": st.lists(
+            st.fixed_dictionaries({"name": names}, optional={"position": positions}),
+            max_size=15,
+        ),
+        "worldObjects": st.lists(
+            st.fixed_dictionaries({"type": names, "position": positions}), max_size=15
+        ),
         "collected": st.dictionaries(names, st.integers(0, 10**9), max_size=15),
     }
 )
@@ -47,7 +66,9 @@ actions = st.fixed_dictionaries(
     {"action": names | st.sampled_from(["move", "text", "collect", "wait"])},
     optional={
         "target": st.one_of(positions, st.fixed_dictionaries({"agent": names})),
-        "utterance": texts.filter(lambda text: all(not 0xD800 <= ord(sign) < 0xE000 for sign in text)),
+        "utterance": texts.filter(
+            lambda text: all(not 0xD800 <= ord(sign) < 0xE000 for sign in text)
+        ),
     },
 )
 
@@ -57,7 +78,9 @@ def _is_one_line(told: str) -> bool:
 
 
 @given(sensory, st.integers(0, 15))
-def test_an_observation_is_one_line_in_its_tense(raw: dict[str, Any], most: int) -> None:
+def test_an_observation_is_one_line_in_its_tense(
+    raw: dict[str, Any], most: int
+) -> None:
     """Present and past differ in their verbs alone, and nothing of structure is in them."""
     sensed, narrator = SensoryData.model_validate(raw), NARRATOR.telling(most)
     now, then = narrator.now(sensed), narrator.then(sensed)
@@ -100,7 +123,9 @@ def test_quoted_speech_cannot_be_closed(name: str, text: str) -> None:
 
 @given(sensory, st.text("abcdefghijklm ", min_size=1, max_size=20), st.sampled_from(["text", "message", "receivedTexts",
        "chat_log", "newMessages", "saidBy", "conversation", "UTTERANCE"]), st.integers(0, 3))  # fmt: skip
-def test_no_sense_holds_what_was_said(raw: dict[str, Any], words: str, key: str, depth: int) -> None:
+def test_no_sense_holds_what_was_said(
+    raw: dict[str, Any], words: str, key: str, depth: int
+) -> None:
     """At whatever depth it is hidden it is refused, with the place where it belongs."""
     hidden: Any = {key: [{"sender": "Bob", "words": words}]}
     for _ in range(depth):
@@ -113,7 +138,10 @@ def test_no_sense_holds_what_was_said(raw: dict[str, Any], words: str, key: str,
 def test_what_nobody_registered_is_not_told(raw: dict[str, Any], text: str) -> None:
     """So no stray sense brings words into an observation."""
     assume(all(not 0xD800 <= ord(sign) < 0xE000 for sign in text))
-    bare, more = SensoryData.model_validate(raw), SensoryData.model_validate({**raw, "smell": text})
+    bare, more = (
+        SensoryData.model_validate(raw),
+        SensoryData.model_validate({**raw, "smell": text}),
+    )
 
     assert NARRATOR.now(more) == NARRATOR.now(bare)
     assert more.further == {"smell": text}

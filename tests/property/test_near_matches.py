@@ -27,8 +27,22 @@ class Plan(Parameters):
 #: Many of them alike, so that most are somebody's neighbours, and some at a border or a hair beyond it.
 limits = st.one_of(
     st.decimals(min_value=-110, max_value=110, places=1, allow_nan=False),
-    st.sampled_from(["100", "102.5", "97.5", "102.5000000000000000000000001", "97.49999999999999999999", "0", "-100"]),
-    st.builds(lambda digits, power: Decimal(digits).scaleb(power), st.integers(990, 1010), st.integers(-33, 30)),
+    st.sampled_from(
+        [
+            "100",
+            "102.5",
+            "97.5",
+            "102.5000000000000000000000001",
+            "97.49999999999999999999",
+            "0",
+            "-100",
+        ]
+    ),
+    st.builds(
+        lambda digits, power: Decimal(digits).scaleb(power),
+        st.integers(990, 1010),
+        st.integers(-33, 30),
+    ),
 )
 plans = st.fixed_dictionaries(
     {"limit": limits},
@@ -51,15 +65,26 @@ def test_a_near_answer_is_within_every_tolerance_and_equal_in_all_else(
     if found is None:
         assert near == []
         return
-    [served] = {Parameters.key(other, "plan"): other for other in known if _key(other) == found}.values()
+    [served] = {
+        Parameters.key(other, "plan"): other for other in known if _key(other) == found
+    }.values()
     assert _is_near(question, served)
     assert _used(question, served) == min(_used(question, other) for other in near)
 
 
-async def _nearest(memory: FakeLongTermMemory, asked: Plan, known: list[Plan]) -> str | None:
+async def _nearest(
+    memory: FakeLongTermMemory, asked: Plan, known: list[Plan]
+) -> str | None:
     for other in known:
         near = Parameters.neighbourhood(other, "plan")
-        await memory.remember(_key(other), b"1", computed_ms=1, ttl=timedelta(hours=1), now_ms=1, near=near)
+        await memory.remember(
+            _key(other),
+            b"1",
+            computed_ms=1,
+            ttl=timedelta(hours=1),
+            now_ms=1,
+            near=near,
+        )
     here = Parameters.neighbourhood(asked, "plan")
     assert here is not None
     [found] = await memory.nearest([(_key(asked), here)])
@@ -74,11 +99,16 @@ def _is_near(asked: Plan, other: Plan) -> bool:
     if (asked.town, asked.past) != (other.town, other.past) or asked == other:
         return False
     one, two = asked.limit.value, other.limit.value
-    if _sign(one) != _sign(two) or abs(Fraction(one) - Fraction(two)) > abs(Fraction(one)) * Fraction(25, 1000):
+    if _sign(one) != _sign(two) or abs(Fraction(one) - Fraction(two)) > abs(
+        Fraction(one)
+    ) * Fraction(25, 1000):
         return False
     if asked.people is None or other.people is None:
         return asked.people is other.people
-    return _sign(asked.people) == _sign(other.people) and abs(asked.people - other.people) <= 3
+    return (
+        _sign(asked.people) == _sign(other.people)
+        and abs(asked.people - other.people) <= 3
+    )
 
 
 def _sign(number: Decimal | int) -> int:

@@ -16,10 +16,48 @@ from tests.understanding_cases import BUDGET, said
 
 #: Words that the reading of schemas looks for, and those of the sentences.
 KEYWORDS = (
-    *("properties", "required", "$defs", "$ref", "anyOf", "oneOf", "allOf", "enum", "const", "items", "type", "format"),
-    *("unit", "aliases", "cues", "description", "examples", "default", "title", "limit", "spent", "budget", "x"),
+    *(
+        "properties",
+        "required",
+        "$defs",
+        "$ref",
+        "anyOf",
+        "oneOf",
+        "allOf",
+        "enum",
+        "const",
+        "items",
+        "type",
+        "format",
+    ),
+    *(
+        "unit",
+        "aliases",
+        "cues",
+        "description",
+        "examples",
+        "default",
+        "title",
+        "limit",
+        "spent",
+        "budget",
+        "x",
+    ),
 )
-WORDS = ("number", "integer", "string", "array", "object", "boolean", "null", "date", "USD", "km", "limit", "#/$defs/x")
+WORDS = (
+    "number",
+    "integer",
+    "string",
+    "array",
+    "object",
+    "boolean",
+    "null",
+    "date",
+    "USD",
+    "km",
+    "limit",
+    "#/$defs/x",
+)
 
 scalars = (
     st.none()
@@ -33,11 +71,15 @@ scalars = (
 names = st.sampled_from(KEYWORDS) | st.text(max_size=4)
 anything = st.recursive(
     scalars,
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(names, inner, max_size=6),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(names, inner, max_size=6)
+    ),
     max_leaves=24,
 )
 #: Mostly schemas, so that the reading gets beyond the first keyword.
-fields = st.fixed_dictionaries({}, optional=dict.fromkeys(KEYWORDS, anything)) | anything
+fields = (
+    st.fixed_dictionaries({}, optional=dict.fromkeys(KEYWORDS, anything)) | anything
+)
 schemas = st.fixed_dictionaries(
     {},
     optional={
@@ -56,7 +98,9 @@ EXPECTED = {"budget_limit": 50000, "spent": 42000}
 def an_odd_card(schema: dict[str, Any]) -> AgentCard:
     """Return a card that competes for the same words."""
     task = TaskCard(name="check", description="Check a budget.", parameters=schema)
-    return AgentCard(agent_id="OddAgent", keywords=("budget", "odd"), tasks=(task,), digest="0")
+    return AgentCard(
+        agent_id="OddAgent", keywords=("budget", "odd"), tasks=(task,), digest="0"
+    )
 
 
 def looped(depth: int) -> dict[str, Any]:
@@ -86,18 +130,46 @@ def test_no_card_costs_anybody_an_answer(schema: dict[str, Any], unit: str) -> N
     for catalogue in (index.catalogue, Catalogue([odd, BUDGET])):
         found = rules.understand(GOOD, catalogue=catalogue)
         assert isinstance(found, Understood)
-        assert (found.agent_id, found.task.parameters) == ("BudgetTrackerAgent", EXPECTED)
-        for text in (f"OddAgent: limit 5{unit}, x 'seven', spent [1, 2]", "no limit on 2026-01-01", "Sing a song"):
+        assert (found.agent_id, found.task.parameters) == (
+            "BudgetTrackerAgent",
+            EXPECTED,
+        )
+        for text in (
+            f"OddAgent: limit 5{unit}, x 'seven', spent [1, 2]",
+            "no limit on 2026-01-01",
+            "Sing a song",
+        ):
             assert rules.understand(text, catalogue=catalogue) is not None
             asked = [said("assistant", "What is limit?", call, "OddAgent")]
-            assert rules.understand(text, catalogue=catalogue, previous=asked) is not None
+            assert (
+                rules.understand(text, catalogue=catalogue, previous=asked) is not None
+            )
 
 
 @given(parameters)
 @example({"properties": {"x": True}})
-@example({"properties": {"x": {"type": ["string", "null"]}, "y": {"anyOf": [True, {"type": "null"}]}}})
-@example({"properties": {"x": {"type": "string", "format": ["percent"], "aliases": 5, "unit": 5}}})
-@example({"properties": {"x": {"type": "string", "format": "percent", "unit": "kg", "tolerance": "1"}}})
+@example(
+    {
+        "properties": {
+            "x": {"type": ["string", "null"]},
+            "y": {"anyOf": [True, {"type": "null"}]},
+        }
+    }
+)
+@example(
+    {
+        "properties": {
+            "x": {"type": "string", "format": ["percent"], "aliases": 5, "unit": 5}
+        }
+    }
+)
+@example(
+    {
+        "properties": {
+            "x": {"type": "string", "format": "percent", "unit": "kg", "tolerance": "1"}
+        }
+    }
+)
 @example({"properties": {"x": {"$ref": "#/$defs/x"}}, "$defs": {"x": True}})
 @example({"properties": {"_x": {"type": "string"}, "model_config": {"type": "string"}}})
 @example(looped(3))

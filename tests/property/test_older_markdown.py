@@ -17,12 +17,26 @@ SENTENCES = st.lists(WORDS, min_size=1, max_size=6).map(" ".join)
 LINES = st.one_of(
     SENTENCES,
     SENTENCES.map(lambda text: f"## {text}"),
-    st.tuples(st.sampled_from(["- ", "  - ", "\t* ", "    1. "]), SENTENCES).map("".join),
+    st.tuples(st.sampled_from(["- ", "  - ", "\t* ", "    1. "]), SENTENCES).map(
+        "".join
+    ),
     st.tuples(SENTENCES, SENTENCES).map(lambda pair: f"- **{pair[0]}**: {pair[1]}"),
     SENTENCES.map(lambda text: f"> {text}"),
     SENTENCES.map(lambda text: f"| {text} | x |"),
     st.sampled_from(
-        ["", "---", "===", "```", "~~~", "## Likes", "- Dislikes:", "## Food", "***", "<!-- x -->", "[a]: b"]
+        [
+            "",
+            "---",
+            "===",
+            "```",
+            "~~~",
+            "## Likes",
+            "- Dislikes:",
+            "## Food",
+            "***",
+            "<!-- x -->",
+            "[a]: b",
+        ]
     ),
     st.tuples(WORDS, SENTENCES).map(": ".join),
     st.text(max_size=30),
@@ -32,7 +46,9 @@ LINES = st.one_of(
 @given(st.lists(LINES, max_size=25), st.booleans())
 def test_no_word_of_any_file_is_lost(lines: list[str], has_front_matter: bool) -> None:
     """Each is in an item or in the metadata; but for headings that mean a place, every one of them."""
-    text = "\n".join([*(["---", *lines[:4], "---"] if has_front_matter else []), *lines])
+    text = "\n".join(
+        [*(["---", *lines[:4], "---"] if has_front_matter else []), *lines]
+    )
     made = read(text, KINDS, name="resource_user_food_prefs.md", added=date(2025, 1, 1))
 
     kept = set(re.findall(r"[^\W_]+", " ".join(_texts(made.body))))
@@ -44,7 +60,9 @@ def test_no_word_of_any_file_is_lost(lines: list[str], has_front_matter: bool) -
 def _texts(value: JsonValue) -> list[str]:
     """Return every name and text in *value*."""
     if isinstance(value, dict):
-        return [text for name, inner in value.items() for text in (name, *_texts(inner))]
+        return [
+            text for name, inner in value.items() for text in (name, *_texts(inner))
+        ]
     if isinstance(value, list):
         return [text for inner in value for text in _texts(inner)]
     return [str(value)]

@@ -49,14 +49,18 @@ def a_pipeline(seed: int, *, corrections: bool = True) -> Pipeline:
                 parameters={"x": [f"${{{text}}}" for text in read[::2]]},
                 reads=tuple(read[1::2]),
                 after=tuple(one.name for one in _some(phases, 2, rng)),
-                corrects=rng.choice(free) if corrections and free and rng.random() < 0.3 else None,
+                corrects=rng.choice(free)
+                if corrections and free and rng.random() < 0.3
+                else None,
                 when=f"${{input.i{n}}}" if rng.random() < 0.3 else None,
                 reads_files=tuple(_some(("a/**", "**/*.py", "b/x.py"), 1, rng)),
                 standards=tuple(_some(TAGS, 2, rng)),
                 design=tuple(_some(TAGS, 1, rng)),
             )
         )
-    inputs = {f"i{n}": Input(type="flag", default=rng.random() < 0.6) for n in range(count)}
+    inputs = {
+        f"i{n}": Input(type="flag", default=rng.random() < 0.6) for n in range(count)
+    }
     rng.shuffle(phases)
     pipeline = Pipeline(name="x", root="/x", phases=tuple(phases), inputs=inputs)
     assert problems_of(pipeline) == []
@@ -89,41 +93,66 @@ def reachable(graph: Graph) -> dict[str, set[str]]:
 
 def below(graph: Graph, phases: Collection[str]) -> set[str]:
     """Return what depends on one of *phases*, these not counted."""
-    return {name for name, above in reachable(graph).items() if above & set(phases)} - set(phases)
+    return {
+        name for name, above in reachable(graph).items() if above & set(phases)
+    } - set(phases)
 
 
 @given(pipelines)
-def test_the_graph_has_every_declared_step_and_no_other_but_for_corrections(pipeline: Pipeline) -> None:
+def test_the_graph_has_every_declared_step_and_no_other_but_for_corrections(
+    pipeline: Pipeline,
+) -> None:
     """Its order keeps them all, and ancestors and dependents are exact."""
     graph = Graph.of(pipeline)
     above = reachable(graph)
 
     assert sorted(graph.order) == sorted(phase.name for phase in pipeline.phases)
     for phase in pipeline.phases:
-        declared = {key.partition(":")[0] for key in keys_read(phase)} | set(phase.after) | {phase.corrects} - {None}
+        declared = (
+            {key.partition(":")[0] for key in keys_read(phase)}
+            | set(phase.after)
+            | {phase.corrects} - {None}
+        )
         added = set(graph.dependencies[phase.name]) - declared
         assert declared <= set(graph.dependencies[phase.name])
         # A correction is waited for by whoever depends on what it corrects.
-        assert all(graph.corrections.get(one) in graph.dependencies[phase.name] or one in declared for one in declared)
+        assert all(
+            graph.corrections.get(one) in graph.dependencies[phase.name]
+            or one in declared
+            for one in declared
+        )
         assert added <= set(graph.corrections.values())
-        assert all(graph.order.index(one) < graph.order.index(phase.name) for one in graph.dependencies[phase.name])
+        assert all(
+            graph.order.index(one) < graph.order.index(phase.name)
+            for one in graph.dependencies[phase.name]
+        )
         assert graph.ancestors(phase.name) == above[phase.name]
         assert set(graph.dependents([phase.name])) == below(graph, [phase.name])
-        assert all(graph.reason(phase.name, one) for one in graph.dependencies[phase.name])
-    assert set(graph.sinks) == set(above) - {one for upstream in above.values() for one in upstream}
+        assert all(
+            graph.reason(phase.name, one) for one in graph.dependencies[phase.name]
+        )
+    assert set(graph.sinks) == set(above) - {
+        one for upstream in above.values() for one in upstream
+    }
 
 
 @given(pipelines)
-def test_a_correction_comes_before_whoever_reads_what_it_corrects(pipeline: Pipeline) -> None:
+def test_a_correction_comes_before_whoever_reads_what_it_corrects(
+    pipeline: Pipeline,
+) -> None:
     graph = Graph.of(pipeline)
     for corrected, correction in graph.corrections.items():
         for name in graph.order:
             if corrected in graph.dependencies[name] and name != correction:
-                assert (correction in graph.ancestors(name)) != (name in graph.ancestors(correction))
+                assert (correction in graph.ancestors(name)) != (
+                    name in graph.ancestors(correction)
+                )
 
 
 @given(pipelines, st.data())
-def test_several_phases_have_the_dependents_of_all(pipeline: Pipeline, data: st.DataObject) -> None:
+def test_several_phases_have_the_dependents_of_all(
+    pipeline: Pipeline, data: st.DataObject
+) -> None:
     """In order, without themselves."""
     graph = Graph.of(pipeline)
     chosen = data.draw(st.sets(st.sampled_from(graph.order)))
@@ -157,18 +186,24 @@ class Session:
         assert value is not None or reference.optional, f"{reference.name} is not there"
         return value
 
-    def run(self, failing: Collection[str], rng: random.Random, most: int = 1000) -> None:
+    def run(
+        self, failing: Collection[str], rng: random.Random, most: int = 1000
+    ) -> None:
         """Run what may run, in any order, until nothing may or *most* phases have run."""
         while not (steps := next_steps(self.graph, self.statuses)).is_over and most:
             for name in steps.ready:
-                through = [self.statuses.get(one) for one in self.graph.dependencies[name]]
+                through = [
+                    self.statuses.get(one) for one in self.graph.dependencies[name]
+                ]
                 assert set(through) <= {"done", "skipped"}
             self.settle(self.phases[rng.choice(steps.ready)], failing)
             most -= 1
 
     def settle(self, phase: Phase, failing: Collection[str]) -> None:
         """Run *phase*, or leave it out; its value is made of all that it has read."""
-        if phase.when is not None and not Condition.parse(phase.when).holds(self.look_up):
+        if phase.when is not None and not Condition.parse(phase.when).holds(
+            self.look_up
+        ):
             self.statuses[phase.name] = "skipped"
             return
         self.ran.append(phase.name)
@@ -176,7 +211,11 @@ class Session:
         if phase.name in failing:
             self.statuses[phase.name] = "failed"
             return
-        self.entries[f"{phase.name}:results"] = [phase.name, resolve(phase.parameters["x"], self.look_up), reads]
+        self.entries[f"{phase.name}:results"] = [
+            phase.name,
+            resolve(phase.parameters["x"], self.look_up),
+            reads,
+        ]
         self.statuses[phase.name] = "done"
         if phase.corrects is not None:
             self.corrected[phase.corrects] = phase.name
@@ -186,7 +225,9 @@ class Session:
         for name in again:
             self.statuses.pop(name, None)
             self.entries.pop(f"{name}:results", None)
-        self.corrected = {one: by for one, by in self.corrected.items() if by not in again}
+        self.corrected = {
+            one: by for one, by in self.corrected.items() if by not in again
+        }
 
     def result(self) -> dict[str, JsonValue]:
         """Return what the run comes to, null for what was left out."""
@@ -195,7 +236,9 @@ class Session:
 
     def plan(self) -> Mapping[str, str]:
         """Return what a resumed run would do again."""
-        return resume_plan(self.pipeline, self.graph, self.statuses, set(self.entries)).again
+        return resume_plan(
+            self.pipeline, self.graph, self.statuses, set(self.entries)
+        ).again
 
 
 @given(pipelines, st.data())
@@ -234,13 +277,17 @@ def test_a_resumed_run_does_exactly_the_failed_and_their_dependents_again(
     session.ran.clear()
     session.reset(again)
     session.run((), rng)
-    assert set(session.ran) == {name for name in again if undisturbed.statuses[name] == "done"}
+    assert set(session.ran) == {
+        name for name in again if undisturbed.statuses[name] == "done"
+    }
     assert session.result() == undisturbed.result()
     assert session.statuses == undisturbed.statuses
 
 
 @given(pipelines, st.data())
-def test_a_run_from_which_entries_were_lost_comes_to_the_same_result(pipeline: Pipeline, data: st.DataObject) -> None:
+def test_a_run_from_which_entries_were_lost_comes_to_the_same_result(
+    pipeline: Pipeline, data: st.DataObject
+) -> None:
     rng = random.Random(data.draw(st.integers()))
     undisturbed = Session(pipeline)
     undisturbed.run((), rng)
@@ -249,11 +296,17 @@ def test_a_run_from_which_entries_were_lost_comes_to_the_same_result(pipeline: P
     session.run(failing, rng, most=data.draw(st.integers(0, 12)))
     for key in data.draw(st.sets(st.sampled_from(sorted(session.entries) or ["none"]))):
         session.entries.pop(key, None)
-    unfinished = {name for name in session.graph.order if session.statuses.get(name) not in ("done", "skipped")}
+    unfinished = {
+        name
+        for name in session.graph.order
+        if session.statuses.get(name) not in ("done", "skipped")
+    }
 
     plan = resume_plan(pipeline, session.graph, session.statuses, set(session.entries))
     assert unfinished | below(session.graph, unfinished) <= set(plan.again)
-    assert set(plan.reused) == {name for name, one in session.statuses.items() if one == "done"} - set(plan.again)
+    assert set(plan.reused) == {
+        name for name, one in session.statuses.items() if one == "done"
+    } - set(plan.again)
 
     session.reset(plan.again)
     session.run((), rng)
@@ -261,19 +314,38 @@ def test_a_run_from_which_entries_were_lost_comes_to_the_same_result(pipeline: P
 
 
 @given(plain_pipelines, st.data())
-def test_only_what_needs_a_lost_entry_makes_its_phase_run_again(pipeline: Pipeline, data: st.DataObject) -> None:
+def test_only_what_needs_a_lost_entry_makes_its_phase_run_again(
+    pipeline: Pipeline, data: st.DataObject
+) -> None:
     session = Session(pipeline)
     rng = random.Random(data.draw(st.integers()))
-    session.run(data.draw(st.sets(st.sampled_from(session.graph.order), max_size=1)), rng)
+    session.run(
+        data.draw(st.sets(st.sampled_from(session.graph.order), max_size=1)), rng
+    )
     gone = data.draw(st.sets(st.sampled_from(sorted(session.entries) or ["none"])))
     lost = {key for key in gone if session.entries.pop(key, None) is not None}
 
-    needed = {key: {name for name in session.graph.order if key in keys_read(session.phases[name])} for key in lost}
+    needed = {
+        key: {
+            name
+            for name in session.graph.order
+            if key in keys_read(session.phases[name])
+        }
+        for key in lost
+    }
     result = set(result_keys(pipeline, session.graph))
-    again = {name for name in session.graph.order if session.statuses.get(name) not in ("done", "skipped")}
+    again = {
+        name
+        for name in session.graph.order
+        if session.statuses.get(name) not in ("done", "skipped")
+    }
     while True:
         more = below(session.graph, again)
-        more |= {key.partition(":")[0] for key in lost if needed[key] & again or key in result}
+        more |= {
+            key.partition(":")[0]
+            for key in lost
+            if needed[key] & again or key in result
+        }
         if more <= again:
             break
         again |= more
@@ -285,19 +357,31 @@ def test_only_what_needs_a_lost_entry_makes_its_phase_run_again(pipeline: Pipeli
 
 
 @given(pipelines, st.data())
-def test_a_change_makes_exactly_its_readers_and_their_dependents_stale(pipeline: Pipeline, data: st.DataObject) -> None:
+def test_a_change_makes_exactly_its_readers_and_their_dependents_stale(
+    pipeline: Pipeline, data: st.DataObject
+) -> None:
     """Of those that have begun, or were left out after something that is stale."""
     graph = Graph.of(pipeline)
     names = st.sampled_from(graph.order)
     changes = Changes(
-        files=tuple(data.draw(st.sets(st.sampled_from(("a/x.py", "b/x.py", "a/b/c.txt", "x.md"))))),
+        files=tuple(
+            data.draw(
+                st.sets(st.sampled_from(("a/x.py", "b/x.py", "a/b/c.txt", "x.md")))
+            )
+        ),
         standards=tuple(data.draw(st.sets(st.sampled_from(TAGS)))),
         design=tuple(data.draw(st.sets(st.sampled_from(TAGS)))),
         phases=tuple(data.draw(st.sets(names, max_size=1))),
         keys=tuple(f"{name}:results" for name in data.draw(st.sets(names, max_size=1))),
     )
-    fitting = {"a/**": {"a/x.py", "a/b/c.txt"}, "**/*.py": {"a/x.py", "b/x.py"}, "b/x.py": {"b/x.py"}}
-    statuses = data.draw(st.fixed_dictionaries(dict.fromkeys(graph.order, st.sampled_from(STATUSES))))
+    fitting = {
+        "a/**": {"a/x.py", "a/b/c.txt"},
+        "**/*.py": {"a/x.py", "b/x.py"},
+        "b/x.py": {"b/x.py"},
+    }
+    statuses = data.draw(
+        st.fixed_dictionaries(dict.fromkeys(graph.order, st.sampled_from(STATUSES)))
+    )
 
     readers = {
         phase.name
@@ -308,10 +392,16 @@ def test_a_change_makes_exactly_its_readers_and_their_dependents_stale(pipeline:
         or phase.name in changes.phases
         or f"{phase.name}:results" in changes.keys
     }
-    assert set(stale_phases(pipeline, graph, changes)) == readers | below(graph, readers)
+    assert set(stale_phases(pipeline, graph, changes)) == readers | below(
+        graph, readers
+    )
 
-    begun = {name for name in readers if statuses[name] in ("done", "running", "failed")}
-    expected = begun | {name for name in below(graph, begun) if statuses[name] != "pending"}
+    begun = {
+        name for name in readers if statuses[name] in ("done", "running", "failed")
+    }
+    expected = begun | {
+        name for name in below(graph, begun) if statuses[name] != "pending"
+    }
     assert set(stale_phases(pipeline, graph, changes, statuses)) == expected
 
 
@@ -329,11 +419,29 @@ json_values: st.SearchStrategy[JsonValue] = st.recursive(
     | st.booleans()
     | st.integers(-20, 20)
     | st.floats(allow_nan=False, allow_infinity=False)
-    | st.sampled_from(["", "5", "50k", "1.5", "yes", "off", "deep", "2024-05-01", "null", "5 km", "$3", "nan", "1e400"])
+    | st.sampled_from(
+        [
+            "",
+            "5",
+            "50k",
+            "1.5",
+            "yes",
+            "off",
+            "deep",
+            "2024-05-01",
+            "null",
+            "5 km",
+            "$3",
+            "nan",
+            "1e400",
+        ]
+    )
     | st.text(max_size=6).filter(lambda text: "${" not in text),
     lambda inner: (
         st.lists(inner, max_size=3)
-        | st.dictionaries(st.sampled_from(["value", "unit", "path", "line", "a"]), inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["value", "unit", "path", "line", "a"]), inner, max_size=3
+        )
     ),
     max_leaves=6,
 )
@@ -385,7 +493,9 @@ SCHEMA = Schema.of(card_of(agent).tasks[0].parameters)
 
 @examples(300)
 @given(st.sampled_from(sorted(Asked.model_fields)), json_values)
-def test_no_value_is_refused_that_the_task_would_take(name: str, value: JsonValue) -> None:
+def test_no_value_is_refused_that_the_task_would_take(
+    name: str, value: JsonValue
+) -> None:
     """The check before a run is never stricter than the task itself."""
     target = SCHEMA.inside(name)
     assert target is not None
@@ -399,7 +509,10 @@ def test_no_value_is_refused_that_the_task_would_take(name: str, value: JsonValu
 
 @given(st.text(alphabet="abin ${}:.?\"'\\()[]<>=!,-0159_truefalsn", max_size=40))
 def test_no_text_breaks_the_reading_of_references_and_conditions(text: str) -> None:
-    for read in (lambda: resolve(text, lambda _: 1), lambda: Condition.parse(text).holds(lambda _: 1)):
+    for read in (
+        lambda: resolve(text, lambda _: 1),
+        lambda: Condition.parse(text).holds(lambda _: 1),
+    ):
         with contextlib.suppress(InvalidInput):
             read()
 
@@ -419,9 +532,17 @@ def as_toml(value: Any) -> str:
 
 
 @given(
-    st.lists(st.dictionaries(plain_keys, toml_strings | st.integers() | st.lists(toml_strings, max_size=3), max_size=4))
+    st.lists(
+        st.dictionaries(
+            plain_keys,
+            toml_strings | st.integers() | st.lists(toml_strings, max_size=3),
+            max_size=4,
+        )
+    )
 )
-def test_every_key_of_a_document_is_found_at_its_line(blocks: list[dict[str, Any]]) -> None:
+def test_every_key_of_a_document_is_found_at_its_line(
+    blocks: list[dict[str, Any]],
+) -> None:
     """Whatever stands in the texts and lists between."""
     text = ""
     expected: dict[tuple[str | int, ...], int] = {}
@@ -434,4 +555,6 @@ def test_every_key_of_a_document_is_found_at_its_line(blocks: list[dict[str, Any
 
     lines = lines_of(text)
 
-    assert {place: line for place, line in lines.items() if place != ("phase",)} == expected
+    assert {
+        place: line for place, line in lines.items() if place != ("phase",)
+    } == expected

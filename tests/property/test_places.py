@@ -27,7 +27,9 @@ class Model:
 
     def tidy(self) -> None:
         """Drop places past their lease, and waiters that did not look for a quarter of an hour."""
-        self.held = {task: held for task, held in self.held.items() if held[2] > self.now}
+        self.held = {
+            task: held for task, held in self.held.items() if held[2] > self.now
+        }
         for task in [task for task, at in self.seen.items() if at <= self.now - 900]:
             del self.queue[task], self.seen[task]
 
@@ -51,7 +53,11 @@ class Model:
                 return Elsewhere
         elif self.ahead(place) >= self.free:
             return Full
-        self.held[place.task] = place.worker_id, place.token, self.now + LEASE_S + MARGIN_S
+        self.held[place.task] = (
+            place.worker_id,
+            place.token,
+            self.now + LEASE_S + MARGIN_S,
+        )
         self.queue.pop(place.task, None)
         self.seen.pop(place.task, None)
         return Taken
@@ -62,7 +68,9 @@ class Model:
         return order[: max(0, self.free)]
 
 
-async def test_places_are_given_as_a_model_in_python_gives_them(servers: EmbeddedServers) -> None:
+async def test_places_are_given_as_a_model_in_python_gives_them(
+    servers: EmbeddedServers,
+) -> None:
     """Each step answers alike, and there are never more runs than places."""
     async with Redis.from_url(servers.redis_url) as redis:
         await load_functions(redis)
@@ -81,11 +89,25 @@ async def play(redis: Redis, seed: int) -> None:
         model.now = round(model.now + draw.choice((0, 0.5, 5, 20, 40, 400)), 1)
         model.tidy()
         number = draw.randrange(8)
-        kind = draw.choice(("take", "take", "take twice", "queue", "leave", "leave", "end", "hold", "crash"))
+        kind = draw.choice(
+            (
+                "take",
+                "take",
+                "take twice",
+                "queue",
+                "leave",
+                "leave",
+                "end",
+                "hold",
+                "crash",
+            )
+        )
         # A worker that crashed tells the store nothing, and its task comes again under another token.
         tokens[number] += kind in ("take", "take twice", "crash")
         token, arrival = f"t{number}-{tokens[number]}", 1_000 + (number * 5) % 8
-        place = RunPlace(bound, f"t{number}:1", model.limit, f"w{draw.randrange(3)}", token, arrival)
+        place = RunPlace(
+            bound, f"t{number}:1", model.limit, f"w{draw.randrange(3)}", token, arrival
+        )
         if kind == "crash":
             continue
         if kind.startswith("take"):
@@ -95,10 +117,15 @@ async def play(redis: Redis, seed: int) -> None:
         else:
             assert await act(kind, store, model, place), (seed, step)
         held, _, queue, _ = keys.places(bound)
-        assert {one.decode() for one in await redis.zrange(held, 0, -1)} == set(model.held), (seed, step)
+        assert {one.decode() for one in await redis.zrange(held, 0, -1)} == set(
+            model.held
+        ), (seed, step)
         assert len(model.held) <= model.limit
         order = sorted(model.queue, key=lambda task: (model.queue[task], task))
-        assert [one.decode() for one in await redis.zrange(queue, 0, -1)] == order, (seed, step)
+        assert [one.decode() for one in await redis.zrange(queue, 0, -1)] == order, (
+            seed,
+            step,
+        )
 
 
 async def act(kind: str, store: Places, model: Model, place: RunPlace) -> bool:
@@ -126,12 +153,17 @@ async def act(kind: str, store: Places, model: Model, place: RunPlace) -> bool:
     return await store.leave(place) == model.turns()
 
 
-async def test_those_that_wait_begin_in_order_of_arrival(servers: EmbeddedServers) -> None:
+async def test_those_that_wait_begin_in_order_of_arrival(
+    servers: EmbeddedServers,
+) -> None:
     """Also before a newcomer that looks at the moment when a place is given up."""
     async with Redis.from_url(servers.redis_url) as redis:
         await load_functions(redis)
         store = Places(redis)
-        places = [RunPlace("A.order", f"t{number}:1", 1, "w", f"token{number}", number) for number in range(5)]
+        places = [
+            RunPlace("A.order", f"t{number}:1", 1, "w", f"token{number}", number)
+            for number in range(5)
+        ]
         assert isinstance(await store.take(places[0]), Taken)
         for place in reversed(places[1:4]):
             assert isinstance(await store.take(place), Full)
@@ -152,7 +184,10 @@ async def test_a_place_that_is_kept_goes_to_the_next_run_of_its_task_and_lapses_
         await load_functions(redis)
         at = datetime(2026, 1, 1, tzinfo=UTC)
         store = Places(redis, now=lambda: at)
-        mine, other = [RunPlace("A.keep", f"t{number}:1", 1, "w", f"token{number}", number) for number in range(2)]
+        mine, other = [
+            RunPlace("A.keep", f"t{number}:1", 1, "w", f"token{number}", number)
+            for number in range(2)
+        ]
         for is_late in (False, True):
             assert isinstance(await store.take(mine), Taken)
             await store.keep(mine, 2_000)
@@ -160,16 +195,24 @@ async def test_a_place_that_is_kept_goes_to_the_next_run_of_its_task_and_lapses_
             assert isinstance(await store.take(other), Full)
             at += timedelta(seconds=3 * is_late)
             assert isinstance(await store.take(other), Taken if is_late else Full)
-            assert isinstance(await store.take(mine._replace(worker_id="v")), Full if is_late else Taken)
+            assert isinstance(
+                await store.take(mine._replace(worker_id="v")),
+                Full if is_late else Taken,
+            )
             await store.leave(mine)
 
 
-async def test_a_task_whose_turn_came_before_it_was_listed_is_told_so(servers: EmbeddedServers) -> None:
+async def test_a_task_whose_turn_came_before_it_was_listed_is_told_so(
+    servers: EmbeddedServers,
+) -> None:
     """No one would call it."""
     async with Redis.from_url(servers.redis_url) as redis:
         await load_functions(redis)
         store = Places(redis)
-        first, second = [RunPlace("A.race", f"t{number}:1", 1, "w", f"token{number}", number) for number in range(2)]
+        first, second = [
+            RunPlace("A.race", f"t{number}:1", 1, "w", f"token{number}", number)
+            for number in range(2)
+        ]
         assert isinstance(await store.take(first), Taken)
         assert isinstance(await store.take(second), Full)
         assert await store.leave(first) == []

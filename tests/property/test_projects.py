@@ -17,7 +17,21 @@ from memory.projects.words import words_of
 from workers.testing.projects import meets
 
 #: Few, so that they meet: beginnings of each other, other letters, an accent, one that is common.
-WORDS = ["a", "an", "ant", "antler", "the", "They", "ÉTÉ", "été", "ete", "決定", "x1", "naming", "name"]
+WORDS = [
+    "a",
+    "an",
+    "ant",
+    "antler",
+    "the",
+    "They",
+    "ÉTÉ",
+    "été",
+    "ete",
+    "決定",
+    "x1",
+    "naming",
+    "name",
+]
 TAGS = ["x", "X", "name", "a b", "é:#", "naming"]
 
 
@@ -44,19 +58,41 @@ json_values = st.recursive(
     | st.integers(-(2**70), 2**70)
     | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
     max_leaves=6,
 )
-names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20).filter(str.strip)
+names = st.text(
+    st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20
+).filter(str.strip)
 records = st.builds(
     lambda kind, number, text, tags, times, by, session, data: Record(
-        f"{LETTERS[kind]}{number}", kind, text, tuple(tags), times[0], by, None, None, session, data, times[1]
+        f"{LETTERS[kind]}{number}",
+        kind,
+        text,
+        tuple(tags),
+        times[0],
+        by,
+        None,
+        None,
+        session,
+        data,
+        times[1],
     ),
     st.sampled_from(list(LETTERS)),
     st.integers(1, 10**15 - 1),
     names,
-    st.lists(st.text(st.characters(categories=["L", "N", "P", "S"]), min_size=1, max_size=64), max_size=5),
-    st.tuples(st.integers(0, 2**53 // 1024 - 1), st.none() | st.integers(1, 2**53 // 1024 - 1)),
+    st.lists(
+        st.text(
+            st.characters(categories=["L", "N", "P", "S"]), min_size=1, max_size=64
+        ),
+        max_size=5,
+    ),
+    st.tuples(
+        st.integers(0, 2**53 // 1024 - 1), st.none() | st.integers(1, 2**53 // 1024 - 1)
+    ),
     st.none() | names,
     st.none() | st.from_regex(r"[A-Za-z0-9_-]{1,64}", fullmatch=True),
     st.dictionaries(st.text(max_size=5), json_values, max_size=3),
@@ -75,12 +111,35 @@ def some_records(random: Random, count: int) -> list[Record]:
     """Return records of few words and times, of which some supersede others."""
     made: list[Record] = []
     for number in range(1, count + 1):
-        kind, at_ms = random.choice(list(LETTERS)), random.choice([0, 1000, 1001, number * 1000])
+        kind, at_ms = (
+            random.choice(list(LETTERS)),
+            random.choice([0, 1000, 1001, number * 1000]),
+        )
         taken = {one.supersedes for one in made}
-        free = [one.record_id for one in made if one.kind == kind and one.at_ms <= at_ms and one.record_id not in taken]
-        text, tags = random.choices(WORDS, k=random.randint(1, 6)), random.sample(TAGS, random.randint(0, 3))
-        by, old = random.choice([None, "ana", "bo"]), random.choice(free) if free and random.random() < 0.4 else None
-        made.append(Record(f"{LETTERS[kind]}{number}", kind, " ".join(text), tuple(tags), at_ms, by, old))
+        free = [
+            one.record_id
+            for one in made
+            if one.kind == kind and one.at_ms <= at_ms and one.record_id not in taken
+        ]
+        text, tags = (
+            random.choices(WORDS, k=random.randint(1, 6)),
+            random.sample(TAGS, random.randint(0, 3)),
+        )
+        by, old = (
+            random.choice([None, "ana", "bo"]),
+            random.choice(free) if free and random.random() < 0.4 else None,
+        )
+        made.append(
+            Record(
+                f"{LETTERS[kind]}{number}",
+                kind,
+                " ".join(text),
+                tuple(tags),
+                at_ms,
+                by,
+                old,
+            )
+        )
     return made
 
 
@@ -110,7 +169,9 @@ def ids(records: list[Record]) -> list[str]:
 
 async def demand_all_found(store: ProjectMemory, project: str, random: Random) -> None:
     """Search for some of what is stored, and compare with a look at every record."""
-    assert (await store.load(project, some_records(random, random.choice([5, 40, 150])))).refused == ()
+    assert (
+        await store.load(project, some_records(random, random.choice([5, 40, 150])))
+    ).refused == ()
     if random.random() < 0.5:
         await store.redact("ana")
     newest_first = [record async for record in store.export(project)][::-1]
@@ -118,10 +179,26 @@ async def demand_all_found(store: ProjectMemory, project: str, random: Random) -
     for _ in range(30):
         asked = some_wish(random, newest_first)
         wish = read_filter(
-            **{"kind": None, "tags": (), "text": "", "since_ms": None, "until_ms": None, "before": None, **asked}
+            **{
+                "kind": None,
+                "tags": (),
+                "text": "",
+                "since_ms": None,
+                "until_ms": None,
+                "before": None,
+                **asked,
+            }
         )
-        rest = newest_first[ids(newest_first).index(asked["before"]) + 1 :] if "before" in asked else newest_first
-        expected = [] if wish is None else [record for record in rest if meets(record, wish)][: wish.limit]
+        rest = (
+            newest_first[ids(newest_first).index(asked["before"]) + 1 :]
+            if "before" in asked
+            else newest_first
+        )
+        expected = (
+            []
+            if wish is None
+            else [record for record in rest if meets(record, wish)][: wish.limit]
+        )
         assert await store.search(project, **asked) == expected, asked
     for record in random.sample(newest_first, 3):
         chain = [record]
@@ -132,11 +209,15 @@ async def demand_all_found(store: ProjectMemory, project: str, random: Random) -
         assert await store.chain(project, record.record_id) == chain
     tags = random.sample(TAGS, 2)
     wish = SearchFilter("standard", tuple(tags), in_force=True, any_tag=True)
-    assert await store.standards(project, tags) == [record for record in newest_first if meets(record, wish)]
+    assert await store.standards(project, tags) == [
+        record for record in newest_first if meets(record, wish)
+    ]
 
 
 @pytest.mark.parametrize("seed", range(12))
-async def test_the_store_finds_what_looking_at_every_record_finds(redis: Redis, seed: int) -> None:
+async def test_the_store_finds_what_looking_at_every_record_finds(
+    redis: Redis, seed: int
+) -> None:
     """Whichever index it walks."""
     await demand_all_found(ProjectMemory(redis, deadline_s=30.0), "shop", Random(seed))
 

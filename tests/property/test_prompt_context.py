@@ -37,11 +37,15 @@ def test_the_budget_is_never_exceeded(body: dict[str, Any], budget: int) -> None
 
     assert estimate(context.text) == context.tokens <= budget
     assert (context.text == condense(document)) == (context.left_out == 0)
-    assert (f"({context.left_out} more left out)" in context.text) == bool(context.text and context.left_out)
+    assert (f"({context.left_out} more left out)" in context.text) == bool(
+        context.text and context.left_out
+    )
 
 
 @given(hostile(), st.integers(0, 2_000))
-def test_no_text_leaves_its_line_or_closes_the_frame(body: dict[str, Any], budget: int) -> None:
+def test_no_text_leaves_its_line_or_closes_the_frame(
+    body: dict[str, Any], budget: int
+) -> None:
     """The frame stands once, at both ends, and every line between is one of ours."""
     text = within(read_document(body), budget, estimate).text
     if not text:
@@ -53,7 +57,9 @@ def test_no_text_leaves_its_line_or_closes_the_frame(body: dict[str, Any], budge
     assert text.count("<") == text.count(">") == 3
     assert [line for line in lines if line and not line.startswith(LABELS)] == []
     assert text.count("**") % 2 == 0
-    assert sum(line.count("**") for line in lines) == 2 * sum(line.startswith("**") for line in lines)
+    assert sum(line.count("**") for line in lines) == 2 * sum(
+        line.startswith("**") for line in lines
+    )
 
 
 def test_what_must_be_kept_is_kept_within_350_tokens() -> None:
@@ -71,7 +77,9 @@ def test_what_must_be_kept_is_kept_within_350_tokens() -> None:
 
 
 @given(st.integers(0, 2**32), st.integers(60, 200))
-def test_nothing_else_takes_the_room_of_what_must_be_kept(seed: int, budget: int) -> None:
+def test_nothing_else_takes_the_room_of_what_must_be_kept(
+    seed: int, budget: int
+) -> None:
     """While any of it is missing, nothing else is shown, however small."""
     document = read_document(realistic(random.Random(seed)))
     text = within(document, budget, estimate).text
@@ -81,11 +89,18 @@ def test_nothing_else_takes_the_room_of_what_must_be_kept(seed: int, budget: int
 
 
 def _must_keep(document: AnalysisDocument) -> list[str]:
-    found, threads = document.background.response_analysis, document.background.plot_threads
+    found, threads = (
+        document.background.response_analysis,
+        document.background.plot_threads,
+    )
     assert found is not None
     assert found.alerts is not None
     assert found.characters is not None
     assert threads is not None
     alerts = [alert for alert in (found.alerts.variety, found.alerts.pacing) if alert]
-    critical = [thread.id for thread in (*threads.new, *threads.mentioned) if thread.status == "critical"]
+    critical = [
+        thread.id
+        for thread in (*threads.new, *threads.mentioned)
+        if thread.status == "critical"
+    ]
     return [*alerts, *critical, *found.characters.in_scene]

@@ -11,7 +11,21 @@ from tests.understanding_cases import BUDGET, GREETER, RIDE, TRIP, understand
 
 CARDS = [BUDGET, TRIP, RIDE, GREETER]
 ROUTER = Router(Catalogue(CARDS))
-WORDS = ["budget", "limit", "spent", "trip", "hotel", "travellers", "ride", "taxi", "greet", "hello", "the", "my", "of"]
+WORDS = [
+    "budget",
+    "limit",
+    "spent",
+    "trip",
+    "hotel",
+    "travellers",
+    "ride",
+    "taxi",
+    "greet",
+    "hello",
+    "the",
+    "my",
+    "of",
+]
 words = st.lists(st.sampled_from(WORDS), max_size=8).map(" ".join)
 anything = st.text(max_size=80) | words
 
@@ -31,26 +45,40 @@ def test_a_choice_is_one_of_the_tasks_and_the_same_each_time(text: str) -> None:
 @given(words, st.permutations(CARDS))
 def test_the_order_of_the_cards_changes_nothing(text: str, cards: list) -> None:  # type: ignore[type-arg]
     """A catalogue is a set."""
-    mine, other = ROUTER.choose(Utterance(text)), Router(Catalogue(cards)).choose(Utterance(text))
+    mine, other = (
+        ROUTER.choose(Utterance(text)),
+        Router(Catalogue(cards)).choose(Utterance(text)),
+    )
     assert (mine is None) == (other is None)
     if mine is not None and other is not None:
         assert mine.score == other.score
 
 
-@given(st.sampled_from(["tomorrow", "2026-12-24", "at 5 pm", "12", "50k", "3.5 km", "17 %"]))
+@given(
+    st.sampled_from(
+        ["tomorrow", "2026-12-24", "at 5 pm", "12", "50k", "3.5 km", "17 %"]
+    )
+)
 def test_a_value_alone_chooses_nothing(text: str) -> None:
     """Whatever it is."""
     assert ROUTER.choose(Utterance(text)) is None
 
 
 @given(
-    st.integers(1, 10**12), st.integers(1, 10**12), st.sampled_from(["{a} limit, {b} spent", "spent {b}, limit {a}"])
+    st.integers(1, 10**12),
+    st.integers(1, 10**12),
+    st.sampled_from(["{a} limit, {b} spent", "spent {b}, limit {a}"]),
 )
-def test_every_pair_of_numbers_is_read_as_it_is_said(limit: int, spent: int, form: str) -> None:
+def test_every_pair_of_numbers_is_read_as_it_is_said(
+    limit: int, spent: int, form: str
+) -> None:
     """In either order, and none of them is another."""
     found = understand(f"Check my budget: {form.format(a=limit, b=spent)}")
     assert isinstance(found, Understood)
-    assert (int(found.task.parameters["budget_limit"]), int(found.task.parameters["spent"])) == (limit, spent)
+    assert (
+        int(found.task.parameters["budget_limit"]),
+        int(found.task.parameters["spent"]),
+    ) == (limit, spent)
 
 
 @given(anything)

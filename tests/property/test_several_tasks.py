@@ -16,16 +16,39 @@ _AMOUNTS = st.one_of(
     st.integers(1_000, 900_000).map(lambda number: f"{number:,}"),
     st.integers(1, 900).map(lambda number: f"{number}k"),
     st.integers(10, 900_000).map(lambda number: f"${number}"),
-    st.sampled_from(["four hundred and twenty", "nine hundred", "two thousand and five", "half a million"]),
+    st.sampled_from(
+        [
+            "four hundred and twenty",
+            "nine hundred",
+            "two thousand and five",
+            "half a million",
+        ]
+    ),
 )
 _LIMITS = st.sampled_from(
-    ["limit {}", "my limit is {}", "a limit of {}", "{} limit", "I have a budget of {}", "my budget limit is {}"]
+    [
+        "limit {}",
+        "my limit is {}",
+        "a limit of {}",
+        "{} limit",
+        "I have a budget of {}",
+        "my budget limit is {}",
+    ]
 )
 _SPENT = st.sampled_from(
-    ["spent {}", "I have spent {}", "I spent {} so far", "{} spent", "spending is {}", "we've spent {}"]
+    [
+        "spent {}",
+        "I have spent {}",
+        "I spent {} so far",
+        "{} spent",
+        "spending is {}",
+        "we've spent {}",
+    ]
 )
 _BETWEEN = st.sampled_from([", ", " and ", "; ", ". ", ", and ", "\n", " with "])
-_OPENINGS = st.sampled_from(["", "Check my budget: ", "What's my budget status? ", "Analyze my budget, "])
+_OPENINGS = st.sampled_from(
+    ["", "Check my budget: ", "What's my budget status? ", "Analyze my budget, "]
+)
 _CLOSINGS = st.sampled_from(["", ", please", ". What is left?", " and that is all"])
 
 
@@ -43,9 +66,19 @@ def _budgets(draw: st.DrawFn, *, closed: bool = True) -> str:
 
 _RIDES = st.builds(
     "{} {} km{}".format,
-    st.sampled_from(["Book a ride, drive", "Taxi ride, distance", "Please book me a taxi: distance"]),
+    st.sampled_from(
+        ["Book a ride, drive", "Taxi ride, distance", "Please book me a taxi: distance"]
+    ),
     st.integers(2, 500),
-    st.sampled_from(["", ", not quiet", ", first class", ' and saying "bring it and wait"', " on 2031-05-06"]),
+    st.sampled_from(
+        [
+            "",
+            ", not quiet",
+            ", first class",
+            ' and saying "bring it and wait"',
+            " on 2031-05-06",
+        ]
+    ),
 )
 _TRIPS = st.builds(
     "Share the trip: hotel {}, {} travellers{}".format,
@@ -60,12 +93,19 @@ _JOINTS = st.sampled_from([" and ", ". ", "; ", ", and then ", ". Also "])
 def _moved(part: Single, start: int) -> Single:
     """Return *part* as it reads at *start* of a longer sentence."""
     assert isinstance(part, Understood)
-    spans = tuple(replace(span, start=span.start + start, end=span.end + start) for span in part.spans)
+    spans = tuple(
+        replace(span, start=span.start + start, end=span.end + start)
+        for span in part.spans
+    )
     return replace(part, spans=spans)
 
 
 @examples(60)
-@given(st.permutations([_budgets(closed=False), _RIDES, _TRIPS, _GREETINGS]), _JOINTS, st.data())
+@given(
+    st.permutations([_budgets(closed=False), _RIDES, _TRIPS, _GREETINGS]),
+    _JOINTS,
+    st.data(),
+)
 def test_two_complete_sentences_are_both_or_asked_about(
     kinds: list[st.SearchStrategy[str]], joint: str, data: st.DataObject
 ) -> None:
@@ -82,7 +122,9 @@ def test_two_complete_sentences_are_both_or_asked_about(
 
 def _same(part: Understood, expected: Sequence[Single]) -> bool:
     return any(
-        isinstance(one, Understood) and (part.agent_id, part.task) == (one.agent_id, one.task) for one in expected
+        isinstance(one, Understood)
+        and (part.agent_id, part.task) == (one.agent_id, one.task)
+        for one in expected
     )
 
 
@@ -94,7 +136,14 @@ def test_a_sentence_for_one_agent_is_never_several(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "piece", ["and check my budget ", "greet Ada. ", "greet Ada, ", "limit 5 and spent 4; ", "don't and then "]
+    "piece",
+    [
+        "and check my budget ",
+        "greet Ada. ",
+        "greet Ada, ",
+        "limit 5 and spent 4; ",
+        "don't and then ",
+    ],
 )
 def test_twenty_thousand_characters_of_wishes_are_answered(piece: str) -> None:
     """Nothing grows with the square of them."""

@@ -16,7 +16,9 @@ from tests.property.examples import examples
 NAMES = ("Ana", "Bob", "Carol", "\u6613\u601d")
 KINDS = ("coin", "old key", "\u2728", "stra\u00dfe")
 
-_spoken = st.text(st.characters(exclude_categories=("Cs", "Cc")), min_size=1, max_size=40)
+_spoken = st.text(
+    st.characters(exclude_categories=("Cs", "Cc")), min_size=1, max_size=40
+)
 #: Long and hostile texts, and texts that imitate what stands around them.
 _texts = st.one_of(
     _spoken,
@@ -34,9 +36,16 @@ _numbers = st.floats(-1_000, 1_000)
 
 @st.composite
 def _messages(draw: st.DrawFn, most: int = 30) -> tuple[Utterance, ...]:
-    said = draw(st.lists(st.tuples(st.sampled_from(NAMES), _texts, _times, st.booleans()), max_size=most))
+    said = draw(
+        st.lists(
+            st.tuples(st.sampled_from(NAMES), _texts, _times, st.booleans()),
+            max_size=most,
+        )
+    )
     return tuple(
-        Utterance(message_id=f"m{number}", speaker=speaker, message=text, time=time, own=own)
+        Utterance(
+            message_id=f"m{number}", speaker=speaker, message=text, time=time, own=own
+        )
         for number, (speaker, text, time, own) in enumerate(said)
     )
 
@@ -47,12 +56,18 @@ def _sensed(draw: st.DrawFn) -> SensoryData:
     return SensoryData.model_validate(
         {
             "position": draw(places),
-            "nearbyAgents": draw(st.lists(st.fixed_dictionaries({"name": st.sampled_from(NAMES)}), max_size=20)),
+            "nearbyAgents": draw(
+                st.lists(
+                    st.fixed_dictionaries({"name": st.sampled_from(NAMES)}), max_size=20
+                )
+            ),
             "worldObjects": [
                 {"type": draw(st.sampled_from(KINDS)), "position": place}
                 for place in draw(st.lists(places, max_size=40))
             ],
-            "collected": draw(st.dictionaries(st.sampled_from(KINDS), st.integers(0, 10**9))),
+            "collected": draw(
+                st.dictionaries(st.sampled_from(KINDS), st.integers(0, 10**9))
+            ),
         }
     )
 
@@ -61,9 +76,17 @@ def _sensed(draw: st.DrawFn) -> SensoryData:
 def _seen(draw: st.DrawFn) -> tuple[Observation, ...]:
     seen = []
     for time in draw(st.lists(_times, max_size=8)):
-        did = Action(action="text", target=AgentTarget(agent="Bob"), utterance=draw(_texts))
+        did = Action(
+            action="text", target=AgentTarget(agent="Bob"), utterance=draw(_texts)
+        )
         sensed = draw(_sensed()) if draw(st.booleans()) else None
-        seen.append(Observation(time=time, sensed=sensed, did=did if draw(st.booleans()) else Action(action="wait")))
+        seen.append(
+            Observation(
+                time=time,
+                sensed=sensed,
+                did=did if draw(st.booleans()) else Action(action="wait"),
+            )
+        )
     return tuple(seen)
 
 
@@ -71,21 +94,50 @@ def _seen(draw: st.DrawFn) -> tuple[Observation, ...]:
 def _histories(draw: st.DrawFn) -> History:
     messages = draw(_messages())
     digest = draw(
-        st.sampled_from([Digest(), Digest(7, {"Bob": 7}, 0, 3, "They met."), Digest(10**6, {}, None, None, "x" * 999)])
+        st.sampled_from(
+            [
+                Digest(),
+                Digest(7, {"Bob": 7}, 0, 3, "They met."),
+                Digest(10**6, {}, None, None, "x" * 999),
+            ]
+        )
     )
     return History(messages, draw(st.integers(0, len(messages))), digest)
 
 
 def _told(
-    history: History, seen: Sequence[Observation], now: SensoryData, budget: int, count: Count | None = None
+    history: History,
+    seen: Sequence[Observation],
+    now: SensoryData,
+    budget: int,
+    count: Count | None = None,
 ) -> str:
-    return situation(history, seen, now, 9, ("move", "wait"), name="Ana", budget_tokens=budget, count=count)
+    return situation(
+        history,
+        seen,
+        now,
+        9,
+        ("move", "wait"),
+        name="Ana",
+        budget_tokens=budget,
+        count=count,
+    )
 
 
 @examples(60)
-@given(_histories(), _seen(), _sensed(), st.integers(0, 1_500), st.sampled_from([counter(), estimate, len]))
+@given(
+    _histories(),
+    _seen(),
+    _sensed(),
+    st.integers(0, 1_500),
+    st.sampled_from([counter(), estimate, len]),
+)
 def test_the_budget_is_never_exceeded(
-    history: History, seen: tuple[Observation, ...], now: SensoryData, budget: int, count: Count
+    history: History,
+    seen: tuple[Observation, ...],
+    now: SensoryData,
+    budget: int,
+    count: Count,
 ) -> None:
     text = _told(history, seen, now, budget, count)
 
@@ -101,15 +153,30 @@ def test_every_new_message_is_shown_or_counted(
     """Each has its line, by its beginning at least, or is counted among those left out; the latest stay."""
     text = _told(history, seen, now, budget)
     conversation = text.split("\n# Observations")[0].split("\n# Current situation")[0]
-    new = conversation.split("New messages:\n")[1].split("\n") if "New messages:\n" in conversation else []
-    hidden = int(found[1]) if new and (found := re.match(r"\((\d+) more new messages? left out\)$", new[0])) else 0
+    new = (
+        conversation.split("New messages:\n")[1].split("\n")
+        if "New messages:\n" in conversation
+        else []
+    )
+    hidden = (
+        int(found[1])
+        if new
+        and (found := re.match(r"\((\d+) more new messages? left out\)$", new[0]))
+        else 0
+    )
     lines = new[1:] if hidden else new
 
     assert len(lines) + hidden == history.num_new
     for line, one in zip(lines, history.current[hidden:], strict=True):
         begun = speech(one.message, 20)[:-1].rstrip("\u2026")
-        other = f"somebody calling itself {one.speaker}" if one.speaker == "Ana" else one.speaker
-        assert line.startswith("- I " if one.own and one.speaker == "Ana" else f"- {other} said: ")
+        other = (
+            f"somebody calling itself {one.speaker}"
+            if one.speaker == "Ana"
+            else one.speaker
+        )
+        assert line.startswith(
+            "- I " if one.own and one.speaker == "Ana" else f"- {other} said: "
+        )
         assert begun in line
 
 
@@ -130,11 +197,27 @@ def test_no_text_leaves_its_section(
         ["# Conversation", "# Current situation"],
         ["# Conversation", "# Observations", "# Current situation"],
     )
-    assert text.isprintable() or set(text) - {"\n"} == {sign for sign in text if sign.isprintable()}
+    assert text.isprintable() or set(text) - {"\n"} == {
+        sign for sign in text if sign.isprintable()
+    }
     assert not [line for line in others if ": '" in line or "'" in line]
-    assert not [line for line in conversation if re.match(r"(- At time \S+ )?I (was|am) at", line)]
-    begins = ("# ", "- ", "Before: ", "Nothing was said yet.", "New messages:", "No new messages.", "(")
+    assert not [
+        line
+        for line in conversation
+        if re.match(r"(- At time \S+ )?I (was|am) at", line)
+    ]
+    begins = (
+        "# ",
+        "- ",
+        "Before: ",
+        "Nothing was said yet.",
+        "New messages:",
+        "No new messages.",
+        "(",
+    )
     assert [line for line in conversation if not line.startswith(begins)] == []
     assert [
-        line for line in others if not line.startswith(("# ", "- At time ", "It is time ", "I am ", "I may: "))
+        line
+        for line in others
+        if not line.startswith(("# ", "- At time ", "It is time ", "I am ", "I may: "))
     ] == []

@@ -20,7 +20,18 @@ def test_any_text_is_read(text: str) -> None:
 
 @pytest.mark.parametrize(
     "part",
-    ["I love sushi. ", "I love ", "I like tea and ", "if ", "a", ". ", ", and i ", "my name is A", "until ", "\n"],
+    [
+        "I love sushi. ",
+        "I love ",
+        "I like tea and ",
+        "if ",
+        "a",
+        ". ",
+        ", and i ",
+        "my name is A",
+        "until ",
+        "\n",
+    ],
 )
 def test_a_long_text_is_read_in_time_proportional_to_its_length(part: str) -> None:
     """Twice the text takes about twice the calls, up to the length that is read at all."""

@@ -34,7 +34,10 @@ BASE = StoryBase(
     settings=StorySettings(story_id=STORY),
     memories=(StoryMemory(id="MEM-3-a", character="Ann"),),
     relations=Relations(bonds=(Bond(characters=("Ann", "Bo"), score=18),)),
-    threads=(StoryThread(id="THREAD-001", title="Fog", consequence_at=4), StoryThread(id="THREAD-007", title="Key")),
+    threads=(
+        StoryThread(id="THREAD-001", title="Fog", consequence_at=4),
+        StoryThread(id="THREAD-007", title="Key"),
+    ),
     knowledge=(KnownFact(subject="Lamp", fact="is lit"),),
 )
 
@@ -42,7 +45,10 @@ _names = st.lists(st.sampled_from(NAMES), min_size=0, max_size=3)
 _slugs = st.sampled_from(["", "a", "a-2", "b!", "MEM-3-a", "MEM-9"])
 _titles = st.sampled_from(["", *TITLES, "fog.", "boat "])
 _threads = st.fixed_dictionaries(
-    {"id": st.sampled_from(["", "THREAD-001", "THREAD-007", "THREAD-008", "THREAD"]), "title": _titles},
+    {
+        "id": st.sampled_from(["", "THREAD-001", "THREAD-007", "THREAD-008", "THREAD"]),
+        "title": _titles,
+    },
     optional={"conseq_countdown": st.integers(-2, 9), "time_until": st.integers(0, 9)},
 )
 _words = st.sampled_from(["", "is lit", "Is  lit.", "is dark", "hums"])
@@ -51,7 +57,11 @@ FOUND: dict[str, Any] = {
         {
             "interactions": st.lists(
                 st.fixed_dictionaries(
-                    {"chars": _names, "change": st.integers(-40, 40) | st.sampled_from([0.1, 0.2, -0.3])},
+                    {
+                        "chars": _names,
+                        "change": st.integers(-40, 40)
+                        | st.sampled_from([0.1, 0.2, -0.3]),
+                    },
                     optional={"trigger": st.sampled_from(["wit", "calm"])},
                 ),
                 max_size=4,
@@ -62,7 +72,11 @@ FOUND: dict[str, Any] = {
         {
             "memories": st.lists(
                 st.fixed_dictionaries(
-                    {"id": _slugs, "char": st.sampled_from(["", *NAMES]), "sum": _words},
+                    {
+                        "id": _slugs,
+                        "char": st.sampled_from(["", *NAMES]),
+                        "sum": _words,
+                    },
                     optional={"sig": st.integers(0, 10)},
                 ),
                 max_size=4,
@@ -70,30 +84,42 @@ FOUND: dict[str, Any] = {
         }
     ),
     "plot_threads": st.fixed_dictionaries(
-        {part: st.lists(_threads, max_size=3) for part in ("new", "mentioned", "resolved")}
+        {
+            part: st.lists(_threads, max_size=3)
+            for part in ("new", "mentioned", "resolved")
+        }
     ),
     "knowledge": st.fixed_dictionaries(
         {
             "facts": st.lists(
-                st.fixed_dictionaries({"subj": st.sampled_from(["Lamp", "lamp", "Winch"]), "fact": _words}), max_size=4
+                st.fixed_dictionaries(
+                    {"subj": st.sampled_from(["Lamp", "lamp", "Winch"]), "fact": _words}
+                ),
+                max_size=4,
             )
         }
     ),
     "resp_analyzer": st.fixed_dictionaries(
         {
             "scene": st.fixed_dictionaries(
-                {"type": st.sampled_from(["action", "dialogue"]), "tension": st.integers(0, 10)}
+                {
+                    "type": st.sampled_from(["action", "dialogue"]),
+                    "tension": st.integers(0, 10),
+                }
             )
         }
     ),
 }
-one_found = st.sampled_from(sorted(FOUND)).flatmap(lambda section: st.tuples(st.just(section), FOUND[section]))
+one_found = st.sampled_from(sorted(FOUND)).flatmap(
+    lambda section: st.tuples(st.just(section), FOUND[section])
+)
 #: What agents found, as (number of the response, (section, what)); the same seat may be found anew.
 folds = st.lists(st.tuples(st.integers(1, LAST), one_found), max_size=12)
 changes = st.builds(
     StoryChange,
     points=st.dictionaries(
-        st.sampled_from([pair_of(a, b) for a in NAMES for b in NAMES if a < b]), st.integers(-9, 9).map(float)
+        st.sampled_from([pair_of(a, b) for a in NAMES for b in NAMES if a < b]),
+        st.integers(-9, 9).map(float),
     ),
 )
 
@@ -110,9 +136,12 @@ def seen(story: StandingStory) -> dict[str, Any]:
     return {
         "memories": sorted(one.model_dump_json() for one in story.memories),
         "threads": {
-            state.thread.id: (state.thread.title, state.last_mention, state.resolved_at) for state in story.threads
+            state.thread.id: (state.thread.title, state.last_mention, state.resolved_at)
+            for state in story.threads
         },
-        "knowledge": sorted((one.subject, one.fact, one.source) for one in story.knowledge),
+        "knowledge": sorted(
+            (one.subject, one.fact, one.source) for one in story.knowledge
+        ),
         "scores": dict(story.scores),
         "scenes": story.scenes,
     }
@@ -131,17 +160,27 @@ async def fold(shelf: Shelf, number: int, section: str, found: dict[str, Any]) -
         revision, _, _ = await shelf.analyses.record(STORY, number)
         story = await shelf.stories.standing(STORY, number)
         _, change = settle_section(section, number, 1, read(section, found), story)
-        if await shelf.analyses.fold(STORY, number, revision, document_of(number), b"{}", {section: change}, 100):
+        if await shelf.analyses.fold(
+            STORY, number, revision, document_of(number), b"{}", {section: change}, 100
+        ):
             return
 
 
-async def put(shelf: Shelf, number: int, section: str, change: StoryChange | None) -> None:
+async def put(
+    shelf: Shelf, number: int, section: str, change: StoryChange | None
+) -> None:
     """Fold a change as it is."""
     revision, _, _ = await shelf.analyses.record(STORY, number)
-    assert await shelf.analyses.fold(STORY, number, revision, b"{}", b"{}", {section: change}, 100)
+    assert await shelf.analyses.fold(
+        STORY, number, revision, b"{}", b"{}", {section: change}, 100
+    )
 
 
-@given(st.dictionaries(st.integers(1, LAST), changes), st.randoms(use_true_random=False), st.integers(0, LAST + 1))
+@given(
+    st.dictionaries(st.integers(1, LAST), changes),
+    st.randoms(use_true_random=False),
+    st.integers(0, LAST + 1),
+)
 def test_scores_are_plain_sums_in_whatever_order_and_however_often(
     told: dict[int, StoryChange], random: Any, number: int
 ) -> None:
@@ -163,7 +202,11 @@ def test_scores_are_plain_sums_in_whatever_order_and_however_often(
 
 
 @given(
-    st.dictionaries(st.tuples(st.integers(1, LAST), st.sampled_from(CHANGING)), changes), changes, st.integers(1, LAST)
+    st.dictionaries(
+        st.tuples(st.integers(1, LAST), st.sampled_from(CHANGING)), changes
+    ),
+    changes,
+    st.integers(1, LAST),
 )
 def test_a_change_that_is_replaced_was_never_there(
     others: dict[tuple[int, str], StoryChange], old: StoryChange, number: int
@@ -180,7 +223,11 @@ def test_a_change_that_is_replaced_was_never_there(
         return seen(await shelf.stories.standing(STORY, LAST + 1))
 
     new = StoryChange(points={"Bo|Cy": 2})
-    assert asyncio.run(scenario(old, new)) == asyncio.run(scenario(new)) == asyncio.run(scenario(old, new, new))
+    assert (
+        asyncio.run(scenario(old, new))
+        == asyncio.run(scenario(new))
+        == asyncio.run(scenario(old, new, new))
+    )
     assert asyncio.run(scenario(old, None)) == asyncio.run(scenario())
 
 
@@ -212,7 +259,11 @@ def test_analysing_any_response_again_leaves_the_others_their_ids(
         shelf = await loaded(fake_shelf())
         for one, (section, found) in before:
             await fold(shelf, one, section, found)
-        others = {one: by for one, by in (await shelf.stories.changes(STORY, CHANGING)).items() if one != number}
+        others = {
+            one: by
+            for one, by in (await shelf.stories.changes(STORY, CHANGING)).items()
+            if one != number
+        }
         await fold(shelf, number, *again)
         first = await shelf.stories.changes(STORY, CHANGING)
         await fold(shelf, number, *again)
@@ -220,38 +271,60 @@ def test_analysing_any_response_again_leaves_the_others_their_ids(
         assert after == first
         assert {one: by for one, by in after.items() if one != number} == others
         for part, base in (("memories", BASE.memories), ("threads", BASE.threads)):
-            ids = [made.id for by in after.values() for change in by.values() for made in getattr(change, part)]
+            ids = [
+                made.id
+                for by in after.values()
+                for change in by.values()
+                for made in getattr(change, part)
+            ]
             ids += [made.id for made in base]
             assert len(set(ids)) == len(ids)
 
     asyncio.run(scenario())
 
 
-@given(st.lists(st.tuples(st.integers(1, LAST), one_found), max_size=6), one_found, st.integers(1, LAST))
+@given(
+    st.lists(st.tuples(st.integers(1, LAST), one_found), max_size=6),
+    one_found,
+    st.integers(1, LAST),
+)
 def test_settling_is_done_once(
     before: Sequence[tuple[int, tuple[str, Any]]], told: tuple[str, Any], number: int
 ) -> None:
     section, found = told
     known: dict[int, dict[str, StoryChange]] = {}
     for one, (other, what) in before:
-        change = settle_section(other, one, 1, read(other, what), standing(BASE, known, one))[1]
+        change = settle_section(
+            other, one, 1, read(other, what), standing(BASE, known, one)
+        )[1]
         known.setdefault(one, {})[other] = change or StoryChange()
     known.get(number, {}).pop(section, None)
-    first, change = settle_section(section, number, 1, read(section, found), standing(BASE, known, number))
-    assert settle_section(section, number, 1, first, standing(BASE, known, number))[1] == change
+    first, change = settle_section(
+        section, number, 1, read(section, found), standing(BASE, known, number)
+    )
+    assert (
+        settle_section(section, number, 1, first, standing(BASE, known, number))[1]
+        == change
+    )
     known.setdefault(number, {})[section] = change or StoryChange()
-    again, same = settle_section(section, number, 1, first, standing(BASE, known, number))
+    again, same = settle_section(
+        section, number, 1, first, standing(BASE, known, number)
+    )
 
     assert again.model_dump() == first.model_dump()
     assert same == change
 
 
 @given(folds)
-def test_what_a_section_says_is_what_the_story_becomes(told: Sequence[tuple[int, tuple[str, Any]]]) -> None:
+def test_what_a_section_says_is_what_the_story_becomes(
+    told: Sequence[tuple[int, tuple[str, Any]]],
+) -> None:
     """Scores, ids and facts of the document are those of the story after the response."""
     known: dict[int, dict[str, StoryChange]] = {}
     for number, (section, found) in told:
-        result, change = settle_section(section, number, 1, read(section, found), standing(BASE, known, number))
+        result, change = settle_section(
+            section, number, 1, read(section, found), standing(BASE, known, number)
+        )
         by = known.setdefault(number, {})
         by.pop(section, None)
         if change is not None:
@@ -259,9 +332,13 @@ def test_what_a_section_says_is_what_the_story_becomes(told: Sequence[tuple[int,
         after = standing(BASE, known, number, after=True)
         body = result.model_dump(mode="json")
         for one in body.get("interactions", ()):
-            assert abs(after.scores.get(pair_of(*one["chars"]), 0) - one["score"]) < 1e-6
+            assert (
+                abs(after.scores.get(pair_of(*one["chars"]), 0) - one["score"]) < 1e-6
+            )
             assert abs(one["prev"] + one["change"] - one["score"]) < 1e-6
-        assert {one["id"] for one in body.get("memories", ())} <= {one.id for one in after.memories}
+        assert {one["id"] for one in body.get("memories", ())} <= {
+            one.id for one in after.memories
+        }
         states = {state.thread.id: state for state in after.threads}
         for part, is_open in (("new", True), ("mentioned", True), ("resolved", False)):
             for one in body.get(part, ()):
@@ -283,6 +360,12 @@ async def test_the_real_store_does_what_its_stand_in_does(
         for shelf in (real, fake):
             await fold(shelf, number, section, found)
     for number in range(LAST + 2):
-        assert seen(await real.stories.standing(STORY, number)) == seen(await fake.stories.standing(STORY, number))
-        assert (await real.analyses.record(STORY, number))[1:] == (await fake.analyses.record(STORY, number))[1:]
-    assert await real.stories.changes(STORY, CHANGING) == await fake.stories.changes(STORY, CHANGING)
+        assert seen(await real.stories.standing(STORY, number)) == seen(
+            await fake.stories.standing(STORY, number)
+        )
+        assert (await real.analyses.record(STORY, number))[1:] == (
+            await fake.analyses.record(STORY, number)
+        )[1:]
+    assert await real.stories.changes(STORY, CHANGING) == await fake.stories.changes(
+        STORY, CHANGING
+    )

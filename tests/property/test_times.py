@@ -23,11 +23,16 @@ durations = st.builds(
     "second"})) * sign,
     st.integers(min_value=0, max_value=10**6), counts, st.sampled_from([1, -1]),
 )  # fmt: skip
-zones = st.integers(min_value=-14 * 60, max_value=14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
+zones = st.integers(min_value=-14 * 60, max_value=14 * 60).map(
+    lambda minutes: timezone(timedelta(minutes=minutes))
+)
 offsets = st.none() | zones
 days = st.dates(min_value=date(1, 1, 3), max_value=date(9999, 12, 28))
 moments = days.map(Moment) | st.builds(
-    lambda day, clock, zone: Moment(datetime.combine(day, clock, zone)), days, st.times(), offsets
+    lambda day, clock, zone: Moment(datetime.combine(day, clock, zone)),
+    days,
+    st.times(),
+    offsets,
 )
 
 _WORDS = sorted(word_set(
@@ -37,16 +42,23 @@ _WORDS = sorted(word_set(
     " on o'clock q3 letzte woche 上周 三天前 2024年3月 十二月 il y jours назад utc 1.500 ½ 1/2 PT1H30M P3M after"
     " before old every"
 ))  # fmt: skip
-sentences = st.lists(st.sampled_from(_WORDS), max_size=12).map(" ".join) | st.text(max_size=60)
+sentences = st.lists(st.sampled_from(_WORDS), max_size=12).map(" ".join) | st.text(
+    max_size=60
+)
 
 
 @given(durations)
-def test_a_duration_is_read_back_from_its_own_text_and_its_json(duration: Duration) -> None:
+def test_a_duration_is_read_back_from_its_own_text_and_its_json(
+    duration: Duration,
+) -> None:
     """The canonical spelling, JSON and a copy lose nothing, and equal values have one key."""
     again = Duration(str(duration))
     assert again == duration == DURATIONS.validate_json(DURATIONS.dump_json(duration))
     assert copy.deepcopy(duration) == duration
-    assert (str(again), spell_field("length", again)) == (str(duration), spell_field("length", duration))
+    assert (str(again), spell_field("length", again)) == (
+        str(duration),
+        spell_field("length", duration),
+    )
 
 
 @given(st.integers(min_value=0, max_value=10**6))
@@ -60,14 +72,18 @@ def test_every_unit_that_counts_the_same_time_is_one_question(minutes: int) -> N
         f"{minutes // 60}h{minutes % 60}m",
         f"{minutes // 60} hours and {minutes % 60} minutes",
     )
-    assert {spell_field("length", Duration(one)) for one in spelled} == {f"{minutes * 60}s"}
+    assert {spell_field("length", Duration(one)) for one in spelled} == {
+        f"{minutes * 60}s"
+    }
     assert {Duration(one) for one in spelled} == {Duration(timedelta(minutes=minutes))}
 
 
 @given(durations, durations)
 def test_distinct_durations_never_share_a_key(left: Duration, right: Duration) -> None:
     """A month is no number of days in a key either."""
-    assert (left == right) == (spell_field("length", left) == spell_field("length", right))
+    assert (left == right) == (
+        spell_field("length", left) == spell_field("length", right)
+    )
 
 
 @given(durations, durations)

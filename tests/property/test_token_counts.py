@@ -17,8 +17,30 @@ O200K = bpe_openai.get_encoding("o200k_base")
 ODD = st.sampled_from(
     [
         *"\u2019\u00e9\u01c4\u02b0\u00aa\u0661\u00b2\u2167\u3000\u2028\x85\x1c",
-        *("'s", "'RE", "'\u017f", "e\u0301", "\r\n", "  ", "//", "THREAD-001", "the", " The", "--", "<|endoftext|>"),
-        *("👨\u200d👩\u200d👧\u200d👦", "⚠️", "🇩🇪", "漢字", "ひらがな", "한국어", "ไทย", "עברית"),
+        *(
+            "'s",
+            "'RE",
+            "'\u017f",
+            "e\u0301",
+            "\r\n",
+            "  ",
+            "//",
+            "THREAD-001",
+            "the",
+            " The",
+            "--",
+            "<|endoftext|>",
+        ),
+        *(
+            "👨\u200d👩\u200d👧\u200d👦",
+            "⚠️",
+            "🇩🇪",
+            "漢字",
+            "ひらがな",
+            "한국어",
+            "ไทย",
+            "עברית",
+        ),
     ]
 )
 TEXTS = st.one_of(
@@ -39,7 +61,9 @@ def test_the_estimate_is_never_too_low(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "file", sorted([*(ROOT / "docs").rglob("*.md"), *ROOT.glob("memory/**/*.py")]), ids=lambda file: file.name
+    "file",
+    sorted([*(ROOT / "docs").rglob("*.md"), *ROOT.glob("memory/**/*.py")]),
+    ids=lambda file: file.name,
 )
 def test_pages_and_code_are_estimated_within_reason(file: Path) -> None:
     text = file.read_text("utf-8")
@@ -52,7 +76,9 @@ def test_every_known_token_is_one() -> None:
     texts = [token.decode() for token in known_tokens() if token.isascii()]
 
     assert [text for text in texts if len(O200K.encode_ordinary(text)) != 1] == []
-    assert [token for token in known_tokens() if O200K.encode_single_token(token) < 0] == []
+    assert [
+        token for token in known_tokens() if O200K.encode_single_token(token) < 0
+    ] == []
 
 
 def test_with_the_extra_tokens_are_counted_exactly() -> None:

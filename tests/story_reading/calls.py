@@ -20,7 +20,9 @@ from workers.agents.story.prose import sentences
 
 #: Findings of each list, and words of its texts.
 _FINDINGS, _WORDS = 2, 12
-_REASONING = "The scene is set, two people talk, and one of them gives something away. " * 2
+_REASONING = (
+    "The scene is set, two people talk, and one of them gives something away. " * 2
+)
 
 
 class Double:
@@ -36,24 +38,37 @@ class Double:
         """Return a model of that name."""
         return LlmRole(model=name, temperature=None)
 
-    async def ask(self, role: str, answer: Any, *, system: str, user: str, **_options: object) -> Reply[Any]:
+    async def ask(
+        self, role: str, answer: Any, *, system: str, user: str, **_options: object
+    ) -> Reply[Any]:
         """Answer, unless it is asked to mend what it said: then it leaves all of it out."""
         is_mending, count = "\nRefused." in user, counter()
         body = self._fill(answer.model_json_schema(), is_mending=is_mending)
         if not is_mending:
             self.calls += 1
-            self.asked += count(system) + count(json.dumps(_response_format(answer))) + count(user)
+            self.asked += (
+                count(system)
+                + count(json.dumps(_response_format(answer)))
+                + count(user)
+            )
             self.answered += count(json.dumps(body, ensure_ascii=False))
         return Reply(answer.model_validate(body), Expense(), role, 1, 0.0)
 
-    def _fill(self, schema: Any, name: str = "", place: int = 0, *, is_mending: bool = False) -> Any:
+    def _fill(
+        self, schema: Any, name: str = "", place: int = 0, *, is_mending: bool = False
+    ) -> Any:
         match schema["type"]:
             case "object":
                 fields = schema["properties"].items()
-                return {key: self._fill(one, key, place, is_mending=is_mending) for key, one in fields}
+                return {
+                    key: self._fill(one, key, place, is_mending=is_mending)
+                    for key, one in fields
+                }
             case "array" if schema["items"]["type"] == "object":
                 count = 0 if is_mending else _FINDINGS
-                return [self._fill(schema["items"], name, number) for number in range(count)]
+                return [
+                    self._fill(schema["items"], name, number) for number in range(count)
+                ]
             case "array":
                 return ["word", "other"]
             case "string" if "enum" in schema:
@@ -84,4 +99,6 @@ async def measure(calls: str, most: int | None = None) -> tuple[float, float, fl
 if __name__ == "__main__":
     for way in ("ten", "grouped", "one"):
         questions, asked, answered = asyncio.run(measure(way))
-        sys.stdout.write(f"| `{way}` | {questions:.1f} | {asked:,.0f} | {answered:,.0f} |\n")
+        sys.stdout.write(
+            f"| `{way}` | {questions:.1f} | {asked:,.0f} | {answered:,.0f} |\n"
+        )

@@ -25,7 +25,14 @@ from pathlib import Path
 from typing import Any
 
 from contracts.analysis.background import KnownFact
-from contracts.analysis.stories import Entity, StoryBase, StoryMemory, StoryResponse, StorySettings, StoryThread
+from contracts.analysis.stories import (
+    Entity,
+    StoryBase,
+    StoryMemory,
+    StoryResponse,
+    StorySettings,
+    StoryThread,
+)
 from contracts.errors import LlmTimeout
 from memory.rendering.tokens import counter
 from runtime.models.llm import Expense, LlmSettings, Reply
@@ -38,7 +45,11 @@ RECORDED = Path(__file__).parents[1] / "recorded"
 @cache
 def answers() -> Mapping[str, Any]:
     """Return every recorded answer, by the digest of its prompt."""
-    lines = (line for file in sorted(RECORDED.glob("story_*.jsonl")) for line in file.read_text("utf-8").splitlines())
+    lines = (
+        line
+        for file in sorted(RECORDED.glob("story_*.jsonl"))
+        for line in file.read_text("utf-8").splitlines()
+    )
     return {one["digest"]: one["answer"] for one in map(json.loads, lines)}
 
 
@@ -55,7 +66,9 @@ class Replay:
         """Return who answers."""
         return LlmSettings().role(name)
 
-    async def ask(self, role: str, answer: Any, *, system: str, user: str, **_options: object) -> Any:
+    async def ask(
+        self, role: str, answer: Any, *, system: str, user: str, **_options: object
+    ) -> Any:
         """Answer as recorded.
 
         Raises:
@@ -69,7 +82,13 @@ class Replay:
             raise LlmTimeout(f"no answer to {digest} is recorded")
         self.calls += 1
         self.tokens += counter()(system) + counter()(user) + counter()(schema)
-        return Reply(answer.model_validate(answers()[digest]), Expense(), self.role(role).model, 1, 1.0)
+        return Reply(
+            answer.model_validate(answers()[digest]),
+            Expense(),
+            self.role(role).model,
+            1,
+            1.0,
+        )
 
 
 def base_of(story: Mapping[str, Any]) -> StoryBase:
@@ -87,12 +106,21 @@ def base_of(story: Mapping[str, Any]) -> StoryBase:
         for number, one in enumerate(before.get("memories", ()), 1)
     ]
     threads = [
-        StoryThread(id=one.get("id") or f"THREAD-{number:03}", title=one["title"], text=one.get("text", ""))
+        StoryThread(
+            id=one.get("id") or f"THREAD-{number:03}",
+            title=one["title"],
+            text=one.get("text", ""),
+        )
         for number, one in enumerate(before.get("threads", ()), 1)
     ]
-    facts = [KnownFact(subject=one["subject"], fact=one["fact"], source="before") for one in before.get("facts", ())]
+    facts = [
+        KnownFact(subject=one["subject"], fact=one["fact"], source="before")
+        for one in before.get("facts", ())
+    ]
     return StoryBase(
-        settings=StorySettings(story_id=re.sub(r"\W+", "-", str(story.get("id", "story")))[:60] or "story"),
+        settings=StorySettings(
+            story_id=re.sub(r"\W+", "-", str(story.get("id", "story")))[:60] or "story"
+        ),
         entities=(*people, *places),
         memories=tuple(memories),
         threads=tuple(threads),
@@ -103,7 +131,13 @@ def base_of(story: Mapping[str, Any]) -> StoryBase:
 def _entity(kind: Any, told: Mapping[str, Any]) -> Entity:
     lines = [f"- {fact}" for fact in told.get("facts", ())]
     text = "\n".join([f"# {told['name']}", "", f"- Kind: {kind}", "", *lines])
-    return Entity(name=told["name"], kind=kind, aliases=tuple(told.get("aliases", ())), text=text, file=told["name"])
+    return Entity(
+        name=told["name"],
+        kind=kind,
+        aliases=tuple(told.get("aliases", ())),
+        text=text,
+        file=told["name"],
+    )
 
 
 async def run(
@@ -118,11 +152,18 @@ async def run(
         telling = Telling(base_of(story), calls)
         for number, chapter in enumerate(story["chapters"], 1):
             model = Replay()
-            response = StoryResponse(number=number, chapter=number, text=chapter["text"])
+            response = StoryResponse(
+                number=number, chapter=number, text=chapter["text"]
+            )
             found = await telling.tell(response, model)
-            every.calls, every.tokens = every.calls + model.calls, every.tokens + model.tokens
+            every.calls, every.tokens = (
+                every.calls + model.calls,
+                every.tokens + model.tokens,
+            )
             unanswered += len(model.missing)
-            for digest, (role, prompt) in model.missing.items() if out is not None else ():
+            for digest, (role, prompt) in (
+                model.missing.items() if out is not None else ()
+            ):
                 _write(out / f"{chapter['id']}-{role}-{digest}.txt", prompt)
             if model.missing:
                 break
@@ -139,7 +180,11 @@ def _write(file: Path, prompt: str) -> None:
 def stories_in(file: Path) -> list[dict[str, Any]]:
     """Return the stories of *file*, each with its chapters."""
     body = json.loads(file.read_text("utf-8"))
-    return list(body["stories"]) if "stories" in body else [{**body["story"], "chapters": body["chapters"]}]
+    return (
+        list(body["stories"])
+        if "stories" in body
+        else [{**body["story"], "chapters": body["chapters"]}]
+    )
 
 
 if __name__ == "__main__":
@@ -149,7 +194,9 @@ if __name__ == "__main__":
     reader.add_argument("--part", choices=("development", "held"))
     reader.add_argument("--calls", choices=("ten", "grouped", "one"), default="ten")
     given = reader.parse_args()
-    score, replay, left = asyncio.run(run(stories_in(given.chapters), given.out, given.part, given.calls))
+    score, replay, left = asyncio.run(
+        run(stories_in(given.chapters), given.out, given.part, given.calls)
+    )
     lines = [
         *score.lines(),
         f"{replay.calls} calls, {replay.tokens:,} tokens asked",

@@ -32,7 +32,9 @@ class Score:
         for name, one in told.items():
             self.left_out[name] += one.get("left_out", 0)
             if (cut := one.get("reduction")) is not None:
-                self.reductions.append((f"{where} {name}", cut["before"], cut["after"], cut["pct"]))
+                self.reductions.append(
+                    (f"{where} {name}", cut["before"], cut["after"], cut["pct"])
+                )
         self._add_scene(where, key, told["resp_analyzer"])
         for name, found, fits in (
             ("memories", told["memory_create"]["memories"], _mentions),
@@ -41,14 +43,22 @@ class Score:
             ("knowledge", told["knowledge"]["facts"], _mentions),
             ("contradictions", told["contradiction"]["found"], _is_conflict),
         ):
-            self._match(where, name, key.get(name, ()), found, _optional(key, name), fits)
+            self._match(
+                where, name, key.get(name, ()), found, _optional(key, name), fits
+            )
         self._add_knowers(where, key.get("knowledge", ()), told["knowledge"]["facts"])
 
     def lines(self) -> list[str]:
         """Return a line for each section, then one for reductions."""
-        shown = [f"{self.chapters} chapters", "section            precision      recall         left out"]
+        shown = [
+            f"{self.chapters} chapters",
+            "section            precision      recall         left out",
+        ]
         for name in self.wanted | self.found:
-            parts = (self.right[name], self.found[name]), (self.met[name], self.wanted[name])
+            parts = (
+                (self.right[name], self.found[name]),
+                (self.met[name], self.wanted[name]),
+            )
             cells = [f"{_percent(one, of)} ({one}/{of})".ljust(15) for one, of in parts]
             shown.append(f"{name:<19}{''.join(cells)}")
         shown.append(f"left out: {dict(+self.left_out)}")
@@ -58,27 +68,59 @@ class Score:
         return [*shown, f"reductions: {len(self.reductions)}, {parts}"]
 
     def _add_scene(self, where: str, key: Body, found: Body) -> None:
-        people, scene, time = found.get("chars", {}), found.get("scene", {}), found.get("time", {})
+        people, scene, time = (
+            found.get("chars", {}),
+            found.get("scene", {}),
+            found.get("time", {}),
+        )
         wanted = key.get("scene", {})
-        types = [str(one) for one in (wanted.get("type"), *wanted.get("also", ())) if one]
-        self._count(where, "scene type", types, [scene["type"]] if scene.get("type") else [], _among(types))
+        types = [
+            str(one) for one in (wanted.get("type"), *wanted.get("also", ())) if one
+        ]
+        self._count(
+            where,
+            "scene type",
+            types,
+            [scene["type"]] if scene.get("type") else [],
+            _among(types),
+        )
         names = key.get("characters", ())
         known = [*names, *_optional(key, "characters")]
-        self._match(where, "characters", names, people.get("in_scene", ()), known, _is_named)
+        self._match(
+            where, "characters", names, people.get("in_scene", ()), known, _is_named
+        )
         if "mentioned" in key:
             spoken_of = key["mentioned"]
             also = [*spoken_of, *names, *_optional(key, "mentioned")]
-            self._match(where, "mentioned", spoken_of, people.get("mentioned", ()), also, _is_named)
+            self._match(
+                where,
+                "mentioned",
+                spoken_of,
+                people.get("mentioned", ()),
+                also,
+                _is_named,
+            )
         for name, said in (
             ("place", found.get("loc")),
             ("time", time.get("timestamp")),
             ("elapsed", _spelled(time.get("elapsed"))),
         ):
             accepted = _listed(key.get(name))
-            self._count(where, name, accepted, [] if said is None else [str(said)], _among(accepted))
+            self._count(
+                where,
+                name,
+                accepted,
+                [] if said is None else [str(said)],
+                _among(accepted),
+            )
 
     def _count(
-        self, where: str, name: str, accepted: Sequence[str], found: Sequence[str], fits: Callable[[str], bool]
+        self,
+        where: str,
+        name: str,
+        accepted: Sequence[str],
+        found: Sequence[str],
+        fits: Callable[[str], bool],
     ) -> None:
         """Count a section with one value, of which *accepted* are all right."""
         right = [one for one in found if fits(one)]
@@ -87,9 +129,13 @@ class Score:
         self.found[name] += len(found)
         self.right[name] += len(right)
         if accepted and not right:
-            self.misses.append(f"{where} {name}: wanted {' or '.join(accepted)}, found {', '.join(found) or 'nothing'}")
+            self.misses.append(
+                f"{where} {name}: wanted {' or '.join(accepted)}, found {', '.join(found) or 'nothing'}"
+            )
         elif found and not right:
-            self.misses.append(f"{where} {name}: found {', '.join(found)}, which is not told")
+            self.misses.append(
+                f"{where} {name}: found {', '.join(found)}, which is not told"
+            )
 
     def _match(
         self,
@@ -109,16 +155,27 @@ class Score:
             self.found[name] += 1
             is_right = any(fits(each, one) for one in (*wanted, *optional))
             self.right[name] += is_right
-            self.misses += [] if is_right else [f"{where} {name}: also found {_short(each)}"]
+            self.misses += (
+                [] if is_right else [f"{where} {name}: also found {_short(each)}"]
+            )
 
-    def _add_knowers(self, where: str, wanted: Sequence[Body], found: Sequence[Body]) -> None:
+    def _add_knowers(
+        self, where: str, wanted: Sequence[Body], found: Sequence[Body]
+    ) -> None:
         """Count who knows what, of facts that were found."""
         for one in wanted:
             facts = [each for each in found if _mentions(each, one)]
             if not facts:
                 continue
             knowing = {name for each in facts for name in each.get("known", ())}
-            self._match(where, "known by", one.get("known_by", ()), sorted(knowing), (), _is_named)
+            self._match(
+                where,
+                "known by",
+                one.get("known_by", ()),
+                sorted(knowing),
+                (),
+                _is_named,
+            )
 
 
 def _spelled(minutes: int | None) -> str | None:
@@ -133,20 +190,34 @@ def _spelled(minutes: int | None) -> str | None:
 
 def _threads(found: Body) -> list[dict[str, Any]]:
     states = (("new", "new"), ("mentioned", "touched"), ("resolved", "resolved"))
-    return [{**one, "state": state} for name, state in states for one in found.get(name, ())]
+    return [
+        {**one, "state": state} for name, state in states for one in found.get(name, ())
+    ]
 
 
 def _optional(key: Body, section: str) -> list[Any]:
-    return [one for one in key.get("optional", ()) if one.get("section", section) in (section, None)]
+    return [
+        one
+        for one in key.get("optional", ())
+        if one.get("section", section) in (section, None)
+    ]
 
 
 def _listed(said: Any) -> list[str]:
-    return [str(one) for one in said if str(one)] if isinstance(said, list) else [str(said)] if said else []
+    return (
+        [str(one) for one in said if str(one)]
+        if isinstance(said, list)
+        else [str(said)]
+        if said
+        else []
+    )
 
 
 def _among(accepted: Iterable[str]) -> Callable[[str], bool]:
     words = [one.casefold() for each in accepted for one in each.split("|")]
-    return lambda said: any(one in said.casefold() or said.casefold() in one for one in words)
+    return lambda said: any(
+        one in said.casefold() or said.casefold() in one for one in words
+    )
 
 
 def _says(text: str, words: str) -> bool:
@@ -156,18 +227,32 @@ def _says(text: str, words: str) -> bool:
 def _text(found: Any) -> str:
     if isinstance(found, dict):
         return " ".join(map(_text, found.values()))
-    return " ".join(map(_text, found)) if isinstance(found, list | tuple) else str(found).casefold()
+    return (
+        " ".join(map(_text, found))
+        if isinstance(found, list | tuple)
+        else str(found).casefold()
+    )
 
 
 def _mentions(found: Body, wanted: Body) -> bool:
-    text = _text({name: value for name, value in found.items() if name not in ("id", "known", "src", "state")})
+    text = _text(
+        {
+            name: value
+            for name, value in found.items()
+            if name not in ("id", "known", "src", "state")
+        }
+    )
     whose = wanted.get("who")
     is_theirs = not whose or "char" not in found or _is_named(str(found["char"]), whose)
-    return is_theirs and all(_says(text, words) for words in wanted.get("must_mention", ()))
+    return is_theirs and all(
+        _says(text, words) for words in wanted.get("must_mention", ())
+    )
 
 
 def _is_thread(found: Body, wanted: Body) -> bool:
-    return wanted.get("state", found["state"]) == found["state"] and _mentions(found, wanted)
+    return wanted.get("state", found["state"]) == found["state"] and _mentions(
+        found, wanted
+    )
 
 
 def _is_between(found: Body, wanted: Body) -> bool:
@@ -175,21 +260,34 @@ def _is_between(found: Body, wanted: Body) -> bool:
     if pair is None:
         return _mentions(found, wanted)
     is_pair = all(any(_is_named(name, one) for name in found["chars"]) for one in pair)
-    return is_pair and wanted.get("direction", "up") == ("up" if found["change"] > 0 else "down")
+    return is_pair and wanted.get("direction", "up") == (
+        "up" if found["change"] > 0 else "down"
+    )
 
 
 def _is_conflict(found: Body, wanted: Body) -> bool:
     old, new = (f"{found['subj']} {found[side]}".casefold() for side in ("old", "new"))
-    told = ((old, wanted.get("old_mentions", ())), (new, wanted.get("new_mentions", ())))
-    return bool(wanted.get("old_mentions")) and all(_says(text, words) for text, listed in told for words in listed)
+    told = (
+        (old, wanted.get("old_mentions", ())),
+        (new, wanted.get("new_mentions", ())),
+    )
+    return bool(wanted.get("old_mentions")) and all(
+        _says(text, words) for text, listed in told for words in listed
+    )
 
 
 def _is_named(found: Any, wanted: Any) -> bool:
     """Return whether two names are one: the same, or a part of the other."""
     if isinstance(wanted, dict):
-        return all(_says(str(found).casefold(), words) for words in wanted.get("must_mention", ()))
+        return all(
+            _says(str(found).casefold(), words)
+            for words in wanted.get("must_mention", ())
+        )
     one, other = str(found).casefold(), str(wanted).casefold()
-    return one == other or bool(set(one.split()) & set(other.split()) - {"the", "dr", "mr", "mrs", "miss", "old"})
+    return one == other or bool(
+        set(one.split())
+        & set(other.split()) - {"the", "dr", "mr", "mrs", "miss", "old"}
+    )
 
 
 def _short(found: Any) -> str:
@@ -200,7 +298,21 @@ def _short(found: Any) -> str:
 
 
 #: What of a finding a miss shows.
-_SHOWN = frozenset(("char", "sum", "chars", "change", "trigger", "state", "title", "subj", "fact", "old", "new"))
+_SHOWN = frozenset(
+    (
+        "char",
+        "sum",
+        "chars",
+        "change",
+        "trigger",
+        "state",
+        "title",
+        "subj",
+        "fact",
+        "old",
+        "new",
+    )
+)
 
 
 def _percent(part: int, whole: int) -> str:

@@ -5,7 +5,12 @@ from typing import Any
 
 from contracts.analysis.pieces import Section
 from contracts.analysis.roster import ROSTER, model_of
-from contracts.analysis.stories import SeatSettings, StoryBase, StoryChange, StoryResponse
+from contracts.analysis.stories import (
+    SeatSettings,
+    StoryBase,
+    StoryChange,
+    StoryResponse,
+)
 from contracts.messages import TaskAssignment, TaskCall
 from memory.stories.settlement import settle_section
 from memory.stories.view import standing
@@ -23,7 +28,9 @@ class Telling:
 
     def __init__(self, base: StoryBase, calls: str = "ten") -> None:
         agents = {**base.settings.agents, "contradiction": SeatSettings(enabled=True)}
-        self.base = base.model_copy(update={"settings": base.settings.model_copy(update={"agents": agents})})
+        self.base = base.model_copy(
+            update={"settings": base.settings.model_copy(update={"agents": agents})}
+        )
         self._calls = calls
         self._earlier: list[StoryResponse] = []
         self._changes: Changed = {}
@@ -35,9 +42,15 @@ class Telling:
         services = KitServices(llm, NOW, story_calls=self._calls)
         # Whoever waits for others comes after them in the roster.
         for seat in ROSTER:
-            sections = {name: one.model_dump(mode="json") for name, one in found.items()}
+            sections = {
+                name: one.model_dump(mode="json") for name, one in found.items()
+            }
             told = KitStory(
-                self.base, response, tuple(self._earlier), {**self._changes, response.number: own}, sections
+                self.base,
+                response,
+                tuple(self._earlier),
+                {**self._changes, response.number: own},
+                sections,
             )
             told.put_into(services.stories)
             agent = _AGENTS[seat.agent_id]
@@ -51,7 +64,9 @@ class Telling:
                 **told.fields,
             )
             task = agent.tasks[seat.task]
-            section = await task.handler.function(task.parameters(), Context(task, assignment, services))
+            section = await task.handler.function(
+                task.parameters(), Context(task, assignment, services)
+            )
             model = model_of(seat.section)
             assert model is not None
             before = standing(self.base, self._changes, response.number)

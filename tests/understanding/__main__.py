@@ -8,8 +8,12 @@ from pathlib import Path
 from supervisor.understanding.rules import RuleInterpreter
 from tests.understanding.scoring import conversations, judge_corpus, summary_of
 
-parser = argparse.ArgumentParser(prog="python -m tests.understanding", description=__doc__)
-parser.add_argument("file", type=Path, nargs="?", default=Path(__file__).parent / "development.json")
+parser = argparse.ArgumentParser(
+    prog="python -m tests.understanding", description=__doc__
+)
+parser.add_argument(
+    "file", type=Path, nargs="?", default=Path(__file__).parent / "development.json"
+)
 parser.add_argument("--quiet", action="store_true", help="the figures alone")
 options = parser.parse_args()
 judged = asyncio.run(judge_corpus(conversations(options.file), RuleInterpreter()))

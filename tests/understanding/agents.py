@@ -17,8 +17,15 @@ class Cake(Parameters):
     """A cake to be baked."""
 
     flavour: Literal["chocolate", "lemon", "carrot", "red velvet"]
-    servings: int = Field(ge=1, le=200, aliases=("people",), cues=("servings", "people", "guests", "feeds"))
-    pickup_day: date = Field(cues=("pick up", "ready"), description="The day on which the cake is picked up.")
+    servings: int = Field(
+        ge=1,
+        le=200,
+        aliases=("people",),
+        cues=("servings", "people", "guests", "feeds"),
+    )
+    pickup_day: date = Field(
+        cues=("pick up", "ready"), description="The day on which the cake is picked up."
+    )
     writing: str | None = Field(None, cues=("saying", "that says", "with the words"))
     gluten_free: bool = False
 
@@ -27,7 +34,9 @@ class Drive(Parameters):
     """A drive for work."""
 
     distance: Amount = Field(unit="km", cues=("drove", "distance", "driven"))
-    purpose: str | None = Field(None, cues=("purpose", "to visit"), examples=("a client in Leeds",))
+    purpose: str | None = Field(
+        None, cues=("purpose", "to visit"), examples=("a client in Leeds",)
+    )
     day: date | None = None
     passengers: int = Field(0, ge=0, cues=("passengers",))
 
@@ -58,8 +67,12 @@ class Booking(Parameters):
 class Savings(Parameters):
     """How to save for something."""
 
-    goal: Amount = Field(unit="EUR", cues=("goal", "target", "save up"), description="The sum to save.")
-    monthly: Amount = Field(unit="EUR", cues=("a month", "per month", "monthly", "each month"))
+    goal: Amount = Field(
+        unit="EUR", cues=("goal", "target", "save up"), description="The sum to save."
+    )
+    monthly: Amount = Field(
+        unit="EUR", cues=("a month", "per month", "monthly", "each month")
+    )
     interest: Percent = Field("0%", cues=("interest",))
 
 
@@ -67,7 +80,9 @@ class Workout(Parameters):
     """One exercise of a workout."""
 
     exercise: str = Field(examples=("bench press", "squats", "deadlift"))
-    repetitions: int = Field(ge=1, aliases=("reps",), cues=("reps", "repetitions", "times"))
+    repetitions: int = Field(
+        ge=1, aliases=("reps",), cues=("reps", "repetitions", "times")
+    )
     sets: int = Field(1, ge=1, cues=("sets",))
     weight: Quantity | None = Field(None, unit="kg", cues=("with", "weight"))
 
@@ -76,7 +91,9 @@ class Parcel(Parameters):
     """A parcel on its way."""
 
     tracking_number: str = Field(
-        pattern="^[A-Z]{2}[0-9]{9}$", cues=("parcel", "tracking number"), examples=("RX123456789",)
+        pattern="^[A-Z]{2}[0-9]{9}$",
+        cues=("parcel", "tracking number"),
+        examples=("RX123456789",),
     )
 
 
@@ -86,24 +103,36 @@ class Shipping(Parameters):
     weight: Amount = Field(unit="kg", cues=("weighs", "weight", "parcel of"))
     destination: str = Field(cues=("to",), examples=("Portugal", "Oslo"))
     express: bool = False
-    insured_for: Amount | None = Field(None, unit="EUR", cues=("insured for", "insurance", "worth"))
+    insured_for: Amount | None = Field(
+        None, unit="EUR", cues=("insured for", "insurance", "worth")
+    )
 
 
 class Recipe(Parameters):
     """What is to be cooked."""
 
-    ingredients: tuple[str, ...] = Field(cues=("with", "using", "from"), examples=(["rice", "leeks"],))
-    avoid: tuple[str, ...] = Field((), cues=("without", "no", "avoiding"), examples=(["nuts"],))
-    max_time: Duration | None = Field(None, cues=("in under", "within", "at most", "in less than"))
+    ingredients: tuple[str, ...] = Field(
+        cues=("with", "using", "from"), examples=(["rice", "leeks"],)
+    )
+    avoid: tuple[str, ...] = Field(
+        (), cues=("without", "no", "avoiding"), examples=(["nuts"],)
+    )
+    max_time: Duration | None = Field(
+        None, cues=("in under", "within", "at most", "in less than")
+    )
     vegetarian: bool = False
 
 
 class Ticket(Parameters):
     """A problem that somebody has to solve."""
 
-    title: str = Field(cues=("ticket", "about", "titled"), examples=("printer on floor 2 is jammed",))
+    title: str = Field(
+        cues=("ticket", "about", "titled"), examples=("printer on floor 2 is jammed",)
+    )
     priority: Literal["low", "normal", "high"] = Field("normal", cues=("priority",))
-    assignee: str | None = Field(None, cues=("assign to", "assigned to", "assign it to"), examples=("Priya",))
+    assignee: str | None = Field(
+        None, cues=("assign to", "assigned to", "assign it to"), examples=("Priya",)
+    )
     due: date | None = Field(None, cues=("due", "by"))
 
 
@@ -125,8 +154,16 @@ def _task(
     )
 
 
-def _card(agent_id: str, description: str, keywords: Sequence[str], *tasks: TaskCard) -> AgentCard:
-    return AgentCard(agent_id=agent_id, description=description, keywords=tuple(keywords), tasks=tasks, digest="0")
+def _card(
+    agent_id: str, description: str, keywords: Sequence[str], *tasks: TaskCard
+) -> AgentCard:
+    return AgentCard(
+        agent_id=agent_id,
+        description=description,
+        keywords=tuple(keywords),
+        tasks=tasks,
+        digest="0",
+    )
 
 
 #: The parameters of every task, by agent and task.
@@ -178,7 +215,10 @@ CARDS = (
             "estimate_refund",
             Refund,
             "Estimate the refund for a drive.",
-            ("What is the refund for 200 km?", "how much do I get back for 85 km at a rate of 0.35 euros"),
+            (
+                "What is the refund for 200 km?",
+                "how much do I get back for 85 km at a rate of 0.35 euros",
+            ),
             ("refund",),
         ),
     ),
@@ -196,7 +236,12 @@ CARDS = (
                 "reserve a room for 6 people on 1 December from 10 am",
             ),
         ),
-        _task("cancel_booking", Booking, "Cancel a booking of a room.", ("cancel booking B-1042",)),
+        _task(
+            "cancel_booking",
+            Booking,
+            "Cancel a booking of a room.",
+            ("cancel booking B-1042",),
+        ),
     ),
     _card(
         "SavingsAgent",
@@ -220,7 +265,11 @@ CARDS = (
             "log_exercise",
             Workout,
             "Log an exercise.",
-            ("Log bench press, 3 sets, 10 reps with 60 kg", "I did 20 squats", "deadlift 5 reps with 100 kg"),
+            (
+                "Log bench press, 3 sets, 10 reps with 60 kg",
+                "I did 20 squats",
+                "deadlift 5 reps with 100 kg",
+            ),
         ),
     ),
     _card(

@@ -21,8 +21,20 @@ from contracts.messages import ChatTurn, TaskCall
 from runtime.models.client import _response_format
 from supervisor.catalogue import Catalogue
 from supervisor.understanding.answers import Reading
-from supervisor.understanding.outcome import Interpretation, Several, Single, Understood, Unfitting
-from supervisor.understanding.prompt import SYSTEM, Remembered, narrow, question, sources_of
+from supervisor.understanding.outcome import (
+    Interpretation,
+    Several,
+    Single,
+    Understood,
+    Unfitting,
+)
+from supervisor.understanding.prompt import (
+    SYSTEM,
+    Remembered,
+    narrow,
+    question,
+    sources_of,
+)
 from supervisor.understanding.routing import Router
 from tests.understanding.recorded_agents import TASKS, cards
 
@@ -64,18 +76,36 @@ class Case:
         turns: list[ChatTurn] = []
         for place, one in enumerate(self.before):
             at = NOW - timedelta(minutes=len(self.before) - place)
-            common: dict[str, Any] = {"conversation_id": "c", "user_id": "ann", "at": at, "request_id": f"r{place}"}
-            turns.append(ChatTurn(turn_id=f"{place}-p", speaker="person", text=one["person"], **common))
+            common: dict[str, Any] = {
+                "conversation_id": "c",
+                "user_id": "ann",
+                "at": at,
+                "request_id": f"r{place}",
+            }
+            turns.append(
+                ChatTurn(
+                    turn_id=f"{place}-p", speaker="person", text=one["person"], **common
+                )
+            )
             agent_id, _, name = one.get("task", "").partition(".")
             call = TaskCall(name=name, parameters=one["parameters"]) if name else None
             common |= {"agent_id": agent_id or None, "task": call}
-            turns.append(ChatTurn(turn_id=f"{place}-a", speaker="assistant", text=one["assistant"], **common))
+            turns.append(
+                ChatTurn(
+                    turn_id=f"{place}-a",
+                    speaker="assistant",
+                    text=one["assistant"],
+                    **common,
+                )
+            )
         return turns
 
     @property
     def recollection(self) -> Sequence[Remembered]:
         """What is remembered of the person."""
-        return tuple(Remembered(f"notes {place}", text) for place, text in enumerate(self.memory))
+        return tuple(
+            Remembered(f"notes {place}", text) for place, text in enumerate(self.memory)
+        )
 
     async def of(self, user_id: str | None, text: str) -> Sequence[Remembered]:
         """Return that, as the interpreter looks it up."""
@@ -85,7 +115,10 @@ class Case:
 @cache
 def cases() -> tuple[Case, ...]:
     """Return every case."""
-    return tuple(Case(**one) for one in json.loads((HERE / "recorded_cases.json").read_text("utf-8")))
+    return tuple(
+        Case(**one)
+        for one in json.loads((HERE / "recorded_cases.json").read_text("utf-8"))
+    )
 
 
 @cache
@@ -105,7 +138,13 @@ class Model:
         self.users: list[str] = []
 
     async def ask(
-        self, role: str, answer: type[T], *, system: str, user: str, deadline_s: float | None = None
+        self,
+        role: str,
+        answer: type[T],
+        *,
+        system: str,
+        user: str,
+        deadline_s: float | None = None,
     ) -> Given[T]:
         """Answer."""
         self.users.append(user)
@@ -120,7 +159,12 @@ def messages(case: Case) -> dict[str, Any]:
     sources = sources_of(case.say, case.previous, case.recollection, NOW)
     user = question(sources, *narrow(tasks, lambda: tasks))
     schema: Any = _response_format(Reading)
-    return {"id": case.id, "system": SYSTEM, "user": user, "schema": schema["json_schema"]["schema"]}
+    return {
+        "id": case.id,
+        "system": SYSTEM,
+        "user": user,
+        "schema": schema["json_schema"]["schema"],
+    }
 
 
 def judge(case: Case, found: Interpretation) -> str:
@@ -128,7 +172,9 @@ def judge(case: Case, found: Interpretation) -> str:
     parts = list(found.parts) if isinstance(found, Several) else [found]
     wanted = list(case.key)
     if not wanted:
-        return "unable" if all(isinstance(part, Unfitting) for part in parts) else "wrong"
+        return (
+            "unable" if all(isinstance(part, Unfitting) for part in parts) else "wrong"
+        )
     if len(parts) != len(wanted):
         return "wrong"
     ways = {_judged(part, key) for part, key in zip(parts, wanted, strict=True)}
@@ -145,7 +191,9 @@ def _judged(part: Single, key: Mapping[str, Any]) -> str:
         return "wrong"
     asks = set(key.get("asks", ()))
     missing = set() if isinstance(part, Understood) else set(part.missing)
-    if missing != asks or not _is_worth(key["task"], call.parameters, key["parameters"]):
+    if missing != asks or not _is_worth(
+        key["task"], call.parameters, key["parameters"]
+    ):
         return "wrong"
     return "asked" if asks else "started" if isinstance(part, Understood) else "shown"
 
@@ -156,7 +204,11 @@ def _is_worth(task: str, said: Mapping[str, Any], key: Mapping[str, Any]) -> boo
         return False
     for name, wanted in key.items():
         allowed = wanted["any"] if isinstance(wanted, Mapping) else [wanted]
-        if not any(collapse_space(task, name, said.get(name)) == collapse_space(task, name, one) for one in allowed):
+        if not any(
+            collapse_space(task, name, said.get(name))
+            == collapse_space(task, name, one)
+            for one in allowed
+        ):
             return False
     return True
 
@@ -166,7 +218,10 @@ def collapse_space(task: str, name: str, value: Any) -> Any:
     if value is None:
         return None
     parameters = TASKS[task][0]
-    if isinstance(value, str) and parameters.model_fields[name].annotation in (str, str | None):
+    if isinstance(value, str) and parameters.model_fields[name].annotation in (
+        str,
+        str | None,
+    ):
         return value.casefold().strip()
     reading = parameters._readings[name]
     read = reading.read(value) if reading.is_read else value
@@ -177,8 +232,13 @@ def collapse_space(task: str, name: str, value: Any) -> Any:
 def write_batches(folder: Path) -> None:
     """Write the messages of all cases to files of *folder*."""
     for first in range(0, len(cases()), _BATCH):
-        lines = [json.dumps(messages(case), ensure_ascii=False) for case in cases()[first : first + _BATCH]]
-        (folder / f"batch_{first // _BATCH + 1:02}.jsonl").write_text("\n".join(lines) + "\n", "utf-8")
+        lines = [
+            json.dumps(messages(case), ensure_ascii=False)
+            for case in cases()[first : first + _BATCH]
+        ]
+        (folder / f"batch_{first // _BATCH + 1:02}.jsonl").write_text(
+            "\n".join(lines) + "\n", "utf-8"
+        )
 
 
 if __name__ == "__main__":

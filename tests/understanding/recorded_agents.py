@@ -28,22 +28,30 @@ class RenewLoan(Parameters):
 class WaterZone(Parameters):
     """Water for one zone."""
 
-    zone: Literal["orchard", "greenhouse", "lawn", "vineyard"] = Field(description="which part of the garden")
-    litres: Amount = Field(unit="l", description="how much water", cues=("litres", "water"))
+    zone: Literal["orchard", "greenhouse", "lawn", "vineyard"] = Field(
+        description="which part of the garden"
+    )
+    litres: Amount = Field(
+        unit="l", description="how much water", cues=("litres", "water")
+    )
     start: time | None = Field(None, description="time of day at which it begins")
 
 
 class SoilReport(Parameters):
     """One zone."""
 
-    zone: Literal["orchard", "greenhouse", "lawn", "vineyard"] = Field(description="which part of the garden")
+    zone: Literal["orchard", "greenhouse", "lawn", "vineyard"] = Field(
+        description="which part of the garden"
+    )
 
 
 class OrderPrint(Parameters):
     """A job of the print shop."""
 
     copies: int = Field(ge=1, description="number of copies")
-    paper: Literal["matte", "glossy", "recycled"] = Field("matte", description="kind of paper")
+    paper: Literal["matte", "glossy", "recycled"] = Field(
+        "matte", description="kind of paper"
+    )
     size: Literal["A3", "A4", "A5", "A6"] = Field(description="size of a sheet")
     ready_by: date | None = Field(None, description="day by which it is needed")
 
@@ -55,7 +63,9 @@ class QuoteFreight(Parameters):
     destination: str = Field(description="town it goes to", examples=("Lyon",))
     weight: Quantity = Field(unit="kg", description="gross weight")
     pallets: int | None = Field(None, ge=1, description="number of pallets")
-    insured_value: Amount | None = Field(None, unit="EUR", description="value to insure")
+    insured_value: Amount | None = Field(
+        None, unit="EUR", description="value to insure"
+    )
 
 
 class BookFreight(Parameters):
@@ -87,7 +97,9 @@ class AdjustTank(Parameters):
     """One aquarium."""
 
     tank: str = Field(description="name of the tank", examples=("Reef One",))
-    temperature: Quantity | None = Field(None, unit="°C", description="water temperature to hold")
+    temperature: Quantity | None = Field(
+        None, unit="°C", description="water temperature to hold"
+    )
     ph: Amount | None = Field(None, description="acidity to hold")
     feedings: int | None = Field(None, ge=0, description="meals a day")
 
@@ -105,7 +117,9 @@ class PlanHike(Parameters):
 class BookStudio(Parameters):
     """A room for music."""
 
-    room: Literal["red room", "blue room", "attic"] = Field(description="which rehearsal room")
+    room: Literal["red room", "blue room", "attic"] = Field(
+        description="which rehearsal room"
+    )
     day: date
     start: time = Field(description="when it begins")
     length: Duration = Field(description="how long it is needed")
@@ -118,7 +132,9 @@ class ProjectSavings(Parameters):
     monthly: Amount = Field(unit="EUR", description="put aside each month")
     years: int = Field(ge=1, description="for how many years")
     rate: Percent | None = Field(None, description="interest a year")
-    history: tuple[Amount, ...] = Field((), unit="EUR", description="what was saved in past months, oldest first")
+    history: tuple[Amount, ...] = Field(
+        (), unit="EUR", description="what was saved in past months, oldest first"
+    )
 
 
 #: By "Agent.task": the parameters, what the task does, its examples, and whether it is shown for a yes first.
@@ -161,5 +177,10 @@ def cards(extra: Mapping[str, Any] | None = None) -> list[AgentCard]:
             "examples": examples,
             "confirm": confirm,
         }
-        tasks.setdefault(agent_id, []).append(TaskCard.model_validate({**card, **(extra or {})}))
-    return [AgentCard(agent_id=agent_id, tasks=tuple(own), digest="0") for agent_id, own in tasks.items()]
+        tasks.setdefault(agent_id, []).append(
+            TaskCard.model_validate({**card, **(extra or {})})
+        )
+    return [
+        AgentCard(agent_id=agent_id, tasks=tuple(own), digest="0")
+        for agent_id, own in tasks.items()
+    ]

@@ -10,7 +10,12 @@ from typing import Any, Literal
 
 from contracts.errors import InvalidParameters
 from contracts.messages import ChatTurn, TaskCall
-from supervisor.understanding.outcome import Clarification, Interpretation, Several, Understood
+from supervisor.understanding.outcome import (
+    Clarification,
+    Interpretation,
+    Several,
+    Understood,
+)
 from supervisor.understanding.rules import RuleInterpreter
 from tests.understanding.agents import CATALOGUE, NOW, PARAMETERS
 
@@ -36,7 +41,9 @@ class Judged:
 
     def __str__(self) -> str:
         """Tell what was expected and found, for the one who has to mend it."""
-        return f"{self.verdict}: {self.say!r}\n  expected {self.key}\n  found {self.found}"
+        return (
+            f"{self.verdict}: {self.say!r}\n  expected {self.key}\n  found {self.found}"
+        )
 
 
 def conversations(path: Path) -> list[list[dict[str, Any]]]:
@@ -44,16 +51,28 @@ def conversations(path: Path) -> list[list[dict[str, Any]]]:
     return [row.get("turns", [row]) for row in json.loads(path.read_text("utf-8"))]
 
 
-async def judge_corpus(rows: Sequence[Sequence[dict[str, Any]]], interpreter: RuleInterpreter) -> list[Judged]:
+async def judge_corpus(
+    rows: Sequence[Sequence[dict[str, Any]]], interpreter: RuleInterpreter
+) -> list[Judged]:
     """Say every sentence of *rows* to *interpreter* and judge what it makes of it."""
     judged = []
     for row in rows:
         previous: list[ChatTurn] = []
         for turn in row:
             started = thread_time_ns()
-            found = await interpreter.interpret(turn["say"], catalogue=CATALOGUE, previous=previous, now=NOW)
+            found = await interpreter.interpret(
+                turn["say"], catalogue=CATALOGUE, previous=previous, now=NOW
+            )
             spent = (thread_time_ns() - started) / 1e6
-            judged.append(Judged(turn["say"], turn["key"], found, verdict_on(found, turn["key"]), spent))
+            judged.append(
+                Judged(
+                    turn["say"],
+                    turn["key"],
+                    found,
+                    verdict_on(found, turn["key"]),
+                    spent,
+                )
+            )
             previous += _turns(turn, found)
     return judged
 
@@ -83,7 +102,11 @@ def verdict_on(found: Interpretation, key: Key) -> Verdict:
     if served and len(parts) == len(served):
         return "wrong"  # one of several tasks was dropped without a word
     agents = {task["agent"] for task in open_tasks}
-    return "asked" if any(part.agent_id is None or part.agent_id in agents for part in questions) else "refused"
+    return (
+        "asked"
+        if any(part.agent_id is None or part.agent_id in agents for part in questions)
+        else "refused"
+    )
 
 
 def _is_meant(part: Understood, task: dict[str, Any]) -> bool:
@@ -95,12 +118,17 @@ def _is_meant(part: Understood, task: dict[str, Any]) -> bool:
         found = parameters.read(part.task.parameters)
     except InvalidParameters:
         return False
-    return any(_compared(found) == _compared(parameters.read(values)) for values in _wordings(task["parameters"]))
+    return any(
+        _compared(found) == _compared(parameters.read(values))
+        for values in _wordings(task["parameters"])
+    )
 
 
 def _wordings(values: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield *values* with each of the wordings that a text may have."""
-    name = next((name for name, value in values.items() if isinstance(value, dict)), None)
+    name = next(
+        (name for name, value in values.items() if isinstance(value, dict)), None
+    )
     if name is None:
         yield values
         return
@@ -121,7 +149,9 @@ def _evened(value: Any) -> Any:
 
 def _turns(turn: dict[str, Any], found: Interpretation) -> list[ChatTurn]:
     """Return the person's turn and the assistant's; after a task the one that was meant, whatever was made of it."""
-    person = ChatTurn(turn_id="p", conversation_id="c", speaker="person", text=turn["say"], at=NOW)
+    person = ChatTurn(
+        turn_id="p", conversation_id="c", speaker="person", text=turn["say"], at=NOW
+    )
     key, text, agent_id, call = turn["key"], "Done.", None, None
     if isinstance(key, dict) and "task" in key:
         values = next(_wordings(key["parameters"]))
@@ -129,7 +159,13 @@ def _turns(turn: dict[str, Any], found: Interpretation) -> list[ChatTurn]:
     elif isinstance(found, Clarification):
         text, agent_id, call = found.question, found.agent_id, found.call
     answer = ChatTurn(
-        turn_id="a", conversation_id="c", speaker="assistant", text=text, at=NOW, agent_id=agent_id, task=call
+        turn_id="a",
+        conversation_id="c",
+        speaker="assistant",
+        text=text,
+        at=NOW,
+        agent_id=agent_id,
+        task=call,
     )
     return [person, answer]
 
@@ -141,6 +177,11 @@ def share(judged: Sequence[Judged], *verdicts: Verdict) -> float:
 
 def summary_of(judged: Sequence[Judged]) -> str:
     """Return the figures of one corpus on a line."""
-    figures = ", ".join(f"{verdict} {share(judged, verdict):.1%}" for verdict in ("right", "asked", "refused", "wrong"))
+    figures = ", ".join(
+        f"{verdict} {share(judged, verdict):.1%}"
+        for verdict in ("right", "asked", "refused", "wrong")
+    )
     times = sorted(one.cpu_ms for one in judged)
-    return f"{len(judged)} sentences: {figures}; CPU p50 {times[len(times) // 2]:.2f} ms"
+    return (
+        f"{len(judged)} sentences: {figures}; CPU p50 {times[len(times) // 2]:.2f} ms"
+    )

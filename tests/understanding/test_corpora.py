@@ -14,7 +14,9 @@ MOST_WRONG, LEAST_RIGHT_OR_ASKED = 0.005, 0.85
 @pytest.mark.parametrize("name", ["development", "held_out"])
 async def test_what_is_started_is_what_was_meant(name: str) -> None:
     """Few sentences start something else, and most are right or asked about; `python -m tests.understanding` tells."""
-    judged = await judge_corpus(conversations(Path(__file__).parent / f"{name}.json"), RuleInterpreter())
+    judged = await judge_corpus(
+        conversations(Path(__file__).parent / f"{name}.json"), RuleInterpreter()
+    )
     wrong = "\n".join(str(one) for one in judged if one.verdict == "wrong")
     assert share(judged, "wrong") <= MOST_WRONG, f"{summary_of(judged)}\n{wrong}"
     assert share(judged, "right", "asked") >= LEAST_RIGHT_OR_ASKED, summary_of(judged)

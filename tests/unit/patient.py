@@ -10,7 +10,15 @@ from contracts.messages import AgentCard, TaskCard, WorkerPresence
 from runtime.messaging.streams import Source
 from runtime.settings import Settings
 from tasklore.doctor.examination import check
-from tasklore.doctor.facts import Facts, HealthPage, MonitorFacts, NatsFacts, ProcessFacts, RedisFacts, Skew
+from tasklore.doctor.facts import (
+    Facts,
+    HealthPage,
+    MonitorFacts,
+    NatsFacts,
+    ProcessFacts,
+    RedisFacts,
+    Skew,
+)
 from tasklore.doctor.rules import Diagnosis
 from tasklore.doctor.stream_checks import declare_streams
 
@@ -36,11 +44,16 @@ VARZ = {
     "server_id": "N1",
     "server_name": "one",
     "cluster": {},
-    "jetstream": {"config": {"sync_interval": 10**9, "max_storage": 10**12}, "stats": {"storage": 10**6}},
+    "jetstream": {
+        "config": {"sync_interval": 10**9, "max_storage": 10**12},
+        "stats": {"storage": 10**6},
+    },
 }
 
 
-def consumer(name: str = "TripAgent", stream: str = "TASKS", **changes: Any) -> dict[str, Any]:
+def consumer(
+    name: str = "TripAgent", stream: str = "TASKS", **changes: Any
+) -> dict[str, Any]:
     """Return what the server says of a consumer; a change of a name that its configuration has is made there."""
     configuration = Source(stream, name, f"tasks.{name}.>", 30.0).configuration()
     info: dict[str, Any] = {"name": name, "config": configuration, "num_waiting": 1}
@@ -49,24 +62,42 @@ def consumer(name: str = "TripAgent", stream: str = "TASKS", **changes: Any) -> 
     return info
 
 
-def worker(worker_id: str = "w-1", agent_id: str = "TripAgent", version: int = 1, digest: str = "d1") -> WorkerPresence:
+def worker(
+    worker_id: str = "w-1",
+    agent_id: str = "TripAgent",
+    version: int = 1,
+    digest: str = "d1",
+) -> WorkerPresence:
     """Return a live worker."""
     return WorkerPresence(
-        worker_id=worker_id, agent_id=agent_id, version=version, digest=digest, slots=8, started_at=NOW
+        worker_id=worker_id,
+        agent_id=agent_id,
+        version=version,
+        digest=digest,
+        slots=8,
+        started_at=NOW,
     )
 
 
 def card(agent_id: str = "TripAgent", *tasks: str) -> AgentCard:
     """Return the card of an agent with *tasks*, one when none are named; with "" it has none."""
     names = [name for name in tasks or ("share_trip",) if name]
-    return AgentCard(agent_id=agent_id, tasks=tuple(TaskCard(name=name, parameters={}) for name in names), digest="d1")
+    return AgentCard(
+        agent_id=agent_id,
+        tasks=tuple(TaskCard(name=name, parameters={}) for name in names),
+        digest="d1",
+    )
 
 
 def streams(settings: Settings = SETTINGS) -> dict[str, Any]:
     """Return what the server says of every stream."""
     state = {"messages": 0, "bytes": 0, "first_ts": "0001-01-01T00:00:00Z"}
     return {
-        one["name"]: {"config": copy.deepcopy(one), "state": dict(state), "cluster": {"leader": "one"}}
+        one["name"]: {
+            "config": copy.deepcopy(one),
+            "state": dict(state),
+            "cluster": {"leader": "one"},
+        }
         for one in declare_streams(settings)
     }
 
@@ -80,7 +111,10 @@ def healthy_nats(**changes: Any) -> NatsFacts:
         server={"id": "N1", "name": "one"},
         account={"streams": 8, "storage": 0, "limits": {"max_storage": -1}},
         streams=streams(),
-        consumers={"TASKS": [consumer()], "REPORTS": [consumer("SupervisorAgent", "REPORTS")]},
+        consumers={
+            "TASKS": [consumer()],
+            "REPORTS": [consumer("SupervisorAgent", "REPORTS")],
+        },
         cards=(card(),),
         workers=(worker(),),
         skew=Skew(0.001, 0.001),
@@ -90,7 +124,12 @@ def healthy_nats(**changes: Any) -> NatsFacts:
 
 def healthy_redis(info: Mapping[str, Any] | None = None, **changes: Any) -> RedisFacts:
     """Return a Valkey that nothing is wrong with but *info* and *changes*."""
-    facts = RedisFacts("redis://127.0.0.1:6379", info=INFO | dict(info or {}), settings=CONFIG, skew=Skew(0, 0.001))
+    facts = RedisFacts(
+        "redis://127.0.0.1:6379",
+        info=INFO | dict(info or {}),
+        settings=CONFIG,
+        skew=Skew(0, 0.001),
+    )
     return replace(facts, **changes)
 
 
@@ -104,7 +143,9 @@ def monitor(**config: Any) -> MonitorFacts:
 def process(**changes: Any) -> ProcessFacts:
     """Return a supervisor that is well but for *changes*."""
     well = HealthPage(200, {"status": "ok", "checks": {}})
-    return replace(ProcessFacts("supervisor", "http://127.0.0.1:8080", True, well, well), **changes)
+    return replace(
+        ProcessFacts("supervisor", "http://127.0.0.1:8080", True, well, well), **changes
+    )
 
 
 def healthy(**changes: Any) -> Facts:
@@ -113,14 +154,22 @@ def healthy(**changes: Any) -> Facts:
     return replace(facts, **changes)
 
 
-def findings(facts: Facts, settings: Settings = SETTINGS, **strangers: str | None) -> list[Diagnosis]:
+def findings(
+    facts: Facts, settings: Settings = SETTINGS, **strangers: str | None
+) -> list[Diagnosis]:
     """Return all that the doctor says about *facts*."""
     return list(check(facts, settings, strangers))
 
 
-def complaints(facts: Facts, settings: Settings = SETTINGS, **strangers: str | None) -> dict[str, Diagnosis]:
+def complaints(
+    facts: Facts, settings: Settings = SETTINGS, **strangers: str | None
+) -> dict[str, Diagnosis]:
     """Return what is neither ok nor a note, by check; fails when one check complains twice."""
-    found = [one for one in findings(facts, settings, **strangers) if one.mark not in ("ok", "note")]
+    found = [
+        one
+        for one in findings(facts, settings, **strangers)
+        if one.mark not in ("ok", "note")
+    ]
     assert len({one.check for one in found}) == len(found), found
     return {one.check: one for one in found}
 

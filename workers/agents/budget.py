@@ -12,7 +12,9 @@ class BudgetSettings(BaseModel):
     """Settings of the agent."""
 
     anomaly_threshold_multiplier: Decimal = Setting(
-        Decimal("2.0"), gt=0, description="A period is unusual when it is above this many times the mean of all."
+        Decimal("2.0"),
+        gt=0,
+        description="A period is unusual when it is above this many times the mean of all.",
     )
 
 
@@ -20,7 +22,16 @@ agent = Agent(
     "BudgetTrackerAgent",
     version=2,
     description="Says what is left of a budget, predicts spending and finds unusual periods.",
-    keywords=("budget", "limit", "spent", "spending", "spend", "overshoot", "anomaly", "history"),
+    keywords=(
+        "budget",
+        "limit",
+        "spent",
+        "spending",
+        "spend",
+        "overshoot",
+        "anomaly",
+        "history",
+    ),
     settings=BudgetSettings,
 )
 
@@ -29,13 +40,19 @@ class Budget(Parameters):
     """A budget, what has been spent of it, and what earlier periods cost."""
 
     budget_limit: Amount = Field(
-        aliases=("limit", "budget"), cues=("limit", "budget of", "budget"), description="What may be spent in all."
+        aliases=("limit", "budget"),
+        cues=("limit", "budget of", "budget"),
+        description="What may be spent in all.",
     )
     spent: Amount = Field(
-        aliases=("spending",), cues=("spent", "spending", "after spending"), description="What has been spent so far."
+        aliases=("spending",),
+        cues=("spent", "spending", "after spending"),
+        description="What has been spent so far.",
     )
     history: tuple[Amount, ...] = Field(
-        (), cues=("history", "past", "previous"), description="Spending of earlier periods, oldest first."
+        (),
+        cues=("history", "past", "previous"),
+        description="Spending of earlier periods, oldest first.",
     )
 
 
@@ -58,14 +75,21 @@ class BudgetReport(BaseModel):
 
 
 @agent.task(
-    remember="shared", examples=("Check my budget: limit 50000, spent 42000, history [5000, 7000, 8000, 6000]",)
+    remember="shared",
+    examples=(
+        "Check my budget: limit 50000, spent 42000, history [5000, 7000, 8000, 6000]",
+    ),
 )
 async def analyze_budget(budget: Budget, settings: BudgetSettings) -> BudgetReport:
     """Analyze a budget: what remains, the spending rate, the predicted spending, overshoot risk and anomalies."""
     periods, total = len(budget.history), sum(budget.history, Amount(0))
     threshold = settings.anomaly_threshold_multiplier * total
     # Compared without dividing: the mean may have no end of digits.
-    unusual = [Anomaly(value=cost, index=i) for i, cost in enumerate(budget.history) if cost * periods > threshold]
+    unusual = [
+        Anomaly(value=cost, index=i)
+        for i, cost in enumerate(budget.history)
+        if cost * periods > threshold
+    ]
     report = BudgetReport(
         remaining=budget.budget_limit - budget.spent,
         spending_rate=total / periods if periods else Amount(0),
@@ -81,7 +105,9 @@ def recommend(budget: Budget, report: BudgetReport) -> list[str]:
     """Return one sentence for every finding that asks for action, the gravest first."""
     advice = []
     if report.remaining < 0:
-        advice.append(f"The budget is overspent by {-report.remaining}: stop spending or raise the limit.")
+        advice.append(
+            f"The budget is overspent by {-report.remaining}: stop spending or raise the limit."
+        )
     elif report.remaining == 0:
         advice.append("The budget is used up: stop spending or raise the limit.")
     if report.overshoot_risk and budget.history:
@@ -91,8 +117,11 @@ def recommend(budget: Budget, report: BudgetReport) -> list[str]:
         )
     mean = round(report.spending_rate, 2)
     advice += [
-        f"Look into period {odd.index + 1}: {odd.value} is far above the mean of {mean}." for odd in report.anomalies
+        f"Look into period {odd.index + 1}: {odd.value} is far above the mean of {mean}."
+        for odd in report.anomalies
     ]
     if not budget.history:
-        advice.append("The prediction counts no period to come: give the spending of earlier ones (history).")
+        advice.append(
+            "The prediction counts no period to come: give the spending of earlier ones (history)."
+        )
     return advice

@@ -37,12 +37,23 @@ class TaskCaller:
 
     @overload
     async def call(
-        self, task: Callable[..., Awaitable[R]], parameters: Parameters, /, *, within: timedelta | None = None
+        self,
+        task: Callable[..., Awaitable[R]],
+        parameters: Parameters,
+        /,
+        *,
+        within: timedelta | None = None,
     ) -> R: ...
 
     @overload
     async def call(
-        self, agent_id: str, task_name: str, /, *, within: timedelta | None = None, **parameters: Any
+        self,
+        agent_id: str,
+        task_name: str,
+        /,
+        *,
+        within: timedelta | None = None,
+        **parameters: Any,
     ) -> Any: ...
 
     async def call(
@@ -76,9 +87,13 @@ class TaskCaller:
             MemoryUnavailable: it is not known whether it was asked for; this task is run again.
         """
         if isinstance(task, str):
-            return await self._children.call(find_callee(f"{task}.{what}"), parameters, within)
+            return await self._children.call(
+                find_callee(f"{task}.{what}"), parameters, within
+            )
         if not isinstance(what, BaseModel):
-            raise InvalidInput(f"call takes a task's function and an instance of its Parameters, not {what!r}")
+            raise InvalidInput(
+                f"call takes a task's function and an instance of its Parameters, not {what!r}"
+            )
         return await self._children.call(find_callee(task), what, within)
 
     @overload
@@ -128,7 +143,11 @@ class TaskCaller:
             InvalidInput, NotAccepted, MemoryUnavailable: as `call`.
         """
         return await self._children.map(
-            find_callee(task), items, at_once=at_once, within=within, keep_failures=keep_failures
+            find_callee(task),
+            items,
+            at_once=at_once,
+            within=within,
+            keep_failures=keep_failures,
         )
 
     async def call_in_words(

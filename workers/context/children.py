@@ -16,7 +16,12 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from contracts.admission.waits import APPROVED_WITHIN
 from contracts.errors import CallFailed, InvalidInput
-from contracts.messages import CompletionReport, RequiredApproval, TaskAssignment, TaskCall
+from contracts.messages import (
+    CompletionReport,
+    RequiredApproval,
+    TaskAssignment,
+    TaskCall,
+)
 from contracts.task_messages import MOST_ANCESTORS
 
 if TYPE_CHECKING:
@@ -106,12 +111,20 @@ class Children:
             InvalidInput: see `Context.call`.
         """
         assignment = self._assign(callee, parameters, within)
-        card = None if words is None else await self._services.children.demand_task(callee.agent_id, callee.task_name)
+        card = (
+            None
+            if words is None
+            else await self._services.children.demand_task(
+                callee.agent_id, callee.task_name
+            )
+        )
         if card is not None and card.approver is not None:
             until = self._services.now() + APPROVED_WITHIN
             if assignment.deadline is not None:
                 until = min(until, assignment.deadline - MARGIN)
-            approval = RequiredApproval(who=card.approver, words=words or "", until=until)
+            approval = RequiredApproval(
+                who=card.approver, words=words or "", until=until
+            )
             assignment = assignment.model_copy(update={"approval": approval})
         return await self._result_of(callee, assignment)
 
@@ -126,10 +139,14 @@ class Children:
     ) -> list[Any]:
         """Return the results of one call for each of *items*, in their order; *at_once* of them are under way."""
         if at_once < 1:
-            raise InvalidInput(f"at_once is {at_once}; at least one call has to be under way")
+            raise InvalidInput(
+                f"at_once is {at_once}; at least one call has to be under way"
+            )
         given = list(islice(items, MOST_ITEMS + 1))
         if len(given) > MOST_ITEMS:
-            raise InvalidInput(f"map got more than {MOST_ITEMS:,} items; call it in parts")
+            raise InvalidInput(
+                f"map got more than {MOST_ITEMS:,} items; call it in parts"
+            )
         assigned = [self._assign(callee, parameters, within) for parameters in given]
         results: list[Any] = [None] * len(assigned)
         places = iter(range(len(assigned)))
@@ -143,7 +160,9 @@ class Children:
                         raise
                     results[place] = failure
 
-        workers = [asyncio.ensure_future(work()) for _ in range(min(at_once, len(assigned)))]
+        workers = [
+            asyncio.ensure_future(work()) for _ in range(min(at_once, len(assigned)))
+        ]
         try:
             # The slot is lent as long as any of them waits.
             async with self._lend():
@@ -156,21 +175,38 @@ class Children:
 
     async def cancel_open(self, reason: str) -> None:
         """Cancel the children that have not ended: their parent has, and nobody waits for them any more."""
-        await asyncio.gather(*(self._services.children.cancel(task_id, reason) for task_id in self._open))
+        await asyncio.gather(
+            *(self._services.children.cancel(task_id, reason) for task_id in self._open)
+        )
         self._open.clear()
 
     def _assign(
-        self, callee: Callee, parameters: Mapping[str, Any] | BaseModel, within: timedelta | None
+        self,
+        callee: Callee,
+        parameters: Mapping[str, Any] | BaseModel,
+        within: timedelta | None,
     ) -> TaskAssignment:
         """Return the assignment of the next call with these *parameters*: the same in every run of the task."""
         parent, name = self._assignment, f"{callee.agent_id}.{callee.task_name}"
         spelled, digest = _spell(name, parameters)
         ancestors = self._ancestors
         if (itself := f"{name}:{digest}") in ancestors:
-            way = " -> ".join([*(one.partition(":")[0] for one in ancestors[ancestors.index(itself) :]), name])
-            raise InvalidInput(f"{name} would wait for itself, with the same parameters: {way}; end the circle")
+            way = " -> ".join(
+                [
+                    *(
+                        one.partition(":")[0]
+                        for one in ancestors[ancestors.index(itself) :]
+                    ),
+                    name,
+                ]
+            )
+            raise InvalidInput(
+                f"{name} would wait for itself, with the same parameters: {way}; end the circle"
+            )
         if len(ancestors) > MOST_ANCESTORS:
-            raise InvalidInput(f"{name} would be task number {len(ancestors) + 1} above one another; call it higher up")
+            raise InvalidInput(
+                f"{name} would be task number {len(ancestors) + 1} above one another; call it higher up"
+            )
         self._calls[itself] += 1
         named = f"{parent.task_id} {itself} {self._calls[itself]}"
         deadline = None if within is None else self._services.now() + within
@@ -197,7 +233,9 @@ class Children:
         await self._services.children.demand_task(callee.agent_id, callee.task_name)
         self._open.add(assignment.task_id)
         async with self._lend():
-            report = await self._services.children.ask(assignment, self._generation, may_be_known=self._may_be_known)
+            report = await self._services.children.ask(
+                assignment, self._generation, may_be_known=self._may_be_known
+            )
             if report.status == "cancelled":
                 # The child may have heard sooner than this task that both are.
                 await self._services.children.raise_if_cancelled(self._assignment)
@@ -207,7 +245,11 @@ class Children:
 
 def _result_in(report: CompletionReport, callee: Callee) -> Any:
     if report.status == "completed":
-        return callee.result.validate_python(report.result) if callee.result is _JSON else _read(callee, report.result)
+        return (
+            callee.result.validate_python(report.result)
+            if callee.result is _JSON
+            else _read(callee, report.result)
+        )
     error = report.error
     why = f"{error.type}: {error.message}" if error is not None else "without a word"
     msg = f"{callee.agent_id}.{callee.task_name} ({report.task_id}) {report.status}: {why}"
@@ -219,11 +261,15 @@ def _read(callee: Callee, result: Any) -> Any:
     return callee.result.validate_json(json.dumps(result))
 
 
-def _spell(name: str, parameters: Mapping[str, Any] | BaseModel) -> tuple[dict[str, Any], str]:
+def _spell(
+    name: str, parameters: Mapping[str, Any] | BaseModel
+) -> tuple[dict[str, Any], str]:
     """Return *parameters* as JSON, and their digest."""
     try:
         spelled = to_jsonable_python(
-            parameters.model_dump(mode="json") if isinstance(parameters, BaseModel) else dict(parameters)
+            parameters.model_dump(mode="json")
+            if isinstance(parameters, BaseModel)
+            else dict(parameters)
         )
         text = json.dumps(spelled, sort_keys=True)
     except (PydanticSerializationError, TypeError, ValueError) as error:

@@ -91,10 +91,16 @@ class Context(TaskCaller, TaskAsker):
         self._attempt = attempt
         self._claim = claim
         self._output: TaskOutputWriter | None = None
-        self._steps = Steps(services.journal, run, self.once) if run is not None else None
+        self._steps = (
+            Steps(services.journal, run, self.once) if run is not None else None
+        )
         self._park = park
         self._cancelled = False
-        self._spent = Spent(payer=_payer_of(assignment, run.generation if run is not None else 1, attempt))
+        self._spent = Spent(
+            payer=_payer_of(
+                assignment, run.generation if run is not None else 1, attempt
+            )
+        )
         self.started = time.monotonic()
 
     @cached_property
@@ -144,7 +150,9 @@ class Context(TaskCaller, TaskAsker):
         """
         self._task.demand_owner("documents")
         services = self._services
-        return UserDocuments(self._assignment.user_id, services.documents, services.kinds, services.now())
+        return UserDocuments(
+            self._assignment.user_id, services.documents, services.kinds, services.now()
+        )
 
     @property
     def memory(self) -> UserMemory:
@@ -168,7 +176,9 @@ class Context(TaskCaller, TaskAsker):
         self._task.demand_use("edits", "edits")
         self._task.demand_unremembered("edits", "what is done to documents")
         lent, user_id = self._services, self._assignment.user_id
-        return UserEdits(user_id, lent.edits, self._attempt, lent.now(), lent.words, lent.episodes)
+        return UserEdits(
+            user_id, lent.edits, self._attempt, lent.now(), lent.words, lent.episodes
+        )
 
     @cached_property
     def session(self) -> TaskSession:
@@ -178,7 +188,9 @@ class Context(TaskCaller, TaskAsker):
             UndeclaredAccess: the task's answers are remembered.
             InvalidInput: it was asked for outside of any session.
         """
-        return TaskSession(self._assignment, self._demand_session("session"), self._services)
+        return TaskSession(
+            self._assignment, self._demand_session("session"), self._services
+        )
 
     @cached_property
     def project(self) -> TaskProject:
@@ -189,7 +201,9 @@ class Context(TaskCaller, TaskAsker):
             InvalidInput: it was asked for outside of any session.
         """
         session_id, services = self._demand_session("project"), self._services
-        return TaskProject(self._assignment, session_id, services.projects, services.sessions)
+        return TaskProject(
+            self._assignment, session_id, services.projects, services.sessions
+        )
 
     @cached_property
     def story(self) -> TaskStory:
@@ -204,7 +218,10 @@ class Context(TaskCaller, TaskAsker):
         if story_id is None or number is None:
             msg = f"{self._task.name} analyses a response of a story; ask for it with `tasklore analysis run`"
             raise InvalidInput(msg)
-        lent, run = self._services, self._assignment.request_id or self._assignment.created_at.isoformat()
+        lent, run = (
+            self._services,
+            self._assignment.request_id or self._assignment.created_at.isoformat(),
+        )
         return TaskStory(story_id, number, lent.stories, lent.story_answers, run=run)
 
     @cached_property
@@ -236,7 +253,12 @@ class Context(TaskCaller, TaskAsker):
         """
         self._task.demand_use("llm", "llm")
         deadline = self._assignment.deadline
-        return TaskLlm(self._services.llm, self._spent, deadline and aware(deadline), self._services.now)
+        return TaskLlm(
+            self._services.llm,
+            self._spent,
+            deadline and aware(deadline),
+            self._services.now,
+        )
 
     @property
     def usage(self) -> Usage:
@@ -272,11 +294,18 @@ class Context(TaskCaller, TaskAsker):
             )
             raise UndeclaredAccess(msg)
         if not name:
-            raise InvalidInput("context.once takes the name of an effect, which must not be empty")
+            raise InvalidInput(
+                "context.once takes the name of an effect, which must not be empty"
+            )
         return self._claim is None or await self._claim(name)
 
     async def step(
-        self, name: str, function: Callable[[*Ts], Awaitable[R]], /, *arguments: *Ts, once: bool = False
+        self,
+        name: str,
+        function: Callable[[*Ts], Awaitable[R]],
+        /,
+        *arguments: *Ts,
+        once: bool = False,
     ) -> R:
         """Return `await function(*arguments)`, from the task's journal when an earlier run did it.
 
@@ -344,7 +373,12 @@ class Context(TaskCaller, TaskAsker):
         """
         if self._output is None:
             assignment = self._assignment
-            name = assignment.supervisor_id, assignment.task_id, self._generation, self._attempt
+            name = (
+                assignment.supervisor_id,
+                assignment.task_id,
+                self._generation,
+                self._attempt,
+            )
             self._output = self._services.open_output(*name)
         await self._output.emit(event, kind)
 
@@ -382,4 +416,12 @@ def _payer_of(assignment: TaskAssignment, generation: int, attempt: int) -> Paye
     user = user_token(assignment.user_id) if assignment.user_id else ""
     task_id = assignment.task_id
     run, root = f"{task_id}:{generation}:{attempt}", assignment.root_id or task_id
-    return Payer(assignment.tenant or "", user, assignment.agent_id, assignment.task.name, task_id, root, run)
+    return Payer(
+        assignment.tenant or "",
+        user,
+        assignment.agent_id,
+        assignment.task.name,
+        task_id,
+        root,
+        run,
+    )

@@ -30,9 +30,17 @@ class UserDocuments:
         InvalidInput: there is no user: a task that nobody known asked for reads nobody's documents.
     """
 
-    def __init__(self, user_id: str | None, reader: "DocumentReader", kinds: "Kinds", now: datetime) -> None:
+    def __init__(
+        self,
+        user_id: str | None,
+        reader: "DocumentReader",
+        kinds: "Kinds",
+        now: datetime,
+    ) -> None:
         if not user_id:
-            raise InvalidInput("user_id is missing; documents are somebody's, so say who asks")
+            raise InvalidInput(
+                "user_id is missing; documents are somebody's, so say who asks"
+            )
         self.user_id = user_id
         self._own = reader.of(user_id)
         self.kinds = kinds
@@ -67,9 +75,19 @@ class UserDocuments:
         from memory.rendering.documents import render
 
         bodies = await self.bodies(None if resource is None else [resource])
-        block = render(bodies, self.kinds, today=self.now.date(), query=query, budget_tokens=budget_tokens, said=said)
+        block = render(
+            bodies,
+            self.kinds,
+            today=self.now.date(),
+            query=query,
+            budget_tokens=budget_tokens,
+            said=said,
+        )
         if block.shown:
-            places = [(name, place_name(path, lookup(bodies[name], path))) for name, path in block.shown]
+            places = [
+                (name, place_name(path, lookup(bodies[name], path)))
+                for name, path in block.shown
+            ]
             try:
                 await self._own.note_reads(places, self.now)
             except MemoryUnavailable as error:
@@ -82,9 +100,14 @@ class UserDocuments:
         Raises:
             MemoryUnavailable: the store did not answer in time.
         """
-        return {name: document.body for name, document in (await self.snapshot(resources)).documents.items()}
+        return {
+            name: document.body
+            for name, document in (await self.snapshot(resources)).documents.items()
+        }
 
-    async def history(self, resource: str | None = None, limit: int = 100) -> "tuple[PlanRecord, ...]":
+    async def history(
+        self, resource: str | None = None, limit: int = 100
+    ) -> "tuple[PlanRecord, ...]":
         """Return the last *limit* applied plans, newest first; those of one document when *resource* is given.
 
         Raises:
@@ -92,7 +115,9 @@ class UserDocuments:
         """
         return await self._own.history(resource, limit)
 
-    async def explain(self, resource: str, path: "Path | str") -> "tuple[PlanRecord, ...]":
+    async def explain(
+        self, resource: str, path: "Path | str"
+    ) -> "tuple[PlanRecord, ...]":
         """Return the plans that touched the value now at *path*, newest first.
 
         Raises:

@@ -45,7 +45,9 @@ class UserEdits:
         episodes: "KeepsTurns | None" = None,
     ) -> None:
         if not user_id:
-            raise InvalidInput("user_id is missing; edits are of somebody's documents, so say whose")
+            raise InvalidInput(
+                "user_id is missing; edits are of somebody's documents, so say whose"
+            )
         self._user_id = user_id
         self._store = store
         self._attempt = attempt
@@ -62,7 +64,9 @@ class UserEdits:
         if self._episodes is not None:
             await self._episodes.settle(self._user_id, is_on=is_on, days=days)
 
-    async def change(self, plan_id: str, plan_of: "Callable[[Draft], Plan]") -> dict[str, int]:
+    async def change(
+        self, plan_id: str, plan_of: "Callable[[Draft], Plan]"
+    ) -> dict[str, int]:
         """Apply and store the plan *plan_id*, which *plan_of* makes of the documents as they are; return the revisions.
 
         What an earlier run of the same task stored is not applied again.
@@ -86,7 +90,9 @@ class UserEdits:
             done = await self._store.commit(draft)
             if not isinstance(done, Stale):
                 return dict(done.revisions)
-        raise MemoryUnavailable(f"the documents were changed by others {_ATTEMPTS} times in a row; ask again")
+        raise MemoryUnavailable(
+            f"the documents were changed by others {_ATTEMPTS} times in a row; ask again"
+        )
 
     async def forget(self) -> Forgotten:
         """Remove the memory of the user where this worker may, and return the counts of removed and remaining parts.
@@ -107,7 +113,13 @@ class UserEdits:
             return await self._store.undo(self._user_id, plan_id, at=self._now)
         except UndoRefused:
             if self._attempt > 1:
-                for record in await self._store.history(self._user_id, limit=_LOOKED_THROUGH):
-                    if record.undoes == plan_id and record.kind == "undo" and record.undone_by is None:
+                for record in await self._store.history(
+                    self._user_id, limit=_LOOKED_THROUGH
+                ):
+                    if (
+                        record.undoes == plan_id
+                        and record.kind == "undo"
+                        and record.undone_by is None
+                    ):
                         return record
             raise

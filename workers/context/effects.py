@@ -34,12 +34,16 @@ class Effects:
         task_id = job.assignment.task_id
         token = self._unanswered.pop((task_id, name), None) or new_id(0)
         try:
-            is_ours = await self._ledger.once(task_id, job.generation, self._worker_id, name, token)
+            is_ours = await self._ledger.once(
+                task_id, job.generation, self._worker_id, name, token
+            )
         except MemoryUnavailable:
             self._unanswered[task_id, name] = token
             if len(self._unanswered) > _MOST_UNANSWERED:
                 del self._unanswered[next(iter(self._unanswered))]
             raise
         if is_ours is None:
-            raise RunReplaced(f"another worker has taken task {task_id!r}, or it has ended; {name!r} is not made")
+            raise RunReplaced(
+                f"another worker has taken task {task_id!r}, or it has ended; {name!r} is not made"
+            )
         return is_ours

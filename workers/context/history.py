@@ -21,7 +21,9 @@ class TaskHistory:
     stand. Every method raises MemoryUnavailable when the store did not answer in time: then the task is run again.
     """
 
-    def __init__(self, assignment: "TaskAssignment", conversation_id: str, store: "Inbox") -> None:
+    def __init__(
+        self, assignment: "TaskAssignment", conversation_id: str, store: "Inbox"
+    ) -> None:
         self.conversation_id = conversation_id
         self._task_id = assignment.task_id
         self._user_id = assignment.user_id
@@ -34,7 +36,11 @@ class TaskHistory:
         return said_id(self._task_id)
 
     async def take(
-        self, new_messages: "Sequence[Utterance]" = (), *, observations: int = 0, senses: bool = True
+        self,
+        new_messages: "Sequence[Utterance]" = (),
+        *,
+        observations: int = 0,
+        senses: bool = True,
     ) -> "TakenMessages":
         """Store *new_messages* and waiting ones, and return the conversation, of which the last `num_new` are new.
 
@@ -60,13 +66,19 @@ class TaskHistory:
         """Deliver *message* to the conversation *to*; False when it has been delivered before. Give it `said_id`."""
         return await self._store.post(to, message, user_id=self._user_id)
 
-    async def settle(self, said: "Utterance | None" = None, observation: "Observation | None" = None) -> None:
+    async def settle(
+        self, said: "Utterance | None" = None, observation: "Observation | None" = None
+    ) -> None:
         """Mark the taken messages as old; *said* and *observation* enter once, those of the first run that settles.
 
         Whatever id *said* has, in the history it is `said_id`.
         """
         await self._store.settle(
-            self.conversation_id, self._task_id, said, observation=observation, user_id=self._user_id
+            self.conversation_id,
+            self._task_id,
+            said,
+            observation=observation,
+            user_id=self._user_id,
         )
 
     async def page(self, before: int | None = None, count: int = 100) -> "Page":
@@ -79,4 +91,6 @@ class TaskHistory:
         They are those that have fallen out of what is shown: `earlier.count` at most. False also when somebody's words
         were removed since the messages were taken: they may be in it. `workers.summary` asks a model for the text.
         """
-        return await self._store.summarise(self.conversation_id, upto, text, removals=self._removals)
+        return await self._store.summarise(
+            self.conversation_id, upto, text, removals=self._removals
+        )

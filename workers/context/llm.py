@@ -15,7 +15,13 @@ if TYPE_CHECKING:
 class TaskLlm:
     """The language models of one task."""
 
-    def __init__(self, model: "Llm", spent: "Spent", deadline: datetime | None, now: Callable[[], datetime]) -> None:
+    def __init__(
+        self,
+        model: "Llm",
+        spent: "Spent",
+        deadline: datetime | None,
+        now: Callable[[], datetime],
+    ) -> None:
         self._model = model
         self._spent = spent
         self._deadline = deadline
@@ -42,9 +48,15 @@ class TaskLlm:
 
     @property
     def _left_s(self) -> float | None:
-        return None if self._deadline is None else (self._deadline - self._now()).total_seconds()
+        return (
+            None
+            if self._deadline is None
+            else (self._deadline - self._now()).total_seconds()
+        )
 
-    def request(self, role: str, model: str, *, text: str = "") -> "AbstractAsyncContextManager[Sent]":
+    def request(
+        self, role: str, model: str, *, text: str = ""
+    ) -> "AbstractAsyncContextManager[Sent]":
         """Account to the task for a request that another client sends in the block; see `Llm.request`."""
         return self._model.request(role, model, self._spent, text=text)
 
@@ -66,6 +78,11 @@ class TaskLlm:
             LlmError: it refused, was cut off, did not answer before the task's deadline, or answered another shape.
         """
         reply = await self._model.ask(
-            role, answer, system=system, user=user, deadline_s=self._left_s, spent=self._spent
+            role,
+            answer,
+            system=system,
+            user=user,
+            deadline_s=self._left_s,
+            spent=self._spent,
         )
         return reply.value

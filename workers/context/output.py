@@ -59,7 +59,14 @@ class _Batch:
 class TaskOutputWriter:
     """Sends what one run of a task emits."""
 
-    def __init__(self, send: Send, supervisor_id: str, task_id: str, generation: int, attempt: int) -> None:
+    def __init__(
+        self,
+        send: Send,
+        supervisor_id: str,
+        task_id: str,
+        generation: int,
+        attempt: int,
+    ) -> None:
         self._send = send
         self._subject = subjects.output(supervisor_id, task_id, generation, attempt)
         self._name = task_id, generation, attempt
@@ -79,10 +86,14 @@ class TaskOutputWriter:
         """Send *event*, a text or a value in JSON; wait while the server is slow, but never fail."""
         if isinstance(event, str) and kind is None:
             # Half of a surrogate pair is no text.
-            text = event if event.isascii() else event.encode("utf-8", "replace").decode()
+            text = (
+                event if event.isascii() else event.encode("utf-8", "replace").decode()
+            )
             for at in range(0, len(text), LONGEST_TEXT):
                 piece = text[at : at + LONGEST_TEXT]
-                await self._add(piece, len(piece) if piece.isascii() else len(piece.encode()))
+                await self._add(
+                    piece, len(piece) if piece.isascii() else len(piece.encode())
+                )
             return
         try:
             body = to_json(event, fallback=str, inf_nan_mode="null")
@@ -100,12 +111,21 @@ class TaskOutputWriter:
             await self._wait_for_room(size)
         if size > LARGEST_VALUE or self._size + size > MOST_WAITING:
             if not self._is_lossy:
-                log.warning("output_left_out", task_id=self._name[0], number=self._next, bytes=size)
+                log.warning(
+                    "output_left_out",
+                    task_id=self._name[0],
+                    number=self._next,
+                    bytes=size,
+                )
             self._is_lossy = self._is_lossy or size <= LARGEST_VALUE
             self._next += 1
             return
         last = self._batches[-1] if self._batches else None
-        if last is None or last.first + len(last.events) != self._next or last.size + size > BATCH_BYTES:
+        if (
+            last is None
+            or last.first + len(last.events) != self._next
+            or last.size + size > BATCH_BYTES
+        ):
             self._batches.append(last := _Batch(self._next))
         last.events.append(event)
         last.size += size
@@ -158,7 +178,12 @@ class TaskOutputWriter:
         batch = self._under_way = self._batches.popleft()
         self._sent_at = self._loop.time()
         # As `TaskOutput` is written, without its validation: there are thousands a second.
-        body = {"schema_version": 1, "run": self._run, "first": batch.first, "events": batch.events}
+        body = {
+            "schema_version": 1,
+            "run": self._run,
+            "first": batch.first,
+            "events": batch.events,
+        }
         self._send(
             self._subject,
             to_json(body | {"end": True} if batch.end else body),

@@ -22,7 +22,9 @@ _MOST_NAMES = 20
 _KINDS = {list: "list", str: "text", bool: "flag", int: "number", float: "number"}
 
 
-def entries_of(assignment: "TaskAssignment", result_json: bytes, computed_ms: int) -> list[NewEntry]:
+def entries_of(
+    assignment: "TaskAssignment", result_json: bytes, computed_ms: int
+) -> list[NewEntry]:
     """Return the session entries that *assignment* writes of *result_json*.
 
     Each entry takes *computed_ms*, the milliseconds in which the result was computed: none of them comes without it.
@@ -40,15 +42,26 @@ def entries_of(assignment: "TaskAssignment", result_json: bytes, computed_ms: in
     names = tuple(dict.fromkeys(assignment.writes or ()))
     keys = [f"{assignment.phase}:{name}" for name in names]
     result = from_json(result_json)
-    values = [result if name == WHOLE else _property(assignment, result, name) for name in names]
-    ttl = None if assignment.keep_ms is None else timedelta(milliseconds=assignment.keep_ms)
+    values = [
+        result if name == WHOLE else _property(assignment, result, name)
+        for name in names
+    ]
+    ttl = (
+        None
+        if assignment.keep_ms is None
+        else timedelta(milliseconds=assignment.keep_ms)
+    )
     return [
-        NewEntry(key, value, agent=assignment.agent_id, computation_ms=computed_ms, ttl=ttl)
+        NewEntry(
+            key, value, agent=assignment.agent_id, computation_ms=computed_ms, ttl=ttl
+        )
         for key, value in zip(keys, values, strict=True)
     ]
 
 
-def _property(assignment: "TaskAssignment", result: "JsonValue", name: str) -> "JsonValue":
+def _property(
+    assignment: "TaskAssignment", result: "JsonValue", name: str
+) -> "JsonValue":
     if isinstance(result, dict) and name in result:
         return result[name]
     msg = (
@@ -64,4 +77,8 @@ def _what_there_is(result: "JsonValue") -> str:
         return f"is {kind}, which has no properties"
     names = sorted(result)
     more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-    return f"has {', '.join(names[:_MOST_NAMES])}{more}" if names else "is an object without properties"
+    return (
+        f"has {', '.join(names[:_MOST_NAMES])}{more}"
+        if names
+        else "is an object without properties"
+    )

@@ -25,7 +25,11 @@ class TaskProject:
     """
 
     def __init__(
-        self, assignment: "TaskAssignment", session_id: str, projects: "ProjectMemory", sessions: "SessionCache"
+        self,
+        assignment: "TaskAssignment",
+        session_id: str,
+        projects: "ProjectMemory",
+        sessions: "SessionCache",
     ) -> None:
         self._assignment = assignment
         self._session_id = session_id
@@ -38,16 +42,27 @@ class TaskProject:
         return await self._projects.standards(await self.project_id(), tags)
 
     async def search(
-        self, text: str = "", tags: Sequence[str] = (), kind: "Kind | None" = None, limit: int = FOUND
+        self,
+        text: str = "",
+        tags: Sequence[str] = (),
+        kind: "Kind | None" = None,
+        limit: int = FOUND,
     ) -> "list[Record]":
         """Return records that hold every word of *text* and every one of *tags*, newest first.
 
         *kind* is `decision`, `standard` or `history`, None for all. Superseded records are found too.
         """
-        return await self._projects.search(await self.project_id(), kind=kind, tags=tags, text=text, limit=limit)
+        return await self._projects.search(
+            await self.project_id(), kind=kind, tags=tags, text=text, limit=limit
+        )
 
     async def decide(
-        self, text: str, tags: Sequence[str] = (), supersedes: str | None = None, *, name: str | None = None
+        self,
+        text: str,
+        tags: Sequence[str] = (),
+        supersedes: str | None = None,
+        *,
+        name: str | None = None,
     ) -> "Record":
         """Note a decision for good and return it; *supersedes* is the record it takes the place of.
 

@@ -70,26 +70,38 @@ class Services:
         """The stores of users' words, in the order in which a memory worker empties them."""
         from workers.forgetting.stores import stores_in_redis
 
-        return stores_in_redis(self.redis, self.documents, self.episodes, self.conversations)
+        return stores_in_redis(
+            self.redis, self.documents, self.episodes, self.conversations
+        )
 
     def now(self) -> datetime:
         """Return the time in UTC."""
         return datetime.now(UTC)
 
-    def open_output(self, supervisor_id: str, task_id: str, generation: int, attempt: int) -> "TaskOutputWriter":
+    def open_output(
+        self, supervisor_id: str, task_id: str, generation: int, attempt: int
+    ) -> "TaskOutputWriter":
         """Open the output of one run of a task."""
         from workers.context.output import TaskOutputWriter
 
-        return TaskOutputWriter(self.outbox.send, supervisor_id, task_id, generation, attempt)
+        return TaskOutputWriter(
+            self.outbox.send, supervisor_id, task_id, generation, attempt
+        )
 
     async def publish_progress(self, supervisor_id: str, progress: Progress) -> None:
         """Send *progress*; a lost one harms nothing."""
         try:
             await self.send_progress(supervisor_id, progress)
         except Exception as error:  # noqa: BLE001 - progress must never fail a task, whatever the broker raises
-            log.info("progress_lost", task_id=progress.task_id, error=str(error) or type(error).__name__)
+            log.info(
+                "progress_lost",
+                task_id=progress.task_id,
+                error=str(error) or type(error).__name__,
+            )
 
-    async def recent_turns(self, conversation_id: str, count: int) -> Sequence[ChatTurn]:
+    async def recent_turns(
+        self, conversation_id: str, count: int
+    ) -> Sequence[ChatTurn]:
         """Return the last *count* readable turns, oldest first, without what agents say to each other."""
         from memory.conversations.inbox import is_utterance
 

@@ -26,7 +26,9 @@ class TaskSession:
     cannot do without the store raises MemoryUnavailable when it does not answer in time, which has the task run again.
     """
 
-    def __init__(self, assignment: "TaskAssignment", session_id: str, services: "Services") -> None:
+    def __init__(
+        self, assignment: "TaskAssignment", session_id: str, services: "Services"
+    ) -> None:
         self.session_id = session_id
         #: The step of the pipeline that this task is; None for one that only shares its session.
         self.phase = assignment.phase
@@ -39,14 +41,21 @@ class TaskSession:
         What a corrective phase wrote in its place is returned in its place. Reading counts as one use of the entry,
         however often this task reads it and is run.
         """
-        found = await self._services.sessions.get(self.session_id, key, reader=self._assignment.task_id)
+        found = await self._services.sessions.get(
+            self.session_id, key, reader=self._assignment.task_id
+        )
         if found is None:
             return default
         self._services.count_session_hits(1)
         return found.value
 
     async def set(
-        self, key: str, value: "JsonValue", ttl: timedelta | None = None, *, took: timedelta | None = None
+        self,
+        key: str,
+        value: "JsonValue",
+        ttl: timedelta | None = None,
+        *,
+        took: timedelta | None = None,
     ) -> None:
         """Put *value* under *key*, which begins with this task's own phase; *ttl* None: as long as the session.
 
@@ -60,11 +69,18 @@ class TaskSession:
         """
         self._demand_own(key)
         took_ms = None if took is None else max(0, took // timedelta(milliseconds=1))
-        entry = NewEntry(key, value, agent=self._assignment.agent_id, computation_ms=took_ms, ttl=ttl)
-        await self._services.sessions.set_many(self.session_id, [entry], task_id=self._assignment.task_id)
+        entry = NewEntry(
+            key, value, agent=self._assignment.agent_id, computation_ms=took_ms, ttl=ttl
+        )
+        await self._services.sessions.set_many(
+            self.session_id, [entry], task_id=self._assignment.task_id
+        )
 
     async def get_or_compute(
-        self, key: str, compute: "Callable[[], Awaitable[JsonValue]]", ttl: timedelta | None = None
+        self,
+        key: str,
+        compute: "Callable[[], Awaitable[JsonValue]]",
+        ttl: timedelta | None = None,
     ) -> "JsonValue":
         """Return the entry *key*; when there is none, what *compute* returns, which then is the entry.
 
@@ -95,7 +111,13 @@ class TaskSession:
     async def keys(self, phase: str | None = None) -> tuple[str, ...]:
         """Return the keys of readable entries, sorted, of one *phase* when given; it counts as no use of them."""
         found = await self._services.sessions.entries(self.session_id)
-        return tuple(sorted(entry.key for entry in found if entry.hidden_by is None and phase in (None, entry.phase)))
+        return tuple(
+            sorted(
+                entry.key
+                for entry in found
+                if entry.hidden_by is None and phase in (None, entry.phase)
+            )
+        )
 
     def _demand_own(self, key: str) -> None:
         parts = read_key(key)
@@ -117,7 +139,9 @@ class _CountedReads:
         self._services = services
         self.set_many = services.sessions.set_many
 
-    async def get(self, session_id: str, key: str, *, reader: str | None = None) -> "FoundEntry | None":
+    async def get(
+        self, session_id: str, key: str, *, reader: str | None = None
+    ) -> "FoundEntry | None":
         found = await self._services.sessions.get(session_id, key, reader=reader)
         if found is not None:
             self._services.count_session_hits(1)

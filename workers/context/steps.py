@@ -35,7 +35,12 @@ _is_inside: ContextVar[bool] = ContextVar("is_inside_step", default=False)
 class Steps:
     """Runs the steps of one run of a task; a position is given to each in the order in which they are called."""
 
-    def __init__(self, journal: "Journal", run: "RunName", claim: Callable[[str], Awaitable[bool]]) -> None:
+    def __init__(
+        self,
+        journal: "Journal",
+        run: "RunName",
+        claim: Callable[[str], Awaitable[bool]],
+    ) -> None:
         self._journal = journal
         self._run = run
         self._claim = claim
@@ -45,7 +50,12 @@ class Steps:
         self._idle = asyncio.Event()
 
     async def run(
-        self, name: str, function: Callable[..., Awaitable[R]], arguments: tuple[Any, ...], *, once: bool
+        self,
+        name: str,
+        function: Callable[..., Awaitable[R]],
+        arguments: tuple[Any, ...],
+        *,
+        once: bool,
     ) -> R:
         """Return what the step returned in an earlier run, or call *function* and journal its result."""
         if _is_inside.get():
@@ -66,7 +76,9 @@ class Steps:
                 )
                 raise EffectUncertain(msg)
             with tracing.span(f"step {name}"):
-                spelled, result = _spell(name, adapter, await _call(name, function, arguments))
+                spelled, result = _spell(
+                    name, adapter, await _call(name, function, arguments)
+                )
             await self._journal.write(self._run, position, head, spelled)
             return result
         finally:
@@ -86,13 +98,17 @@ class Steps:
             InvalidInput: it is called within a step, or there are too many.
         """
         if _is_inside.get():
-            raise InvalidInput(f"{what} is within a step, which a wait would interrupt; wait before or after it")
+            raise InvalidInput(
+                f"{what} is within a step, which a wait would interrupt; wait before or after it"
+            )
         return self._take_place(what)
 
     def _take_place(self, what: str) -> int:
         position, self._count = self._count, self._count + 1
         if position >= MOST_STEPS:
-            raise InvalidInput(f"{what} is number {MOST_STEPS + 1:,}; a task has at most {MOST_STEPS:,} steps")
+            raise InvalidInput(
+                f"{what} is number {MOST_STEPS + 1:,}; a task has at most {MOST_STEPS:,} steps"
+            )
         return position
 
     async def drop_journal(self) -> None:
@@ -108,17 +124,30 @@ class Steps:
                 self._heads = await self._journal.heads(self._run.task_id)
             stored = self._heads.get(position)
             if stored is not None and stored != head:
-                log.warning("journal_differs", task_id=self._run.task_id, step=name, stored=stored.partition(" ")[2])
-                self._heads = {place: kept for place, kept in self._heads.items() if place < position}
+                log.warning(
+                    "journal_differs",
+                    task_id=self._run.task_id,
+                    step=name,
+                    stored=stored.partition(" ")[2],
+                )
+                self._heads = {
+                    place: kept
+                    for place, kept in self._heads.items()
+                    if place < position
+                }
         return stored == head
 
 
-async def _call(name: str, function: Callable[..., Awaitable[R]], arguments: tuple[Any, ...]) -> R:
+async def _call(
+    name: str, function: Callable[..., Awaitable[R]], arguments: tuple[Any, ...]
+) -> R:
     token = _is_inside.set(True)
     try:
         called = function(*arguments)
         if not inspect.isawaitable(called):
-            raise InvalidInput(f"the function of step {name!r} returned nothing to await; make it an async one")
+            raise InvalidInput(
+                f"the function of step {name!r} returned nothing to await; make it an async one"
+            )
         return await called
     finally:
         _is_inside.reset(token)

@@ -9,7 +9,13 @@ if TYPE_CHECKING:
     from pydantic import JsonValue
 
     from contracts.analysis.background import KnownFact
-    from contracts.analysis.stories import Entity, Relations, StoryMemory, StoryResponse, StorySettings
+    from contracts.analysis.stories import (
+        Entity,
+        Relations,
+        StoryMemory,
+        StoryResponse,
+        StorySettings,
+    )
     from memory.stories.shared_answers import SharedAnswers
     from memory.stories.store import StoryStore
     from memory.stories.view import PastScene, StandingStory, ThreadState
@@ -22,7 +28,15 @@ class TaskStory:
     time: then the task is run again.
     """
 
-    def __init__(self, story_id: str, number: int, store: "StoryStore", answers: "SharedAnswers", *, run: str) -> None:
+    def __init__(
+        self,
+        story_id: str,
+        number: int,
+        store: "StoryStore",
+        answers: "SharedAnswers",
+        *,
+        run: str,
+    ) -> None:
         self.story_id = story_id
         self.number = number
         #: How agents share questions to models: `ten`, `grouped` or `one`.
@@ -79,13 +93,19 @@ class TaskStory:
         """Return what another agent found in this response, by the key of its section; None when nothing yet."""
         return await self._store.section(self.story_id, self.number, section)
 
-    async def share(self, name: str, compute: "Callable[[], Awaitable[JsonValue]]", *, wait_s: float) -> "JsonValue":
+    async def share(
+        self, name: str, compute: "Callable[[], Awaitable[JsonValue]]", *, wait_s: float
+    ) -> "JsonValue":
         """Return what *compute* returns in the first of the tasks of this analysis that ask for *name*.
 
         The others wait for it, *wait_s* at most, then compute for themselves; so they do without the store.
         """
         name = f"{self._run}:{name}"
-        return await self._answers.get_or_compute(self.story_id, self.number, name, compute, wait_s=wait_s)
+        return await self._answers.get_or_compute(
+            self.story_id, self.number, name, compute, wait_s=wait_s
+        )
 
     async def _standing(self, section: str, before: bool) -> "StandingStory":
-        return await self._store.standing(self.story_id, self.number, (section,), after=not before)
+        return await self._store.standing(
+            self.story_id, self.number, (section,), after=not before
+        )

@@ -22,7 +22,9 @@ class UserMemory:
         self._documents = documents
         self._episodes = episodes
 
-    async def block(self, query: str = "", *, budget_tokens: int = BUDGET_TOKENS) -> str:
+    async def block(
+        self, query: str = "", *, budget_tokens: int = BUDGET_TOKENS
+    ) -> str:
         """Return pinned items and answers to *query*, as a block for a prompt; "" for an empty one.
 
         What was said stands in it word for word, as quoted data. Where turns cannot be looked up, items alone do.
@@ -35,14 +37,22 @@ class UserMemory:
 
         documents = self._documents
         try:
-            found = await turns_for(query, documents.user_id, self._episodes, documents.now)
+            found = await turns_for(
+                query, documents.user_id, self._episodes, documents.now
+            )
         except MemoryUnavailable as error:
             log.info("block_without_turns", error=str(error))
             return await documents.rendered(query=query, budget_tokens=budget_tokens)
-        said = [] if found.is_nothing_said else [quotation_of(hit) for hit in found.hits]
-        return await documents.rendered(query=query, budget_tokens=budget_tokens, said=said)
+        said = (
+            [] if found.is_nothing_said else [quotation_of(hit) for hit in found.hits]
+        )
+        return await documents.rendered(
+            query=query, budget_tokens=budget_tokens, said=said
+        )
 
-    async def search(self, query: str, *, at: date | None = None, limit: int = 20) -> "Recalled":
+    async def search(
+        self, query: str, *, at: date | None = None, limit: int = 20
+    ) -> "Recalled":
         """Return what answers *query* among items and turns; with *at*, as it was on that day.
 
         Raises:

@@ -26,7 +26,9 @@ class Acknowledger:
         self._before = hooks.before_acknowledge if hooks is not None else ()
         self._waiting: set[asyncio.Task[None]] = set()
 
-    def acknowledge(self, delivery: Delivery, assignment: TaskAssignment, engine: PullEngine) -> None:
+    def acknowledge(
+        self, delivery: Delivery, assignment: TaskAssignment, engine: PullEngine
+    ) -> None:
         """Acknowledge *delivery* for good; while a hook works on it, it keeps its slot and lease."""
         if not self._before:
             engine.settle(delivery)
@@ -50,7 +52,9 @@ class Erasing(Middleware):
     def __init__(self, eraser: Eraser) -> None:
         self._eraser = eraser
 
-    async def before_acknowledge(self, delivery: Delivery, assignment: TaskAssignment) -> None:
+    async def before_acknowledge(
+        self, delivery: Delivery, assignment: TaskAssignment
+    ) -> None:
         """Erase *delivery* when it names a user."""
         if not assignment.user_id:
             return

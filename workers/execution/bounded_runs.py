@@ -19,7 +19,12 @@ from nats.aio.client import Client
 
 from contracts import subjects
 from contracts.admission.limits import MOST_RUNS, Limits, Payer
-from contracts.errors import InvalidInput, MemoryUnavailable, MessageTooLarge, NotAccepted
+from contracts.errors import (
+    InvalidInput,
+    MemoryUnavailable,
+    MessageTooLarge,
+    NotAccepted,
+)
 from memory.ledger.ledger import Ledger
 from memory.places.store import Elsewhere, Entangled, Full, Places, RunPlace, Taken
 from runtime.messaging.pull import PullEngine
@@ -51,9 +56,13 @@ class HeldPlaces:
 
     def __init__(self) -> None:
         #: By bound and token.
-        self._held: dict[tuple[str, str], tuple[RunPlace, RunningJob, asyncio.TimerHandle]] = {}
+        self._held: dict[
+            tuple[str, str], tuple[RunPlace, RunningJob, asyncio.TimerHandle]
+        ] = {}
 
-    def add(self, place: RunPlace, running: RunningJob, at: float, lease_s: float) -> None:
+    def add(
+        self, place: RunPlace, running: RunningJob, at: float, lease_s: float
+    ) -> None:
         """Keep *place*, which was asked for *at* a time of the monotonic clock, for *lease_s* from then."""
         if (earlier := self._held.get(name := (place.bound, place.token))) is not None:
             earlier[2].cancel()
@@ -85,7 +94,13 @@ class HeldPlaces:
         if places:
             owner.call_soon_threadsafe(self._note, places, lost, at, store.lease_s)
 
-    def _note(self, places: Sequence[RunPlace], lost: Sequence[RunPlace], at: float, lease_s: float) -> None:
+    def _note(
+        self,
+        places: Sequence[RunPlace],
+        lost: Sequence[RunPlace],
+        at: float,
+        lease_s: float,
+    ) -> None:
         for place in places:
             if place in lost:
                 self.lose(place)
@@ -97,7 +112,11 @@ class RunPlaces:
     """The places of the run of *running*: *own* is that of its task's own bound, *limited* are those under limits."""
 
     def __init__(
-        self, runs: "BoundedRuns", running: RunningJob, own: Sequence[RunPlace], limited: Sequence[RunPlace]
+        self,
+        runs: "BoundedRuns",
+        running: RunningJob,
+        own: Sequence[RunPlace],
+        limited: Sequence[RunPlace],
     ) -> None:
         self._runs = runs
         self._running = running
@@ -121,7 +140,9 @@ class RunPlaces:
                     await asyncio.sleep(_AGAIN_S)
         except asyncio.CancelledError:
             if self._running.job.task.idempotent:
-                self._running.hand_back("others took its place while it waited for tasks that it called")
+                self._running.hand_back(
+                    "others took its place while it waited for tasks that it called"
+                )
             raise
 
     async def leave(self, places: Sequence[RunPlace]) -> None:
@@ -133,7 +154,10 @@ class RunPlaces:
     def follow(self, limits: Limits) -> None:
         """Hold its places under other *limits*."""
         most = limits.bounds_of(_payer_of(self._running.job))
-        self.limited = [place._replace(limit=most.get(place.bound, MOST_RUNS)) for place in self.limited]
+        self.limited = [
+            place._replace(limit=most.get(place.bound, MOST_RUNS))
+            for place in self.limited
+        ]
 
 
 class BoundedRuns:
@@ -184,8 +208,13 @@ class BoundedRuns:
         place = self._place_of(job)
         own = [place] if job.task.at_most is not None else []
         # Its caller had its turn before others, and waits for it.
-        arrival = place.arrival - _SOONER_US if job.assignment.ancestors else place.arrival
-        limited = [place._replace(bound=bound, limit=most, arrival=arrival, above=()) for bound, most in bounds.items()]
+        arrival = (
+            place.arrival - _SOONER_US if job.assignment.ancestors else place.arrival
+        )
+        limited = [
+            place._replace(bound=bound, limit=most, arrival=arrival, above=())
+            for bound, most in bounds.items()
+        ]
         running.places = RunPlaces(self, running, own, limited)
         if limited:
             self._limited.add(running.places)
@@ -194,7 +223,9 @@ class BoundedRuns:
         return running.places
 
     @asynccontextmanager
-    async def hold(self, places: RunPlaces, running: RunningJob, engine: PullEngine) -> AsyncIterator[bool]:
+    async def hold(
+        self, places: RunPlaces, running: RunningJob, engine: PullEngine
+    ) -> AsyncIterator[bool]:
         """Hold *places* in the block, which is to do nothing on False: then the task comes again in its turn.
 
         Raises:
@@ -207,9 +238,15 @@ class BoundedRuns:
         finally:
             self._limited.discard(places)
             # One that has run waits for none of them any more.
-            await places.leave([*places.own, *places.limited] if may_run else list(places.taken.values()))
+            await places.leave(
+                [*places.own, *places.limited]
+                if may_run
+                else list(places.taken.values())
+            )
 
-    async def _take(self, places: RunPlaces, running: RunningJob, engine: PullEngine) -> bool:
+    async def _take(
+        self, places: RunPlaces, running: RunningJob, engine: PullEngine
+    ) -> bool:
         job = running.job
         try:
             for place in (*places.own, *places.limited):
@@ -229,15 +266,19 @@ class BoundedRuns:
                     self._held.drop(kept := places.taken.popitem()[1])
                     await self._store.keep(kept, found.wait_ms + _KEPT_MS)
         except MemoryUnavailable as error:
-            log.warning("parked_without_places", task_id=job.assignment.task_id, error=str(error))
+            log.warning(
+                "parked_without_places",
+                task_id=job.assignment.task_id,
+                error=str(error),
+            )
             engine.hand_back(job.delivery, _PARKED_S)
             return False
         if isinstance(found, Entangled):
             name = f"{job.assignment.agent_id}.{job.task.name}"
-            msg = (
-                f"{name} would wait for ever: a task above it holds its place (at_most={place.limit}) and waits for it"
+            msg = f"{name} would wait for ever: a task above it holds its place (at_most={place.limit}) and waits for it"
+            raise InvalidInput(
+                f"{msg}; do its work in that task, or call it with another value of `per`"
             )
-            raise InvalidInput(f"{msg}; do its work in that task, or call it with another value of `per`")
         if isinstance(found, Elsewhere):
             engine.hand_back(job.delivery, min(_PARKED_S, found.wait_ms / 1000))
         else:
@@ -258,8 +299,15 @@ class BoundedRuns:
 
     def _place_of(self, job: Job) -> RunPlace:
         assignment, task = job.assignment, job.task
-        root, name = assignment.root_id or assignment.task_id, f"{assignment.agent_id}.{task.name}:"
-        above = [f"{root}|{one}" for one in assignment.ancestors or () if one.startswith(name)]
+        root, name = (
+            assignment.root_id or assignment.task_id,
+            f"{assignment.agent_id}.{task.name}:",
+        )
+        above = [
+            f"{root}|{one}"
+            for one in assignment.ancestors or ()
+            if one.startswith(name)
+        ]
         return RunPlace(
             bound_of(task, assignment, job.parameters, job.user),
             f"{assignment.task_id}:{job.generation}",
@@ -271,22 +319,32 @@ class BoundedRuns:
             tuple(above),
         )
 
-    async def _park(self, job: Job, place: RunPlace, found: Full, engine: PullEngine) -> None:
+    async def _park(
+        self, job: Job, place: RunPlace, found: Full, engine: PullEngine
+    ) -> None:
         """Let *job* wait for its turn, in LATER where it may."""
         now, left_s = datetime.now(UTC), job.seconds_left(datetime.now(UTC))
-        wait_s = min(found.wait_ms / 1000, found.wait_ms / 1000 if left_s is None else left_s)
+        wait_s = min(
+            found.wait_ms / 1000, found.wait_ms / 1000 if left_s is None else left_s
+        )
         try:
-            is_stored = await self._retries.postpone(job, now + timedelta(seconds=wait_s))
+            is_stored = await self._retries.postpone(
+                job, now + timedelta(seconds=wait_s)
+            )
             is_waiting = await self._store.queue(place)
             if is_stored and not is_waiting:
                 await self._retries.postpone(job, now, mark=":turn")
         except (NotAccepted, MemoryUnavailable) as error:
-            log.info("wait_not_stored", task_id=job.assignment.task_id, error=str(error))
+            log.info(
+                "wait_not_stored", task_id=job.assignment.task_id, error=str(error)
+            )
             is_stored = False
         if is_stored:
             self._retries.settle(job, engine)
         else:
-            engine.hand_back(job.delivery, min(_POLL_S * (1 + found.rank), _LONGEST_POLL_S))
+            engine.hand_back(
+                job.delivery, min(_POLL_S * (1 + found.rank), _LONGEST_POLL_S)
+            )
 
     async def leave(self, place: RunPlace) -> None:
         """Give *place* up, and let those come whose turn it is; without a token, wait for it no more."""
@@ -304,9 +362,9 @@ class BoundedRuns:
         while waiting:
             task = waiting.pop()
             task_id, _, generation = task.rpartition(":")
-            if not await self._bring_forward(task_id, int(generation)) and await self._has_ended(
+            if not await self._bring_forward(
                 task_id, int(generation)
-            ):
+            ) and await self._has_ended(task_id, int(generation)):
                 waiting = await self._store.leave(place._replace(task=task, token=""))
         if (name := (place.bound, place.limit)) not in self._following:
             following = asyncio.create_task(self._follow(place))
@@ -335,7 +393,9 @@ class BoundedRuns:
             seen = limits
             for run in self._limited:
                 run.follow(limits)
-            for place in {place.bound: place for run in self._limited for place in run.limited}.values():
+            for place in {
+                place.bound: place for run in self._limited for place in run.limited
+            }.values():
                 with contextlib.suppress(MemoryUnavailable):
                     await self._call_under(place)
 
@@ -357,14 +417,26 @@ class BoundedRuns:
             return False
         subject = subjects.schedule(task_id, generation)
         try:
-            found = await self._client.request(f"$JS.API.DIRECT.GET.{subjects.LATER}.{subject}", timeout=_READ_S)
+            found = await self._client.request(
+                f"$JS.API.DIRECT.GET.{subjects.LATER}.{subject}", timeout=_READ_S
+            )
             headers = dict(found.headers or {})
             if "Status" in headers or subjects.SCHEDULE_TARGET_HEADER not in headers:
                 return False
             await self._retries.bring_forward(subject, found.data, headers)
-        except (NotAccepted, MessageTooLarge, TimeoutError, OSError, nats.errors.Error) as error:
+        except (
+            NotAccepted,
+            MessageTooLarge,
+            TimeoutError,
+            OSError,
+            nats.errors.Error,
+        ) as error:
             # It looks by itself before long.
-            log.info("task_not_called", task_id=task_id, error=str(error) or type(error).__name__)
+            log.info(
+                "task_not_called",
+                task_id=task_id,
+                error=str(error) or type(error).__name__,
+            )
         return True
 
     async def _has_ended(self, task_id: str, generation: int) -> bool:
@@ -373,4 +445,6 @@ class BoundedRuns:
 
 def _payer_of(job: Job) -> Payer:
     assignment = job.assignment
-    return Payer(assignment.tenant or "", job.user or "", assignment.agent_id, job.task.name)
+    return Payer(
+        assignment.tenant or "", job.user or "", assignment.agent_id, job.task.name
+    )

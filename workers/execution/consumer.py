@@ -76,11 +76,24 @@ class Consumer:
         """Serve remembered answers to *batch* with one recall, and run the rest side by side."""
         now = self._now()
         jobs, refused, unknown = await self._read(batch, now)
-        await recall([job for job in jobs if not job.is_early(now)], self._stores.long_term, self._metrics, self._hooks)
+        await recall(
+            [job for job in jobs if not job.is_early(now)],
+            self._stores.long_term,
+            self._metrics,
+            self._hooks,
+        )
         # The session of a phase comes before its report, and the ledger is asked before the session.
-        served = [job for job in jobs if job.recalled is not None and not job.assignment.writes]
+        served = [
+            job
+            for job in jobs
+            if job.recalled is not None and not job.assignment.writes
+        ]
         now_ms = int(now.timestamp() * 1000)
-        outcomes = refused + [self._serve(job, job.recalled, now_ms) for job in served if job.recalled is not None]
+        outcomes = refused + [
+            self._serve(job, job.recalled, now_ms)
+            for job in served
+            if job.recalled is not None
+        ]
         if outcomes:
             await self._publisher.publish(outcomes, engine)
         rest = [job for job in jobs if job.recalled is None or job.assignment.writes]
@@ -93,14 +106,20 @@ class Consumer:
                 for unfit in unknown:
                     group.create_task(self._put_into_dead(unfit, engine))
 
-    async def _read(self, batch: list[Delivery], now: datetime) -> tuple[list[Job], list[Outcome], list[UnfitJob]]:
+    async def _read(
+        self, batch: list[Delivery], now: datetime
+    ) -> tuple[list[Job], list[Outcome], list[UnfitJob]]:
         """Return the jobs of *batch*, the outcomes of those that no run can mend, and those without a known sender."""
         jobs: list[Job] = []
         refused: list[Outcome] = []
         unknown: list[UnfitJob] = []
         notify(self._hooks.on_deliveries, batch)
         for delivery in batch:
-            if delivery.headers and subjects.SOURCE_HEADER in delivery.headers and self._due_copies is not None:
+            if (
+                delivery.headers
+                and subjects.SOURCE_HEADER in delivery.headers
+                and self._due_copies is not None
+            ):
                 self._due_copies.clear(delivery)
             if len(delivery.body) > _LONG:
                 job = await asyncio.to_thread(self._reader.read, delivery, now)
@@ -130,7 +149,9 @@ class Consumer:
         job.memory = "hit" if job.near is None else "near"
         if (key := job.entry_key) is not None:
             self._stores.count_hit(key, job.user)
-        outcome = outcome_of(job, "completed", self._worker_id, result_json=answer.result_json)
+        outcome = outcome_of(
+            job, "completed", self._worker_id, result_json=answer.result_json
+        )
         outcome.age_ms = max(0, now_ms - answer.created_at_ms)
         outcome.saved_ms = answer.computed_ms
         outcome.usage = self._stores.usage_of(job, answer)

@@ -31,7 +31,9 @@ class DueCopies:
         source = headers.get(subjects.SOURCE_HEADER, "").split(" ")
         if len(source) > 1 and source[0] == subjects.LATER and source[1].isdecimal():
             question = json.dumps({"seq": int(source[1])}).encode()
-            self._link.send(_READ, question, f"{self.answers}.{_mark_of(headers, delivery.body)}")
+            self._link.send(
+                _READ, question, f"{self.answers}.{_mark_of(headers, delivery.body)}"
+            )
 
     def hear(self, arrival: Arrival) -> None:
         """Read one place in LATER, and delete the message there if it is the one that the subject ends with."""
@@ -40,7 +42,9 @@ class DueCopies:
         is_it = arrival.subject.rpartition(".")[2] == _mark_of(headers, arrival.body)
         # A schedule of the same run has no scheduler yet, and must stay.
         if is_it and sequence.isdecimal() and headers.get(subjects.SCHEDULER_HEADER):
-            self._link.send(_DELETE, json.dumps({"seq": int(sequence), "no_erase": True}).encode())
+            self._link.send(
+                _DELETE, json.dumps({"seq": int(sequence), "no_erase": True}).encode()
+            )
 
 
 def _mark_of(headers: Mapping[str, str], body: bytes) -> str:

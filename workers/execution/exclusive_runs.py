@@ -24,7 +24,12 @@ class ExclusiveRuns:
     new should be taken meanwhile, since it could only wait.
     """
 
-    def __init__(self, changed: Callable[[bool], None] = lambda _is_wanted: None, *, patience_s: float = 30.0) -> None:
+    def __init__(
+        self,
+        changed: Callable[[bool], None] = lambda _is_wanted: None,
+        *,
+        patience_s: float = 30.0,
+    ) -> None:
         self._changed = changed
         self._patience_s = patience_s
         self._busy_until = 0.0
@@ -72,7 +77,9 @@ class ExclusiveRuns:
         except TimeoutError:
             self._want(-1)
             self._busy_until = loop.time() + 10 * self._patience_s
-            raise StillBusy(f"something here ran for more than {self._patience_s:g} s") from None
+            raise StillBusy(
+                f"something here ran for more than {self._patience_s:g} s"
+            ) from None
         except BaseException:
             self._want(-1)
             raise

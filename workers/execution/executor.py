@@ -12,7 +12,14 @@ from datetime import UTC, datetime, timedelta
 
 import structlog
 
-from contracts.errors import InvalidInput, MemoryUnavailable, RunReplaced, TaskCancelled, TaskExpired, WorkerLost
+from contracts.errors import (
+    InvalidInput,
+    MemoryUnavailable,
+    RunReplaced,
+    TaskCancelled,
+    TaskExpired,
+    WorkerLost,
+)
 from contracts.messages import MemoryOutcome
 from memory.ledger.runs import Beginning, CancelRequest, Held, NotDue, Run, Suspect
 from memory.long_term.entries import Remembered
@@ -97,7 +104,11 @@ class Executor:
     async def execute(self, job: Job, engine: PullEngine) -> None:
         """Bring *job* to its end, or hand it back; whatever happens, it is not lost."""
         try:
-            with contextlib.nullcontext() if (trace := job.delivery.trace) is None else tracing.within(trace):
+            with (
+                contextlib.nullcontext()
+                if (trace := job.delivery.trace) is None
+                else tracing.within(trace)
+            ):
                 await self._execute(RunningJob(job), engine)
         except asyncio.CancelledError:
             # The worker leaves before the task has ended, which is no fault of the task.
@@ -115,7 +126,12 @@ class Executor:
             try:
                 await self.jobs.enter(running)
                 if job.recalled is not None:
-                    await self._hand_on(running, job.recalled, "hit" if job.near is None else "near", engine)
+                    await self._hand_on(
+                        running,
+                        job.recalled,
+                        "hit" if job.near is None else "near",
+                        engine,
+                    )
                 elif job.memory == "miss":
                     await self._compute_once(running, engine)
                 else:
@@ -128,7 +144,9 @@ class Executor:
             engine.hand_back(job.delivery, error.pause_s)
         except RunReplaced as error:
             self._metrics.count_replaced_run()
-            log.warning("run_replaced", task_id=job.assignment.task_id, error=str(error))
+            log.warning(
+                "run_replaced", task_id=job.assignment.task_id, error=str(error)
+            )
             # Its delivery is the other worker's by now: acknowledging it would take it from there.
             engine.forget(job.delivery)
         except Waiting as waiting:
@@ -147,7 +165,9 @@ class Executor:
 
         left_s = job.seconds_left(self._now())
         async with running.waiting(), lent_when_long(engine, job.delivery):
-            turn = await self._stores.flights.join(key, recall, wait_s=JOIN_S if left_s is None else left_s)
+            turn = await self._stores.flights.join(
+                key, recall, wait_s=JOIN_S if left_s is None else left_s
+            )
         if not isinstance(turn, Joined):
             async with turn:
                 if (result := await self._compute(running, engine)) is not None:
@@ -156,7 +176,9 @@ class Executor:
         if not job.assignment.writes:
             self._stores.count_hit(key, job.user)
             job.memory = "joined"
-            outcome = outcome_of(job, "completed", self._worker_id, result_json=turn.value)
+            outcome = outcome_of(
+                job, "completed", self._worker_id, result_json=turn.value
+            )
             outcome.age_ms = 0
             await self._publisher.publish([outcome], engine)
             return
@@ -169,7 +191,11 @@ class Executor:
         await self._hand_on(running, found, "joined", engine)
 
     async def _hand_on(
-        self, running: RunningJob, answer: Remembered, memory: MemoryOutcome, engine: PullEngine
+        self,
+        running: RunningJob,
+        answer: Remembered,
+        memory: MemoryOutcome,
+        engine: PullEngine,
     ) -> None:
         """Put an *answer* that needs no run into the session of its phase, and report it.
 
@@ -182,16 +208,22 @@ class Executor:
         job.memory = memory
         running.begin()
         try:
-            await self._stores.put_into_session(job.assignment, answer.result_json, answer.computed_ms)
+            await self._stores.put_into_session(
+                job.assignment, answer.result_json, answer.computed_ms
+            )
         except Exception as error:  # noqa: BLE001 - it becomes the report, or another run
             await self._fail(job, error, engine)
             return
         if (key := job.entry_key) is not None:
             self._stores.count_hit(key, job.user)
-        outcome = outcome_of(job, "completed", self._worker_id, result_json=answer.result_json)
+        outcome = outcome_of(
+            job, "completed", self._worker_id, result_json=answer.result_json
+        )
         outcome.age_ms = 0
         if memory in ("hit", "near"):
-            outcome.age_ms = max(0, int(self._now().timestamp() * 1000) - answer.created_at_ms)
+            outcome.age_ms = max(
+                0, int(self._now().timestamp() * 1000) - answer.created_at_ms
+            )
             outcome.saved_ms = answer.computed_ms
             outcome.usage = self._stores.usage_of(job, answer)
         await self._publisher.publish([outcome], engine)
@@ -203,7 +235,9 @@ class Executor:
         async with self._bounded.hold(places, running, engine) as may_run:
             return await self._run_beside_others(running, engine) if may_run else None
 
-    async def _run_beside_others(self, running: RunningJob, engine: PullEngine) -> bytes | None:
+    async def _run_beside_others(
+        self, running: RunningJob, engine: PullEngine
+    ) -> bytes | None:
         """Run the task beside fewer the more often it may have killed a worker; return its result if it completed."""
         job = running.job
         # Tasks that must not run twice have few runs, and are not to lose them by a neighbour that strikes again.
@@ -219,28 +253,50 @@ class Executor:
                     async with running.waiting():
                         await self._exclusive.enter(alone=alone, grouped=grouped)
                 except StillBusy as error:
-                    log.info("task_left_to_others", task_id=job.assignment.task_id, reason=str(error))
+                    log.info(
+                        "task_left_to_others",
+                        task_id=job.assignment.task_id,
+                        reason=str(error),
+                    )
                     engine.hand_back(job.delivery, _PARKED_S * random.uniform(1, 2))  # noqa: S311 - jitter
                     return None
-            slot = RunSlot(running, self.jobs, engine, self._exclusive, alone=alone, grouped=grouped)
+            slot = RunSlot(
+                running,
+                self.jobs,
+                engine,
+                self._exclusive,
+                alone=alone,
+                grouped=grouped,
+            )
             try:
-                found = await self._begin(job, engine, alone=alone, most_crashes=most_crashes or 0)
+                found = await self._begin(
+                    job, engine, alone=alone, most_crashes=most_crashes or 0
+                )
                 if isinstance(found, Run):
                     return await self._run(running, engine, slot)
             finally:
                 slot.leave()
             if found is None:
                 return None
-            if found.crashes_alone >= CRASHES_ALONE or not (job.task.idempotent or found.runs < job.runs_allowed):
+            if found.crashes_alone >= CRASHES_ALONE or not (
+                job.task.idempotent or found.runs < job.runs_allowed
+            ):
                 await self._give_up(job, found, engine)
                 return None
             crashes = found.crashes
-            log.warning("task_suspected", task_id=job.assignment.task_id, crashes=crashes)
+            log.warning(
+                "task_suspected", task_id=job.assignment.task_id, crashes=crashes
+            )
         engine.hand_back(job.delivery, _PARKED_S)
         return None
 
     async def _begin(
-        self, job: Job, engine: PullEngine, *, alone: bool = False, most_crashes: int = 0
+        self,
+        job: Job,
+        engine: PullEngine,
+        *,
+        alone: bool = False,
+        most_crashes: int = 0,
     ) -> Run | Suspect | None:
         """Ask the ledger for a run; a generation with a report gets it again, one at work elsewhere is left there.
 
@@ -252,7 +308,9 @@ class Executor:
         """
         assignment = job.assignment
         if job.seconds_left(self._now()) == 0:
-            raise TaskExpired("the deadline passed before the task could begin; allow more time or start more workers")
+            raise TaskExpired(
+                "the deadline passed before the task could begin; allow more time or start more workers"
+            )
         try:
             found = await self._ask_ledger(job, alone=alone, most_crashes=most_crashes)
         except MemoryUnavailable as error:
@@ -260,7 +318,9 @@ class Executor:
                 # Without the ledger the deliveries count the runs, of which some may have been handed back unstarted.
                 job.attempt = min(job.attempt, job.runs_allowed)
                 return Run(job.attempt)
-            log.warning("parked_without_ledger", task_id=assignment.task_id, error=str(error))
+            log.warning(
+                "parked_without_ledger", task_id=assignment.task_id, error=str(error)
+            )
             # The ledger may have noted that the run begins, which it does not.
             self._stores.ended.keep(job.to_ended(excused=True))
             engine.hand_back(job.delivery, _PARKED_S)
@@ -268,20 +328,30 @@ class Executor:
         if isinstance(found, Suspect):
             return found
         if isinstance(found, Run):
-            job.attempt, job.crashes, job.excused = found.number, found.crashes, found.excused
+            job.attempt, job.crashes, job.excused = (
+                found.number,
+                found.crashes,
+                found.excused,
+            )
             if job.tries <= job.runs_allowed:
                 return found
-            await self._give_up(job, Suspect(found.crashes, 0, found.number - 1), engine)
+            await self._give_up(
+                job, Suspect(found.crashes, 0, found.number - 1), engine
+            )
         elif isinstance(found, CancelRequest):
             raise TaskCancelled(found.reason)
         elif isinstance(found, Held | NotDue):
             longest_s = _PARKED_S if isinstance(found, Held) else NOT_DUE_S
             engine.hand_back(job.delivery, min(longest_s, found.wait_ms / 1000))
         else:
-            self._publisher.send(assignment, job.generation, found, job.delivery, engine)
+            self._publisher.send(
+                assignment, job.generation, found, job.delivery, engine
+            )
         return None
 
-    async def _ask_ledger(self, job: Job, *, alone: bool, most_crashes: int) -> Beginning:
+    async def _ask_ledger(
+        self, job: Job, *, alone: bool, most_crashes: int
+    ) -> Beginning:
         assignment, ledger, now = job.assignment, self._stores.ledger, self._now()
         if job.is_early(now):
             # A program published it to TASKS; one of a supervisor comes out of LATER in time.
@@ -304,7 +374,9 @@ class Executor:
             self._metrics.count_crashed_run()
         return found
 
-    async def _run(self, running: RunningJob, engine: PullEngine, slot: RunSlot) -> bytes | None:
+    async def _run(
+        self, running: RunningJob, engine: PullEngine, slot: RunSlot
+    ) -> bytes | None:
         """Run the task, remember its result, put it into its phase's session and report; return it, None without one.
 
         Raises:
@@ -335,14 +407,18 @@ class Executor:
             await self._fail(job, error, engine, context=context, run_ms=run_ms)
             return None
         if job.memory_key is not None and job.memory in ("miss", "refreshed"):
-            await self._stores.remember(job, job.memory_key, result, run_ms, self._now(), context.nano_usd)
+            await self._stores.remember(
+                job, job.memory_key, result, run_ms, self._now(), context.nano_usd
+            )
         if job.assignment.writes:
             try:
                 await self._stores.put_into_session(job.assignment, result, run_ms)
             except Exception as error:  # noqa: BLE001 - as above; the result answers those who wait for the same question
                 await self._fail(job, error, engine, context=context, run_ms=run_ms)
                 return result
-        outcome = outcome_of(job, "completed", self._worker_id, result_json=result, run_ms=run_ms)
+        outcome = outcome_of(
+            job, "completed", self._worker_id, result_json=result, run_ms=run_ms
+        )
         outcome.usage = context.usage
         if await self._publisher.publish([outcome], engine):
             await context.end()
@@ -370,11 +446,26 @@ class Executor:
             excused=job.excused,
         )
         if decision.pause_s is not None:
-            named = {"agent": assignment.agent_id, "task_id": assignment.task_id, "attempt": job.attempt}
-            log.info("task_retried", **named, error=type(error).__name__, pause_s=round(decision.pause_s, 3))
+            named = {
+                "agent": assignment.agent_id,
+                "task_id": assignment.task_id,
+                "attempt": job.attempt,
+            }
+            log.info(
+                "task_retried",
+                **named,
+                error=type(error).__name__,
+                pause_s=round(decision.pause_s, 3),
+            )
             notify(self._hooks.before_retry, job, decision, error)
             is_ours = isinstance(error, MemoryUnavailable)
-            await self._retries.retry(job, decision.pause_s, engine, excused=is_ours, waits_for=decision.waits_for)
+            await self._retries.retry(
+                job,
+                decision.pause_s,
+                engine,
+                excused=is_ours,
+                waits_for=decision.waits_for,
+            )
             return
         outcome = outcome_of(job, decision.status, self._worker_id, run_ms=run_ms)
         outcome.error, outcome.dead_reason = error, decision.dead_reason
@@ -395,6 +486,8 @@ class Executor:
                 "nothing beside it; it probably kills the process that runs it: mend it, then redrive it"
             )
         else:
-            outcome.error = WorkerLost(f"{suspect.runs} runs of this task ended without a report; redrive it")
+            outcome.error = WorkerLost(
+                f"{suspect.runs} runs of this task ended without a report; redrive it"
+            )
         if not await self._publisher.publish([outcome], engine):
             await self._stores.release(job.to_ended())

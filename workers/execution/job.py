@@ -72,7 +72,13 @@ class Job:
 
     def to_ended(self, *, excused: bool = False, uncounted: bool = False) -> Ended:
         """Return the run that began with this delivery, as one that ended without a report."""
-        return Ended(self.assignment.task_id, self.generation, self.delivery.reply, excused, uncounted)
+        return Ended(
+            self.assignment.task_id,
+            self.generation,
+            self.delivery.reply,
+            excused,
+            uncounted,
+        )
 
     @property
     def first_attempt(self) -> int:
@@ -96,16 +102,24 @@ class Job:
         An outage of our servers, or a worker that leaves, is no fault of the task. A crash may be caused by a
         neighbour, and is not held against a task that may run twice.
         """
-        return self.attempt - self.excused - (self.crashes if self.task.idempotent else 0)
+        return (
+            self.attempt - self.excused - (self.crashes if self.task.idempotent else 0)
+        )
 
     def seconds_left(self, now: datetime) -> float | None:
         """Return seconds from *now* until the deadline, or None without one."""
-        return None if self.deadline is None else max(0.0, (self.deadline - now).total_seconds())
+        return (
+            None
+            if self.deadline is None
+            else max(0.0, (self.deadline - now).total_seconds())
+        )
 
     def begin_at(self, approved_at: datetime) -> None:
         """Let the task's own deadline count from *approved_at*, when it was allowed to start."""
         if self.task.deadline is not None and self.assignment.deadline is None:
-            self.deadline = max(approved_at, self.assignment.waits_from) + self.task.deadline
+            self.deadline = (
+                max(approved_at, self.assignment.waits_from) + self.task.deadline
+            )
 
     def is_early(self, now: datetime) -> bool:
         """Return whether its `not_before` lies further ahead of *now* than clocks may differ."""
@@ -131,7 +145,9 @@ class JobReader:
     def __init__(self, agent: Agent, *, remembers: bool = True) -> None:
         self._agent = agent
         self._remembers = remembers
-        self._versions = {task.name: agent.memory_version(task) for task in agent.tasks.values()}
+        self._versions = {
+            task.name: agent.memory_version(task) for task in agent.tasks.values()
+        }
 
     def read(self, delivery: Delivery, now: datetime) -> Job | UnfitJob:
         """Return *delivery* as a job, or why it cannot be one."""
@@ -144,10 +160,21 @@ class JobReader:
             assignment = _read_assignment(delivery.body)
             return self._job(delivery, assignment, generation, attempt, now)
         except Exception as error:  # noqa: BLE001 - a validator of the user's may raise anything: only this one is unfit
-            return UnfitJob(delivery, assignment or _salvage(delivery.body), generation, attempt, error)
+            return UnfitJob(
+                delivery,
+                assignment or _salvage(delivery.body),
+                generation,
+                attempt,
+                error,
+            )
 
     def _job(
-        self, delivery: Delivery, assignment: TaskAssignment, generation: int, attempt: int, now: datetime
+        self,
+        delivery: Delivery,
+        assignment: TaskAssignment,
+        generation: int,
+        attempt: int,
+        now: datetime,
     ) -> Job | UnfitJob:
         agent, call = self._agent, assignment.task
         if assignment.agent_id != agent.agent_id:
@@ -159,11 +186,19 @@ class JobReader:
             raise InvalidInput(msg)
         created_at = assignment.waits_from
         age = now - created_at
-        begins = created_at if assignment.approval is None else max(created_at, assignment.approval.until)
+        begins = (
+            created_at
+            if assignment.approval is None
+            else max(created_at, assignment.approval.until)
+        )
         deadline = _deadline_of(task, assignment, begins)
         if deadline is not None and deadline <= now:
-            expired = TaskExpired(f"the deadline {deadline.isoformat()} had passed before a worker was free")
-            return UnfitJob(delivery, assignment, generation, attempt, expired, is_expired=True)
+            expired = TaskExpired(
+                f"the deadline {deadline.isoformat()} had passed before a worker was free"
+            )
+            return UnfitJob(
+                delivery, assignment, generation, attempt, expired, is_expired=True
+            )
         if assignment.writes:
             _demand_session(assignment)
         user = user_token(assignment.user_id) if assignment.user_id else None
@@ -177,7 +212,9 @@ class JobReader:
         memory_key = neighbourhood = None
         if memory in ("miss", "refreshed"):
             version = self._versions[task.name]
-            memory_key = keys.ltm(agent.agent_id, version, question, user if owner is not None else None)
+            memory_key = keys.ltm(
+                agent.agent_id, version, question, user if owner is not None else None
+            )
             neighbourhood = Parameters.neighbourhood(parameters, task.name)
         return Job(
             delivery,
@@ -186,7 +223,9 @@ class JobReader:
             parameters,
             generation,
             attempt,
-            max(0, age.days * 86_400_000 + age.seconds * 1000 + age.microseconds // 1000),
+            max(
+                0, age.days * 86_400_000 + age.seconds * 1000 + age.microseconds // 1000
+            ),
             question,
             memory_key,
             memory,
@@ -204,7 +243,9 @@ def _read_assignment(body: bytes) -> TaskAssignment:
         # What `model_validate_json` calls, after a tenth of the time for options that are not given.
         return TaskAssignment.__pydantic_validator__.validate_json(body)  # type: ignore[no-any-return]  # theirs
     except ValidationError as error:
-        problems = error.errors(include_url=False, include_input=False, include_context=False)[:5]
+        problems = error.errors(
+            include_url=False, include_input=False, include_context=False
+        )[:5]
         msg = f"this is no task assignment: {'; '.join(map(fault_of, problems))}"
         raise InvalidInput(msg) from error
 
@@ -229,14 +270,18 @@ def _salvage(body: bytes) -> TaskAssignment | None:
 
 
 def _read_memory_mode(assignment: TaskAssignment) -> MemoryOutcome:
-    if assignment.memory == "refresh" or (assignment.memory == "use" and assignment.approval is not None):
+    if assignment.memory == "refresh" or (
+        assignment.memory == "use" and assignment.approval is not None
+    ):
         # A yes is to a run, which no remembered answer stands for.
         return "refreshed"
     # An unknown word of a newer supervisor must not serve an answer that it may not want.
     return "miss" if assignment.memory == "use" else "bypassed"
 
 
-def _deadline_of(task: Task, assignment: TaskAssignment, created_at: datetime) -> datetime | None:
+def _deadline_of(
+    task: Task, assignment: TaskAssignment, created_at: datetime
+) -> datetime | None:
     if assignment.deadline is not None:
         return _aware(assignment.deadline)
     if task.deadline is None:

@@ -7,7 +7,15 @@ from functools import lru_cache
 
 from pydantic_core import from_json
 
-from contracts.messages import CompletionReport, Fence, MemoryNote, MemoryOutcome, Status, TaskAssignment, Usage
+from contracts.messages import (
+    CompletionReport,
+    Fence,
+    MemoryNote,
+    MemoryOutcome,
+    Status,
+    TaskAssignment,
+    Usage,
+)
 from runtime.messaging.dead_letter import error_note
 from runtime.messaging.pull import Delivery
 from workers.execution.job import Job, Neighbour
@@ -53,7 +61,9 @@ class Outcome:
         if self.result_json is None or self.error is not None:
             return self._report(fence).model_dump_json().encode()
         assignment = self.assignment
-        usage = _NO_USAGE if self.usage is None else self.usage.model_dump_json().encode()
+        usage = (
+            _NO_USAGE if self.usage is None else self.usage.model_dump_json().encode()
+        )
         question = "null" if self.question is None else f'"{self.question}"'
         near = "" if self.near is None else _nearness(self.near)
         saved = f',"saved_ms":{self.saved_ms}' if self.saved_ms else ""
@@ -69,7 +79,9 @@ class Outcome:
             f'"queued_ms":{self.queued_ms},"run_ms":{self.run_ms or 0},'
             f'"finished_at":"{_spell_now()}",'
         )
-        return b"".join((head.encode(), b'"usage":', usage, b',"result":', self.result_json, b"}"))
+        return b"".join(
+            (head.encode(), b'"usage":', usage, b',"result":', self.result_json, b"}")
+        )
 
     def _report(self, fence: Fence) -> CompletionReport:
         assignment = self.assignment
@@ -80,10 +92,15 @@ class Outcome:
             supervisor_id=assignment.supervisor_id,
             task_name=assignment.task.name,
             status=self.status,
-            result=from_json(self.result_json) if self.result_json is not None else None,
+            result=from_json(self.result_json)
+            if self.result_json is not None
+            else None,
             error=error_note(self.error) if self.error is not None else None,
             memory=MemoryNote(
-                outcome=self.memory, key=self.question, age_ms=self.age_ms, saved_ms=self.saved_ms or None
+                outcome=self.memory,
+                key=self.question,
+                age_ms=self.age_ms,
+                saved_ms=self.saved_ms or None,
             ),
             attempt=self.attempt,
             fence=fence,
@@ -108,12 +125,25 @@ def _spell_second(second: int) -> str:
 
 def _nearness(near: Neighbour) -> str:
     """Return the members of a memory note that an answer to a neighbouring question adds."""
-    note = MemoryNote(outcome="near", distance=near.farthest, computed_for=near.computed_for, distances=near.distances)
-    return "," + note.model_dump_json(include={"distance", "computed_for", "distances"})[1:-1]
+    note = MemoryNote(
+        outcome="near",
+        distance=near.farthest,
+        computed_for=near.computed_for,
+        distances=near.distances,
+    )
+    return (
+        ","
+        + note.model_dump_json(include={"distance", "computed_for", "distances"})[1:-1]
+    )
 
 
 def outcome_of(
-    job: Job, status: Status, worker_id: str, *, result_json: bytes | None = None, run_ms: int | None = None
+    job: Job,
+    status: Status,
+    worker_id: str,
+    *,
+    result_json: bytes | None = None,
+    run_ms: int | None = None,
 ) -> Outcome:
     """Return the outcome *status* of *job*, with the memory's part in it so far."""
     return Outcome(

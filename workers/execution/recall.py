@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 
-async def recall(jobs: Sequence[Job], memory: "LongTerm", metrics: "Metrics", hooks: Hooks) -> None:
+async def recall(
+    jobs: Sequence[Job], memory: "LongTerm", metrics: "Metrics", hooks: Hooks
+) -> None:
     """Give each of *jobs* whose answer is remembered that answer, as `recalled`; a memory that is away has none."""
     asking = [job for job in jobs if job.memory == "miss"]
     if not asking:
@@ -31,7 +33,9 @@ async def recall(jobs: Sequence[Job], memory: "LongTerm", metrics: "Metrics", ho
         with metrics.time_lookup():
             answers = await memory.recall_many([job.memory_key or "" for job in asking])
     except MemoryUnavailable as error:
-        log.info("memory_unavailable", agent=asking[0].assignment.agent_id, error=str(error))
+        log.info(
+            "memory_unavailable", agent=asking[0].assignment.agent_id, error=str(error)
+        )
         for job in asking:
             job.memory = "unavailable"
     else:
@@ -51,14 +55,22 @@ class NearMatches(Middleware):
         asking = [
             (job, job.neighbourhood)
             for job in jobs
-            if job.neighbourhood is not None and job.recalled is None and job.memory == "miss"
+            if job.neighbourhood is not None
+            and job.recalled is None
+            and job.memory == "miss"
         ]
         if not asking:
             return
         try:
-            found = await self._memory.nearest([(job.memory_key or "", near) for job, near in asking])
+            found = await self._memory.nearest(
+                [(job.memory_key or "", near) for job, near in asking]
+            )
         except MemoryUnavailable as error:
-            log.info("memory_unavailable", agent=asking[0][0].assignment.agent_id, error=str(error))
+            log.info(
+                "memory_unavailable",
+                agent=asking[0][0].assignment.agent_id,
+                error=str(error),
+            )
             return
         for (job, neighbourhood), near in zip(asking, found, strict=True):
             if near is not None:
@@ -67,7 +79,9 @@ class NearMatches(Middleware):
 
 def _serve_neighbour(job: Job, neighbourhood: Neighbourhood, near: Near) -> None:
     try:
-        job.near = neighbour_at(job.parameters, neighbourhood, near.place, near.key, near.answer)
+        job.near = neighbour_at(
+            job.parameters, neighbourhood, near.place, near.key, near.answer
+        )
         job.recalled = near.answer
     except Exception:
         # A serializer of the user's may raise anything: an answer that cannot be labelled is not served.
@@ -75,15 +89,25 @@ def _serve_neighbour(job: Job, neighbourhood: Neighbourhood, near: Near) -> None
 
 
 def neighbour_at(
-    asked: Parameters, neighbourhood: Neighbourhood, place: str, key: str, answer: Remembered
+    asked: Parameters,
+    neighbourhood: Neighbourhood,
+    place: str,
+    key: str,
+    answer: Remembered,
 ) -> Neighbour:
     """Return *answer*, the one remembered at *key*, as that of a neighbour at *place*."""
     distances = neighbourhood.distances(place)
     farthest = float(max(number for number, _ in distances.values()))
     texts = {name: text for name, (_, text) in distances.items()}
-    return Neighbour(key, answer, texts, farthest, parameters_at(asked, neighbourhood, place))
+    return Neighbour(
+        key, answer, texts, farthest, parameters_at(asked, neighbourhood, place)
+    )
 
 
-def parameters_at(asked: Parameters, neighbourhood: Neighbourhood, place: str) -> dict[str, Any]:
+def parameters_at(
+    asked: Parameters, neighbourhood: Neighbourhood, place: str
+) -> dict[str, Any]:
     """Return the parameters that the answer at *place* was computed for, as JSON holds them."""
-    return asked.model_copy(update=neighbourhood.values_at(place)).model_dump(mode="json")
+    return asked.model_copy(update=neighbourhood.values_at(place)).model_dump(
+        mode="json"
+    )

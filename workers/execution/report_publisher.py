@@ -11,7 +11,13 @@ from dataclasses import dataclass
 import structlog
 
 from contracts import subjects
-from contracts.errors import GiveUp, MemoryUnavailable, NotAccepted, ResultTooLarge, TaskCancelled
+from contracts.errors import (
+    GiveUp,
+    MemoryUnavailable,
+    NotAccepted,
+    ResultTooLarge,
+    TaskCancelled,
+)
 from contracts.identifiers import user_token
 from contracts.messages import TaskAssignment
 from memory.ledger.ledger import Ledger
@@ -63,7 +69,11 @@ class ReportPublisher:
         for a ledger that is away. A task that is given up goes to DEAD first: once the ledger has its report, a
         redelivery would only repeat that.
         """
-        due = [one for one in outcomes if one.dead_reason is None or await self._put_into_dead(one, engine)]
+        due = [
+            one
+            for one in outcomes
+            if one.dead_reason is None or await self._put_into_dead(one, engine)
+        ]
         try:
             await self._publish_fenced(due, engine)
         except MemoryUnavailable as error:
@@ -71,7 +81,13 @@ class ReportPublisher:
             unfenced = [one for one in due if not one.must_be_fenced]
             notify(self._hooks.on_reports, unfenced)
             for one in unfenced:
-                self.send(one.assignment, one.generation, one.body("none"), one.delivery, engine)
+                self.send(
+                    one.assignment,
+                    one.generation,
+                    one.body("none"),
+                    one.delivery,
+                    engine,
+                )
             fenced = [one for one in due if one.must_be_fenced]
             # Their deliveries stay leased: they are done, and must not run again.
             while fenced:
@@ -83,37 +99,65 @@ class ReportPublisher:
                 break
         return len(due) == len(outcomes)
 
-    async def _publish_fenced(self, outcomes: Sequence[Outcome], engine: PullEngine) -> None:
+    async def _publish_fenced(
+        self, outcomes: Sequence[Outcome], engine: PullEngine
+    ) -> None:
         """Let the ledger decide, and publish its decision: a cancel request makes another outcome of one."""
         bodies = [_fitting_body(outcome) for outcome in outcomes]
         earlier = await self._ledger.finish_many(
-            [_finish_of(outcome, body) for outcome, body in zip(outcomes, bodies, strict=True)]
+            [
+                _finish_of(outcome, body)
+                for outcome, body in zip(outcomes, bodies, strict=True)
+            ]
         )
-        taken = [outcome for outcome, stored in zip(outcomes, earlier, strict=True) if stored is None]
+        taken = [
+            outcome
+            for outcome, stored in zip(outcomes, earlier, strict=True)
+            if stored is None
+        ]
         if taken:
             notify(self._hooks.on_reports, taken)
         cancelled = []
         for outcome, body, stored in zip(outcomes, bodies, earlier, strict=True):
             if stored is None:
-                self.send(outcome.assignment, outcome.generation, body, outcome.delivery, engine)
+                self.send(
+                    outcome.assignment,
+                    outcome.generation,
+                    body,
+                    outcome.delivery,
+                    engine,
+                )
             elif isinstance(stored, CancelRequest):
                 outcome.become_cancelled(TaskCancelled(stored.reason))
                 cancelled.append(outcome)
             else:
                 self._metrics.count_stale_report()
                 note_outcome(outcome)
-                self.send(outcome.assignment, outcome.generation, stored, outcome.delivery, engine)
+                self.send(
+                    outcome.assignment,
+                    outcome.generation,
+                    stored,
+                    outcome.delivery,
+                    engine,
+                )
         if cancelled:
             await self._publish_fenced(cancelled, engine)
 
     def send(
-        self, assignment: TaskAssignment, generation: int, body: bytes, delivery: Delivery, engine: PullEngine
+        self,
+        assignment: TaskAssignment,
+        generation: int,
+        body: bytes,
+        delivery: Delivery,
+        engine: PullEngine,
     ) -> None:
         """Send *body*, the one report of this generation, and acknowledge *delivery* once it is stored.
 
         Where the stream has a report already, or the ledger may not have this one, a comparison is asked for first.
         """
-        subject = subjects.report(assignment.supervisor_id, assignment.task_id, generation)
+        subject = subjects.report(
+            assignment.supervisor_id, assignment.task_id, generation
+        )
         sent = _Sent(
             self._outbox,
             self._acknowledger,
@@ -148,15 +192,29 @@ class ReportPublisher:
             usage=outcome.usage,
         )
         try:
-            await self.put_into_dead(outcome.delivery, letter, reason, headers=_user_headers(outcome.assignment))
+            await self.put_into_dead(
+                outcome.delivery,
+                letter,
+                reason,
+                headers=_user_headers(outcome.assignment),
+            )
         except NotAccepted as error:
-            log.warning("dead_letter_not_stored", task_id=outcome.assignment.task_id, error=str(error))
+            log.warning(
+                "dead_letter_not_stored",
+                task_id=outcome.assignment.task_id,
+                error=str(error),
+            )
             engine.hand_back(outcome.delivery, _RETURN_S)
             return False
         return True
 
     async def put_into_dead(
-        self, delivery: Delivery, letter: bytes, reason: str, *, headers: dict[str, str] | None = None
+        self,
+        delivery: Delivery,
+        letter: bytes,
+        reason: str,
+        *,
+        headers: dict[str, str] | None = None,
     ) -> None:
         """Put *letter* about *delivery* into DEAD, with *headers*, and return when it is stored.
 
@@ -166,7 +224,11 @@ class ReportPublisher:
         # A stream made anew counts from one again: the body tells two messages of one number apart.
         message_id = f"dead:{subjects.dead(delivery.subject)}:{delivery.sequence}:{zlib.crc32(delivery.body):08x}"
         await self._outbox.put(
-            subjects.dead(delivery.subject), letter, message_id, headers=headers, waits_when_full=True
+            subjects.dead(delivery.subject),
+            letter,
+            message_id,
+            headers=headers,
+            waits_when_full=True,
         )
         self._metrics.count_dead_letter(reason)
 
@@ -189,19 +251,30 @@ class _Sent:
         assignment = self.assignment
         message_id = subjects.report_message_id(assignment.task_id, self.generation)
         headers = _user_headers(assignment)
-        self.outbox.send(self.subject, body, message_id, self._finish, headers=headers, known=self._doubt)
+        self.outbox.send(
+            self.subject,
+            body,
+            message_id,
+            self._finish,
+            headers=headers,
+            known=self._doubt,
+        )
 
     def _doubt(self) -> None:
         self.is_doubtful = True
 
     def _finish(self, problem: NotAccepted | None) -> None:
         if problem is not None:
-            log.error("report_not_stored", task_id=self.assignment.task_id, error=str(problem))
+            log.error(
+                "report_not_stored", task_id=self.assignment.task_id, error=str(problem)
+            )
             self.engine.hand_back(self.delivery, _RETURN_S * random.uniform(0.5, 1.5))  # noqa: S311 - jitter
         elif self.is_doubtful:
             self.is_doubtful = False
             comparison = subjects.comparison(self.subject, secrets.token_hex(8))
-            self.outbox.send(comparison, self.subject.encode(), comparison, self._finish)
+            self.outbox.send(
+                comparison, self.subject.encode(), comparison, self._finish
+            )
         else:
             self.acknowledger.acknowledge(self.delivery, self.assignment, self.engine)
 
@@ -209,7 +282,9 @@ class _Sent:
 class Metering(Middleware):
     """Counts reports and lookups of one agent, a batch at once: a counter costs the same for forty tasks as for one."""
 
-    def __init__(self, agent_id: str, task_names: Collection[str], metrics: Metrics) -> None:
+    def __init__(
+        self, agent_id: str, task_names: Collection[str], metrics: Metrics
+    ) -> None:
         self._agent_id = agent_id
         self._task_names = frozenset(task_names)
         self._metrics = metrics
@@ -228,7 +303,9 @@ class Metering(Middleware):
             lookups[outcome.memory] += 1
             saved_ms += outcome.saved_ms
             run_s = None if outcome.run_ms is None else outcome.run_ms / 1000
-            metrics.observe_task(agent_id, task, queued_s=outcome.queued_ms / 1000, run_s=run_s)
+            metrics.observe_task(
+                agent_id, task, queued_s=outcome.queued_ms / 1000, run_s=run_s
+            )
         for (task, status), number in ended.items():
             metrics.count_tasks(agent_id, task, status, number)
         for memory, number in lookups.items():
@@ -242,11 +319,21 @@ def _finish_of(outcome: Outcome, body: bytes) -> Finish | tuple[str, int, str, b
     assignment = outcome.assignment
     if not assignment.user_id:
         return assignment.task_id, outcome.generation, outcome.status, body
-    return Finish(assignment.task_id, outcome.generation, outcome.status, body, user_token(assignment.user_id))
+    return Finish(
+        assignment.task_id,
+        outcome.generation,
+        outcome.status,
+        body,
+        user_token(assignment.user_id),
+    )
 
 
 def _user_headers(assignment: TaskAssignment) -> dict[str, str] | None:
-    return {subjects.USER_HEADER: user_token(assignment.user_id)} if assignment.user_id else None
+    return (
+        {subjects.USER_HEADER: user_token(assignment.user_id)}
+        if assignment.user_id
+        else None
+    )
 
 
 def _fitting_body(outcome: Outcome) -> bytes:
@@ -256,6 +343,8 @@ def _fitting_body(outcome: Outcome) -> bytes:
         return body
     size = len(outcome.result_json or b"")
     outcome.status = "failed"
-    outcome.error = ResultTooLarge(f"the result has {size} bytes, a report at most {subjects.MAX_BODY}; return less")
+    outcome.error = ResultTooLarge(
+        f"the result has {size} bytes, a report at most {subjects.MAX_BODY}; return less"
+    )
     outcome.result_json = None
     return outcome.body("ledger")

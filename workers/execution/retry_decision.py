@@ -32,7 +32,14 @@ log = structlog.get_logger(__name__)
 
 #: Slips of code: in a task's own, no further run mends them. What data or another system may cause (KeyError,
 #: IndexError, ValueError, AssertionError, ArithmeticError) is not among them.
-PROGRAMMING_ERRORS = (TypeError, AttributeError, NameError, ImportError, SyntaxError, NotImplementedError)
+PROGRAMMING_ERRORS = (
+    TypeError,
+    AttributeError,
+    NameError,
+    ImportError,
+    SyntaxError,
+    NotImplementedError,
+)
 
 #: The longest pause, in seconds, of a task that waits for Redis: it heals within seconds of the server. The shortest is
 #: 1 s, whatever the task's own retries say.
@@ -70,9 +77,15 @@ class RetryPolicy:
         """Return the policy of *task*: its own pauses where it declares any, these elsewhere."""
         if task.retry_base is None and task.retry_cap is None:
             return self
-        base_s = self.base_s if task.retry_base is None else task.retry_base.total_seconds()
+        base_s = (
+            self.base_s if task.retry_base is None else task.retry_base.total_seconds()
+        )
         cap_s = self.cap_s if task.retry_cap is None else task.retry_cap.total_seconds()
-        return RetryPolicy(base_s, max(base_s, cap_s) if task.retry_cap is None else cap_s, self.longest_s)
+        return RetryPolicy(
+            base_s,
+            max(base_s, cap_s) if task.retry_cap is None else cap_s,
+            self.longest_s,
+        )
 
     def pause_s(self, attempt: int) -> float:
         """Return seconds until the run after *attempt*."""
@@ -99,7 +112,9 @@ def is_programming_error(error: BaseException, task: "Task | None") -> bool:
         return False
     if isinstance(error, BaseExceptionGroup):
         return all(is_programming_error(one, task) for one in error.exceptions)
-    return isinstance(error, PROGRAMMING_ERRORS) and is_raised_by(error, task.handler.function)
+    return isinstance(error, PROGRAMMING_ERRORS) and is_raised_by(
+        error, task.handler.function
+    )
 
 
 def decide_retry(
@@ -121,7 +136,9 @@ def decide_retry(
     """
     if isinstance(error, TaskExpired | TaskCancelled | PhaseReplaced):
         # A replaced phase has another run of its own: this one need not be kept.
-        return RetryDecision("expired" if isinstance(error, TaskExpired) else "cancelled")
+        return RetryDecision(
+            "expired" if isinstance(error, TaskExpired) else "cancelled"
+        )
     if isinstance(error, UnknownSession | EntryTooLarge):
         # Not the request is at fault, but the session or the size of an entry.
         return RetryDecision(dead_reason="gave_up")
@@ -156,7 +173,9 @@ def retry_after_s(error: BaseException, now: datetime) -> float | None:
         return max(0.0, (error.at - now).total_seconds())
     for name in ("after_s", "retry_after_s"):
         value = getattr(error, name, None)
-        if isinstance(value, int | float) and (isinstance(value, int) or math.isfinite(value)):
+        if isinstance(value, int | float) and (
+            isinstance(value, int) or math.isfinite(value)
+        ):
             # A whole number may be larger than any float.
             return max(0.0, float(min(value, sys.float_info.max)))
     return None

@@ -74,7 +74,13 @@ class Retries:
         self._now = now
 
     async def retry(
-        self, job: Job, pause_s: float, engine: PullEngine, *, excused: bool = False, waits_for: str | None = None
+        self,
+        job: Job,
+        pause_s: float,
+        engine: PullEngine,
+        *,
+        excused: bool = False,
+        waits_for: str | None = None,
     ) -> None:
         """Let *job* run again after *pause_s* seconds.
 
@@ -94,9 +100,13 @@ class Retries:
             await self._schedule(job, due_at, uncounted=ended.uncounted)
         except (NotAccepted, MessageTooLarge) as error:
             # One that only just fits into TASKS is too large with the headers of a schedule.
-            log.warning("retry_not_scheduled", task_id=job.assignment.task_id, error=str(error))
+            log.warning(
+                "retry_not_scheduled", task_id=job.assignment.task_id, error=str(error)
+            )
             self._metrics.count_retry("nak")
-            engine.hand_back(job.delivery, max(0.0, (due_at - self._now()).total_seconds()))
+            engine.hand_back(
+                job.delivery, max(0.0, (due_at - self._now()).total_seconds())
+            )
         else:
             self._metrics.count_retry("schedule")
             self._acknowledger.acknowledge(job.delivery, job.assignment, engine)
@@ -113,21 +123,35 @@ class Retries:
             await self._schedule(job, wait.until, uncounted=False)
         except (NotAccepted, MessageTooLarge) as error:
             # Where roles are enforced a worker has no access to LATER: there the desk alone wakes the task.
-            log.info("wait_not_scheduled", task_id=job.assignment.task_id, error=str(error))
+            log.info(
+                "wait_not_scheduled", task_id=job.assignment.task_id, error=str(error)
+            )
             has_schedule = False
             # One that is too large with the headers of a schedule comes again from TASKS.
-            offered_s = min(wait_s, NOT_DUE_S) if isinstance(error, MessageTooLarge) else None
+            offered_s = (
+                min(wait_s, NOT_DUE_S) if isinstance(error, MessageTooLarge) else None
+            )
         try:
             # The desk takes off its list what is not there by then.
-            await self._waits.look_at(name, min(wait.until, self._now() + _STORED_WITHIN))
+            await self._waits.look_at(
+                name, min(wait.until, self._now() + _STORED_WITHIN)
+            )
             due_s = max(0.0, wait_s - _EARLY_S)
-            is_waiting = await self._waits.begin(job.to_ended(), wait, wait_s, due_s, job.delivery.body)
+            is_waiting = await self._waits.begin(
+                job.to_ended(), wait, wait_s, due_s, job.delivery.body
+            )
             if is_waiting:
-                await self._waits.look_at(name, self._now() if wait.kind == "ask" else end)
+                await self._waits.look_at(
+                    name, self._now() if wait.kind == "ask" else end
+                )
             elif is_waiting is False and has_schedule:
-                await self._schedule(job, self._now(), uncounted=False, mark=":answered")
+                await self._schedule(
+                    job, self._now(), uncounted=False, mark=":answered"
+                )
         except (NotAccepted, MemoryUnavailable) as error:
-            log.warning("wait_not_stored", task_id=job.assignment.task_id, error=str(error))
+            log.warning(
+                "wait_not_stored", task_id=job.assignment.task_id, error=str(error)
+            )
             await self._stores.release(job.to_ended(excused=True))
             engine.hand_back(job.delivery, OUTAGE_PAUSE_S)
             return
@@ -152,10 +176,14 @@ class Retries:
         try:
             await self._schedule(job, due_at, uncounted=True, mark=mark)
         except MessageTooLarge as error:
-            log.info("wait_not_scheduled", task_id=job.assignment.task_id, error=str(error))
+            log.info(
+                "wait_not_scheduled", task_id=job.assignment.task_id, error=str(error)
+            )
             return False
         except NotAccepted as error:
-            log.info("wait_not_scheduled", task_id=job.assignment.task_id, error=str(error))
+            log.info(
+                "wait_not_scheduled", task_id=job.assignment.task_id, error=str(error)
+            )
             self.has_later = False
             return False
         self.has_later = True
@@ -166,32 +194,53 @@ class Retries:
         self._metrics.count_retry("place")
         self._acknowledger.acknowledge(job.delivery, job.assignment, engine)
 
-    async def bring_forward(self, subject: str, body: bytes, headers: Mapping[str, str]) -> None:
+    async def bring_forward(
+        self, subject: str, body: bytes, headers: Mapping[str, str]
+    ) -> None:
         """Let a run that waits in LATER begin now, of which *headers* are those that it was read with.
 
         Raises:
             NotAccepted, MessageTooLarge: that is not known to be stored.
         """
-        kept = {name: value for name, value in headers.items() if not name.startswith("Nats-")}
+        kept = {
+            name: value
+            for name, value in headers.items()
+            if not name.startswith("Nats-")
+        }
         # Once for each schedule: of two that call one task the second changes nothing.
         message_id = f"{subject}:called:{headers[subjects.SEQUENCE_HEADER]}"
-        now = subjects.schedule_headers(self._now(), headers[subjects.SCHEDULE_TARGET_HEADER])
-        await self._outbox.put(subject, body, message_id, headers=kept | now, patience_s=_CALLED_WITHIN_S)
+        now = subjects.schedule_headers(
+            self._now(), headers[subjects.SCHEDULE_TARGET_HEADER]
+        )
+        await self._outbox.put(
+            subject, body, message_id, headers=kept | now, patience_s=_CALLED_WITHIN_S
+        )
 
     async def _park(self, job: Job, ended: Ended, wait_s: float) -> None:
         try:
             await self._stores.ledger.park(ended, int(wait_s * 1000), job.delivery.body)
         except MemoryUnavailable as error:
-            log.info("retry_not_noted", task_id=job.assignment.task_id, error=str(error))
+            log.info(
+                "retry_not_noted", task_id=job.assignment.task_id, error=str(error)
+            )
             self._stores.ended.keep(ended)
 
-    async def _schedule(self, job: Job, due_at: datetime, *, uncounted: bool, mark: str = "") -> None:
+    async def _schedule(
+        self, job: Job, due_at: datetime, *, uncounted: bool, mark: str = ""
+    ) -> None:
         assignment, attempt = job.assignment, job.attempt + 1 - int(uncounted)
-        message_id = subjects.retry_message_id(assignment.task_id, job.generation, attempt) + mark
+        message_id = (
+            subjects.retry_message_id(assignment.task_id, job.generation, attempt)
+            + mark
+        )
         if uncounted:
             # The same attempt may be scheduled often, each time by another delivery.
             message_id += f":{job.delivery.sequence}"
-        kept = {name: value for name, value in (job.delivery.headers or {}).items() if not name.startswith("Nats-")}
+        kept = {
+            name: value
+            for name, value in (job.delivery.headers or {}).items()
+            if not name.startswith("Nats-")
+        }
         await self._outbox.put(
             subjects.schedule(assignment.task_id, job.generation),
             job.delivery.body,
@@ -200,7 +249,9 @@ class Retries:
                 **kept,
                 subjects.GENERATION_HEADER: str(job.generation),
                 subjects.ATTEMPT_HEADER: str(attempt),
-                **subjects.schedule_headers(due_at, subjects.due(assignment.agent_id, assignment.task.name)),
+                **subjects.schedule_headers(
+                    due_at, subjects.due(assignment.agent_id, assignment.task.name)
+                ),
             },
             patience_s=_STORED_WITHIN_S,
         )

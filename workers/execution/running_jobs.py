@@ -64,7 +64,9 @@ class RunningJob:
     def replace(self) -> None:
         """End the run because another worker has taken the task meanwhile."""
         if self._run is not None:
-            self._cut_short(RunReplaced(f"another worker runs task {self.name[0]!r} meanwhile"))
+            self._cut_short(
+                RunReplaced(f"another worker runs task {self.name[0]!r} meanwhile")
+            )
 
     def leave(self) -> None:
         """Stop waiting, unless the task has begun to run and does more than wait for others."""
@@ -148,7 +150,9 @@ class RunningJob:
         finally:
             self._scope = None
 
-    async def run(self, run: asyncio.Task[bytes], context: Context, left_s: float | None) -> bytes:
+    async def run(
+        self, run: asyncio.Task[bytes], context: Context, left_s: float | None
+    ) -> bytes:
         """Return the result of *run*, which is given *left_s* seconds, None for no limit.
 
         Raises:
@@ -164,15 +168,15 @@ class RunningJob:
                 return await run
         except TimeoutError as error:
             if run.cancelled():
-                raise TaskExpired(f"the deadline passed while {self.job.task.name} ran; allow more time") from error
+                raise TaskExpired(
+                    f"the deadline passed while {self.job.task.name} ran; allow more time"
+                ) from error
             raise
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is None or not task.cancelling():
                 # Only the run was cancelled.
-                msg = (
-                    f"{self.job.task.name} let a CancelledError escape that nobody asked for; catch it where it cancels"
-                )
+                msg = f"{self.job.task.name} let a CancelledError escape that nobody asked for; catch it where it cancels"
                 raise self._end or TaskloreError(msg) from None
             run.cancel()
             raise
@@ -231,7 +235,9 @@ class RunningJobs:
         self._behind.add(running)
         try:
             async with running.waiting():
-                while (ahead := self._all.setdefault(running.name, running)) is not running:
+                while (
+                    ahead := self._all.setdefault(running.name, running)
+                ) is not running:
                     ahead.done = ahead.done or asyncio.Event()
                     await ahead.done.wait()
         finally:
@@ -250,8 +256,14 @@ class RunningJobs:
 
         What is deepest goes on, so that those above it find its report when they come again.
         """
-        others = [one for one in self._all.values() if one.is_lending and one.job.task.idempotent]
-        above = min(others, key=lambda one: (one.is_cut_short, one.depth), default=running)
+        others = [
+            one
+            for one in self._all.values()
+            if one.is_lending and one.job.task.idempotent
+        ]
+        above = min(
+            others, key=lambda one: (one.is_cut_short, one.depth), default=running
+        )
         if above.depth < running.depth and not above.is_cut_short:
             above.hand_back("tasks below it need its place")
             engine.lend(running.job.delivery, anyway=True)
@@ -267,25 +279,36 @@ class RunningJobs:
 
     def running(self) -> list[Name]:
         """Return the tasks that have begun to run here; may be called from another thread."""
-        return [running.name for running in list(self._all.values()) if running.has_begun]
+        return [
+            running.name for running in list(self._all.values()) if running.has_begun
+        ]
 
     def cancel(self, task_id: str, reason: str) -> tuple[bool, set[str]]:
         """Cancel *task_id* and all below it; return whether it was here, and the task ids of the children that were."""
         is_here, children = False, set[str]()
-        below = f"its parent was cancelled: {reason}" if reason else "its parent was cancelled"
+        below = (
+            f"its parent was cancelled: {reason}"
+            if reason
+            else "its parent was cancelled"
+        )
         self._remember(task_id, below)
         for running in [*self._all.values(), *self._behind]:
             if running.name[0] == task_id:
                 is_here = True
                 running.cancel(reason)
-            elif task_id in (running.job.assignment.parent_id, running.job.assignment.root_id):
+            elif task_id in (
+                running.job.assignment.parent_id,
+                running.job.assignment.root_id,
+            ):
                 children.add(running.name[0])
                 running.cancel(below)
         return is_here, children
 
     def _remember(self, task_id: str, reason: str) -> None:
         now = asyncio.get_running_loop().time()
-        while self._cancelled and now - next(iter(self._cancelled.values()))[0] > NOTED_S:
+        while (
+            self._cancelled and now - next(iter(self._cancelled.values()))[0] > NOTED_S
+        ):
             del self._cancelled[next(iter(self._cancelled))]
         self._cancelled[task_id] = now, reason
 

@@ -54,7 +54,9 @@ class LongTerm(Protocol):
     ) -> None:
         """Store a result, for questions next to it as well when *near* says where it stands."""
 
-    async def nearest(self, asked: Sequence[tuple[str, Neighbourhood]]) -> list[Near | None]:
+    async def nearest(
+        self, asked: Sequence[tuple[str, Neighbourhood]]
+    ) -> list[Near | None]:
         """Return the nearest remembered neighbour of each question, None without one."""
 
 
@@ -111,7 +113,10 @@ class Stores:
             return None
         if self.governor is not None:
             assignment = job.assignment
-            self.governor.save(Payer(tenant=assignment.tenant or "", agent=assignment.agent_id), answer.nano_usd)
+            self.governor.save(
+                Payer(tenant=assignment.tenant or "", agent=assignment.agent_id),
+                answer.nano_usd,
+            )
         return Usage(saved_usd=answer.nano_usd / NANO_USD)
 
     def count_hit(self, key: str, user: str | None) -> None:
@@ -121,7 +126,13 @@ class Stores:
             self.own_hits[user, key] += 1
 
     async def remember(
-        self, job: "Job", key: str, result: bytes, run_ms: int, now: datetime, nano_usd: int = 0
+        self,
+        job: "Job",
+        key: str,
+        result: bytes,
+        run_ms: int,
+        now: datetime,
+        nano_usd: int = 0,
     ) -> None:
         """Remember *result*, computed in *run_ms* for *nano_usd*, at *key*; a memory that is away is noted on *job*."""
         try:
@@ -144,10 +155,14 @@ class Stores:
             job.memory = "unavailable"
             log.exception("not_remembered", agent=job.assignment.agent_id)
 
-    async def put_into_session(self, assignment: "TaskAssignment", result: bytes, computed_ms: int) -> None:
+    async def put_into_session(
+        self, assignment: "TaskAssignment", result: bytes, computed_ms: int
+    ) -> None:
         """Store the entries of *result* that the phase of *assignment* writes."""
         entries = entries_of(assignment, result, computed_ms)
-        await self.sessions.set_many(assignment.session_id or "", entries, task_id=assignment.task_id)
+        await self.sessions.set_many(
+            assignment.session_id or "", entries, task_id=assignment.task_id
+        )
 
     async def release(self, run: Ended) -> None:
         """Note in the ledger that *run* has ended without a report; later when it is away."""

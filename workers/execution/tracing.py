@@ -27,13 +27,18 @@ class Tracing(Middleware):
             parent = read_context(delivery.headers)
             links = []
             if delivery.deliveries > 1 and parent is not None:
-                before = known_span_id(parent.trace_id, _identity(delivery, delivery.deliveries - 1))
-                links.append(made_context(int(parent.trace_id, 16), before, parent.flags))
+                before = known_span_id(
+                    parent.trace_id, _identity(delivery, delivery.deliveries - 1)
+                )
+                links.append(
+                    made_context(int(parent.trace_id, 16), before, parent.flags)
+                )
             delivery.span = tracing.begin(
                 f"process {subjects.place(delivery.subject)}",
                 kind="consumer",
                 parent=parent,
-                attributes=processing(delivery.subject) | {"tasklore.delivery": delivery.deliveries},
+                attributes=processing(delivery.subject)
+                | {"tasklore.delivery": delivery.deliveries},
                 links=links,
                 identity=_identity(delivery, delivery.deliveries),
             )
@@ -52,14 +57,27 @@ class Tracing(Middleware):
         )
         began_ns = time.time_ns() - job.queued_ms * 1_000_000
         parent = read_context(delivery.headers)
-        tracing.begin(f"wait {subjects.place(delivery.subject)}", parent=parent, began_ns=began_ns).end()
+        tracing.begin(
+            f"wait {subjects.place(delivery.subject)}", parent=parent, began_ns=began_ns
+        ).end()
 
     async def after_recall(self, jobs: Sequence[Job], began_ns: int) -> None:
         """Record that *jobs* were looked up together since *began_ns*, and how the memory answered."""
         for job in jobs:
-            outcome = job.memory if job.recalled is None else "hit" if job.near is None else "near"
-            parent, attributes = job.delivery.span.context, {"tasklore.memory.outcome": outcome}
-            tracing.begin("recall", parent=parent, attributes=attributes, began_ns=began_ns).end()
+            outcome = (
+                job.memory
+                if job.recalled is None
+                else "hit"
+                if job.near is None
+                else "near"
+            )
+            parent, attributes = (
+                job.delivery.span.context,
+                {"tasklore.memory.outcome": outcome},
+            )
+            tracing.begin(
+                "recall", parent=parent, attributes=attributes, began_ns=began_ns
+            ).end()
 
     def on_reports(self, outcomes: Sequence[Outcome]) -> None:
         """Note the status on the span of each of *outcomes*."""
@@ -70,7 +88,9 @@ class Tracing(Middleware):
 def note_outcome(outcome: Outcome) -> None:
     """Note on the span of its delivery how a task ended; nothing where no spans are recorded."""
     span = outcome.delivery.span
-    span.note({"tasklore.status": outcome.status, "tasklore.memory.outcome": outcome.memory})
+    span.note(
+        {"tasklore.status": outcome.status, "tasklore.memory.outcome": outcome.memory}
+    )
     if outcome.error is not None:
         span.fail(type(outcome.error).__name__)
 

@@ -50,7 +50,9 @@ class Forgotten:
         return not self.left
 
 
-async def forget_user(user_id: str, stores: Sequence[UserStore], files: Sequence[Rewrite] = ()) -> Forgotten:
+async def forget_user(
+    user_id: str, stores: Sequence[UserStore], files: Sequence[Rewrite] = ()
+) -> Forgotten:
     """Remove *user_id* from *stores* in their order, then from *files*; safe to repeat, also after a crash.
 
     Raises:

@@ -38,7 +38,10 @@ _DEADLINE_S = 10.0
 
 
 def stores_in_redis(
-    redis: Redis, documents: DocumentStore, episodes: Episodes, conversations: Conversations
+    redis: Redis,
+    documents: DocumentStore,
+    episodes: Episodes,
+    conversations: Conversations,
 ) -> tuple[UserStore, ...]:
     """Return the stores whose keys a memory worker may remove, in order."""
     return (
@@ -62,22 +65,43 @@ def all_stores(
     """Return every store of a deployment, in order; *evidence* is this machine's folder of failed runs."""
     sessions = SessionCache(redis, deadline_s=deadline_s)
     conversations = Conversations(redis, deadline_s=deadline_s)
-    owners, projects = EntryOwners(redis, deadline_s=deadline_s), ProjectMemory(redis, deadline_s=deadline_s)
+    owners, projects = (
+        EntryOwners(redis, deadline_s=deadline_s),
+        ProjectMemory(redis, deadline_s=deadline_s),
+    )
 
-    schedules, webhooks = UserSchedules(redis, deadline_s=deadline_s), WebhookOutbox(redis, deadline_s=deadline_s)
+    schedules, webhooks = (
+        UserSchedules(redis, deadline_s=deadline_s),
+        WebhookOutbox(redis, deadline_s=deadline_s),
+    )
 
     async def release(user_id: str) -> int:
         return (await owners.release(user_token(user_id))).removed
 
-    tasks = TaskEraser(link, Ledger(redis, deadline_s=deadline_s), UserTasks(redis), outbox)
+    tasks = TaskEraser(
+        link, Ledger(redis, deadline_s=deadline_s), UserTasks(redis), outbox
+    )
     return (
         # Schedules and sessions start tasks, and tasks leave all that follows.
         _store("schedules", schedules.forget, schedules.count),
         _sessions(sessions, RunOutcomes(redis, deadline_s=deadline_s)),
         UserStore("tasks", tasks.forget, tasks.count),
-        _queue(link, subjects.TURNS, subjects.turns, PersonalQueue(redis, "turns", deadline_s=deadline_s)),
-        _queue(link, subjects.FACTS, subjects.facts, PersonalQueue(redis, "facts", deadline_s=deadline_s)),
-        _episodes(Episodes(redis, deadline_s=deadline_s), Notices(redis, deadline_s=deadline_s)),
+        _queue(
+            link,
+            subjects.TURNS,
+            subjects.turns,
+            PersonalQueue(redis, "turns", deadline_s=deadline_s),
+        ),
+        _queue(
+            link,
+            subjects.FACTS,
+            subjects.facts,
+            PersonalQueue(redis, "facts", deadline_s=deadline_s),
+        ),
+        _episodes(
+            Episodes(redis, deadline_s=deadline_s),
+            Notices(redis, deadline_s=deadline_s),
+        ),
         _documents(documents),
         # Before the conversations, which messages would enter anew.
         _messages(link, conversations),
@@ -90,10 +114,16 @@ def all_stores(
     )
 
 
-def _store(kind: str, forget: Callable[[str], Awaitable[int]], count: Callable[[str], Awaitable[int]]) -> UserStore:
+def _store(
+    kind: str,
+    forget: Callable[[str], Awaitable[int]],
+    count: Callable[[str], Awaitable[int]],
+) -> UserStore:
     """Return a store with data of one kind."""
 
-    async def by_kind(function: Callable[[str], Awaitable[int]], user_id: str) -> dict[str, int]:
+    async def by_kind(
+        function: Callable[[str], Awaitable[int]], user_id: str
+    ) -> dict[str, int]:
         return {kind: await function(user_id)}
 
     return UserStore(kind, partial(by_kind, forget), partial(by_kind, count))
@@ -107,7 +137,9 @@ def _rows(kind: str, rows: PersonalQueue) -> UserStore:
     return _store(kind, rows.forget, count)
 
 
-def _queue(link: Link, stream: str, subject_of: Callable[[str], str], queue: PersonalQueue) -> UserStore:
+def _queue(
+    link: Link, stream: str, subject_of: Callable[[str], str], queue: PersonalQueue
+) -> UserStore:
     """Return a table of waiting rows with its stream; the messages go first: one delivered later would make a row."""
     eraser, rows = Eraser(link), _rows(stream.lower(), queue)
 
@@ -117,7 +149,9 @@ def _queue(link: Link, stream: str, subject_of: Callable[[str], str], queue: Per
 
     async def count(user_id: str) -> dict[str, int]:
         async with open_direct_reads(link, stream) as reads:
-            messages = sum([len(page) async for page in reads.pages(subject_of(user_id))])
+            messages = sum(
+                [len(page) async for page in reads.pages(subject_of(user_id))]
+            )
         return {"messages": messages, **await rows.count(user_id)}
 
     return UserStore(stream.lower(), forget, count)
@@ -137,10 +171,14 @@ def _messages(link: Link, conversations: Conversations) -> UserStore:
                         theirs.append(one.sequence)
                     elif _user_of(one.body) is None:
                         # The third word of the subject is the token of the conversation.
-                        unsigned[(*one.subject.split("."), "", "", "")[2]].append(one.sequence)
+                        unsigned[(*one.subject.split("."), "", "", "")[2]].append(
+                            one.sequence
+                        )
         for conversation_id in await conversations.of_user(user_id) if unsigned else ():
             sequences = unsigned.get(user_token(conversation_id), [])
-            if sequences and not _is_shared(await _all_turns(conversations, conversation_id), user_id):
+            if sequences and not _is_shared(
+                await _all_turns(conversations, conversation_id), user_id
+            ):
                 theirs += sequences
         return theirs
 
@@ -156,20 +194,34 @@ def _messages(link: Link, conversations: Conversations) -> UserStore:
 def _documents(store: DocumentStore) -> UserStore:
     async def forget(user_id: str) -> dict[str, int]:
         gone = await store.forget(user_id)
-        return {"documents": gone.documents, "edits": gone.entries, "plans": gone.plans, "noted reads": gone.reads}
+        return {
+            "documents": gone.documents,
+            "edits": gone.entries,
+            "plans": gone.plans,
+            "noted reads": gone.reads,
+        }
 
     async def count(user_id: str) -> dict[str, int]:
         snapshot = await store.snapshot(user_id)
-        documents = sum(1 for document in snapshot.documents.values() if document.revision)
+        documents = sum(
+            1 for document in snapshot.documents.values() if document.revision
+        )
         plans = len(await store.history(user_id))
-        return {"documents": documents, "plans": plans, "noted reads": len(await store.reads(user_id))}
+        return {
+            "documents": documents,
+            "plans": plans,
+            "noted reads": len(await store.reads(user_id)),
+        }
 
     return UserStore("documents", forget, count)
 
 
 def _episodes(episodes: Episodes, notices: Notices) -> UserStore:
     async def forget(user_id: str) -> dict[str, int]:
-        return {"episodes": await episodes.forget(user_id), "notices": await notices.forget(user_id)}
+        return {
+            "episodes": await episodes.forget(user_id),
+            "notices": await notices.forget(user_id),
+        }
 
     async def count(user_id: str) -> dict[str, int]:
         return {"episodes": await episodes.count(user_id)}
@@ -190,7 +242,9 @@ def _conversations(conversations: Conversations) -> UserStore:
 
     async def forget(user_id: str) -> int:
         listed = await conversations.of_user(user_id)
-        removed = sum([await remove(conversation_id, user_id) for conversation_id in listed])
+        removed = sum(
+            [await remove(conversation_id, user_id) for conversation_id in listed]
+        )
         await conversations.disown(user_id, listed)
         # Of one that goes on meanwhile a turn may have come while it stood in no list.
         for conversation_id in listed:
@@ -207,14 +261,19 @@ def _sessions(sessions: SessionCache, outcomes: RunOutcomes) -> UserStore:
     """Return sessions that were started for a user, running ones too, and the outcomes of their runs."""
 
     async def drop(listed: Sequence[str]) -> int:
-        return sum([await sessions.drop(session_id, force=True) for session_id in listed])
+        return sum(
+            [await sessions.drop(session_id, force=True) for session_id in listed]
+        )
 
     async def forget(user_id: str) -> dict[str, int]:
         listed = await sessions.of_user(user_id)
         dropped, ended = await drop(listed), await outcomes.drop(listed)
         await outcomes.disown(user_id, listed)
         # One may have been made, or have ended, while it stood in no list.
-        return {"sessions": dropped + await drop(listed), "outcomes": ended + await outcomes.drop(listed)}
+        return {
+            "sessions": dropped + await drop(listed),
+            "outcomes": ended + await outcomes.drop(listed),
+        }
 
     async def count(user_id: str) -> dict[str, int]:
         return {"sessions": len(await sessions.of_user(user_id))}

@@ -15,12 +15,24 @@ from pydantic_core import from_json
 from contracts import subjects
 from contracts.errors import InvalidInput
 from contracts.identifiers import checked_name, user_token
-from contracts.messages import Cancellation, CompletionReport, DeadLetter, ErrorNote, MemoryNote, TaskAssignment
+from contracts.messages import (
+    Cancellation,
+    CompletionReport,
+    DeadLetter,
+    ErrorNote,
+    MemoryNote,
+    TaskAssignment,
+)
 from memory.ledger.ledger import Ledger
 from memory.ledger.user_tasks import UserTasks
 from runtime.messaging.direct import Line, Stored, client_of, open_direct_reads
 from runtime.messaging.erasure import Eraser
-from runtime.messaging.jetstream import NOT_FOUND, JetStreamRefused, ask_jetstream, ask_or_none
+from runtime.messaging.jetstream import (
+    NOT_FOUND,
+    JetStreamRefused,
+    ask_jetstream,
+    ask_or_none,
+)
 from runtime.messaging.outbox import Outbox
 
 #: The reason in the report of a task that was open; it names no user.
@@ -77,9 +89,9 @@ class TaskEraser:
         """Cancel open tasks, erase every message, and remove ended tasks from the ledger."""
         messages = [found async for found in self._assignments(user_id)]
         in_ledger = {task_id: body async for task_id, body in self._in_ledger(user_id)}
-        assignments = {found.task_id: found.body for found in messages if found.task_id is not None} | {
-            task_id: body for task_id, body in in_ledger.items() if body is not None
-        }
+        assignments = {
+            found.task_id: found.body for found in messages if found.task_id is not None
+        } | {task_id: body for task_id, body in in_ledger.items() if body is not None}
         cancelled = {
             task_id: erased
             for task_id, body in assignments.items()
@@ -93,22 +105,36 @@ class TaskEraser:
         by_stream: dict[str, set[int]] = defaultdict(set)
         for found in messages:
             by_stream[found.stream].add(found.sequence)
-        erased = sum(cancelled.values()) + await self._purge_output(task_ids | self._ended)
+        erased = sum(cancelled.values()) + await self._purge_output(
+            task_ids | self._ended
+        )
         for stream, sequences in by_stream.items():
             erased += (await self._eraser.erase_many(stream, sorted(sequences))).erased
-        return {"tasks": await self._tasks.remove(ended) + len(cancelled), "messages": erased}
+        return {
+            "tasks": await self._tasks.remove(ended) + len(cancelled),
+            "messages": erased,
+        }
 
     async def count(self, user_id: str) -> Mapping[str, int]:
         """Count tasks in the ledger, and messages."""
         in_ledger = {task_id async for task_id, _ in self._in_ledger(user_id)}
         task_ids = in_ledger | self._ended
-        reads = self._assignments(user_id), self._dead(user_id, task_ids), self._reports(user_id, task_ids)
+        reads = (
+            self._assignments(user_id),
+            self._dead(user_id, task_ids),
+            self._reports(user_id, task_ids),
+        )
         emitted = sum((await self._output_of(task_ids)).values())
-        return {"tasks": len(in_ledger), "messages": emitted + sum([1 for read in reads async for _ in read])}
+        return {
+            "tasks": len(in_ledger),
+            "messages": emitted + sum([1 for read in reads async for _ in read]),
+        }
 
     async def _in_ledger(self, user_id: str) -> AsyncIterator[tuple[str, bytes | None]]:
         """Yield the user's task ids with their assignments, None where the ledger has none."""
-        async for task in self._tasks.read(user_token(user_id), lambda body: names_user(body, user_id)):
+        async for task in self._tasks.read(
+            user_token(user_id), lambda body: names_user(body, user_id)
+        ):
             try:
                 checked_name(task.task_id, "task_id")
             except InvalidInput:
@@ -130,12 +156,16 @@ class TaskEraser:
             if is_letter_of(one, user_id, task_ids):
                 yield _Found(subjects.DEAD, one.sequence, None, b"")
 
-    async def _reports(self, user_id: str, task_ids: "set[str]") -> AsyncIterator[_Found]:
+    async def _reports(
+        self, user_id: str, task_ids: "set[str]"
+    ) -> AsyncIterator[_Found]:
         """Yield reports that name the user or are on *task_ids*: a ledger that was away knows not all of them."""
         async for one in self._read(subjects.REPORTS, subjects.REPORTS_ALL):
             # Neither a supervisor's name nor a task's has a dot in it.
             _, _, *rest = one.subject.split(".")
-            if one.headers.get(subjects.USER_HEADER) == user_token(user_id) or (rest and rest[0] in task_ids):
+            if one.headers.get(subjects.USER_HEADER) == user_token(user_id) or (
+                rest and rest[0] in task_ids
+            ):
                 yield _Found(subjects.REPORTS, one.sequence, None, b"")
 
     async def _output_of(self, task_ids: "set[str]") -> dict[str, int]:
@@ -144,8 +174,12 @@ class TaskEraser:
         seen = 0
         while True:
             question = {"subjects_filter": subjects.OUTPUT_ALL, "offset": seen}
-            info = await ask_or_none(client_of(self._line), f"STREAM.INFO.{subjects.OUTPUT}", question)
-            page: dict[str, int] = (info or {"state": {}})["state"].get("subjects") or {}
+            info = await ask_or_none(
+                client_of(self._line), f"STREAM.INFO.{subjects.OUTPUT}", question
+            )
+            page: dict[str, int] = (info or {"state": {}})["state"].get(
+                "subjects"
+            ) or {}
             for subject, count in page.items():
                 run = subjects.run_of_output(subject)
                 if run is not None and run[0] in task_ids:
@@ -158,7 +192,11 @@ class TaskEraser:
         """Remove what tasks emitted, a subject at a time: to overwrite each of thousands of messages takes minutes."""
         emitted = await self._output_of(task_ids)
         for subject in emitted:
-            await ask_jetstream(client_of(self._line), f"STREAM.PURGE.{subjects.OUTPUT}", {"filter": subject})
+            await ask_jetstream(
+                client_of(self._line),
+                f"STREAM.PURGE.{subjects.OUTPUT}",
+                {"filter": subject},
+            )
         return sum(emitted.values())
 
     async def _read(self, stream: str, subject: str) -> AsyncIterator[Stored]:
@@ -183,11 +221,17 @@ class TaskEraser:
         await self._tasks.strip(task_id, generation, report)
         subject = subjects.report(assignment.supervisor_id, task_id, generation)
         earlier = await self._eraser.erase_by_subject(
-            subjects.REPORTS, subjects.reports_on(task_id), lambda stored: stored.subject != subject
+            subjects.REPORTS,
+            subjects.reports_on(task_id),
+            lambda stored: stored.subject != subject,
         )
-        return earlier.erased + await self._publish(subject, report, subjects.report_message_id(task_id, generation))
+        return earlier.erased + await self._publish(
+            subject, report, subjects.report_message_id(task_id, generation)
+        )
 
-    async def _end_in_ledger(self, assignment: TaskAssignment) -> tuple[int, bytes] | None:
+    async def _end_in_ledger(
+        self, assignment: TaskAssignment
+    ) -> tuple[int, bytes] | None:
         """Have the ledger take an empty report; return its generation and body, None when another one was there.
 
         A report of an earlier forgetting, which was broken off, is returned as it is.
@@ -199,9 +243,15 @@ class TaskEraser:
                 read = CompletionReport.model_validate_json(found)
             except ValidationError:
                 return None
-            return (read.generation, found) if (read.worker_id, read.attempt) == (_REPORTER, 0) else None
+            return (
+                (read.generation, found)
+                if (read.worker_id, read.attempt) == (_REPORTER, 0)
+                else None
+            )
         request = Cancellation(task_id=task_id, reason=REASON)
-        await client_of(self._line).publish(subjects.cancel(task_id), request.model_dump_json().encode())
+        await client_of(self._line).publish(
+            subjects.cancel(task_id), request.model_dump_json().encode()
+        )
         report = CompletionReport(
             task_id=task_id,
             generation=found.generation,
@@ -216,7 +266,10 @@ class TaskEraser:
             finished_at=self._now(),
         )
         body = report.model_dump_json().encode()
-        if isinstance(await self._ledger.finish(task_id, found.generation, "cancelled", body), bytes):
+        if isinstance(
+            await self._ledger.finish(task_id, found.generation, "cancelled", body),
+            bytes,
+        ):
             return None
         return found.generation, body
 
@@ -228,21 +281,33 @@ class TaskEraser:
         stays.
         """
         put = self._outbox.put
-        await put(subject, report, message_id, patience_s=_STORED_WITHIN_S, waits_when_full=True)
+        await put(
+            subject,
+            report,
+            message_id,
+            patience_s=_STORED_WITHIN_S,
+            waits_when_full=True,
+        )
         stored = await self._last_on(subject)
         if stored is not None and is_plain(stored, report):
             return 0
-        erased = stored is not None and await self._eraser.erase(subjects.REPORTS, stored["seq"])
+        erased = stored is not None and await self._eraser.erase(
+            subjects.REPORTS, stored["seq"]
+        )
         # The id of the erased message is still taken.
         again = f"{message_id}:{_REPORTER}"
-        await put(subject, report, again, patience_s=_STORED_WITHIN_S, waits_when_full=True)
+        await put(
+            subject, report, again, patience_s=_STORED_WITHIN_S, waits_when_full=True
+        )
         return int(erased)
 
     async def _last_on(self, subject: str) -> dict[str, Any] | None:
         """Return the report on *subject* as the leader has it, since another node might not have it yet."""
         request = f"STREAM.MSG.GET.{subjects.REPORTS}"
         try:
-            answer = await ask_jetstream(client_of(self._line), request, {"last_by_subj": subject})
+            answer = await ask_jetstream(
+                client_of(self._line), request, {"last_by_subj": subject}
+            )
         except JetStreamRefused as error:
             if error.code == NOT_FOUND:
                 return None
@@ -266,7 +331,10 @@ def is_letter_of(stored: Stored, user_id: str, task_ids: "set[str]") -> bool:
     """Return whether a dead letter is about a task, a turn or facts of the user, whose tasks are *task_ids*."""
     if stored.headers.get(subjects.USER_HEADER) == user_token(user_id):
         return True
-    if stored.subject in (subjects.dead(subjects.turns(user_id)), subjects.dead(subjects.facts(user_id))):
+    if stored.subject in (
+        subjects.dead(subjects.turns(user_id)),
+        subjects.dead(subjects.facts(user_id)),
+    ):
         return True
     try:
         letter = DeadLetter.model_validate_json(stored.body)
@@ -279,4 +347,7 @@ def is_letter_of(stored: Stored, user_id: str, task_ids: "set[str]") -> bool:
 def is_plain(stored: Mapping[str, Any], report: bytes) -> bool:
     """Return whether a message of JetStream's API is *report* without a header that names its user."""
     headers = base64.b64decode(stored.get("hdrs", ""))
-    return base64.b64decode(stored.get("data", "")) == report and subjects.USER_HEADER.encode() not in headers
+    return (
+        base64.b64decode(stored.get("data", "")) == report
+        and subjects.USER_HEADER.encode() not in headers
+    )

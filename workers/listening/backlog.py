@@ -42,7 +42,11 @@ class Backlog:
 
     def oldest_s(self) -> float:
         """Return for how many seconds the oldest row has waited, 0 when none waits."""
-        return 0.0 if self._oldest_ms is None else max(0.0, (self._now_ms() - self._oldest_ms) / 1000)
+        return (
+            0.0
+            if self._oldest_ms is None
+            else max(0.0, (self._now_ms() - self._oldest_ms) / 1000)
+        )
 
     async def run(self) -> None:
         """Read until cancelled; the last figures stay while the store is away."""

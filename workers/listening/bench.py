@@ -76,7 +76,10 @@ class ListenBench:
 
     def vital_sign(self) -> tuple[bool, str]:
         """Return whether every part makes progress or is provably idle, and describe the first that does not."""
-        for sign in (self.outflow.vital_sign, *(engine.vital_sign for engine in self.engines)):
+        for sign in (
+            self.outflow.vital_sign,
+            *(engine.vital_sign for engine in self.engines),
+        ):
             fine, word = sign()
             if not fine:
                 return False, f"{self.agent_id} on {self.queue_name}: {word}"

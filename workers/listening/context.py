@@ -76,7 +76,9 @@ class ListenContext:
     @property
     def documents(self) -> UserDocuments:
         """The user's documents as they are stored, to be read."""
-        return UserDocuments(self._user_id, self._services.documents, self.kinds, self.now())
+        return UserDocuments(
+            self._user_id, self._services.documents, self.kinds, self.now()
+        )
 
     @property
     def memory(self) -> UserMemory:
@@ -109,7 +111,11 @@ class ListenContext:
     def llm(self) -> TaskLlm | None:
         """The language models, None when none is configured: then the rules have to do."""
         model = self._services.llm
-        return TaskLlm(model, self._spent, self._deadline, self._services.now) if model.configured else None
+        return (
+            TaskLlm(model, self._spent, self._deadline, self._services.now)
+            if model.configured
+            else None
+        )
 
     @property
     def known_facts(self) -> tuple[Fact, ...]:
@@ -131,7 +137,9 @@ class ListenContext:
             UndeclaredAccess: the listener is one of facts; it rules "needs_model".
         """
         if self._draft is not None:
-            raise UndeclaredAccess('only a listener of turns waits so; return a Ruling with "needs_model" from here')
+            raise UndeclaredAccess(
+                'only a listener of turns waits so; return a Ruling with "needs_model" from here'
+            )
         self._waits_for = reason
 
     @property

@@ -37,7 +37,9 @@ class Debounce:
     Their age counts from when they were said or, where a sender's clock is ahead, from when they were first seen here.
     """
 
-    def __init__(self, patience: Patience, notices: Notices | None, now: Callable[[], datetime]) -> None:
+    def __init__(
+        self, patience: Patience, notices: Notices | None, now: Callable[[], datetime]
+    ) -> None:
         self._patience = patience
         self._notices = notices
         self._now = now
@@ -56,8 +58,12 @@ class Debounce:
         elif seen.turn_id != turns[-1].turn_id:
             seen.last, seen.turn_id = now, turns[-1].turn_id
         idle_s = self._patience.idle_s - _age_s(now, turns[-1].at, seen.last)
-        left_s = min(idle_s, self._patience.longest_s - _age_s(now, turns[0].at, seen.first))
-        if left_s <= 0 or (self._notices is not None and await self._notices.hurries(owner)):
+        left_s = min(
+            idle_s, self._patience.longest_s - _age_s(now, turns[0].at, seen.first)
+        )
+        if left_s <= 0 or (
+            self._notices is not None and await self._notices.hurries(owner)
+        ):
             return self._end(owner)
         return min(left_s, LOOK_S)
 

@@ -20,11 +20,20 @@ from workers.listening.values import FactBatch, Ruling, TurnBatch, TurnFacts
 Queue = Literal["turns", "facts"]
 
 #: What a listener of each queue may be given: one of these.
-_GIVEN: dict[str, tuple[type, ...]] = {"turns": (ChatTurn, TurnBatch), "facts": (FactBatch,)}
+_GIVEN: dict[str, tuple[type, ...]] = {
+    "turns": (ChatTurn, TurnBatch),
+    "facts": (FactBatch,),
+}
 #: What its answer consists of.
 _ANSWERED: dict[type, type] = {ChatTurn: Fact, TurnBatch: TurnFacts, FactBatch: Ruling}
 
-_SEVERAL = (list, tuple, collections.abc.Sequence, collections.abc.Collection, collections.abc.Iterable)
+_SEVERAL = (
+    list,
+    tuple,
+    collections.abc.Sequence,
+    collections.abc.Collection,
+    collections.abc.Iterable,
+)
 
 #: The most that an option may say; more is a mistake.
 _MOST = {"items": 500, "users": 1_000, "attempts": 1_000}
@@ -63,7 +72,9 @@ class Listener:
             attempts=attempts if self.attempts is None else self.attempts,
         )
 
-    async def learn(self, batch: TurnBatch, context: ListenContext) -> tuple[TurnFacts, ...]:
+    async def learn(
+        self, batch: TurnBatch, context: ListenContext
+    ) -> tuple[TurnFacts, ...]:
         """Return the facts of the turns of *batch*; it has one turn unless the listener takes several.
 
         Raises:
@@ -75,7 +86,9 @@ class Listener:
         (turn,) = batch.turns
         said = await self._call(turn, context)
         try:
-            facts = _FACTS.validate_python(tuple(said) if isinstance(said, Sequence) else said)
+            facts = _FACTS.validate_python(
+                tuple(said) if isinstance(said, Sequence) else said
+            )
         except ValidationError as error:
             raise GiveUp(f"{self.label} returned what are no facts: {error}") from error
         return (TurnFacts(turn.turn_id, facts, context.waits_for),)
@@ -85,15 +98,21 @@ class Listener:
         learned = tuple(said) if isinstance(said, Sequence) else (said,)
         if not all(isinstance(one, TurnFacts) for one in learned):
             kinds = ", ".join(sorted({type(one).__name__ for one in learned}))
-            raise GiveUp(f"{self.label} returned {kinds}; return one TurnFacts for each turn that teaches something")
+            raise GiveUp(
+                f"{self.label} returned {kinds}; return one TurnFacts for each turn that teaches something"
+            )
         left = [turn.turn_id for turn in batch.turns]
         for one in learned:
             if one.turn_id not in left:
-                raise GiveUp(f"{self.label} learned from {one.turn_id!r}, which is not in the batch, or said so twice")
+                raise GiveUp(
+                    f"{self.label} learned from {one.turn_id!r}, which is not in the batch, or said so twice"
+                )
             left.remove(one.turn_id)
         return learned
 
-    async def rule(self, batch: FactBatch, context: ListenContext) -> tuple[Ruling, ...]:
+    async def rule(
+        self, batch: FactBatch, context: ListenContext
+    ) -> tuple[Ruling, ...]:
         """Return how a listener of facts rules on *batch*.
 
         Raises:
@@ -104,10 +123,14 @@ class Listener:
         rulings = tuple(said) if isinstance(said, Sequence) else (said,)
         if not all(isinstance(ruling, Ruling) for ruling in rulings):
             kinds = ", ".join(sorted({type(ruling).__name__ for ruling in rulings}))
-            raise GiveUp(f"{self.label} returned {kinds}; return one Ruling for each fact of the batch")
+            raise GiveUp(
+                f"{self.label} returned {kinds}; return one Ruling for each fact of the batch"
+            )
         return rulings
 
-    async def _call(self, given: ChatTurn | TurnBatch | FactBatch, context: ListenContext) -> Any:
+    async def _call(
+        self, given: ChatTurn | TurnBatch | FactBatch, context: ListenContext
+    ) -> Any:
         arguments: dict[str, Any] = {self.given_name: given}
         if self.context_name is not None:
             arguments[self.context_name] = context
@@ -176,17 +199,27 @@ def _roles_of(
 ) -> dict[type, str]:
     """Return the name of each argument by its class."""
     given = _GIVEN[queue]
-    fitting: list[type] = [*given, ListenContext, *([settings] if settings is not None else [])]
+    fitting: list[type] = [
+        *given,
+        ListenContext,
+        *([settings] if settings is not None else []),
+    ]
     roles: dict[type, str] = {}
     for name, parameter in inspect.signature(function).parameters.items():
         kind = hints.get(name)
         if kind not in fitting or parameter.kind in UNNAMED:
-            what = "has no annotation" if kind is None else f"is annotated with {getattr(kind, '__name__', kind)}"
+            what = (
+                "has no annotation"
+                if kind is None
+                else f"is annotated with {getattr(kind, '__name__', kind)}"
+            )
             words = ", ".join(one.__name__ for one in fitting)
             msg = f"{label}: the argument {name!r} {what}; a listener of {queue} takes named arguments of {words} only"
             raise ConfigurationError(msg)
         if kind in roles:
-            raise ConfigurationError(f"{label} takes two of {kind.__name__}: {roles[kind]!r} and {name!r}; drop one")
+            raise ConfigurationError(
+                f"{label} takes two of {kind.__name__}: {roles[kind]!r} and {name!r}; drop one"
+            )
         roles[kind] = name
     names = " or ".join(one.__name__ for one in given)
     taken = [one for one in given if one in roles]
@@ -194,7 +227,9 @@ def _roles_of(
         msg = f"{label} takes no {names}; add an argument with that annotation: what it listens to comes there"
         raise ConfigurationError(msg)
     if len(taken) > 1:
-        raise ConfigurationError(f"{label} takes both {names.replace(' or ', ' and ')}; drop one")
+        raise ConfigurationError(
+            f"{label} takes both {names.replace(' or ', ' and ')}; drop one"
+        )
     return roles
 
 
@@ -209,7 +244,11 @@ def _demand_limits(options: ListenOptions, label: str) -> None:
     for name, most in _MOST.items():
         value = getattr(options, name)
         if value is not None and (type(value) is not int or not 1 <= value <= most):
-            raise ConfigurationError(f"{label}: {name} must be a whole number from 1 to {most}, not {value!r}")
+            raise ConfigurationError(
+                f"{label}: {name} must be a whole number from 1 to {most}, not {value!r}"
+            )
     span = options.deadline
     if span is not None and not (isinstance(span, timedelta) and span > timedelta(0)):
-        raise ConfigurationError(f"{label}: deadline must be a timedelta above zero, or None; not {span!r}")
+        raise ConfigurationError(
+            f"{label}: deadline must be a timedelta above zero, or None; not {span!r}"
+        )

@@ -22,7 +22,9 @@ _MOST_OWNERS = 10_000
 _PAUSE_S = 5.0
 
 
-async def lend_episodes(redis: Redis, settings: Settings, governor: Governor | None = None) -> Episodes:
+async def lend_episodes(
+    redis: Redis, settings: Settings, governor: Governor | None = None
+) -> Episodes:
     """Return the store of turns, with vectors where an embedder is configured; loading MiniLM takes a second.
 
     What an endpoint is asked passes the *governor*.
@@ -32,7 +34,11 @@ async def lend_episodes(redis: Redis, settings: Settings, governor: Governor | N
     """
     door = None if governor is None else Door(governor, asyncio.get_running_loop())
     embedder = await asyncio.to_thread(_load_embedder, settings, door)
-    return open_episodes(redis, settings.episodes_keep_days, VectorIndex(redis, embedder) if embedder else None)
+    return open_episodes(
+        redis,
+        settings.episodes_keep_days,
+        VectorIndex(redis, embedder) if embedder else None,
+    )
 
 
 def _load_embedder(settings: Settings, door: Door | None) -> Embeds | None:
@@ -53,7 +59,9 @@ def _load_embedder(settings: Settings, door: Door | None) -> Embeds | None:
         )
     secret = None if key is None else key.get_secret_value()
     model, prices = settings.episodes_embedding_model, settings.llm().prices
-    return Endpoint(model, base_url=settings.llm_base_url, api_key=secret, prices=prices, door=door)
+    return Endpoint(
+        model, base_url=settings.llm_base_url, api_key=secret, prices=prices, door=door
+    )
 
 
 class Embedding:

@@ -23,7 +23,14 @@ from memory.documents.storage.repository import Committed
 from memory.documents.storage.store import DocumentStore
 from memory.queues.claims import Claim, Closing, Row
 from runtime.lease_loop import LeaseLost
-from workers.listening.fates import MOST_MODEL_RESTS, Fate, Unreadable, contain, demand_harmless, fate_of
+from workers.listening.fates import (
+    MOST_MODEL_RESTS,
+    Fate,
+    Unreadable,
+    contain,
+    demand_harmless,
+    fate_of,
+)
 from workers.listening.rows import RowWork, group_rows
 from workers.listening.rulings import closings_of
 from workers.listening.tracing import RulingSpans
@@ -95,9 +102,15 @@ class FactWork(RowWork):
     store: DocumentStore = field(kw_only=True)
     notices: Notices | None = field(default=None, kw_only=True)
 
-    async def work(self, claim: Claim, is_leaving: Callable[[], bool], rests: int) -> float:
+    async def work(
+        self, claim: Claim, is_leaving: Callable[[], bool], rests: int
+    ) -> float:
         """Rule on the facts of *claim* together; when that fails, one by one. See `workers.listening.outflow.Work`."""
-        groups = deque(group_rows(await self._read(claim), lambda known: known.row, len(claim.rows)))
+        groups = deque(
+            group_rows(
+                await self._read(claim), lambda known: known.row, len(claim.rows)
+            )
+        )
         while groups and not is_leaving():
             group = groups.popleft()
             try:
@@ -118,7 +131,9 @@ class FactWork(RowWork):
                 )
                 # One of them is to blame: alone it harms nobody. Of those that wait for a model too, once: what comes
                 # before the first that needs one need not wait.
-                is_outage = fate.state == "outage" and (rests > 0 or not isinstance(error, LlmError))
+                is_outage = fate.state == "outage" and (
+                    rests > 0 or not isinstance(error, LlmError)
+                )
                 if len(group) > 1 and not is_outage:
                     groups.extendleft([known] for known in reversed(group))
                     continue
@@ -146,25 +161,41 @@ class FactWork(RowWork):
         if all(known.row.note is None for known in found):
             return found
         counts = await self.queue.counts(claim.owner)
-        rows = await self.queue.rows(claim.owner, counts.waiting + counts.parked + _MOST_LATER)
+        rows = await self.queue.rows(
+            claim.owner, counts.waiting + counts.parked + _MOST_LATER
+        )
         done = sorted(
-            (_read_fact(row.row_id, row.body, claim.owner) for row in rows if row.state == "done"),
+            (
+                _read_fact(row.row_id, row.body, claim.owner)
+                for row in rows
+                if row.state == "done"
+            ),
             key=lambda known: known.said,
         )
         for number, known in enumerate(found):
             if known.row.note is not None:
                 later = tuple(one.pending for one in done if one.said > known.said)
-                found[number] = replace(known, pending=replace(known.pending, later=later))
+                found[number] = replace(
+                    known, pending=replace(known.pending, later=later)
+                )
         return found
 
-    async def _rule(self, claim: Claim, group: Sequence[Known], spans: RulingSpans) -> bool:
+    async def _rule(
+        self, claim: Claim, group: Sequence[Known], spans: RulingSpans
+    ) -> bool:
         """Have *group* ruled on and stored; False when others kept changing the documents."""
         batch = FactBatch(claim.owner, tuple(known.pending for known in group))
         attempt = max(known.row.attempts for known in group) + 1
         stored: tuple[str, ...] = ()
         for number in range(MOST_DRAFTS):
             snapshot = await self.store.of(claim.owner).snapshot()
-            draft = WatchedDraft(snapshot, LIMITS, self.services.now(), known=stored, count_refused=self._count_refused)
+            draft = WatchedDraft(
+                snapshot,
+                LIMITS,
+                self.services.now(),
+                known=stored,
+                count_refused=self._count_refused,
+            )
             context = self.context(claim.owner, attempt, draft=draft)
             rulings = await contain(self.listener, self.listener.rule(batch, context))
             closings = closings_of(self.listener.label, batch, rulings, draft.applied)
@@ -176,7 +207,9 @@ class FactWork(RowWork):
                 for ruling in rulings:
                     self.meter.count_fact(ruling.outcome)
                 for applied in draft.applied:
-                    for edit in applied.plan.edits if applied.plan.plan_id in done.plans else ():
+                    for edit in (
+                        applied.plan.edits if applied.plan.plan_id in done.plans else ()
+                    ):
                         if edit.operation != "no_change":
                             self.meter.count_edit(edit.operation, "applied")
                 await self._tell(batch, rulings, done)
@@ -185,11 +218,18 @@ class FactWork(RowWork):
                 raise LeaseLost("the lease ended while facts were worked on")
             self.meter.count_stale_draft()
             stored = (*stored, *done.known)
-            log.info("draft_stale", listener=self.listener.label, moved=list(done.moved), drafts=number + 1)
+            log.info(
+                "draft_stale",
+                listener=self.listener.label,
+                moved=list(done.moved),
+                drafts=number + 1,
+            )
             await asyncio.sleep(random.uniform(0.0, _STALE_S * 2**number))  # noqa: S311 - jitter
         return False
 
-    async def _tell(self, batch: FactBatch, rulings: Sequence[Ruling], done: Committed) -> None:
+    async def _tell(
+        self, batch: FactBatch, rulings: Sequence[Ruling], done: Committed
+    ) -> None:
         """Put the notices of stored plans; when that fails a reply is shorter, and nothing else is lost."""
         if self.notices is None:
             return
@@ -209,9 +249,16 @@ class FactWork(RowWork):
             except MemoryUnavailable as error:
                 log.info("reply_waits_in_vain", error=str(error))
 
-    async def _end(self, claim: Claim, group: Sequence[Known], fate: Fate) -> float | None:
+    async def _end(
+        self, claim: Claim, group: Sequence[Known], fate: Fate
+    ) -> float | None:
         """Close *group* by *fate*; return the seconds that its user rests, None when the next facts may go on."""
-        log.warning("facts_not_ruled_on", listener=self.listener.label, fate=fate.state, facts=len(group))
+        log.warning(
+            "facts_not_ruled_on",
+            listener=self.listener.label,
+            fate=fate.state,
+            facts=len(group),
+        )
         if fate.state == "outage":
             return fate.pause_s
         closings = self.closings_of([known.row for known in group], fate)
@@ -245,10 +292,14 @@ def _read_fact(row_id: str, body: bytes, owner: str, row: Row | None = None) -> 
         extracted = ExtractedFacts.model_validate_json(body)
     except ValidationError as error:
         # Without a word of it: the reason is read in lists.
-        raise Unreadable(f"the row holds no fact ({error.error_count()} faults)") from None
+        raise Unreadable(
+            f"the row holds no fact ({error.error_count()} faults)"
+        ) from None
     if extracted.user_id != owner or len(extracted.facts) != 1:
         raise Unreadable("the row is not one fact of this user")
     fact, row = extracted.facts[0], row or Row(row_id, body)
     number = fact.fact_id.rpartition("-")[2]
     said = Said(extracted.at, int(number) if number.isdecimal() else 0)
-    return Known(row, PendingFact(fact, extracted.turn_id, row.attempts, said=extracted.at), said)
+    return Known(
+        row, PendingFact(fact, extracted.turn_id, row.attempts, said=extracted.at), said
+    )

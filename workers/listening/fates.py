@@ -70,12 +70,24 @@ def fate_of(
         # The key, the model's name or the schema is wrong: somebody mends that, and nothing that was said is lost.
         return Fate("needs_model", reason)
     if is_outage(error):
-        if isinstance(error, LlmError) and most_model_rests is not None and rests >= most_model_rests:
+        if (
+            isinstance(error, LlmError)
+            and most_model_rests is not None
+            and rests >= most_model_rests
+        ):
             return Fate("needs_model", reason)
         asked_s = getattr(error, "retry_after_s", None) or 0.0
-        return Fate("outage", reason, min(OUTAGE_CAP_S, max(asked_s, retry.pause_s(rests + 1))))
-    decision = decide_retry(error, attempt=attempt, max_attempts=allowed, retry=retry, now=now)
-    return Fate("failed", reason) if decision.pause_s is None else Fate("retry", reason, decision.pause_s)
+        return Fate(
+            "outage", reason, min(OUTAGE_CAP_S, max(asked_s, retry.pause_s(rests + 1)))
+        )
+    decision = decide_retry(
+        error, attempt=attempt, max_attempts=allowed, retry=retry, now=now
+    )
+    return (
+        Fate("failed", reason)
+        if decision.pause_s is None
+        else Fate("retry", reason, decision.pause_s)
+    )
 
 
 def demand_harmless(row: Row, allowed: int) -> None:
@@ -94,7 +106,9 @@ def is_outage(error: BaseException) -> bool:
     """Return whether *error* comes from a server that is away, ours or a model's, and not from the row."""
     if isinstance(error, LlmMalformed):
         return False
-    return isinstance(error, MemoryUnavailable | NotAccepted) or (isinstance(error, LlmError) and error.retryable)
+    return isinstance(error, MemoryUnavailable | NotAccepted) or (
+        isinstance(error, LlmError) and error.retryable
+    )
 
 
 async def contain(listener: Listener, run: Awaitable[T]) -> T:
@@ -107,7 +121,9 @@ async def contain(listener: Listener, run: Awaitable[T]) -> T:
     """
     deadline = listener.deadline
     try:
-        async with asyncio.timeout(deadline.total_seconds() if deadline is not None else None) as time:
+        async with asyncio.timeout(
+            deadline.total_seconds() if deadline is not None else None
+        ) as time:
             return await run
     except TimeoutError as error:
         if not time.expired():

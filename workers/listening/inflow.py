@@ -53,7 +53,15 @@ class InflowDesk(PartitionDesk):
         episodes: Episodes | None = None,
         spoken: Callable[[str], None] = lambda _owner: None,
     ) -> None:
-        super().__init__(stream, self._append, whose, outbox=outbox, meter=meter, eraser=eraser, publishers=publishers)
+        super().__init__(
+            stream,
+            self._append,
+            whose,
+            outbox=outbox,
+            meter=meter,
+            eraser=eraser,
+            publishers=publishers,
+        )
         self._queue = queue
         self._episodes = episodes
         self._spoken = spoken
@@ -67,7 +75,11 @@ class InflowDesk(PartitionDesk):
             await self._episodes.append(arrived.owner, [arrived.episode])
             self._spoken(arrived.owner)
         if arrived.rows:
-            await self._queue.append(arrived.owner, arrived.rows, trace=str(read_context(delivery.headers) or ""))
+            await self._queue.append(
+                arrived.owner,
+                arrived.rows,
+                trace=str(read_context(delivery.headers) or ""),
+            )
             self._appended()
         elif self._reads_turns:
             self._turns.count_turn("anonymous")
@@ -97,7 +109,9 @@ def _episode_of(turn: ChatTurn) -> Episode | None:
     of the turns that they are about.
     """
     text = without_rendered(turn.text)
-    is_echo = turn.speaker == "assistant" and (turn.kind == "unable" or turn.agent_id == _MEMORY_AGENT)
+    is_echo = turn.speaker == "assistant" and (
+        turn.kind == "unable" or turn.agent_id == _MEMORY_AGENT
+    )
     if is_echo or not text.strip():
         return None
     at = turn.at if turn.at.tzinfo is not None else turn.at.replace(tzinfo=UTC)
@@ -124,13 +138,20 @@ def read_facts(delivery: Delivery) -> Arrived:
         raise InvalidInput(f"no ExtractedFacts: {_faults(error)}") from error
     _demand_place(delivery, subjects.facts, extracted.user_id)
     rows = tuple(
-        (fact.fact_id, extracted.model_copy(update={"facts": (fact,)}).model_dump_json(exclude_none=True).encode())
+        (
+            fact.fact_id,
+            extracted.model_copy(update={"facts": (fact,)})
+            .model_dump_json(exclude_none=True)
+            .encode(),
+        )
         for fact in extracted.facts
     )
     return Arrived(extracted.user_id, rows)
 
 
-def _demand_place(delivery: Delivery, place_of: Callable[[str], str], owner: str) -> None:
+def _demand_place(
+    delivery: Delivery, place_of: Callable[[str], str], owner: str
+) -> None:
     """Refuse what lies under another user's token: who may publish there may be held to that by the server."""
     try:
         wanted = place_of(owner)
@@ -139,10 +160,14 @@ def _demand_place(delivery: Delivery, place_of: Callable[[str], str], owner: str
             "the user id holds half of a surrogate pair, which is no text; send valid Unicode"
         ) from error
     if delivery.subject != wanted:
-        raise InvalidInput(f"a message for {wanted!r} lies on {delivery.subject!r}; publish it to its user's subject")
+        raise InvalidInput(
+            f"a message for {wanted!r} lies on {delivery.subject!r}; publish it to its user's subject"
+        )
 
 
 def _faults(error: ValidationError) -> str:
     """Return the field and the fault of *error*, without a word of the message."""
-    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    first = error.errors(include_url=False, include_input=False, include_context=False)[
+        0
+    ]
     return fault_of(first)

@@ -25,7 +25,9 @@ _BUSY_S = 10.0
 class Work(Protocol):
     """Works on the rows of one user."""
 
-    async def work(self, claim: Claim, is_leaving: Callable[[], bool], rests: int) -> float:
+    async def work(
+        self, claim: Claim, is_leaving: Callable[[], bool], rests: int
+    ) -> float:
         """Work on the rows of *claim* in order and return for how many seconds their user is to rest, 0 for none.
 
         No further row begins once *is_leaving* returns True; *rests* is how often the user has rested in a row.
@@ -111,7 +113,11 @@ class Outflow(LeaseLoop[str, Claim]):
     async def claim(self, key: str) -> Claim | None:
         """Return a claim on the first rows of a user."""
         return await self._queue.claim(
-            key, holder=self._holder, limit=self._items, lease_ms=self._lease_ms, now_ms=self._now_ms()
+            key,
+            holder=self._holder,
+            limit=self._items,
+            lease_ms=self._lease_ms,
+            now_ms=self._now_ms(),
         )
 
     async def work(self, key: str, lease: Claim) -> float:

@@ -81,20 +81,29 @@ class RowWork:
     def closings_of(self, rows: Sequence[Row], fate: Fate) -> list[Closing]:
         """Return how *fate*, which is no outage, closes *rows*."""
         if fate.state != "retry":
-            state: Literal["needs_model", "failed"] = "needs_model" if fate.state == "needs_model" else "failed"
+            state: Literal["needs_model", "failed"] = (
+                "needs_model" if fate.state == "needs_model" else "failed"
+            )
             return [Closing(row.row_id, state, fate.reason) for row in rows]
         not_before_ms = int((self.services.now().timestamp() + fate.pause_s) * 1000)
-        return [Closing(row.row_id, "retry", fate.reason, not_before_ms=not_before_ms) for row in rows]
+        return [
+            Closing(row.row_id, "retry", fate.reason, not_before_ms=not_before_ms)
+            for row in rows
+        ]
 
 
-def group_rows(found: Sequence[T], row_of: Callable[[T], Row], most: int) -> list[list[T]]:
+def group_rows(
+    found: Sequence[T], row_of: Callable[[T], Row], most: int
+) -> list[list[T]]:
     """Return *found* in order, in groups of at most *most*.
 
     A row that failed before is alone in its group: the rows after it must not fail with it again.
     """
     groups: list[list[T]] = []
     for one in found:
-        is_joining = bool(groups) and len(groups[-1]) < most and not is_suspect(row_of(one))
+        is_joining = (
+            bool(groups) and len(groups[-1]) < most and not is_suspect(row_of(one))
+        )
         if is_joining and not is_suspect(row_of(groups[-1][0])):
             groups[-1].append(one)
         else:

@@ -13,7 +13,10 @@ MAX_REASON = 2_000
 
 
 def closings_of(
-    label: str, batch: FactBatch, rulings: Sequence[Ruling], applied: Sequence[AppliedPlan]
+    label: str,
+    batch: FactBatch,
+    rulings: Sequence[Ruling],
+    applied: Sequence[AppliedPlan],
 ) -> list[Closing]:
     """Return how the rows of *batch* are closed; *label* names the listener in errors.
 
@@ -32,7 +35,9 @@ def closings_of(
     for ruling in rulings:
         if ruling.plan is None:
             if ruling.outcome == "applied":
-                raise TaskloreError(f"{label} ruled {ruling.fact_id!r} applied without a plan; say which one it was")
+                raise TaskloreError(
+                    f"{label} ruled {ruling.fact_id!r} applied without a plan; say which one it was"
+                )
             continue
         if ruling.plan.plan_id not in in_draft:
             msg = f"{label} names plan {ruling.plan.plan_id!r}, which the draft lacks; hand it to context.draft.apply"
@@ -51,6 +56,11 @@ def _closing_of(ruling: Ruling) -> Closing:
         case "applied":
             return Closing(ruling.fact_id, "done", reason, plan_id=plan_id)
         case "known":
-            return Closing(ruling.fact_id, "done", f"known: {reason}" if reason else "known", plan_id=plan_id)
+            return Closing(
+                ruling.fact_id,
+                "done",
+                f"known: {reason}" if reason else "known",
+                plan_id=plan_id,
+            )
         case outcome:
             return Closing(ruling.fact_id, outcome, reason, plan_id=plan_id)

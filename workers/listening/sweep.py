@@ -23,7 +23,11 @@ class Sweeper:
     """Sweeps the documents of all users every *every_s* seconds; several workers may, and each item goes once."""
 
     def __init__(
-        self, store: DocumentStore, owners: DocumentOwners, now: Callable[[], datetime], every_s: float
+        self,
+        store: DocumentStore,
+        owners: DocumentOwners,
+        now: Callable[[], datetime],
+        every_s: float,
     ) -> None:
         self._store = store
         self._owners = owners
@@ -34,7 +38,9 @@ class Sweeper:
         """Sweep until cancelled."""
         while True:
             await self.sweep_all()
-            await asyncio.sleep(self._every_s * random.uniform(1 - _JITTER, 1 + _JITTER))  # noqa: S311 - jitter
+            await asyncio.sleep(
+                self._every_s * random.uniform(1 - _JITTER, 1 + _JITTER)
+            )  # noqa: S311 - jitter
 
     async def sweep_all(self) -> int:
         """Sweep everybody once and return how many had something expired; what fails is left for the next time."""

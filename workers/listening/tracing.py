@@ -16,7 +16,12 @@ from runtime.tracing import Span
 def process_span(queue: QueueName, row: Row) -> Iterator[None]:
     """Span the block in the trace of the message that brought *row*."""
     parent = spelled_context(row.trace) if row.trace else None
-    with tracing.span(f"process {queue}", kind="consumer", parent=parent, attributes=_about(queue, row)):
+    with tracing.span(
+        f"process {queue}",
+        kind="consumer",
+        parent=parent,
+        attributes=_about(queue, row),
+    ):
         yield
 
 
@@ -34,11 +39,18 @@ class RulingSpans:
         if not tracing.is_on():
             yield
             return
-        first_of = {row.trace: row for row in reversed(self._rows) if row.trace} or {"": self._rows[0]}
+        first_of = {row.trace: row for row in reversed(self._rows) if row.trace} or {
+            "": self._rows[0]
+        }
         with ExitStack() as stack:
             for trace, row in first_of.items():
                 parent = spelled_context(trace)
-                opened = tracing.span("process facts", kind="consumer", parent=parent, attributes=_about("facts", row))
+                opened = tracing.span(
+                    "process facts",
+                    kind="consumer",
+                    parent=parent,
+                    attributes=_about("facts", row),
+                )
                 self._spans[trace] = stack.enter_context(opened)
             yield
 
@@ -51,7 +63,11 @@ class RulingSpans:
         if not tracing.is_on():
             return
         operations = {
-            applied.plan.plan_id: [edit.operation for edit in applied.plan.edits if edit.operation != "no_change"]
+            applied.plan.plan_id: [
+                edit.operation
+                for edit in applied.plan.edits
+                if edit.operation != "no_change"
+            ]
             for applied in draft.applied
             if applied.plan.plan_id in done.plans
         }
@@ -62,7 +78,10 @@ class RulingSpans:
                 tracing.begin(
                     "edit documents",
                     parent=span.context,
-                    attributes={"tasklore.edits": len(stored), "tasklore.operations": ",".join(sorted(set(stored)))},
+                    attributes={
+                        "tasklore.edits": len(stored),
+                        "tasklore.operations": ",".join(sorted(set(stored))),
+                    },
                     began_ns=self._committing_ns,
                 ).end()
 

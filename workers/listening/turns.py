@@ -23,7 +23,13 @@ from memory.queues.claims import Claim, Closing, Row
 from runtime.lease_loop import LeaseLost
 from runtime.messaging.outbox import Outbox
 from workers.listening.debounce import Debounce, Patience
-from workers.listening.fates import Unreadable, contain, demand_harmless, fate_of, is_outage
+from workers.listening.fates import (
+    Unreadable,
+    contain,
+    demand_harmless,
+    fate_of,
+    is_outage,
+)
 from workers.listening.rows import RowWork, group_rows, is_suspect
 from workers.listening.tracing import process_span
 from workers.listening.values import TurnBatch, TurnFacts
@@ -89,7 +95,9 @@ def read_lesson(row: Row) -> Lesson | None:
         return Lesson.model_validate_json(row.note)
     except ValidationError as error:
         # Without a word of it: the reason is read in lists.
-        raise Unreadable(f"the row's note holds no facts ({error.error_count()} faults)") from None
+        raise Unreadable(
+            f"the row's note holds no facts ({error.error_count()} faults)"
+        ) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +125,9 @@ class TurnWork(RowWork):
         self._most = self.patience.turns if self.listener.is_batched else 1
         self._debounce = Debounce(self.patience, self.notices, self.services.now)
 
-    async def work(self, claim: Claim, is_leaving: Callable[[], bool], rests: int) -> float:
+    async def work(
+        self, claim: Claim, is_leaving: Callable[[], bool], rests: int
+    ) -> float:
         """Work on the turns of *claim* in order; see `workers.listening.outflow.Work`."""
         groups = deque(group_rows(claim.rows, lambda row: row, self._most))
         parted = set[str]()
@@ -143,7 +153,9 @@ class TurnWork(RowWork):
                     groups.extendleft([[one.row] for one in reversed(heard)])
                     parted |= {one.row.row_id for one in heard}
                     continue
-                rest_s = await self._end(claim, [one.row for one in heard], error, rests)
+                rest_s = await self._end(
+                    claim, [one.row for one in heard], error, rests
+                )
                 if rest_s is not None:
                     return rest_s
         return 0.0
@@ -157,22 +169,39 @@ class TurnWork(RowWork):
                 turn = _read_turn(row.body, claim.owner)
                 lesson = read_lesson(row)
             except Unreadable as error:
-                log.warning("turn_not_learned", listener=self.listener.label, fate="failed", error="Unreadable")
-                await self.close(claim, [Closing(row.row_id, "failed", f"Unreadable: {error}")])
+                log.warning(
+                    "turn_not_learned",
+                    listener=self.listener.label,
+                    fate="failed",
+                    error="Unreadable",
+                )
+                await self.close(
+                    claim, [Closing(row.row_id, "failed", f"Unreadable: {error}")]
+                )
                 self.meter.count_turn("failed")
                 continue
             if turn.user_id is None:
                 # There is no user to remember it for.
-                await self.close(claim, [Closing(row.row_id, "done", "nobody known said it")])
+                await self.close(
+                    claim, [Closing(row.row_id, "done", "nobody known said it")]
+                )
                 self.meter.count_turn("anonymous")
                 continue
             heard.append(_Heard(row, turn, lesson))
         return heard
 
-    async def _pause_s(self, claim: Claim, group: Sequence[Row], heard: Sequence[_Heard]) -> float:
+    async def _pause_s(
+        self, claim: Claim, group: Sequence[Row], heard: Sequence[_Heard]
+    ) -> float:
         """Return for how long *heard* wait for more turns; only turns for a model do."""
-        is_fresh = all(one.row.note is None and not is_suspect(one.row) for one in heard)
-        if not self.listener.is_batched or not is_fresh or not self.services.llm.configured:
+        is_fresh = all(
+            one.row.note is None and not is_suspect(one.row) for one in heard
+        )
+        if (
+            not self.listener.is_batched
+            or not is_fresh
+            or not self.services.llm.configured
+        ):
             return 0.0
         if len(group) >= self._most:
             return 0.0
@@ -186,7 +215,9 @@ class TurnWork(RowWork):
             lesson = lessons.get(one.turn.turn_id) or one.lesson
             if lesson is not None:
                 self.meter.count_turn(await self._publish(claim, one.row, lesson))
-        if self.notices is not None and not any(lesson.facts for lesson in lessons.values()):
+        if self.notices is not None and not any(
+            lesson.facts for lesson in lessons.values()
+        ):
             await self.notices.calm(claim.owner)
 
     async def _ask(self, claim: Claim, heard: Sequence[_Heard]) -> dict[str, Lesson]:
@@ -194,7 +225,11 @@ class TurnWork(RowWork):
 
         All are noted before any of them is published: an answered batch is not asked about again.
         """
-        known = {one.turn.turn_id: one.lesson.facts for one in heard if one.lesson is not None}
+        known = {
+            one.turn.turn_id: one.lesson.facts
+            for one in heard
+            if one.lesson is not None
+        }
         runs = max(one.lesson.runs if one.lesson is not None else 0 for one in heard)
         attempt = max(one.row.attempts for one in heard) + runs + 1
         turns = tuple(one.turn for one in heard)
@@ -202,14 +237,19 @@ class TurnWork(RowWork):
         known_facts = known.get(turns[0].turn_id, ()) if len(turns) == 1 else ()
         context = self.context(claim.owner, attempt, known_facts=known_facts)
         batch = TurnBatch(claim.owner, turns, before, known)
-        answers = {one.turn_id: one for one in await contain(self.listener, self.listener.learn(batch, context))}
+        answers = {
+            one.turn_id: one
+            for one in await contain(self.listener, self.listener.learn(batch, context))
+        }
         lessons: dict[str, Lesson] = {}
         for one in heard:
             found = answers.get(one.turn.turn_id, TurnFacts(one.turn.turn_id))
             names = [fact.fact_id for fact in found.facts]
             twice = sorted({name for name in names if names.count(name) > 1})
             if twice:
-                raise TaskloreError(f"two facts of one turn are called {twice[0]!r}; a fact is kept once by its id")
+                raise TaskloreError(
+                    f"two facts of one turn are called {twice[0]!r}; a fact is kept once by its id"
+                )
             lessons[one.turn.turn_id] = _extend(one, found, claim.owner)
         for one in heard:
             lesson = lessons[one.turn.turn_id]
@@ -221,35 +261,68 @@ class TurnWork(RowWork):
         """Publish the facts that are left of *lesson*, close its turn, and return the label that counts it."""
         if not lesson.is_published:
             where = subjects.facts(claim.owner)
-            await self.outbox.put(where, lesson.as_message(), lesson.message_id, patience_s=PUBLISH_S)
+            await self.outbox.put(
+                where, lesson.as_message(), lesson.message_id, patience_s=PUBLISH_S
+            )
             if lesson.waits_for is not None:
                 # Until then it may be published again, which is harmless while the facts' rows are known.
                 await self.note(claim, row.row_id, lesson.as_published().as_note())
         if lesson.waits_for is not None:
-            await self.close(claim, [Closing(row.row_id, "needs_model", lesson.waits_for)])
+            await self.close(
+                claim, [Closing(row.row_id, "needs_model", lesson.waits_for)]
+            )
             return "needs_model"
-        await self.close(claim, [Closing(row.row_id, "done", "learned" if lesson.facts else "nothing to learn")])
+        await self.close(
+            claim,
+            [
+                Closing(
+                    row.row_id,
+                    "done",
+                    "learned" if lesson.facts else "nothing to learn",
+                )
+            ],
+        )
         return "learned" if lesson.facts else "nothing"
 
     async def _before(self, turns: Sequence[ChatTurn]) -> tuple[ChatTurn, ...]:
         """Return the other turns of the conversations of *turns*, up to the last of these, oldest first."""
         own, found = {turn.turn_id for turn in turns}, list[ChatTurn]()
         for conversation in dict.fromkeys(turn.conversation_id for turn in turns):
-            last = max(turn.at for turn in turns if turn.conversation_id == conversation)
-            recent = await self.services.recent_turns(conversation, BEFORE + 4 * len(turns))
+            last = max(
+                turn.at for turn in turns if turn.conversation_id == conversation
+            )
+            recent = await self.services.recent_turns(
+                conversation, BEFORE + 4 * len(turns)
+            )
             found += [
                 turn
                 for turn in map(_set_zone, recent)
                 # In a conversation of several people the words of another one are not shown.
-                if turn.at <= last and turn.turn_id not in own and turn.user_id in (None, turns[0].user_id)
+                if turn.at <= last
+                and turn.turn_id not in own
+                and turn.user_id in (None, turns[0].user_id)
             ]
         return tuple(sorted(found, key=lambda turn: turn.at))
 
-    async def _end(self, claim: Claim, rows: Sequence[Row], error: Exception, rests: int) -> float | None:
+    async def _end(
+        self, claim: Claim, rows: Sequence[Row], error: Exception, rests: int
+    ) -> float | None:
         """Close *rows* by the fate that *error* brings; return the seconds that their user rests, None to go on."""
         now, attempt = self.services.now(), max(row.attempts for row in rows) + 1
-        fate = fate_of(error, attempt=attempt, allowed=self.max_attempts, rests=rests, retry=self.retry, now=now)
-        log.warning("turn_not_learned", listener=self.listener.label, fate=fate.state, error=type(error).__name__)
+        fate = fate_of(
+            error,
+            attempt=attempt,
+            allowed=self.max_attempts,
+            rests=rests,
+            retry=self.retry,
+            now=now,
+        )
+        log.warning(
+            "turn_not_learned",
+            listener=self.listener.label,
+            fate=fate.state,
+            error=type(error).__name__,
+        )
         if fate.state == "outage":
             return fate.pause_s
         for closing in self.closings_of(rows, fate):
@@ -282,7 +355,11 @@ def _extend(heard: _Heard, found: TurnFacts, owner: str) -> Lesson:
 
 def _set_zone(turn: ChatTurn) -> ChatTurn:
     """Return *turn* with a time in UTC where its time says no zone."""
-    return turn if turn.at.tzinfo is not None else turn.model_copy(update={"at": turn.at.replace(tzinfo=UTC)})
+    return (
+        turn
+        if turn.at.tzinfo is not None
+        else turn.model_copy(update={"at": turn.at.replace(tzinfo=UTC)})
+    )
 
 
 def _read_turn(body: bytes, owner: str) -> ChatTurn:
@@ -295,7 +372,9 @@ def _read_turn(body: bytes, owner: str) -> ChatTurn:
         turn = _set_zone(ChatTurn.model_validate_json(body))
     except ValidationError as error:
         # Without a word of it: the reason is read in lists.
-        raise Unreadable(f"the row holds no turn ({error.error_count()} faults)") from None
+        raise Unreadable(
+            f"the row holds no turn ({error.error_count()} faults)"
+        ) from None
     if turn.user_id not in (None, owner):
         raise Unreadable("the turn is not one of this user")
     return turn

@@ -19,7 +19,12 @@ from runtime.messaging.erasure import Eraser
 from runtime.messaging.leases import Leases
 from runtime.messaging.link import Link
 from runtime.messaging.outbox import Outbox
-from runtime.messaging.partitions import ACK_WAIT_S, Whose, open_partitions, ordered_sources
+from runtime.messaging.partitions import (
+    ACK_WAIT_S,
+    Whose,
+    open_partitions,
+    ordered_sources,
+)
 from runtime.messaging.pull import PullEngine
 from runtime.messaging.signatures import open_publishers
 from runtime.messaging.streams import Source
@@ -71,16 +76,16 @@ def demand_one_listener(agents: Sequence[Agent]) -> None:
     for agent in agents:
         for queue, listener in agent.listeners.items():
             if queue in heard:
-                msg = (
-                    f"{heard[queue].label} and {listener.label} both listen to {queue!r}; a row goes to one: serve one"
-                )
+                msg = f"{heard[queue].label} and {listener.label} both listen to {queue!r}; a row goes to one: serve one"
                 raise ConfigurationError(msg)
             heard[queue] = listener
 
 
 async def open_listeners(agent: Agent, ground: Ground) -> list[ListenBench]:
     """Return the listeners of *agent*, ready to be started; their consumers are made where that is allowed."""
-    return [await _open(agent, listener, ground) for listener in agent.listeners.values()]
+    return [
+        await _open(agent, listener, ground) for listener in agent.listeners.values()
+    ]
 
 
 def sources_of(queue: Queue, ack_wait_s: float) -> list[Source]:
@@ -91,20 +96,31 @@ def sources_of(queue: Queue, ack_wait_s: float) -> list[Source]:
 async def _open(agent: Agent, declared: Listener, ground: Ground) -> ListenBench:
     settings = ground.settings
     listener = declared.with_defaults(
-        items=settings.listen_items, users=settings.listen_users, attempts=settings.listen_attempts
+        items=settings.listen_items,
+        users=settings.listen_users,
+        attempts=settings.listen_attempts,
     )
-    days = settings.turns_keep_days if listener.queue == "turns" else settings.facts_keep_days
+    days = (
+        settings.turns_keep_days
+        if listener.queue == "turns"
+        else settings.facts_keep_days
+    )
     queue = PersonalQueue(ground.redis, listener.queue, keep=timedelta(days=days))
     pace = Pace(listener.items or 1, listener.users or 1, settings.listen_lease_s)
     work = _work_of(agent, listener, queue, ground)
-    outflow = Outflow(queue, work, pace, holder=ground.worker_id, exclusive=ground.exclusive)
+    outflow = Outflow(
+        queue, work, pace, holder=ground.worker_id, exclusive=ground.exclusive
+    )
     backlog = Backlog(queue, outflow.look_soon)
     ground.metrics.watch_waiting(listener.queue, backlog.pending, backlog.oldest_s)
     vectors = ground.episodes.vectors if listener.queue == "turns" else None
     embedding = None if vectors is None else Embedding(vectors)
     sweeper = None
     if listener.queue == "facts":
-        store, owners = DocumentStore(ground.redis, ground.services.kinds), DocumentOwners(ground.redis)
+        store, owners = (
+            DocumentStore(ground.redis, ground.services.kinds),
+            DocumentOwners(ground.redis),
+        )
         sweeper = Sweeper(store, owners, ground.services.now, settings.sweep_s)
     return ListenBench(
         agent.agent_id,
@@ -119,7 +135,9 @@ async def _open(agent: Agent, declared: Listener, ground: Ground) -> ListenBench
     )
 
 
-def _work_of(agent: Agent, listener: Listener, queue: PersonalQueue, ground: Ground) -> Work:
+def _work_of(
+    agent: Agent, listener: Listener, queue: PersonalQueue, ground: Ground
+) -> Work:
     settings = ground.settings
     retry = RetryPolicy(settings.retry_base_s, settings.retry_cap_s)
     if listener.queue == "turns":
@@ -133,7 +151,11 @@ def _work_of(agent: Agent, listener: Listener, queue: PersonalQueue, ground: Gro
             retry=retry,
             agent_files=settings.agent_files,
             agent_id=agent.agent_id,
-            patience=Patience(settings.listen_batch_turns, settings.listen_idle_s, settings.listen_longest_s),
+            patience=Patience(
+                settings.listen_batch_turns,
+                settings.listen_idle_s,
+                settings.listen_longest_s,
+            ),
             notices=Notices(ground.redis),
         )
     return FactWork(
@@ -151,13 +173,20 @@ def _work_of(agent: Agent, listener: Listener, queue: PersonalQueue, ground: Gro
 
 
 async def _engines(
-    agent: Agent, name: Queue, queue: PersonalQueue, outflow: Outflow, ground: Ground, embedding: Embedding | None
+    agent: Agent,
+    name: Queue,
+    queue: PersonalQueue,
+    outflow: Outflow,
+    ground: Ground,
+    embedding: Embedding | None,
 ) -> list[PullEngine]:
     desk = InflowDesk(
         _STREAMS[name],
         Whose(ground.worker_id, agent.agent_id),
         queue=queue,
-        eraser=Eraser(ground.client) if ground.settings.erase_said == "at_once" else None,
+        eraser=Eraser(ground.client)
+        if ground.settings.erase_said == "at_once"
+        else None,
         outbox=ground.outbox,
         meter=ground.metrics,
         appended=outflow.look_soon,

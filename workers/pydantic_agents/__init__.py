@@ -9,7 +9,9 @@ try:
 except ModuleNotFoundError as _error:
     from contracts.errors import ConfigurationError
 
-    raise ConfigurationError('agents with tools need pydantic-ai: pip install "tasklore[agents]"') from _error
+    raise ConfigurationError(
+        'agents with tools need pydantic-ai: pip install "tasklore[agents]"'
+    ) from _error
 
 from workers.pydantic_agents.conversations import read_conversation
 from workers.pydantic_agents.durability import ASKS, READS, WRITES

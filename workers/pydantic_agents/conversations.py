@@ -1,12 +1,20 @@
 """The conversation of a task as messages of pydantic-ai."""
 
-from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, UserPromptPart
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    TextPart,
+    UserPromptPart,
+)
 
 from workers.context.context import Context
 from workers.context.conversation import RECENT_TURNS
 
 
-async def read_conversation(context: Context, count: int = RECENT_TURNS) -> list[ModelMessage]:
+async def read_conversation(
+    context: Context, count: int = RECENT_TURNS
+) -> list[ModelMessage]:
     """Return the last *count* turns before the task, oldest first, as the history of a run.
 
     Take it in a step where the conversation may go on while the task runs.
@@ -18,7 +26,11 @@ async def read_conversation(context: Context, count: int = RECENT_TURNS) -> list
     messages: list[ModelMessage] = []
     for turn in await context.conversation.recent(count):
         if turn.speaker == "person":
-            messages.append(ModelRequest([UserPromptPart(turn.text, timestamp=turn.at)], timestamp=turn.at))
+            messages.append(
+                ModelRequest(
+                    [UserPromptPart(turn.text, timestamp=turn.at)], timestamp=turn.at
+                )
+            )
         else:
             messages.append(ModelResponse([TextPart(turn.text)], timestamp=turn.at))
     return messages

@@ -35,7 +35,14 @@ from pydantic_ai.models import Model
 from pydantic_ai.tools import ToolDefinition
 from pydantic_core import to_json, to_jsonable_python
 
-from contracts.errors import EffectUncertain, InvalidInput, LlmError, LlmThrottled, TaskloreError, Unreachable
+from contracts.errors import (
+    EffectUncertain,
+    InvalidInput,
+    LlmError,
+    LlmThrottled,
+    TaskloreError,
+    Unreachable,
+)
 from runtime import tracing
 from runtime.models.governor import PATIENCE_S
 from runtime.models.llm import Sent
@@ -78,7 +85,9 @@ class Written:
     """The results of the writing calls of one run of a task, by agent, tool and arguments."""
 
     results: dict[str, object] = field(default_factory=dict)
-    locks: dict[str, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock))
+    locks: dict[str, asyncio.Lock] = field(
+        default_factory=lambda: defaultdict(asyncio.Lock)
+    )
 
 
 _written: "WeakKeyDictionary[Context, Written]" = WeakKeyDictionary()
@@ -118,12 +127,19 @@ class StepBackend(JournalCallableOperationBackend[StepConfig]):
     """Executes one operation of pydantic-ai as one step of the task."""
 
     def __init__(
-        self, name: str, task_run: TaskRun, resolve: Callable[[object | None, str], StepConfig | Literal[False]]
+        self,
+        name: str,
+        task_run: TaskRun,
+        resolve: Callable[[object | None, str], StepConfig | Literal[False]],
     ):
         self._run = task_run
         none: StepConfig = {}
         config = RoleBasedOperationConfig[StepConfig](
-            model=none, event=none, capability=none, tool=none, resolve_tool=lambda _id, tool, name: resolve(tool, name)
+            model=none,
+            event=none,
+            capability=none,
+            tool=none,
+            resolve_tool=lambda _id, tool, name: resolve(tool, name),
         )
         super().__init__(agent_name=name, config=config)
 
@@ -141,8 +157,12 @@ class StepBackend(JournalCallableOperationBackend[StepConfig]):
             # An event that was shown is nothing to do again, and nothing to keep.
             return await body()
         if isinstance(operation_id, ModelRequestId):
-            request = _Request(self._run, operation_id, body, shown(cache_key).decode(errors="replace"))
-            payload = await self._step(f"chat {operation_id.model_name}", request, digest(cache_key))
+            request = _Request(
+                self._run, operation_id, body, shown(cache_key).decode(errors="replace")
+            )
+            payload = await self._step(
+                f"chat {operation_id.model_name}", request, digest(cache_key)
+            )
             if not request.is_executed:
                 # What this run of the task shows begins anew.
                 for part in cast("dict[str, Any]", payload)["parts"]:
@@ -161,7 +181,9 @@ class StepBackend(JournalCallableOperationBackend[StepConfig]):
             return await self._step(f"tool {self._run.agent}.{tool}", call, arguments)
         return await self._write(tool, call, arguments)
 
-    async def _step(self, name: str, unit: "_Unit", arguments: object, *, once: bool = False) -> object:
+    async def _step(
+        self, name: str, unit: "_Unit", arguments: object, *, once: bool = False
+    ) -> object:
         payload = await self._run.context.step(name, unit.run, arguments, once=once)
         record_durable_unit(executed=unit.is_executed)
         return payload
@@ -169,7 +191,9 @@ class StepBackend(JournalCallableOperationBackend[StepConfig]):
     async def _ask(self, tool: str, arguments: dict[str, Any]) -> None:
         context, approve = self._run.context, self._run.approve
         if approve is not None:
-            is_approved = await context.step(f"approve {self._run.agent}.{tool}", approve, tool, arguments)
+            is_approved = await context.step(
+                f"approve {self._run.agent}.{tool}", approve, tool, arguments
+            )
             note = ""
         elif context.can_wait:
             said = await context.ask_person(
@@ -189,9 +213,13 @@ class StepBackend(JournalCallableOperationBackend[StepConfig]):
             )
             raise ToolFailed(msg)
         if not is_approved:
-            raise ToolFailed(f"a person refused this call of {tool}; it was not made{note}")
+            raise ToolFailed(
+                f"a person refused this call of {tool}; it was not made{note}"
+            )
 
-    async def _write(self, tool: str, call: "_Unit", arguments: dict[str, Any]) -> object:
+    async def _write(
+        self, tool: str, call: "_Unit", arguments: dict[str, Any]
+    ) -> object:
         """Call a tool that writes once a task for the same arguments; a second call has the first one's result."""
         if _is_in_unit.get():
             msg = f"{tool} writes, and is called within another tool's step; give the agent as a tool by agent_tool()"
@@ -201,15 +229,25 @@ class StepBackend(JournalCallableOperationBackend[StepConfig]):
         async with written.locks[key]:
             if key not in written.results:
                 try:
-                    written.results[key] = await self._step(name, call, arguments, once=True)
+                    written.results[key] = await self._step(
+                        name, call, arguments, once=True
+                    )
                 except EffectUncertain as error:
-                    written.results[key] = await self._settle(tool, call, arguments, error)
+                    written.results[key] = await self._settle(
+                        tool, call, arguments, error
+                    )
         result = written.results[key]
         if isinstance(result, EffectFound):
             raise result
         return result
 
-    async def _settle(self, tool: str, call: "_Unit", arguments: dict[str, Any], error: EffectUncertain) -> object:
+    async def _settle(
+        self,
+        tool: str,
+        call: "_Unit",
+        arguments: dict[str, Any],
+        error: EffectUncertain,
+    ) -> object:
         """Look for the effect of a call that a worker's end interrupted, and make it where it is not there."""
         find = self._run.finders.get(tool)
         if find is None:
@@ -221,10 +259,18 @@ class StepBackend(JournalCallableOperationBackend[StepConfig]):
 
         async def find_or_call(_arguments: object) -> dict[str, Any]:
             found = await find(**arguments)
-            return {"found": found} if found is not None else {"payload": await call.run(None)}
+            return (
+                {"found": found}
+                if found is not None
+                else {"payload": await call.run(None)}
+            )
 
-        settled = await self._run.context.step(f"tool {self._run.agent}.{tool} again", find_or_call, arguments)
-        return EffectFound(settled["found"]) if "found" in settled else settled["payload"]
+        settled = await self._run.context.step(
+            f"tool {self._run.agent}.{tool} again", find_or_call, arguments
+        )
+        return (
+            EffectFound(settled["found"]) if "found" in settled else settled["payload"]
+        )
 
 
 class EffectFound(Exception):
@@ -247,16 +293,25 @@ class _Unit:
     async def run(self, _arguments: object) -> object:
         self.is_executed = True
         token = _is_in_unit.set(True)
-        attributes: dict[str, Value] = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": self.tool}
+        attributes: dict[str, Value] = {
+            "gen_ai.operation.name": "execute_tool",
+            "gen_ai.tool.name": self.tool,
+        }
         try:
-            with tracing.span(f"execute_tool {self.tool}", attributes=attributes) if self.tool else nullcontext():
+            with (
+                tracing.span(f"execute_tool {self.tool}", attributes=attributes)
+                if self.tool
+                else nullcontext()
+            ):
                 return await self.body()
         except (TaskloreError, ToolFailed):
             raise
         except Exception as error:
             if (server := _server_of(self.operation_id)) is None:
                 raise
-            raise Unreachable(f"MCP server {server!r} failed: {error or type(error).__name__}") from error
+            raise Unreachable(
+                f"MCP server {server!r} failed: {error or type(error).__name__}"
+            ) from error
         finally:
             _is_in_unit.reset(token)
 
@@ -265,15 +320,27 @@ class _Request(_Unit):
     """One request to a model: it holds one of the worker's slots, and is accounted for when it comes back."""
 
     def __init__(
-        self, task_run: TaskRun, operation_id: ModelRequestId, body: Callable[[], Awaitable[object]], text: str
+        self,
+        task_run: TaskRun,
+        operation_id: ModelRequestId,
+        body: Callable[[], Awaitable[object]],
+        text: str,
     ) -> None:
         super().__init__(operation_id, body)
-        self._task_run, self._model, self._text = task_run, operation_id.model_name, text
+        self._task_run, self._model, self._text = (
+            task_run,
+            operation_id.model_name,
+            text,
+        )
 
     async def run(self, _arguments: object) -> object:
         """Send it, and again as often as the settings allow while the provider fails and nothing of it was shown."""
         llm, self._task_run.has_shown = self._task_run.context.llm, False
-        attempt, waits_until, own = 0, time.monotonic() + PATIENCE_S, fallback_in_use.set(None)
+        attempt, waits_until, own = (
+            0,
+            time.monotonic() + PATIENCE_S,
+            fallback_in_use.set(None),
+        )
         try:
             while True:
                 try:
@@ -284,29 +351,51 @@ class _Request(_Unit):
                     is_waiting = isinstance(error, LlmThrottled)
                     attempt += not is_waiting
                     pause_s = llm.pause_s(max(1, attempt), error)
-                    if is_waiting and pause_s is not None and time.monotonic() + pause_s > waits_until:
+                    if (
+                        is_waiting
+                        and pause_s is not None
+                        and time.monotonic() + pause_s > waits_until
+                    ):
                         pause_s = None
                     if pause_s is None:
-                        fallback = llm.fallback(self._model, error) if self._task_run.takes_fallbacks else None
+                        fallback = (
+                            llm.fallback(self._model, error)
+                            if self._task_run.takes_fallbacks
+                            else None
+                        )
                         if fallback is None:
                             raise
                         fallback_in_use.set(fallback)
                         self._model, attempt, pause_s = fallback, 0, 0.0
-                    log.info("llm_request_repeated", model=self._model, error=type(error).__name__, pause_s=pause_s)
+                    log.info(
+                        "llm_request_repeated",
+                        model=self._model,
+                        error=type(error).__name__,
+                        pause_s=pause_s,
+                    )
                 await asyncio.sleep(pause_s)
         finally:
             fallback_in_use.reset(own)
 
     async def _send(self) -> object:
-        async with self._task_run.context.llm.request(self._task_run.role, self._model, text=self._text) as sent:
+        async with self._task_run.context.llm.request(
+            self._task_run.role, self._model, text=self._text
+        ) as sent:
             self._task_run.sent = sent
             try:
                 payload = cast("dict[str, Any]", await super().run(None))
             except ModelAPIError as error:
                 raise classify(error) from error
             usage = payload["usage"]
-            sent.tokens = Tokens(usage["input_tokens"], usage["output_tokens"], usage.get("cache_read_tokens", 0))
-            sent.base_url, sent.provider = payload.get("provider_url"), payload.get("provider_name") or ""
+            sent.tokens = Tokens(
+                usage["input_tokens"],
+                usage["output_tokens"],
+                usage.get("cache_read_tokens", 0),
+            )
+            sent.base_url, sent.provider = (
+                payload.get("provider_url"),
+                payload.get("provider_name") or "",
+            )
             return payload
 
 
@@ -318,7 +407,11 @@ class TaskDurability(BaseDurabilityCapability[Any]):
         durable_unit_noun="step",
         durable_container_noun="task",
         codec=JSON_CODEC,
-        toolset_lifecycles={"function": "enter-always", "mcp": "enter-in-durable-unit", "dynamic": "enter-never"},
+        toolset_lifecycles={
+            "function": "enter-always",
+            "mcp": "enter-in-durable-unit",
+            "dynamic": "enter-never",
+        },
         serialization_failure=lambda error: InvalidInput(
             f"a tool's result is no JSON ({error}); return models or JSON"
         ),
@@ -348,7 +441,12 @@ class TaskDurability(BaseDurabilityCapability[Any]):
         agent, model = ctx.agent, ctx.model
         if agent is None or not isinstance(model, Model) or model is agent.model:
             return self
-        again = TaskDurability(self._task_run, name=self.name, models={"run": model}, on_event=self._on_event)
+        again = TaskDurability(
+            self._task_run,
+            name=self.name,
+            models={"run": model},
+            on_event=self._on_event,
+        )
         return again.for_agent(agent)
 
     async def wrap_tool_execute(
@@ -370,13 +468,21 @@ class TaskDurability(BaseDurabilityCapability[Any]):
         """Return the backend that takes the steps."""
         return StepBackend(self.name, self._task_run, self._resolve_tool)
 
-    def _resolve_tool(self, tool: object | None, name: str) -> StepConfig | Literal[False]:
+    def _resolve_tool(
+        self, tool: object | None, name: str
+    ) -> StepConfig | Literal[False]:
         if name in self._task_run.declared:
             return {"may": self._task_run.declared[name]}
         metadata = getattr(getattr(tool, "tool_def", None), "metadata", None) or {}
         declared = metadata.get("tasklore", {})
-        if declared is not False and declared.get("may", "read") not in ("read", "write", "ask"):
-            raise InvalidInput(f"tool {name!r} is declared as {declared!r}; use READS, WRITES or ASKS")
+        if declared is not False and declared.get("may", "read") not in (
+            "read",
+            "write",
+            "ask",
+        ):
+            raise InvalidInput(
+                f"tool {name!r} is declared as {declared!r}; use READS, WRITES or ASKS"
+            )
         return cast("StepConfig | Literal[False]", declared)
 
 
@@ -384,4 +490,8 @@ def _server_of(operation_id: DurableOperationId) -> str | None:
     """Return the id of the MCP server that the operation asks, None for any other operation."""
     if isinstance(operation_id, ToolsetCallToolId | ToolsetGetToolsId):
         return operation_id.toolset_id if operation_id.toolset_kind == "mcp" else None
-    return operation_id.toolset_id if isinstance(operation_id, ToolsetGetInstructionsId) else None
+    return (
+        operation_id.toolset_id
+        if isinstance(operation_id, ToolsetGetInstructionsId)
+        else None
+    )

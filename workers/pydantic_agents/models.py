@@ -32,7 +32,9 @@ from runtime.models.client import build_client
 from runtime.models.settings import DEFAULT_ROLE, LlmRole, LlmSettings, Provider
 
 #: Settings of the models of the running task; without a task those of the environment count.
-settings_in_use: ContextVar[LlmSettings | None] = ContextVar("llm_settings", default=None)
+settings_in_use: ContextVar[LlmSettings | None] = ContextVar(
+    "llm_settings", default=None
+)
 
 #: The model that answers in place of the role's own, while that has no room or is away.
 fallback_in_use: ContextVar[str | None] = ContextVar("llm_fallback", default=None)
@@ -69,7 +71,10 @@ class RoleModel(WrapperModel):
             ConfigurationError: the package of its provider is not installed.
         """
         settings = settings_in_use.get() or _settings_of_environment()
-        models, fallback = _models.setdefault(asyncio.get_running_loop(), []), fallback_in_use.get()
+        models, fallback = (
+            _models.setdefault(asyncio.get_running_loop(), []),
+            fallback_in_use.get(),
+        )
         name = self.role if fallback is None else f"{self.role}>{fallback}"
         for role, of, model in models:
             if role == name and of is settings:
@@ -78,7 +83,9 @@ class RoleModel(WrapperModel):
         return models[-1][2]
 
 
-def build_model(settings: LlmSettings, role_name: str, fallback: str | None = None) -> Model:
+def build_model(
+    settings: LlmSettings, role_name: str, fallback: str | None = None
+) -> Model:
     """Return a model of pydantic-ai for the role *role_name*, or its *fallback*; its HTTP client opens nothing yet.
 
     Raises:
@@ -114,12 +121,16 @@ def build_model(settings: LlmSettings, role_name: str, fallback: str | None = No
         if module == "anthropic":
             # Retries are ours.
             provider.client.max_retries = 0
-    built: Model = getattr(models, model_class)(role.model, provider=provider, settings=_settings_of(role))
+    built: Model = getattr(models, model_class)(
+        role.model, provider=provider, settings=_settings_of(role)
+    )
     return built
 
 
 def _settings_of(role: LlmRole) -> ModelSettings:
-    settings = ModelSettings(max_tokens=role.max_output_tokens, timeout=role.attempt_deadline_s)
+    settings = ModelSettings(
+        max_tokens=role.max_output_tokens, timeout=role.attempt_deadline_s
+    )
     if role.temperature is not None:
         settings["temperature"] = role.temperature
     if role.reasons:
@@ -133,7 +144,9 @@ def classify(error: ModelAPIError) -> LlmError:
     # A provider quotes a key that it refuses.
     quoted = "" if status in (401, 403) else f": {str(error)[:300]}"
     message = (
-        f"{error.model_name!r} was not asked: status {status}{quoted}" if status else f"{error.model_name!r}{quoted}"
+        f"{error.model_name!r} was not asked: status {status}{quoted}"
+        if status
+        else f"{error.model_name!r}{quoted}"
     )
     if isinstance(error, ModelTimeoutError | ModelRequestTimeout) or status == 408:
         return LlmTimeout(message)

@@ -1,18 +1,39 @@
 """Running an agent of pydantic-ai within a task, and serving one as an agent of its own."""
 
-from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncIterable,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import pydantic_ai
-from pydantic_ai import AgentRunResult, AgentStreamEvent, ImageUrl, RunContext, UsageLimits
+from pydantic_ai import (
+    AgentRunResult,
+    AgentStreamEvent,
+    ImageUrl,
+    RunContext,
+    UsageLimits,
+)
 from pydantic_ai.exceptions import (
     AgentRunError,
     ModelAPIError,
     UsageLimitExceeded,
     UserError,
 )
-from pydantic_ai.messages import ModelMessage, PartDeltaEvent, PartStartEvent, TextPart, TextPartDelta, UserContent
+from pydantic_ai.messages import (
+    ModelMessage,
+    PartDeltaEvent,
+    PartStartEvent,
+    TextPart,
+    TextPartDelta,
+    UserContent,
+)
 from pydantic_ai.models import Model
 
 from contracts.errors import ConfigurationError, GiveUp
@@ -22,7 +43,14 @@ from runtime.models.settings import DEFAULT_ROLE
 from runtime.tracing.spans import Value
 from workers.agent import Agent
 from workers.context.context import Context
-from workers.pydantic_agents.durability import Approve, Find, May, OnText, TaskDurability, TaskRun
+from workers.pydantic_agents.durability import (
+    Approve,
+    Find,
+    May,
+    OnText,
+    TaskDurability,
+    TaskRun,
+)
 from workers.pydantic_agents.models import RoleModel, classify, settings_in_use
 
 OutputT = TypeVar("OutputT")
@@ -76,21 +104,43 @@ async def run(
     if agent.model is None:
         agent.model = RoleModel()
     if not agent.name:
-        raise ConfigurationError("an agent needs a name, by which its steps are known: Agent(..., name='reader')")
-    declared: dict[str, May] = dict.fromkeys(writes, "write") | dict.fromkeys(asks, "ask")  # type: ignore[assignment]
+        raise ConfigurationError(
+            "an agent needs a name, by which its steps are known: Agent(..., name='reader')"
+        )
+    declared: dict[str, May] = dict.fromkeys(writes, "write") | dict.fromkeys(
+        asks, "ask"
+    )  # type: ignore[assignment]
     asked = model if model is not None else agent.model
     role = asked.role if isinstance(asked, RoleModel) else DEFAULT_ROLE
     finders = dict(writes) if isinstance(writes, Mapping) else {}
     asked_of = dict(asks) if isinstance(asks, Mapping) else {}
     takes_fallbacks = isinstance(asked, RoleModel)
     task_run = TaskRun(
-        context, agent.name, role, declared, approve, asked_of, finders, on_text, takes_fallbacks=takes_fallbacks
+        context,
+        agent.name,
+        role,
+        declared,
+        approve,
+        asked_of,
+        finders,
+        on_text,
+        takes_fallbacks=takes_fallbacks,
     )
-    durability = TaskDurability(task_run, name=agent.name, on_event=_event_handler(task_run) if on_text else None)
+    durability = TaskDurability(
+        task_run,
+        name=agent.name,
+        on_event=_event_handler(task_run) if on_text else None,
+    )
     token = settings_in_use.set(context.llm.settings)
-    attributes: dict[str, Value] = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": agent.name}
+    attributes: dict[str, Value] = {
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.agent.name": agent.name,
+    }
     try:
-        with tracing.span(f"invoke_agent {agent.name}", attributes=attributes), _errors_of_tasks():
+        with (
+            tracing.span(f"invoke_agent {agent.name}", attributes=attributes),
+            _errors_of_tasks(),
+        ):
             return await agent.run(
                 prompt,
                 deps=deps,
@@ -107,7 +157,9 @@ class Prompt(Parameters):
     """A message to an agent."""
 
     prompt: str = Field(description="what the agent is asked or told to do")
-    images: list[str] = Field(default=[], description="addresses of images that belong to it")
+    images: list[str] = Field(
+        default=[], description="addresses of images that belong to it"
+    )
 
 
 def serve(
@@ -138,9 +190,14 @@ def serve(
     asks = asks if isinstance(asks, Mapping) else tuple(asks)
 
     async def ask(prompt: Prompt, context: Context) -> object:
-        content: list[UserContent] = [prompt.prompt, *(ImageUrl(url) for url in prompt.images)]
+        content: list[UserContent] = [
+            prompt.prompt,
+            *(ImageUrl(url) for url in prompt.images),
+        ]
         made = deps(context) if deps is not None else None
-        result = await run(agent, content, context, deps=made, writes=writes, asks=asks, limits=limits)
+        result = await run(
+            agent, content, context, deps=made, writes=writes, asks=asks, limits=limits
+        )
         return result.output
 
     ask.__doc__ = description
@@ -148,17 +205,23 @@ def serve(
     return served
 
 
-def _event_handler(task_run: TaskRun) -> Callable[[RunContext[Any], AsyncIterable[AgentStreamEvent]], Awaitable[None]]:
+def _event_handler(
+    task_run: TaskRun,
+) -> Callable[[RunContext[Any], AsyncIterable[AgentStreamEvent]], Awaitable[None]]:
     """Return the handler of what a model writes, which is given every event of a run."""
 
-    async def handle(_context: RunContext[Any], events: AsyncIterable[AgentStreamEvent]) -> None:
+    async def handle(
+        _context: RunContext[Any], events: AsyncIterable[AgentStreamEvent]
+    ) -> None:
         async for event in events:
             if task_run.sent is not None:
                 task_run.sent.note_chunk()
             text = ""
             if isinstance(event, PartStartEvent) and isinstance(event.part, TextPart):
                 text = event.part.content
-            elif isinstance(event, PartDeltaEvent) and isinstance(event.delta, TextPartDelta):
+            elif isinstance(event, PartDeltaEvent) and isinstance(
+                event.delta, TextPartDelta
+            ):
                 text = event.delta.content_delta
             if text:
                 await task_run.show(text)
@@ -174,9 +237,13 @@ def _errors_of_tasks() -> Iterator[None]:
     except ModelAPIError as error:
         raise classify(error) from error
     except UsageLimitExceeded as error:
-        raise GiveUp(f"the run was ended by its limits: {error}; raise them, or give the model fewer tools") from error
+        raise GiveUp(
+            f"the run was ended by its limits: {error}; raise them, or give the model fewer tools"
+        ) from error
     except AgentRunError as error:
         # Its steps are in the journal: another run would read the same answers.
-        raise GiveUp(f"the model came to no answer that can be used: {error}") from error
+        raise GiveUp(
+            f"the model came to no answer that can be used: {error}"
+        ) from error
     except UserError as error:
         raise GiveUp(f"the agent cannot be run: {error}") from error

@@ -8,7 +8,9 @@ from pydantic_core import to_json
 
 #: Fields of messages that no model is shown; some differ between two runs.
 _HIDDEN = {"timestamp", "run_id", "conversation_id", "usage"}
-_NOT_SHOWN: Any = {"__all__": {**dict.fromkeys(_HIDDEN, True), "parts": {"__all__": {"timestamp"}}}}
+_NOT_SHOWN: Any = {
+    "__all__": {**dict.fromkeys(_HIDDEN, True), "parts": {"__all__": {"timestamp"}}}
+}
 
 
 def digest(cache_key: tuple[object, ...]) -> str:
@@ -19,7 +21,9 @@ def digest(cache_key: tuple[object, ...]) -> str:
 def shown(cache_key: tuple[object, ...]) -> bytes:
     """Return all that the model is shown by a request, as JSON."""
     model_id, messages, settings, parameters, _context = cache_key
-    messages_json = ModelMessagesTypeAdapter.dump_json(cast("list[Any]", messages), exclude=_NOT_SHOWN)
+    messages_json = ModelMessagesTypeAdapter.dump_json(
+        cast("list[Any]", messages), exclude=_NOT_SHOWN
+    )
     return messages_json + to_json([model_id, settings, parameters], fallback=class_of)
 
 

@@ -43,7 +43,9 @@ def agent_tool(
 
     name = f"ask_{agent.name}"
     shown = description or str(agent.description or f"Ask {agent.name}.")
-    return Tool(ask, name=name, description=shown, sequential=True, metadata={"tasklore": False})
+    return Tool(
+        ask, name=name, description=shown, sequential=True, metadata={"tasklore": False}
+    )
 
 
 def task_tool(
@@ -73,15 +75,24 @@ def task_tool(
         try:
             words = ctx.prompt if isinstance(ctx.prompt, str) else ""
             filled = parameters.model_validate(given)
-            return await context_of(ctx).call_in_words(task, filled, words=words, within=within)
+            return await context_of(ctx).call_in_words(
+                task, filled, words=words, within=within
+            )
         except ValidationError as error:
-            faults = [f"{'.'.join(map(str, fault['loc']))} {complaint_of(fault)}" for fault in error.errors()]
+            faults = [
+                f"{'.'.join(map(str, fault['loc']))} {complaint_of(fault)}"
+                for fault in error.errors()
+            ]
             raise ModelRetry("; ".join(faults)) from error
         except CallFailed as error:
             raise ToolFailed(str(error)) from error
 
-    named = name or (task.rpartition(".")[2] if isinstance(task, str) else task.__name__)
-    tool: Tool[Any] = Tool.from_schema(call, named, description, parameters.model_json_schema(), takes_ctx=True)
+    named = name or (
+        task.rpartition(".")[2] if isinstance(task, str) else task.__name__
+    )
+    tool: Tool[Any] = Tool.from_schema(
+        call, named, description, parameters.model_json_schema(), takes_ctx=True
+    )
     tool.metadata = {"tasklore": False}
     return tool
 
@@ -111,16 +122,25 @@ def mcp_server(
         ConfigurationError: not one of *command* and *url* is given, or the packages for MCP are not installed.
     """
     if bool(command) == bool(url):
-        raise ConfigurationError(f"MCP server {name!r} is either a command or a url; give one of the two")
+        raise ConfigurationError(
+            f"MCP server {name!r} is either a command or a url; give one of the two"
+        )
     try:
         from fastmcp.client.transports import StdioTransport
         from fastmcp.exceptions import ToolError
         from mcp.shared.exceptions import MCPError
         from pydantic_ai.mcp import MCPToolset
     except ImportError as error:
-        raise ConfigurationError('an MCP server as a tool needs: pip install "tasklore[agents]"') from error
+        raise ConfigurationError(
+            'an MCP server as a tool needs: pip install "tasklore[agents]"'
+        ) from error
 
-    async def call(_ctx: RunContext[Any], call_tool: Callable[..., Any], tool: str, given: dict[str, Any]) -> object:
+    async def call(
+        _ctx: RunContext[Any],
+        call_tool: Callable[..., Any],
+        tool: str,
+        given: dict[str, Any],
+    ) -> object:
         # An error of the tool is for the model to see; that of a server which is gone is for another run of the task.
         try:
             return await call_tool(tool, given)
@@ -131,9 +151,15 @@ def mcp_server(
                 raise
             raise ModelRetry(str(error)) from error
 
-    options: dict[str, Any] = {"id": name, "init_timeout": timeout_s, "read_timeout": timeout_s}
+    options: dict[str, Any] = {
+        "id": name,
+        "init_timeout": timeout_s,
+        "read_timeout": timeout_s,
+    }
     options |= {"tool_error_behavior": "error", "process_tool_call": call}
     if url:
         return MCPToolset(url, headers=dict(headers) if headers else None, **options)
     program, *arguments = command
-    return MCPToolset(StdioTransport(program, arguments, env=dict(env) if env else None), **options)
+    return MCPToolset(
+        StdioTransport(program, arguments, env=dict(env) if env else None), **options
+    )

@@ -18,10 +18,13 @@ _MOST = 30
 #: Days until the last day of something that is said to end: ten years.
 _MOST_DAYS = 3_660
 
-_SENTENCE_ENDS = re.compile(r"(?<![A-Z.])(?<!\bSt)(?<!\bDr)(?<!\bMr)(?<!\bMs)(?<!\bMrs)(?:[!?]+|\.(?!\.))(?=\s|$)|\n|;")
+_SENTENCE_ENDS = re.compile(
+    r"(?<![A-Z.])(?<!\bSt)(?<!\bDr)(?<!\bMr)(?<!\bMs)(?<!\bMrs)(?:[!?]+|\.(?!\.))(?=\s|$)|\n|;"
+)
 #: Where a new clause of the same person begins.
 _JOINTS = re.compile(
-    r"(?:,\s*|\s+)(?:and|but|so|also)\s+(?=(?:i|my|please|call|forget)\b)|,\s*(?=(?:i|my)\b)", re.IGNORECASE
+    r"(?:,\s*|\s+)(?:and|but|so|also)\s+(?=(?:i|my|please|call|forget)\b)|,\s*(?=(?:i|my)\b)",
+    re.IGNORECASE,
 )
 #: How long something holds, at the end of a clause.
 _UNTIL = re.compile(r"\s+(?P<rest>(?:until|till|for)\s+[^,]{2,40})$", re.IGNORECASE)
@@ -60,11 +63,17 @@ def read(text: str, *, today: date) -> tuple[Statement, ...]:
         return ()
     found: dict[Statement, None] = {}
     for start, end in _sentences(even):
-        if even[start:end].isspace() or even[end : end + 1] == "?" or words.doubts.search(even, start, end):
+        if (
+            even[start:end].isspace()
+            or even[end : end + 1] == "?"
+            or words.doubts.search(even, start, end)
+        ):
             continue
         for begin, stop in _clauses(even, start, end):
             read_here = list(_statements(text, even, begin, stop, today))
-            if not read_here and not words.lead_ins.fullmatch(f"{even[begin:stop].strip(' ,')} "):
+            if not read_here and not words.lead_ins.fullmatch(
+                f"{even[begin:stop].strip(' ,')} "
+            ):
                 # Whose words the next clause is may stand in this one.
                 break
             found |= dict.fromkeys(read_here)
@@ -87,7 +96,9 @@ def _clauses(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     yield start, end
 
 
-def _statements(text: str, even: str, start: int, end: int, today: date) -> Iterator[Statement]:
+def _statements(
+    text: str, even: str, start: int, end: int, today: date
+) -> Iterator[Statement]:
     """Yield the statements of the clause `text[start:end]`, one for each value that is joined in it.
 
     *even* is *text* with its apostrophes and blanks evened out, each in its place.
@@ -102,11 +113,17 @@ def _statements(text: str, even: str, start: int, end: int, today: date) -> Iter
     form, match, expiry = _match(plain, None)
     if form is None and (until := _UNTIL.search(plain)) is not None:
         expiry = _last_day(until["rest"], today)
-        form, match, expiry = _match(plain[: until.start()], expiry) if expiry is not None else (None, None, None)
+        form, match, expiry = (
+            _match(plain[: until.start()], expiry)
+            if expiry is not None
+            else (None, None, None)
+        )
     if form is None or match is None:
         return
     pattern, slots = form.pattern, match.groupdict()
-    if words.no_names.search(slots.get("Name") or "") or _is_name(slots.get("foods") or ""):
+    if words.no_names.search(slots.get("Name") or "") or _is_name(
+        slots.get("foods") or ""
+    ):
         return
     is_joined = form.is_list and " with " not in slots[form.slot]
     for value in _PARTS.split(slots[form.slot]) if is_joined else [slots[form.slot]]:
@@ -123,7 +140,9 @@ def _statements(text: str, even: str, start: int, end: int, today: date) -> Iter
         )
 
 
-def _match(clause: str, expiry: date | None) -> tuple[Form | None, re.Match[str] | None, date | None]:
+def _match(
+    clause: str, expiry: date | None
+) -> tuple[Form | None, re.Match[str] | None, date | None]:
     for form in load_table().forms:
         if (match := form.expression.fullmatch(clause)) is not None:
             return form, match, expiry
@@ -136,7 +155,9 @@ def _last_day(phrase: str, today: date) -> date | None:
     if word.casefold() == "for":
         found = find_durations(rest)
         length = found[0].length if len(found) == 1 and found[0].text == rest else None
-        days = 0 if length is None else int(length.months * 30 + length.seconds / 86_400)
+        days = (
+            0 if length is None else int(length.months * 30 + length.seconds / 86_400)
+        )
         return today + timedelta(days=days) if 1 <= days <= _MOST_DAYS else None
     moments = find_moments(rest, datetime.combine(today, time(12)))
     if len(moments) != 1 or moments[0].text != rest or moments[0].value is None:

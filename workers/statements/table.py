@@ -92,8 +92,20 @@ def load_table() -> Table:
     raw = tomllib.loads(Path(__file__).with_name("table.toml").read_text("utf-8"))
     terms = {name: _terms(text) for name, text in raw["lists"].items()}
     patterns = [Pattern.model_validate(one) for one in raw["pattern"]]
-    forms = tuple(_form(pattern, wording, terms) for pattern in patterns for wording in pattern.forms)
-    return Table(forms, _words({name: "|".join(map(re.escape, words)) for name, words in raw["words"].items()}))
+    forms = tuple(
+        _form(pattern, wording, terms)
+        for pattern in patterns
+        for wording in pattern.forms
+    )
+    return Table(
+        forms,
+        _words(
+            {
+                name: "|".join(map(re.escape, words))
+                for name, words in raw["words"].items()
+            }
+        ),
+    )
 
 
 def _words(around: dict[str, str]) -> Words:
@@ -101,15 +113,24 @@ def _words(around: dict[str, str]) -> Words:
         lead_ins=re.compile(rf"(?:(?:{around['lead_ins']})[,!:]?\s+)+", re.IGNORECASE),
         endings=re.compile(rf"(?:,?\s*(?:{around['endings']}))+$", re.IGNORECASE),
         doubts=re.compile(rf"[{_QUOTES}*>|]|\b(?:{around['doubts']})\b", re.IGNORECASE),
-        tasks=re.compile(rf"\s*(?:(?:please|can you|could you)\s+)*(?:{around['tasks']})\b", re.IGNORECASE),
+        tasks=re.compile(
+            rf"\s*(?:(?:please|can you|could you)\s+)*(?:{around['tasks']})\b",
+            re.IGNORECASE,
+        ),
         no_names=re.compile(rf"\b(?:{around['no_names']})\b", re.IGNORECASE),
     )
 
 
 def _terms(text: str) -> str:
     """Return the terms of a list as one alternation, the longest first, plurals with their singular."""
-    terms = sorted({term.replace("\u00a0", " ") for term in _BLANKS.split(text) if term}, key=lambda term: -len(term))
-    return "|".join(f"{re.escape(term)}?" if term.endswith("s") else re.escape(term) for term in terms)
+    terms = sorted(
+        {term.replace("\u00a0", " ") for term in _BLANKS.split(text) if term},
+        key=lambda term: -len(term),
+    )
+    return "|".join(
+        f"{re.escape(term)}?" if term.endswith("s") else re.escape(term)
+        for term in terms
+    )
 
 
 def _form(pattern: Pattern, wording: str, terms: dict[str, str]) -> Form:
@@ -135,5 +156,7 @@ def _wording_pattern(wording: str) -> str:
     for short, spelled in _CONTRACTIONS.items():
         wording = wording.replace(short, spelled)
     wording = re.sub(r" (\([^()]*(?:\([^()]*\)[^()]*)*\)\?)$", r"(?: \1)", wording)
-    wording = re.sub(r"(\((?!\?)[^()]*(?:\([^()]*\)[^()]*)*\))\? ", r"(?:\1 )?", wording)
+    wording = re.sub(
+        r"(\((?!\?)[^()]*(?:\([^()]*\)[^()]*)*\))\? ", r"(?:\1 )?", wording
+    )
     return re.sub(r"\((?!\?)", "(?:", wording.replace(")?)", "))?"))

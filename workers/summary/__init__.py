@@ -3,6 +3,20 @@
 Here belongs the question for a summary, and when it is asked; what counts and keeps messages does not.
 """
 
-from workers.summary.question import AT_ONCE, LONGEST, SUMMARISE_EVERY, Summary, role_files, summarising
+from workers.summary.question import (
+    AT_ONCE,
+    LONGEST,
+    SUMMARISE_EVERY,
+    Summary,
+    role_files,
+    summarising,
+)
 
-__all__ = ["AT_ONCE", "LONGEST", "SUMMARISE_EVERY", "Summary", "role_files", "summarising"]
+__all__ = [
+    "AT_ONCE",
+    "LONGEST",
+    "SUMMARISE_EVERY",
+    "Summary",
+    "role_files",
+    "summarising",
+]

@@ -51,7 +51,9 @@ def role_files(override: Path | None = None) -> AgentFiles:
 
 
 @asynccontextmanager
-async def summarising(context: Context, taken: TakenMessages, *, wait_s: float = 0.0) -> AsyncIterator[None]:
+async def summarising(
+    context: Context, taken: TakenMessages, *, wait_s: float = 0.0
+) -> AsyncIterator[None]:
     """Have a model summarise messages beyond the window of *taken*, while the block does the task's own work.
 
     The task declares `uses=("llm",)` and took its messages from `context.history`. Nothing is asked as long as fewer
@@ -63,7 +65,9 @@ async def summarising(context: Context, taken: TakenMessages, *, wait_s: float =
         ConfigurationError: the files of the role are wrong.
     """
     earlier = taken.history.earlier
-    is_due = earlier.count - earlier.summarised >= SUMMARISE_EVERY and not taken.is_settled
+    is_due = (
+        earlier.count - earlier.summarised >= SUMMARISE_EVERY and not taken.is_settled
+    )
     if not is_due or not context.llm.configured:
         yield
         return
@@ -88,14 +92,19 @@ async def _summarise(context: Context, earlier: Digest) -> None:
             text = await _ask(context, earlier.summary, page.messages)
         else:
             # All of them are gone: forgotten, or too old to be kept.
-            upto, text = min(earlier.count, max(upto, page.gone)), earlier.summary or NOTHING_LEFT
+            upto, text = (
+                min(earlier.count, max(upto, page.gone)),
+                earlier.summary or NOTHING_LEFT,
+            )
         if text:
             await history.summarise(upto, text)
     except (LlmError, MemoryUnavailable) as error:
         log.info("not_summarised", error=type(error).__name__)
 
 
-async def _ask(context: Context, before: str | None, messages: Sequence[Utterance]) -> str:
+async def _ask(
+    context: Context, before: str | None, messages: Sequence[Utterance]
+) -> str:
     """Return a model's summary of *messages* and the summary *before* them as one plain line; "" for none."""
     files = role_files(context.agent_files)
     system = files.render(longest=LONGEST)
@@ -108,7 +117,11 @@ async def _ask(context: Context, before: str | None, messages: Sequence[Utteranc
 
 def question(before: str | None, messages: Sequence[Utterance]) -> str:
     """Return the prompt: each text on one line, in quotes that it cannot close; an agent's own as that."""
-    lines = ["# Notes so far", speech(before) if before else "None.", "# What was said after them"]
+    lines = [
+        "# Notes so far",
+        speech(before) if before else "None.",
+        "# What was said after them",
+    ]
     return "\n".join([*lines, *(_line(one) for one in messages)])
 
 

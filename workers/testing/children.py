@@ -55,8 +55,12 @@ class KitChildren:
                 raise answer
         except CallFailed as failure:
             error = ErrorNote(type=failure.error_type or "GiveUp", message=str(failure))
-            return _report(assignment).model_copy(update={"status": failure.status, "error": error})
-        return _report(assignment).model_copy(update={"result": to_jsonable_python(answer)})
+            return _report(assignment).model_copy(
+                update={"status": failure.status, "error": error}
+            )
+        return _report(assignment).model_copy(
+            update={"result": to_jsonable_python(answer)}
+        )
 
     async def raise_if_cancelled(self, parent: TaskAssignment) -> None:
         """Do nothing: in a kit nothing is cancelled from outside."""

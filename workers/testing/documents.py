@@ -56,7 +56,11 @@ class _FakeRepository(DocumentRepository):
         self._tables: dict[str, _Table] = {}
 
     async def read(
-        self, token: str, resources: Sequence[str], entries: int, known: Mapping[str, tuple[int, str]]
+        self,
+        token: str,
+        resources: Sequence[str],
+        entries: int,
+        known: Mapping[str, tuple[int, str]],
     ) -> StoredDocuments:
         table = self._table(token, resources)
         found: dict[str, StoredDocument | None] = {}
@@ -68,11 +72,17 @@ class _FakeRepository(DocumentRepository):
             first = 0 if entries < 0 else max(0, len(kept.entries) - entries)
             same = known.get(one) == (kept.revision, kept.born)
             found[one] = StoredDocument(
-                kept.revision, kept.born, kept.form, None if same else kept.body, kept.entries[first:]
+                kept.revision,
+                kept.born,
+                kept.form,
+                None if same else kept.body,
+                kept.entries[first:],
             )
         return StoredDocuments(found, frozenset(table.documents))
 
-    async def entries(self, token: str, wanted: Sequence[tuple[str, int]]) -> list[bytes | None]:
+    async def entries(
+        self, token: str, wanted: Sequence[tuple[str, int]]
+    ) -> list[bytes | None]:
         table = self._table(token, [resource for resource, _ in wanted])
         by_place = {
             (resource, entry.revision): raw
@@ -82,16 +92,29 @@ class _FakeRepository(DocumentRepository):
         }
         return [by_place.get(place) for place in wanted]
 
-    async def records(self, token: str, plan_ids: Sequence[str]) -> list[tuple[bytes, str | None] | None]:
+    async def records(
+        self, token: str, plan_ids: Sequence[str]
+    ) -> list[tuple[bytes, str | None] | None]:
         table = self._table(token)
-        return [(table.plans[one], table.undone.get(one)) if one in table.plans else None for one in plan_ids]
+        return [
+            (table.plans[one], table.undone.get(one)) if one in table.plans else None
+            for one in plan_ids
+        ]
 
-    async def commit(self, token: str, deed: Transaction) -> tuple[Word, tuple[str, ...]]:
+    async def commit(
+        self, token: str, deed: Transaction
+    ) -> tuple[Word, tuple[str, ...]]:
         table = self._table(token, deed.documents)
-        known = tuple(plan.plan_id for plan in deed.plans if plan.plan_id in table.plans)
+        known = tuple(
+            plan.plan_id for plan in deed.plans if plan.plan_id in table.plans
+        )
         if known and len(known) < len(deed.plans):
             return "partly", known
-        moved = tuple(one for one, written in deed.documents.items() if _has_moved(table, one, written))
+        moved = tuple(
+            one
+            for one, written in deed.documents.items()
+            if _has_moved(table, one, written)
+        )
         if moved and not known:
             return "moved", moved
         if not known:
@@ -108,7 +131,9 @@ class _FakeRepository(DocumentRepository):
         gone = self._table(token, resources)
         del self._tables[token]
         entries = sum(len(kept.entries) for kept in gone.documents.values())
-        return RemovedDocuments(len(gone.documents), entries, len(gone.plans), len(gone.reads))
+        return RemovedDocuments(
+            len(gone.documents), entries, len(gone.plans), len(gone.reads)
+        )
 
     def _table(self, token: str, resources: Iterable[str] = ()) -> _Table:
         for resource_id in resources:
@@ -136,5 +161,7 @@ def _write(table: _Table, deed: Transaction) -> None:
         former = table.documents.get(resource_id)
         entries = [] if former is None else former.entries
         entries += [numbered(place, entry) for place, entry in written.entries]
-        table.documents[resource_id] = _Kept(written.revision, written.born, written.form, written.body, entries)
+        table.documents[resource_id] = _Kept(
+            written.revision, written.born, written.form, written.body, entries
+        )
     table.last += len(deed.plans)

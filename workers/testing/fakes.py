@@ -14,7 +14,15 @@ from contracts.errors import InvalidInput, LlmError
 from contracts.messages import ChatTurn, Progress
 from memory.documents.kinds import Kinds
 from memory.documents.plans import Document, Snapshot
-from runtime.models.llm import Expense, LlmRole, LlmSettings, Reply, Sent, Spent, check_answer_model
+from runtime.models.llm import (
+    Expense,
+    LlmRole,
+    LlmSettings,
+    Reply,
+    Sent,
+    Spent,
+    check_answer_model,
+)
 from runtime.models.wire import T
 from workers.testing.children import KitChildren
 from workers.testing.waits import KitWaits
@@ -49,7 +57,9 @@ class FakeDocuments:
     `read` keeps the places that were noted as shown, by user id.
     """
 
-    def __init__(self, bodies: "Mapping[str, Body] | None" = None, kinds: Kinds | None = None) -> None:
+    def __init__(
+        self, bodies: "Mapping[str, Body] | None" = None, kinds: Kinds | None = None
+    ) -> None:
         self.bodies = dict(bodies or {})
         self.kinds = kinds or shipped_kinds()
         self.read: dict[str, list[tuple[str, str]]] = {}
@@ -89,7 +99,9 @@ class FakeOwnDocuments:
         """Return nothing."""
         return ()
 
-    async def explain(self, resource: str, path: "Path | str") -> "tuple[PlanRecord, ...]":  # noqa: ARG002 - as above
+    async def explain(
+        self, resource: str, path: "Path | str"
+    ) -> "tuple[PlanRecord, ...]":  # noqa: ARG002 - as above
         """Return nothing."""
         return ()
 
@@ -141,7 +153,9 @@ class ScriptedLlm:
         """Return None: the script answers for all models."""
         return None
 
-    def pause_s(self, attempt: int, error: LlmError, left_s: float | None) -> float | None:  # noqa: ARG002
+    def pause_s(
+        self, attempt: int, error: LlmError, left_s: float | None
+    ) -> float | None:  # noqa: ARG002
         """Return None: a request that failed is not sent again."""
         return None
 
@@ -205,7 +219,10 @@ class KitEpisodes:
             and (until is None or turn.at.date() <= until)
             and speaker in (None, turn.speaker)
             and conversation_id in (None, turn.conversation_id)
-            and (asked is None or turn.text.strip().casefold() != asked.strip().casefold())
+            and (
+                asked is None
+                or turn.text.strip().casefold() != asked.strip().casefold()
+            )
         ]
         scores = rank(query, [turn.text for turn in turns])
         hits = [
@@ -213,9 +230,13 @@ class KitEpisodes:
             for turn, score in zip(turns, scores, strict=True)
             if score > 0
         ]
-        return SearchResult(tuple(sorted(hits, key=lambda hit: -hit.score)[:limit]), len(turns))
+        return SearchResult(
+            tuple(sorted(hits, key=lambda hit: -hit.score)[:limit]), len(turns)
+        )
 
-    async def settle(self, owner: str, *, is_on: bool = True, days: int | None = None) -> None:
+    async def settle(
+        self, owner: str, *, is_on: bool = True, days: int | None = None
+    ) -> None:
         """Keep nothing of it: the kit keeps no turns."""
 
 
@@ -227,13 +248,18 @@ class KitJournal:
 
     async def heads(self, task_id: str) -> dict[int, str]:
         """Return the head of each step, by position."""
-        return {position: head for position, (head, _) in self._tasks.get(task_id, {}).items()}
+        return {
+            position: head
+            for position, (head, _) in self._tasks.get(task_id, {}).items()
+        }
 
     async def result(self, task_id: str, position: int) -> bytes | None:
         """Return the JSON that the step at *position* returned."""
         return self._tasks[task_id][position][1]
 
-    async def write(self, run: "RunName", position: int, head: str, result: bytes) -> None:
+    async def write(
+        self, run: "RunName", position: int, head: str, result: bytes
+    ) -> None:
         """Store *result* at *position*; steps from there on go when another head stands there."""
         steps = self._tasks.setdefault(run.task_id, {})
         if position in steps and steps[position][0] != head:
@@ -265,7 +291,9 @@ class KitOutput:
     async def emit(self, event: Any, kind: str | None = None) -> None:
         """Keep *event*."""
         is_text = isinstance(event, str) and kind is None
-        self._emitted.append(Emitted(event, None if is_text else kind or "value", self._attempt))
+        self._emitted.append(
+            Emitted(event, None if is_text else kind or "value", self._attempt)
+        )
 
     async def close(self) -> None:
         """Do nothing: all is kept."""
@@ -369,7 +397,9 @@ class KitServices:
         """Return the time that was set."""
         return self.at
 
-    def open_output(self, supervisor_id: str, task_id: str, generation: int, attempt: int) -> "KitOutput":  # noqa: ARG002 - no subject here
+    def open_output(
+        self, supervisor_id: str, task_id: str, generation: int, attempt: int
+    ) -> "KitOutput":  # noqa: ARG002 - no subject here
         """Return the output of a run, whose events are kept for the test to look at."""
         return KitOutput(self.emitted, attempt)
 
@@ -377,6 +407,10 @@ class KitServices:
         """Keep *progress* for the test to look at."""
         self.progress.append(progress)
 
-    async def recent_turns(self, conversation_id: str, count: int) -> Sequence[ChatTurn]:
+    async def recent_turns(
+        self, conversation_id: str, count: int
+    ) -> Sequence[ChatTurn]:
         """Return the last *count* prepared turns of *conversation_id*."""
-        return [turn for turn in self.turns if turn.conversation_id == conversation_id][-count:]
+        return [turn for turn in self.turns if turn.conversation_id == conversation_id][
+            -count:
+        ]

@@ -36,7 +36,9 @@ class Heard:
 
     def ruling_on(self, number: int) -> Ruling:
         """Return the ruling on fact *number*, 0 for the first, in whatever order they were returned."""
-        return next(ruling for ruling in self.rulings if ruling.fact_id == f"fact-{number + 1}")
+        return next(
+            ruling for ruling in self.rulings if ruling.fact_id == f"fact-{number + 1}"
+        )
 
 
 async def listen(
@@ -63,21 +65,37 @@ async def listen(
     services = KitServices(ScriptedLlm(llm), now, documents=FakeDocuments(documents))
     if isinstance(said, str | ChatTurn):
         turn = turn_of(1, said, now, user_id)
-        context = ListenContext(user_id, cast("Services", services), settings=agent.settings)
-        (*learned,) = await _listener(agent, "turns").learn(TurnBatch(user_id, (turn,)), context)
-        return Heard(tuple(fact for one in learned for fact in one.facts), asked=services.llm.asked)
+        context = ListenContext(
+            user_id, cast("Services", services), settings=agent.settings
+        )
+        (*learned,) = await _listener(agent, "turns").learn(
+            TurnBatch(user_id, (turn,)), context
+        )
+        return Heard(
+            tuple(fact for one in learned for fact in one.facts),
+            asked=services.llm.asked,
+        )
     draft = Draft(await services.documents.of(user_id).snapshot(), LIMITS, now)
-    context = ListenContext(user_id, cast("Services", services), draft=draft, settings=agent.settings)
+    context = ListenContext(
+        user_id, cast("Services", services), draft=draft, settings=agent.settings
+    )
     facts = [
-        fact if isinstance(fact, Fact) else Fact(fact_id=f"fact-{number}", text=fact, evidence=fact)
+        fact
+        if isinstance(fact, Fact)
+        else Fact(fact_id=f"fact-{number}", text=fact, evidence=fact)
         for number, fact in enumerate(said, start=1)
     ]
-    pending = tuple(PendingFact(fact, f"turn-{number}") for number, fact in enumerate(facts, start=1))
+    pending = tuple(
+        PendingFact(fact, f"turn-{number}")
+        for number, fact in enumerate(facts, start=1)
+    )
     batch, listener = FactBatch(user_id, pending), _listener(agent, "facts")
     rulings = await listener.rule(batch, context)
     closings_of(listener.label, batch, rulings, draft.applied)
     bodies = {name: document.body for name, document in draft.documents.items()}
-    return Heard(rulings=rulings, documents=bodies, draft=draft, asked=services.llm.asked)
+    return Heard(
+        rulings=rulings, documents=bodies, draft=draft, asked=services.llm.asked
+    )
 
 
 def _listener(agent: Agent, queue: str) -> Listener:

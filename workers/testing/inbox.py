@@ -11,7 +11,13 @@ from contracts.observations import Observation
 from memory import keys
 from memory.conversations import observations
 from memory.conversations.conversation import KEEP
-from memory.conversations.inbox import as_heard, check_page, check_summary, own_message, utterance_of
+from memory.conversations.inbox import (
+    as_heard,
+    check_page,
+    check_summary,
+    own_message,
+    utterance_of,
+)
 
 #: Tasks of which it is known what they took.
 _TASKS = 32
@@ -57,7 +63,11 @@ class _Conversation:
         for number in [number for number in self.said if number <= self.total - keep]:
             del self.said[number]
         waiting = {known_as for known_as, _ in self.waiting}
-        self.ids = {id_: number for id_, number in self.ids.items() if number > self.total - keep or id_ in waiting}
+        self.ids = {
+            id_: number
+            for id_, number in self.ids.items()
+            if number > self.total - keep or id_ in waiting
+        }
 
     def fold(self, upto: int) -> None:
         left = [self.said[number] for number in range(self.digest.count + 1, upto + 1)]
@@ -67,9 +77,14 @@ class _Conversation:
         self.digest = replace(
             self.digest,
             count=upto,
-            speakers=Counter(self.digest.speakers) + Counter(message.speaker for message in left),
-            since=min(times) if self.digest.since is None else min(self.digest.since, *times),
-            until=max(times) if self.digest.until is None else max(self.digest.until, *times),
+            speakers=Counter(self.digest.speakers)
+            + Counter(message.speaker for message in left),
+            since=min(times)
+            if self.digest.since is None
+            else min(self.digest.since, *times),
+            until=max(times)
+            if self.digest.until is None
+            else max(self.digest.until, *times),
         )
 
     def see_own(self) -> None:
@@ -82,19 +97,33 @@ class _Conversation:
 class FakeInbox:
     """Conversations in memory; `turn` adds what a person said, `put` a past."""
 
-    def __init__(self, *, window: int = 50, keep: int = KEEP, keep_observations: int = observations.KEEP) -> None:
+    def __init__(
+        self,
+        *,
+        window: int = 50,
+        keep: int = KEEP,
+        keep_observations: int = observations.KEEP,
+    ) -> None:
         self._window = window
         self._keep = keep
         self._keep_observations = keep_observations
         self._conversations: dict[str, _Conversation] = {}
 
-    def put(self, owner: str, past: Iterable[Utterance] = (), observed: Iterable[Observation] = ()) -> None:
+    def put(
+        self,
+        owner: str,
+        past: Iterable[Utterance] = (),
+        observed: Iterable[Observation] = (),
+    ) -> None:
         """Set *past* as heard and said already, and *observed* as observed."""
         of = self._of(owner)
         for message in past:
             of.add(message)
         of.seen = of.total
-        of.observed |= {f"before-{number}": one for number, one in enumerate(observed, len(of.observed) + 1)}
+        of.observed |= {
+            f"before-{number}": one
+            for number, one in enumerate(observed, len(of.observed) + 1)
+        }
 
     def turn(self, turn: ChatTurn) -> bool:
         """Add what was said in the conversation of *turn*, as `conversation.Conversations.append` does."""
@@ -106,10 +135,18 @@ class FakeInbox:
         return is_new
 
     async def post(
-        self, owner: str, message: Utterance, *, user_id: str | None = None, known_as: str | None = None
+        self,
+        owner: str,
+        message: Utterance,
+        *,
+        user_id: str | None = None,
+        known_as: str | None = None,
     ) -> bool:
         """Deliver *message* once."""
-        of, known_as = self._of(owner), message.message_id if known_as is None else known_as
+        of, known_as = (
+            self._of(owner),
+            message.message_id if known_as is None else known_as,
+        )
         if known_as in of.ids:
             return False
         of.ids[known_as] = 0
@@ -140,7 +177,9 @@ class FakeInbox:
             of.waiting.clear()
             of.bound(self._keep)
             of.tasks.pop(task_id, None)
-            known = of.tasks[task_id] = _Range(max(of.seen, of.total - len(of.said)), of.total)
+            known = of.tasks[task_id] = _Range(
+                max(of.seen, of.total - len(of.said)), of.total
+            )
             of.tasks = dict(list(of.tasks.items())[-_TASKS:])
             of.fold(min(known.since, of.total - self._window))
         of.bound(self._keep)
@@ -172,16 +211,23 @@ class FakeInbox:
         of.see_own()
         of.bound(self._keep)
 
-    async def summarise(self, owner: str, upto: int, text: str, *, removals: int | None = None) -> bool:
+    async def summarise(
+        self, owner: str, upto: int, text: str, *, removals: int | None = None
+    ) -> bool:
         """Keep *text* as the summary of the first *upto* messages."""
         check_summary(text)
         of = self._of(owner)
-        if removals not in (None, of.digest.removals) or not of.digest.summarised < upto <= of.digest.count:
+        if (
+            removals not in (None, of.digest.removals)
+            or not of.digest.summarised < upto <= of.digest.count
+        ):
             return False
         of.digest = replace(of.digest, summary=text, summarised=upto)
         return True
 
-    async def page(self, owner: str, before: int | None = None, count: int = 100) -> Page:
+    async def page(
+        self, owner: str, before: int | None = None, count: int = 100
+    ) -> Page:
         """Return up to *count* messages before a number."""
         place, count = check_page(before, count)
         of = self._of(owner)
@@ -189,7 +235,9 @@ class FakeInbox:
         shown = numbers[-count:]
         is_first = not shown or shown[0] == numbers[0]
         before = None if is_first else shown[0]
-        return Page(tuple(of.said[number] for number in shown), before, of.total - len(of.said))
+        return Page(
+            tuple(of.said[number] for number in shown), before, of.total - len(of.said)
+        )
 
     async def note(self, owner: str, task_id: str, observation: Observation) -> bool:
         """Keep what the agent observed in a task, once."""
@@ -204,25 +252,41 @@ class FakeInbox:
         """Return the last *count* observations, as `memory.conversations.observations.Observations` does."""
         return _before(self._of(owner), "", count)
 
-    async def recent_observations(self, owner: str, count: int) -> tuple[Observation, ...]:
+    async def recent_observations(
+        self, owner: str, count: int
+    ) -> tuple[Observation, ...]:
         """Return the last *count* observations."""
         return await self.recent(owner, count)
 
     def _of(self, owner: str) -> _Conversation:
-        return self._conversations.setdefault(keys.conversation(owner).said, _Conversation())
+        return self._conversations.setdefault(
+            keys.conversation(owner).said, _Conversation()
+        )
 
 
 def _owned(message: Utterance, user_id: str | None) -> Utterance:
-    return message if message.user_id or not user_id else message.model_copy(update={"user_id": user_id})
+    return (
+        message
+        if message.user_id or not user_id
+        else message.model_copy(update={"user_id": user_id})
+    )
 
 
 def _history(of: _Conversation, known: _Range) -> History:
     start = min(of.digest.count, known.since)
     shown = [number for number in of.said if start < number <= known.upto]
     known_to_all = of.own | of.answers
-    past = [number for number in shown if number <= known.since or number in known_to_all]
-    current = [number for number in shown if number > known.since and number not in known_to_all]
-    return History(tuple(of.said[number] for number in (*past, *current)), len(current), of.digest)
+    past = [
+        number for number in shown if number <= known.since or number in known_to_all
+    ]
+    current = [
+        number
+        for number in shown
+        if number > known.since and number not in known_to_all
+    ]
+    return History(
+        tuple(of.said[number] for number in (*past, *current)), len(current), of.digest
+    )
 
 
 def _before(of: _Conversation, task_id: str, count: int) -> tuple[Observation, ...]:

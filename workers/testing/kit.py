@@ -22,7 +22,13 @@ from pydantic import BaseModel
 from contracts import subjects
 from contracts.admission.waits import APPROVED_WITHIN
 from contracts.errors import LlmError
-from contracts.messages import ChatTurn, CompletionReport, MemoryMode, RequiredApproval, TaskAssignment
+from contracts.messages import (
+    ChatTurn,
+    CompletionReport,
+    MemoryMode,
+    RequiredApproval,
+    TaskAssignment,
+)
 from contracts.parameters.model import Parameters
 from memory.ledger.runs import RunName
 from memory.long_term.entries import Remembered
@@ -117,8 +123,13 @@ class AgentKit:
         remembers: bool = True,
     ) -> None:
         self.agent = agent
-        turns = tuple(turn_of(number, said, now) for number, said in enumerate(conversation, start=1))
-        self.services = KitServices(ScriptedLlm(llm), now, turns, documents=FakeDocuments(documents))
+        turns = tuple(
+            turn_of(number, said, now)
+            for number, said in enumerate(conversation, start=1)
+        )
+        self.services = KitServices(
+            ScriptedLlm(llm), now, turns, documents=FakeDocuments(documents)
+        )
         self.services.children = KitChildren(calls or {})
         self.services.waits = KitWaits(answers, signals)
         self.progress = self.services.progress
@@ -126,12 +137,20 @@ class AgentKit:
         self.emitted = self.services.emitted
         """The events that tasks emitted, in order."""
         self.raised: list[Exception] = []
-        self._session = KitSession(self.services, session, phase, writes, tuple(standards))
+        self._session = KitSession(
+            self.services, session, phase, writes, tuple(standards)
+        )
         self._story = story
         if story is not None:
             story.put_into(self.services.stories)
         self._history = history
-        self._conversation_id = turns[-1].conversation_id if turns else _CONVERSATION if history is not None else None
+        self._conversation_id = (
+            turns[-1].conversation_id
+            if turns
+            else _CONVERSATION
+            if history is not None
+            else None
+        )
         self._reader = JobReader(agent, remembers=remembers)
         self._hooks = Hooks(agent.middleware)
         self._answers = KitAnswers()
@@ -182,12 +201,25 @@ class AgentKit:
             self.raised.append(job.problem)
             assignment = job.assignment
             assert assignment is not None, job.problem  # noqa: S101 - the kit wrote it itself
-            return self._report(Outcome(job.delivery, assignment, 1, 1, "rejected", "kit", "off", error=job.problem))
+            return self._report(
+                Outcome(
+                    job.delivery,
+                    assignment,
+                    1,
+                    1,
+                    "rejected",
+                    "kit",
+                    "off",
+                    error=job.problem,
+                )
+            )
         notify(self._hooks.after_read, job)
         await self._session.open()
         history, self._history = self._history, None
         if history is not None:
-            await history.put_into(self.services.inbox, self._conversation_id or _CONVERSATION)
+            await history.put_into(
+                self.services.inbox, self._conversation_id or _CONVERSATION
+            )
         if job.memory == "miss":
             began_ns = time.time_ns()
             job.recalled = self._answers.find(job)
@@ -208,10 +240,20 @@ class AgentKit:
         self._runs += 1
         declared = self.agent.tasks.get(task_name)
         approval = None
-        if in_words is not None and declared is not None and declared.approver is not None:
+        if (
+            in_words is not None
+            and declared is not None
+            and declared.approver is not None
+        ):
             until = self.services.now() + APPROVED_WITHIN
-            approval = RequiredApproval(who=declared.approver, words=in_words, until=until)
-        raw = parameters.model_dump(mode="json") if isinstance(parameters, Parameters) else dict(parameters)
+            approval = RequiredApproval(
+                who=declared.approver, words=in_words, until=until
+            )
+        raw = (
+            parameters.model_dump(mode="json")
+            if isinstance(parameters, Parameters)
+            else dict(parameters)
+        )
         assignment = TaskAssignment.model_validate(
             {
                 "task_id": f"task-{self._runs}",
@@ -229,7 +271,15 @@ class AgentKit:
             }
         )
         subject = subjects.task(self.agent.agent_id, task_name)
-        delivery = Delivery(subject, assignment.model_dump_json().encode(), None, "", 1, self._runs, time.monotonic())
+        delivery = Delivery(
+            subject,
+            assignment.model_dump_json().encode(),
+            None,
+            "",
+            1,
+            self._runs,
+            time.monotonic(),
+        )
         return self._reader.read(delivery, self.services.now())
 
     @property
@@ -237,7 +287,9 @@ class AgentKit:
         """Which effects were made: pairs of task id and the name given to `context.once`."""
         return self._effects
 
-    def _context(self, job: Job, park: Callable[[Waiting], None] | None = None) -> Context:
+    def _context(
+        self, job: Job, park: Callable[[Waiting], None] | None = None
+    ) -> Context:
         async def claim(name: str) -> bool:
             effect = job.assignment.task_id, name
             is_first = effect not in self._effects
@@ -274,13 +326,18 @@ class AgentKit:
             context = self._context(job, run.park)
             try:
                 if job.assignment.approval is not None:
-                    await run.call(partial(context.demand_start, job.parameters), contextvars.copy_context())
+                    await run.call(
+                        partial(context.demand_start, job.parameters),
+                        contextvars.copy_context(),
+                    )
                 result = await call_task(job, context, self._hooks, run.call)
                 run_ms = elapsed_ms(context.started)
                 self._answers.keep(job, Remembered(self._now_ms(), run_ms, result))
                 await self._put_into_session(job, result, run_ms)
             except Waiting as waiting:
-                self.services.at = self.services.waits.end(job.assignment.task_id, waiting.wait, self.services.now())
+                self.services.at = self.services.waits.end(
+                    job.assignment.task_id, waiting.wait, self.services.now()
+                )
                 job.attempt, job.excused = job.attempt + 1, job.excused + 1
                 continue
             except (AssertionError, asyncio.CancelledError):
@@ -291,17 +348,25 @@ class AgentKit:
                     return failure
                 job.attempt += 1
                 continue
-            outcome = outcome_of(job, "completed", "kit", result_json=result, run_ms=run_ms)
+            outcome = outcome_of(
+                job, "completed", "kit", result_json=result, run_ms=run_ms
+            )
             outcome.usage = context.usage
             return self._report(outcome)
 
-    async def _put_into_session(self, job: Job, result: bytes, computed_ms: int) -> None:
+    async def _put_into_session(
+        self, job: Job, result: bytes, computed_ms: int
+    ) -> None:
         assignment = job.assignment
         if assignment.writes:
             entries = entries_of(assignment, result, computed_ms)
-            await self.services.sessions.set_many(assignment.session_id or "", entries, task_id=assignment.task_id)
+            await self.services.sessions.set_many(
+                assignment.session_id or "", entries, task_id=assignment.task_id
+            )
 
-    def _failure(self, job: Job, error: Exception, context: Context | None = None) -> CompletionReport | None:
+    def _failure(
+        self, job: Job, error: Exception, context: Context | None = None
+    ) -> CompletionReport | None:
         """Keep *error* and return the report it leads to, None when the task runs again."""
         self.raised.append(error)
         decision = decide_retry(
@@ -316,7 +381,10 @@ class AgentKit:
             notify(self._hooks.before_retry, job, decision, error)
             return None
         outcome = outcome_of(job, decision.status, "kit")
-        outcome.error, outcome.usage = error, context.usage if context is not None else None
+        outcome.error, outcome.usage = (
+            error,
+            context.usage if context is not None else None,
+        )
         return self._report(outcome)
 
     def _report(self, outcome: Outcome) -> CompletionReport:
@@ -331,7 +399,9 @@ class _KitRun:
         self._run: asyncio.Task[Any] | None = None
         self._waiting: Waiting | None = None
 
-    async def call(self, call: Callable[[], Coroutine[Any, Any, R]], variables: contextvars.Context) -> R:
+    async def call(
+        self, call: Callable[[], Coroutine[Any, Any, R]], variables: contextvars.Context
+    ) -> R:
         """Return the result of *call*, or raise the wait it ended at."""
         self._run = run = asyncio.create_task(call(), context=variables)
         try:
@@ -391,9 +461,18 @@ async def run_task(
     return await kit.run(task_name, parameters, user_id=user_id)
 
 
-def turn_of(number: int, said: ChatTurn | str, now: datetime, user_id: str | None = None) -> ChatTurn:
+def turn_of(
+    number: int, said: ChatTurn | str, now: datetime, user_id: str | None = None
+) -> ChatTurn:
     """Return *said* as a turn: a text is the *number*th of the kit's conversation."""
     if isinstance(said, ChatTurn):
         return said
     name = f"turn-{number}"
-    return ChatTurn(turn_id=name, conversation_id=_CONVERSATION, user_id=user_id, speaker="person", text=said, at=now)
+    return ChatTurn(
+        turn_id=name,
+        conversation_id=_CONVERSATION,
+        user_id=user_id,
+        speaker="person",
+        text=said,
+        at=now,
+    )

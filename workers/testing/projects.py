@@ -50,7 +50,9 @@ class _Project:
     def mark(self, record: Record, record_id: str) -> None:
         """Change the marks of the tags of *record*."""
         for tag in record.tags:
-            count = int(self.marks.get((record.kind, tag_name(tag)), "0").partition(" ")[0])
+            count = int(
+                self.marks.get((record.kind, tag_name(tag)), "0").partition(" ")[0]
+            )
             self.marks[record.kind, tag_name(tag)] = f"{count + 1} {record_id}"
 
     def demand_supersedable(self, project_id: str, record: Record) -> Record | None:
@@ -68,7 +70,9 @@ class _Project:
 class FakeProject:
     """Stands for `memory.projects.project.ProjectMemory`."""
 
-    def __init__(self, *, clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000) -> None:
+    def __init__(
+        self, *, clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
+    ) -> None:
         self._clock_ms = clock_ms
         self._projects: dict[str, _Project] = {}
 
@@ -87,14 +91,35 @@ class FakeProject:
     ) -> Record:
         """Add a record and return it; with a *token* that was used before, return the record of that time."""
         own = {} if data is None else data
-        record = check(Record("", kind, text, check_tags(tags), 0, by, supersedes, None, session_id, own))
-        known, project = check_token(token) if token is not None else None, self._of(project_id)
+        record = check(
+            Record(
+                "",
+                kind,
+                text,
+                check_tags(tags),
+                0,
+                by,
+                supersedes,
+                None,
+                session_id,
+                own,
+            )
+        )
+        known, project = (
+            check_token(token) if token is not None else None,
+            self._of(project_id),
+        )
         if known is not None and known in project.tokens:
             return project.records[project.tokens[known]]
         old = project.demand_supersedable(project_id, record)
         project.at_ms = max(project.at_ms, self._clock_ms())
-        letter, at_ms = LETTERS[kind], max(project.at_ms, 0 if old is None else old.at_ms)
-        record = replace(record, record_id=f"{letter}{project.last.get(letter, 0) + 1}", at_ms=at_ms)
+        letter, at_ms = (
+            LETTERS[kind],
+            max(project.at_ms, 0 if old is None else old.at_ms),
+        )
+        record = replace(
+            record, record_id=f"{letter}{project.last.get(letter, 0) + 1}", at_ms=at_ms
+        )
         project.add(record)
         if known is not None:
             project.tokens[known] = record.record_id
@@ -131,28 +156,47 @@ class FakeProject:
         )
         return self._find(project_id, wish) if wish is not None else []
 
-    async def standards(self, project_id: str, tags: Sequence[str] = ()) -> list[Record]:
+    async def standards(
+        self, project_id: str, tags: Sequence[str] = ()
+    ) -> list[Record]:
         """Return the standards in force with any of *tags*, all of them without tags; newest first."""
-        wish = SearchFilter("standard", check_tags(tags), in_force=True, limit=MAX_LIMIT**2, any_tag=True)
+        wish = SearchFilter(
+            "standard",
+            check_tags(tags),
+            in_force=True,
+            limit=MAX_LIMIT**2,
+            any_tag=True,
+        )
         return self._find(project_id, wish)
 
     async def chain(self, project_id: str, record_id: str) -> list[Record]:
         """Return what a record superseded, itself, and what superseded it, oldest first; [] for an unknown one."""
         record = await self.read(project_id, record_id)
-        records, chain = self._of(project_id).records, [record] if record is not None else []
+        records, chain = (
+            self._of(project_id).records,
+            [record] if record is not None else [],
+        )
         while chain and (earlier := chain[0].supersedes) is not None:
             chain.insert(0, records[earlier])
         while chain and (later := chain[-1].superseded_by) is not None:
             chain.append(records[later])
         return chain
 
-    async def marks(self, project_id: str, kind: Kind, tags: Sequence[str]) -> dict[str, str]:
+    async def marks(
+        self, project_id: str, kind: Kind, tags: Sequence[str]
+    ) -> dict[str, str]:
         """Return for each of *tags* a mark that changes with what holds."""
         marks = self._of(project_id).marks
-        return {tag: marks.get((kind_of(kind), tag_name(tag)), "") for tag in tags if check_tags([tag])}
+        return {
+            tag: marks.get((kind_of(kind), tag_name(tag)), "")
+            for tag in tags
+            if check_tags([tag])
+        }
 
     def _of(self, project_id: str) -> _Project:
-        return self._projects.setdefault(checked_name(project_id, "project id"), _Project())
+        return self._projects.setdefault(
+            checked_name(project_id, "project id"), _Project()
+        )
 
     def _find(self, project_id: str, wish: SearchFilter) -> list[Record]:
         project = self._of(project_id)
@@ -167,12 +211,18 @@ class FakeProject:
 
 def meets(record: Record, wish: SearchFilter) -> bool:
     """Return whether *record* meets every condition of *wish*, `before` and `limit` aside."""
-    tags, own = {tag_name(tag) for tag in wish.tags}, {tag_name(tag) for tag in record.tags}
+    tags, own = (
+        {tag_name(tag) for tag in wish.tags},
+        {tag_name(tag) for tag in record.tags},
+    )
     words = () if record.redacted_ms is not None else words_of(record.text)
     return (
         wish.kind in (None, record.kind)
         and (not tags or bool(tags & own) if wish.any_tag else tags <= own)
-        and all(any(word.startswith(beginning) for word in words) for beginning in wish.words)
+        and all(
+            any(word.startswith(beginning) for word in words)
+            for beginning in wish.words
+        )
         and wish.since_ms <= record.at_ms < wish.until_ms
         and not (wish.in_force and record.superseded_by is not None)
     )

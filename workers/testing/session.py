@@ -56,9 +56,15 @@ class KitSession:
         if not self._is_wanted:
             return {}
         await self.open()
-        keys = sorted(entry.key for entry in await self.services.sessions.entries(SESSION))
+        keys = sorted(
+            entry.key for entry in await self.services.sessions.entries(SESSION)
+        )
         found = await self.services.sessions.peek(SESSION, keys)
-        return {key: one.value for key, one in zip(keys, found, strict=True) if one is not None}
+        return {
+            key: one.value
+            for key, one in zip(keys, found, strict=True)
+            if one is not None
+        }
 
     async def decisions(self) -> "list[Record]":
         """Return the decisions in the project, newest first, up to a thousand."""
@@ -66,4 +72,9 @@ class KitSession:
 
     @property
     def _is_wanted(self) -> bool:
-        return self.given is not None or self.phase is not None or bool(self.standards) or self.writes is not None
+        return (
+            self.given is not None
+            or self.phase is not None
+            or bool(self.standards)
+            or self.writes is not None
+        )

@@ -32,7 +32,12 @@ from memory.sessions.entries import (
     unpack,
 )
 from memory.sessions.pipeline_records import PhaseState
-from memory.sessions.refusals import refuse_replaced, refuse_running, refuse_taken, refuse_unknown
+from memory.sessions.refusals import (
+    refuse_replaced,
+    refuse_running,
+    refuse_taken,
+    refuse_unknown,
+)
 from memory.sessions.session import SessionCache
 from memory.sessions.stats import SessionStats, summarise
 
@@ -58,7 +63,12 @@ class _Session:
 class FakeSessions(SessionCache):
     """Stands for `memory.sessions.session.SessionCache`; *clock* tells seconds since 1970."""
 
-    def __init__(self, *, max_value_bytes: int = MAX_VALUE_BYTES, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        *,
+        max_value_bytes: int = MAX_VALUE_BYTES,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         super().__init__(Redis(), max_value_bytes=max_value_bytes)
         self._clock = clock
         self._sessions: dict[str, _Session] = {}
@@ -103,7 +113,18 @@ class FakeSessions(SessionCache):
         if self._living(session_id) is not None:
             return False
         direct = {phase: tuple(of) for phase, of in (dependencies or {}).items()}
-        root = SessionRoot(session_id, VERSION, domain, now, now, ttl_ms, "open", direct, project, user_id)
+        root = SessionRoot(
+            session_id,
+            VERSION,
+            domain,
+            now,
+            now,
+            ttl_ms,
+            "open",
+            direct,
+            project,
+            user_id,
+        )
         self._sessions[session_id] = _Session(root, now + ttl_ms)
         return True
 
@@ -117,7 +138,11 @@ class FakeSessions(SessionCache):
         return replace(session.root, entries=len(session.entries), expires_in_ms=left)
 
     async def _look(
-        self, session_id: str, wanted: Sequence[str], reader: str | None, mode: str = "count"
+        self,
+        session_id: str,
+        wanted: Sequence[str],
+        reader: str | None,
+        mode: str = "count",
     ) -> list[FoundEntry | None]:
         keys.session(session_id)
         parts = [check_key(key) for key in wanted]
@@ -129,10 +154,14 @@ class FakeSessions(SessionCache):
             phase = one.phase
             while phase in session.corrected:
                 phase = session.corrected[phase]
-            found.append(self._use(session, str(one._replace(phase=phase)), reader, mode))
+            found.append(
+                self._use(session, str(one._replace(phase=phase)), reader, mode)
+            )
         return found
 
-    def _use(self, session: _Session, key: str, reader: str | None, mode: str) -> FoundEntry | None:
+    def _use(
+        self, session: _Session, key: str, reader: str | None, mode: str
+    ) -> FoundEntry | None:
         if not self._is_living(session, key):
             return None
         info, body = session.entries[key]
@@ -145,7 +174,12 @@ class FakeSessions(SessionCache):
         return FoundEntry(unpack(body), info)
 
     async def set_many(
-        self, session_id: str, entries: Sequence[NewEntry], *, task_id: str | None = None, phase: str | None = None
+        self,
+        session_id: str,
+        entries: Sequence[NewEntry],
+        *,
+        task_id: str | None = None,
+        phase: str | None = None,
     ) -> None:
         """Write entries, all or none."""
         keys.session(session_id)
@@ -161,7 +195,11 @@ class FakeSessions(SessionCache):
         if session is None:
             raise refuse_unknown(session_id)
         if task_id is not None:
-            own = {phase} if phase is not None else {check_key(entry.key).phase for entry in entries}
+            own = (
+                {phase}
+                if phase is not None
+                else {check_key(entry.key).phase for entry in entries}
+            )
             self._check_writer(session, own, task_id)
         now = self._now_ms()
         for entry, body in zip(entries, bodies, strict=True):
@@ -169,7 +207,9 @@ class FakeSessions(SessionCache):
                 self._keep(session, entry, body, now)
         self._touch(session, now)
 
-    def _check_writer(self, session: _Session, phases: Collection[str], task_id: str) -> None:
+    def _check_writer(
+        self, session: _Session, phases: Collection[str], task_id: str
+    ) -> None:
         for phase in phases:
             writer = session.tasks.get(phase, "" if session.is_pipeline else task_id)
             if writer != task_id:
@@ -189,18 +229,26 @@ class FakeSessions(SessionCache):
         check_key(key)
         return bool(self._remove(session_id, lambda info: info.key == key))
 
-    async def invalidate_phases(self, session_id: str, phases: Collection[str]) -> tuple[str, ...]:
+    async def invalidate_phases(
+        self, session_id: str, phases: Collection[str]
+    ) -> tuple[str, ...]:
         """Remove every entry of *phases*."""
         session = self._living(session_id)
         if session is not None:
             session.tasks |= dict.fromkeys(session.tasks.keys() & set(phases), "")
-        return tuple(sorted(self._remove(session_id, lambda info: info.phase in phases))) if phases else ()
+        return (
+            tuple(sorted(self._remove(session_id, lambda info: info.phase in phases)))
+            if phases
+            else ()
+        )
 
     async def clear(self, session_id: str) -> int:
         """Remove every entry."""
         return len(self._remove(session_id, lambda info: True))  # noqa: ARG005
 
-    def _remove(self, session_id: str, is_meant: Callable[[EntryInfo], bool]) -> list[str]:
+    def _remove(
+        self, session_id: str, is_meant: Callable[[EntryInfo], bool]
+    ) -> list[str]:
         """Remove entries and return the keys of those that were living."""
         keys.session(session_id)
         session = self._living(session_id)
@@ -213,20 +261,39 @@ class FakeSessions(SessionCache):
         self._touch(session, self._now_ms())
         return living
 
-    async def _entries(self, session_id: str) -> tuple[list[EntryInfo], list[bytes], int | None, int]:
+    async def _entries(
+        self, session_id: str
+    ) -> tuple[list[EntryInfo], list[bytes], int | None, int]:
         keys.session(session_id)
         session = self._living(session_id)
         if session is None:
             return [], [], None, 0
-        living = [info for key, (info, _) in session.entries.items() if self._is_living(session, key)]
-        shown = [replace(info, hidden_by=session.corrected.get(info.phase)) for info in living]
-        return sorted(shown, key=lambda info: info.number), [], session.began_ms, self._now_ms()
+        living = [
+            info
+            for key, (info, _) in session.entries.items()
+            if self._is_living(session, key)
+        ]
+        shown = [
+            replace(info, hidden_by=session.corrected.get(info.phase))
+            for info in living
+        ]
+        return (
+            sorted(shown, key=lambda info: info.number),
+            [],
+            session.began_ms,
+            self._now_ms(),
+        )
 
     async def stats(self, session_id: str) -> SessionStats:
         """Return what a session has saved."""
         entries, _, began_ms, now_ms = await self._entries(session_id)
         session = self._living(session_id)
-        return summarise(entries, session.phases if session is not None else {}, now_ms, began_ms=began_ms)
+        return summarise(
+            entries,
+            session.phases if session is not None else {},
+            now_ms,
+            began_ms=began_ms,
+        )
 
     async def drop(self, session_id: str, *, force: bool = False) -> bool:
         """Remove a session."""
@@ -239,7 +306,9 @@ class FakeSessions(SessionCache):
         del self._sessions[session_id]
         return True
 
-    async def load(self, file: Mapping[str, Any], session_id: str | None = None) -> SessionLoadReport:
+    async def load(
+        self, file: Mapping[str, Any], session_id: str | None = None
+    ) -> SessionLoadReport:
         """Make a session out of a file."""
         read = session_files.read(file, session_id, self._now_ms(), self._max_bytes)
         if read.refused and not read.entries:
@@ -247,7 +316,9 @@ class FakeSessions(SessionCache):
         if not await self.create(read.session_id, domain=read.domain, ttl=read.ttl):
             raise refuse_taken(read.session_id)
         session = self._sessions[read.session_id]
-        session.root = replace(session.root, created_ms=read.created_ms, updated_ms=read.updated_ms)
+        session.root = replace(
+            session.root, created_ms=read.created_ms, updated_ms=read.updated_ms
+        )
         session.written = len(read.entries)
         for one in read.entries:
             stored = pack(one.body)
@@ -255,14 +326,20 @@ class FakeSessions(SessionCache):
             info = read_head(key, head, hits)
             assert info is not None  # noqa: S101 - written by ourselves
             session.entries[one.entry.key] = (info, stored)
-        return SessionLoadReport(read.session_id, len(read.entries), read.expired, read.refused)
+        return SessionLoadReport(
+            read.session_id, len(read.entries), read.expired, read.refused
+        )
 
     def _now_ms(self) -> int:
         return int(self._clock() * 1000)
 
     def _living(self, session_id: str) -> _Session | None:
         session = self._sessions.get(session_id)
-        if session is None or session.until_ms is None or session.until_ms > self._now_ms():
+        if (
+            session is None
+            or session.until_ms is None
+            or session.until_ms > self._now_ms()
+        ):
             return session
         del self._sessions[session_id]
         return None
@@ -275,7 +352,9 @@ class FakeSessions(SessionCache):
 
     def _touch(self, session: _Session, now: int) -> None:
         session.root = replace(session.root, updated_ms=now)
-        session.until_ms = None if session.root.state == "running" else now + session.root.ttl_ms
+        session.until_ms = (
+            None if session.root.state == "running" else now + session.root.ttl_ms
+        )
 
 
 class FakeSingleFlight(SingleFlight[T]):
@@ -288,7 +367,10 @@ class FakeSingleFlight(SingleFlight[T]):
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         return None
 

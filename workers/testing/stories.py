@@ -15,13 +15,22 @@ from contracts.analysis.stories import (
     StoryResponse,
     StorySettings,
 )
-from memory.stories.view import CHANGING, StandingStory, StoryInfo, demand_changing, standing, unknown
+from memory.stories.view import (
+    CHANGING,
+    StandingStory,
+    StoryInfo,
+    demand_changing,
+    standing,
+    unknown,
+)
 
 
 class FakeStories:
     """Stories in memory: `put` one, `add_response`, `note` what a response changed, `leave` a section."""
 
-    def __init__(self, *, clock_ms: Callable[[], int] = lambda: int(time.time() * 1000)) -> None:
+    def __init__(
+        self, *, clock_ms: Callable[[], int] = lambda: int(time.time() * 1000)
+    ) -> None:
         self._clock_ms = clock_ms
         self._bases: dict[str, StoryBase] = {}
         self._updated: dict[str, int] = {}
@@ -50,7 +59,9 @@ class FakeStories:
             self.move_on(story_id)
         responses[response.number] = response
 
-    def note(self, story_id: str, number: int, section: str, change: StoryChange | None) -> bool:
+    def note(
+        self, story_id: str, number: int, section: str, change: StoryChange | None
+    ) -> bool:
         """Note what a response changed, as the agent of *section* found it; None takes that back.
 
         Returns whether that is another change than before.
@@ -69,7 +80,14 @@ class FakeStories:
         if is_under_way:
             held[number] = None
 
-    def leave(self, story_id: str, number: int, sections: Mapping[str, JsonValue], *, is_all: bool = False) -> None:
+    def leave(
+        self,
+        story_id: str,
+        number: int,
+        sections: Mapping[str, JsonValue],
+        *,
+        is_all: bool = False,
+    ) -> None:
         """Note the findings of agents in a response, beside the earlier ones or instead of them."""
         analyses = self._sections.setdefault(story_id, {})
         known = {} if is_all else analyses.get(number, {})
@@ -112,7 +130,9 @@ class FakeStories:
 
     async def entities(self, story_id: str) -> tuple[Entity, ...]:
         """Return everybody and everything with a file, in the order of their names."""
-        return tuple(sorted(self._base(story_id).entities, key=lambda entity: entity.name))
+        return tuple(
+            sorted(self._base(story_id).entities, key=lambda entity: entity.name)
+        )
 
     async def relations(self, story_id: str) -> Relations:
         """Return tiers, tastes and the scores that it begins with."""
@@ -123,13 +143,22 @@ class FakeStories:
         self._base(story_id)
         told = self._changes.get(story_id, {})
         found = {
-            number: {section: by[section] for section in CHANGING if section in sections and section in by}
+            number: {
+                section: by[section]
+                for section in CHANGING
+                if section in sections and section in by
+            }
             for number, by in told.items()
         }
         return {number: by for number, by in found.items() if by}
 
     async def standing(
-        self, story_id: str, number: int, sections: Collection[str] = CHANGING, *, after: bool = False
+        self,
+        story_id: str,
+        number: int,
+        sections: Collection[str] = CHANGING,
+        *,
+        after: bool = False,
     ) -> StandingStory:
         """Return the story before response *number*, or *after* it, as far as *sections* tell; the rest is empty."""
         base = self._base(story_id)
@@ -140,16 +169,22 @@ class FakeStories:
             knowledge=base.knowledge if "knowledge" in sections else (),
             relations=base.relations if "relationship" in sections else Relations(),
         )
-        return standing(told, await self.changes(story_id, sections), number, after=after)
+        return standing(
+            told, await self.changes(story_id, sections), number, after=after
+        )
 
-    async def put_response(self, story_id: str, response: StoryResponse, *, keep: int, hold_ms: int = 0) -> bool:
+    async def put_response(
+        self, story_id: str, response: StoryResponse, *, keep: int, hold_ms: int = 0
+    ) -> bool:
         """Store a response, the last *keep* and what is held staying; return whether it is another one than before."""
         self._base(story_id)
         responses = self._responses.setdefault(story_id, {})
         before = responses.get(response.number)
         self.add_response(story_id, response)
         if hold_ms:
-            self._held.setdefault(story_id, {})[response.number] = self._clock_ms() + hold_ms
+            self._held.setdefault(story_id, {})[response.number] = (
+                self._clock_ms() + hold_ms
+            )
         for oldest in list(responses)[: max(0, len(responses) - max(1, keep))]:
             if not self._is_held(story_id, oldest):
                 del responses[oldest]
@@ -188,7 +223,14 @@ class FakeStories:
 
     async def delete(self, story_id: str) -> bool:
         """Remove a story with its responses and analyses; return whether there was one."""
-        for kept in (self._responses, self._changes, self._sections, self._updated, self._revisions, self._held):
+        for kept in (
+            self._responses,
+            self._changes,
+            self._sections,
+            self._updated,
+            self._revisions,
+            self._held,
+        ):
             kept.pop(story_id, None)
         for tell in self._at_delete:
             tell(story_id)
@@ -216,7 +258,13 @@ class FakeSharedAnswers:
         self._answers: dict[tuple[str, int, str], asyncio.Task[JsonValue]] = {}
 
     async def get_or_compute(
-        self, story_id: str, number: int, name: str, compute: Callable[[], Awaitable[JsonValue]], *, wait_s: float
+        self,
+        story_id: str,
+        number: int,
+        name: str,
+        compute: Callable[[], Awaitable[JsonValue]],
+        *,
+        wait_s: float,
     ) -> JsonValue:
         """Return the answer *name*, or what *compute* returns in the first that asks for it."""
         key = story_id, number, name

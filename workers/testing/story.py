@@ -28,7 +28,10 @@ class KitStory:
     @property
     def fields(self) -> dict[str, Any]:
         """The fields of an assignment that name the response."""
-        return {"story_id": self.base.settings.story_id, "response_number": self.response.number}
+        return {
+            "story_id": self.base.settings.story_id,
+            "response_number": self.response.number,
+        }
 
     def put_into(self, stories: "FakeStories") -> None:
         """Make *stories* know all of it."""

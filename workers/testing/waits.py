@@ -18,14 +18,18 @@ class KitWaits:
         signals: Values by the name of the signal; one that is not there lets its time pass.
     """
 
-    def __init__(self, answers: Iterable[Any] = (), signals: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, answers: Iterable[Any] = (), signals: Mapping[str, Any] | None = None
+    ) -> None:
         self.questions: list[str] = []
         self._script = deque(answers)
         self._signals = signals or {}
         self._waits: dict[tuple[str, str], Wait] = {}
         self._answers: dict[tuple[str, str], WaitAnswer] = {}
 
-    async def find(self, task_id: str, slot: str) -> tuple[Wait | None, WaitAnswer | None]:
+    async def find(
+        self, task_id: str, slot: str
+    ) -> tuple[Wait | None, WaitAnswer | None]:
         """Return the wait in *slot* and its answer."""
         return self._waits.get((task_id, slot)), self._answers.get((task_id, slot))
 
@@ -38,7 +42,11 @@ class KitWaits:
         is_signal: bool = False,  # noqa: ARG002
     ) -> WaitAnswer | None:
         """Store *answer* unless there is one."""
-        return None if self._answers.setdefault((task_id, slot), answer) is answer else self._answers[task_id, slot]
+        return (
+            None
+            if self._answers.setdefault((task_id, slot), answer) is answer
+            else self._answers[task_id, slot]
+        )
 
     def end(self, task_id: str, wait: Wait, now: datetime) -> datetime:
         """End *wait* as scripted; return the time after it.
@@ -50,14 +58,21 @@ class KitWaits:
         value, is_there = None, False
         if wait.kind == "ask":
             self.questions.append(wait.text)
-            assert self._script, f"the task asks {wait.text!r}; pass an answer: AgentKit(agent, answers=[...])"  # noqa: S101 - the test's own
+            assert self._script, (
+                f"the task asks {wait.text!r}; pass an answer: AgentKit(agent, answers=[...])"
+            )  # noqa: S101 - the test's own
             value = self._script.popleft()
-            value, is_there = Approval(approved=value) if isinstance(value, bool) else value, value is not None
+            value, is_there = (
+                Approval(approved=value) if isinstance(value, bool) else value,
+                value is not None,
+            )
         elif wait.kind == "signal":
             value, is_there = self._signals.get(wait.text), wait.text in self._signals
         if not is_there:
             return max(now, wait.until)
         said = to_jsonable_python(value)
-        answer = WaitAnswer(value=said, by="user:kit", at=now, door="http", digest=wait.digest)
+        answer = WaitAnswer(
+            value=said, by="user:kit", at=now, door="http", digest=wait.digest
+        )
         self._answers[task_id, wait.slot] = answer
         return now

@@ -60,14 +60,28 @@ def form_of(text: str) -> JsonForm:
     colon, holders = _walk(content)
     root = holders[-1]
     flat_list, flat_object = (
-        next((held for held in holders if held.is_flat and held.opening == opening), None) for opening in "[{"
+        next(
+            (held for held in holders if held.is_flat and held.opening == opening), None
+        )
+        for opening in "[{"
     )
-    on_one_line = [held for held in (flat_list, flat_object, root) if held is not None and held.is_on_one_line]
+    on_one_line = [
+        held
+        for held in (flat_list, flat_object, root)
+        if held is not None and held.is_on_one_line
+    ]
     newline = _LINES.search(text)
     return JsonForm(
         indent=None if root.is_on_one_line else _LINES.split(root.padding)[-1],
         colon=colon if colon and "\n" not in colon else ": ",
-        comma=next((held.comma for held in on_one_line if held.comma and "\n" not in held.comma), ", "),
+        comma=next(
+            (
+                held.comma
+                for held in on_one_line
+                if held.comma and "\n" not in held.comma
+            ),
+            ", ",
+        ),
         padding=on_one_line[0].padding if on_one_line else "",
         flat_lists=flat_list is None or flat_list.is_on_one_line,
         flat_objects=flat_object is not None and flat_object.is_on_one_line,
@@ -100,7 +114,11 @@ def _walk(content: str) -> tuple[str | None, list[_Holder]]:
                 holder.is_flat = False
             within.append(_Holder(token))
         elif token in ("}", "]"):
-            found += [closed for closed in (within.pop(),) if not closed.is_empty or not within]
+            found += [
+                closed
+                for closed in (within.pop(),)
+                if not closed.is_empty or not within
+            ]
         before, mark, gap = gap, token, ""
     return colon, found
 
@@ -111,14 +129,23 @@ def text_of(body: JsonValue, form: JsonForm) -> str:
     return f"{form.before}{_spell(body, form, scalar, form.newline)}{form.after}"
 
 
-def _spell(value: JsonValue, form: JsonForm, scalar: Callable[[object], str], line: str) -> str:
+def _spell(
+    value: JsonValue, form: JsonForm, scalar: Callable[[object], str], line: str
+) -> str:
     """Return *value* as JSON; *line* is what ends a line and indents the next one as far as *value* is."""
     if not isinstance(value, dict | list) or not value:
         return scalar(value)
-    within = None if form.indent is None or _is_on_one_line(value, form) else f"{line}{form.indent}"
+    within = (
+        None
+        if form.indent is None or _is_on_one_line(value, form)
+        else f"{line}{form.indent}"
+    )
     inner = line if within is None else within
     if isinstance(value, dict):
-        parts = [f"{scalar(name)}{form.colon}{_spell(held, form, scalar, inner)}" for name, held in value.items()]
+        parts = [
+            f"{scalar(name)}{form.colon}{_spell(held, form, scalar, inner)}"
+            for name, held in value.items()
+        ]
     else:
         parts = [_spell(held, form, scalar, inner) for held in value]
     first, last = "{}" if isinstance(value, dict) else "[]"
@@ -127,6 +154,12 @@ def _spell(value: JsonValue, form: JsonForm, scalar: Callable[[object], str], li
     return f"{first}{within}{f',{within}'.join(parts)}{line}{last}"
 
 
-def _is_on_one_line(value: dict[str, JsonValue] | list[JsonValue], form: JsonForm) -> bool:
-    wanted, held = (form.flat_objects, value.values()) if isinstance(value, dict) else (form.flat_lists, value)
+def _is_on_one_line(
+    value: dict[str, JsonValue] | list[JsonValue], form: JsonForm
+) -> bool:
+    wanted, held = (
+        (form.flat_objects, value.values())
+        if isinstance(value, dict)
+        else (form.flat_lists, value)
+    )
     return wanted and not any(isinstance(inner, dict | list) for inner in held)

@@ -35,7 +35,14 @@ class FrontMatter:
     def line_of(self, name: str) -> int:
         """Return the number of the line that *name* stands on, 1 when no line begins with it."""
         numbered = enumerate(self.lines, start=1)
-        return next((number for number, line in numbered if line.lstrip("\"' ").startswith(name)), 1)
+        return next(
+            (
+                number
+                for number, line in numbered
+                if line.lstrip("\"' ").startswith(name)
+            ),
+            1,
+        )
 
 
 class _Loader(yaml.BaseLoader):
@@ -51,7 +58,11 @@ def front_matter(lines: Sequence[str]) -> FrontMatter:
     """Return the front matter of a file; without any, its content begins at the first line."""
     if not lines or lines[0].rstrip() != "---":
         return FrontMatter()
-    ends = (number for number, line in enumerate(lines[1:MAX_LINES], start=1) if line.rstrip() in ("---", "..."))
+    ends = (
+        number
+        for number, line in enumerate(lines[1:MAX_LINES], start=1)
+        if line.rstrip() in ("---", "...")
+    )
     last = next(ends, None)
     if last is None:
         return FrontMatter()
@@ -63,7 +74,9 @@ def front_matter(lines: Sequence[str]) -> FrontMatter:
     content = content if isinstance(content, dict) else {}
     others = dict(content)
     resource_id = _take(others, "resource_id") or _take(others, "id")
-    updated = next((day for name in _DAY_NAMES if (day := _day(others, name)) is not None), None)
+    updated = next(
+        (day for name in _DAY_NAMES if (day := _day(others, name)) is not None), None
+    )
     tags = _tags(others)
     words = set(_WORDS.findall(str(content)))
     unread = [
@@ -71,7 +84,9 @@ def front_matter(lines: Sequence[str]) -> FrontMatter:
         for number, line in enumerate(inner, start=2)
         if not words.issuperset(_WORDS.findall(line))
     ]
-    return FrontMatter(last + 1, resource_id, tags, updated, others, unread, lines[: last + 1])
+    return FrontMatter(
+        last + 1, resource_id, tags, updated, others, unread, lines[: last + 1]
+    )
 
 
 def _as_json(value: object) -> JsonValue:

@@ -13,7 +13,9 @@ TAB = 4
 _LINE_ENDS = re.compile(r"\r\n|\n|\r")
 _HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))?[ \t]*#*[ \t]*$")
 _UNDERLINE = re.compile(r" {0,3}(=+|-+)[ \t]*$")
-_BULLET = re.compile(r"([ \t]*)(?:[-*+\u2022\u2013\u25e6\u25aa]|\d{1,4}[.)])[ \t]+(.*\S)[ \t]*$")
+_BULLET = re.compile(
+    r"([ \t]*)(?:[-*+\u2022\u2013\u25e6\u25aa]|\d{1,4}[.)])[ \t]+(.*\S)[ \t]*$"
+)
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _ODD = re.compile(r"[ \t]*(?:[|>]|<(?!https?:)|!\[|\[[^\]]+\]:|\$\$)")
 _WORDLESS = re.compile(r"[\s!-/:-@\[-`{-~]*$")
@@ -103,7 +105,9 @@ class _Reader:
         mark = fence[1] if fence else ""
         start = self.at
         self.at += 1
-        while self.at < len(self.lines) and not self.lines[self.at].strip().startswith(mark):
+        while self.at < len(self.lines) and not self.lines[self.at].strip().startswith(
+            mark
+        ):
             self.at += 1
         self.at += 1
         return "\n".join(self.lines[start : self.at])
@@ -116,13 +120,17 @@ class _Reader:
             line = self.lines[self.at]
             bullet = _BULLET.match(line)
             if bullet:
-                entry = ListEntry(self.at + 1, bullet[2], len(bullet[1].expandtabs(TAB)))
+                entry = ListEntry(
+                    self.at + 1, bullet[2], len(bullet[1].expandtabs(TAB))
+                )
                 while open_entries and open_entries[-1].indent >= entry.indent:
                     open_entries.pop()
                 (open_entries[-1].entries if open_entries else first).append(entry)
                 open_entries.append(entry)
             elif self._goes_on(line):
-                open_entries[-1].text = f"{open_entries[-1].text} {line.strip()}".rstrip()
+                open_entries[
+                    -1
+                ].text = f"{open_entries[-1].text} {line.strip()}".rstrip()
             else:
                 break
             self.at += 1
@@ -131,10 +139,16 @@ class _Reader:
     def _goes_on(self, line: str) -> bool:
         """Tell whether *line* belongs to the entry above it."""
         if not line.strip():
-            after = next((later for later in self.lines[self.at + 1 :] if later.strip()), "")
-            return _BULLET.match(after) is not None or (after[:1] in (" ", "\t") and not self._begins_another(after))
+            after = next(
+                (later for later in self.lines[self.at + 1 :] if later.strip()), ""
+            )
+            return _BULLET.match(after) is not None or (
+                after[:1] in (" ", "\t") and not self._begins_another(after)
+            )
         above_is_blank = not self.lines[self.at - 1].strip()
-        return not self._begins_another(line) and (not above_is_blank or line[:1] in (" ", "\t"))
+        return not self._begins_another(line) and (
+            not above_is_blank or line[:1] in (" ", "\t")
+        )
 
     def _paragraph(self, number: int) -> Block:
         """Read lines of text; a line of `=` or `-` below them makes them a heading."""
@@ -144,7 +158,9 @@ class _Reader:
             underline = _UNDERLINE.match(line)
             if parts and underline:
                 self.at += 1
-                return Heading(number, 1 if underline[1][0] == "=" else 2, " ".join(parts))
+                return Heading(
+                    number, 1 if underline[1][0] == "=" else 2, " ".join(parts)
+                )
             if parts and (self._begins_another(line) or _BULLET.match(line)):
                 break
             parts.append(line.strip())
@@ -152,4 +168,7 @@ class _Reader:
         return Paragraph(number, " ".join(parts))
 
     def _begins_another(self, line: str) -> bool:
-        return any(pattern.match(line) for pattern in (_HEADING, _FENCE, _ODD)) or _WORDLESS.match(line) is not None
+        return (
+            any(pattern.match(line) for pattern in (_HEADING, _FENCE, _ODD))
+            or _WORDLESS.match(line) is not None
+        )

@@ -9,12 +9,20 @@ from pydantic import JsonValue
 
 from memory.documents.items import Body
 
-_NOTES = re.compile(r"(?<!\s)\s*+(?:\((?P<round>[^()]+)\)|\[(?P<square>[^\[\]]+)\]|<!--(?P<comment>[^<>]+?)-->)\s*$")
+_NOTES = re.compile(
+    r"(?<!\s)\s*+(?:\((?P<round>[^()]+)\)|\[(?P<square>[^\[\]]+)\]|<!--(?P<comment>[^<>]+?)-->)\s*$"
+)
 _DAY = r"(?P<day>\d{4}-\d\d-\d\d)"
 _ADDED = re.compile(rf"(?:added|added on|noted|recorded)\s*+[:=]?\s*+{_DAY}")
-_EXPIRY = re.compile(rf"(?:until|valid until|through|expires|expires on|expiry|expiry[ _]date)\s*+[:=]?\s*+{_DAY}")
-_CONFIDENCE = re.compile(r"confidence\s*+[:=]?\s*+(?P<share>[01](?:\.\d+)?|\d{1,3}\s?%)")
-_DURABILITY = re.compile(r"(?:durability\s*+[:=]?\s*+)?(?P<word>permanent|long[-_ ]term|short[-_ ]term|momentary)")
+_EXPIRY = re.compile(
+    rf"(?:until|valid until|through|expires|expires on|expiry|expiry[ _]date)\s*+[:=]?\s*+{_DAY}"
+)
+_CONFIDENCE = re.compile(
+    r"confidence\s*+[:=]?\s*+(?P<share>[01](?:\.\d+)?|\d{1,3}\s?%)"
+)
+_DURABILITY = re.compile(
+    r"(?:durability\s*+[:=]?\s*+)?(?P<word>permanent|long[-_ ]term|short[-_ ]term|momentary)"
+)
 
 
 def with_notes(text: str) -> tuple[str, Body]:
@@ -23,7 +31,9 @@ def with_notes(text: str) -> tuple[str, Body]:
     if not found or not text[: found.start()].strip():
         return text, {}
     fields: Body = {}
-    for note in re.split(r"[,;]", found["round"] or found["square"] or found["comment"]):
+    for note in re.split(
+        r"[,;]", found["round"] or found["square"] or found["comment"]
+    ):
         read = next(_field(note.strip().casefold()), None)
         if read is None or read[0] in fields:
             return text, {}
@@ -42,7 +52,11 @@ def _field(note: str) -> Iterator[tuple[str, JsonValue]]:
     confidence = _CONFIDENCE.fullmatch(note)
     if confidence:
         text = confidence["share"]
-        share = round(float(text.rstrip("% ")) / 100, 4) if text.endswith("%") else float(text)
+        share = (
+            round(float(text.rstrip("% ")) / 100, 4)
+            if text.endswith("%")
+            else float(text)
+        )
         if share <= 1:
             yield "confidence", share
     durability = _DURABILITY.fullmatch(note)

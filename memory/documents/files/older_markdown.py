@@ -14,7 +14,14 @@ from typing import cast
 from pydantic import JsonValue
 
 from memory.documents.files.front_matter import FrontMatter, front_matter
-from memory.documents.files.markdown_blocks import Heading, ListEntry, Odd, Paragraph, blocks, lines_of
+from memory.documents.files.markdown_blocks import (
+    Heading,
+    ListEntry,
+    Odd,
+    Paragraph,
+    blocks,
+    lines_of,
+)
 from memory.documents.files.notes import with_notes
 from memory.documents.items import METADATA, Body, make_item
 from memory.documents.kinds import Kind, Kinds, stand_in
@@ -26,7 +33,9 @@ LONGEST = 1_900
 _FILLERS = re.compile(r"^(?:the )?(?:user(?:'s|s)? |my |current |known )?")
 _EMPHASIS = re.compile(r"(\*\*|__|`)(?=\S)(.+?)(?<=\S)\1")
 _NO_NAME = re.compile(r"[^\w]+")
-_PIECES = re.compile(rf"\S.{{0,{LONGEST - 1}}}(?:\s|\Z)|\S.{{0,{LONGEST - 1}}}", re.DOTALL)
+_PIECES = re.compile(
+    rf"\S.{{0,{LONGEST - 1}}}(?:\s|\Z)|\S.{{0,{LONGEST - 1}}}", re.DOTALL
+)
 _NO_HEADING = "no heading says what it is"
 
 
@@ -75,7 +84,11 @@ def read(text: str, kinds: Kinds, *, name: str, added: date) -> OlderDocument:
         else:
             writer.take_odd(block)
     writer.end_heading()
-    return OlderDocument(kind.resource_id, writer.body, tuple(sorted(writer.unparsed, key=lambda found: found.line)))
+    return OlderDocument(
+        kind.resource_id,
+        writer.body,
+        tuple(sorted(writer.unparsed, key=lambda found: found.line)),
+    )
 
 
 @dataclass(slots=True)
@@ -106,16 +119,38 @@ class _Writer:
     def __post_init__(self) -> None:
         self.body = self.kind.complete({})
         other = self.kind.place_for("other")
-        self.rest = other.path if other is not None else Path((self.kind.places[0].path.steps[0], "other"))
-        names = [(place.path, (str(place.path.last), *place.headings)) for place in self.kind.places]
+        self.rest = (
+            other.path
+            if other is not None
+            else Path((self.kind.places[0].path.steps[0], "other"))
+        )
+        names = [
+            (place.path, (str(place.path.last), *place.headings))
+            for place in self.kind.places
+        ]
         self.places = {_name(name): path for path, known in names for name in known}
         roots = (str(place.path.steps[0]) for place in self.kind.places)
-        self.titles = {_name(name) for name in (self.kind.title, *self.kind.titles, self.kind.resource_id, *roots)}
+        self.titles = {
+            _name(name)
+            for name in (
+                self.kind.title,
+                *self.kind.titles,
+                self.kind.resource_id,
+                *roots,
+            )
+        }
 
     @property
     def place(self) -> Path | None:
         """The place of the next entry, None when no heading names one."""
-        return next((opened.place for opened in reversed(self.headings) if opened.place is not None), None)
+        return next(
+            (
+                opened.place
+                for opened in reversed(self.headings)
+                if opened.place is not None
+            ),
+            None,
+        )
 
     @property
     def group(self) -> tuple[str, ...]:
@@ -133,7 +168,9 @@ class _Writer:
         """Keep what stands before everything else: in places where its names mean one, else in the metadata."""
         metadata = cast("Body", self.body[METADATA])
         metadata["tags"] = [*dict.fromkeys((*self.kind.tags, *head.tags))]
-        metadata["last_updated"] = head.updated.isoformat() if head.updated is not None else None
+        metadata["last_updated"] = (
+            head.updated.isoformat() if head.updated is not None else None
+        )
         for name, value in head.others.items():
             place = self.places.get(_name(name))
             if place is not None:
@@ -144,7 +181,9 @@ class _Writer:
                 kept[name] = value
                 why = "the front matter names nothing that is known here"
                 text = f"{name}: {'; '.join(_texts(value))}"
-                self.unparsed.append(Unparsed(head.line_of(name), text, why, f"{METADATA}.front_matter"))
+                self.unparsed.append(
+                    Unparsed(head.line_of(name), text, why, f"{METADATA}.front_matter")
+                )
         for number, text in head.unread:
             self._keep(number, text, "this front matter cannot be read", ())
 
@@ -169,9 +208,16 @@ class _Writer:
             if self.headings:
                 self.headings[-1].is_used |= opened.is_used
             if not opened.is_used and opened.place is None and not opened.is_title:
-                self._keep(opened.heading.line, opened.heading.text, "nothing stands under this heading", self.group)
+                self._keep(
+                    opened.heading.line,
+                    opened.heading.text,
+                    "nothing stands under this heading",
+                    self.group,
+                )
 
-    def take_entry(self, entry: ListEntry, place: Path | None, group: tuple[str, ...]) -> None:
+    def take_entry(
+        self, entry: ListEntry, place: Path | None, group: tuple[str, ...]
+    ) -> None:
         """Keep a list entry and those below it: as an item, or as a heading over them."""
         text = _bare(entry.text)
         below = self.places.get(_name(text.rstrip(": ")))
@@ -183,7 +229,12 @@ class _Writer:
             self.take_text(entry.line, text, place, group, [*_details(entry.entries)])
 
     def take_text(
-        self, line: int, text: str, place: Path | None, group: tuple[str, ...], details: list[str] | None = None
+        self,
+        line: int,
+        text: str,
+        place: Path | None,
+        group: tuple[str, ...],
+        details: list[str] | None = None,
     ) -> None:
         """Keep *text* at *place*, or where `name: text` says that it belongs."""
         text = _bare(text)
@@ -198,17 +249,37 @@ class _Writer:
 
     def take_odd(self, block: Odd) -> None:
         """Keep lines of which only the text is known, as they are."""
-        self._keep(block.line, block.text, "tables, code, quotations and HTML are not read", self.group)
+        self._keep(
+            block.line,
+            block.text,
+            "tables, code, quotations and HTML are not read",
+            self.group,
+        )
 
-    def _each(self, entries: Iterable[ListEntry], place: Path | None, group: tuple[str, ...]) -> None:
+    def _each(
+        self, entries: Iterable[ListEntry], place: Path | None, group: tuple[str, ...]
+    ) -> None:
         for entry in entries:
             self.take_entry(entry, place, group)
 
-    def _keep(self, line: int, text: str, why: str, group: tuple[str, ...], details: list[str] | None = None) -> None:
+    def _keep(
+        self,
+        line: int,
+        text: str,
+        why: str,
+        group: tuple[str, ...],
+        details: list[str] | None = None,
+    ) -> None:
         self._put(self.rest, text, group, details)
         self.unparsed.append(Unparsed(line, text, why, str(self.rest)))
 
-    def _put(self, place: Path, text: str, group: tuple[str, ...], details: list[str] | None = None) -> None:
+    def _put(
+        self,
+        place: Path,
+        text: str,
+        group: tuple[str, ...],
+        details: list[str] | None = None,
+    ) -> None:
         """Append *text* to the list at *place*, with the headings it stood under and what stood below it."""
         where = self.body
         for step in place.steps[:-1]:
@@ -248,7 +319,9 @@ def _texts(value: JsonValue) -> Iterator[str]:
 
 def _name(text: str) -> str:
     """Return a heading as it is compared: its words in small letters, without emphasis and without whose it is."""
-    words = _NO_NAME.sub(" ", _bare(text).replace("_", " ").casefold().replace("'", "")).strip()
+    words = _NO_NAME.sub(
+        " ", _bare(text).replace("_", " ").casefold().replace("'", "")
+    ).strip()
     return _FILLERS.sub("", words, count=1) or words
 
 

@@ -46,7 +46,9 @@ def read(content: bytes) -> SeedDocument:
     try:
         text = content.removeprefix(_BOM).decode("utf-8")
     except UnicodeDecodeError as error:
-        raise InvalidInput(f"byte {error.start} is no UTF-8; save the file as UTF-8") from error
+        raise InvalidInput(
+            f"byte {error.start} is no UTF-8; save the file as UTF-8"
+        ) from error
     body = _load(text)
     form = form_of(text).model_copy(
         update={
@@ -59,7 +61,9 @@ def read(content: bytes) -> SeedDocument:
     if written == text:
         return SeedDocument(body=body, form=_dump(form))
     form = form.model_copy(update={"verbatim": text})
-    return SeedDocument(body=body, form=_dump(form), irregular=_first_difference(text, written))
+    return SeedDocument(
+        body=body, form=_dump(form), irregular=_first_difference(text, written)
+    )
 
 
 def write(body: Mapping[str, JsonValue], form: str = "") -> bytes:
@@ -74,33 +78,54 @@ def write(body: Mapping[str, JsonValue], form: str = "") -> bytes:
     try:
         rules = JsonForm.model_validate_json(form) if form else JsonForm()
     except ValueError as error:
-        raise InvalidInput(f"form {form[:_SHOWN]!r} is none of a file; import the file anew") from error
+        raise InvalidInput(
+            f"form {form[:_SHOWN]!r} is none of a file; import the file anew"
+        ) from error
     whole = dict(body)
     if rules.digest and _digest(whole) == rules.digest:
         if rules.verbatim is not None:
             return _bytes(rules.verbatim, rules)
         # The one metadata that the file had goes where the present one is; none when it had none.
-        whole = {name: value for name, value in whole.items() if name != METADATA or rules.metadata}
+        whole = {
+            name: value
+            for name, value in whole.items()
+            if name != METADATA or rules.metadata
+        }
         whole |= {METADATA: rules.metadata[0]} if METADATA in whole else {}
     return _bytes(text_of(whole, rules), rules)
 
 
 def _load(text: str) -> Body:
     try:
-        body = json.loads(text, object_pairs_hook=_once_each, parse_constant=_refuse_constant, parse_float=_finite)
+        body = json.loads(
+            text,
+            object_pairs_hook=_once_each,
+            parse_constant=_refuse_constant,
+            parse_float=_finite,
+        )
     except json.JSONDecodeError as error:
-        raise InvalidInput(f"line {error.lineno}, character {error.colno}: no JSON ({error.msg}); mend it") from error
+        raise InvalidInput(
+            f"line {error.lineno}, character {error.colno}: no JSON ({error.msg}); mend it"
+        ) from error
     except RecursionError as error:
-        raise InvalidInput(f"lists and objects lie more than {MAX_DEPTH} deep in each other; flatten them") from error
+        raise InvalidInput(
+            f"lists and objects lie more than {MAX_DEPTH} deep in each other; flatten them"
+        ) from error
     except ValueError as error:
-        raise InvalidInput("a number has more digits than are kept; write it as text") from error
+        raise InvalidInput(
+            "a number has more digits than are kept; write it as text"
+        ) from error
     if not isinstance(body, dict):
-        raise InvalidInput(f"a document is a JSON object, this file holds {type(body).__name__}; put it under a name")
+        raise InvalidInput(
+            f"a document is a JSON object, this file holds {type(body).__name__}; put it under a name"
+        )
     lone = _SURROGATE.search(json.dumps(body, ensure_ascii=False))
     if lone:
         raise InvalidInput(f"\\u{ord(lone[0]):04x} is half of a character; take it out")
     if _depth(body) > MAX_DEPTH:
-        raise InvalidInput(f"lists and objects lie more than {MAX_DEPTH} deep in each other; flatten them")
+        raise InvalidInput(
+            f"lists and objects lie more than {MAX_DEPTH} deep in each other; flatten them"
+        )
     return body
 
 
@@ -109,7 +134,9 @@ def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise InvalidInput(f"{twice!r} is in one object twice, and one of them would be lost; give it another name")
+        raise InvalidInput(
+            f"{twice!r} is in one object twice, and one of them would be lost; give it another name"
+        )
     return found
 
 
@@ -120,7 +147,9 @@ def _refuse_constant(word: str) -> None:
 def _finite(digits: str) -> float:
     number = float(digits)
     if number in (float("inf"), float("-inf")):
-        raise InvalidInput(f"{digits[:_SHOWN]} is larger than a number may be; write it as text")
+        raise InvalidInput(
+            f"{digits[:_SHOWN]} is larger than a number may be; write it as text"
+        )
     return number
 
 
@@ -153,6 +182,10 @@ def _dump(form: JsonForm) -> str:
 
 def _first_difference(text: str, written: str) -> str:
     """Return what the rules make another thing of, for a person."""
-    lines = enumerate(zip_longest(text.split("\n"), written.split("\n"), fillvalue=""), start=1)
-    number, (was, would) = next((number, pair) for number, pair in lines if pair[0] != pair[1])
+    lines = enumerate(
+        zip_longest(text.split("\n"), written.split("\n"), fillvalue=""), start=1
+    )
+    number, (was, would) = next(
+        (number, pair) for number, pair in lines if pair[0] != pair[1]
+    )
     return f"line {number} is {was.strip()[:_SHOWN]!r}, and by the rules of the file {would.strip()[:_SHOWN]!r}"

@@ -13,7 +13,13 @@ from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from contracts.edits import Edit
 from contracts.errors import InvalidInput
-from memory.documents.edits import Change, apply_changes, dump_changes, inverse, load_changes
+from memory.documents.edits import (
+    Change,
+    apply_changes,
+    dump_changes,
+    inverse,
+    load_changes,
+)
 from memory.documents.items import Body
 from memory.documents.plans import AppliedPlan, Document, Origin, PlanKind, Step
 from memory.documents.stamps import unstamp
@@ -64,8 +70,15 @@ class LogEntry:
     def before(self, document: Document) -> Document:
         """Return *document*, which is of this revision, as it was one revision earlier."""
         form = document.form if self.form_before is None else self.form_before
-        former = cast("Body", apply_changes(unstamp(document.body, self.overwritten), inverse(self.changes)))
-        return replace(document, revision=self.revision - 1, body=former, form=form, size=None)
+        former = cast(
+            "Body",
+            apply_changes(
+                unstamp(document.body, self.overwritten), inverse(self.changes)
+            ),
+        )
+        return replace(
+            document, revision=self.revision - 1, body=former, form=form, size=None
+        )
 
 
 def entry_json(applied: AppliedPlan, step: Step) -> bytes:
@@ -113,7 +126,10 @@ def record_json(applied: AppliedPlan) -> bytes:
     plan = applied.plan
     record = _record(applied, plan.origin)
     if len(record) > MAX_RECORD:
-        named = {"finder": _without_output(plan.origin.finder), "editor": _without_output(plan.origin.editor)}
+        named = {
+            "finder": _without_output(plan.origin.finder),
+            "editor": _without_output(plan.origin.editor),
+        }
         record = _record(applied, plan.origin.model_copy(update=named))
     return record
 
@@ -133,7 +149,9 @@ def _without_output(said: JsonValue) -> JsonValue:
     """Return the model of *said*, and that the rest was too long to keep."""
     if not isinstance(said, dict):
         return None
-    return {name: said[name] for name in ("model", "temperature") if name in said} | {"omitted": True}
+    return {name: said[name] for name in ("model", "temperature") if name in said} | {
+        "omitted": True
+    }
 
 
 def read_record(plan_id: str, raw: bytes, undone_by: str | None) -> PlanRecord:
@@ -174,7 +192,11 @@ def rewind(document: Document, log: Sequence[LogEntry], revision: int) -> Docume
     """
     oldest = document.revision - len(log)
     if not oldest <= revision <= document.revision:
-        what = "is older than its history" if 0 <= revision < oldest else "was never reached"
+        what = (
+            "is older than its history"
+            if 0 <= revision < oldest
+            else "was never reached"
+        )
         raise InvalidInput(
             f"revision {revision} of {document.resource_id!r} {what}, which goes from {oldest} to {document.revision}; "
             "name one of those"
@@ -186,7 +208,9 @@ def rewind(document: Document, log: Sequence[LogEntry], revision: int) -> Docume
     return document
 
 
-def whole_records(records: Iterable[PlanRecord], entries: Mapping[tuple[str, str], LogEntry]) -> tuple[PlanRecord, ...]:
+def whole_records(
+    records: Iterable[PlanRecord], entries: Mapping[tuple[str, str], LogEntry]
+) -> tuple[PlanRecord, ...]:
     """Return *records*, newest first, with their changes out of *entries*, which are by plan id and resource id.
 
     A plan that was taken back by one that was taken back itself stands again, and says so.
@@ -199,6 +223,10 @@ def whole_records(records: Iterable[PlanRecord], entries: Mapping[tuple[str, str
             if (record.plan_id, resource_id) in entries
         }
         taker = whole.get(record.undone_by or "")
-        undone_by = None if taker is not None and taker.undone_by is not None else record.undone_by
+        undone_by = (
+            None
+            if taker is not None and taker.undone_by is not None
+            else record.undone_by
+        )
         whole[record.plan_id] = replace(record, changes=changes, undone_by=undone_by)
     return tuple(whole.values())

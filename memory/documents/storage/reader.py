@@ -17,8 +17,19 @@ from memory.documents.paths import Path, parse, resolve
 from memory.documents.plans import Document, Snapshot, resource_of
 from memory.documents.provenance import touching
 from memory.documents.storage.bodies import Bodies
-from memory.documents.storage.history import LogEntry, PlanRecord, read_entry, read_record, rewind, whole_records
-from memory.documents.storage.repository import DocumentRepository, StoredDocument, StoredDocuments
+from memory.documents.storage.history import (
+    LogEntry,
+    PlanRecord,
+    read_entry,
+    read_record,
+    rewind,
+    whole_records,
+)
+from memory.documents.storage.repository import (
+    DocumentRepository,
+    StoredDocument,
+    StoredDocuments,
+)
 from memory.times import EPOCH, milliseconds
 
 #: Characters of a user id, as on the wire.
@@ -33,14 +44,20 @@ def token_of(user_id: str) -> str:
     """
     named: object = user_id
     if not isinstance(named, str) or not named.strip() or len(named) > MAX_USER_ID:
-        shown = f"{named[:20]!r}..." if isinstance(named, str) and len(named) > MAX_USER_ID else repr(named)
+        shown = (
+            f"{named[:20]!r}..."
+            if isinstance(named, str) and len(named) > MAX_USER_ID
+            else repr(named)
+        )
         raise InvalidInput(
             f"user_id {shown} must be a text of 1 to {MAX_USER_ID} characters; documents belong to one user each"
         )
     try:
         return user_token(named)
     except UnicodeEncodeError as error:
-        raise InvalidInput(f"user_id {named!r} holds half of a surrogate pair; send valid Unicode") from error
+        raise InvalidInput(
+            f"user_id {named!r} holds half of a surrogate pair; send valid Unicode"
+        ) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +69,11 @@ class Look:
 
     def entries(self) -> dict[tuple[str, str], LogEntry]:
         """Return the entries by plan id and resource id."""
-        return {(entry.plan_id, resource_id): entry for resource_id, log in self.logs.items() for entry in log}
+        return {
+            (entry.plan_id, resource_id): entry
+            for resource_id, log in self.logs.items()
+            for entry in log
+        }
 
 
 class DocumentReader:
@@ -74,19 +95,27 @@ class DocumentReader:
         """Return a reader of the documents of *user_id* alone."""
         return OwnDocuments(self, user_id)
 
-    async def snapshot(self, user_id: str, resources: Sequence[str] | None = None) -> Snapshot:
+    async def snapshot(
+        self, user_id: str, resources: Sequence[str] | None = None
+    ) -> Snapshot:
         """Return *resources* as they all are at one moment; None: those of all kinds, and whatever else is stored.
 
         A kind that is not stored yet is its template, at revision 0. Others are left out.
         """
         return (await self._look(user_id, resources)).snapshot
 
-    async def history(self, user_id: str, resource: str | None = None, limit: int = 100) -> tuple[PlanRecord, ...]:
+    async def history(
+        self, user_id: str, resource: str | None = None, limit: int = 100
+    ) -> tuple[PlanRecord, ...]:
         """Return the last *limit* plans applied, newest first; those that changed *resource* when it is given."""
         if limit < 1:
             return ()
         look = await self._look(user_id, None, entries=limit)
-        own = look.logs.values() if resource is None else [look.logs.get(resource_of(resource), ())]
+        own = (
+            look.logs.values()
+            if resource is None
+            else [look.logs.get(resource_of(resource), ())]
+        )
         numbered = {entry.plan_id: entry.number for log in own for entry in log}
         newest = sorted(numbered, key=numbered.__getitem__, reverse=True)[:limit]
         return await self._records(user_id, newest, look.entries())
@@ -100,7 +129,9 @@ class DocumentReader:
         document, log = await self._with_log(user_id, resource)
         return rewind(document, log, revision)
 
-    async def explain(self, user_id: str, resource: str, path: Path | str) -> tuple[PlanRecord, ...]:
+    async def explain(
+        self, user_id: str, resource: str, path: Path | str
+    ) -> tuple[PlanRecord, ...]:
         """Return the plans that touched the value now at *path*, newest first, wherever it was then.
 
         Raises:
@@ -113,49 +144,79 @@ class DocumentReader:
         known = {(entry.plan_id, document.resource_id): entry for entry in log}
         return await self._records(user_id, touching(log, place), known)
 
-    async def note_reads(self, user_id: str, places: Iterable[tuple[str, str]], at: datetime) -> None:
+    async def note_reads(
+        self, user_id: str, places: Iterable[tuple[str, str]], at: datetime
+    ) -> None:
         """Note that *places* were shown at *at*: each a resource id and a name that stays, not an index."""
         ms = milliseconds(at)
-        await self._repository.note_reads(token_of(user_id), {f"{resource} {place}": ms for resource, place in places})
+        await self._repository.note_reads(
+            token_of(user_id), {f"{resource} {place}": ms for resource, place in places}
+        )
 
     async def reads(self, user_id: str) -> dict[tuple[str, str], datetime]:
         """Return when each place was last shown, as it was noted."""
         found = await self._repository.reads(token_of(user_id))
         split = ((field.partition(" "), ms) for field, ms in found.items())
-        return {(name[0], name[2]): EPOCH + timedelta(milliseconds=ms) for name, ms in split}
+        return {
+            (name[0], name[2]): EPOCH + timedelta(milliseconds=ms) for name, ms in split
+        }
 
-    async def _with_log(self, user_id: str, resource: str) -> tuple[Document, Sequence[LogEntry]]:
+    async def _with_log(
+        self, user_id: str, resource: str
+    ) -> tuple[Document, Sequence[LogEntry]]:
         """Return a document and its whole log."""
         resource_id = resource_of(resource)
         look = await self._look(user_id, [resource_id], entries=-1)
         if resource_id not in look.snapshot.documents:
             known = ", ".join(self._kinds.ids)
-            raise InvalidInput(f"user {user_id!r} has no document {resource!r}; the kinds of documents are {known}")
+            raise InvalidInput(
+                f"user {user_id!r} has no document {resource!r}; the kinds of documents are {known}"
+            )
         return look.snapshot.documents[resource_id], look.logs.get(resource_id, ())
 
-    async def _look(self, user_id: str, resources: Sequence[str] | None, entries: int = 0) -> Look:
+    async def _look(
+        self, user_id: str, resources: Sequence[str] | None, entries: int = 0
+    ) -> Look:
         """Return documents and the last *entries* of their logs, -1 for all, as they are at one moment."""
         token = token_of(user_id)
-        asked = list(dict.fromkeys(self._kinds.ids if resources is None else map(resource_of, resources)))
+        asked = list(
+            dict.fromkeys(
+                self._kinds.ids if resources is None else map(resource_of, resources)
+            )
+        )
         found, documents = await self._read(token, asked, entries)
         if resources is None and not found.resources <= set(asked):
             asked += sorted(found.resources - set(asked))
             found, documents = await self._read(token, asked, entries)
-        logs = {one: [read_entry(raw) for raw in stored.entries] for one, stored in found.documents.items() if stored}
+        logs = {
+            one: [read_entry(raw) for raw in stored.entries]
+            for one, stored in found.documents.items()
+            if stored
+        }
         return Look(Snapshot(user_id, documents), logs)
 
     async def _read(
         self, token: str, asked: Sequence[str], entries: int
     ) -> tuple[StoredDocuments, dict[str, Document]]:
         """Return the stored documents, raw and parsed; a body that is known here already is not sent again."""
-        kept = {one: document for one in asked if (document := self._bodies.get(token, one)) is not None}
-        known = {one: (document.revision, document.born) for one, document in kept.items()}
+        kept = {
+            one: document
+            for one in asked
+            if (document := self._bodies.get(token, one)) is not None
+        }
+        known = {
+            one: (document.revision, document.born) for one, document in kept.items()
+        }
         found = await self._repository.read(token, asked, entries, known)
         documents: dict[str, Document] = {}
         for resource_id, stored in found.documents.items():
             kind = self._kinds.get(resource_id)
             if stored is not None:
-                document = kept[resource_id] if stored.body is None else _parse(resource_id, stored)
+                document = (
+                    kept[resource_id]
+                    if stored.body is None
+                    else _parse(resource_id, stored)
+                )
                 self._bodies.put(token, document)
                 documents[resource_id] = document
             elif kind is not None:
@@ -163,13 +224,18 @@ class DocumentReader:
         return found, documents
 
     async def _records(
-        self, user_id: str, plan_ids: Sequence[str], known: Mapping[tuple[str, str], LogEntry]
+        self,
+        user_id: str,
+        plan_ids: Sequence[str],
+        known: Mapping[tuple[str, str], LogEntry],
     ) -> tuple[PlanRecord, ...]:
         """Return the records of *plan_ids*, newest first, with their changes in every document."""
         token = token_of(user_id)
         stored = await self._repository.records(token, plan_ids)
         records = [
-            read_record(plan_id, *found) for plan_id, found in zip(plan_ids, stored, strict=True) if found is not None
+            read_record(plan_id, *found)
+            for plan_id, found in zip(plan_ids, stored, strict=True)
+            if found is not None
         ]
         missing = [
             (record.plan_id, resource_id, revision)
@@ -205,7 +271,9 @@ class OwnDocuments:
         """Return the user's documents as they all are at one moment."""
         return await self._reader.snapshot(self._user_id, resources)
 
-    async def history(self, resource: str | None = None, limit: int = 100) -> tuple[PlanRecord, ...]:
+    async def history(
+        self, resource: str | None = None, limit: int = 100
+    ) -> tuple[PlanRecord, ...]:
         """Return the last plans applied to the user's documents, newest first."""
         return await self._reader.history(self._user_id, resource, limit)
 
@@ -228,7 +296,14 @@ class OwnDocuments:
 
 def _parse(resource_id: str, stored: StoredDocument) -> Document:
     body = stored.body or b"{}"
-    return Document(resource_id, stored.revision, from_json(body), stored.form, stored.born, len(body))
+    return Document(
+        resource_id,
+        stored.revision,
+        from_json(body),
+        stored.form,
+        stored.born,
+        len(body),
+    )
 
 
 class OwnerPage(NamedTuple):

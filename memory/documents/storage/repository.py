@@ -89,39 +89,70 @@ class DocumentRepository:
         self._batch = CommandBatch(client, deadline_s)
 
     async def read(
-        self, token: str, resources: Sequence[str], entries: int, known: Mapping[str, tuple[int, str]]
+        self,
+        token: str,
+        resources: Sequence[str],
+        entries: int,
+        known: Mapping[str, tuple[int, str]],
     ) -> StoredDocuments:
         """Return *resources* with the last *entries* of their logs, -1 for all; *known* is each revision and life."""
-        held = [f"{known[one][0]} {known[one][1]}" if one in known else "" for one in resources]
+        held = [
+            f"{known[one][0]} {known[one][1]}" if one in known else ""
+            for one in resources
+        ]
         named = keys.plans(token), *_pairs(token, resources)
         reply = await self._run(document_scripts.READ, named, entries, *held)
-        stored = {resource: _read_stored(one) for resource, one in zip(resources, reply[1:], strict=True)}
+        stored = {
+            resource: _read_stored(one)
+            for resource, one in zip(resources, reply[1:], strict=True)
+        }
         return StoredDocuments(stored, frozenset(reply[0].decode().split()))
 
-    async def entries(self, token: str, wanted: Sequence[tuple[str, int]]) -> list[bytes | None]:
+    async def entries(
+        self, token: str, wanted: Sequence[tuple[str, int]]
+    ) -> list[bytes | None]:
         """Return the log entries that led to *wanted*, each a resource and a revision; None for one that is gone."""
         if not wanted:
             return []
         named = _pairs(token, [resource for resource, _ in wanted])
-        return await self._run(document_scripts.ENTRIES, named, *(revision for _, revision in wanted))
+        return await self._run(
+            document_scripts.ENTRIES, named, *(revision for _, revision in wanted)
+        )
 
-    async def records(self, token: str, plan_ids: Sequence[str]) -> list[tuple[bytes, str | None] | None]:
+    async def records(
+        self, token: str, plan_ids: Sequence[str]
+    ) -> list[tuple[bytes, str | None] | None]:
         """Return each plan's record and the plan that took it back; None for one that is not there."""
         if not plan_ids:
             return []
         fields = [*plan_ids, *(f"{plan_id}!" for plan_id in plan_ids)]
         found = (await self._batch.run([("HMGET", keys.plans(token), *fields)]))[0]
         both = zip(found[: len(plan_ids)], found[len(plan_ids) :], strict=True)
-        return [None if record is None else (record, undone and undone.decode()) for record, undone in both]
+        return [
+            None if record is None else (record, undone and undone.decode())
+            for record, undone in both
+        ]
 
-    async def commit(self, token: str, deed: Transaction) -> tuple[Word, tuple[str, ...]]:
+    async def commit(
+        self, token: str, deed: Transaction
+    ) -> tuple[Word, tuple[str, ...]]:
         """Carry out *deed* in one step, and say how that ended: with which plans or resources."""
         named = [keys.plans(token), *_pairs(token, deed.documents)]
-        words: list[str | int | bytes] = [len(deed.documents), len(deed.plans), deed.keep, int(deed.claim is not None)]
+        words: list[str | int | bytes] = [
+            len(deed.documents),
+            len(deed.plans),
+            deed.keep,
+            int(deed.claim is not None),
+        ]
         for plan in deed.plans:
             words += (plan.plan_id, plan.record, plan.documents, plan.undoes)
         for resource_id, written in deed.documents.items():
-            words += (resource_id, written.found_revision, written.found_born, *_writing(written))
+            words += (
+                resource_id,
+                written.found_revision,
+                written.found_born,
+                *_writing(written),
+            )
         if deed.claim is not None:
             named += deed.claim.keys
             words += closing_arguments(deed.claim, deed.closings)
@@ -136,7 +167,9 @@ class DocumentRepository:
 
     async def reads(self, token: str) -> dict[str, int]:
         """Return when each place was shown last, in ms since 1970."""
-        found = as_mapping((await self._batch.run([("HGETALL", keys.document_reads(token))]))[0])
+        found = as_mapping(
+            (await self._batch.run([("HGETALL", keys.document_reads(token))]))[0]
+        )
         return {place.decode(): int(ms) for place, ms in found.items()}
 
     async def forget(self, token: str, resources: Iterable[str]) -> RemovedDocuments:
@@ -152,9 +185,17 @@ class DocumentRepository:
             if not int(cursor):
                 return RemovedDocuments(*counts)
 
-    async def _run(self, script: str, named: Sequence[str], *words: str | int | bytes) -> list[Any]:
-        command = "FCALL_RO" if script in (document_scripts.READ, document_scripts.ENTRIES) else "FCALL"
-        reply: list[Any] = (await self._batch.run([(command, script, len(named), *named, *words)]))[0]
+    async def _run(
+        self, script: str, named: Sequence[str], *words: str | int | bytes
+    ) -> list[Any]:
+        command = (
+            "FCALL_RO"
+            if script in (document_scripts.READ, document_scripts.ENTRIES)
+            else "FCALL"
+        )
+        reply: list[Any] = (
+            await self._batch.run([(command, script, len(named), *named, *words)])
+        )[0]
         return reply
 
 
@@ -163,7 +204,10 @@ def _pairs(token: str, resources: Iterable[str]) -> list[str]:
     return [
         key
         for resource_id in resources
-        for key in (keys.document(token, resource_id), keys.document_log(token, resource_id))
+        for key in (
+            keys.document(token, resource_id),
+            keys.document_log(token, resource_id),
+        )
     ]
 
 
@@ -171,14 +215,23 @@ def _writing(written: Written) -> list[str | int | bytes]:
     if written.body is None:
         return ["", "", "", "", 0]
     entries = [word for entry in written.entries for word in entry]
-    return [written.revision, written.born, written.form, written.body, len(written.entries), *entries]
+    return [
+        written.revision,
+        written.born,
+        written.form,
+        written.body,
+        len(written.entries),
+        *entries,
+    ]
 
 
 def _read_stored(found: list[Any] | None) -> StoredDocument | None:
     if not found:
         return None
     revision, born, form, entries, *body = found
-    return StoredDocument(int(revision), born.decode(), form.decode(), body[0] if body else None, entries)
+    return StoredDocument(
+        int(revision), born.decode(), form.decode(), body[0] if body else None, entries
+    )
 
 
 @dataclass(frozen=True, slots=True)

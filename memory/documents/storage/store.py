@@ -12,7 +12,14 @@ from memory.documents.edits import Change
 from memory.documents.files import seed_files
 from memory.documents.guard import check_document
 from memory.documents.items import METADATA, is_expired, leaves
-from memory.documents.plans import Document, Origin, Plan, PlanKind, Snapshot, resource_of
+from memory.documents.plans import (
+    Document,
+    Origin,
+    Plan,
+    PlanKind,
+    Snapshot,
+    resource_of,
+)
 from memory.documents.stamps import with_stamp_of
 from memory.documents.storage.history import PlanRecord, json_bytes
 from memory.documents.storage.reader import Look, token_of
@@ -33,7 +40,14 @@ _FILE_SHARE = 4
 class DocumentStore(DocumentWriter):
     """Edits, undo and redo, files and expiry of documents; errors as in the classes that it extends."""
 
-    async def undo(self, user_id: str, plan_id: str | None = None, *, by: str = "person", at: datetime) -> PlanRecord:
+    async def undo(
+        self,
+        user_id: str,
+        plan_id: str | None = None,
+        *,
+        by: str = "person",
+        at: datetime,
+    ) -> PlanRecord:
         """Take a plan back in all its documents and return the plan that did; None: the latest that stands.
 
         An older one is taken back beneath later ones. The result is a revision like any other.
@@ -41,17 +55,30 @@ class DocumentStore(DocumentWriter):
         Raises:
             UndoRefused: a later plan touched the same place, the plan does not stand, or the history has none.
         """
-        return await self._take_back(user_id, plan_id, Origin(by=by, at=at), undone=False)
+        return await self._take_back(
+            user_id, plan_id, Origin(by=by, at=at), undone=False
+        )
 
-    async def redo(self, user_id: str, plan_id: str | None = None, *, by: str = "person", at: datetime) -> PlanRecord:
+    async def redo(
+        self,
+        user_id: str,
+        plan_id: str | None = None,
+        *,
+        by: str = "person",
+        at: datetime,
+    ) -> PlanRecord:
         """Apply a plan again that was taken back; *plan_id* is the plan or its undo, None the last undo.
 
         Raises:
             UndoRefused: a later plan touched the same place, the plan stands, or nothing was taken back.
         """
-        return await self._take_back(user_id, plan_id, Origin(by=by, at=at), undone=True)
+        return await self._take_back(
+            user_id, plan_id, Origin(by=by, at=at), undone=True
+        )
 
-    async def diff(self, user_id: str, resource: str, from_revision: int, to_revision: int) -> tuple[Change, ...]:
+    async def diff(
+        self, user_id: str, resource: str, from_revision: int, to_revision: int
+    ) -> tuple[Change, ...]:
         """Return few changes that lead from one revision to another, metadata left out.
 
         Raises:
@@ -59,10 +86,20 @@ class DocumentStore(DocumentWriter):
         """
         first = await self.at(user_id, resource, from_revision)
         second = await self.at(user_id, resource, to_revision)
-        return tuple(change for change in differences(first.body, second.body) if change.path.steps[0] != METADATA)
+        return tuple(
+            change
+            for change in differences(first.body, second.body)
+            if change.path.steps[0] != METADATA
+        )
 
     async def import_document(
-        self, user_id: str, content: bytes, *, at: datetime, resource: str | None = None, by: str = "import"
+        self,
+        user_id: str,
+        content: bytes,
+        *,
+        at: datetime,
+        resource: str | None = None,
+        by: str = "import",
     ) -> PlanRecord | None:
         """Put the document of a file in the place of the stored one, and return the plan that did.
 
@@ -75,12 +112,17 @@ class DocumentStore(DocumentWriter):
         token_of(user_id)
         if len(content) > _FILE_SHARE * self._limits.max_bytes:
             raise EditRefused(
-                f"the file has {len(content)} bytes; a document may have {self._limits.max_bytes}", "size"
+                f"the file has {len(content)} bytes; a document may have {self._limits.max_bytes}",
+                "size",
             )
         file = seed_files.read(content)
         resource_id = _resource_of_file(file.body, resource)
         check_document(file.body, self._limits)
-        plan = Plan(plan_id=_new_id(at), edits=(), origin=Origin(by=by, at=at, reasoning="imported from a file"))
+        plan = Plan(
+            plan_id=_new_id(at),
+            edits=(),
+            origin=Origin(by=by, at=at, reasoning="imported from a file"),
+        )
         for _ in range(_ATTEMPTS):
             found = await self.snapshot(user_id, [resource_id])
             before = found.documents.get(resource_id) or Document(resource_id, 0, {})
@@ -101,10 +143,14 @@ class DocumentStore(DocumentWriter):
             InvalidInput: there is no such document.
         """
         resource_id = resource_of(resource)
-        document = (await self.snapshot(user_id, [resource_id])).documents.get(resource_id)
+        document = (await self.snapshot(user_id, [resource_id])).documents.get(
+            resource_id
+        )
         if document is None:
             known = ", ".join(self._kinds.ids)
-            raise InvalidInput(f"user {user_id!r} has no document {resource!r}; the kinds of documents are {known}")
+            raise InvalidInput(
+                f"user {user_id!r} has no document {resource!r}; the kinds of documents are {known}"
+            )
         return seed_files.write(document.body, document.form)
 
     async def sweep(self, user_id: str, now: datetime) -> PlanRecord | None:
@@ -113,7 +159,11 @@ class DocumentStore(DocumentWriter):
         What an undo brought back after a sweep took it, is left alone.
         """
         plan_id, kept = _new_id(now), frozenset[tuple[str, bytes]]()
-        origin = Origin(by="expiry", at=now, reasoning=f"their last day was before {now.date().isoformat()}")
+        origin = Origin(
+            by="expiry",
+            at=now,
+            reasoning=f"their last day was before {now.date().isoformat()}",
+        )
         for _ in range(_ATTEMPTS):
             snapshot = await self.snapshot(user_id)
             if not _find_expired(snapshot, now.date(), kept):
@@ -142,7 +192,9 @@ class DocumentStore(DocumentWriter):
         self._bodies.drop(token, resources)
         return await self._repository.forget(token, resources)
 
-    async def _take_back(self, user_id: str, plan_id: str | None, origin: Origin, *, undone: bool) -> PlanRecord:
+    async def _take_back(
+        self, user_id: str, plan_id: str | None, origin: Origin, *, undone: bool
+    ) -> PlanRecord:
         """Take back a plan that stands, or (*undone*) the undo of one that does not."""
         own_id = _new_id(origin.at)
         for _ in range(_ATTEMPTS):
@@ -153,8 +205,14 @@ class DocumentStore(DocumentWriter):
             look = await self._with_logs(user_id, target)
             if look is None:
                 continue
-            reasoning = f"{'applies again what' if undone else 'takes back'} {target.plan_id}"
-            plan = Plan(plan_id=own_id, edits=(), origin=origin.model_copy(update={"reasoning": reasoning}))
+            reasoning = (
+                f"{'applies again what' if undone else 'takes back'} {target.plan_id}"
+            )
+            plan = Plan(
+                plan_id=own_id,
+                edits=(),
+                origin=origin.model_copy(update={"reasoning": reasoning}),
+            )
             record = await self._store(self._taking_back(look, target, plan), plan)
             if record is not None:
                 return record
@@ -167,7 +225,9 @@ class DocumentStore(DocumentWriter):
         for resource_id in target.revisions:
             log = look.logs.get(resource_id, ())
             entry = entry_of(target, resource_id, log)
-            changes[resource_id] = take_back_changes(entry.plan_id, log, look.snapshot.documents[resource_id].body)
+            changes[resource_id] = take_back_changes(
+                entry.plan_id, log, look.snapshot.documents[resource_id].body
+            )
             if entry.form_before is not None:
                 forms[resource_id] = entry.form_before
         draft = Draft(look.snapshot, self._limits, plan.origin.at)
@@ -175,13 +235,23 @@ class DocumentStore(DocumentWriter):
             kind: PlanKind = "redo" if target.kind == "undo" else "undo"
             draft.replay(plan, changes, kind=kind, undoes=target.plan_id, forms=forms)
         except EditRefused as error:
-            raise UndoRefused(f"plan {target.plan_id!r} cannot be taken back: {error}") from error
+            raise UndoRefused(
+                f"plan {target.plan_id!r} cannot be taken back: {error}"
+            ) from error
         return draft
 
     async def _with_logs(self, user_id: str, target: PlanRecord) -> Look | None:
         """Return the documents of *target* and their whole logs; None when another caller has just taken it back."""
         look = await self._look(user_id, list(target.revisions), entries=-1)
-        return None if any(entry.undoes == target.plan_id for log in look.logs.values() for entry in log) else look
+        return (
+            None
+            if any(
+                entry.undoes == target.plan_id
+                for log in look.logs.values()
+                for entry in log
+            )
+            else look
+        )
 
     async def _latest(self, user_id: str, *, undone: bool) -> PlanRecord:
         """Return the last plan that stands, or (*undone*) the last undo that does."""
@@ -192,21 +262,37 @@ class DocumentStore(DocumentWriter):
                 if record.undone_by is None and (record.kind == "undo") == undone:
                     return record
             if len(records) < limit:
-                what = "that could be applied again" if undone else "that could be taken back"
-                raise UndoRefused(f"the history of user_id {user_id!r} has no plan {what}")
+                what = (
+                    "that could be applied again"
+                    if undone
+                    else "that could be taken back"
+                )
+                raise UndoRefused(
+                    f"the history of user_id {user_id!r} has no plan {what}"
+                )
             limit *= 10
 
-    async def _find_plan(self, user_id: str, plan_id: str, *, undone: bool) -> PlanRecord:
+    async def _find_plan(
+        self, user_id: str, plan_id: str, *, undone: bool
+    ) -> PlanRecord:
         """Return what plan *plan_id* has come to: itself, or the last of those that took it back and forth."""
         name: str | None = plan_id
         while name is not None:
             records = await self._records(user_id, [name], {})
             if not records:
-                raise UndoRefused(f"user_id {user_id!r} has no plan {name!r}, or none any more; see the history")
+                raise UndoRefused(
+                    f"user_id {user_id!r} has no plan {name!r}, or none any more; see the history"
+                )
             last, name = records[0], records[0].undone_by
         if (last.kind == "undo") != undone:
-            cure = "undo it first" if undone else f"plan {last.plan_id!r} did that; redo applies it again"
-            raise UndoRefused(f"plan {plan_id!r} {'stands' if undone else 'is taken back already'}: {cure}")
+            cure = (
+                "undo it first"
+                if undone
+                else f"plan {last.plan_id!r} did that; redo applies it again"
+            )
+            raise UndoRefused(
+                f"plan {plan_id!r} {'stands' if undone else 'is taken back already'}: {cure}"
+            )
         return last
 
     async def _find_restored(self, user_id: str) -> frozenset[tuple[str, bytes]]:
@@ -230,13 +316,19 @@ class DocumentStore(DocumentWriter):
 def _resource_of_file(body: Mapping[str, object], resource: str | None) -> str:
     metadata = body.get(METADATA, {})
     if not isinstance(metadata, dict):
-        raise InvalidInput(f"{METADATA!r} of an imported document must be an object; mend the file")
+        raise InvalidInput(
+            f"{METADATA!r} of an imported document must be an object; mend the file"
+        )
     named = metadata.get("resource_id")
     wanted = named if resource is None else resource_of(resource)
     if not isinstance(wanted, str):
-        raise InvalidInput("the file does not say in _metadata.resource_id what it is; name the resource")
+        raise InvalidInput(
+            "the file does not say in _metadata.resource_id what it is; name the resource"
+        )
     if named not in (None, wanted):
-        raise InvalidInput(f"the file says that it is {named!r}, not {wanted!r}; name the resource that it is")
+        raise InvalidInput(
+            f"the file says that it is {named!r}, not {wanted!r}; name the resource that it is"
+        )
     return wanted
 
 
@@ -245,10 +337,14 @@ def _new_id(at: datetime) -> str:
 
 
 def _outrun(user_id: str) -> MemoryUnavailable:
-    return MemoryUnavailable(f"documents of user_id {user_id!r} change faster than they can be edited; try again")
+    return MemoryUnavailable(
+        f"documents of user_id {user_id!r} change faster than they can be edited; try again"
+    )
 
 
-def _find_expired(snapshot: Snapshot, today: date, kept: Collection[tuple[str, bytes]] = ()) -> tuple[Delete, ...]:
+def _find_expired(
+    snapshot: Snapshot, today: date, kept: Collection[tuple[str, bytes]] = ()
+) -> tuple[Delete, ...]:
     """Return an edit for each item that no longer holds on *today*, as many as one plan may have.
 
     *kept* are resources and items, as JSON, that stay whatever their expiry says.
@@ -257,6 +353,8 @@ def _find_expired(snapshot: Snapshot, today: date, kept: Collection[tuple[str, b
         Delete(path=str(path), file=resource_id, reason="its last day has passed")
         for resource_id, document in snapshot.documents.items()
         for path, _, value in leaves(document.body)
-        if is_expired(value, today) and len(str(path)) <= MAX_PATH and (resource_id, json_bytes(value)) not in kept
+        if is_expired(value, today)
+        and len(str(path)) <= MAX_PATH
+        and (resource_id, json_bytes(value)) not in kept
     )
     return tuple(found)[:MAX_EDITS]

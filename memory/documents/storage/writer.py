@@ -13,7 +13,13 @@ from memory.documents.kinds import Kinds
 from memory.documents.plans import Document
 from memory.documents.storage.history import entry_json, json_bytes, record_json
 from memory.documents.storage.reader import DocumentReader, token_of
-from memory.documents.storage.repository import Committed, Recorded, Stale, Transaction, Written
+from memory.documents.storage.repository import (
+    Committed,
+    Recorded,
+    Stale,
+    Transaction,
+    Written,
+)
 from memory.queues.claims import Claim, Closing
 
 #: Revisions of a document that can be gone back to: years of what a person says, and about half a megabyte of log.
@@ -44,7 +50,11 @@ class DocumentWriter(DocumentReader):
         self._keep_revisions = keep_revisions
 
     async def commit(
-        self, draft: Draft, *, claim: Claim | None = None, closings: Sequence[Closing] = ()
+        self,
+        draft: Draft,
+        *,
+        claim: Claim | None = None,
+        closings: Sequence[Closing] = (),
     ) -> Committed | Stale:
         """Store all that *draft* applied and close rows of *claim*, in one step; or nothing, and say why.
 
@@ -62,7 +72,9 @@ class DocumentWriter(DocumentReader):
                 f"the draft is of user_id {draft.user_id!r} and the claim of {claim.owner!r}; commit apart"
             )
         if closings and claim is None:
-            raise InvalidInput("rows are closed under a claim; give the claim that they were taken with")
+            raise InvalidInput(
+                "rows are closed under a claim; give the claim that they were taken with"
+            )
         deed, after = self._deed(draft, claim, closings)
         if not deed.documents and claim is None:
             return Committed({})
@@ -85,10 +97,15 @@ class DocumentWriter(DocumentReader):
     ) -> tuple[Transaction, dict[str, Document]]:
         """Return what storing *draft* takes, and the documents as they are after it."""
         plans = [applied for applied in draft.applied if applied.steps]
-        written = dict.fromkeys(resource_id for applied in plans for resource_id in applied.steps)
+        written = dict.fromkeys(
+            resource_id for applied in plans for resource_id in applied.steps
+        )
         documents: dict[str, Written] = {}
         after: dict[str, Document] = {}
-        for resource_id in [*written, *(one for one in sorted(draft.read) if one not in written)]:
+        for resource_id in [
+            *written,
+            *(one for one in sorted(draft.read) if one not in written),
+        ]:
             before = draft.snapshot.documents[resource_id]
             if resource_id not in written:
                 documents[resource_id] = Written(before.revision, before.born)
@@ -102,8 +119,21 @@ class DocumentWriter(DocumentReader):
                 if resource_id in applied.steps
             ]
             documents[resource_id] = Written(
-                before.revision, before.born, last.revision, born, last.form, body, entries
+                before.revision,
+                before.born,
+                last.revision,
+                born,
+                last.form,
+                body,
+                entries,
             )
             after[resource_id] = last
-        recorded = [Recorded(one.plan.plan_id, record_json(one), len(one.steps), one.undoes or "") for one in plans]
-        return Transaction(self._keep_revisions, recorded, documents, claim, closings), after
+        recorded = [
+            Recorded(
+                one.plan.plan_id, record_json(one), len(one.steps), one.undoes or ""
+            )
+            for one in plans
+        ]
+        return Transaction(
+            self._keep_revisions, recorded, documents, claim, closings
+        ), after

@@ -52,7 +52,9 @@ class Origins:
         return self._is_trusted(_parse_address(host))
 
     def _is_trusted(self, address: Address | None) -> bool:
-        return address is not None and any(address in network for network in self._proxies)
+        return address is not None and any(
+            address in network for network in self._proxies
+        )
 
 
 def _parse_address(text: str) -> Address | None:
@@ -84,7 +86,9 @@ class UnknownClients:
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._origins = origins or Origins()
-        self._rates = Rates(rate, burst or max(1, round(10 * rate)), monotonic, most=addresses)
+        self._rates = Rates(
+            rate, burst or max(1, round(10 * rate)), monotonic, most=addresses
+        )
         #: How to close each open connection that has shown no known key yet, the oldest first.
         self._open: dict[Peer, Callable[[], None]] = {}
 
@@ -93,7 +97,9 @@ class UnknownClients:
 
         *forwarded* are its lines of X-Forwarded-For.
         """
-        return self._rates.take(self._origins.of(peer[0] if peer is not None else "", forwarded))
+        return self._rates.take(
+            self._origins.of(peer[0] if peer is not None else "", forwarded)
+        )
 
     def connect(self, peer: Peer | None, close: Callable[[], None]) -> None:
         """Count a connection until `settle`; *close* ends it. A trusted proxy's are many people's and do not count."""

@@ -85,10 +85,14 @@ def read_keys(path: Path) -> KeyList:
         raise ConfigurationError(msg) from error
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        raise ConfigurationError(f"{str(path)!r} holds no API keys: {fault_of(first, 'the file')}") from error
+        raise ConfigurationError(
+            f"{str(path)!r} holds no API keys: {fault_of(first, 'the file')}"
+        ) from error
     names = [entry.name for entry in found.keys]
     if len(set(names)) < len(names):
-        raise ConfigurationError(f"{str(path)!r} has two keys of one name; rename one, rates are counted by name")
+        raise ConfigurationError(
+            f"{str(path)!r} has two keys of one name; rename one, rates are counted by name"
+        )
     return found
 
 
@@ -108,10 +112,19 @@ def make_key(
     """
     known = read_keys(path).keys if path.exists() else ()
     if name in {entry.name for entry in known}:
-        raise InvalidInput(f"there is a key named {name!r} in {str(path)!r}; remove it there, or choose another name")
+        raise InvalidInput(
+            f"there is a key named {name!r} in {str(path)!r}; remove it there, or choose another name"
+        )
     key = _PREFIX + secrets.token_urlsafe(_KEY_BYTES)
     try:
-        entry = KeyEntry(name=name, sha256=hash_of(key), roles=roles, user=user, approves=approves, tenant=tenant)
+        entry = KeyEntry(
+            name=name,
+            sha256=hash_of(key),
+            roles=roles,
+            user=user,
+            approves=approves,
+            tenant=tenant,
+        )
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         raise InvalidInput(fault_of(first)) from error
@@ -119,8 +132,16 @@ def make_key(
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-            json.dump(KeyList(keys=(*known, entry)).model_dump(exclude_none=True), file, indent=1)
+        with os.fdopen(
+            os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600),
+            "w",
+            encoding="utf-8",
+        ) as file:
+            json.dump(
+                KeyList(keys=(*known, entry)).model_dump(exclude_none=True),
+                file,
+                indent=1,
+            )
         if path.exists():
             # A supervisor under another user may read it, and still has to.
             found = path.stat()
@@ -129,14 +150,18 @@ def make_key(
         draft.replace(path)
     except OSError as error:
         draft.unlink(missing_ok=True)
-        raise ConfigurationError(f"cannot write {str(path)!r}: {error.strerror or error}") from error
+        raise ConfigurationError(
+            f"cannot write {str(path)!r}: {error.strerror or error}"
+        ) from error
     return key
 
 
 class KeyRing:
     """The keys of a file, read again when it changes."""
 
-    def __init__(self, path: Path, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, path: Path, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
         self._path = path
         self._monotonic = monotonic
         self._seen = _stamp(path)
@@ -165,7 +190,11 @@ class KeyRing:
         if stamp is None:
             # Removing the file revokes every key in it.
             self._keys = KeyList()
-            log.warning("api_keys_gone", file=str(self._path), cure="no key is known until the file is there again")
+            log.warning(
+                "api_keys_gone",
+                file=str(self._path),
+                cure="no key is known until the file is there again",
+            )
             return
         try:
             self._keys = read_keys(self._path)

@@ -13,7 +13,11 @@ from supervisor.http.admission.key_file import ROLES, Role
 from supervisor.http.problems import Refused
 
 #: Declares `Authorization: Bearer KEY` in the OpenAPI document; the admission has checked it by then.
-BEARER = HTTPBearer(auto_error=False, scheme_name="ApiKey", description="A key made by `tasklore api-key`.")
+BEARER = HTTPBearer(
+    auto_error=False,
+    scheme_name="ApiKey",
+    description="A key made by `tasklore api-key`.",
+)
 
 #: Where the admission leaves the caller in the scope of a request.
 CALLER = "tasklore.caller"
@@ -35,11 +39,19 @@ class Caller:
 
     def as_person(self) -> Person:
         """Return who answers with this key: its user, in its roles."""
-        name = f"user:{self.user_scope}" if self.user_scope is not None else f"key:{self.name}"
+        name = (
+            f"user:{self.user_scope}"
+            if self.user_scope is not None
+            else f"key:{self.name}"
+        )
         if self.approves is None:
             return Person(name, "http")
         users = () if self.user_scope is None else (name,)
-        return Person(name, "http", frozenset([*users, *(f"role:{role}" for role in self.approves)]))
+        return Person(
+            name,
+            "http",
+            frozenset([*users, *(f"role:{role}" for role in self.approves)]),
+        )
 
     def demand_user(self, user_id: str | None) -> str | None:
         """Return the user to act for: *user_id*, or the one the key is for when none is named.
@@ -54,7 +66,11 @@ class Caller:
             return user_id
         if user_id is None:
             return self.user_scope
-        raise Refused(403, "other-user", "this key is for another user; leave the user out, or use a key without one")
+        raise Refused(
+            403,
+            "other-user",
+            "this key is for another user; leave the user out, or use a key without one",
+        )
 
     def demand_tenant(self, tenant: str | None) -> str | None:
         """Return the tenant whose budgets a task spends: *tenant*, or that of the key.
@@ -66,7 +82,11 @@ class Caller:
             return self.tenant
         if self.tenant is None and self.user_scope is None:
             return tenant
-        raise Refused(403, "other-tenant", "this key may not name that tenant; leave the tenant out, or use its key")
+        raise Refused(
+            403,
+            "other-tenant",
+            "this key may not name that tenant; leave the tenant out, or use its key",
+        )
 
     def demand_role(self, *roles: Role) -> None:
         """Return when the caller has one of *roles*.
@@ -97,10 +117,14 @@ def require_role(*roles: Role) -> Callable[..., Awaitable[Caller]]:
     """Return the dependency that gives a route its caller, and refuses one that has none of *roles*."""
 
     # A coroutine, as FastAPI calls any other function in a thread: two look-ups are not worth the way there and back.
-    async def find_caller(request: Request, _key: Annotated[object, Security(BEARER)] = None) -> Caller:
+    async def find_caller(
+        request: Request, _key: Annotated[object, Security(BEARER)] = None
+    ) -> Caller:
         caller = request.scope.get(CALLER)
         if not isinstance(caller, Caller):
-            raise Refused(401, "no-key", "send an API key as `Authorization: Bearer KEY`")
+            raise Refused(
+                401, "no-key", "send an API key as `Authorization: Bearer KEY`"
+            )
         caller.demand_role(*roles)
         return caller
 

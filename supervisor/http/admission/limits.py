@@ -50,7 +50,12 @@ class Rates:
     """
 
     def __init__(
-        self, rate: float, burst: int, monotonic: Callable[[], float] = time.monotonic, *, most: int | None = None
+        self,
+        rate: float,
+        burst: int,
+        monotonic: Callable[[], float] = time.monotonic,
+        *,
+        most: int | None = None,
     ) -> None:
         self._rate = rate
         self._burst = burst

@@ -19,7 +19,10 @@ GUARDED = "/v1/"
 FORMS = "/approve/"
 
 #: This machine in a `Host` header or an origin, with nothing around it but a port.
-_LOCAL = re.compile(r"(localhost|127(\.(25[0-5]|(2[0-4]|1?[0-9])?[0-9])){3}|\[::1\])(:[0-9]{1,5})?", re.IGNORECASE)
+_LOCAL = re.compile(
+    r"(localhost|127(\.(25[0-5]|(2[0-4]|1?[0-9])?[0-9])){3}|\[::1\])(:[0-9]{1,5})?",
+    re.IGNORECASE,
+)
 
 
 class AdmissionMiddleware:
@@ -46,13 +49,21 @@ class AdmissionMiddleware:
             if scope["path"].startswith(GUARDED):
                 scope[CALLER] = caller = self._admit(caller)
                 name = caller.name
-            _check_body(headers, self._parts.limits.body_bytes, is_form=scope["path"].startswith(FORMS))
+            _check_body(
+                headers,
+                self._parts.limits.body_bytes,
+                is_form=scope["path"].startswith(FORMS),
+            )
         except Refused as refused:
             await respond(refused)(scope, receive, send)
             return
         limits = self._parts.limits
         with self._parts.life.count(name):
-            await self._app(scope, BodyReader(receive, limits.body_bytes, limits.body_s).receive, send)
+            await self._app(
+                scope,
+                BodyReader(receive, limits.body_bytes, limits.body_s).receive,
+                send,
+            )
 
     def _identify(self, scope: Scope, headers: Headers) -> Caller | None:
         """Return the caller by the key of a request, None without a known one, up to the rate of its address."""
@@ -63,11 +74,24 @@ class AdmissionMiddleware:
         entry = keys.find(key.strip()) if scheme.lower() == "bearer" else None
         if entry is not None:
             unknown.settle(scope.get("client"))
-            return Caller(entry.name, frozenset(entry.roles), entry.user, frozenset(entry.approves), entry.tenant)
-        if wait_s := unknown.take(scope.get("client"), headers.getlist("x-forwarded-for")):
+            return Caller(
+                entry.name,
+                frozenset(entry.roles),
+                entry.user,
+                frozenset(entry.approves),
+                entry.tenant,
+            )
+        if wait_s := unknown.take(
+            scope.get("client"), headers.getlist("x-forwarded-for")
+        ):
             detail = f"too many requests without a known key from this address; go on in {wait_s} s, or send a key"
             # A client that goes on all the same has to connect anew.
-            raise Refused(429, "rate", detail, headers={"Retry-After": str(wait_s), "Connection": "close"})
+            raise Refused(
+                429,
+                "rate",
+                detail,
+                headers={"Retry-After": str(wait_s), "Connection": "close"},
+            )
         return None
 
     def _admit(self, caller: Caller | None) -> Caller:
@@ -79,9 +103,13 @@ class AdmissionMiddleware:
             raise Refused(429, "rate", detail, headers={"Retry-After": str(wait_s)})
         life, most = self._parts.life, self._parts.limits.at_once
         if life.inside_of[caller.name] >= (own := self._parts.share(most)):
-            raise over_share(f"{own} requests with this key are being answered; ask again when one has ended")
+            raise over_share(
+                f"{own} requests with this key are being answered; ask again when one has ended"
+            )
         if life.inside >= most:
-            raise unavailable(f"{life.inside} requests are being answered; ask again in a second, or elsewhere")
+            raise unavailable(
+                f"{life.inside} requests are being answered; ask again in a second, or elsewhere"
+            )
         return caller
 
 
@@ -91,8 +119,16 @@ def _check_browser(method: str, headers: Headers) -> None:
         raise Refused(403, "host", detail)
     # A browser lets any page send a request that changes something, as long as it has no body of JSON.
     origin = headers.get("origin")
-    if origin is not None and not is_local(origin.partition("://")[2]) and method != "GET":
-        raise Refused(403, "origin", "without API keys no page from elsewhere may ask; set TASKLORE_API_KEYS_FILE")
+    if (
+        origin is not None
+        and not is_local(origin.partition("://")[2])
+        and method != "GET"
+    ):
+        raise Refused(
+            403,
+            "origin",
+            "without API keys no page from elsewhere may ask; set TASKLORE_API_KEYS_FILE",
+        )
 
 
 def _check_body(headers: Headers, most_bytes: int, *, is_form: bool) -> None:
@@ -105,7 +141,11 @@ def _check_body(headers: Headers, most_bytes: int, *, is_form: bool) -> None:
     if headers.get("content-type", "").partition(";")[0].strip().lower() != kind:
         raise Refused(415, "no-json", f"send the body as `Content-Type: {kind}`")
     if headers.get("content-encoding", "identity").strip().lower() != "identity":
-        raise Refused(415, "encoded", "send the body as it is, without `Content-Encoding`; nothing is unpacked here")
+        raise Refused(
+            415,
+            "encoded",
+            "send the body as it is, without `Content-Encoding`; nothing is unpacked here",
+        )
 
 
 class BodyReader:
@@ -134,7 +174,9 @@ class BodyReader:
                 raise
             # The rest of the body would be read as the next request.
             detail = "the body did not come in time; send it at once, or a reference to what is larger"
-            raise Refused(408, "too-slow", detail, headers={"Connection": "close"}) from None
+            raise Refused(
+                408, "too-slow", detail, headers={"Connection": "close"}
+            ) from None
         self._is_read = True
         try:
             demand_few_values(message.get("body", b""))
@@ -151,11 +193,19 @@ class BodyReader:
             if left < 0:
                 raise _too_large(self._most)
             if not message.get("more_body", False):
-                return {**message, "body": b"".join(pieces)} if message["type"] == "http.request" else message
+                return (
+                    {**message, "body": b"".join(pieces)}
+                    if message["type"] == "http.request"
+                    else message
+                )
 
 
 def _too_large(most: int) -> Refused:
-    return Refused(413, "too-large", f"a body may have {most:,} bytes; send a reference to what is larger")
+    return Refused(
+        413,
+        "too-large",
+        f"a body may have {most:,} bytes; send a reference to what is larger",
+    )
 
 
 def is_local(host: str) -> bool:

@@ -65,10 +65,14 @@ def routes(parts: ApiParts) -> APIRouter:
             fields = parse_qs((await request.body()).decode(errors="replace"))
             task_id, slot = parse_wait_id(link.approval_id)
             person = links.person_of(link)
-            await parts.answers.answer(task_id, slot, _answer_in(fields), person, digest=link.digest)
+            await parts.answers.answer(
+                task_id, slot, _answer_in(fields), person, digest=link.digest
+            )
         except InvalidInput as refused:
             is_late = isinstance(refused, AnswerRefused) and refused.why != "link"
-            return _say("Your answer does not count", str(refused), 409 if is_late else 403)
+            return _say(
+                "Your answer does not count", str(refused), 409 if is_late else 403
+            )
         return _say("Thank you", "Your answer is kept, and the task goes on", 200)
 
     return router
@@ -89,11 +93,15 @@ def _answer_in(fields: dict[str, list[str]]) -> JsonValue:
         try:
             answer: JsonValue = json.loads(fields["answer"][0])
         except ValueError as error:
-            raise InvalidInput(f"the answer is no JSON: {error}; go back and correct it") from error
+            raise InvalidInput(
+                f"the answer is no JSON: {error}; go back and correct it"
+            ) from error
         return answer
     decision = fields.get("decision", [""])[0]
     if decision not in ("approve", "reject"):
-        raise InvalidInput("the form came without a decision; go back and press one of its buttons")
+        raise InvalidInput(
+            "the form came without a decision; go back and press one of its buttons"
+        )
     return {"approved": decision == "approve", "note": fields.get("note", [""])[0]}
 
 
@@ -106,8 +114,14 @@ def _show(question: ApprovalQuestion, link: Link) -> Response:
         "Until": _spell(question.until),
     }
     if answer is not None:
-        facts |= {"Answered": f"{_spell(answer.at)} by {answer.by or 'its time'}", "Answer": json.dumps(answer.value)}
-    listed = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts.items())
+        facts |= {
+            "Answered": f"{_spell(answer.at)} by {answer.by or 'its time'}",
+            "Answer": json.dumps(answer.value),
+        }
+    listed = "".join(
+        f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>"
+        for name, value in facts.items()
+    )
     form = _YES_OR_NO
     if question.answer_schema is not None:
         form = _JSON_FORM.format(schema=escape(json.dumps(question.answer_schema)))
@@ -122,7 +136,9 @@ def _say(heading: str, text: str, status: int) -> Response:
 
 def _page(kicker: str, heading: str, body: str, status: int) -> Response:
     title = escape(heading.splitlines()[0][:80])
-    page = _PAGE.substitute(title=title, kicker=escape(kicker), heading=escape(heading), body=body)
+    page = _PAGE.substitute(
+        title=title, kicker=escape(kicker), heading=escape(heading), body=body
+    )
     return HTMLResponse(page, status_code=status, headers=_HEADERS)
 
 

@@ -11,7 +11,13 @@ from contracts.identifiers import NAME_PATTERN
 from memory.ledger.waits import WaitState
 from supervisor.approvals.answers import AnswerRefused
 from supervisor.approvals.links import Link
-from supervisor.approvals.questions import Answered, ApprovalQuestion, list_questions, view_answer, view_of
+from supervisor.approvals.questions import (
+    Answered,
+    ApprovalQuestion,
+    list_questions,
+    view_answer,
+    view_of,
+)
 from supervisor.http.admission.keys import Caller, require_role
 from supervisor.http.approvals.page import PATH
 from supervisor.http.parts import ApiParts
@@ -19,8 +25,12 @@ from supervisor.http.problems import Refused, answers, not_found
 from supervisor.http.responses import Form, View
 from supervisor.http.tasks import TaskId, read_task
 
-ApprovalId = Annotated[str, Path(max_length=80, description="The id of a question, as the list says.")]
-SignalName = Annotated[str, Path(pattern=NAME_PATTERN, description="The name of the signal.")]
+ApprovalId = Annotated[
+    str, Path(max_length=80, description="The id of a question, as the list says.")
+]
+SignalName = Annotated[
+    str, Path(pattern=NAME_PATTERN, description="The name of the signal.")
+]
 
 _ASKING = Depends(require_role("ask"))
 _MANAGING = Depends(require_role("admin"))
@@ -64,47 +74,97 @@ def routes(parts: ApiParts) -> APIRouter:
     """Return the routes below `/v1/approvals`, and of signals."""
     router = APIRouter(prefix="/v1", tags=["approvals"])
 
-    @router.get("/approvals", summary="List the questions that wait for you", responses=answers())
+    @router.get(
+        "/approvals",
+        summary="List the questions that wait for you",
+        responses=answers(),
+    )
     async def list_open(
-        caller: Annotated[Caller, _ANSWERING], limit: Annotated[int, Query(ge=1, le=1000)] = 100
+        caller: Annotated[Caller, _ANSWERING],
+        limit: Annotated[int, Query(ge=1, le=1000)] = 100,
     ) -> Questions:
-        return Questions(approvals=await list_questions(parts.answers.waits, limit, lambda one: _may_see(caller, one)))
+        return Questions(
+            approvals=await list_questions(
+                parts.answers.waits, limit, lambda one: _may_see(caller, one)
+            )
+        )
 
-    @router.get("/approvals/{approval_id}", summary="See a question and its answer", responses=answers(404))
-    async def see(approval_id: ApprovalId, caller: Annotated[Caller, _ANSWERING]) -> ApprovalQuestion:
+    @router.get(
+        "/approvals/{approval_id}",
+        summary="See a question and its answer",
+        responses=answers(404),
+    )
+    async def see(
+        approval_id: ApprovalId, caller: Annotated[Caller, _ANSWERING]
+    ) -> ApprovalQuestion:
         task_id, state = await _demand(parts, caller, approval_id)
         return view_of(task_id, state)
 
-    @router.post("/approvals/{approval_id}", summary="Answer a question", responses=answers(404, 409))
+    @router.post(
+        "/approvals/{approval_id}",
+        summary="Answer a question",
+        responses=answers(404, 409),
+    )
     async def answer(
-        approval_id: ApprovalId, body: ApprovalReply, caller: Annotated[Caller, _ANSWERING]
+        approval_id: ApprovalId,
+        body: ApprovalReply,
+        caller: Annotated[Caller, _ANSWERING],
     ) -> ApprovalQuestion:
         try:
             task_id, slot = parse_wait_id(approval_id)
-            await parts.answers.answer(task_id, slot, body.answer, caller.as_person(), digest=body.digest)
+            await parts.answers.answer(
+                task_id, slot, body.answer, caller.as_person(), digest=body.digest
+            )
         except AnswerRefused as refused:
             raise refuse(refused) from refused
         return view_of(task_id, await parts.answers.read(task_id, slot))
 
     @router.post(
-        "/approvals/{approval_id}/links", summary="Make a link that answers a question", responses=answers(404)
+        "/approvals/{approval_id}/links",
+        summary="Make a link that answers a question",
+        responses=answers(404),
     )
     async def link(
-        approval_id: ApprovalId, body: LinkWish, request: Request, caller: Annotated[Caller, _MANAGING]
+        approval_id: ApprovalId,
+        body: LinkWish,
+        request: Request,
+        caller: Annotated[Caller, _MANAGING],
     ) -> SignedLink:
         if parts.links is None:
-            raise not_found("there are no links without TASKLORE_APPROVAL_SECRET; set it for every supervisor")
+            raise not_found(
+                "there are no links without TASKLORE_APPROVAL_SECRET; set it for every supervisor"
+            )
         _, state = await _demand(parts, caller, approval_id)
-        expires = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=body.within_seconds)
-        made = Link(approval_id=approval_id, digest=state.wait.digest, who=body.who, expires=int(expires.timestamp()))
+        expires = datetime.now(UTC).replace(microsecond=0) + timedelta(
+            seconds=body.within_seconds
+        )
+        made = Link(
+            approval_id=approval_id,
+            digest=state.wait.digest,
+            who=body.who,
+            expires=int(expires.timestamp()),
+        )
         address = (parts.links.address or str(request.base_url)).rstrip("/")
-        return SignedLink(url=f"{address}{PATH}{parts.links.make(made)}", expires_at=expires)
+        return SignedLink(
+            url=f"{address}{PATH}{parts.links.make(made)}", expires_at=expires
+        )
 
-    @router.post("/tasks/{task_id}/signals/{name}", summary="Send a signal to a task", responses=answers(404, 409))
-    async def signal(task_id: TaskId, name: SignalName, body: Signal, caller: Annotated[Caller, _ASKING]) -> Answered:
+    @router.post(
+        "/tasks/{task_id}/signals/{name}",
+        summary="Send a signal to a task",
+        responses=answers(404, 409),
+    )
+    async def signal(
+        task_id: TaskId,
+        name: SignalName,
+        body: Signal,
+        caller: Annotated[Caller, _ASKING],
+    ) -> Answered:
         await read_task(parts, caller, task_id)
         try:
-            sent = await parts.answers.signal(task_id, name, body.value, caller.as_person())
+            sent = await parts.answers.signal(
+                task_id, name, body.value, caller.as_person()
+            )
         except AnswerRefused as refused:
             raise refuse(refused) from refused
         return view_answer(sent)
@@ -119,10 +179,14 @@ def refuse(refused: AnswerRefused) -> Refused:
 
 
 def _may_see(caller: Caller, state: WaitState) -> bool:
-    return "admin" in caller.roles or caller.as_person().may_answer(state, datetime.now(UTC))
+    return "admin" in caller.roles or caller.as_person().may_answer(
+        state, datetime.now(UTC)
+    )
 
 
-async def _demand(parts: ApiParts, caller: Caller, approval_id: str) -> tuple[str, WaitState]:
+async def _demand(
+    parts: ApiParts, caller: Caller, approval_id: str
+) -> tuple[str, WaitState]:
     """Return the task and the state of a question that *caller* may see.
 
     Raises:

@@ -35,7 +35,9 @@ class OpenAiErrorMiddleware:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass everything on but problems."""
         path = scope.get("path", "")
-        if scope["type"] != "http" or not (path.startswith(PATHS) or _NEARLY.fullmatch(path)):
+        if scope["type"] != "http" or not (
+            path.startswith(PATHS) or _NEARLY.fullmatch(path)
+        ):
             await self._app(scope, receive, send)
             return
         held: Message | None = None
@@ -45,17 +47,28 @@ class OpenAiErrorMiddleware:
             nonlocal held, has_begun
             has_begun = True
             if message["type"] == "http.response.start":
-                if MutableHeaders(scope=message).get("content-type", "").startswith(problems.MEDIA_TYPE):
+                if (
+                    MutableHeaders(scope=message)
+                    .get("content-type", "")
+                    .startswith(problems.MEDIA_TYPE)
+                ):
                     held = message
                     return
             elif held is not None:
                 # A problem is one piece; an unusable value is a bad request for OpenAI.
                 start, held = held, None
-                body = error_body(json.loads(message["body"])).model_dump_json().encode()
+                body = (
+                    error_body(json.loads(message["body"])).model_dump_json().encode()
+                )
                 headers = MutableHeaders(scope=start)
                 headers["content-type"] = "application/json"
                 headers["content-length"] = str(len(body))
-                await send({**start, "status": 400 if start["status"] == 422 else start["status"]})
+                await send(
+                    {
+                        **start,
+                        "status": 400 if start["status"] == 422 else start["status"],
+                    }
+                )
                 await send({**message, "body": body})
                 return
             await send(message)
@@ -65,7 +78,9 @@ class OpenAiErrorMiddleware:
         except Exception as error:
             # A handler further out would send it in another form.
             if not has_begun:
-                await problems.respond(problems.refusal_of(error))(scope, receive, reform)
+                await problems.respond(problems.refusal_of(error))(
+                    scope, receive, reform
+                )
             raise
 
 
@@ -74,10 +89,15 @@ def error_body(problem: Mapping[str, Any]) -> OpenAiErrorBody:
     kind = str(problem["type"]).rpartition(":")[2]
     status, faults = int(problem["status"]), problem.get("problems") or [{}]
     # OpenAI's clients repeat a request after a server_error, and after nothing else here.
-    named = _TYPES.get(status, "invalid_request_error" if status < 500 else "server_error")
+    named = _TYPES.get(
+        status, "invalid_request_error" if status < 500 else "server_error"
+    )
     return OpenAiErrorBody(
         error=OpenAiError(
-            message=str(problem["detail"]), type=named, param=faults[0].get("where"), code=_CODES.get(kind, kind)
+            message=str(problem["detail"]),
+            type=named,
+            param=faults[0].get("where"),
+            code=_CODES.get(kind, kind),
         )
     )
 
@@ -86,4 +106,7 @@ def answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Return the errors of a route, for its `responses`, as `problems.answers` does."""
     found = problems.answers(*statuses)
     found.pop(422)
-    return {status: {"description": one["description"], "model": OpenAiErrorBody} for status, one in found.items()}
+    return {
+        status: {"description": one["description"], "model": OpenAiErrorBody}
+        for status, one in found.items()
+    }

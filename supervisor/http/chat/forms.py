@@ -88,7 +88,9 @@ class ChatRequest(_Form):
     """
 
     model: str = Field(max_length=256, examples=[MODEL])
-    messages: Annotated[tuple[ChatMessage, ...], Field(min_length=1, max_length=MOST_MESSAGES)]
+    messages: Annotated[
+        tuple[ChatMessage, ...], Field(min_length=1, max_length=MOST_MESSAGES)
+    ]
     stream: bool | None = None
     stream_options: StreamOptions | None = None
     user: str | None = Field(default=None, min_length=1, max_length=256)
@@ -106,7 +108,9 @@ class ChatRequest(_Form):
     @property
     def unread_roles(self) -> str:
         """The roles of messages that are not read, by name and comma; "" when there are none."""
-        return ", ".join(sorted({message.role for message in self.messages} - {"user", "assistant"}))
+        return ", ".join(
+            sorted({message.role for message in self.messages} - {"user", "assistant"})
+        )
 
 
 def demand_served(request: ChatRequest) -> str:
@@ -117,7 +121,10 @@ def demand_served(request: ChatRequest) -> str:
     """
     if request.model != MODEL:
         raise refuse_field(
-            404, "model_not_found", "model", f"there is no such model; use {MODEL!r}, as GET /v1/models says"
+            404,
+            "model_not_found",
+            "model",
+            f"there is no such model; use {MODEL!r}, as GET /v1/models says",
         )
     unserved = {
         "n": (request.n or 1) > 1,
@@ -131,16 +138,31 @@ def demand_served(request: ChatRequest) -> str:
             detail = f"{field} is not served here: {_REASONS[field]}; leave it out"
             raise refuse_field(400, "unsupported_parameter", field, detail)
     for number, message in enumerate(request.messages):
-        if isinstance(message.content, tuple) and any(part.type != "text" for part in message.content):
+        if isinstance(message.content, tuple) and any(
+            part.type != "text" for part in message.content
+        ):
             where = f"messages.{number}.content"
             raise refuse_field(
-                400, "unsupported_content", where, "only parts of type 'text' are read; leave out the others"
+                400,
+                "unsupported_content",
+                where,
+                "only parts of type 'text' are read; leave out the others",
             )
     last, where = request.messages[-1], f"messages.{len(request.messages) - 1}"
     if last.role != "user":
-        raise refuse_field(400, "invalid_value", f"{where}.role", "the last message must be one of the role 'user'")
+        raise refuse_field(
+            400,
+            "invalid_value",
+            f"{where}.role",
+            "the last message must be one of the role 'user'",
+        )
     if not last.text.strip():
-        raise refuse_field(400, "invalid_value", f"{where}.content", "the last message is empty; say something")
+        raise refuse_field(
+            400,
+            "invalid_value",
+            f"{where}.content",
+            "the last message is empty; say something",
+        )
     if len(last.text) > LONGEST_TEXT:
         detail = f"the last message has {len(last.text):,} characters, at most {LONGEST_TEXT:,} are read"
         raise refuse_field(413, "string_above_max_length", f"{where}.content", detail)

@@ -17,14 +17,23 @@ from supervisor.catalogue import Catalogue
 from supervisor.http.chat.forms import LONGEST_TEXT, ChatMessage
 from supervisor.http.parts import ApiParts
 from supervisor.requests.readings import LOOK_BACK, read_turns
-from supervisor.understanding import Clarification, RuleInterpreter, Several, Single, Understood, Unfitting
+from supervisor.understanding import (
+    Clarification,
+    RuleInterpreter,
+    Several,
+    Single,
+    Understood,
+    Unfitting,
+)
 
 #: Stored messages among which those that were sent are looked for.
 _STORED = 200
 _SPEAKERS = {"user": "person", "assistant": "assistant"}
 
 
-def derive_conversation(owner: Sequence[str | None], messages: Sequence[ChatMessage]) -> str:
+def derive_conversation(
+    owner: Sequence[str | None], messages: Sequence[ChatMessage]
+) -> str:
     """Return the id of a conversation without a name: by its *owner* and the first message of the person.
 
     That stays as it is while a client sends the whole conversation. Two that begin alike share the id; neither is
@@ -45,7 +54,9 @@ class _Origin(NamedTuple):
         """Return that of *found*."""
         if isinstance(found, Unfitting):
             return cls(None, None)
-        return cls(found.agent_id, found.task if isinstance(found, Understood) else found.call)
+        return cls(
+            found.agent_id, found.task if isinstance(found, Understood) else found.call
+        )
 
     def on(self, turn: ChatTurn) -> ChatTurn:
         """Return *turn* with this origin."""
@@ -59,12 +70,18 @@ class History:
         self._parts = parts
         self._rules = RuleInterpreter()
 
-    async def read(self, conversation_id: str, user_id: str | None, messages: Sequence[ChatMessage]) -> list[ChatTurn]:
+    async def read(
+        self, conversation_id: str, user_id: str | None, messages: Sequence[ChatMessage]
+    ) -> list[ChatTurn]:
         """Return *messages*, all before the one to be answered, as turns of the conversation, oldest first.
 
         Answers to other users there do not count. When the store does not answer, it adds nothing.
         """
-        spoken = [message for message in messages if message.role in _SPEAKERS and message.text.strip()][-LOOK_BACK:]
+        spoken = [
+            message
+            for message in messages
+            if message.role in _SPEAKERS and message.text.strip()
+        ][-LOOK_BACK:]
         now = datetime.now(UTC)
         turns = [
             ChatTurn(
@@ -80,30 +97,46 @@ class History:
             return turns
         stored = await read_turns(self._parts.conversations, conversation_id, _STORED)
         own = [turn for turn in stored if turn.user_id in (None, user_id)]
-        asked = {turn.request_id: turn.text.strip() for turn in own if turn.speaker == "person"}
+        asked = {
+            turn.request_id: turn.text.strip()
+            for turn in own
+            if turn.speaker == "person"
+        }
         # By question and answer; of two alike the later one.
         origins = {
-            (asked[turn.request_id], turn.text.strip()): _Origin(turn.agent_id, turn.task)
+            (asked[turn.request_id], turn.text.strip()): _Origin(
+                turn.agent_id, turn.task
+            )
             for turn in own
             if turn.speaker == "assistant" and turn.request_id in asked
         }
         # A long sentence takes milliseconds to read, and twenty of them would hold up everybody else.
         return await asyncio.to_thread(self._add_origins, turns, origins)
 
-    def _add_origins(self, turns: Sequence[ChatTurn], origins: dict[tuple[str, str], _Origin]) -> list[ChatTurn]:
+    def _add_origins(
+        self, turns: Sequence[ChatTurn], origins: dict[tuple[str, str], _Origin]
+    ) -> list[ChatTurn]:
         catalogue = self._parts.catalogue()
         found: list[ChatTurn] = []
         for turn in turns:
             asked = found[-1] if found and found[-1].speaker == "person" else None
             if turn.speaker == "assistant" and asked is not None:
                 known = origins.get((asked.text.strip(), turn.text.strip()))
-                found += [known.on(turn)] if known else self._read_answer(turn, asked.text, catalogue, found[:-1])
+                found += (
+                    [known.on(turn)]
+                    if known
+                    else self._read_answer(turn, asked.text, catalogue, found[:-1])
+                )
             else:
                 found.append(turn)
         return found
 
     def _read_answer(
-        self, turn: ChatTurn, text: str, catalogue: Catalogue, previous: Sequence[ChatTurn]
+        self,
+        turn: ChatTurn,
+        text: str,
+        catalogue: Catalogue,
+        previous: Sequence[ChatTurn],
     ) -> list[ChatTurn]:
         """Return *turn*, the answer to *text*, with its origin; once for each of several tasks."""
         found = self._rules.understand(text, catalogue=catalogue, previous=previous)
@@ -111,9 +144,16 @@ class History:
             return [_Origin.of(found).on(turn)]
         # A question comes last, as it is answered next, and in its own words.
         parts = sorted(found.parts, key=lambda part: isinstance(part, Clarification))
-        texts = [part.question if isinstance(part, Clarification) else turn.text for part in parts]
+        texts = [
+            part.question if isinstance(part, Clarification) else turn.text
+            for part in parts
+        ]
         together = turn.model_copy(update={"request_id": turn.turn_id})
         return [
-            _Origin.of(part).on(together.model_copy(update={"turn_id": f"{turn.turn_id}-{place}", "text": words}))
+            _Origin.of(part).on(
+                together.model_copy(
+                    update={"turn_id": f"{turn.turn_id}-{place}", "text": words}
+                )
+            )
             for place, (part, words) in enumerate(zip(parts, texts, strict=True), 1)
         ]

@@ -28,7 +28,12 @@ from supervisor.http.chat.forms import (
     refuse_field,
 )
 from supervisor.http.chat.history import History, derive_conversation
-from supervisor.http.chat.stream import ChatAnswer, PendingAnswer, complete, stream_chunks
+from supervisor.http.chat.stream import (
+    ChatAnswer,
+    PendingAnswer,
+    complete,
+    stream_chunks,
+)
 from supervisor.http.chat.structured import AnswerFormat
 from supervisor.http.owners import demand_conversation
 from supervisor.http.parts import ApiParts
@@ -90,7 +95,10 @@ def routes(parts: ApiParts) -> APIRouter:
         "/chat/completions",
         summary="Answer a conversation, in OpenAI's form",
         response_model=Completion,
-        responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}, **answers(404, 409, 504)},
+        responses={
+            200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}},
+            **answers(404, 409, 504),
+        },
     )
     async def complete_chat(
         body: ChatRequest,
@@ -107,24 +115,40 @@ def routes(parts: ApiParts) -> APIRouter:
         asked, before = await chat.read(zoned, caller, conversation_id, idempotency_key)
         unread = {_UNREAD: body.unread_roles} if body.unread_roles else {}
         if body.stream:
-            with_usage = body.stream_options is not None and bool(body.stream_options.include_usage)
+            with_usage = body.stream_options is not None and bool(
+                body.stream_options.include_usage
+            )
             request_id, now = asked.request_id or "", int(time.time())
-            pending = PendingAnswer(partial(chat.answer, asked, before, form), request_id, now, parts.output)
-            chunks = stream_chunks(pending, with_usage=with_usage, beat_s=parts.heartbeat_s)
+            pending = PendingAnswer(
+                partial(chat.answer, asked, before, form), request_id, now, parts.output
+            )
+            chunks = stream_chunks(
+                pending, with_usage=with_usage, beat_s=parts.heartbeat_s
+            )
             stream = EventStream.open(parts, caller, chunks)
             stream.headers.update(unread)
             return stream
         try:
-            answer = await while_connected(request.receive, chat.answer(asked, before, form))
+            answer = await while_connected(
+                request.receive, chat.answer(asked, before, form)
+            )
         except ClientDisconnect:
             return Response(status_code=204)
-        return Response(complete(answer).model_dump_json(), media_type="application/json", headers=unread)
+        return Response(
+            complete(answer).model_dump_json(),
+            media_type="application/json",
+            headers=unread,
+        )
 
-    @router.get("/models", summary="What can be asked, in OpenAI's form", responses=answers())
+    @router.get(
+        "/models", summary="What can be asked, in OpenAI's form", responses=answers()
+    )
     async def models(_caller: Annotated[Caller, _ASKING]) -> ModelList:
         return ModelList(data=(Model(id=MODEL, created=since),))
 
-    @router.get("/models/{model}", summary="One model, in OpenAI's form", responses=answers(404))
+    @router.get(
+        "/models/{model}", summary="One model, in OpenAI's form", responses=answers(404)
+    )
     async def model(model: str, _caller: Annotated[Caller, _ASKING]) -> Model:
         if model != MODEL:
             detail = f"there is no such model; the one there is is {MODEL!r}"
@@ -136,7 +160,10 @@ def routes(parts: ApiParts) -> APIRouter:
 
 def _refuse_unread(body: ChatRequest, prefer: str | None) -> None:
     """Raise Refused where the client asks for strict handling and sends messages that no agent reads."""
-    if body.unread_roles and "handling=strict" in (prefer or "").replace(" ", "").lower():
+    if (
+        body.unread_roles
+        and "handling=strict" in (prefer or "").replace(" ", "").lower()
+    ):
         detail = f"messages of {body.unread_roles} are not read: agents have instructions of their own; leave them out"
         raise refuse_field(400, "unsupported_content", "messages", detail)
 
@@ -163,20 +190,34 @@ class _Chat:
             raise refuse_field(400, "invalid_value", "metadata.conversation_id", detail)
         await demand_conversation(self._parts, caller, named)
         earlier = body.messages[:-1]
-        conversation_id = named or derive_conversation((caller.name, user_id), body.messages)
-        is_sent = named is None or any(message.role in ("user", "assistant") for message in earlier)
-        before = await self._history.read(conversation_id, user_id, earlier) if is_sent else None
+        conversation_id = named or derive_conversation(
+            (caller.name, user_id), body.messages
+        )
+        is_sent = named is None or any(
+            message.role in ("user", "assistant") for message in earlier
+        )
+        before = (
+            await self._history.read(conversation_id, user_id, earlier)
+            if is_sent
+            else None
+        )
         request_id = new_id(time.time_ns() // 1_000_000)
         if repeat is not None:
             # The same for the same key of one caller.
             name = f"{caller.name} {caller.space} {repeat}"
-            request_id = f"chat-{hashlib.blake2b(name.encode(), digest_size=16).hexdigest()}"
+            request_id = (
+                f"chat-{hashlib.blake2b(name.encode(), digest_size=16).hexdigest()}"
+            )
             record = RequestRecord(
-                digest=digest_of(body.model_dump(mode="json", exclude={"stream", "stream_options"})),
+                digest=digest_of(
+                    body.model_dump(mode="json", exclude={"stream", "stream_options"})
+                ),
                 task_id=request_id,
                 at_ms=time.time_ns() // 1_000_000,
             )
-            await claim_record(self._parts, place_of(caller.space, "chat", request_id), record, repeat)
+            await claim_record(
+                self._parts, place_of(caller.space, "chat", request_id), record, repeat
+            )
         request = PersonRequest(
             text=text,
             request_id=request_id,
@@ -195,7 +236,11 @@ class _Chat:
             Refused: 400, its schema is none.
         """
         asked = body.response_format
-        return None if asked is None or asked.type == "text" else await asyncio.to_thread(AnswerFormat, asked)
+        return (
+            None
+            if asked is None or asked.type == "text"
+            else await asyncio.to_thread(AnswerFormat, asked)
+        )
 
     async def answer(
         self,
@@ -219,30 +264,48 @@ class _Chat:
             reply = await self._answer_before_leaving(asked, before, *heard)
         if is_unstarted(reply):
             raise unavailable(reply.text)
-        busy = [one.agent_id for one in reply.parts or (reply,) if one.kind == "pending" and one.approval_id is None]
+        busy = [
+            one.agent_id
+            for one in reply.parts or (reply,)
+            if one.kind == "pending" and one.approval_id is None
+        ]
         if busy:
             later = "the same with the same Idempotency-Key finds its answer later"
             detail = f"{', '.join(map(str, busy))} is still at it; {later}"
             # OpenAI's clients would ask twice more, ten minutes each.
-            raise Refused(504, "still_running", detail, headers={"x-should-retry": "false"})
-        content = reply.text if form is None else await asyncio.to_thread(form.write, reply)
-        message = AssistantMessage(content=content, refusal=reply.text if content is None else None)
+            raise Refused(
+                504, "still_running", detail, headers={"x-should-retry": "false"}
+            )
+        content = (
+            reply.text if form is None else await asyncio.to_thread(form.write, reply)
+        )
+        message = AssistantMessage(
+            content=content, refusal=reply.text if content is None else None
+        )
         return ChatAnswer(reply, spent.usage.as_usage(), int(time.time()), message)
 
     async def _answer_before_leaving(
-        self, asked: PersonRequest, before: Sequence[ChatTurn] | None, ended: Ended, routed: Routed
+        self,
+        asked: PersonRequest,
+        before: Sequence[ChatTurn] | None,
+        ended: Ended,
+        routed: Routed,
     ) -> PersonReply:
         """Return the reply, unless it does not come before this process leaves.
 
         Raises:
             Refused: 503, the process leaves; another one can be asked.
         """
-        reply = asyncio.ensure_future(self._parts.service.answer(asked, before=before, ended=ended, routed=routed))
+        reply = asyncio.ensure_future(
+            self._parts.service.answer(asked, before=before, ended=ended, routed=routed)
+        )
         leaving = asyncio.ensure_future(self._parts.life.leaving.wait())
         try:
             await asyncio.wait({reply, leaving}, return_when=asyncio.FIRST_COMPLETED)
             if not reply.done():
-                raise unavailable("this process is about to leave; ask again, another one is there or will be")
+                raise unavailable(
+                    "this process is about to leave; ask again, another one is there or will be"
+                )
             return reply.result()
         finally:
             reply.cancel()

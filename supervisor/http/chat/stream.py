@@ -13,7 +13,14 @@ from contracts.messages import PersonReply, ReplyPart
 from contracts.messages import Usage as Spending
 from runtime.messaging.output import OutputDesk
 from supervisor.http.chat.errors import error_body
-from supervisor.http.chat.forms import MODEL, About, AssistantMessage, Choice, Completion, Usage
+from supervisor.http.chat.forms import (
+    MODEL,
+    About,
+    AssistantMessage,
+    Choice,
+    Completion,
+    Usage,
+)
 from supervisor.http.problems import Refused, refusal_of
 from supervisor.http.responses import wait_first
 from supervisor.replies.combined import BETWEEN, number_part
@@ -46,9 +53,17 @@ class ChatAnswer:
     def usage(self) -> Usage:
         """The usage in all, by the agents too."""
         reports = [self.reply.report, *(part.report for part in self.reply.parts)]
-        spent = [self.understanding, *(report.usage for report in reports if report is not None)]
-        read, written = sum(one.input_tokens for one in spent), sum(one.output_tokens for one in spent)
-        return Usage(prompt_tokens=read, completion_tokens=written, total_tokens=read + written)
+        spent = [
+            self.understanding,
+            *(report.usage for report in reports if report is not None),
+        ]
+        read, written = (
+            sum(one.input_tokens for one in spent),
+            sum(one.output_tokens for one in spent),
+        )
+        return Usage(
+            prompt_tokens=read, completion_tokens=written, total_tokens=read + written
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,27 +93,47 @@ def complete(answer: ChatAnswer) -> Completion:
     )
 
 
-async def stream_chunks(pending: PendingAnswer, *, with_usage: bool, beat_s: float) -> AsyncGenerator[bytes, None]:
+async def stream_chunks(
+    pending: PendingAnswer, *, with_usage: bool, beat_s: float
+) -> AsyncGenerator[bytes, None]:
     """Yield an answer as events, the first one at once, and a heartbeat after *beat_s* seconds without any.
 
     What the task emits follows as it comes, and then what the answer says beside that. Each of several parts follows
     once it and all before it are answered. An error is the last event, in OpenAI's form: the status was sent long
     before.
     """
-    head: dict[str, Any] = {"id": f"chatcmpl-{pending.request_id}", "object": "chat.completion.chunk"}
+    head: dict[str, Any] = {
+        "id": f"chatcmpl-{pending.request_id}",
+        "object": "chat.completion.chunk",
+    }
     head |= {"created": pending.at, "model": MODEL}
 
-    def chunk(delta: dict[str, str], finish_reason: str | None = None, about: dict[str, Any] | None = None) -> bytes:
-        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
-        return _event(head | {"choices": [choice]} | ({"tasklore": about} if about else {}))
+    def chunk(
+        delta: dict[str, str],
+        finish_reason: str | None = None,
+        about: dict[str, Any] | None = None,
+    ) -> bytes:
+        choice = {
+            "index": 0,
+            "delta": delta,
+            "logprobs": None,
+            "finish_reason": finish_reason,
+        }
+        return _event(
+            head | {"choices": [choice]} | ({"tasklore": about} if about else {})
+        )
 
     yield chunk({"role": "assistant", "content": ""})
     ordered, live = _OrderedParts(), LiveText(pending.output)
     task = asyncio.ensure_future(pending.begin(ordered.note, live.note))
     try:
         while not task.done():
-            await wait_first(asyncio.shield(task), ordered.news.wait(), live.wait(), within_s=beat_s)
-            deltas = [Delta(piece) for piece in split_pieces(ordered.take())] + await live.take()
+            await wait_first(
+                asyncio.shield(task), ordered.news.wait(), live.wait(), within_s=beat_s
+            )
+            deltas = [
+                Delta(piece) for piece in split_pieces(ordered.take())
+            ] + await live.take()
             for words, about in deltas:
                 yield chunk({"content": words} if words else {}, about=about)
             if not task.done() and not deltas:
@@ -179,7 +214,11 @@ def split_pieces(text: str) -> Iterator[str]:
 
 
 def _event(body: Mapping[str, Any]) -> bytes:
-    return b"data: " + json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode() + b"\n\n"
+    return (
+        b"data: "
+        + json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+        + b"\n\n"
+    )
 
 
 def _about(reply: PersonReply) -> About:

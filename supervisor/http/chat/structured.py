@@ -29,12 +29,16 @@ class AnswerFormat:
         schema: dict[str, Any] = {"type": "object"}
         if asked.json_schema is not None:
             # Which draft it names is not asked: that could be looked up on the network.
-            schema = {name: part for name, part in asked.json_schema.body.items() if name != "$schema"}
+            schema = {
+                name: part
+                for name, part in asked.json_schema.body.items()
+                if name != "$schema"
+            }
         elif asked.type == "json_schema":
-            detail = (
-                "type 'json_schema' needs json_schema with a name and a schema; give them, or ask for 'json_object'"
+            detail = "type 'json_schema' needs json_schema with a name and a schema; give them, or ask for 'json_object'"
+            raise refuse_field(
+                400, "invalid_value", "response_format.json_schema", detail
             )
-            raise refuse_field(400, "invalid_value", "response_format.json_schema", detail)
         try:
             _demand_small(schema)
             # An engine without backtracking: nobody can send a pattern that takes for ever.
@@ -53,7 +57,11 @@ class AnswerFormat:
             Refused: 400, it does not fit.
         """
         reports = [part.report for part in reply.parts] or [reply.report]
-        done = [report.result for report in reports if report is not None and report.status == "completed"]
+        done = [
+            report.result
+            for report in reports
+            if report is not None and report.status == "completed"
+        ]
         if len(done) < len(reports):
             return None
         result = done if reply.parts else done[0]
@@ -83,7 +91,9 @@ def _demand_small(schema: dict[str, Any]) -> None:
                 raise ValueError(f"{name} is not followed; refer to #/$defs/NAME")
             if name == "$ref" and isinstance(inner, str):
                 if inner in above:
-                    raise ValueError(f"{inner} refers to itself; write it out to the depth that you need")
+                    raise ValueError(
+                        f"{inner} refers to itself; write it out to the depth that you need"
+                    )
                 pending.append((_resolve(schema, inner), above | {inner}))
             elif not (name in ("$defs", "definitions") and part is schema):
                 pending.append((inner, above))

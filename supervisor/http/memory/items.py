@@ -17,7 +17,15 @@ from memory.episodes.store import Episodes
 from memory.queues.queue import PersonalQueue
 from memory.queues.waiting_rows import rows_waiting
 from supervisor.http.admission.keys import Caller
-from supervisor.http.memory.tasks import LATER, AskedBy, By, MemoryTask, ReadBy, Started, carry_out
+from supervisor.http.memory.tasks import (
+    LATER,
+    AskedBy,
+    By,
+    MemoryTask,
+    ReadBy,
+    Started,
+    carry_out,
+)
 from supervisor.http.parts import ApiParts
 from supervisor.http.problems import Refused, answers, not_found
 from supervisor.http.requests.routes import IdempotencyKey
@@ -25,7 +33,11 @@ from supervisor.http.responses import Form, View
 
 State = Literal["current", "past", "paused", "planned", "expired"]
 Reference = Annotated[
-    str, Path(max_length=1_000, description="`reference` of an item, as a search or the list gives it.")
+    str,
+    Path(
+        max_length=1_000,
+        description="`reference` of an item, as a search or the list gives it.",
+    ),
 ]
 Text = Annotated[str, Field(min_length=1, max_length=2_000)]
 
@@ -123,11 +135,19 @@ class ForgottenMemory(Started):
 def add_items(router: APIRouter, parts: ApiParts, reader: DocumentReader) -> None:
     """Add the routes of items to *router*."""
 
-    @router.get("/{user}/items", summary="List what is remembered, item by item", responses=answers())
+    @router.get(
+        "/{user}/items",
+        summary="List what is remembered, item by item",
+        responses=answers(),
+    )
     async def items(
         user: ReadBy,
-        category: Annotated[str, Query(max_length=200, description="Of this path, or below it.")] = "",
-        state: Annotated[State | None, Query(description="As it stands today; all, when left out.")] = None,
+        category: Annotated[
+            str, Query(max_length=200, description="Of this path, or below it.")
+        ] = "",
+        state: Annotated[
+            State | None, Query(description="As it stands today; all, when left out.")
+        ] = None,
     ) -> Items:
         prefix = f"{category}." if category else ""
         found = [
@@ -137,9 +157,18 @@ def add_items(router: APIRouter, parts: ApiParts, reader: DocumentReader) -> Non
         ]
         return Items(user=user, items=tuple(found))
 
-    @router.post("/{user}/items", summary="Add an item", response_model=ItemChanged, responses=LATER)
-    async def add(user: AskedBy, body: NewItem, caller: By, idempotency_key: IdempotencyKey = None) -> Response:
-        return await _change_item(parts, caller, user, {"operation": "add"}, body, idempotency_key)
+    @router.post(
+        "/{user}/items",
+        summary="Add an item",
+        response_model=ItemChanged,
+        responses=LATER,
+    )
+    async def add(
+        user: AskedBy, body: NewItem, caller: By, idempotency_key: IdempotencyKey = None
+    ) -> Response:
+        return await _change_item(
+            parts, caller, user, {"operation": "add"}, body, idempotency_key
+        )
 
     @router.patch(
         "/{user}/items/{reference}",
@@ -148,7 +177,11 @@ def add_items(router: APIRouter, parts: ApiParts, reader: DocumentReader) -> Non
         responses={**LATER, **answers(404)},
     )
     async def change(
-        user: AskedBy, reference: Reference, body: ChangedItem, caller: By, idempotency_key: IdempotencyKey = None
+        user: AskedBy,
+        reference: Reference,
+        body: ChangedItem,
+        caller: By,
+        idempotency_key: IdempotencyKey = None,
     ) -> Response:
         _demand_item(await _read_entries(parts, reader, user), reference)
         operation = {"operation": "change", "reference": reference}
@@ -161,69 +194,131 @@ def add_items(router: APIRouter, parts: ApiParts, reader: DocumentReader) -> Non
         responses={**LATER, **answers(404)},
     )
     async def delete(
-        user: AskedBy, reference: Reference, caller: By, idempotency_key: IdempotencyKey = None
+        user: AskedBy,
+        reference: Reference,
+        caller: By,
+        idempotency_key: IdempotencyKey = None,
     ) -> Response:
         _demand_item(await _read_entries(parts, reader, user), reference)
         operation = {"operation": "delete", "reference": reference}
-        return await _change_item(parts, caller, user, operation, _ItemChange(), idempotency_key)
+        return await _change_item(
+            parts, caller, user, operation, _ItemChange(), idempotency_key
+        )
 
 
 def add_rest(router: APIRouter, parts: ApiParts) -> None:
     """Add the routes of waiting rows, settings and forgetting to *router*."""
-    turns, facts = PersonalQueue(parts.redis, "turns"), PersonalQueue(parts.redis, "facts")
+    turns, facts = (
+        PersonalQueue(parts.redis, "turns"),
+        PersonalQueue(parts.redis, "facts"),
+    )
 
-    @router.get("/{user}/waiting", summary="List what is not learned yet, and why", responses=answers())
+    @router.get(
+        "/{user}/waiting",
+        summary="List what is not learned yet, and why",
+        responses=answers(),
+    )
     async def waiting(user: ReadBy) -> WaitingRows:
         found = await rows_waiting(user, turns, facts)
         return WaitingRows(user=user, rows=tuple(map(Waiting.model_validate, found)))
 
-    @router.get("/{user}/settings", summary="See whether turns are kept", responses=answers())
+    @router.get(
+        "/{user}/settings", summary="See whether turns are kept", responses=answers()
+    )
     async def settings(user: ReadBy) -> KeptTurns:
         is_on, days = await Episodes(parts.redis).settings(user)
         return KeptTurns(is_on=is_on, days=days)
 
-    @router.put("/{user}/settings", summary="Say whether turns are kept", response_model=Settled, responses=LATER)
-    async def settle(user: AskedBy, body: KeptTurns, caller: By, idempotency_key: IdempotencyKey = None) -> Response:
+    @router.put(
+        "/{user}/settings",
+        summary="Say whether turns are kept",
+        response_model=Settled,
+        responses=LATER,
+    )
+    async def settle(
+        user: AskedBy,
+        body: KeptTurns,
+        caller: By,
+        idempotency_key: IdempotencyKey = None,
+    ) -> Response:
         task = MemoryTask("keep_turns", body.model_dump(), user, idempotency_key)
         return await carry_out(Settled, parts, caller, task)
 
-    @router.delete("/{user}", summary="Forget all of it", response_model=ForgottenMemory, responses=LATER)
+    @router.delete(
+        "/{user}",
+        summary="Forget all of it",
+        response_model=ForgottenMemory,
+        responses=LATER,
+    )
     async def forget(
         user: AskedBy,
         caller: By,
-        confirm: Annotated[Literal["forget"], Query(description="`forget`: it cannot be undone.")],
+        confirm: Annotated[
+            Literal["forget"], Query(description="`forget`: it cannot be undone.")
+        ],
         idempotency_key: IdempotencyKey = None,
     ) -> Response:
         assert confirm  # noqa: S101 - its one value is checked before
-        return await carry_out(ForgottenMemory, parts, caller, MemoryTask("forget_me", {}, user, idempotency_key))
+        return await carry_out(
+            ForgottenMemory,
+            parts,
+            caller,
+            MemoryTask("forget_me", {}, user, idempotency_key),
+        )
 
 
-async def _read_entries(parts: ApiParts, reader: DocumentReader, owner: str) -> list[Entry]:
+async def _read_entries(
+    parts: ApiParts, reader: DocumentReader, owner: str
+) -> list[Entry]:
     documents = (await reader.snapshot(owner)).documents
-    return [entry for name, one in documents.items() for entry in entries_of(name, one.body, parts.kinds)]
+    return [
+        entry
+        for name, one in documents.items()
+        for entry in entries_of(name, one.body, parts.kinds)
+    ]
 
 
 def _demand_item(entries: Sequence[Entry], reference: str) -> None:
     count = sum(entry.reference == reference for entry in entries)
     if not count:
-        raise not_found(f"there is no item {reference!r}; GET .../items lists those there are")
+        raise not_found(
+            f"there is no item {reference!r}; GET .../items lists those there are"
+        )
     if count > 1:
-        raise Refused(409, "ambiguous", f"{count} items are called {reference!r}; change the document's others first")
+        raise Refused(
+            409,
+            "ambiguous",
+            f"{count} items are called {reference!r}; change the document's others first",
+        )
 
 
 async def _change_item(
-    parts: ApiParts, caller: Caller, owner: str, operation: Mapping[str, str], body: _ItemChange, chosen: str | None
+    parts: ApiParts,
+    caller: Caller,
+    owner: str,
+    operation: Mapping[str, str],
+    body: _ItemChange,
+    chosen: str | None,
 ) -> Response:
-    fields = body.model_dump(mode="json", exclude={"wait_seconds"}, exclude_defaults=True)
+    fields = body.model_dump(
+        mode="json", exclude={"wait_seconds"}, exclude_defaults=True
+    )
     task = MemoryTask("change_item", {**fields, **operation}, owner, chosen)
     return await carry_out(ItemChanged, parts, caller, task, body.wait_seconds)
 
 
 def _view_item(entry: Entry) -> KeptItem:
     item = entry.item
-    view = KeptItem(reference=entry.reference, category=entry.category, text=entry.text, subject=entry.subject or None)
+    view = KeptItem(
+        reference=entry.reference,
+        category=entry.category,
+        text=entry.text,
+        subject=entry.subject or None,
+    )
     if item is None:
         return view
     names = ("added", "since", "until", "paused_until")
     days = {name: getattr(item, name) for name in names}
-    return view.model_copy(update={**days, "state": item.state(datetime.now(UTC).date())})
+    return view.model_copy(
+        update={**days, "state": item.state(datetime.now(UTC).date())}
+    )

@@ -19,7 +19,15 @@ from memory.documents.storage.writer import KEEP_REVISIONS
 from memory.rendering.documents import render
 from supervisor.http.memory.items import add_items, add_rest
 from supervisor.http.memory.search import add_block, add_search, add_turns
-from supervisor.http.memory.tasks import LATER, AskedBy, By, MemoryTask, ReadBy, Started, carry_out
+from supervisor.http.memory.tasks import (
+    LATER,
+    AskedBy,
+    By,
+    MemoryTask,
+    ReadBy,
+    Started,
+    carry_out,
+)
 from supervisor.http.parts import ApiParts
 from supervisor.http.problems import answers, not_found
 from supervisor.http.requests.routes import IdempotencyKey
@@ -45,8 +53,17 @@ class _DocumentConvertor(Convertor[str]):
 
 register_url_convertor("document", _DocumentConvertor())
 
-Resource = Annotated[str, Path(pattern=NAME_PATTERN, description="A document, as `GET /v1/memory/{user}` lists them.")]
-Before = Annotated[int | None, Query(ge=1, le=2**53, description="Plans before this number: `next` of a page.")]
+Resource = Annotated[
+    str,
+    Path(
+        pattern=NAME_PATTERN,
+        description="A document, as `GET /v1/memory/{user}` lists them.",
+    ),
+]
+Before = Annotated[
+    int | None,
+    Query(ge=1, le=2**53, description="Plans before this number: `next` of a page."),
+]
 Limit = Annotated[int, Query(ge=1, le=100, description="Plans of a page.")]
 
 
@@ -147,8 +164,18 @@ def _add_reading(router: APIRouter, parts: ApiParts, reader: DocumentReader) -> 
     async def documents(user: ReadBy) -> Listing:
         found = (await reader.snapshot(user)).documents.values()
         kinds = {one.resource_id: parts.kinds.get(one.resource_id) for one in found}
-        tags = {name: tuple(kind.tags) if kind is not None else () for name, kind in kinds.items()}
-        listed = [Listed(resource=one.resource_id, revision=one.revision, tags=tags[one.resource_id]) for one in found]
+        tags = {
+            name: tuple(kind.tags) if kind is not None else ()
+            for name, kind in kinds.items()
+        }
+        listed = [
+            Listed(
+                resource=one.resource_id,
+                revision=one.revision,
+                tags=tags[one.resource_id],
+            )
+            for one in found
+        ]
         return Listing(user=user, documents=tuple(listed))
 
     @router.get(
@@ -169,48 +196,88 @@ def _add_reading(router: APIRouter, parts: ApiParts, reader: DocumentReader) -> 
     async def document(
         user: ReadBy,
         resource: Resource,
-        form: Annotated[Literal["json", "markdown"], Query(alias="format", description="Markdown is for prompts.")] = (
-            "json"
-        ),
+        form: Annotated[
+            Literal["json", "markdown"],
+            Query(alias="format", description="Markdown is for prompts."),
+        ] = ("json"),
         if_none_match: Annotated[str | None, Header()] = None,
     ) -> Response:
-        found = _demand_document((await reader.snapshot(user, [resource])).documents, resource)
+        found = _demand_document(
+            (await reader.snapshot(user, [resource])).documents, resource
+        )
         if form == "markdown":
             # It changes with the day, too: what has expired is left out.
             today = datetime.now(UTC).date()
-            text = render({found.resource_id: found.body}, parts.kinds, today=today, budget_tokens=_WHOLE).text
-            return Response(text, media_type="text/markdown", headers={"Cache-Control": "no-store"})
+            text = render(
+                {found.resource_id: found.body},
+                parts.kinds,
+                today=today,
+                budget_tokens=_WHOLE,
+            ).text
+            return Response(
+                text, media_type="text/markdown", headers={"Cache-Control": "no-store"}
+            )
         # The birth tells a document from an earlier one of its name that was forgotten.
         etag = f'"{found.revision}-{found.born}"' if found.revision else '"0"'
         headers = {"ETag": etag, "Cache-Control": "private, no-cache"}
-        if if_none_match is not None and etag in (one.strip() for one in if_none_match.split(",")):
+        if if_none_match is not None and etag in (
+            one.strip() for one in if_none_match.split(",")
+        ):
             return Response(status_code=304, headers=headers)
-        return Response(json_bytes(found.body), media_type="application/json", headers=headers)
+        return Response(
+            json_bytes(found.body), media_type="application/json", headers=headers
+        )
 
 
 def _add_history(router: APIRouter, reader: DocumentReader) -> None:
-    @router.get("/{user}/history", summary="List the edits of a user's documents", responses=answers())
-    async def history(user: ReadBy, before: Before = None, limit: Limit = 20) -> PlanPage:
+    @router.get(
+        "/{user}/history",
+        summary="List the edits of a user's documents",
+        responses=answers(),
+    )
+    async def history(
+        user: ReadBy, before: Before = None, limit: Limit = 20
+    ) -> PlanPage:
         return await _read_page(reader, user, None, before, limit)
 
-    @router.get("/{user}/{resource:document}/history", summary="List the edits of a document", responses=answers(404))
-    async def history_of_one(user: ReadBy, resource: Resource, before: Before = None, limit: Limit = 20) -> PlanPage:
-        found = _demand_document((await reader.snapshot(user, [resource])).documents, resource)
+    @router.get(
+        "/{user}/{resource:document}/history",
+        summary="List the edits of a document",
+        responses=answers(404),
+    )
+    async def history_of_one(
+        user: ReadBy, resource: Resource, before: Before = None, limit: Limit = 20
+    ) -> PlanPage:
+        found = _demand_document(
+            (await reader.snapshot(user, [resource])).documents, resource
+        )
         return await _read_page(reader, user, found.resource_id, before, limit)
 
 
 def _add_undo(router: APIRouter, parts: ApiParts, reader: DocumentReader) -> None:
-    async def take_back(user: str, resource: str | None, body: Undo, caller: By, chosen: str | None) -> Response:
-        known = {record.plan_id for record in await reader.history(user, resource, KEEP_REVISIONS)}
+    async def take_back(
+        user: str, resource: str | None, body: Undo, caller: By, chosen: str | None
+    ) -> Response:
+        known = {
+            record.plan_id
+            for record in await reader.history(user, resource, KEEP_REVISIONS)
+        }
         if body.plan_id not in known:
-            raise not_found(f"there is no plan {body.plan_id!r} in this history; GET .../history lists those there are")
+            raise not_found(
+                f"there is no plan {body.plan_id!r} in this history; GET .../history lists those there are"
+            )
         task = MemoryTask("undo", {"plan_id": body.plan_id}, user, chosen)
         return await carry_out(Undone, parts, caller, task, body.wait_seconds)
 
     @router.post(
-        "/{user}/undo", summary="Take an edit back", response_model=Undone, responses={**LATER, **answers(404)}
+        "/{user}/undo",
+        summary="Take an edit back",
+        response_model=Undone,
+        responses={**LATER, **answers(404)},
     )
-    async def undo(user: AskedBy, body: Undo, caller: By, idempotency_key: IdempotencyKey = None) -> Response:
+    async def undo(
+        user: AskedBy, body: Undo, caller: By, idempotency_key: IdempotencyKey = None
+    ) -> Response:
         return await take_back(user, None, body, caller, idempotency_key)
 
     @router.post(
@@ -220,20 +287,32 @@ def _add_undo(router: APIRouter, parts: ApiParts, reader: DocumentReader) -> Non
         responses={**LATER, **answers(404)},
     )
     async def undo_in_one(
-        user: AskedBy, resource: Resource, body: Undo, caller: By, idempotency_key: IdempotencyKey = None
+        user: AskedBy,
+        resource: Resource,
+        body: Undo,
+        caller: By,
+        idempotency_key: IdempotencyKey = None,
     ) -> Response:
-        return await take_back(user, resource_of(resource), body, caller, idempotency_key)
+        return await take_back(
+            user, resource_of(resource), body, caller, idempotency_key
+        )
 
 
 def _demand_document(documents: Mapping[str, Document], resource: str) -> Document:
     found = documents.get(resource_of(resource))
     if found is None:
-        raise not_found(f"there is no document {resource!r}; GET /v1/memory/{{user}} lists those there are")
+        raise not_found(
+            f"there is no document {resource!r}; GET /v1/memory/{{user}} lists those there are"
+        )
     return found
 
 
 async def _read_page(
-    reader: DocumentReader, user: str, resource: str | None, before: int | None, limit: int
+    reader: DocumentReader,
+    user: str,
+    resource: str | None,
+    before: int | None,
+    limit: int,
 ) -> PlanPage:
     """Return up to *limit* plans before the number *before*, None for the newest; of *resource* alone when given.
 
@@ -248,7 +327,10 @@ async def _read_page(
         records = await reader.history(user, resource, newer + count)
         records = tuple(record for record in records if record.number < before)
     shown = records[:limit]
-    return PlanPage(plans=tuple(map(_view_plan, shown)), next=shown[-1].number if len(records) > limit else None)
+    return PlanPage(
+        plans=tuple(map(_view_plan, shown)),
+        next=shown[-1].number if len(records) > limit else None,
+    )
 
 
 def _view_plan(record: PlanRecord) -> PlanTold:
@@ -265,7 +347,10 @@ def _view_plan(record: PlanRecord) -> PlanTold:
         undoes=record.undoes,
         undone_by=record.undone_by,
         revisions=dict(record.revisions),
-        changes={name: tuple(map(_view_change, changes)) for name, changes in record.changes.items()},
+        changes={
+            name: tuple(map(_view_change, changes))
+            for name, changes in record.changes.items()
+        },
     )
 
 

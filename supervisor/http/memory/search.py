@@ -31,7 +31,15 @@ MOST_TURNS, LONGEST_TURN = 100, 20_000
 #: Seconds that storing all turns of one request may take.
 WITHIN_S = 20.0
 
-Question = Annotated[str, Query(alias="q", min_length=1, max_length=2_000, description="A question, in any words.")]
+Question = Annotated[
+    str,
+    Query(
+        alias="q",
+        min_length=1,
+        max_length=2_000,
+        description="A question, in any words.",
+    ),
+]
 
 
 class Match(View):
@@ -82,8 +90,13 @@ class Said(Form):
     def _demand_text(cls, at: object) -> object:
         if at is not None and not isinstance(at, str | datetime):
             raise ValueError("must be a time as text, such as 2026-11-24T09:00:00Z")
-        if isinstance(at, str) and at.strip().lstrip("+-").replace(".", "", 1).isdigit():
-            raise ValueError("must be a time such as 2026-11-24T09:00:00Z, not a number")
+        if (
+            isinstance(at, str)
+            and at.strip().lstrip("+-").replace(".", "", 1).isdigit()
+        ):
+            raise ValueError(
+                "must be a time such as 2026-11-24T09:00:00Z, not a number"
+            )
         return at
 
     @field_validator("at")
@@ -111,18 +124,38 @@ def add_search(router: APIRouter, parts: ApiParts, reader: DocumentReader) -> No
     """Add the route of the search to *router*."""
     episodes = Episodes(parts.redis)
 
-    @router.get("/{user}/search", summary="Find what was said and is remembered", responses=answers())
+    @router.get(
+        "/{user}/search",
+        summary="Find what was said and is remembered",
+        responses=answers(),
+    )
     async def search(
         user: ReadBy,
         question: Question,
-        at: Annotated[date | None, Query(description="As it stood on that day.")] = None,
-        since: Annotated[date | None, Query(description="Said on that day or later.")] = None,
-        until: Annotated[date | None, Query(description="Said by the end of that day.")] = None,
-        speaker: Annotated[Literal["person", "assistant", "agent"] | None, Query(description="Who said it.")] = None,
-        conversation_id: Annotated[str | None, Query(max_length=256, description="Said in it.")] = None,
-        limit: Annotated[int, Query(ge=1, le=MAX_LIMIT, description="How much at most.")] = 20,
+        at: Annotated[
+            date | None, Query(description="As it stood on that day.")
+        ] = None,
+        since: Annotated[
+            date | None, Query(description="Said on that day or later.")
+        ] = None,
+        until: Annotated[
+            date | None, Query(description="Said by the end of that day.")
+        ] = None,
+        speaker: Annotated[
+            Literal["person", "assistant", "agent"] | None,
+            Query(description="Who said it."),
+        ] = None,
+        conversation_id: Annotated[
+            str | None, Query(max_length=256, description="Said in it.")
+        ] = None,
+        limit: Annotated[
+            int, Query(ge=1, le=MAX_LIMIT, description="How much at most.")
+        ] = 20,
     ) -> Matches:
-        bodies = {name: one.body for name, one in (await reader.snapshot(user)).documents.items()}
+        bodies = {
+            name: one.body
+            for name, one in (await reader.snapshot(user)).documents.items()
+        }
         found = await search_memory(
             question,
             user_id=user,
@@ -146,31 +179,64 @@ def add_block(router: APIRouter, parts: ApiParts, reader: DocumentReader) -> Non
     """Add the route of the block to *router*."""
     episodes = Episodes(parts.redis)
 
-    @router.get("/{user}/block", summary="Read what is remembered, as a prompt quotes it", responses=answers())
+    @router.get(
+        "/{user}/block",
+        summary="Read what is remembered, as a prompt quotes it",
+        responses=answers(),
+    )
     async def block(
         user: ReadBy,
-        question: Annotated[str, Query(alias="q", max_length=2_000, description="What it is for.")] = "",
-        tokens: Annotated[int, Query(ge=0, le=100_000, description="For what answers that.")] = BUDGET_TOKENS,
+        question: Annotated[
+            str, Query(alias="q", max_length=2_000, description="What it is for.")
+        ] = "",
+        tokens: Annotated[
+            int, Query(ge=0, le=100_000, description="For what answers that.")
+        ] = BUDGET_TOKENS,
     ) -> Block:
-        bodies = {name: one.body for name, one in (await reader.snapshot(user)).documents.items()}
+        bodies = {
+            name: one.body
+            for name, one in (await reader.snapshot(user)).documents.items()
+        }
         now = datetime.now(UTC)
         said: Sequence[Quotation] = ()
         try:
             found = await turns_for(question, user, episodes, now)
             said = () if found.is_nothing_said else tuple(map(quotation_of, found.hits))
-            shown = render(bodies, parts.kinds, today=now.date(), query=question, budget_tokens=tokens, said=said)
-            places = [(name, place_name(path, lookup(bodies[name], path))) for name, path in shown.shown]
+            shown = render(
+                bodies,
+                parts.kinds,
+                today=now.date(),
+                query=question,
+                budget_tokens=tokens,
+                said=said,
+            )
+            places = [
+                (name, place_name(path, lookup(bodies[name], path)))
+                for name, path in shown.shown
+            ]
             await reader.note_reads(user, places, now)
         except MemoryUnavailable as error:
             log.info("block_without_turns_or_note", error=str(error))
-            shown = render(bodies, parts.kinds, today=now.date(), query=question, budget_tokens=tokens, said=said)
+            shown = render(
+                bodies,
+                parts.kinds,
+                today=now.date(),
+                query=question,
+                budget_tokens=tokens,
+                said=said,
+            )
         return Block(user=user, text=shown.text, tokens=shown.tokens)
 
 
 def add_turns(router: APIRouter, parts: ApiParts) -> None:
     """Add the route that takes turns to *router*; it answers once all of them are stored."""
 
-    @router.post("/{user}/turns", status_code=202, summary="Hand in what was said elsewhere", responses=answers())
+    @router.post(
+        "/{user}/turns",
+        status_code=202,
+        summary="Hand in what was said elsewhere",
+        responses=answers(),
+    )
     async def turns(user: AskedBy, body: SaidTurns) -> TurnsTaken:
         now, ends = datetime.now(UTC), time.monotonic() + WITHIN_S
         for taken, one in enumerate(body.turns):
@@ -185,7 +251,11 @@ def add_turns(router: APIRouter, parts: ApiParts) -> None:
             )
             left_s = ends - time.monotonic()
             if left_s <= 0:
-                stored = f"{taken} of {len(body.turns)} turns were stored in {WITHIN_S:g} s"
-                raise unavailable(f"{stored}; send all of them again, none counts twice")
+                stored = (
+                    f"{taken} of {len(body.turns)} turns were stored in {WITHIN_S:g} s"
+                )
+                raise unavailable(
+                    f"{stored}; send all of them again, none counts twice"
+                )
             await parts.dispatch.hand_in(turn, patience_s=min(10.0, left_s))
         return TurnsTaken(user=user, taken=len(body.turns))

@@ -21,18 +21,35 @@ _WITHIN_S = 300.0
 
 LATER: dict[int | str, dict[str, Any]] = {202: ACCEPTED, **answers(409)}
 
-_Name = Annotated[str, Path(alias="user", min_length=1, max_length=200, description="Whose memory, without a slash.")]
-_Scope = Annotated[Scope, Query(description="What `user` names: a user, an agent, a run or an organisation.")]
+_Name = Annotated[
+    str,
+    Path(
+        alias="user",
+        min_length=1,
+        max_length=200,
+        description="Whose memory, without a slash.",
+    ),
+]
+_Scope = Annotated[
+    Scope,
+    Query(description="What `user` names: a user, an agent, a run or an organisation."),
+]
 
 
 def _owner_for(role: Role) -> Callable[..., Awaitable[str]]:
     async def find_owner(
-        name: _Name, caller: Annotated[Caller, Depends(require_role(role))], scope: _Scope = "user"
+        name: _Name,
+        caller: Annotated[Caller, Depends(require_role(role))],
+        scope: _Scope = "user",
     ) -> str:
         if scope == "user":
             caller.demand_user(name)
         elif caller.user_scope is not None:
-            raise Refused(403, "scope", f"this key is for one user; use a key without one for the scope {scope!r}")
+            raise Refused(
+                403,
+                "scope",
+                f"this key is for one user; use a key without one for the scope {scope!r}",
+            )
         return scoped(scope, name)
 
     return find_owner
@@ -62,7 +79,11 @@ class MemoryTask:
 
 
 async def carry_out(
-    shape: type[Started], parts: ApiParts, caller: Caller, task: MemoryTask, wait_s: float = 30.0
+    shape: type[Started],
+    parts: ApiParts,
+    caller: Caller,
+    task: MemoryTask,
+    wait_s: float = 30.0,
 ) -> Response:
     """Have *task* done and return its result as a *shape*, after *wait_s* seconds at the latest.
 
@@ -72,7 +93,9 @@ async def carry_out(
     """
     offer = parts.catalogue().find(MEMORY_AGENT, task.name)
     if offer is None:
-        raise unavailable("no memory worker has reported yet; start one with `tasklore worker`, and ask again")
+        raise unavailable(
+            "no memory worker has reported yet; start one with `tasklore worker`, and ask again"
+        )
     new = NewTask(
         offer=offer,
         parameters=dict(task.parameters),
@@ -86,12 +109,18 @@ async def carry_out(
     sent = await send_task(parts, caller, new, wait_s)
     location, report = f"/v1/tasks/{sent.task_id}", sent.report
     if report is None:
-        return respond_json(shape(task_id=sent.task_id, state="accepted"), location, is_done=False)
+        return respond_json(
+            shape(task_id=sent.task_id, state="accepted"), location, is_done=False
+        )
     if report.error is not None and report.error.type == "UndoRefused":
         raise Refused(409, "undo-refused", report.error.message)
     demand_accepted(report)
     if report.status != "completed":
-        reason = report.error.message if report.error is not None else "no reason was given"
+        reason = (
+            report.error.message if report.error is not None else "no reason was given"
+        )
         raise unavailable(f"nothing was changed: {reason}")
-    body = shape.model_validate({**report.result, "task_id": sent.task_id, "state": "done"})
+    body = shape.model_validate(
+        {**report.result, "task_id": sent.task_id, "state": "done"}
+    )
     return respond_json(body, location, is_done=True)

@@ -39,15 +39,24 @@ class EventStream(StreamingResponse):
 
     media_type = "text/event-stream"
 
-    def __init__(self, parts: ApiParts, name: str, events: AsyncGenerator[bytes, None]) -> None:
-        super().__init__(events, headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
+    def __init__(
+        self, parts: ApiParts, name: str, events: AsyncGenerator[bytes, None]
+    ) -> None:
+        super().__init__(
+            events, headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        )
         self._parts = parts
         self._name = name
         self._events = events
 
     @classmethod
     def open(
-        cls, parts: ApiParts, caller: Caller, events: AsyncGenerator[bytes, None], *, has_ended: bool = False
+        cls,
+        parts: ApiParts,
+        caller: Caller,
+        events: AsyncGenerator[bytes, None],
+        *,
+        has_ended: bool = False,
     ) -> Response | Self:
         """Return the stream of *events*; 204 for a client that has read the last one, which stops its reconnecting.
 
@@ -58,9 +67,13 @@ class EventStream(StreamingResponse):
             return Response(status_code=204)
         life, most = parts.life, parts.limits.streams
         if life.streams >= most or life.draining.is_set():
-            raise unavailable("no more streams of events are opened here now; ask again, or elsewhere")
+            raise unavailable(
+                "no more streams of events are opened here now; ask again, or elsewhere"
+            )
         if life.streams_of[caller.name] >= (own := parts.share(most)):
-            raise over_share(f"{own} streams of events are open with this key; close one, or look without a stream")
+            raise over_share(
+                f"{own} streams of events are open with this key; close one, or look without a stream"
+            )
         return cls(parts, caller.name, events)
 
     async def stream_response(self, send: Send) -> None:
@@ -68,11 +81,25 @@ class EventStream(StreamingResponse):
         try:
             with self._parts.life.streaming(self._name):
                 async with aclosing(self._events) as events:
-                    await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+                    await send(
+                        {
+                            "type": "http.response.start",
+                            "status": self.status_code,
+                            "headers": self.raw_headers,
+                        }
+                    )
                     async for event in events:
                         async with asyncio.timeout(_SEND_S):
-                            await send({"type": "http.response.body", "body": event, "more_body": True})
-                    await send({"type": "http.response.body", "body": b"", "more_body": False})
+                            await send(
+                                {
+                                    "type": "http.response.body",
+                                    "body": event,
+                                    "more_body": True,
+                                }
+                            )
+                    await send(
+                        {"type": "http.response.body", "body": b"", "more_body": False}
+                    )
         except TimeoutError:
             # Nothing more can be sent to it.
             return
@@ -89,7 +116,9 @@ class EventStream(StreamingResponse):
             await asyncio.gather(sending, leaving, return_exceptions=True)
 
 
-async def events_of(parts: ApiParts, place: RequestPlace, task_id: str, after: int) -> AsyncGenerator[bytes, None]:
+async def events_of(
+    parts: ApiParts, place: RequestPlace, task_id: str, after: int
+) -> AsyncGenerator[bytes, None]:
     """Yield the events of the request at *place*, which becomes *task_id*, beyond the stage *after*."""
     reached = after
     loop = asyncio.get_running_loop()
@@ -102,7 +131,9 @@ async def events_of(parts: ApiParts, place: RequestPlace, task_id: str, after: i
             if (underway := parts.work.find(place.key)) is not None:
                 signs.append(underway.changed)
             asked = await read_outcome(parts, place)
-            await listener.listen(*(part.task_id for part in asked.parts if asked.state == "running"))
+            await listener.listen(
+                *(part.task_id for part in asked.parts if asked.state == "running")
+            )
             for stage, event in _stages(asked):
                 if stage > reached or stage == DONE:
                     yield event
@@ -110,12 +141,19 @@ async def events_of(parts: ApiParts, place: RequestPlace, task_id: str, after: i
             if asked.state == "done" or parts.life.draining.is_set():
                 return
             for progress in listener.take():
-                yield _event(PROGRESS, "progress" if progress.fraction is not None else "partial", progress)
+                yield _event(
+                    PROGRESS,
+                    "progress" if progress.fraction is not None else "partial",
+                    progress,
+                )
             for part in asked.parts:
                 if part.reply is not None and part.task_id not in ended:
                     ended.add(part.task_id)
                     yield _event(PROGRESS, "partial", part.reply)
-            await wait_first(*(sign.wait() for sign in signs), within_s=min(_LOOK_S, parts.heartbeat_s))
+            await wait_first(
+                *(sign.wait() for sign in signs),
+                within_s=min(_LOOK_S, parts.heartbeat_s),
+            )
             if loop.time() >= beat_at:
                 beat_at += parts.heartbeat_s
                 yield _HEARTBEAT
@@ -135,7 +173,9 @@ class _ProgressListener:
         for task_id in task_ids:
             if task_id not in self._subscriptions:
                 subject = subjects.progress(self._parts.supervisor_id, task_id)
-                self._subscriptions[task_id] = await self._parts.client.subscribe(subject, cb=self.hear)
+                self._subscriptions[task_id] = await self._parts.client.subscribe(
+                    subject, cb=self.hear
+                )
 
     async def close(self) -> None:
         """End every subscription."""
@@ -169,11 +209,21 @@ async def _listen(parts: ApiParts, task_id: str) -> AsyncIterator[_ProgressListe
 
 def _stages(asked: Lookup) -> list[tuple[int, bytes]]:
     """Return the stages that *asked* has reached, in order, each with its event."""
-    first = asked.model_copy(update={"state": "accepted", "reply": None, "agent_id": None, "task": None, "parts": ()})
+    first = asked.model_copy(
+        update={
+            "state": "accepted",
+            "reply": None,
+            "agent_id": None,
+            "task": None,
+            "parts": (),
+        }
+    )
     stages = [(ACCEPTED, _event(ACCEPTED, "accepted", first))]
     if asked.parts or (asked.agent_id is not None and asked.task_id is not None):
         going = tuple(part.model_copy(update={"reply": None}) for part in asked.parts)
-        routed = asked.model_copy(update={"state": "running", "reply": None, "parts": going})
+        routed = asked.model_copy(
+            update={"state": "running", "reply": None, "parts": going}
+        )
         stages.append((ROUTED, _event(ROUTED, "routed", routed)))
     if asked.state == "done":
         stages.append((DONE, _event(DONE, "done", asked)))

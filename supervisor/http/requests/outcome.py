@@ -26,7 +26,12 @@ from memory.ledger.requests import Known, RequestRecord
 from supervisor.http.admission.keys import Caller
 from supervisor.http.parts import ApiParts
 from supervisor.http.problems import not_found, refusal_of
-from supervisor.http.requests.parts import build_part, read_body, read_tasks, rebuild_combined
+from supervisor.http.requests.parts import (
+    build_part,
+    read_body,
+    read_tasks,
+    rebuild_combined,
+)
 from supervisor.http.requests.work import MOST, Underway
 from supervisor.http.responses import View, is_none
 from supervisor.replies.report_texts import describe_report
@@ -76,7 +81,9 @@ class Lookup(View):
     task: TaskCall | None = None
     reply: PersonReply | None = None
     parts: tuple[AskedPart, ...] = Field(default=(), exclude_if=lambda parts: not parts)
-    approvals: tuple[NeededApproval, ...] = Field(default=(), exclude_if=lambda approvals: not approvals)
+    approvals: tuple[NeededApproval, ...] = Field(
+        default=(), exclude_if=lambda approvals: not approvals
+    )
 
 
 class RequestPlace(NamedTuple):
@@ -87,22 +94,30 @@ class RequestPlace(NamedTuple):
     caller: Caller
 
 
-async def read_outcome(parts: ApiParts, place: RequestPlace, text: str | None = None) -> Lookup:
+async def read_outcome(
+    parts: ApiParts, place: RequestPlace, text: str | None = None
+) -> Lookup:
     """Return the state of a request; *text* is its words, None when only the conversation has them.
 
     Raises:
         Refused: 404, there is none.
         MemoryUnavailable: the store does not answer.
     """
-    if (underway := parts.work.find(place.key)) is not None and (asked := _read_underway(place, underway)) is not None:
+    if (underway := parts.work.find(place.key)) is not None and (
+        asked := _read_underway(place, underway)
+    ) is not None:
         return asked
     known = await parts.records.find(place.key)
     if known.record is None:
-        raise not_found(f"there is no request {place.request_id!r}, or it is more than a day old")
+        raise not_found(
+            f"there is no request {place.request_id!r}, or it is more than a day old"
+        )
     return await _read_stored(parts, place, known, known.record, text)
 
 
-async def wait_for(parts: ApiParts, place: RequestPlace, within_s: float, text: str | None = None) -> Lookup:
+async def wait_for(
+    parts: ApiParts, place: RequestPlace, within_s: float, text: str | None = None
+) -> Lookup:
     """Return a request at its end, or as it is after *within_s* seconds, or when this process leaves.
 
     Raises:
@@ -116,7 +131,9 @@ async def wait_for(parts: ApiParts, place: RequestPlace, within_s: float, text: 
             await underway.wait(gives_up_at - loop.time())
             if underway.error is not None:
                 raise refusal_of(underway.error)
-            if (asked := _read_underway(place, underway)) is not None and asked.state == "done":
+            if (
+                asked := _read_underway(place, underway)
+            ) is not None and asked.state == "done":
                 return asked
         asked = await read_outcome(parts, place, text)
         left_s = gives_up_at - loop.time()
@@ -127,7 +144,12 @@ async def wait_for(parts: ApiParts, place: RequestPlace, within_s: float, text: 
 
 
 async def begin(
-    parts: ApiParts, place: RequestPlace, request: PersonRequest, *, is_new: bool = False, claim: Commands = ()
+    parts: ApiParts,
+    place: RequestPlace,
+    request: PersonRequest,
+    *,
+    is_new: bool = False,
+    claim: Commands = (),
 ) -> None:
     """Begin *request* at *place*, unless it is under way there; *is_new* and *claim* as in `Work.begin`.
 
@@ -145,7 +167,9 @@ def _read_underway(place: RequestPlace, underway: Underway) -> Lookup | None:
     routed = underway.routed
     if not routed:
         return None
-    return _running(place, routed, routed[0].conversation_id or place.request_id, underway.parts)
+    return _running(
+        place, routed, routed[0].conversation_id or place.request_id, underway.parts
+    )
 
 
 def _finish(place: RequestPlace, reply: PersonReply) -> Lookup:
@@ -179,15 +203,28 @@ def _running(
     )
     first = assignments[0]
     if first.parent_id is None:
-        return asked.model_copy(update={"task_id": first.task_id, "agent_id": first.agent_id, "task": first.task})
+        return asked.model_copy(
+            update={
+                "task_id": first.task_id,
+                "agent_id": first.agent_id,
+                "task": first.task,
+            }
+        )
     found = tuple(
-        AskedPart(task_id=one.task_id, agent_id=one.agent_id, task=one.task, reply=ended.get(one.task_id))
+        AskedPart(
+            task_id=one.task_id,
+            agent_id=one.agent_id,
+            task=one.task,
+            reply=ended.get(one.task_id),
+        )
         for one in sorted(assignments, key=lambda one: one.task_id)
     )
     return asked.model_copy(update={"parts": found})
 
 
-def _needed_approvals(assignments: Iterable[TaskAssignment]) -> tuple[NeededApproval, ...]:
+def _needed_approvals(
+    assignments: Iterable[TaskAssignment],
+) -> tuple[NeededApproval, ...]:
     return tuple(
         NeededApproval(id=one.approval_id or "", who=one.approval.who)
         for one in assignments
@@ -196,44 +233,94 @@ def _needed_approvals(assignments: Iterable[TaskAssignment]) -> tuple[NeededAppr
 
 
 async def _read_stored(
-    parts: ApiParts, place: RequestPlace, known: Known, record: RequestRecord, text: str | None
+    parts: ApiParts,
+    place: RequestPlace,
+    known: Known,
+    record: RequestRecord,
+    text: str | None,
 ) -> Lookup:
     entry = await parts.ledger.read(record.task_id)
     newest = entry.generations[entry.newest] if entry is not None else None
     report = read_body(CompletionReport, newest.report) if newest is not None else None
-    assignment = read_body(TaskAssignment, newest.assignment) if newest is not None else None
+    assignment = (
+        read_body(TaskAssignment, newest.assignment) if newest is not None else None
+    )
     conversation_id = record.conversation_id or place.request_id
-    is_held = known.is_held or parts.work.find(place.key) is not None or parts.life.draining.is_set()
+    is_held = (
+        known.is_held
+        or parts.work.find(place.key) is not None
+        or parts.life.draining.is_set()
+    )
     # A cancellation leaves an entry, too, where the request became several tasks.
-    is_one_task = newest is not None and (newest.assignment is not None or report is not None)
+    is_one_task = newest is not None and (
+        newest.assignment is not None or report is not None
+    )
     if not is_one_task and (known.end is None or known.end.parts):
         tasks = await read_tasks(parts, record.task_id)
         if known.end is not None:
             turns = await _read_turns(parts, place, record)
-            answers = {place_of_turn(turn.turn_id): turn for turn in turns if turn.speaker == "assistant"}
-            return _finish(place, rebuild_combined(parts, place.request_id, conversation_id, known.end, tasks, answers))
+            answers = {
+                place_of_turn(turn.turn_id): turn
+                for turn in turns
+                if turn.speaker == "assistant"
+            }
+            return _finish(
+                place,
+                rebuild_combined(
+                    parts, place.request_id, conversation_id, known.end, tasks, answers
+                ),
+            )
         has_ended = any(task.report is not None for task in tasks.values())
-        going = [one.assignment for one in tasks.values() if one.assignment is not None and one.report is None]
+        going = [
+            one.assignment
+            for one in tasks.values()
+            if one.assignment is not None and one.report is None
+        ]
         needed = _needed_approvals(going)
-        read = _parts_read(await _read_turns(parts, place, record) if has_ended or needed else [])
+        read = _parts_read(
+            await _read_turns(parts, place, record) if has_ended or needed else []
+        )
         # One that waits for a person is not begun again by each look, once all of it was handed over.
-        is_whole = bool(needed) and len(tasks) == sum(one.kind == "task" for one in read)
+        is_whole = bool(needed) and len(tasks) == sum(
+            one.kind == "task" for one in read
+        )
         if tasks and (is_held or is_whole):
             found = []
             for number, task in tasks.items():
                 one = read[number - 1] if number <= len(read) else None
-                call = task.assignment.task if task.assignment is not None else one.task if one is not None else None
+                call = (
+                    task.assignment.task
+                    if task.assignment is not None
+                    else one.task
+                    if one is not None
+                    else None
+                )
                 reply = build_part(parts, task, one)
-                found.append(AskedPart(task_id=task.task_id, agent_id=task.agent_id, task=call, reply=reply))
-            asked = Lookup(request_id=place.request_id, conversation_id=conversation_id, state="running")
+                found.append(
+                    AskedPart(
+                        task_id=task.task_id,
+                        agent_id=task.agent_id,
+                        task=call,
+                        reply=reply,
+                    )
+                )
+            asked = Lookup(
+                request_id=place.request_id,
+                conversation_id=conversation_id,
+                state="running",
+            )
             return asked.model_copy(update={"parts": tuple(found), "approvals": needed})
     if known.end is not None or report is not None:
         turns = await _read_turns(parts, place, record)
-        return _finish(place, _rebuild(parts, place, known, conversation_id, report, turns))
+        return _finish(
+            place, _rebuild(parts, place, known, conversation_id, report, turns)
+        )
     if assignment is not None:
         return _running(place, [assignment], conversation_id)
     lost = None if is_held else await _begin_again(parts, place, record, text)
-    return lost or Lookup(request_id=place.request_id, conversation_id=conversation_id, state="accepted")
+    return lost or Lookup(
+        request_id=place.request_id, conversation_id=conversation_id, state="accepted"
+    )
 
 
 def _rebuild(
@@ -266,7 +353,11 @@ def _rebuild(
             "conversation_id": conversation_id,
             "kind": kind,
             "text": text,
-            "agent_id": report.agent_id if report is not None else turn.agent_id if turn is not None else None,
+            "agent_id": report.agent_id
+            if report is not None
+            else turn.agent_id
+            if turn is not None
+            else None,
             "task": task,
             "missing": end.missing if end is not None else (),
             "report": report,
@@ -275,13 +366,20 @@ def _rebuild(
     )
 
 
-async def _begin_again(parts: ApiParts, place: RequestPlace, record: RequestRecord, text: str | None) -> Lookup | None:
+async def _begin_again(
+    parts: ApiParts, place: RequestPlace, record: RequestRecord, text: str | None
+) -> Lookup | None:
     """Go on with a request that no process works on, and return None; or its end when nothing is known of it."""
     conversation_id = record.conversation_id or place.request_id
     turns = await _read_turns(parts, place, record)
     person = _latest(turns, "person")
     if person is None and text is None:
-        reply = PersonReply(request_id=place.request_id, conversation_id=conversation_id, kind="failed", text=_LOST)
+        reply = PersonReply(
+            request_id=place.request_id,
+            conversation_id=conversation_id,
+            kind="failed",
+            text=_LOST,
+        )
         return _finish(place, reply)
     if person is not None:
         request = PersonRequest.model_validate(
@@ -302,7 +400,11 @@ async def _begin_again(parts: ApiParts, place: RequestPlace, record: RequestReco
 def _parts_read(turns: Sequence[HeardTurn]) -> tuple[PartRead, ...]:
     """Return what the person's words among *turns* were read as; nothing when that is not known."""
     person = _latest(turns, "person")
-    return person.read_as.parts if person is not None and person.read_as is not None else ()
+    return (
+        person.read_as.parts
+        if person is not None and person.read_as is not None
+        else ()
+    )
 
 
 def _latest(turns: Sequence[HeardTurn], speaker: Speaker) -> HeardTurn | None:
@@ -310,12 +412,19 @@ def _latest(turns: Sequence[HeardTurn], speaker: Speaker) -> HeardTurn | None:
     return next((turn for turn in reversed(turns) if turn.speaker == speaker), None)
 
 
-async def _read_turns(parts: ApiParts, place: RequestPlace, record: RequestRecord) -> list[HeardTurn]:
+async def _read_turns(
+    parts: ApiParts, place: RequestPlace, record: RequestRecord
+) -> list[HeardTurn]:
     """Return the turns of one request, oldest first."""
-    conversation_id, request_id = record.conversation_id or place.request_id, place.request_id.encode()
+    conversation_id, request_id = (
+        record.conversation_id or place.request_id,
+        place.request_id.encode(),
+    )
     for count in (_NEAR, _FAR):
         stored = await parts.conversations.recent(conversation_id, count)
-        named = [body for body in stored if request_id in body and not is_utterance(body)]
+        named = [
+            body for body in stored if request_id in body and not is_utterance(body)
+        ]
         turns = [turn for body in named if (turn := parse_turn(body)) is not None]
         own = [
             turn
@@ -335,6 +444,9 @@ def _is_of(parts: ApiParts, turn: HeardTurn, record: RequestRecord) -> bool:
     The record names no user, but the task, which is another one for each user's request.
     """
     asked = PersonRequest(
-        text="-", request_id=turn.request_id, conversation_id=turn.conversation_id, user_id=turn.user_id
+        text="-",
+        request_id=turn.request_id,
+        conversation_id=turn.conversation_id,
+        user_id=turn.user_id,
     )
     return parts.service.task_id_of(asked) == record.task_id

@@ -10,7 +10,13 @@ from typing import NamedTuple, TypeVar
 import structlog
 from pydantic import BaseModel, ValidationError
 
-from contracts.messages import ChatTurn, CompletionReport, PersonReply, ReplyPart, TaskAssignment
+from contracts.messages import (
+    ChatTurn,
+    CompletionReport,
+    PersonReply,
+    ReplyPart,
+    TaskAssignment,
+)
 from memory.ledger.requests import PartEnd, RequestEnd
 from supervisor.http.parts import ApiParts
 from supervisor.http.responses import Cancelled, cancel_task
@@ -48,7 +54,9 @@ async def read_tasks(parts: ApiParts, whole: str) -> dict[int, PartTask]:
         MemoryUnavailable: the ledger does not answer.
     """
     places = range(1, MOST_TASKS + 1)
-    entries = await asyncio.gather(*(parts.ledger.read(part_task_id(whole, place)) for place in places))
+    entries = await asyncio.gather(
+        *(parts.ledger.read(part_task_id(whole, place)) for place in places)
+    )
     found = {}
     for place, entry in zip(places, entries, strict=True):
         if entry is not None:
@@ -68,33 +76,50 @@ def rebuild_combined(
     answers: Mapping[int, ChatTurn],
 ) -> PersonReply:
     """Return the reply as it was, from the remains of each of its parts."""
-    found = [_rebuild_part(parts, one, tasks.get(place), answers.get(place)) for place, one in enumerate(end.parts, 1)]
+    found = [
+        _rebuild_part(parts, one, tasks.get(place), answers.get(place))
+        for place, one in enumerate(end.parts, 1)
+    ]
     reply = combine(found, request_id=request_id, conversation_id=conversation_id)
     return reply.model_copy(update={"elapsed_ms": end.elapsed_ms})
 
 
-def _rebuild_part(parts: ApiParts, end: PartEnd, task: PartTask | None, turn: ChatTurn | None) -> ReplyPart:
+def _rebuild_part(
+    parts: ApiParts, end: PartEnd, task: PartTask | None, turn: ChatTurn | None
+) -> ReplyPart:
     report = task.report if task is not None else None
     text = _GONE
     if turn is not None:
         text = turn.text
     elif report is not None:
-        text = describe_report(report, parts.catalogue().card_of(report.agent_id, report.task_name))
+        text = describe_report(
+            report, parts.catalogue().card_of(report.agent_id, report.task_name)
+        )
     assignment = task.assignment if task is not None else None
     return ReplyPart.model_validate(
         {
             "kind": end.kind,
             "text": text,
             "task_id": task.task_id if task is not None else None,
-            "agent_id": turn.agent_id if turn is not None else task.agent_id if task is not None else None,
-            "task": turn.task if turn is not None else assignment.task if assignment is not None else None,
+            "agent_id": turn.agent_id
+            if turn is not None
+            else task.agent_id
+            if task is not None
+            else None,
+            "task": turn.task
+            if turn is not None
+            else assignment.task
+            if assignment is not None
+            else None,
             "missing": end.missing,
             "report": report,
         }
     )
 
 
-def build_part(parts: ApiParts, task: PartTask, read: PartRead | None) -> ReplyPart | None:
+def build_part(
+    parts: ApiParts, task: PartTask, read: PartRead | None
+) -> ReplyPart | None:
     """Return the reply of one *task*, which was read as *read*, while others go on; None while it goes on, too."""
     report = task.report
     if report is None:
@@ -124,7 +149,9 @@ async def cancel_request(parts: ApiParts, whole: str, reason: str) -> Cancelled:
     found = [await cancel_task(parts, whole, reason)]
     if found[0].outcome == "noted":
         tasks = await read_tasks(parts, whole)
-        found += await asyncio.gather(*(cancel_task(parts, one.task_id, reason) for one in tasks.values()))
+        found += await asyncio.gather(
+            *(cancel_task(parts, one.task_id, reason) for one in tasks.values())
+        )
     order = ("cancelled", "too_late", "noted")
     return min(found, key=lambda one: order.index(one.outcome))
 

@@ -22,10 +22,24 @@ from supervisor.http.owners import demand_conversation, own_conversation, task_p
 from supervisor.http.parts import ApiParts
 from supervisor.http.problems import Refused, answers, not_found, respond, unavailable
 from supervisor.http.requests.events import DONE, EventStream, events_of
-from supervisor.http.requests.outcome import Lookup, RequestPlace, begin, read_outcome, wait_for
+from supervisor.http.requests.outcome import (
+    Lookup,
+    RequestPlace,
+    begin,
+    read_outcome,
+    wait_for,
+)
 from supervisor.http.requests.parts import cancel_request
 from supervisor.http.requests.work import HOLD_MS, is_unstarted
-from supervisor.http.responses import ACCEPTED, EVENTS, Cancelled, Form, digest_of, respond_json, while_connected
+from supervisor.http.responses import (
+    ACCEPTED,
+    EVENTS,
+    Cancelled,
+    Form,
+    digest_of,
+    respond_json,
+    while_connected,
+)
 
 log = structlog.get_logger(__name__)
 
@@ -43,9 +57,17 @@ IdempotencyKey = Annotated[
         description="The id of what is asked for: the same again starts nothing twice. Without it each is a new one.",
     ),
 ]
-RequestId = Annotated[str, Path(pattern=NAME_PATTERN, description="The id of a request: its Idempotency-Key.")]
+RequestId = Annotated[
+    str,
+    Path(pattern=NAME_PATTERN, description="The id of a request: its Idempotency-Key."),
+]
 LastEventId = Annotated[
-    str | None, Header(alias="Last-Event-ID", pattern=r"^[0-9]{1,9}$", description="Events up to this are left out.")
+    str | None,
+    Header(
+        alias="Last-Event-ID",
+        pattern=r"^[0-9]{1,9}$",
+        description="Events up to this are left out.",
+    ),
 ]
 _ASKING = Depends(require_role("ask"))
 
@@ -77,11 +99,16 @@ def routes(parts: ApiParts) -> APIRouter:
         responses={202: {"model": Lookup, **ACCEPTED}, **answers(409)},
     )
     async def ask(
-        body: Ask, request: Request, caller: Annotated[Caller, _ASKING], idempotency_key: IdempotencyKey = None
+        body: Ask,
+        request: Request,
+        caller: Annotated[Caller, _ASKING],
+        idempotency_key: IdempotencyKey = None,
     ) -> Response:
         return await _answer(parts, request.receive, caller, body, idempotency_key)
 
-    @router.get("/{request_id}", summary="See what became of a request", responses=answers(404))
+    @router.get(
+        "/{request_id}", summary="See what became of a request", responses=answers(404)
+    )
     async def see(request_id: RequestId, caller: Annotated[Caller, _ASKING]) -> Lookup:
         return await read_outcome(parts, _place(caller, request_id))
 
@@ -96,17 +123,25 @@ def routes(parts: ApiParts) -> APIRouter:
         },
     )
     async def hear(
-        request_id: RequestId, caller: Annotated[Caller, _ASKING], last_event_id: LastEventId = None
+        request_id: RequestId,
+        caller: Annotated[Caller, _ASKING],
+        last_event_id: LastEventId = None,
     ) -> Response:
         place = _place(caller, request_id)
         record = await _demand_record(parts, place)
         events = events_of(parts, place, record.task_id, int(last_event_id or 0))
-        return EventStream.open(parts, caller, events, has_ended=int(last_event_id or 0) >= DONE)
+        return EventStream.open(
+            parts, caller, events, has_ended=int(last_event_id or 0) >= DONE
+        )
 
     @router.delete("/{request_id}", summary="Cancel a request", responses=answers(404))
-    async def cancel(request_id: RequestId, caller: Annotated[Caller, _ASKING]) -> Cancelled:
+    async def cancel(
+        request_id: RequestId, caller: Annotated[Caller, _ASKING]
+    ) -> Cancelled:
         record = await _demand_record(parts, _place(caller, request_id))
-        return await cancel_request(parts, record.task_id, f"cancelled by {caller.name}")
+        return await cancel_request(
+            parts, record.task_id, f"cancelled by {caller.name}"
+        )
 
     return router
 
@@ -124,7 +159,11 @@ class ShortPathMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request in words; pass everything else on."""
-        if scope["type"] != "http" or scope["path"] != PATH or scope["method"] != "POST":
+        if (
+            scope["type"] != "http"
+            or scope["path"] != PATH
+            or scope["method"] != "POST"
+        ):
             await self._app(scope, receive, send)
             return
         try:
@@ -160,7 +199,9 @@ def _parse(scope: Scope, message: Message) -> tuple[Caller, Ask, Name | None] | 
         return None
 
 
-async def _answer(parts: ApiParts, receive: Receive, caller: Caller, body: Ask, chosen: Name | None) -> Response:
+async def _answer(
+    parts: ApiParts, receive: Receive, caller: Caller, body: Ask, chosen: Name | None
+) -> Response:
     """Return the answer to *body*, or where to ask for it later.
 
     Raises:
@@ -168,13 +209,19 @@ async def _answer(parts: ApiParts, receive: Receive, caller: Caller, body: Ask, 
         Refused: as `accept`; 503, nothing was started; 500, the fault is ours.
     """
     place = await accept(parts, caller, body, chosen)
-    asked = await while_connected(receive, wait_for(parts, place, body.wait_seconds, body.text))
+    asked = await while_connected(
+        receive, wait_for(parts, place, body.wait_seconds, body.text)
+    )
     if asked.reply is not None and is_unstarted(asked.reply):
         raise unavailable(asked.reply.text)
-    return respond_json(asked, f"{PATH}/{place.request_id}", is_done=asked.state == "done")
+    return respond_json(
+        asked, f"{PATH}/{place.request_id}", is_done=asked.state == "done"
+    )
 
 
-async def accept(parts: ApiParts, caller: Caller, body: Ask, chosen: Name | None) -> RequestPlace:
+async def accept(
+    parts: ApiParts, caller: Caller, body: Ask, chosen: Name | None
+) -> RequestPlace:
     """Begin the request in *body*, once for an id that was *chosen*, and return its place.
 
     Raises:
@@ -207,8 +254,16 @@ async def accept(parts: ApiParts, caller: Caller, body: Ask, chosen: Name | None
     is_fresh = chosen is None and body.conversation is None
     if is_fresh and caller.user_scope is None and body.wait_seconds >= _KEPT_S:
         # Nor does its sender for a while, so that the store takes the record together with the words.
-        await begin(parts, place, request, is_new=True, claim=parts.records.claiming(place.key, record, HOLD_MS))
-    elif await claim_record(parts, place.key, record, chosen, HOLD_MS if is_fresh else 0):
+        await begin(
+            parts,
+            place,
+            request,
+            is_new=True,
+            claim=parts.records.claiming(place.key, record, HOLD_MS),
+        )
+    elif await claim_record(
+        parts, place.key, record, chosen, HOLD_MS if is_fresh else 0
+    ):
         if caller.user_scope is not None:
             # Its task is looked for under its own id, too.
             await claim_record(parts, task_place(caller, record.task_id), record, None)
@@ -223,7 +278,13 @@ async def accept(parts: ApiParts, caller: Caller, body: Ask, chosen: Name | None
     return place
 
 
-async def claim_record(parts: ApiParts, key: str, record: RequestRecord, chosen: str | None, hold_ms: int = 0) -> bool:
+async def claim_record(
+    parts: ApiParts,
+    key: str,
+    record: RequestRecord,
+    chosen: str | None,
+    hold_ms: int = 0,
+) -> bool:
     """Keep *record* and return True; False when the same request is there already. *hold_ms* as in `claim`.
 
     Raises:
@@ -244,9 +305,13 @@ async def claim_record(parts: ApiParts, key: str, record: RequestRecord, chosen:
 async def _demand_record(parts: ApiParts, place: RequestPlace) -> RequestRecord:
     record = (await parts.records.find(place.key)).record
     if record is None:
-        raise not_found(f"there is no request {place.request_id!r}, or it is more than a day old")
+        raise not_found(
+            f"there is no request {place.request_id!r}, or it is more than a day old"
+        )
     return record
 
 
 def _place(caller: Caller, request_id: str) -> RequestPlace:
-    return RequestPlace(place_of(caller.space, "request", request_id), request_id, caller)
+    return RequestPlace(
+        place_of(caller.space, "request", request_id), request_id, caller
+    )

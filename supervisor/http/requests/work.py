@@ -117,9 +117,13 @@ class Work:
         if (known := self._under_way.get(place)) is not None:
             return known
         if len(self._under_way) >= MOST:
-            raise unavailable(f"{MOST} requests are under way here; ask again with the same Idempotency-Key")
+            raise unavailable(
+                f"{MOST} requests are under way here; ask again with the same Idempotency-Key"
+            )
         if self._of_key[name] >= most:
-            raise over_share(f"{most} requests with this key are under way; ask again with the same Idempotency-Key")
+            raise over_share(
+                f"{most} requests with this key are under way; ask again with the same Idempotency-Key"
+            )
         underway = self._under_way[place] = Underway(name)
         self._of_key[name] += 1
         try:
@@ -133,7 +137,9 @@ class Work:
         if not is_ours:
             self._end(place, underway)
             return None
-        task = asyncio.create_task(self._run(place, request, underway, is_new=is_new, claim=claim))
+        task = asyncio.create_task(
+            self._run(place, request, underway, is_new=is_new, claim=claim)
+        )
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return underway
@@ -156,10 +162,18 @@ class Work:
             await asyncio.gather(*ending, return_exceptions=True)
 
     async def _run(
-        self, place: str, request: PersonRequest, underway: Underway, *, is_new: bool, claim: Commands
+        self,
+        place: str,
+        request: PersonRequest,
+        underway: Underway,
+        *,
+        is_new: bool,
+        claim: Commands,
     ) -> None:
         end: RequestEnd | None = None
-        alongside = Alongside(claim, lambda reply: self._records.letting_go(place, _end_of(reply)))
+        alongside = Alongside(
+            claim, lambda reply: self._records.letting_go(place, _end_of(reply))
+        )
         try:
             reply = await self._service.answer(
                 request,
@@ -204,7 +218,9 @@ class Work:
 
 def _end_of(reply: PersonReply) -> RequestEnd:
     ends = tuple(PartEnd(kind=part.kind, missing=part.missing) for part in reply.parts)
-    return RequestEnd(kind=reply.kind, missing=reply.missing, elapsed_ms=reply.elapsed_ms, parts=ends)
+    return RequestEnd(
+        kind=reply.kind, missing=reply.missing, elapsed_ms=reply.elapsed_ms, parts=ends
+    )
 
 
 def is_unstarted(reply: PersonReply) -> bool:

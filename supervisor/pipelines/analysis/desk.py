@@ -20,7 +20,9 @@ _AT_ONCE = 1000
 #: Analyses taken up at one look: the store leases each with the look.
 _LOOKED_UP = 100
 #: What is answered when the fault is ours.
-APOLOGY = "something went wrong here, not with what you asked; the supervisor's log says why"
+APOLOGY = (
+    "something went wrong here, not with what you asked; the supervisor's log says why"
+)
 
 Key = tuple[str, int]
 
@@ -54,7 +56,9 @@ class AnalysisDesk(LeaseLoop[Key, AnalysisRun]):
         run = self._runs.get(key)
         if run is None or run.is_closed:
             if self._group is None or self._stopping:
-                raise ConfigurationError("this supervisor takes up no analyses now; ask again")
+                raise ConfigurationError(
+                    "this supervisor takes up no analyses now; ask again"
+                )
             run = self._take_up(key, is_listed=False)
             self.serve(key)
         run.request(request)
@@ -63,7 +67,9 @@ class AnalysisDesk(LeaseLoop[Key, AnalysisRun]):
         """Return analyses that no process drives, leased from then on."""
         # The look leases them, so that no more are taken than begin at once.
         room = max(1, self._at_once - self.busy)
-        return await self._parts.analyses.due(self._parts.supervisor_id, self._lease_ms, min(limit, room, _LOOKED_UP))
+        return await self._parts.analyses.due(
+            self._parts.supervisor_id, self._lease_ms, min(limit, room, _LOOKED_UP)
+        )
 
     async def claim(self, key: Key) -> AnalysisRun:
         """Return the driver of an analysis."""
@@ -80,7 +86,12 @@ class AnalysisDesk(LeaseLoop[Key, AnalysisRun]):
             await lease.run()
         except (MemoryUnavailable, StoryMoved) as error:
             gone = error
-            log.info("analysis_waits_for_store", story=key[0], number=key[1], error=str(error))
+            log.info(
+                "analysis_waits_for_store",
+                story=key[0],
+                number=key[1],
+                error=str(error),
+            )
         except TaskloreError as error:
             gone = error
             log.info("analysis_ended", story=key[0], number=key[1], error=str(error))
@@ -100,15 +111,21 @@ class AnalysisDesk(LeaseLoop[Key, AnalysisRun]):
         """Renew the lease of an analysis that is listed."""
         if lease.is_listed:
             with contextlib.suppress(MemoryUnavailable):
-                await self._parts.analyses.renew(self._parts.supervisor_id, *lease.key, self._lease_ms)
+                await self._parts.analyses.renew(
+                    self._parts.supervisor_id, *lease.key, self._lease_ms
+                )
         return True
 
     async def give_back(self, lease: AnalysisRun) -> None:
         """Let another process go on with an analysis that has not ended."""
         if lease.is_listed:
-            await self._parts.analyses.renew(self._parts.supervisor_id, *lease.key, lease.rest_ms)
+            await self._parts.analyses.renew(
+                self._parts.supervisor_id, *lease.key, lease.rest_ms
+            )
 
     def _take_up(self, key: Key, *, is_listed: bool) -> AnalysisRun:
         turn = self._turns.setdefault(key[0], asyncio.Lock())
-        run = self._runs[key] = AnalysisRun(self._parts, *key, turn, lease_ms=self._lease_ms, is_listed=is_listed)
+        run = self._runs[key] = AnalysisRun(
+            self._parts, *key, turn, lease_ms=self._lease_ms, is_listed=is_listed
+        )
         return run

@@ -41,24 +41,38 @@ def read_section(section: str, result: object) -> Section:
         Nonsense: it is none.
     """
     if not isinstance(result, dict):
-        raise Nonsense(f"section {section!r} has to be a JSON object, this is {type(result).__name__}")
+        raise Nonsense(
+            f"section {section!r} has to be a JSON object, this is {type(result).__name__}"
+        )
     body = {key: value for key, value in result.items() if key not in _OURS}
     if _is_deep(body):
-        raise Nonsense(f"section {section!r} is nested deeper than {MOST_DEPTH}; make it flatter")
+        raise Nonsense(
+            f"section {section!r} is nested deeper than {MOST_DEPTH}; make it flatter"
+        )
     for name, items in body.items():
         if section in CHANGING and isinstance(items, list) and len(items) > MOST_ITEMS:
-            raise Nonsense(f"section {section!r} has {len(items):,} items in {name!r}, at most {MOST_ITEMS}")
+            raise Nonsense(
+                f"section {section!r} has {len(items):,} items in {name!r}, at most {MOST_ITEMS}"
+            )
     try:
         size = len(json.dumps(body, ensure_ascii=False, allow_nan=False).encode())
     except (ValueError, RecursionError) as error:
-        raise Nonsense(f"section {section!r} cannot be written as JSON: {error}") from error
+        raise Nonsense(
+            f"section {section!r} cannot be written as JSON: {error}"
+        ) from error
     if size > MOST_BYTES:
-        raise Nonsense(f"section {section!r} has {size:,} bytes, the most is {MOST_BYTES:,}; leave out what is long")
+        raise Nonsense(
+            f"section {section!r} has {size:,} bytes, the most is {MOST_BYTES:,}; leave out what is long"
+        )
     try:
         return (model_of(section) or Section).model_validate(body)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        raise Nonsense(f"this is no section {section!r}: {fault_of(first, 'it')}") from error
+        first = error.errors(
+            include_url=False, include_input=False, include_context=False
+        )[0]
+        raise Nonsense(
+            f"this is no section {section!r}: {fault_of(first, 'it')}"
+        ) from error
 
 
 def sections_of(document: bytes | None) -> dict[str, Body]:
@@ -103,10 +117,22 @@ def stats_of(record: AnalysisRecord, sections: Mapping[str, Body]) -> Body:
         tokens = sum(seat.input_tokens + seat.output_tokens for seat in seats)
         took_ms = _took_ms(seats)
         if took_ms is not None:
-            stats |= {f"{prefix}_dur": took_ms, f"{prefix}_tokens": tokens, f"{prefix}_cost": float(cost)}
-        total_ms, total_tokens, total_cost = total_ms + (took_ms or 0), total_tokens + tokens, total_cost + cost
+            stats |= {
+                f"{prefix}_dur": took_ms,
+                f"{prefix}_tokens": tokens,
+                f"{prefix}_cost": float(cost),
+            }
+        total_ms, total_tokens, total_cost = (
+            total_ms + (took_ms or 0),
+            total_tokens + tokens,
+            total_cost + cost,
+        )
     if stats:
-        stats |= {"total_dur": total_ms, "total_tokens": total_tokens, "total_cost": float(total_cost)}
+        stats |= {
+            "total_dur": total_ms,
+            "total_tokens": total_tokens,
+            "total_cost": float(total_cost),
+        }
     saved = total(_reductions(sections.values()))
     if saved is not None:
         stats["total_reduction"] = saved.model_dump(mode="json")
@@ -117,7 +143,9 @@ def stats_of(record: AnalysisRecord, sections: Mapping[str, Body]) -> Body:
 def exact_usd(amount: float) -> Decimal:
     """Return *amount* as it was written, so that sums of it are exact; no amount counts as nothing."""
     spelled = Decimal(repr(amount))
-    return max(Decimal(0), min(_MOST_USD, spelled)) if spelled.is_finite() else Decimal(0)
+    return (
+        max(Decimal(0), min(_MOST_USD, spelled)) if spelled.is_finite() else Decimal(0)
+    )
 
 
 def clamp_count(number: int) -> int:

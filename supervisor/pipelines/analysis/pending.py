@@ -18,7 +18,9 @@ class PendingRequest:
     group: AnalysisGroup | None = None
     refresh: bool = False
     text: str | None = None
-    answer: asyncio.Future[bool] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    answer: asyncio.Future[bool] = field(
+        default_factory=lambda: asyncio.get_running_loop().create_future()
+    )
 
     def settle(self, answer: bool | TaskloreError) -> None:
         """Answer, unless that was done."""

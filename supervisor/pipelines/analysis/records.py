@@ -150,17 +150,25 @@ class AnalysisRecord(_Record):
 
     def is_over(self, group: AnalysisGroup | None = None) -> bool:
         """Return whether no section of *group* (None: of all) is waited for any more; the late may still come."""
-        return all(seat.state in OVER for seat in self.seats if group in (None, seat.group))
+        return all(
+            seat.state in OVER for seat in self.seats if group in (None, seat.group)
+        )
 
     def is_same(self, other: Self | None) -> bool:
         """Return whether *other* is a state of this analysis."""
-        return other is not None and (other.digest, other.opened_ms) == (self.digest, self.opened_ms)
+        return other is not None and (other.digest, other.opened_ms) == (
+            self.digest,
+            self.opened_ms,
+        )
 
     def ready(self, now_ms: int) -> tuple[str, ...]:
         """Return the sections whose agents may be asked; once patience is over, a section that runs counts as late."""
         statuses = {seat.section: _STATUS[seat.state] for seat in self.seats}
         if now_ms >= self.patience_ends_ms:
-            statuses = {name: "late" if status == "running" else status for name, status in statuses.items()}
+            statuses = {
+                name: "late" if status == "running" else status
+                for name, status in statuses.items()
+            }
         return next_steps(self._declared[1], statuses).ready
 
     def next_look_ms(self) -> int | None:
@@ -172,7 +180,9 @@ class AnalysisRecord(_Record):
 
     def with_section(self, changed: SectionRecord) -> Self:
         """Return this with *changed* in the place of the record of its section."""
-        seats = tuple(changed if seat.section == changed.section else seat for seat in self.seats)
+        seats = tuple(
+            changed if seat.section == changed.section else seat for seat in self.seats
+        )
         return self.model_copy(update={"seats": seats})
 
     def phase(self, seat: SectionRecord) -> Phase:
@@ -181,12 +191,23 @@ class AnalysisRecord(_Record):
 
     def task_id(self, seat: SectionRecord) -> str:
         """Return the id of the task that asks for *seat*: the same for every supervisor."""
-        words = [self.story_id, self.number, self.digest, self.opened_ms, seat.section, seat.run]
+        words = [
+            self.story_id,
+            self.number,
+            self.digest,
+            self.opened_ms,
+            seat.section,
+            seat.run,
+        ]
         return f"a-{hashlib.blake2b(json.dumps(words).encode(), digest_size=16).hexdigest()}"
 
     def asked(self) -> dict[str, SectionRecord]:
         """Return the sections that are awaited, by task."""
-        return {self.task_id(seat): seat for seat in self.seats if seat.state in ("asked", "late")}
+        return {
+            self.task_id(seat): seat
+            for seat in self.seats
+            if seat.state in ("asked", "late")
+        }
 
     def ended(self) -> dict[str, SectionRecord]:
         """Return the sections that nothing more comes of, by task."""
@@ -194,11 +215,16 @@ class AnalysisRecord(_Record):
 
     def late_at_ms(self, seat: SectionRecord) -> int:
         """Return when *seat*, which was asked for, is late, in ms since 1970."""
-        return self._asked_ms(seat) + (self.phase(seat).late_after or timedelta(0)) // timedelta(milliseconds=1)
+        return self._asked_ms(seat) + (
+            self.phase(seat).late_after or timedelta(0)
+        ) // timedelta(milliseconds=1)
 
     def assignment(self, seat: SectionRecord, supervisor_id: str) -> TaskAssignment:
         """Return the assignment that asks for *seat*."""
-        phase, since = self.phase(seat), datetime.fromtimestamp(self._asked_ms(seat) / 1000, UTC)
+        phase, since = (
+            self.phase(seat),
+            datetime.fromtimestamp(self._asked_ms(seat) / 1000, UTC),
+        )
         return TaskAssignment(
             task_id=self.task_id(seat),
             agent_id=phase.agent,
@@ -226,7 +252,14 @@ class AnalysisRecord(_Record):
         """The phases by section, and their graph; copies share both."""
         return declare(
             tuple(
-                Seat(seat.section, seat.group, seat.agent_id, seat.task, seat.after, seat.deadline_s)
+                Seat(
+                    seat.section,
+                    seat.group,
+                    seat.agent_id,
+                    seat.task,
+                    seat.after,
+                    seat.deadline_s,
+                )
                 for seat in self.seats
             ),
             self.late_s,
@@ -274,7 +307,9 @@ def declare(roster: tuple[Seat, ...], late_s: float) -> tuple[dict[str, Phase], 
         InvalidInput: a setting of the story lies beyond the limits of a pipeline; the message names it and the cure.
     """
     if len(roster) > MOST_PHASES:
-        raise InvalidInput(f"agents: {len(roster):,} sections, at most {MOST_PHASES} are taken; leave out some of them")
+        raise InvalidInput(
+            f"agents: {len(roster):,} sections, at most {MOST_PHASES} are taken; leave out some of them"
+        )
     phases = {}
     for seat in roster:
         deadline = timedelta(seconds=seat.deadline_s)
@@ -294,7 +329,11 @@ def declare(roster: tuple[Seat, ...], late_s: float) -> tuple[dict[str, Phase], 
             )
         except ValidationError as error:
             field, _, why = problems_in(error)[0].text.partition(" ")
-            setting = "late_s" if field == "cancel_after" else f"agents.{seat.section}.{_SETTINGS.get(field, field)}"
+            setting = (
+                "late_s"
+                if field == "cancel_after"
+                else f"agents.{seat.section}.{_SETTINGS.get(field, field)}"
+            )
             raise InvalidInput(f"{setting} of the story {why}") from error
     return phases, Graph.of(Pipeline(name="analysis", phases=tuple(phases.values())))
 
@@ -307,7 +346,9 @@ def demand_agents(catalogue: Catalogue, roster: Sequence[Seat], story_id: str) -
     """
     asked = [seat for seat in roster if seat.enabled]
     if asked and not any(catalogue.find(seat.agent_id, seat.task) for seat in asked):
-        raise InvalidInput(f"none of the agents of story {story_id!r} is known; {_START}")
+        raise InvalidInput(
+            f"none of the agents of story {story_id!r} is known; {_START}"
+        )
 
 
 def why_unknown(catalogue: Catalogue, phase: Phase) -> str | None:
@@ -317,5 +358,9 @@ def why_unknown(catalogue: Catalogue, phase: Phase) -> str | None:
     if phase.agent in catalogue.cards:
         return f"agent {phase.agent!r} has no task {phase.task!r}; correct agents.{phase.name}.task of the story"
     is_ours = any(phase.agent == one.agent_id for one in ROSTER)
-    cure = _START if is_ours else "start `tasklore worker FILE` with the file that declares it"
+    cure = (
+        _START
+        if is_ours
+        else "start `tasklore worker FILE` with the file that declares it"
+    )
     return f"no agent {phase.agent!r} is known; {cure}"

@@ -70,12 +70,18 @@ class AnalysisDraft:
         """Put *reports* into their sections."""
         for one in reports:
             seat = self.record.by_section.get(one.section)
-            if seat is None or seat.state in FINAL or one.task_id != self.record.task_id(seat):
+            if (
+                seat is None
+                or seat.state in FINAL
+                or one.task_id != self.record.task_id(seat)
+            ):
                 continue
             if one.report is not None:
                 self._fold_report(seat, one.report, one.at_ms, story)
             elif one.error is not None:
-                self._put(seat, "failed", {"status": "failed", "error": _cut(one.error)})
+                self._put(
+                    seat, "failed", {"status": "failed", "error": _cut(one.error)}
+                )
             else:
                 self._put(seat, "missed", {"status": "late"})
 
@@ -83,10 +89,19 @@ class AnalysisDraft:
         """Write that sections were skipped whose agents are switched off."""
         for seat in self.record.seats:
             if seat.state == "skipped" and seat.section not in self.sections:
-                is_switch: Body = {"enabled": False} if seat.section == "contradiction" else {}
+                is_switch: Body = (
+                    {"enabled": False} if seat.section == "contradiction" else {}
+                )
                 self._put(seat, "skipped", {"dur": 0, **is_switch, "status": SKIPPED})
 
-    def repeat(self, now_ms: int, *, everybody: bool, revision: int | None = None, trace: str = "") -> None:
+    def repeat(
+        self,
+        now_ms: int,
+        *,
+        everybody: bool,
+        revision: int | None = None,
+        trace: str = "",
+    ) -> None:
         """Let agents be asked again that failed or were too late, or *everybody* not being asked, as of *revision*.
 
         From then on the analysis belongs to *trace*, "" for what it belonged to.
@@ -95,17 +110,34 @@ class AnalysisDraft:
         states = TO_REPEAT | {"ok"} if everybody else TO_REPEAT
         again = [seat for seat in self.record.seats if seat.state in states]
         for seat in again:
-            self._put(seat.model_copy(update={"run": run, "asked_ms": None, "reported_ms": None}), "waiting", None)
+            self._put(
+                seat.model_copy(
+                    update={"run": run, "asked_ms": None, "reported_ms": None}
+                ),
+                "waiting",
+                None,
+            )
         if again:
             rests_on = revision if everybody else self.record.rests_on
-            changed = {"run": run, "began_ms": now_ms, "rests_on": rests_on, "trace": trace or self.record.trace}
+            changed = {
+                "run": run,
+                "began_ms": now_ms,
+                "rests_on": rests_on,
+                "trace": trace or self.record.trace,
+            }
             self.record = self.record.model_copy(update=changed)
 
     def mend(self, now_ms: int) -> None:
         """Let agents be asked again whose section has ended and is not there any more."""
-        lost = [seat for seat in self.record.seats if seat.state in OVER and seat.section not in self.sections]
+        lost = [
+            seat
+            for seat in self.record.seats
+            if seat.state in OVER and seat.section not in self.sections
+        ]
         for seat in lost:
-            self.record = self.record.with_section(seat.model_copy(update={"state": "failed"}))
+            self.record = self.record.with_section(
+                seat.model_copy(update={"state": "failed"})
+            )
         if lost:
             self.repeat(now_ms, everybody=False)
 
@@ -114,9 +146,15 @@ class AnalysisDraft:
         while ready := self.record.ready(now_ms):
             for section in ready:
                 seat = self.record.by_section[section]
-                asked = seat.model_copy(update={"state": "asked", "asked_ms": now_ms, "reported_ms": None})
+                asked = seat.model_copy(
+                    update={"state": "asked", "asked_ms": now_ms, "reported_ms": None}
+                )
                 if (error := why_unknown(self.record.phase(seat))) is not None:
-                    self._put(asked, "failed", {"status": "failed", "error": _cut(f"UnknownAgent: {error}")})
+                    self._put(
+                        asked,
+                        "failed",
+                        {"status": "failed", "error": _cut(f"UnknownAgent: {error}")},
+                    )
                 else:
                     self.record = self.record.with_section(asked)
 
@@ -126,10 +164,19 @@ class AnalysisDraft:
         for seat in self.record.seats:
             if (section := self.sections.get(seat.section)) is not None:
                 groups[_HOME.get(seat.section, seat.group)][seat.section] = section
-        meta, stats = meta_of(self.record, updated), stats_of(self.record, self.sections)
+        meta, stats = (
+            meta_of(self.record, updated),
+            stats_of(self.record, self.sections),
+        )
         return {"version": VERSION, "meta": meta, **groups, "stats": stats}
 
-    def _fold_report(self, seat: SectionRecord, report: CompletionReport, at_ms: int, story: StandingStory) -> None:
+    def _fold_report(
+        self,
+        seat: SectionRecord,
+        report: CompletionReport,
+        at_ms: int,
+        story: StandingStory,
+    ) -> None:
         usage = report.usage
         seat = seat.model_copy(
             update={
@@ -144,31 +191,61 @@ class AnalysisDraft:
             try:
                 body, change = self._read(seat.section, report.result, story)
             except Nonsense as nonsense:
-                self._put(seat, "failed", {**took, "status": "failed", "error": _cut(f"Nonsense: {nonsense}")})
+                self._put(
+                    seat,
+                    "failed",
+                    {
+                        **took,
+                        "status": "failed",
+                        "error": _cut(f"Nonsense: {nonsense}"),
+                    },
+                )
             else:
                 self._put(seat, "ok", {**took, **body}, change)
-        elif report.status == "expired" or (report.status == "cancelled" and seat.state == "late"):
+        elif report.status == "expired" or (
+            report.status == "cancelled" and seat.state == "late"
+        ):
             # Neither says more than that the time was over.
             self._put(seat, "missed", {"status": "late"})
         else:
             error = report.error
-            text = f"{error.type}: {error.message}" if error is not None else f"{report.status}: no reason was given"
+            text = (
+                f"{error.type}: {error.message}"
+                if error is not None
+                else f"{report.status}: no reason was given"
+            )
             self._put(seat, "failed", {**took, "status": "failed", "error": _cut(text)})
 
-    def _read(self, section: str, result: object, story: StandingStory) -> tuple[Body, StoryChange | None]:
+    def _read(
+        self, section: str, result: object, story: StandingStory
+    ) -> tuple[Body, StoryChange | None]:
         found = read_section(section, result)
         if section not in CHANGING:
             return found.model_dump(mode="json"), None
         record = self.record
-        story = replace(story, own={**story.own, **{name: one for name, one in self.changes.items() if one}})
+        story = replace(
+            story,
+            own={
+                **story.own,
+                **{name: one for name, one in self.changes.items() if one},
+            },
+        )
         try:
-            found, change = settle_section(section, record.number, record.chapter, found, story)
+            found, change = settle_section(
+                section, record.number, record.chapter, found, story
+            )
         except (ValueError, ArithmeticError) as error:
-            raise Nonsense(f"section {section!r} does not fit the story: {error}") from error
+            raise Nonsense(
+                f"section {section!r} does not fit the story: {error}"
+            ) from error
         return found.model_dump(mode="json"), change
 
     def _put(
-        self, seat: SectionRecord, state: SectionState, section: Body | None, change: StoryChange | None = None
+        self,
+        seat: SectionRecord,
+        state: SectionState,
+        section: Body | None,
+        change: StoryChange | None = None,
     ) -> None:
         """Put *seat* into *state* and its *section* into the document, None for no section."""
         self.record = self.record.with_section(seat.model_copy(update={"state": state}))

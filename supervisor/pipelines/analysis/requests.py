@@ -7,7 +7,12 @@ from pydantic import ValidationError
 
 from contracts.analysis.document import AnalysisDocument
 from contracts.analysis.stories import StoryResponse
-from contracts.errors import ConfigurationError, InvalidInput, MemoryUnavailable, TaskloreError
+from contracts.errors import (
+    ConfigurationError,
+    InvalidInput,
+    MemoryUnavailable,
+    TaskloreError,
+)
 from contracts.faults import fault_of
 from contracts.messages import AnalysisReply, AnalysisRequest
 from contracts.subjects import MAX_BODY
@@ -39,20 +44,31 @@ class AnalysisRequests:
         try:
             request = AnalysisRequest.model_validate_json(body)
         except ValidationError as error:
-            problems = error.errors(include_url=False, include_input=False, include_context=False)
+            problems = error.errors(
+                include_url=False, include_input=False, include_context=False
+            )
             text = "; ".join(map(fault_of, problems))
-            return AnalysisReply(kind="refused", text=f"this request cannot be read: {text}")
+            return AnalysisReply(
+                kind="refused", text=f"this request cannot be read: {text}"
+            )
         return await self.answer(request)
 
     async def answer(self, request: AnalysisRequest) -> AnalysisReply:
         """Return what there is of the analysis that *request* asks for, or why there is none, with the cure."""
         reply = AnalysisReply(
-            story_id=request.story_id, response_number=request.response_number, kind="refused", text=APOLOGY
+            story_id=request.story_id,
+            response_number=request.response_number,
+            kind="refused",
+            text=APOLOGY,
         )
         try:
             return await self._answer(request)
         except MemoryUnavailable as error:
-            return reply.model_copy(update={"text": f"the store of stories did not answer; ask again: {error}"})
+            return reply.model_copy(
+                update={
+                    "text": f"the store of stories did not answer; ask again: {error}"
+                }
+            )
         except ConfigurationError as error:
             return reply.model_copy(update={"kind": "pending", "text": str(error)})
         except TaskloreError as error:
@@ -73,11 +89,20 @@ class AnalysisRequests:
         roster_for(settings)
         response = _response_of(request, stored)
         digest = digest_of(base_digest, response)
-        if not request.refresh and (found := await self._serve(request, record, digest)) is not None:
+        if (
+            not request.refresh
+            and (found := await self._serve(request, record, digest)) is not None
+        ):
             return found
         if response != stored:
-            await stories.put_response(request.story_id, response, keep=self._parts.keep, hold_ms=_HOLD_MS)
-        pending = PendingRequest("immediate" if request.until == "immediate" else None, request.refresh, request.text)
+            await stories.put_response(
+                request.story_id, response, keep=self._parts.keep, hold_ms=_HOLD_MS
+            )
+        pending = PendingRequest(
+            "immediate" if request.until == "immediate" else None,
+            request.refresh,
+            request.text,
+        )
         self._desk.request(*key, pending)
         wait_s = request.wait_ms / 1000 if self._held < HELD else 0.0
         self._held += 1
@@ -87,31 +112,48 @@ class AnalysisRequests:
             self._held -= 1
         return _reply(request, await analyses.read(*key), served)
 
-    async def _stored_response(self, story_id: str, number: int) -> StoryResponse | None:
+    async def _stored_response(
+        self, story_id: str, number: int
+    ) -> StoryResponse | None:
         try:
             return await self._parts.stories.response(story_id, number)
         except InvalidInput as error:
             # What cannot be read any more is written anew.
-            log.info("response_unreadable", story=story_id, number=number, error=str(error))
+            log.info(
+                "response_unreadable", story=story_id, number=number, error=str(error)
+            )
             return None
 
-    async def _serve(self, request: AnalysisRequest, body: bytes | None, digest: str) -> AnalysisReply | None:
+    async def _serve(
+        self, request: AnalysisRequest, body: bytes | None, digest: str
+    ) -> AnalysisReply | None:
         """Return the stored document when every agent has come through for just this text, None otherwise."""
         record = read_record(body)
         if record is None or record.digest != digest or not record.is_fresh:
             return None
         try:
-            found = await self._parts.analyses.read(request.story_id, request.response_number)
+            found = await self._parts.analyses.read(
+                request.story_id, request.response_number
+            )
         except InvalidInput as error:
-            log.info("analysis_unreadable", story=request.story_id, number=record.number, error=str(error))
+            log.info(
+                "analysis_unreadable",
+                story=request.story_id,
+                number=record.number,
+                error=str(error),
+            )
             return None
-        if found is None or not {seat.section for seat in record.seats} <= {section for section, _ in found.sections()}:
+        if found is None or not {seat.section for seat in record.seats} <= {
+            section for section, _ in found.sections()
+        }:
             return None
         self._parts.meter.count_analysis("served")
         return _reply(request, found, served=True)
 
 
-def _response_of(request: AnalysisRequest, stored: StoryResponse | None) -> StoryResponse:
+def _response_of(
+    request: AnalysisRequest, stored: StoryResponse | None
+) -> StoryResponse:
     """Return the response that is to be analysed.
 
     Raises:
@@ -127,7 +169,9 @@ def _response_of(request: AnalysisRequest, stored: StoryResponse | None) -> Stor
     return StoryResponse(number=request.response_number, chapter=chapter, text=text)
 
 
-def _reply(request: AnalysisRequest, found: AnalysisDocument | None, served: bool | None) -> AnalysisReply:
+def _reply(
+    request: AnalysisRequest, found: AnalysisDocument | None, served: bool | None
+) -> AnalysisReply:
     """Return the reply with the document *found*; *served* None: it takes longer."""
     words = [] if served is not None else ["it is not done yet; ask again"]
     if found is None and served is not None:
@@ -135,7 +179,9 @@ def _reply(request: AnalysisRequest, found: AnalysisDocument | None, served: boo
     document = found.body() if found is not None else None
     if found is not None and len(found.minified()) > MAX_BODY - _BESIDE:
         document = None
-        words.append(f"the document does not fit into a message; `tasklore analysis show {request.story_id}` shows it")
+        words.append(
+            f"the document does not fit into a message; `tasklore analysis show {request.story_id}` shows it"
+        )
     return AnalysisReply(
         story_id=request.story_id,
         response_number=request.response_number,

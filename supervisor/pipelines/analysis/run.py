@@ -108,7 +108,14 @@ class AnalysisRun:
     """
 
     def __init__(
-        self, parts: AnalysisParts, story_id: str, number: int, turn: asyncio.Lock, *, lease_ms: int, is_listed: bool
+        self,
+        parts: AnalysisParts,
+        story_id: str,
+        number: int,
+        turn: asyncio.Lock,
+        *,
+        lease_ms: int,
+        is_listed: bool,
     ) -> None:
         self.key = story_id, number
         self.is_listed = is_listed
@@ -181,10 +188,17 @@ class AnalysisRun:
                 self._events.requests[:0] = events.requests
                 self._events.run = events.run or self._events.run
                 is_begun = self.is_listed or self._record is not None
-                if not is_begun or not isinstance(error, MemoryUnavailable | StoryMoved):
+                if not is_begun or not isinstance(
+                    error, MemoryUnavailable | StoryMoved
+                ):
                     raise
                 failures += 1
-                log.info("analysis_waits_for_store", story=self.key[0], number=self.key[1], error=str(error))
+                log.info(
+                    "analysis_waits_for_store",
+                    story=self.key[0],
+                    number=self.key[1],
+                    error=str(error),
+                )
                 await asyncio.sleep(backoff(failures))
                 continue
             failures = 0
@@ -192,13 +206,22 @@ class AnalysisRun:
                 try:
                     await self.end()
                 except MemoryUnavailable as error:
-                    log.info("analysis_end_not_noted", story=self.key[0], number=self.key[1], error=str(error))
+                    log.info(
+                        "analysis_end_not_noted",
+                        story=self.key[0],
+                        number=self.key[1],
+                        error=str(error),
+                    )
                 if not self._events.requests:
                     return
             await self._foresee()
             look_ms = self._record.next_look_ms() if self._record is not None else None
             with contextlib.suppress(TimeoutError):
-                left_s = None if look_ms is None else max(0.0, (look_ms - self._parts.now_ms()) / 1000)
+                left_s = (
+                    None
+                    if look_ms is None
+                    else max(0.0, (look_ms - self._parts.now_ms()) / 1000)
+                )
                 async with asyncio.timeout(left_s):
                     await self._wake.wait()
 
@@ -221,7 +244,9 @@ class AnalysisRun:
                 await self._read_subject(events.requests)
                 turn = await self._try(events, is_current=True)
             else:
-                raise StoryMoved(f"story {self.key[0]!r} is written to by too many at once; it is tried again")
+                raise StoryMoved(
+                    f"story {self.key[0]!r} is written to by too many at once; it is tried again"
+                )
         self._count(turn)
         self._record = turn.draft.record
         self._watch_asked(group, turn)
@@ -232,46 +257,76 @@ class AnalysisRun:
         stories, (story_id, number) = self._parts.stories, self.key
         try:
             settings, base_digest, response = await asyncio.gather(
-                stories.settings(story_id), stories.base_digest(story_id), stories.response(story_id, number)
+                stories.settings(story_id),
+                stories.base_digest(story_id),
+                stories.response(story_id, number),
             )
             if response is None:
-                raise InvalidInput(f"response {number} of story {story_id!r} is not there; send its text")
+                raise InvalidInput(
+                    f"response {number} of story {story_id!r} is not there; send its text"
+                )
             roster = roster_for(settings)
         except TaskloreError as error:
             for request in requests:
                 request.settle(error)
             raise
-        self._subject = _Subject(settings, response, roster, digest_of(base_digest, response))
+        self._subject = _Subject(
+            settings, response, roster, digest_of(base_digest, response)
+        )
         return self._subject
 
     async def _try(self, events: _Events, *, is_current: bool) -> _Turn:
         """Return the analysis once *events* are in, and whether it is written: not when others wrote meanwhile."""
         parts, now_ms = self._parts, self._parts.now_ms()
         revision, document, body = await parts.analyses.record(*self.key)
-        if body is None and self._record is not None and not self._record.is_final and not events.requests:
+        if (
+            body is None
+            and self._record is not None
+            and not self._record.is_final
+            and not events.requests
+        ):
             story_id, number = self.key
-            raise InvalidInput(f"the analysis of response {number} of story {story_id!r} was removed; ask again")
+            raise InvalidInput(
+                f"the analysis of response {number} of story {story_id!r} was removed; ask again"
+            )
         before, subject = read_record(body), self._subject
-        if subject is None or (not is_current and before is not None and before.digest != subject.digest):
+        if subject is None or (
+            not is_current and before is not None and before.digest != subject.digest
+        ):
             # The response has another text by now.
             subject = await self._read_subject(events.requests)
         self._revision = revision
         is_new = before is None or before.digest != subject.digest
         if is_new and events.requests:
             demand_agents(parts.catalogue(), subject.roster, self.key[0])
-        draft = self._draft(None if is_new else before, document, subject, revision, now_ms)
+        draft = self._draft(
+            None if is_new else before, document, subject, revision, now_ms
+        )
         if not is_new and not events.are_heeded(draft.record):
             everybody = any(request.refresh for request in events.requests)
             draft.repeat(now_ms, everybody=everybody, revision=revision, trace=_trace())
         draft.mark_late(now_ms)
         changes_story = any(one.section in CHANGING for one in events.reports)
-        draft.fold(events.reports, await self._stand(revision) if changes_story else StandingStory(subject.settings))
+        draft.fold(
+            events.reports,
+            await self._stand(revision)
+            if changes_story
+            else StandingStory(subject.settings),
+        )
         draft.skip()
         draft.mend(now_ms)
         draft.ask(now_ms, lambda phase: why_unknown(parts.catalogue(), phase))
-        return _Turn(draft, before, await self._write(revision, body, draft, subject.response))
+        return _Turn(
+            draft, before, await self._write(revision, body, draft, subject.response)
+        )
 
-    async def _write(self, revision: int, before: bytes | None, draft: AnalysisDraft, response: StoryResponse) -> bool:
+    async def _write(
+        self,
+        revision: int,
+        before: bytes | None,
+        draft: AnalysisDraft,
+        response: StoryResponse,
+    ) -> bool:
         """Return whether *draft* is written, or the record *before* it was the same; not when others wrote."""
         parts, record = self._parts, draft.record.as_json()
         if record == before:
@@ -280,7 +335,9 @@ class AnalysisRun:
             await parts.analyses.begin(parts.supervisor_id, *self.key, self._lease_ms)
             self.is_listed = True
         updated = parts.now().isoformat(timespec="seconds")
-        document = json.dumps(draft.body(updated), ensure_ascii=False, separators=(",", ":")).encode()
+        document = json.dumps(
+            draft.body(updated), ensure_ascii=False, separators=(",", ":")
+        ).encode()
         is_written = await parts.analyses.fold(
             *self.key,
             revision,
@@ -298,17 +355,29 @@ class AnalysisRun:
         self._written = document, draft.sections
         if self._standing is not None and self._standing[0] == revision:
             story = self._standing[1]
-            own = {name: change for name, change in {**story.own, **draft.changes}.items() if change is not None}
+            own = {
+                name: change
+                for name, change in {**story.own, **draft.changes}.items()
+                if change is not None
+            }
             self._standing = self._revision, replace(story, own=own)
         return True
 
     def _draft(
-        self, record: AnalysisRecord | None, document: bytes | None, subject: _Subject, revision: int, now_ms: int
+        self,
+        record: AnalysisRecord | None,
+        document: bytes | None,
+        subject: _Subject,
+        revision: int,
+        now_ms: int,
     ) -> AnalysisDraft:
         """Return the analysis as stored so far, or one that begins now when *record* is None."""
         if record is None:
             what = subject.settings, subject.response, subject.roster, subject.digest
-            return AnalysisDraft(AnalysisRecord.open(*what, now_ms, rests_on=revision, trace=_trace()), {})
+            return AnalysisDraft(
+                AnalysisRecord.open(*what, now_ms, rests_on=revision, trace=_trace()),
+                {},
+            )
         if document is not None and document == self._written[0]:
             return AnalysisDraft(record, dict(self._written[1]))
         return AnalysisDraft(record, sections_of(document))
@@ -321,7 +390,11 @@ class AnalysisRun:
 
     async def _foresee(self) -> None:
         """Read the story while agents are at work, so that their reports do not wait for it."""
-        if self._standing is None and self._record is not None and not self._record.is_final:
+        if (
+            self._standing is None
+            and self._record is not None
+            and not self._record.is_final
+        ):
             with contextlib.suppress(MemoryUnavailable):
                 await self._stand(self._revision)
 
@@ -331,7 +404,9 @@ class AnalysisRun:
         known, asked = before.asked() if before is not None else {}, record.asked()
         for task_id, seat in asked.items():
             if task_id not in self._watches:
-                self._watches[task_id] = group.create_task(self._watch(record, seat, is_new=task_id not in known))
+                self._watches[task_id] = group.create_task(
+                    self._watch(record, seat, is_new=task_id not in known)
+                )
         for task_id, watch in self._watches.items():
             if task_id not in asked:
                 watch.cancel()
@@ -339,14 +414,23 @@ class AnalysisRun:
             for task_id in known:
                 group.create_task(self._abandon(task_id))
 
-    async def _watch(self, record: AnalysisRecord, seat: SectionRecord, *, is_new: bool) -> None:
+    async def _watch(
+        self, record: AnalysisRecord, seat: SectionRecord, *, is_new: bool
+    ) -> None:
         """Send the task of *seat*, wait for its report, and let the next turn fold it."""
         assignment = record.assignment(seat, self._parts.supervisor_id)
         report, error = None, None
         try:
             # A process that goes on after another one has the trace from the record alone.
             with tracing.within(spelled_context(record.trace) or tracing.current()):
-                task = PhaseTask(self._parts, record.phase(seat), assignment, is_new=is_new, overdue_s=0.0, leaves=True)
+                task = PhaseTask(
+                    self._parts,
+                    record.phase(seat),
+                    assignment,
+                    is_new=is_new,
+                    overdue_s=0.0,
+                    leaves=True,
+                )
                 found = await task.report()
             if not isinstance(found, Failure):
                 report = found
@@ -359,13 +443,17 @@ class AnalysisRun:
             log.exception("section_left", section=seat.section)
             error = f"{type(problem).__name__}: {problem}"
         self._events.reports.append(
-            SectionReport(seat.section, assignment.task_id, self._parts.now_ms(), report, error)
+            SectionReport(
+                seat.section, assignment.task_id, self._parts.now_ms(), report, error
+            )
         )
         self._wake.set()
 
     async def _abandon(self, task_id: str) -> None:
         try:
-            await self._parts.canceller.cancel(task_id, "what it was to analyse has changed")
+            await self._parts.canceller.cancel(
+                task_id, "what it was to analyse has changed"
+            )
         except (NotAccepted, MemoryUnavailable) as error:
             # It ends at its deadline, and its report is not heeded.
             log.info("abandoned_task_not_cancelled", task_id=task_id, error=str(error))
@@ -373,7 +461,9 @@ class AnalysisRun:
     def _answer(self, requests: Sequence[PendingRequest], turn: _Turn) -> None:
         """Answer the requests for which enough is there."""
         record, before = turn.draft.record, turn.before
-        is_served = before is not None and record.is_same(before) and record.run == before.run
+        is_served = (
+            before is not None and record.is_same(before) and record.run == before.run
+        )
         text = self._subject.response.text if self._subject is not None else None
         for request in (*self._waiting, *requests):
             if request.text is not None and request.text != text:
@@ -383,15 +473,23 @@ class AnalysisRun:
                 request.settle(is_served and request in requests)
         if is_served and requests and record.is_over():
             self._parts.meter.count_analysis("served")
-        self._waiting = [request for request in (*self._waiting, *requests) if not request.answer.done()]
+        self._waiting = [
+            request
+            for request in (*self._waiting, *requests)
+            if not request.answer.done()
+        ]
 
     def _count(self, turn: _Turn) -> None:
         """Count the sections that ended in this turn, and the analysis when nothing more comes."""
         record, before, meter = turn.draft.record, turn.before, self._parts.meter
         known = before.ended() if before is not None else {}
-        news = [seat for task_id, seat in record.ended().items() if task_id not in known]
+        news = [
+            seat for task_id, seat in record.ended().items() if task_id not in known
+        ]
         for seat in news:
-            meter.count_section(seat.agent_id, "late" if seat.state == "missed" else seat.state)
+            meter.count_section(
+                seat.agent_id, "late" if seat.state == "missed" else seat.state
+            )
         if news and record.is_final:
             meter.count_analysis("fresh" if record.is_fresh else "partial")
 

@@ -10,16 +10,34 @@ from contracts.messages import AgentCard, TaskCard
 from contracts.pipelines import PIPELINE_AGENT, Phase, Pipeline
 from contracts.session_keys import read_key
 from supervisor.pipelines.declaration.graph import Graph, mentions_of
-from supervisor.pipelines.declaration.problems import MOST_PROBLEMS, Flaw, Place, place_in_words, suggest
+from supervisor.pipelines.declaration.problems import (
+    MOST_PROBLEMS,
+    Flaw,
+    Place,
+    place_in_words,
+    suggest,
+)
 from supervisor.pipelines.declaration.references import Reference
 from supervisor.pipelines.declaration.schemas import ANY, Schema, mismatches
 
 #: Types of inputs whose values a sentence can hold.
 _SAYABLE = ("text", "number", "flag")
-_TYPES = {"text": "string", "number": "number", "flag": "boolean", "list": "array", "object": "object"}
-_STANDARD: JsonValue = {"id": {"type": "string"}, "text": {"type": "string"}, "tags": {"type": "array"}}
+_TYPES = {
+    "text": "string",
+    "number": "number",
+    "flag": "boolean",
+    "list": "array",
+    "object": "object",
+}
+_STANDARD: JsonValue = {
+    "id": {"type": "string"},
+    "text": {"type": "string"},
+    "tags": {"type": "array"},
+}
 #: The standards in force, as `${standards}` gives them.
-_STANDARDS = Schema.of({"type": "array", "items": {"type": "object", "properties": _STANDARD}})
+_STANDARDS = Schema.of(
+    {"type": "array", "items": {"type": "object", "properties": _STANDARD}}
+)
 
 
 def problems_with(pipeline: Pipeline, cards: Mapping[str, AgentCard]) -> list[Flaw]:
@@ -43,10 +61,14 @@ def write_problems(pipeline: Pipeline, cards: Mapping[str, AgentCard]) -> list[F
 
 def card_of(pipeline: Pipeline) -> TaskCard:
     """Return the card of the task whose parameters are the inputs of *pipeline*."""
-    required: list[JsonValue] = [name for name, one in pipeline.inputs.items() if one.required]
+    required: list[JsonValue] = [
+        name for name, one in pipeline.inputs.items() if one.required
+    ]
     inputs: dict[str, JsonValue] = {}
     for name, declared in pipeline.inputs.items():
-        schema: dict[str, JsonValue] = {} if declared.type == "any" else {"type": _TYPES[declared.type]}
+        schema: dict[str, JsonValue] = (
+            {} if declared.type == "any" else {"type": _TYPES[declared.type]}
+        )
         if declared.description:
             schema["description"] = declared.description
         if not declared.required:
@@ -56,10 +78,17 @@ def card_of(pipeline: Pipeline) -> TaskCard:
         name=pipeline.name,
         version=pipeline.version,
         description=pipeline.description,
-        parameters={"type": "object", "properties": inputs, "required": required, "additionalProperties": False},
+        parameters={
+            "type": "object",
+            "properties": inputs,
+            "required": required,
+            "additionalProperties": False,
+        },
         examples=pipeline.examples,
         remember="never",
-        in_words=all(one.type in _SAYABLE for one in pipeline.inputs.values() if one.required),
+        in_words=all(
+            one.type in _SAYABLE for one in pipeline.inputs.values() if one.required
+        ),
     )
 
 
@@ -67,16 +96,28 @@ def _task_of(phase: Phase, cards: Mapping[str, AgentCard]) -> TaskCard | None:
     if phase.pipeline is not None:
         return card_of(phase.pipeline)
     card = cards.get(phase.agent) if phase.agent != PIPELINE_AGENT else None
-    return next((task for task in card.tasks if task.name == phase.task), None) if card else None
+    return (
+        next((task for task in card.tasks if task.name == phase.task), None)
+        if card
+        else None
+    )
 
 
-def _problems_with(pipeline: Pipeline, cards: Mapping[str, AgentCard]) -> Iterator[Flaw]:
-    tasks = {phase.name: task for phase in pipeline.phases if (task := _task_of(phase, cards))}
+def _problems_with(
+    pipeline: Pipeline, cards: Mapping[str, AgentCard]
+) -> Iterator[Flaw]:
+    tasks = {
+        phase.name: task
+        for phase in pipeline.phases
+        if (task := _task_of(phase, cards))
+    }
     # Each schema is checked once: a pipeline may refer to it half a million times.
     results = {
         phase.name: Schema.of(task.result)
         for phase in pipeline.phases
-        if phase.for_each is None and (task := tasks.get(phase.name)) and task.result is not None
+        if phase.for_each is None
+        and (task := tasks.get(phase.name))
+        and task.result is not None
     }
     known = _Known(pipeline, Graph.of(pipeline), results)
     for n, phase in enumerate(pipeline.phases):
@@ -91,7 +132,10 @@ def _problems_with(pipeline: Pipeline, cards: Mapping[str, AgentCard]) -> Iterat
         if (inner := phase.pipeline) is not None:
             for problem in _problems_with(inner, cards):
                 where = place_in_words(problem.place, {"phases": inner.phases})
-                yield Flaw((*place, "pipeline"), f"pipeline {inner.name!r}: {where}{problem.text}")
+                yield Flaw(
+                    (*place, "pipeline"),
+                    f"pipeline {inner.name!r}: {where}{problem.text}",
+                )
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +158,16 @@ class _Known:
             return None
         writers = [key.phase, *self.graph.replacements(key.phase, reader)]
         results = [self.results.get(writer) for writer in writers]
-        schemas = [one.inside(key.data_type) if key.data_type != "results" else one for one in results if one]
-        return Schema.either([one for one in schemas if one]) if all(results) and all(schemas) else None
+        schemas = [
+            one.inside(key.data_type) if key.data_type != "results" else one
+            for one in results
+            if one
+        ]
+        return (
+            Schema.either([one for one in schemas if one])
+            if all(results) and all(schemas)
+            else None
+        )
 
     def schema_at(self, reference: Reference, reader: str) -> Schema | None:
         """Return the schema at the path of *reference*, None when it is not known."""
@@ -128,23 +180,40 @@ class _Known:
 def _unknown_task(place: Place, phase: Phase, cards: Mapping[str, AgentCard]) -> Flaw:
     if phase.agent == PIPELINE_AGENT:
         cure = f"name the file of {phase.task!r} in `pipeline`, in place of `agent` and `task`"
-        return Flaw((*place, "agent"), f"a phase that is a pipeline has its run driven with its own; {cure}")
+        return Flaw(
+            (*place, "agent"),
+            f"a phase that is a pipeline has its run driven with its own; {cure}",
+        )
     if (card := cards.get(phase.agent)) is None:
-        known = suggest(phase.agent, cards, "known are") if cards else "; no agent has reported yet"
+        known = (
+            suggest(phase.agent, cards, "known are")
+            if cards
+            else "; no agent has reported yet"
+        )
         cure = "or start it with `tasklore worker`"
-        return Flaw((*place, "agent"), f"agent {phase.agent!r} is not known{known} {cure}")
+        return Flaw(
+            (*place, "agent"), f"agent {phase.agent!r} is not known{known} {cure}"
+        )
     known = suggest(phase.task, [task.name for task in card.tasks], "it has")
-    return Flaw((*place, "task"), f"task {phase.task!r} is none of {phase.agent!r}{known}")
+    return Flaw(
+        (*place, "task"), f"task {phase.task!r} is none of {phase.agent!r}{known}"
+    )
 
 
-def _parameter_problems(place: Place, phase: Phase, task: TaskCard, known: _Known) -> Iterator[Flaw]:
+def _parameter_problems(
+    place: Place, phase: Phase, task: TaskCard, known: _Known
+) -> Iterator[Flaw]:
     schema = Schema.of(task.parameters)
     names = schema.names()
     aliases: dict[str, str] = {}
     for name in names:
         body = (schema.inside(name) or ANY).body
         named = body.get("aliases") if isinstance(body, dict) else None
-        aliases |= {one: name for one in named if isinstance(one, str)} if isinstance(named, list) else {}
+        aliases |= (
+            {one: name for one in named if isinstance(one, str)}
+            if isinstance(named, list)
+            else {}
+        )
     given: dict[str, str] = {}
     for spelled, value in phase.parameters.items():
         at = (*place, "parameters", spelled)
@@ -152,17 +221,30 @@ def _parameter_problems(place: Place, phase: Phase, task: TaskCard, known: _Know
         target = schema.inside(name)
         if target is None:
             others = suggest(spelled, [*names, *aliases], "known are")
-            yield Flaw(at, f"parameters.{spelled} is no parameter of {task.name!r}{others}")
+            yield Flaw(
+                at, f"parameters.{spelled} is no parameter of {task.name!r}{others}"
+            )
         elif name in given:
-            yield Flaw(at, f"parameters.{spelled} is the same parameter as {given[name]!r}; give it once")
+            yield Flaw(
+                at,
+                f"parameters.{spelled} is the same parameter as {given[name]!r}; give it once",
+            )
         else:
             given[name] = spelled
-            for reason in mismatches(value, target, lambda reference: known.schema_at(reference, phase.name)):
-                yield Flaw(at, f"parameters.{spelled}{'' if reason.startswith('.') else ' '}{reason}")
+            for reason in mismatches(
+                value, target, lambda reference: known.schema_at(reference, phase.name)
+            ):
+                yield Flaw(
+                    at,
+                    f"parameters.{spelled}{'' if reason.startswith('.') else ' '}{reason}",
+                )
     required = schema.body.get("required", ()) if isinstance(schema.body, dict) else ()
     for name in required:
         if name not in given:
-            yield Flaw((*place, "parameters"), f"parameters.{name} is missing; task {task.name!r} needs it")
+            yield Flaw(
+                (*place, "parameters"),
+                f"parameters.{name} is missing; task {task.name!r} needs it",
+            )
 
 
 def _write_problems(place: Place, phase: Phase, task: TaskCard) -> Iterator[Flaw]:
@@ -185,10 +267,17 @@ def _path_problems(place: Place, phase: Phase, known: _Known) -> Iterator[Flaw]:
             if inner is None:
                 why = f"{above!r} {_lacks(schema, step)}"
                 field = ".".join(map(str, mention.place))
-                yield Flaw((*place, *mention.place), f"{field} reads {mention.reference.text!r}, but {why}")
+                yield Flaw(
+                    (*place, *mention.place),
+                    f"{field} reads {mention.reference.text!r}, but {why}",
+                )
             above, schema = f"{above}.{step}", inner
 
 
 def _lacks(schema: Schema, name: str) -> str:
     names = schema.names()
-    return f"has no {name!r}{suggest(name, names, 'it has')}" if names else f"is {schema.describe()}"
+    return (
+        f"has no {name!r}{suggest(name, names, 'it has')}"
+        if names
+        else f"is {schema.describe()}"
+    )

@@ -11,7 +11,14 @@ from contracts.pipelines import MOST_LEVELS, Phase, Pipeline, items_phase
 from contracts.session_keys import EntryKey, read_key
 from supervisor.pipelines.declaration.cards import problems_with, write_problems
 from supervisor.pipelines.declaration.globs import MOST_GLOBS, reason_against
-from supervisor.pipelines.declaration.graph import Graph, Mention, describe_cycle, edges_of, find_cycle, mentions_of
+from supervisor.pipelines.declaration.graph import (
+    Graph,
+    Mention,
+    describe_cycle,
+    edges_of,
+    find_cycle,
+    mentions_of,
+)
 from supervisor.pipelines.declaration.inputs import misfit
 from supervisor.pipelines.declaration.problems import (
     MOST_PROBLEMS,
@@ -21,7 +28,12 @@ from supervisor.pipelines.declaration.problems import (
     quote_names,
     suggest,
 )
-from supervisor.pipelines.declaration.references import Reference, is_json, read_text, references_in
+from supervisor.pipelines.declaration.references import (
+    Reference,
+    is_json,
+    read_text,
+    references_in,
+)
 
 #: For so long the ledger remembers a task: a phase that may take longer could run twice.
 LONGEST_TIMEOUT = timedelta(days=7)
@@ -36,7 +48,11 @@ def all_problems(pipeline: Pipeline, cards: Mapping[str, AgentCard]) -> list[Fla
     """Return what keeps *pipeline* from running with the agents of *cards*, as far as it can be known at once."""
     own = problems_of(pipeline)
     # Other misfits with the agents may follow from that; a property that a result does not have does not.
-    return [*own, *write_problems(pipeline, cards)] if own else problems_with(pipeline, cards)
+    return (
+        [*own, *write_problems(pipeline, cards)]
+        if own
+        else problems_with(pipeline, cards)
+    )
 
 
 class _Checks:
@@ -44,14 +60,18 @@ class _Checks:
 
     def __init__(self, pipeline: Pipeline) -> None:
         self._pipeline = pipeline
-        self._index = {phase.name: n for n, phase in reversed([*enumerate(pipeline.phases)])}
+        self._index = {
+            phase.name: n for n, phase in reversed([*enumerate(pipeline.phases)])
+        }
         self._phases = {name: pipeline.phases[n] for name, n in self._index.items()}
         read = [mentions_of(phase) for phase in pipeline.phases]
         self._mentions: list[list[Mention]] = [mentions for mentions, _ in read]
         self._unreadable = [problems for _, problems in read]
         self._keys: dict[str, list[str]] = {phase.name: [] for phase in pipeline.phases}
         for phase, mentions in zip(pipeline.phases, self._mentions, strict=True):
-            self._keys[phase.name] += [one.reference.name for one in mentions if one.reference.kind == "entry"]
+            self._keys[phase.name] += [
+                one.reference.name for one in mentions if one.reference.kind == "entry"
+            ]
 
     def problems(self) -> Iterator[Flaw]:
         yield from self.whole()
@@ -71,7 +91,9 @@ class _Checks:
             if not is_json(declared.default):
                 why = "has a number that JSON does not know (nan or inf)"
             if why:
-                yield Flaw(("inputs", name, "default"), f"input {name!r}: its default {why}")
+                yield Flaw(
+                    ("inputs", name, "default"), f"input {name!r}: its default {why}"
+                )
         yield from self.root()
         if self._pipeline.result is not None:
             try:
@@ -81,14 +103,22 @@ class _Checks:
             else:
                 if why := self.why_unwritten(key):
                     yield Flaw(("result",), f"result is {str(key)!r}, but {why}")
-                elif (phase := self._phases.get(key.phase)) is not None and phase.optional:
+                elif (
+                    phase := self._phases.get(key.phase)
+                ) is not None and phase.optional:
                     why = f"{key.phase!r} is `optional`, so that the run would be completed without it"
                     yield Flaw(
-                        ("result",), f"result is {str(key)!r}, but {why}; name another phase, or let it fail the run"
+                        ("result",),
+                        f"result is {str(key)!r}, but {why}; name another phase, or let it fail the run",
                     )
-        if (number := sum(len(phase.reads_files) for phase in self._pipeline.phases)) > MOST_GLOBS:
+        if (
+            number := sum(len(phase.reads_files) for phase in self._pipeline.phases)
+        ) > MOST_GLOBS:
             why = f"all phases together have {number:,} patterns, at most {MOST_GLOBS:,} are taken"
-            yield Flaw(("phases",), f"reads_files: {why}; join them by wildcards, or split the pipeline")
+            yield Flaw(
+                ("phases",),
+                f"reads_files: {why}; join them by wildcards, or split the pipeline",
+            )
 
     def root(self) -> Iterator[Flaw]:
         try:
@@ -107,11 +137,16 @@ class _Checks:
         corrected: dict[str, str] = {}
         for n, phase in enumerate(self._pipeline.phases):
             if self._index[phase.name] != n:
-                yield Flaw(("phases", n, "name"), f"name: another phase is called {phase.name!r}; rename one")
+                yield Flaw(
+                    ("phases", n, "name"),
+                    f"name: another phase is called {phase.name!r}; rename one",
+                )
             if phase.corrects in corrected:
                 other = corrected[phase.corrects]
                 why = f"{other!r} corrects it already; correct {other!r} instead"
-                yield Flaw(("phases", n, "corrects"), f"corrects {phase.corrects!r}, but {why}")
+                yield Flaw(
+                    ("phases", n, "corrects"), f"corrects {phase.corrects!r}, but {why}"
+                )
             elif phase.corrects is not None:
                 corrected[phase.corrects] = phase.name
 
@@ -124,8 +159,15 @@ class _Checks:
                 yield Flaw(("parameters", name), f"parameters.{name} {why}")
         for mention in self._mentions[at]:
             if unreadable := self.why_unreadable(mention.reference, phase):
-                field = "" if mention.place[0] == "reads" else f"{'.'.join(map(str, mention.place[:2]))} "
-                yield Flaw(mention.place, f"{field}reads {mention.reference.text!r}, but {unreadable}")
+                field = (
+                    ""
+                    if mention.place[0] == "reads"
+                    else f"{'.'.join(map(str, mention.place[:2]))} "
+                )
+                yield Flaw(
+                    mention.place,
+                    f"{field}reads {mention.reference.text!r}, but {unreadable}",
+                )
         first = {data_type: n for n, data_type in reversed([*enumerate(phase.writes)])}
         for n, data_type in enumerate(phase.writes):
             if first[data_type] != n:
@@ -139,7 +181,10 @@ class _Checks:
         if phase.longest is not None and phase.longest > LONGEST_TIMEOUT:
             field = "timeout" if phase.longest == phase.timeout else "cancel_after"
             most = f"more than {LONGEST_TIMEOUT.days} days, after which a task is forgotten"
-            yield Flaw((field,), f"{field} is {phase.longest.days} days, {most}; split the phase")
+            yield Flaw(
+                (field,),
+                f"{field} is {phase.longest.days} days, {most}; split the phase",
+            )
         if phase.cancel_after is not None and phase.late_after is None:
             why = "counts from when the phase is late; give it a `late_after`, too"
             yield Flaw(("cancel_after",), f"cancel_after {why}")
@@ -153,7 +198,10 @@ class _Checks:
     def sources(self, phase: Phase) -> Iterator[Flaw]:
         if phase.reads_files and self._pipeline.root is None:
             why = "needs a `root`, below which the files are looked for where the supervisor runs"
-            yield Flaw(("reads_files",), f'reads_files {why}; write root = "${{input.folder}}" or a whole path')
+            yield Flaw(
+                ("reads_files",),
+                f'reads_files {why}; write root = "${{input.folder}}" or a whole path',
+            )
         for n, glob in enumerate(phase.reads_files):
             if reason := reason_against(glob):
                 # Short enough that the cure behind it is seen.
@@ -163,7 +211,9 @@ class _Checks:
                 yield Flaw((kind,), f"{kind} has an empty tag; leave it out")
 
     def order(self, phase: Phase) -> Iterator[Flaw]:
-        named: list[tuple[Place, str, str]] = [(("after", n), "runs after", name) for n, name in enumerate(phase.after)]
+        named: list[tuple[Place, str, str]] = [
+            (("after", n), "runs after", name) for n, name in enumerate(phase.after)
+        ]
         if phase.corrects is not None:
             named.append((("corrects",), "corrects", phase.corrects))
         for place, verb, name in named:
@@ -174,7 +224,13 @@ class _Checks:
 
     def parts(self, phase: Phase) -> Iterator[Flaw]:
         """Yield the problems of a phase that is items, rounds or a pipeline."""
-        field = "for_each" if phase.for_each is not None else "repeat_until" if phase.repeat_until else "pipeline"
+        field = (
+            "for_each"
+            if phase.for_each is not None
+            else "repeat_until"
+            if phase.repeat_until
+            else "pipeline"
+        )
         if phase.for_each is not None and not self.is_one_reference(phase.for_each):
             why = "write one reference to a list, such as ${plan:results.papers}"
             yield Flaw(("for_each",), f"for_each is {phase.for_each!r}; {why}")
@@ -182,12 +238,18 @@ class _Checks:
             why = "a phase with `for_each` has no rounds; let a phase after it repeat"
             yield Flaw(("repeat_until",), f"repeat_until: {why}")
         if phase.writes != ("results",):
-            yield Flaw(("writes",), f"writes: a phase with `{field}` writes `results` alone; leave it out")
+            yield Flaw(
+                ("writes",),
+                f"writes: a phase with `{field}` writes `results` alone; leave it out",
+            )
         if phase.corrects is not None:
             why = f"a phase with `{field}` corrects none; let a phase after it do that"
             yield Flaw(("corrects",), f"corrects: {why}")
         if (other := items_phase(phase.name)) in self._phases:
-            yield Flaw(("name",), f"name: the items of {phase.name!r} are kept as {other!r}; rename that phase")
+            yield Flaw(
+                ("name",),
+                f"name: the items of {phase.name!r} are kept as {other!r}; rename that phase",
+            )
         if phase.pipeline is None:
             return
         if _levels(phase.pipeline) >= MOST_LEVELS:
@@ -196,44 +258,90 @@ class _Checks:
             return
         for problem in problems_of(phase.pipeline):
             where = place_in_words(problem.place, {"phases": phase.pipeline.phases})
-            yield Flaw(("pipeline",), f"pipeline {phase.pipeline.name!r}: {where}{problem.text}")
+            yield Flaw(
+                ("pipeline",),
+                f"pipeline {phase.pipeline.name!r}: {where}{problem.text}",
+            )
 
     def absences(self, graph: Graph) -> Iterator[Flaw]:
         """Yield entries that a phase needs and does not find when their phase is left out, or corrected by less."""
         for n, phase in enumerate(self._pipeline.phases):
             for mention in self._mentions[n]:
                 reference = mention.reference
-                if reference.phase not in self._phases or reference.phase == phase.name or reference.optional:
+                if (
+                    reference.phase not in self._phases
+                    or reference.phase == phase.name
+                    or reference.optional
+                ):
                     continue
                 key = read_key(reference.name)
-                row = [self._phases[name] for name in graph.replacements(key.phase, phase.name)]
-                why = "" if row and not why_absent(row[0]) else why_absent(self._phases[key.phase])
+                row = [
+                    self._phases[name]
+                    for name in graph.replacements(key.phase, phase.name)
+                ]
+                why = (
+                    ""
+                    if row and not why_absent(row[0])
+                    else why_absent(self._phases[key.phase])
+                )
                 if why:
                     text = reference.text
-                    optional = f"{text[:-1]}?}}" if text.startswith("${") else f"{text}?"
+                    optional = (
+                        f"{text[:-1]}?}}" if text.startswith("${") else f"{text}?"
+                    )
                     why = f"{key.phase!r} {why}; write {optional!r}, which is null then"
-                    field = "" if mention.place[0] == "reads" else f"{'.'.join(map(str, mention.place))} "
-                    yield Flaw(("phases", n, *mention.place), f"{field}reads {text!r}, but {why}")
-                if key.identifier is not None or key.data_type not in self._phases[key.phase].writes:
+                    field = (
+                        ""
+                        if mention.place[0] == "reads"
+                        else f"{'.'.join(map(str, mention.place))} "
+                    )
+                    yield Flaw(
+                        ("phases", n, *mention.place),
+                        f"{field}reads {text!r}, but {why}",
+                    )
+                if (
+                    key.identifier is not None
+                    or key.data_type not in self._phases[key.phase].writes
+                ):
                     continue
                 for correction in row:
                     if key.data_type not in correction.writes:
                         why = f"does not write {key.data_type!r}, which {phase.name!r} reads"
                         cure = "add it to `writes`, or read it with '?'"
-                        place: Place = ("phases", self._index[correction.name], "writes")
-                        yield Flaw(place, f"corrects {correction.corrects!r} but {why}; {cure}")
+                        place: Place = (
+                            "phases",
+                            self._index[correction.name],
+                            "writes",
+                        )
+                        yield Flaw(
+                            place, f"corrects {correction.corrects!r} but {why}; {cure}"
+                        )
 
     def why_unreadable(self, reference: Reference, phase: Phase) -> str | None:
         """Return why *phase* can never find *reference*, None when it may."""
         if reference.kind == "input":
             return self.why_missing(reference)
-        if reference.kind == "item" or (reference.kind == "index" and phase.repeat_until is None):
-            return None if phase.for_each else "the phase has no `for_each`; give it a list, or leave this out"
+        if reference.kind == "item" or (
+            reference.kind == "index" and phase.repeat_until is None
+        ):
+            return (
+                None
+                if phase.for_each
+                else "the phase has no `for_each`; give it a list, or leave this out"
+            )
         if reference.kind in ("last", "index"):
-            return None if phase.repeat_until else "the phase has no `repeat_until`; give it one, or leave this out"
+            return (
+                None
+                if phase.repeat_until
+                else "the phase has no `repeat_until`; give it one, or leave this out"
+            )
         if reference.kind == "standards":
             cure = 'name those it asks for, such as standards = ["docs"]'
-            return None if phase.standards else f"the phase has no tags of standards; {cure}"
+            return (
+                None
+                if phase.standards
+                else f"the phase has no tags of standards; {cure}"
+            )
         if reference.phase == phase.name:
             return "that is what it writes itself; read what an earlier phase writes"
         return self.why_unwritten(read_key(reference.name))
@@ -245,7 +353,10 @@ class _Checks:
             return self.no_phase(key.phase)
         if key.identifier is not None or key.data_type in phase.writes:
             return None
-        cure = nearest(key.data_type, phase.writes) or f"; add {key.data_type!r} to its writes"
+        cure = (
+            nearest(key.data_type, phase.writes)
+            or f"; add {key.data_type!r} to its writes"
+        )
         return f"{key.phase!r} writes {quote_names(phase.writes)}{cure}"
 
     def why_missing(self, reference: Reference) -> str | None:
@@ -263,7 +374,11 @@ class _Checks:
             # Reported with the other references that cannot be read.
             return True
         (piece, *others) = pieces or ("",)
-        return isinstance(piece, Reference) and not others and piece.kind not in ("item", "last", "index")
+        return (
+            isinstance(piece, Reference)
+            and not others
+            and piece.kind not in ("item", "last", "index")
+        )
 
 
 def why_absent(phase: Phase) -> str:
@@ -276,4 +391,7 @@ def why_absent(phase: Phase) -> str:
 
 
 def _levels(pipeline: Pipeline) -> int:
-    return 1 + max((_levels(one.pipeline) for one in pipeline.phases if one.pipeline is not None), default=0)
+    return 1 + max(
+        (_levels(one.pipeline) for one in pipeline.phases if one.pipeline is not None),
+        default=0,
+    )

@@ -16,7 +16,13 @@ from typing import Any, Self
 from pydantic import JsonValue
 
 from contracts.errors import InvalidInput
-from supervisor.pipelines.declaration.references import Lookup, Reference, kind_of, read_reference, value_at
+from supervisor.pipelines.declaration.references import (
+    Lookup,
+    Reference,
+    kind_of,
+    read_reference,
+    value_at,
+)
 
 #: Characters of a condition, and levels of its tree: what is longer belongs into a task.
 LONGEST, DEEPEST = 2_000, 32
@@ -62,10 +68,16 @@ class Condition:
             InvalidInput: it is no condition, or too long; the message names the character.
         """
         if len(text) > LONGEST:
-            raise InvalidInput(f"the condition has {len(text)} characters; keep to {LONGEST}")
+            raise InvalidInput(
+                f"the condition has {len(text)} characters; keep to {LONGEST}"
+            )
         parser = _Parser(text)
         root = parser.parse()
-        return cls(text, tuple(one for one in parser.leaves.values() if isinstance(one, Reference)), root)
+        return cls(
+            text,
+            tuple(one for one in parser.leaves.values() if isinstance(one, Reference)),
+            root,
+        )
 
     def holds(self, lookup: Lookup) -> bool:
         """Return whether the condition is true of the values that *lookup* gives.
@@ -89,7 +101,9 @@ class _Parser:
         try:
             tree = ast.parse(source, mode="eval")
         except SyntaxError as error:
-            raise self.refusal(error.msg, (error.offset or len(source) + 1) - 1) from error
+            raise self.refusal(
+                error.msg, (error.offset or len(source) + 1) - 1
+            ) from error
         except (RecursionError, MemoryError) as error:
             raise self.refusal("nested too deep", 0) from error
         return self.node(tree.body, 0)
@@ -100,7 +114,9 @@ class _Parser:
             self.leaves[at] = read_reference(found[2:-1])
         elif piece["text"]:
             if "${" in found:
-                raise InvalidInput(f"the reference in {found} is but a text; write it without the quotes")
+                raise InvalidInput(
+                    f"the reference in {found} is but a text; write it without the quotes"
+                )
             self.leaves[at] = re.sub(r"\\(.)", r"\1", found[1:-1], flags=re.DOTALL)
         elif piece["other"]:
             self._margin = 0
@@ -112,7 +128,9 @@ class _Parser:
 
     def node(self, node: ast.expr, depth: int) -> _Part:
         if depth > DEEPEST:
-            raise self.refusal(f"nested too deep: keep to {DEEPEST} levels", node.col_offset)
+            raise self.refusal(
+                f"nested too deep: keep to {DEEPEST} levels", node.col_offset
+            )
         match node:
             case ast.BoolOp(op=op, values=values):
                 parts = [self.node(one, depth + 1) for one in values]
@@ -121,7 +139,9 @@ class _Parser:
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 inner = self.node(operand, depth + 1)
                 return lambda lookup: not inner(lookup)
-            case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _COMPARE:
+            case ast.Compare(left=left, ops=[op], comparators=[right]) if (
+                type(op) in _COMPARE
+            ):
                 one, other = self.node(left, depth + 1), self.node(right, depth + 1)
                 return lambda lookup: self.compare(one(lookup), type(op), other(lookup))
             case ast.Compare(comparators=[_, third, *_]):
@@ -133,7 +153,11 @@ class _Parser:
                 items = [self.node(one, depth + 1) for one in elements]
                 return lambda lookup: [one(lookup) for one in items]
         leaf = self.leaf(node)
-        return (lambda lookup: value_at(leaf, lookup)) if isinstance(leaf, Reference) else (lambda _: leaf)
+        return (
+            (lambda lookup: value_at(leaf, lookup))
+            if isinstance(leaf, Reference)
+            else (lambda _: leaf)
+        )
 
     def leaf(self, node: ast.expr) -> Reference | JsonValue:
         match node:
@@ -141,9 +165,13 @@ class _Parser:
                 return self.leaves[at + self._margin]
             case ast.Name(id=name) if name in _CONSTANTS:
                 return _CONSTANTS[name]
-            case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
+            case ast.Constant(value=int() | float() as number) if not isinstance(
+                number, bool
+            ):
                 return number
-            case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as number)):
+            case ast.UnaryOp(
+                op=ast.USub(), operand=ast.Constant(value=int() | float() as number)
+            ):
                 return -number
         written = self._text[node.col_offset + self._margin :][:40]
         raise self.refusal(f"{written!r} begins with no value", node.col_offset)
@@ -152,22 +180,30 @@ class _Parser:
         word, holds = _COMPARE[sign]
         left, right = kind_of(one), kind_of(other)
         if sign in (ast.In, ast.NotIn):
-            fits = right == "a list" or (right in ("a text", "an object") and left == "a text")
+            fits = right == "a list" or (
+                right in ("a text", "an object") and left == "a text"
+            )
         elif sign in (ast.Eq, ast.NotEq):
             fits = left == right or "null" in (left, right)
         else:
             fits = left == right and left in ("a number", "a text")
         if not fits:
-            raise InvalidInput(f"{self._text!r} cannot tell {left} {word} {right}; make both the same kind")
+            raise InvalidInput(
+                f"{self._text!r} cannot tell {left} {word} {right}; make both the same kind"
+            )
         return holds(one, other)
 
     def length(self, value: JsonValue) -> int:
         if not isinstance(value, str | list | dict):
-            raise InvalidInput(f"{self._text!r} asks for len() of {kind_of(value)}; only texts, lists and objects")
+            raise InvalidInput(
+                f"{self._text!r} asks for len() of {kind_of(value)}; only texts, lists and objects"
+            )
         return len(value)
 
     def refusal(self, why: str, at: int) -> InvalidInput:
-        return InvalidInput(f"{self._text!r}: {why} at character {at + self._margin + 1}; {_CURE}")
+        return InvalidInput(
+            f"{self._text!r}: {why} at character {at + self._margin + 1}; {_CURE}"
+        )
 
 
 def _is_same(one: JsonValue, other: JsonValue) -> bool:
@@ -176,4 +212,8 @@ def _is_same(one: JsonValue, other: JsonValue) -> bool:
 
 
 def _is_in(one: Any, other: Any) -> bool:
-    return any(_is_same(one, item) for item in other) if isinstance(other, list) else one in other
+    return (
+        any(_is_same(one, item) for item in other)
+        if isinstance(other, list)
+        else one in other
+    )

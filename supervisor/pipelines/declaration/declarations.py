@@ -10,10 +10,21 @@ from contracts.errors import InvalidPipeline
 from contracts.faults import complaint_of, nearest
 from contracts.pipelines import MOST_PHASES, Input, Phase, Pipeline
 from quantities.amounts.spellings import shown
-from supervisor.pipelines.declaration.problems import Flaw, Place, place_in_words, quote_names
+from supervisor.pipelines.declaration.problems import (
+    Flaw,
+    Place,
+    place_in_words,
+    quote_names,
+)
 
 #: Names that people write for a field, and the field.
-_SYNONYMS = {"depends_on": "after", "needs": "after", "outputs": "writes", "inputs": "reads", "params": "parameters"}
+_SYNONYMS = {
+    "depends_on": "after",
+    "needs": "after",
+    "outputs": "writes",
+    "inputs": "reads",
+    "params": "parameters",
+}
 
 
 def pipeline_from(mapping: Mapping[str, Any]) -> Pipeline:
@@ -24,7 +35,12 @@ def pipeline_from(mapping: Mapping[str, Any]) -> Pipeline:
     """
     pipeline, problems = read_declaration(mapping)
     if pipeline is None:
-        raise InvalidPipeline([place_in_words(problem.place, mapping) + problem.text for problem in problems])
+        raise InvalidPipeline(
+            [
+                place_in_words(problem.place, mapping) + problem.text
+                for problem in problems
+            ]
+        )
     return pipeline
 
 
@@ -33,7 +49,11 @@ def read_declaration(mapping: Mapping[str, Any]) -> tuple[Pipeline | None, list[
     phases = mapping.get("phases")
     if isinstance(phases, list) and len(phases) > MOST_PHASES:
         # Each of these may be wrong in many ways, and all of them would be quote_names.
-        return None, [Flaw(("phases",), f"phases has {len(phases):,} items; keep to {MOST_PHASES}")]
+        return None, [
+            Flaw(
+                ("phases",), f"phases has {len(phases):,} items; keep to {MOST_PHASES}"
+            )
+        ]
     try:
         return Pipeline.model_validate(dict(mapping)), []
     except ValidationError as error:
@@ -58,7 +78,11 @@ def problems_in(error: ValidationError) -> list[Flaw]:
 
 def _describe(detail: ErrorDetails, place: Place, title: str) -> str:
     inner = place[2:] if place[:1] == ("phases",) and len(place) > 1 else place
-    field, given, kind = ".".join(map(str, inner)) or "it", shown(detail["input"]), detail["type"]
+    field, given, kind = (
+        ".".join(map(str, inner)) or "it",
+        shown(detail["input"]),
+        detail["type"],
+    )
     name_rule = "must be 1 to 64 letters, digits, '_' or '-'"
     if kind == "too_short":
         return f"{field} is empty; give at least {detail['ctx']['min_length']}"
@@ -75,14 +99,24 @@ def _describe(detail: ErrorDetails, place: Place, title: str) -> str:
     if "parameters" in place[:-1] or place[-1:] == ("default",):
         return f"{field} is {given}, which JSON does not know; write it as a text, a number, a list or a table"
     message = complaint_of(detail).replace("an object", "a table")
-    message = message if message.startswith(("must", "is ", "has ")) else f"must be {message}"
+    message = (
+        message if message.startswith(("must", "is ", "has ")) else f"must be {message}"
+    )
     return f"{field} {message}, not {given}"
 
 
 def _describe_unknown(name: str, place: Place, title: str) -> str:
-    owner = {"phases": "Phase", "inputs": "Input"}.get(str(place[0]), title) if len(place) > 1 else title
+    owner = (
+        {"phases": "Phase", "inputs": "Input"}.get(str(place[0]), title)
+        if len(place) > 1
+        else title
+    )
     models: dict[str, type[BaseModel]] = {"Phase": Phase, "Input": Input}
     fields = list(models.get(owner, Pipeline).model_fields)
     synonym = _SYNONYMS.get(name)
-    near = f"; did you mean {synonym!r}?" if synonym in fields else nearest(name, fields)
-    return f"{name!r} is not known here{near or f'; known are {quote_names(fields, 20)}'}"
+    near = (
+        f"; did you mean {synonym!r}?" if synonym in fields else nearest(name, fields)
+    )
+    return (
+        f"{name!r} is not known here{near or f'; known are {quote_names(fields, 20)}'}"
+    )

@@ -14,7 +14,12 @@ from pydantic import ValidationError
 from contracts.errors import InvalidPipeline, TaskloreError
 from contracts.faults import nearest
 from contracts.pipelines import MOST_LEVELS, Pipeline
-from runtime.source_files import execute, make_importable, name_of_its_own, place_in_package
+from runtime.source_files import (
+    execute,
+    make_importable,
+    name_of_its_own,
+    place_in_package,
+)
 from supervisor.pipelines.declaration.declarations import problems_in, read_declaration
 from supervisor.pipelines.declaration.problems import Flaw, Place, place_in_words
 
@@ -22,14 +27,19 @@ from supervisor.pipelines.declaration.problems import Flaw, Place, place_in_word
 _LARGEST = 4 * 1024 * 1024
 _AT_LINE = re.compile(r" \(at line (\d+), column \d+\)$| \(at end of document\)$")
 #: The phase that a sentence is about, and the field that it begins with.
-_ABOUT = re.compile(r"phase (?P<phase>[A-Za-z0-9_-]+): (?P<field>[A-Za-z_]+(?:\.[A-Za-z0-9_-]+)?)?")
+_ABOUT = re.compile(
+    r"phase (?P<phase>[A-Za-z0-9_-]+): (?P<field>[A-Za-z_]+(?:\.[A-Za-z0-9_-]+)?)?"
+)
 #: Texts and comments, and the beginning of a table or a key; `tomllib` does not say on which line these stand.
 _SKIPPED = re.compile(
-    r'"""(?:\\.|[^\\])*?"{3,5}|\'\'\'.*?\'{3,5}|(?P<text>"(?:\\.|[^"\\\n])*"|\'[^\'\n]*\')|#[^\n]*', re.DOTALL
+    r'"""(?:\\.|[^\\])*?"{3,5}|\'\'\'.*?\'{3,5}|(?P<text>"(?:\\.|[^"\\\n])*"|\'[^\'\n]*\')|#[^\n]*',
+    re.DOTALL,
 )
 _PART = r'(?:"(?:\\.|[^"\\])*"|\'[^\']*\'|[A-Za-z0-9_-]+)'
 _KEY = rf"{_PART}(?:[ \t]*\.[ \t]*{_PART})*"
-_STATEMENT = re.compile(rf"[ \t]*(?:\[(?P<list>\[?)[ \t]*(?P<table>{_KEY})[ \t]*\]|(?P<key>{_KEY})[ \t]*=)")
+_STATEMENT = re.compile(
+    rf"[ \t]*(?:\[(?P<list>\[?)[ \t]*(?P<table>{_KEY})[ \t]*\]|(?P<key>{_KEY})[ \t]*=)"
+)
 
 
 @dataclass(frozen=True)
@@ -61,18 +71,26 @@ def read_pipeline(path: Path | str, level: int = 1) -> Source:
     if not file.is_file():
         around = list(file.parent.iterdir()) if file.parent.is_dir() else []
         beside = [one.name for one in around if one.suffix in (".toml", ".py")]
-        raise InvalidPipeline([f"there is no file {label!r}{nearest(file.name, beside)}; give the path of one"])
+        raise InvalidPipeline(
+            [
+                f"there is no file {label!r}{nearest(file.name, beside)}; give the path of one"
+            ]
+        )
     if file.suffix == ".py":
         pipeline = _pipeline_in(file, label)
         return Source(pipeline, label, _lines_in(pipeline, file))
     if file.suffix != ".toml":
-        raise InvalidPipeline([f"{label}: a pipeline is written in a file that ends in .toml or .py"])
+        raise InvalidPipeline(
+            [f"{label}: a pipeline is written in a file that ends in .toml or .py"]
+        )
     return _read_toml(file, label, level)
 
 
 def describe_problems(problems: Iterable[Flaw], source: Source) -> list[str]:
     """Return *problems* as sentences: `health.toml:23: phase analysis: reads 'x', but ...`, sorted by line."""
-    return _describe(problems, source.label, source.lines, {"phases": source.pipeline.phases})
+    return _describe(
+        problems, source.label, source.lines, {"phases": source.pipeline.phases}
+    )
 
 
 def with_lines(sentences: Iterable[str], source: Source) -> list[str]:
@@ -82,7 +100,11 @@ def with_lines(sentences: Iterable[str], source: Source) -> list[str]:
     for sentence in sentences:
         found = _ABOUT.match(sentence)
         steps = (found["field"] or "").split(".") if found else []
-        place: Place = ("phases", index[found["phase"]], *steps) if found and found["phase"] in index else ()
+        place: Place = (
+            ("phases", index[found["phase"]], *steps)
+            if found and found["phase"] in index
+            else ()
+        )
         placed.append(_prefix(source.label, source.line_of(place)) + sentence)
     return placed
 
@@ -97,14 +119,19 @@ def lines_of(text: str) -> dict[Place, int]:
     table: Place = ()
     depth = 0
     # Texts over several lines, and comments, leave their line feeds.
-    text = _SKIPPED.sub(lambda found: found["text"] or "\n" * found[0].count("\n"), text)
+    text = _SKIPPED.sub(
+        lambda found: found["text"] or "\n" * found[0].count("\n"), text
+    )
     for number, line in enumerate(text.split("\n"), 1):
         found = _STATEMENT.match(line) if depth == 0 else None
         signs = _SKIPPED.sub("", line)
         depth += sum(map(signs.count, "[{")) - sum(map(signs.count, "]}"))
         if found is None:
             continue
-        steps = [part.strip("\"'") for part in re.findall(_PART, found["table"] or found["key"])]
+        steps = [
+            part.strip("\"'")
+            for part in re.findall(_PART, found["table"] or found["key"])
+        ]
         place = table if found["key"] else ()
         for n, step in enumerate(steps, 1):
             place = (*place, step)
@@ -120,29 +147,50 @@ def lines_of(text: str) -> dict[Place, int]:
 
 def _read_toml(file: Path, label: str, level: int) -> Source:
     if file.stat().st_size > _LARGEST:
-        raise InvalidPipeline([f"{label}: the file has more than {_LARGEST:,} bytes; a pipeline is smaller"])
+        raise InvalidPipeline(
+            [
+                f"{label}: the file has more than {_LARGEST:,} bytes; a pipeline is smaller"
+            ]
+        )
     try:
         text = file.read_bytes().decode()
         raw = tomllib.loads(text)
     except UnicodeDecodeError as error:
-        raise InvalidPipeline([f"{label}: it is no text in UTF-8; save it as such"]) from error
+        raise InvalidPipeline(
+            [f"{label}: it is no text in UTF-8; save it as such"]
+        ) from error
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         found = _AT_LINE.search(str(error))
         line = int(found[1]) if found and found[1] else None
         why = str(error)[: found.start()] if found else str(error)
         end = "" if line else " at the end of the file"
-        raise InvalidPipeline([f"{_prefix(label, line)}this is no TOML: {why}{end}"]) from error
-    lines = {("phases", *place[1:]) if place[0] == "phase" else place: line for place, line in lines_of(text).items()}
+        raise InvalidPipeline(
+            [f"{_prefix(label, line)}this is no TOML: {why}{end}"]
+        ) from error
+    lines = {
+        ("phases", *place[1:]) if place[0] == "phase" else place: line
+        for place, line in lines_of(text).items()
+    }
     blocks = raw.pop("phase", None)
     if "phases" in raw or not isinstance(blocks, list):
         line = _line(("phases", 0), lines)
-        why = "write each phase as a block" if line else "it has no phases; write each as a block"
-        raise InvalidPipeline([f"{_prefix(label, line)}{why} [[phase]] with a name, an agent and a task"])
+        why = (
+            "write each phase as a block"
+            if line
+            else "it has no phases; write each as a block"
+        )
+        raise InvalidPipeline(
+            [f"{_prefix(label, line)}{why} [[phase]] with a name, an agent and a task"]
+        )
     for block in blocks:
         inner = block.get("pipeline") if isinstance(block, dict) else None
         if isinstance(inner, str):
             if level >= MOST_LEVELS:
-                raise InvalidPipeline([f"{label}: more than {MOST_LEVELS} files name each other as `pipeline`"])
+                raise InvalidPipeline(
+                    [
+                        f"{label}: more than {MOST_LEVELS} files name each other as `pipeline`"
+                    ]
+                )
             block["pipeline"] = read_pipeline(file.parent / inner, level + 1).pipeline
     mapping = {**raw, "phases": blocks}
     pipeline, problems = read_declaration(mapping)
@@ -163,22 +211,40 @@ def _pipeline_in(path: Path, label: str) -> Pipeline:
     folder, name = place_in_package(path)
     make_importable(folder)
     try:
-        module = importlib.import_module(name) if "." in name else execute(name_of_its_own(path), path)
+        module = (
+            importlib.import_module(name)
+            if "." in name
+            else execute(name_of_its_own(path), path)
+        )
     except (Exception, SystemExit) as error:
         raise InvalidPipeline(_describe_error(error, path, label)) from error
-    found = {name: value for name, value in vars(module).items() if isinstance(value, Pipeline)}
+    found = {
+        name: value
+        for name, value in vars(module).items()
+        if isinstance(value, Pipeline)
+    }
     several = {id(one): one for one in found.values()}
     if "pipeline" in found or len(several) == 1:
         return found.get("pipeline") or next(iter(found.values()))
     if several:
-        raise InvalidPipeline([f"{label}: it declares {', '.join(found)}; call the one that is meant `pipeline`"])
-    raise InvalidPipeline([f"{label}: it declares no pipeline; write `pipeline = Pipeline(...)` at its top level"])
+        raise InvalidPipeline(
+            [
+                f"{label}: it declares {', '.join(found)}; call the one that is meant `pipeline`"
+            ]
+        )
+    raise InvalidPipeline(
+        [
+            f"{label}: it declares no pipeline; write `pipeline = Pipeline(...)` at its top level"
+        ]
+    )
 
 
 def _lines_in(pipeline: Pipeline, file: Path) -> dict[Place, int]:
     """Return the lines at which the pipeline and its parts were made in *file*; those made elsewhere have none."""
     parts: list[tuple[Place, str]] = [((), pipeline.where)]
-    parts += [(("inputs", name), declared.where) for name, declared in pipeline.inputs.items()]
+    parts += [
+        (("inputs", name), declared.where) for name, declared in pipeline.inputs.items()
+    ]
     parts += [(("phases", n), phase.where) for n, phase in enumerate(pipeline.phases)]
     split = [(place, where.rpartition(":")) for place, where in parts]
     return {place: int(line) for place, (name, _, line) in split if name == str(file)}
@@ -188,23 +254,50 @@ def _describe_error(error: BaseException, path: Path, label: str) -> list[str]:
     """Return the sentences of *error*, with the last line of *path* that led to it."""
     if isinstance(error, SyntaxError) and error.filename == str(path):
         return [f"{label}:{error.lineno}: this is no Python: {error.msg}"]
-    own = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+    own = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if frame.filename == str(path)
+    ]
     place = f"{label}:{own[-1].lineno}" if own else label
-    if isinstance(error, ValidationError) and error.title in ("Pipeline", "Phase", "Input"):
-        return [f"{place}: {place_in_words(one.place, {})}{one.text}" for one in problems_in(error)]
-    message = str(error) if isinstance(error, TaskloreError) else f"it raised {type(error).__name__}: {error}"
+    if isinstance(error, ValidationError) and error.title in (
+        "Pipeline",
+        "Phase",
+        "Input",
+    ):
+        return [
+            f"{place}: {place_in_words(one.place, {})}{one.text}"
+            for one in problems_in(error)
+        ]
+    message = (
+        str(error)
+        if isinstance(error, TaskloreError)
+        else f"it raised {type(error).__name__}: {error}"
+    )
     return [f"{place}: {message}"]
 
 
 def _describe(
-    problems: Iterable[Flaw], label: str, lines: Mapping[Place, int], declaration: Mapping[str, Any]
+    problems: Iterable[Flaw],
+    label: str,
+    lines: Mapping[Place, int],
+    declaration: Mapping[str, Any],
 ) -> list[str]:
-    placed = sorted(((_line(one.place, lines), one) for one in problems), key=lambda pair: pair[0] or 0)
-    return [f"{_prefix(label, line)}{place_in_words(one.place, declaration)}{one.text}" for line, one in placed]
+    placed = sorted(
+        ((_line(one.place, lines), one) for one in problems),
+        key=lambda pair: pair[0] or 0,
+    )
+    return [
+        f"{_prefix(label, line)}{place_in_words(one.place, declaration)}{one.text}"
+        for line, one in placed
+    ]
 
 
 def _line(place: Place, lines: Mapping[Place, int]) -> int | None:
-    return next((lines[place[:n]] for n in range(len(place), 0, -1) if place[:n] in lines), lines.get(()))
+    return next(
+        (lines[place[:n]] for n in range(len(place), 0, -1) if place[:n] in lines),
+        lines.get(()),
+    )
 
 
 def _prefix(label: str, line: int | None) -> str:

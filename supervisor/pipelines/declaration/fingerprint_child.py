@@ -41,7 +41,11 @@ def answer(job: Mapping[str, Any]) -> dict[str, Any]:
         fresh |= marks[-1]
     firsts: dict[str, str] = {}
     for path in job["changed"]:
-        below = str(Path(path).relative_to(home)) if Path(path).is_relative_to(home) else str(Path(path))
+        below = (
+            str(Path(path).relative_to(home))
+            if Path(path).is_relative_to(home)
+            else str(Path(path))
+        )
         for glob in job["globs"]:
             budget.spend()
             if glob not in firsts and matches(glob, below[:_LONGEST_PATH]):

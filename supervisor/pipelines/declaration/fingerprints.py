@@ -46,12 +46,19 @@ class Fingerprints:
     """
 
     def __init__(
-        self, roots: Sequence[Path] = (), *, files: int = 20_000, size: int = 1024**3, seconds: float = 10.0
+        self,
+        roots: Sequence[Path] = (),
+        *,
+        files: int = 20_000,
+        size: int = 1024**3,
+        seconds: float = 10.0,
     ) -> None:
         self._roots = [str(root) for root in roots]
         self._budget = files, size, seconds
         self._free = asyncio.Semaphore(_AT_ONCE)
-        self._turns: WeakValueDictionary[str | None, asyncio.Lock] = WeakValueDictionary()
+        self._turns: WeakValueDictionary[str | None, asyncio.Lock] = (
+            WeakValueDictionary()
+        )
         self._idle: list[Process] = []
 
     async def take(
@@ -78,7 +85,12 @@ class Fingerprints:
         job = {"root": root, "looks": looks, "changed": changed, "globs": globs}
         turn = self._turns.setdefault(user_id, asyncio.Lock())
         async with turn, self._free:
-            answer = await self._ask(json.dumps({**job, "roots": self._roots, "budget": self._budget}).encode() + b"\n")
+            answer = await self._ask(
+                json.dumps(
+                    {**job, "roots": self._roots, "budget": self._budget}
+                ).encode()
+                + b"\n"
+            )
         if "refused" in answer:
             raise InvalidInput(answer["refused"])
         return Fingerprint(answer["marks"], answer["changed"])
@@ -98,11 +110,21 @@ class Fingerprints:
         if self._idle:
             child = self._idle.pop()
         else:
-            command = (sys.executable, "-P", "-m", "supervisor.pipelines.declaration.fingerprint_child")
+            command = (
+                sys.executable,
+                "-P",
+                "-m",
+                "supervisor.pipelines.declaration.fingerprint_child",
+            )
             # No secret of ours, and no signal of our terminal.
             environment = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
             child = await asyncio.create_subprocess_exec(
-                *command, stdin=PIPE, stdout=PIPE, env=environment, limit=_LONGEST, start_new_session=True
+                *command,
+                stdin=PIPE,
+                stdout=PIPE,
+                env=environment,
+                limit=_LONGEST,
+                start_new_session=True,
             )
         asked, answers = child.stdin, child.stdout
         try:
@@ -112,7 +134,8 @@ class Fingerprints:
         except (TimeoutError, ValueError) as error:
             _kill(child)
             raise over_budget(
-                f"looking at the files took more than {self._budget[2]:g} s, or all memory", "S"
+                f"looking at the files took more than {self._budget[2]:g} s, or all memory",
+                "S",
             ) from error
         except BaseException:
             _kill(child)

@@ -25,7 +25,11 @@ def matches(glob: str, path: str) -> bool:
         if step < len(steps) and steps[step] is None:
             step += 1
             resume = step, name
-        elif step < len(steps) and (pattern := steps[step]) and pattern.match(names[name]):
+        elif (
+            step < len(steps)
+            and (pattern := steps[step])
+            and pattern.match(names[name])
+        ):
             step, name = step + 1, name + 1
         elif resume is not None:
             step, name = resume[0], resume[1] + 1
@@ -40,7 +44,9 @@ def _compile(glob: str) -> tuple[re.Pattern[str] | None, ...]:
     """Return the pattern of each step of *glob*, None for `**`."""
     # Everything below a folder is something below it.
     steps = f"{glob}/*".split("/") if glob.split("/")[-1] == "**" else glob.split("/")
-    return tuple(None if step == "**" else re.compile(translate(step)) for step in steps)
+    return tuple(
+        None if step == "**" else re.compile(translate(step)) for step in steps
+    )
 
 
 def reason_against(glob: str) -> str | None:
@@ -54,7 +60,9 @@ def reason_against(glob: str) -> str | None:
         return f"must have '/' between its steps; write {glob.replace(chr(92), '/')[:100]!r}"
     if "\0" in glob:
         return "holds a NUL, which no path has; leave it out"
-    if glob.startswith(("/", "~")) or (glob[1:2] == ":" and glob[0].isascii() and glob[0].isalpha()):
+    if glob.startswith(("/", "~")) or (
+        glob[1:2] == ":" and glob[0].isascii() and glob[0].isalpha()
+    ):
         return "must be relative to the pipeline's root; leave out what leads there"
     if ".." in steps:
         return "must not lead out of the pipeline's root; set `root` to a folder above all of them"

@@ -14,7 +14,12 @@ from contracts.pipelines import Phase, Pipeline
 from contracts.session_keys import read_key
 from supervisor.pipelines.declaration.conditions import Condition
 from supervisor.pipelines.declaration.problems import Flaw, Place
-from supervisor.pipelines.declaration.references import Reference, read_entry, references_in, texts_in
+from supervisor.pipelines.declaration.references import (
+    Reference,
+    read_entry,
+    references_in,
+    texts_in,
+)
 
 #: References of one phase.
 MOST_MENTIONS = 1_000
@@ -44,10 +49,14 @@ class Graph:
             InvalidPipeline: phases wait for each other; the message names all of them in a row.
             InvalidInput: a reference cannot be read.
         """
-        return cls.of_phases(pipeline.phases, {phase.name: keys_read(phase) for phase in pipeline.phases})
+        return cls.of_phases(
+            pipeline.phases, {phase.name: keys_read(phase) for phase in pipeline.phases}
+        )
 
     @classmethod
-    def of_phases(cls, phases: Sequence[Phase], keys: Mapping[str, Iterable[str]]) -> Self:
+    def of_phases(
+        cls, phases: Sequence[Phase], keys: Mapping[str, Iterable[str]]
+    ) -> Self:
         """Return the graph of *phases*, each of which reads the entries with its *keys*.
 
         Raises:
@@ -57,7 +66,9 @@ class Graph:
         if cycle := find_cycle(edges):
             raise InvalidPipeline([describe_cycle(cycle, edges)])
         corrections = {
-            phase.corrects: phase.name for phase in phases if phase.corrects in edges and phase.corrects != phase.name
+            phase.corrects: phase.name
+            for phase in phases
+            if phase.corrects in edges and phase.corrects != phase.name
         }
         # Whatever depends on a phase also depends on its correction, but for what that one rests on.
         for corrected in _sort(edges):
@@ -66,11 +77,18 @@ class Graph:
             above = {correction, *_ancestors(edges, correction)}
             for name, reasons in edges.items():
                 if corrected in reasons and name not in above:
-                    reasons.setdefault(correction, f"{reasons[corrected]}, which {correction!r} corrects")
+                    reasons.setdefault(
+                        correction,
+                        f"{reasons[corrected]}, which {correction!r} corrects",
+                    )
         order = _sort(edges)
         place = {name: n for n, name in enumerate(order)}
-        dependencies = {name: tuple(sorted(edges[name], key=place.__getitem__)) for name in order}
-        return cls(MappingProxyType(dependencies), order, MappingProxyType(corrections), edges)
+        dependencies = {
+            name: tuple(sorted(edges[name], key=place.__getitem__)) for name in order
+        }
+        return cls(
+            MappingProxyType(dependencies), order, MappingProxyType(corrections), edges
+        )
 
     @property
     def sinks(self) -> tuple[str, ...]:
@@ -84,7 +102,9 @@ class Graph:
         for name in self.order:
             if not reached.isdisjoint(self.dependencies[name]):
                 reached.add(name)
-        return tuple(name for name in self.order if name in reached and name not in phases)
+        return tuple(
+            name for name in self.order if name in reached and name not in phases
+        )
 
     def ancestors(self, phase: str) -> frozenset[str]:
         """Return everything that *phase* directly or indirectly depends on."""
@@ -98,7 +118,9 @@ class Graph:
         row: list[str] = []
         correction = self.corrections.get(phase)
         while correction is not None and correction != reader:
-            if reader is not None and self._bits[1].get(correction, 0) & self._bits[0].get(reader, 0):
+            if reader is not None and self._bits[1].get(correction, 0) & self._bits[
+                0
+            ].get(reader, 0):
                 break
             row.append(correction)
             correction = self.corrections.get(correction)
@@ -128,7 +150,9 @@ def result_keys(pipeline: Pipeline, graph: Graph) -> tuple[str, ...]:
     if pipeline.result is not None:
         return (pipeline.result,)
     writes = {phase.name: phase.writes for phase in pipeline.phases}
-    return tuple(f"{name}:{data_type}" for name in graph.sinks for data_type in writes[name])
+    return tuple(
+        f"{name}:{data_type}" for name in graph.sinks for data_type in writes[name]
+    )
 
 
 def edges_of(phases: Sequence[Phase], keys: Mapping[str, Iterable[str]]) -> Edges:
@@ -143,7 +167,9 @@ def edges_of(phases: Sequence[Phase], keys: Mapping[str, Iterable[str]]) -> Edge
             reasons.setdefault(earlier, f"runs after {earlier!r}")
         if phase.corrects is not None:
             reasons.setdefault(phase.corrects, f"corrects {phase.corrects!r}")
-        for name in [name for name in reasons if name not in names or name == phase.name]:
+        for name in [
+            name for name in reasons if name not in names or name == phase.name
+        ]:
             del reasons[name]
     # As declared, for an order that a reader expects.
     return {phase.name: edges[phase.name] for phase in phases}
@@ -151,7 +177,9 @@ def edges_of(phases: Sequence[Phase], keys: Mapping[str, Iterable[str]]) -> Edge
 
 def describe_cycle(cycle: tuple[str, ...], edges: Edges) -> str:
     """Return the sentence about *cycle*: why each of its phases waits for the next, and the cure."""
-    steps = ", ".join(f"{name!r} {edges[name][following]}" for name, following in pairwise(cycle))
+    steps = ", ".join(
+        f"{name!r} {edges[name][following]}" for name, following in pairwise(cycle)
+    )
     return f"phases wait for each other: {' -> '.join(cycle)} ({steps}); remove one of these steps"
 
 
@@ -234,9 +262,13 @@ def mentions_of(phase: Phase) -> tuple[list[Mention], list[Flaw]]:
         except InvalidInput as error:
             problems.append(Flaw(place, f"{field}: {error}"))
         else:
-            mentions.extend(Mention(place, reference) for reference in dict.fromkeys(found))
+            mentions.extend(
+                Mention(place, reference) for reference in dict.fromkeys(found)
+            )
         if len(mentions) > MOST_MENTIONS:
-            problems.append(Flaw(place, f"{field}: it refers to more than {MOST_MENTIONS:,} things"))
+            problems.append(
+                Flaw(place, f"{field}: it refers to more than {MOST_MENTIONS:,} things")
+            )
             return mentions[:MOST_MENTIONS], problems
     return mentions, problems
 

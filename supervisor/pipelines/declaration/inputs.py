@@ -12,18 +12,32 @@ from supervisor.pipelines.declaration.problems import MOST_PROBLEMS, Flaw, sugge
 from supervisor.pipelines.declaration.references import is_json, kind_of
 
 #: The kinds of values as `kind_of` names them.
-_KINDS = {"text": "a text", "number": "a number", "flag": "true or false", "list": "a list", "object": "an object"}
+_KINDS = {
+    "text": "a text",
+    "number": "a number",
+    "flag": "true or false",
+    "list": "a list",
+    "object": "an object",
+}
 _FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
-def problems_in_inputs(pipeline: Pipeline, inputs: Mapping[str, JsonValue]) -> list[Flaw]:
+def problems_in_inputs(
+    pipeline: Pipeline, inputs: Mapping[str, JsonValue]
+) -> list[Flaw]:
     """Return the problems of *inputs*: missing, not declared, or of another type than declared."""
     return list(islice(_problems(pipeline, inputs), MOST_PROBLEMS))
 
 
-def fill_defaults(pipeline: Pipeline, inputs: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+def fill_defaults(
+    pipeline: Pipeline, inputs: Mapping[str, JsonValue]
+) -> dict[str, JsonValue]:
     """Return *inputs* with the declared default of every one that is not given."""
-    defaults = {name: declared.default for name, declared in pipeline.inputs.items() if not declared.required}
+    defaults = {
+        name: declared.default
+        for name, declared in pipeline.inputs.items()
+        if not declared.required
+    }
     return {**defaults, **inputs}
 
 
@@ -46,7 +60,9 @@ def parse_inputs(pipeline: Pipeline, given: Mapping[str, str]) -> dict[str, Json
 
 def misfit(declared: Input, value: JsonValue) -> str | None:
     """Return why *value* is not of the *declared* type, None when it is."""
-    if declared.type == "any" or (value is None and not declared.required and declared.default is None):
+    if declared.type == "any" or (
+        value is None and not declared.required and declared.default is None
+    ):
         return None
     fits = kind_of(value) == _KINDS[declared.type]
     return None if fits else f"must be {_KINDS[declared.type]}, not {kind_of(value)}"
@@ -59,7 +75,10 @@ def _problems(pipeline: Pipeline, inputs: Mapping[str, JsonValue]) -> Iterator[F
     for name, declared in pipeline.inputs.items():
         if name not in inputs and declared.required:
             meaning = f" ({declared.description})" if declared.description else ""
-            yield Flaw(("inputs", name), f"input {name!r} is missing{meaning}; give it, such as --input {name}=...")
+            yield Flaw(
+                ("inputs", name),
+                f"input {name!r} is missing{meaning}; give it, such as --input {name}=...",
+            )
         elif name in inputs and (why := misfit(declared, inputs[name])):
             yield Flaw(("inputs", name), f"input {name!r} {why}")
 

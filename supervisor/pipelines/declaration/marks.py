@@ -35,7 +35,9 @@ class Budget:
     Each check raises InvalidInput, which names the limit and the cure.
     """
 
-    def __init__(self, files: int = 20_000, size: int = 1024**3, seconds: float = 10.0) -> None:
+    def __init__(
+        self, files: int = 20_000, size: int = 1024**3, seconds: float = 10.0
+    ) -> None:
         self._files, self._bytes, self._seconds = files, size, seconds
         self._left = size
         self._ends_at = time.monotonic() + seconds
@@ -49,9 +51,13 @@ class Budget:
         """Note that *size* bytes were read; return when there is room for more, and time."""
         self._left -= size
         if self._left < 0:
-            raise over_budget(f"more than {self._bytes:,} bytes would be read", "MAX_BYTES")
+            raise over_budget(
+                f"more than {self._bytes:,} bytes would be read", "MAX_BYTES"
+            )
         if time.monotonic() > self._ends_at:
-            raise over_budget(f"looking at the files took more than {self._seconds:g} s", "S")
+            raise over_budget(
+                f"looking at the files took more than {self._seconds:g} s", "S"
+            )
 
 
 def over_budget(spent: str, setting: str) -> InvalidInput:
@@ -61,7 +67,10 @@ def over_budget(spent: str, setting: str) -> InvalidInput:
 
 
 def file_marks(
-    root: Path, globs: Sequence[str], known: Mapping[str, str] | None = None, budget: Budget | None = None
+    root: Path,
+    globs: Sequence[str],
+    known: Mapping[str, str] | None = None,
+    budget: Budget | None = None,
 ) -> dict[str, str]:
     """Return the mark of each file below *root* that one of *globs* matches; *known* marks spare the reading.
 
@@ -115,7 +124,9 @@ def summarise(found: Sequence[str]) -> str:
 def without_times(marks: Mapping[str, str]) -> dict[str, str]:
     """Return *marks* as they serve on another machine, where the same files bear other times."""
     return {
-        place: f"{mark.partition(':')[0]}::{mark.rpartition(':')[2]}" if place.startswith(FILE) and mark else mark
+        place: f"{mark.partition(':')[0]}::{mark.rpartition(':')[2]}"
+        if place.startswith(FILE) and mark
+        else mark
         for place, mark in marks.items()
     }
 
@@ -141,7 +152,9 @@ def _mark_of(home: Path, path: str, known: str | None, budget: Budget) -> str | 
         if known is not None and known.startswith(seen):
             return known
         # It may have become one by now: opening it must not wait.
-        with os.fdopen(os.open(full, os.O_RDONLY | os.O_NONBLOCK), "rb", buffering=0) as file:
+        with os.fdopen(
+            os.open(full, os.O_RDONLY | os.O_NONBLOCK), "rb", buffering=0
+        ) as file:
             # Or have become a link, as may a folder on the way: what is open has one place.
             opened = Path(f"/proc/self/fd/{file.fileno()}")
             if not S_ISREG(os.fstat(file.fileno()).st_mode) or not _is_inside(
@@ -170,7 +183,11 @@ def _matching(home: Path, globs: Sequence[str], budget: Budget) -> Iterator[str]
             # A folder on the way to it is a link that leads out.
             continue
         for folder, folders, files in os.walk(home / start):
-            folders[:] = sorted(one for one in folders if one not in _PASSED_BY or any(one in glob for glob in globs))
+            folders[:] = sorted(
+                one
+                for one in folders
+                if one not in _PASSED_BY or any(one in glob for glob in globs)
+            )
             inside = Path(folder).relative_to(home).as_posix()
             passed += len(files) + 1
             if passed > MOST_PASSED:
@@ -197,8 +214,12 @@ def _starts(globs: Sequence[str]) -> list[str]:
         if why := reason_against(glob):
             raise InvalidInput(f"reads_files {glob!r} {why}")
         steps = glob.split("/")[:-1]
-        magic = next((at for at, step in enumerate(steps) if _MAGIC.search(step)), len(steps))
+        magic = next(
+            (at for at, step in enumerate(steps) if _MAGIC.search(step)), len(steps)
+        )
         fixed.add("/".join(steps[:magic]))
     if "" in fixed:
         return [""]
-    return sorted(one for one in fixed if not any(one.startswith(f"{other}/") for other in fixed))
+    return sorted(
+        one for one in fixed if not any(one.startswith(f"{other}/") for other in fixed)
+    )

@@ -36,12 +36,28 @@ _WIDEST = 8192
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 #: Words of a name whose value is a secret wherever they stand in it; "passwordHash" is one, "max_tokens" is none.
 _SECRET_WORDS = {
-    *("password", "passwords", "passwd", "passphrase", "pwd", "secret", "secrets", "credential", "credentials"),
+    *(
+        "password",
+        "passwords",
+        "passwd",
+        "passphrase",
+        "pwd",
+        "secret",
+        "secrets",
+        "credential",
+        "credentials",
+    ),
     *("authorization", "apikey"),
 }
 #: Words that name a secret only at the end: "token" is one, "currentTokenUsage" and "token_count" are none.
 _SECRET_ENDS = {"token", "cookie", "jwt"}
-_SECRET_PAIRS = {("api", "key"), ("private", "key"), ("access", "key"), ("secret", "key"), ("signing", "key")}
+_SECRET_PAIRS = {
+    ("api", "key"),
+    ("private", "key"),
+    ("access", "key"),
+    ("secret", "key"),
+    ("signing", "key"),
+}
 #: What looks like a secret in any text: keys of well-known services, bearer tokens, private keys, URLs with one.
 _LOOKS = re.compile(
     r"-----BEGIN [A-Z ]{0,64}PRIVATE KEY-----"
@@ -55,7 +71,9 @@ _LOOKS = re.compile(
 _KEY_END = re.compile(r"-----END [A-Z ]{0,64}PRIVATE KEY-----")
 #: A JWT, when all of its parts are there; what only begins like one is passed at once, or each "eyJ" in it would have
 #: the rest read again.
-_JWT = re.compile(r"\beyJ[A-Za-z0-9_-]{8,}+(?P<parts>\.[A-Za-z0-9_-]{4,}+\.[A-Za-z0-9_-]*+)?")
+_JWT = re.compile(
+    r"\beyJ[A-Za-z0-9_-]{8,}+(?P<parts>\.[A-Za-z0-9_-]{4,}+\.[A-Za-z0-9_-]*+)?"
+)
 
 
 @dataclass(slots=True)
@@ -75,7 +93,12 @@ class Masker:
 
         It knows a text also as errors and addresses quote it: escaped as in Python, in JSON and in URLs.
         """
-        texts = {text for name in secret for text in _texts(values.get(name)) if len(text) >= _SOUGHT}
+        texts = {
+            text
+            for name in secret
+            for text in _texts(values.get(name))
+            if len(text) >= _SOUGHT
+        }
         known = {form for text in texts for form in _forms(text)}
         return cls(tuple(sorted(known, key=len, reverse=True)))
 
@@ -84,7 +107,9 @@ class Masker:
         shown: list[JsonValue] = [None]
         is_hidden = False
         # Each with whether a name above it is that of a secret, its level, and where it is to stand.
-        todo: list[tuple[JsonValue, bool, int, Any, Any]] = [(value, False, 0, shown, 0)]
+        todo: list[tuple[JsonValue, bool, int, Any, Any]] = [
+            (value, False, 0, shown, 0)
+        ]
         while todo:
             part, is_secret, level, around, place = todo.pop()
             if not isinstance(part, list | dict):
@@ -94,7 +119,9 @@ class Masker:
                 around[place], is_hidden = MASK, True
             elif isinstance(part, list):
                 around[place] = parts = [None] * len(part)
-                todo += [(one, is_secret, level + 1, parts, n) for n, one in enumerate(part)]
+                todo += [
+                    (one, is_secret, level + 1, parts, n) for n, one in enumerate(part)
+                ]
             else:
                 pairs: dict[str, JsonValue] = {}
                 around[place] = pairs
@@ -102,7 +129,9 @@ class Masker:
                     # A name may be one as well, as in a map from key to owner.
                     pairs[said := self.mask_text(name)] = None
                     is_hidden |= said != name
-                    todo.append((one, is_secret or is_secret_name(name), level + 1, pairs, said))
+                    todo.append(
+                        (one, is_secret or is_secret_name(name), level + 1, pairs, said)
+                    )
         return shown[0], is_hidden
 
     def mask_text(self, text: str) -> str:
@@ -115,7 +144,13 @@ class Masker:
         """Mask a text or a number, all of it when it *is_secret* by a name above it; references stay."""
         if value is None or value == "" or isinstance(value, bool):
             return value
-        text = value if isinstance(value, str) else _spell(value) if isinstance(value, int | float) else ""
+        text = (
+            value
+            if isinstance(value, str)
+            else _spell(value)
+            if isinstance(value, int | float)
+            else ""
+        )
         if is_secret:
             return value if text.startswith("${") and text.endswith("}") else MASK
         if isinstance(value, str):
@@ -176,13 +211,25 @@ def _spell(number: float) -> str:
     if isinstance(number, float) and number.is_integer():
         number = int(number)
     # An int of thousands of digits is refused by str, as its time grows with their square.
-    return hex(number) if isinstance(number, int) and number.bit_length() > _WIDEST else str(number)
+    return (
+        hex(number)
+        if isinstance(number, int) and number.bit_length() > _WIDEST
+        else str(number)
+    )
 
 
 def _forms(text: str) -> set[str]:
     """Return *text* as it stands by itself, in Python's and in JSON's quotes, and in URLs."""
-    quoted = {json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1], repr(text)[1:-1]}
+    quoted = {
+        json.dumps(text)[1:-1],
+        json.dumps(text, ensure_ascii=False)[1:-1],
+        repr(text)[1:-1],
+    }
     # What holds both kinds of quotes has one of them escaped, whichever stands around.
     quoted |= {repr(text + mark)[1:-2].removesuffix("\\") for mark in "'\""}
-    encoded = {form(text, safe=safe, errors="replace") for form in (quote, quote_plus) for safe in ("", "/")}
+    encoded = {
+        form(text, safe=safe, errors="replace")
+        for form in (quote, quote_plus)
+        for safe in ("", "/")
+    }
     return {text} | quoted | encoded

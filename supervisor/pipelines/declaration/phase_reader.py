@@ -10,7 +10,12 @@ from contracts.pipelines import MOST_ITEMS, Phase
 from contracts.session_keys import EntryKey, read_key
 from supervisor.pipelines.declaration.conditions import Condition
 from supervisor.pipelines.declaration.graph import keys_read, mentions_of, result_keys
-from supervisor.pipelines.declaration.references import Reference, kind_of, references_in, resolve
+from supervisor.pipelines.declaration.references import (
+    Reference,
+    kind_of,
+    references_in,
+    resolve,
+)
 from supervisor.pipelines.live import LiveRun, Parts
 
 #: Phases that have to run again, as entries of theirs were written and are gone; each with the reason.
@@ -50,14 +55,26 @@ class PhaseReader:
             InvalidInput: a reference leads nowhere.
             MemoryUnavailable: the store did not answer.
         """
-        until = Condition.parse(self._phase.repeat_until).references if self._phase.repeat_until is not None else ()
-        references = (*references_in([self._phase.parameters, self._phase.for_each or ""]), *until)
+        until = (
+            Condition.parse(self._phase.repeat_until).references
+            if self._phase.repeat_until is not None
+            else ()
+        )
+        references = (
+            *references_in([self._phase.parameters, self._phase.for_each or ""]),
+            *until,
+        )
         gone = await self._load(references) | await self._find_lost_reads()
         if gone:
             return [gone]
         if any(one.kind == "standards" for one in references):
-            found = await self._parts.projects.standards(self._live.record.project, self._phase.standards)
-            self._standards = [{"id": one.record_id, "text": one.text, "tags": list(one.tags)} for one in found]
+            found = await self._parts.projects.standards(
+                self._live.record.project, self._phase.standards
+            )
+            self._standards = [
+                {"id": one.record_id, "text": one.text, "tags": list(one.tags)}
+                for one in found
+            ]
         return {} if self._phase.has_parts else self._fill()
 
     def items(self) -> list[JsonValue]:
@@ -68,9 +85,13 @@ class PhaseReader:
         """
         found = resolve(self._phase.for_each, self._look_up)
         if not isinstance(found, list):
-            raise InvalidInput(f"for_each {self._phase.for_each} is {kind_of(found)}; refer to a list")
+            raise InvalidInput(
+                f"for_each {self._phase.for_each} is {kind_of(found)}; refer to a list"
+            )
         if len(found) > MOST_ITEMS:
-            raise InvalidInput(f"for_each {self._phase.for_each} has {len(found):,} items; keep to {MOST_ITEMS:,}")
+            raise InvalidInput(
+                f"for_each {self._phase.for_each} has {len(found):,} items; keep to {MOST_ITEMS:,}"
+            )
         return found
 
     def parameters_of(self, item: JsonValue, index: int) -> dict[str, JsonValue]:
@@ -92,7 +113,9 @@ class PhaseReader:
         return Condition.parse(self._phase.repeat_until or "true").holds(self._look_up)
 
     def _fill(self) -> dict[str, JsonValue]:
-        return cast("dict[str, JsonValue]", resolve(self._phase.parameters, self._look_up))
+        return cast(
+            "dict[str, JsonValue]", resolve(self._phase.parameters, self._look_up)
+        )
 
     def _look_up(self, reference: Reference) -> JsonValue:
         if reference.kind == "standards":
@@ -111,16 +134,24 @@ class PhaseReader:
         for one in references:
             if one.kind == "entry" and one.name not in self._values:
                 wanted[one.name] = wanted.get(one.name, True) and one.optional
-        asked = [key for key, is_optional in wanted.items() if self._demand(read_key(key), is_optional)]
+        asked = [
+            key
+            for key, is_optional in wanted.items()
+            if self._demand(read_key(key), is_optional)
+        ]
         if not asked:
             return {}
-        found = await self._parts.cache.get_many(self._live.session_id, asked, reader=self._reader)
+        found = await self._parts.cache.get_many(
+            self._live.session_id, asked, reader=self._reader
+        )
         gone: Gone = {}
         for key, entry in zip(asked, found, strict=True):
             if entry is not None:
                 self._values[key] = entry.value
             elif self._has_lost(read_key(key), is_optional=wanted[key]):
-                gone[self._live.owner(read_key(key).phase)] = f"its entry {key!r} is gone"
+                gone[self._live.owner(read_key(key).phase)] = (
+                    f"its entry {key!r} is gone"
+                )
         self._parts.meter.count_session_hits(len(found) - found.count(None))
         return gone
 
@@ -128,17 +159,34 @@ class PhaseReader:
         """Return which phases have lost entries that the phase only declares to read: its agent will ask for them."""
         if not self._phase.reads:
             return {}
-        loaded = {one.reference.name for one in mentions_of(self._phase)[0] if one.place[0] != "reads"}
-        declared = {key: optional for key, optional in keys_read(self._phase).items() if key not in loaded}
-        asked = [key for key, is_optional in declared.items() if self._demand(read_key(key), is_optional)]
+        loaded = {
+            one.reference.name
+            for one in mentions_of(self._phase)[0]
+            if one.place[0] != "reads"
+        }
+        declared = {
+            key: optional
+            for key, optional in keys_read(self._phase).items()
+            if key not in loaded
+        }
+        asked = [
+            key
+            for key, is_optional in declared.items()
+            if self._demand(read_key(key), is_optional)
+        ]
         if not asked:
             return {}
-        there = {entry.key for entry in await self._parts.cache.entries(self._live.session_id)}
+        there = {
+            entry.key
+            for entry in await self._parts.cache.entries(self._live.session_id)
+        }
         gone: Gone = {}
         for key in asked:
             parts = read_key(key)
             owner = self._live.owner(parts.phase)
-            if str(parts._replace(phase=owner)) not in there and self._has_lost(parts, is_optional=declared[key]):
+            if str(parts._replace(phase=owner)) not in there and self._has_lost(
+                parts, is_optional=declared[key]
+            ):
                 gone[owner] = f"its entry {key!r} is gone"
         return gone
 
@@ -155,7 +203,11 @@ class PhaseReader:
         if is_optional:
             return False
         reasons = {"skipped": "was left out", "failed": "has failed"}
-        why = f"phase {owner!r} {reasons.get(state.status, 'is late')}" if state else f"there is no phase {owner!r}"
+        why = (
+            f"phase {owner!r} {reasons.get(state.status, 'is late')}"
+            if state
+            else f"there is no phase {owner!r}"
+        )
         if state and state.status == "skipped":
             why += f" ({state.why})"
         raise InvalidInput(
@@ -166,7 +218,11 @@ class PhaseReader:
     def _has_lost(self, key: EntryKey, *, is_optional: bool) -> bool:
         """Return whether an entry that is not there was: an optional one need never have been written."""
         owner = self._live.by_name.get(self._live.owner(key.phase))
-        declared = owner is not None and key.identifier is None and key.data_type in owner.writes
+        declared = (
+            owner is not None
+            and key.identifier is None
+            and key.data_type in owner.writes
+        )
         return declared or not is_optional
 
 
@@ -180,8 +236,18 @@ async def find_lost_results(parts: Parts, live: LiveRun) -> Gone:
     for text in result_keys(live.record.pipeline, live.graph):
         key = read_key(text)
         owner = live.owner(key.phase)
-        declared = key.identifier is None and key.data_type in live.by_name[owner].writes
+        declared = (
+            key.identifier is None and key.data_type in live.by_name[owner].writes
+        )
         if declared and live.phases[owner].status == "done":
             wanted[str(key._replace(phase=owner))] = owner, text
-    there = {entry.key for entry in await parts.cache.entries(live.session_id)} if wanted else set()
-    return {owner: f"its entry {text!r} is gone" for key, (owner, text) in wanted.items() if key not in there}
+    there = (
+        {entry.key for entry in await parts.cache.entries(live.session_id)}
+        if wanted
+        else set()
+    )
+    return {
+        owner: f"its entry {text!r} is gone"
+        for key, (owner, text) in wanted.items()
+        if key not in there
+    }

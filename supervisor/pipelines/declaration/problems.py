@@ -26,8 +26,16 @@ def place_in_words(place: Place, declaration: Mapping[str, Any]) -> str:
     if len(place) < 2 or place[0] != "phases" or not isinstance(place[1], int):
         return ""
     phases = declaration.get("phases")
-    phase = phases[place[1]] if isinstance(phases, list | tuple) and place[1] < len(phases) else None
-    name = phase.get("name") if isinstance(phase, Mapping) else getattr(phase, "name", None)
+    phase = (
+        phases[place[1]]
+        if isinstance(phases, list | tuple) and place[1] < len(phases)
+        else None
+    )
+    name = (
+        phase.get("name")
+        if isinstance(phase, Mapping)
+        else getattr(phase, "name", None)
+    )
     return f"phase {name}: " if isinstance(name, str) else f"phase {place[1] + 1}: "
 
 

@@ -76,7 +76,9 @@ def read_text(text: str) -> tuple[str | Reference, ...]:
         if token[0] == "$${":
             pieces.append("${")
         elif token[1] is None:
-            raise InvalidInput(f"the reference {text[token.start() :][:40]!r} is not closed; write '}}' behind it")
+            raise InvalidInput(
+                f"the reference {text[token.start() :][:40]!r} is not closed; write '}}' behind it"
+            )
         else:
             pieces.append(read_reference(token[1]))
         end = token.end()
@@ -94,8 +96,14 @@ def read_reference(body: str) -> Reference:
     inner, optional = body.strip().removesuffix("?"), body.strip().endswith("?")
     for kind, pattern in _KINDS.items():
         if found := pattern.fullmatch(inner):
-            name = str(read_key(found["name"].replace('"', ""))) if kind == "entry" else found["name"]
-            steps = tuple(quoted or plain for quoted, plain in _STEP.findall(found["path"]))
+            name = (
+                str(read_key(found["name"].replace('"', "")))
+                if kind == "entry"
+                else found["name"]
+            )
+            steps = tuple(
+                quoted or plain for quoted, plain in _STEP.findall(found["path"])
+            )
             return Reference(kind, name, steps, optional, text)
     if ":" not in inner or '"' in inner:
         raise InvalidInput(f"{text!r} names nothing; {_CURE}")
@@ -109,8 +117,12 @@ def read_entry(text: str) -> Reference:
         InvalidInput: the key breaks the naming rule.
     """
     if text.startswith("${"):
-        raise InvalidInput(f"{text!r} must be the key alone; write {text[2:].rstrip('}')!r}")
-    return Reference("entry", str(read_key(text.removesuffix("?"))), (), text.endswith("?"), text)
+        raise InvalidInput(
+            f"{text!r} must be the key alone; write {text[2:].rstrip('}')!r}"
+        )
+    return Reference(
+        "entry", str(read_key(text.removesuffix("?"))), (), text.endswith("?"), text
+    )
 
 
 def value_at(reference: Reference, lookup: Lookup) -> JsonValue:
@@ -123,15 +135,25 @@ def value_at(reference: Reference, lookup: Lookup) -> JsonValue:
     for depth, step in enumerate(reference.path):
         if isinstance(value, dict) and step in value:
             value = value[step]
-        elif isinstance(value, list) and _INDEX.fullmatch(step) and int(step) < len(value):
+        elif (
+            isinstance(value, list)
+            and _INDEX.fullmatch(step)
+            and int(step) < len(value)
+        ):
             value = value[int(step)]
         elif reference.optional:
             return None
         else:
             above = ".".join((reference.name, *reference.path[:depth]))
-            content = f"an object with {quote_names(value)}" if isinstance(value, dict) else kind_of(value)
+            content = (
+                f"an object with {quote_names(value)}"
+                if isinstance(value, dict)
+                else kind_of(value)
+            )
             content = f"a list of {len(value)}" if isinstance(value, list) else content
-            raise InvalidInput(f"{reference.text} leads nowhere: {above!r} is {content}, without {step!r}")
+            raise InvalidInput(
+                f"{reference.text} leads nowhere: {above!r} is {content}, without {step!r}"
+            )
     return value
 
 
@@ -146,7 +168,10 @@ def resolve(value: JsonValue, lookup: Lookup) -> JsonValue:
     """
     if isinstance(value, str):
         pieces = read_text(value)
-        found = [piece if isinstance(piece, str) else value_at(piece, lookup) for piece in pieces]
+        found = [
+            piece if isinstance(piece, str) else value_at(piece, lookup)
+            for piece in pieces
+        ]
         if len(pieces) == 1 and isinstance(pieces[0], Reference):
             return found[0]
         write = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
@@ -162,7 +187,12 @@ def kind_of(value: JsonValue) -> str:
     """Return the kind of *value* in one or two words: "a text", "a number", "null", ..."""
     if value is None:
         return "null"
-    for kind, word in ((bool, "true or false"), (str, "a text"), (list, "a list"), (dict, "an object")):
+    for kind, word in (
+        (bool, "true or false"),
+        (str, "a text"),
+        (list, "a list"),
+        (dict, "an object"),
+    ):
         if isinstance(value, kind):
             return word
     return "a number"
@@ -172,7 +202,13 @@ def is_json(value: JsonValue) -> bool:
     """Return whether JSON can express *value*: it has no NaN and no infinite number."""
     if isinstance(value, float):
         return math.isfinite(value)
-    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    parts = (
+        value.values()
+        if isinstance(value, dict)
+        else value
+        if isinstance(value, list)
+        else ()
+    )
     return all(is_json(part) for part in parts)
 
 
@@ -182,7 +218,12 @@ def references_in(value: JsonValue) -> tuple[Reference, ...]:
     Raises:
         InvalidInput: one of them cannot be read.
     """
-    return tuple(piece for text in texts_in(value) for piece in read_text(text) if isinstance(piece, Reference))
+    return tuple(
+        piece
+        for text in texts_in(value)
+        for piece in read_text(text)
+        if isinstance(piece, Reference)
+    )
 
 
 def texts_in(value: JsonValue) -> Iterator[str]:

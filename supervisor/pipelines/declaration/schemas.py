@@ -34,9 +34,20 @@ _TYPES = {name: kind for kind, name in _NAMES.items()}
 #: Steps through references and alternatives of one schema, which may refer to itself.
 _MOST_STEPS = 64
 #: Keywords that stand for other schemas, and keywords that bind a value beyond what is followed here.
-_COMBINING, _OPAQUE = ("$ref", "anyOf", "oneOf", "allOf"), ("not", "if", "$dynamicRef", "dependentSchemas")
+_COMBINING, _OPAQUE = (
+    ("$ref", "anyOf", "oneOf", "allOf"),
+    ("not", "if", "$dynamicRef", "dependentSchemas"),
+)
 #: Keywords about a single value, which the library checks.
-_RULES = ("type", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength")
+_RULES = (
+    "type",
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "minLength",
+    "maxLength",
+)
 _INDEX = re.compile(r"[0-9]{1,9}")
 #: Formats of texts that may come as `{"value", "unit"}` too.
 _WITH_UNIT = ("percent", "quantity", "duration")
@@ -96,24 +107,39 @@ class Schema:
     def kinds(self) -> frozenset[str]:
         """Return the types of JSON that it allows."""
         variants = self.variants()
-        return _KINDS if variants is None else frozenset[str]().union(*(one.own_kinds() for one in variants))
+        return (
+            _KINDS
+            if variants is None
+            else frozenset[str]().union(*(one.own_kinds() for one in variants))
+        )
 
     def own_kinds(self) -> frozenset[str]:
         """Return the types that a plain schema names by itself."""
         named = self.body.get("type", ())
         kinds = frozenset(
-            "number" if one == "integer" else one for one in ([named] if isinstance(named, str) else named)
+            "number" if one == "integer" else one
+            for one in ([named] if isinstance(named, str) else named)
         )
         return kinds or _KINDS
 
     def names(self) -> tuple[str, ...]:
         """Return the properties that it lists."""
-        return tuple(dict.fromkeys(name for one in self.variants() or () for name in one.body.get("properties", ())))
+        return tuple(
+            dict.fromkeys(
+                name
+                for one in self.variants() or ()
+                for name in one.body.get("properties", ())
+            )
+        )
 
     def describe(self) -> str:
         """Return its types in words: "a list or null"."""
         kinds = self.kinds()
-        return "anything" if kinds == _KINDS else " or ".join(_NAMES[kind] for kind in sorted(kinds)) or "nothing"
+        return (
+            "anything"
+            if kinds == _KINDS
+            else " or ".join(_NAMES[kind] for kind in sorted(kinds)) or "nothing"
+        )
 
 
 def _alternatives(schema: Schema) -> list[Schema] | None:
@@ -128,14 +154,21 @@ def _alternatives(schema: Schema) -> list[Schema] | None:
         return []
     several = body[combining[0]]
     # What several schemas demand at once is not worked out.
-    if len(combining) > 1 or "properties" in body or (combining == ["allOf"] and len(several) > 1):
+    if (
+        len(combining) > 1
+        or "properties" in body
+        or (combining == ["allOf"] and len(several) > 1)
+    ):
         return None
     if combining == ["$ref"]:
         kind, _, name = several.rpartition("/")
         if kind not in ("#/$defs", "#/definitions") or name not in schema.definitions:
             return None
         several = [schema.definitions[name]]
-    return [one if isinstance(one, Schema) else Schema(one, schema.definitions) for one in several]
+    return [
+        one if isinstance(one, Schema) else Schema(one, schema.definitions)
+        for one in several
+    ]
 
 
 def _parts(schema: Schema, step: str) -> Iterator[Schema]:
@@ -160,7 +193,9 @@ ANY = Schema(True)
 _TEXT = Schema({"type": "string"})
 
 
-def mismatches(value: JsonValue, target: Schema, schema_of: Callable[[Reference], Schema | None]) -> Iterator[str]:
+def mismatches(
+    value: JsonValue, target: Schema, schema_of: Callable[[Reference], Schema | None]
+) -> Iterator[str]:
     """Yield why *value*, in which references may stand, cannot be what *target* asks for, such as ".0 must be a text".
 
     *schema_of* gives the schema of a reference, None when it is not known.
@@ -177,17 +212,29 @@ def mismatches(value: JsonValue, target: Schema, schema_of: Callable[[Reference]
         references = [piece for piece in pieces if isinstance(piece, Reference)]
         if references:
             source = schema_of(references[0]) if len(pieces) == 1 else _TEXT
-            if source and not any(_accepts(variant, source.kinds(), source) for variant in variants):
+            if source and not any(
+                _accepts(variant, source.kinds(), source) for variant in variants
+            ):
                 yield f"must be {target.describe()}, and {_quote(value)} is {source.describe()}"
             return
         value = "".join(map(str, pieces))
     reasons = [_reason(value, variant) for variant in variants]
-    fitting = [variant for variant, reason in zip(variants, reasons, strict=True) if reason is None]
+    fitting = [
+        variant
+        for variant, reason in zip(variants, reasons, strict=True)
+        if reason is None
+    ]
     if not fitting:
-        yield str(reasons[0]) if len(reasons) == 1 else f"must be {target.describe()}, not {_quote(value)}"
+        yield (
+            str(reasons[0])
+            if len(reasons) == 1
+            else f"must be {target.describe()}, not {_quote(value)}"
+        )
     elif len(fitting) == 1 and isinstance(value, list | dict):
         # Names of properties are not looked at: a model inside the parameters may take others than its schema says.
-        for step, item in value.items() if isinstance(value, dict) else enumerate(value):
+        for step, item in (
+            value.items() if isinstance(value, dict) else enumerate(value)
+        ):
             inner = fitting[0].inside(str(step))
             for reason in mismatches(item, inner, schema_of) if inner else ():
                 yield f".{step}{reason if reason.startswith('.') else f' {reason}'}"
@@ -216,13 +263,25 @@ def _reason(value: JsonValue, variant: Schema) -> str | None:
     choices = [body["const"]] if "const" in body else body.get("enum")
     if choices is not None:
         fits = any(value == choice or str(value) == str(choice) for choice in choices)
-        return None if fits else f"must be one of {', '.join(map(_quote, choices))}, not {_quote(value)}"
-    source = Schema({"type": kind, "properties": dict.fromkeys(value, True)}) if isinstance(value, dict) else ANY
+        return (
+            None
+            if fits
+            else f"must be one of {', '.join(map(_quote, choices))}, not {_quote(value)}"
+        )
+    source = (
+        Schema({"type": kind, "properties": dict.fromkeys(value, True)})
+        if isinstance(value, dict)
+        else ANY
+    )
     if not _accepts(variant, [kind], source):
         return f"must be {variant.describe()}, not {_quote(value)}"
     if kind not in variant.own_kinds():
         return None
-    rules = tuple((name, body[name]) for name in _RULES if isinstance(body.get(name), int | float | str))
+    rules = tuple(
+        (name, body[name])
+        for name in _RULES
+        if isinstance(body.get(name), int | float | str)
+    )
     # Some tasks strip a text first.
     readings = (value, value.strip()) if isinstance(value, str) else (value,)
     try:
@@ -234,11 +293,15 @@ def _reason(value: JsonValue, variant: Schema) -> str | None:
 
 
 @lru_cache(500)
-def _validator(rules: tuple[tuple[str, Any], ...]) -> jsonschema_rs.Draft202012Validator:
+def _validator(
+    rules: tuple[tuple[str, Any], ...],
+) -> jsonschema_rs.Draft202012Validator:
     return jsonschema_rs.Draft202012Validator(dict(rules))
 
 
 def _quote(value: JsonValue) -> str:
     """Return *value* as a message quotes it: a text as one, anything else as JSON, never longer than 80 characters."""
-    text = repr(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = (
+        repr(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    )
     return text if len(text) <= 80 else f"{text[:77]}..."

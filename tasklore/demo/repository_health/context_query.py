@@ -27,14 +27,19 @@ OTHER = "other"
 #: Bytes whose lines are counted: what is more takes longer than anybody waits for a number of lines.
 _MOST_COUNTED = 256 * 1024 * 1024
 
-agent = Agent("RepositoryContextAgent", description="Looks around in a folder of the worker's machine.")
+agent = Agent(
+    "RepositoryContextAgent",
+    description="Looks around in a folder of the worker's machine.",
+)
 
 
 class FolderQuery(Parameters):
     """Where to look, and patterns of names to leave out beside those that tools make."""
 
     folder: str = Field(description="Where it is on the worker's machine.")
-    skip: tuple[str, ...] = Field((), description="Patterns of names to leave out, such as 'generated_*'.")
+    skip: tuple[str, ...] = Field(
+        (), description="Patterns of names to leave out, such as 'generated_*'."
+    )
 
 
 class Surroundings(BaseModel):
@@ -51,7 +56,9 @@ def look_around(place: FolderQuery, context: Context) -> Surroundings:
     found = walk(root, place.skip, context)
     python, is_cut = _python_files(found.files)
     if not python:
-        raise InvalidInput(f"folder {place.folder!r} holds no Python file; give the folder of a Python project")
+        raise InvalidInput(
+            f"folder {place.folder!r} holds no Python file; give the folder of a Python project"
+        )
     return Surroundings(
         overview=Overview(
             folder=str(root),
@@ -94,7 +101,10 @@ def _languages(root: Path, files: dict[str, int], context: Context) -> list[Lang
             room -= size
             count[2] += _lines_in(root / path)
     ordered = sorted(counts.items(), key=lambda item: (-item[1][1], item[0]))
-    return [Language(language=name, files=many, bytes=size, lines=lines) for name, (many, size, lines) in ordered]
+    return [
+        Language(language=name, files=many, bytes=size, lines=lines)
+        for name, (many, size, lines) in ordered
+    ]
 
 
 def _lines_in(file: Path) -> int:

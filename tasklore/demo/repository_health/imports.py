@@ -8,7 +8,11 @@ from typing import NamedTuple
 from tasklore.demo.repository_health.cycles import knots, way_round
 from tasklore.demo.repository_health.modules import Modules, package_of
 from tasklore.demo.repository_health.shapes import MOST_LISTED, Imports, Unparsed, Used
-from tasklore.demo.repository_health.sources import SourceFile, inner_statements, read_sources
+from tasklore.demo.repository_health.sources import (
+    SourceFile,
+    inner_statements,
+    read_sources,
+)
 from tasklore.demo.repository_health.walk import root_of
 from workers import Agent, Context, Parameters
 
@@ -17,7 +21,10 @@ _MOST_USED = 10
 #: Modules of a cycle that are named.
 _MOST_SHOWN = 12
 
-agent = Agent("RepositoryImportsAgent", description="Maps the imports between the Python modules of a folder.")
+agent = Agent(
+    "RepositoryImportsAgent",
+    description="Maps the imports between the Python modules of a folder.",
+)
 
 
 class PythonFiles(Parameters):
@@ -51,7 +58,9 @@ def map_imports(python: PythonFiles, context: Context) -> Imports:
         imports=used.total(),
         in_cycles=sum(map(len, tied)),
         cycle_count=len(tied),
-        cycles=[_shown(way_round(at_import, members)) for members in tied[:MOST_LISTED]],
+        cycles=[
+            _shown(way_round(at_import, members)) for members in tied[:MOST_LISTED]
+        ],
         most_used=[Used(path=path, used_by=many) for path, many in _highest(used)],
         unparsed_count=len(unparsed),
         unparsed=unparsed[:MOST_LISTED],
@@ -78,10 +87,15 @@ def _imports_in(source: SourceFile, modules: Modules) -> Iterator[_Import]:
             waiting += [(child, False) for child in node.body]
             waiting += [(child, is_at_import) for child in node.orelse]
         else:
-            waiting += [(child, is_at_import and not runs_later) for child in inner_statements(node)]
+            waiting += [
+                (child, is_at_import and not runs_later)
+                for child in inner_statements(node)
+            ]
 
 
-def _targets(node: ast.Import | ast.ImportFrom, path: str, modules: Modules) -> Iterator[str]:
+def _targets(
+    node: ast.Import | ast.ImportFrom, path: str, modules: Modules
+) -> Iterator[str]:
     if isinstance(node, ast.Import):
         names = [(alias.name, "") for alias in node.names]
     else:
@@ -90,13 +104,24 @@ def _targets(node: ast.Import | ast.ImportFrom, path: str, modules: Modules) -> 
             base = modules.base_of(path, node.level, base)
         names = [(base, alias.name) for alias in node.names]
     for base, name in names:
-        found = modules.find(path, base, name, is_relative=isinstance(node, ast.ImportFrom) and node.level > 0)
+        found = modules.find(
+            path,
+            base,
+            name,
+            is_relative=isinstance(node, ast.ImportFrom) and node.level > 0,
+        )
         if found is not None:
             yield found
 
 
 def _is_for_checkers(test: ast.expr) -> bool:
-    name = test.attr if isinstance(test, ast.Attribute) else test.id if isinstance(test, ast.Name) else ""
+    name = (
+        test.attr
+        if isinstance(test, ast.Attribute)
+        else test.id
+        if isinstance(test, ast.Name)
+        else ""
+    )
     return name == "TYPE_CHECKING"
 
 

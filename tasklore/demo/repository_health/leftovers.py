@@ -6,7 +6,14 @@ import re
 import tokenize
 from collections.abc import Iterator
 
-from tasklore.demo.repository_health.shapes import MOST_LISTED, Breach, Leftovers, Rule, Shortcoming, Unparsed
+from tasklore.demo.repository_health.shapes import (
+    MOST_LISTED,
+    Breach,
+    Leftovers,
+    Rule,
+    Shortcoming,
+    Unparsed,
+)
 from tasklore.demo.repository_health.sources import SourceFile, read_sources
 from tasklore.demo.repository_health.walk import root_of
 from workers import Agent, Context, Field, Parameters
@@ -14,14 +21,27 @@ from workers import Agent, Context, Field, Parameters
 #: Words that say that something is not done.
 MARKS = ("TODO", "FIXME", "XXX", "HACK")
 #: Calls that stop a program, or say something, for whoever looks for a fault.
-_DEBUGGING = frozenset({"breakpoint", "pdb.set_trace", "ipdb.set_trace", "pudb.set_trace", "print", "pprint", "ic"})
+_DEBUGGING = frozenset(
+    {
+        "breakpoint",
+        "pdb.set_trace",
+        "ipdb.set_trace",
+        "pudb.set_trace",
+        "print",
+        "pprint",
+        "ic",
+    }
+)
 _CALLED = r"\b(?:breakpoint|set_trace|p?print|ic)\s*\("
 #: Where printing is what the file is for.
 _PRINTERS = ("__main__.py", "setup.py", "conftest.py")
 #: Characters of a comment that are shown.
 _SHOWN = 80
 
-agent = Agent("RepositoryLeftoversAgent", description="Finds what was left to do, and left behind, in Python files.")
+agent = Agent(
+    "RepositoryLeftoversAgent",
+    description="Finds what was left to do, and left behind, in Python files.",
+)
 
 
 class Search(Parameters):
@@ -34,7 +54,9 @@ class Search(Parameters):
     files: tuple[str, ...]
     rules: tuple[Rule, ...] = ()
     marks: tuple[str, ...] = MARKS
-    allowed: int = Field(0, ge=0, description="How many are tolerated where no rule says another number.")
+    allowed: int = Field(
+        0, ge=0, description="How many are tolerated where no rule says another number."
+    )
     allow_prints: bool = True
 
 
@@ -56,7 +78,9 @@ def find_leftovers(search: Search, context: Context) -> Leftovers:
         debugging=len(debugging),
         allowed=min((rule.limit for rule in rules), default=search.allowed),
         found=[*debugging, *marks][:MOST_LISTED],
-        breaches=[Breach(rule=rule, found=total) for rule in rules if total > rule.limit],
+        breaches=[
+            Breach(rule=rule, found=total) for rule in rules if total > rule.limit
+        ],
     )
 
 
@@ -80,7 +104,11 @@ def _debugging(source: SourceFile, *, allow_prints: bool) -> Iterator[Shortcomin
         if isinstance(node, ast.Call):
             name = _name_of(node.func)
             if name in _DEBUGGING and not (name == "print" and prints):
-                yield Shortcoming(path=source.path, line=node.lineno, text=f"{name}() of a debugging hour")
+                yield Shortcoming(
+                    path=source.path,
+                    line=node.lineno,
+                    text=f"{name}() of a debugging hour",
+                )
 
 
 def _name_of(called: ast.expr) -> str:

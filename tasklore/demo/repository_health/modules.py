@@ -22,13 +22,19 @@ class Modules:
     def __init__(self, files: Sequence[str], package: str = "") -> None:
         self._files = frozenset(files)
         self._package = package
-        self._packages = {str(PurePosixPath(file).parent) for file in files if PurePosixPath(file).stem == _INIT}
+        self._packages = {
+            str(PurePosixPath(file).parent)
+            for file in files
+            if PurePosixPath(file).stem == _INIT
+        }
         self._named: dict[str, list[str]] = defaultdict(list)
         for file in files:
             for name in self._names_of(file):
                 self._named[name].append(file)
 
-    def find(self, importer: str, base: str, name: str, *, is_relative: bool) -> str | None:
+    def find(
+        self, importer: str, base: str, name: str, *, is_relative: bool
+    ) -> str | None:
         """Return the file that `from base import name` means in *importer*, None when it is none of the folder.
 
         With *is_relative* the base is a folder's path as `base_of` gives it. A name of several files means the one
@@ -54,7 +60,14 @@ class Modules:
 
     def _file_at(self, path: str) -> str | None:
         prefix = "" if path == "." else f"{path}/"
-        return next((file for file in (f"{path}.py", f"{prefix}{_INIT}.py") if file in self._files), None)
+        return next(
+            (
+                file
+                for file in (f"{path}.py", f"{prefix}{_INIT}.py")
+                if file in self._files
+            ),
+            None,
+        )
 
     def _names_of(self, file: str) -> set[str]:
         """Return the names of *file*: from the folder itself, and from where its outermost package lies."""

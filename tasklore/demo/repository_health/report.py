@@ -32,7 +32,9 @@ _BREACHES: dict[RuleKind, str] = {
     "leftovers": "{found} leftovers, at most {limit} are allowed",
 }
 
-agent = Agent("RepositoryReportAgent", description="Writes the health report of a repository.")
+agent = Agent(
+    "RepositoryReportAgent", description="Writes the health report of a repository."
+)
 
 
 class Findings(Parameters):
@@ -44,7 +46,12 @@ class Findings(Parameters):
     docstrings: Docstrings
     leftovers: Leftovers
     standards: Verdict | None = None
-    healthy_from: int = Field(80, ge=0, le=100, description="The score from which a repository counts as healthy.")
+    healthy_from: int = Field(
+        80,
+        ge=0,
+        le=100,
+        description="The score from which a repository counts as healthy.",
+    )
 
 
 class Health(BaseModel):
@@ -61,7 +68,13 @@ class Health(BaseModel):
 @agent.task(remember=False, in_words=False)
 def write_report(findings: Findings) -> Health:
     """Write a health report on a repository from what the phases before have found."""
-    areas = areas_of(findings.sizes, findings.imports, findings.docstrings, findings.leftovers, findings.standards)
+    areas = areas_of(
+        findings.sizes,
+        findings.imports,
+        findings.docstrings,
+        findings.leftovers,
+        findings.standards,
+    )
     score = score_of(areas)
     health = Health(
         score=score,
@@ -82,21 +95,31 @@ def worst_of(findings: Findings) -> list[Shortcoming]:
     are_too_many = leftovers.marks + leftovers.debugging > leftovers.allowed
     is_missing = findings.docstrings.percent < findings.docstrings.wanted
     kinds = (
-        [Shortcoming(path=one.path, text=f"cannot be read: {one.why}") for one in imports.unparsed],
-        [Shortcoming(path=cycle[0], text=f"imports in a circle: {' > '.join(cycle)}") for cycle in imports.cycles],
+        [
+            Shortcoming(path=one.path, text=f"cannot be read: {one.why}")
+            for one in imports.unparsed
+        ],
+        [
+            Shortcoming(path=cycle[0], text=f"imports in a circle: {' > '.join(cycle)}")
+            for cycle in imports.cycles
+        ],
         [one for one in sizes.modules.longest if one.weight > modules],
         [one for one in sizes.functions.longest if one.weight > functions],
         leftovers.found if are_too_many else [],
         findings.docstrings.missing if is_missing else [],
     )
-    return [one for rank in zip_longest(*kinds) for one in rank if one is not None][:_WORST]
+    return [one for rank in zip_longest(*kinds) for one in rank if one is not None][
+        :_WORST
+    ]
 
 
 def markdown_of(findings: Findings, health: Health) -> str:
     """Return the report as Markdown."""
     overview = findings.overview
     spoken = [one for one in overview.languages if one.lines]
-    languages = ", ".join(f"{one.language} {one.lines:,} lines" for one in spoken[:_LANGUAGES])
+    languages = ", ".join(
+        f"{one.language} {one.lines:,} lines" for one in spoken[:_LANGUAGES]
+    )
     lines = [
         f"# Health of {_plain(overview.folder)}: {health.score} of 100",
         "",
@@ -112,7 +135,10 @@ def markdown_of(findings: Findings, health: Health) -> str:
         "## Where to begin",
         "",
         *(
-            [f"- `{_plain(one.path)}:{one.line}` {_plain(one.text)}" for one in health.worst]
+            [
+                f"- `{_plain(one.path)}:{one.line}` {_plain(one.text)}"
+                for one in health.worst
+            ]
             or ["Nowhere: all is well."]
         ),
     ]
@@ -122,7 +148,10 @@ def markdown_of(findings: Findings, health: Health) -> str:
 def _table(areas: Sequence[Area]) -> list[str]:
     """Return a table of Markdown that can be read as it stands, too."""
     heading = ("area", "found", "limit", "sound")
-    rows = [heading, *((area.name, area.found, area.limit, f"{area.percent} %") for area in areas)]
+    rows = [
+        heading,
+        *((area.name, area.found, area.limit, f"{area.percent} %") for area in areas),
+    ]
     widths = [max(len(row[column]) for row in rows) for column in range(len(heading))]
     lines = [
         f"| {' | '.join(cell.ljust(width) for cell, width in zip(row[:-1], widths, strict=False))} | "

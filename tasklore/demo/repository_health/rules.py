@@ -40,7 +40,9 @@ _PATTERNS: tuple[tuple[RuleKind, int, tuple[str, ...]], ...] = (
     (
         "import_cycles",
         0,
-        (rf"\b(?:no|{_AT_MOST} {_NUMBER}) (?:import cycles?|cyclic imports?|circular imports?|cycles? of imports)",),
+        (
+            rf"\b(?:no|{_AT_MOST} {_NUMBER}) (?:import cycles?|cyclic imports?|circular imports?|cycles? of imports)",
+        ),
     ),
     (
         "docstring_percent",
@@ -51,10 +53,15 @@ _PATTERNS: tuple[tuple[RuleKind, int, tuple[str, ...]], ...] = (
             r"\b(?:every|each|all)\b[^.;]*\b(?:public|functions?|classes|modules?)\b[^.;]*\bdocstrings?\b",
         ),
     ),
-    ("leftovers", 0, (rf"\b(?:no|{_AT_MOST} {_NUMBER}) (?:left-?over )?{_LEFTOVER}\b",)),
+    (
+        "leftovers",
+        0,
+        (rf"\b(?:no|{_AT_MOST} {_NUMBER}) (?:left-?over )?{_LEFTOVER}\b",),
+    ),
 )
 _COMPILED = tuple(
-    (kind, default, tuple(re.compile(way, re.IGNORECASE) for way in ways)) for kind, default, ways in _PATTERNS
+    (kind, default, tuple(re.compile(way, re.IGNORECASE) for way in ways))
+    for kind, default, ways in _PATTERNS
 )
 
 

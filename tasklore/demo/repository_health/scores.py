@@ -4,7 +4,15 @@ from collections.abc import Sequence
 
 from pydantic import BaseModel
 
-from tasklore.demo.repository_health.shapes import Docstrings, Imports, Leftovers, Rule, RuleKind, Sizes, Verdict
+from tasklore.demo.repository_health.shapes import (
+    Docstrings,
+    Imports,
+    Leftovers,
+    Rule,
+    RuleKind,
+    Sizes,
+    Verdict,
+)
 
 #: Leftovers in 1,000 lines that are as bad as can be: one on every page.
 _WORST_PER_THOUSAND = 20
@@ -22,7 +30,11 @@ class Area(BaseModel):
 
 
 def areas_of(
-    sizes: Sizes, imports: Imports, docstrings: Docstrings, leftovers: Leftovers, verdict: Verdict | None
+    sizes: Sizes,
+    imports: Imports,
+    docstrings: Docstrings,
+    leftovers: Leftovers,
+    verdict: Verdict | None,
 ) -> list[Area]:
     """Return every area in the order of the report; a standard's limit comes before the defaults of the phases."""
     rules = (verdict or _NO_VERDICT).rules
@@ -35,7 +47,8 @@ def areas_of(
             "import cycles",
             f"{imports.cycle_count} ({imports.in_cycles} modules)",
             f"at most {cycles}",
-            imports.modules - (imports.in_cycles if imports.cycle_count > cycles else 0),
+            imports.modules
+            - (imports.in_cycles if imports.cycle_count > cycles else 0),
             imports.modules,
         ),
         _area(
@@ -52,7 +65,13 @@ def areas_of(
             sizes.functions.count - sizes.functions.over(functions),
             sizes.functions.count,
         ),
-        _area("docstrings", f"{docstrings.percent} %", f"{docstrings.wanted} %", docstrings.percent, docstrings.wanted),
+        _area(
+            "docstrings",
+            f"{docstrings.percent} %",
+            f"{docstrings.wanted} %",
+            docstrings.percent,
+            docstrings.wanted,
+        ),
         _leftovers(leftovers, sizes.lines),
     ]
 
@@ -64,7 +83,9 @@ def score_of(areas: Sequence[Area]) -> int:
 
 def _parsing(imports: Imports) -> Area:
     unread = imports.unparsed_count
-    return _area("unreadable files", str(unread), "0", imports.modules, imports.modules + unread)
+    return _area(
+        "unreadable files", str(unread), "0", imports.modules, imports.modules + unread
+    )
 
 
 def _leftovers(leftovers: Leftovers, lines: int) -> Area:
@@ -83,7 +104,9 @@ def _leftovers(leftovers: Leftovers, lines: int) -> Area:
 def _area(name: str, found: str, limit: str, sound: int, total: int) -> Area:
     """Return an area of which *sound* of *total* is as it should be; nothing at all is sound."""
     percent = min(100, 100 * sound // total) if total else 100
-    return Area(name=name, found=found, limit=limit, percent=percent, is_kept=sound >= total)
+    return Area(
+        name=name, found=found, limit=limit, percent=percent, is_kept=sound >= total
+    )
 
 
 def _limit(rules: Sequence[Rule], kind: RuleKind, otherwise: int) -> int:

@@ -5,7 +5,9 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, Field
 
 #: What a rule, read out of a standard, can be about.
-RuleKind = Literal["module_lines", "function_lines", "import_cycles", "docstring_percent", "leftovers"]
+RuleKind = Literal[
+    "module_lines", "function_lines", "import_cycles", "docstring_percent", "leftovers"
+]
 
 #: Findings of one kind that are listed; the numbers beside them count all.
 MOST_LISTED = 50

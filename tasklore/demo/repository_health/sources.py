@@ -28,7 +28,10 @@ class SourceFile(NamedTuple):
 
 
 def read_sources(
-    root: Path, files: Sequence[str], context: Context, having: "re.Pattern[str] | None" = None
+    root: Path,
+    files: Sequence[str],
+    context: Context,
+    having: "re.Pattern[str] | None" = None,
 ) -> Iterator[SourceFile | Unparsed]:
     """Yield each of *files* below *root* as it could be read, in order; those that are gone are left out.
 
@@ -81,7 +84,9 @@ def inner_statements(node: ast.AST) -> Iterator[ast.AST]:
             yield from inner
 
 
-def _read(root: Path, path: str, having: "re.Pattern[str] | None") -> SourceFile | Unparsed | None:
+def _read(
+    root: Path, path: str, having: "re.Pattern[str] | None"
+) -> SourceFile | Unparsed | None:
     file = root / path
     try:
         if not is_below(root, file) or not file.is_file():
@@ -89,7 +94,9 @@ def _read(root: Path, path: str, having: "re.Pattern[str] | None") -> SourceFile
             return None
         size = file.stat().st_size
         if size > LARGEST:
-            return Unparsed(path=path, why=f"has {size:,} bytes, at most {LARGEST:,} are parsed")
+            return Unparsed(
+                path=path, why=f"has {size:,} bytes, at most {LARGEST:,} are parsed"
+            )
         text = read_text(file)
         if having is not None and not having.search(text):
             return None

@@ -6,7 +6,10 @@ from tasklore.demo.repository_health.rules import rules_in
 from tasklore.demo.repository_health.shapes import Breach, Imports, Rule, Sizes, Verdict
 from workers import Agent, Context, Field, GiveUp, Parameters
 
-agent = Agent("RepositoryStandardsAgent", description="Holds a repository to the standards of its project.")
+agent = Agent(
+    "RepositoryStandardsAgent",
+    description="Holds a repository to the standards of its project.",
+)
 
 
 class Standard(BaseModel):
@@ -22,7 +25,9 @@ class Measures(Parameters):
 
     sizes: Sizes
     imports: Imports
-    standards: tuple[Standard, ...] = Field(description="The standards in force, newest first.")
+    standards: tuple[Standard, ...] = Field(
+        description="The standards in force, newest first."
+    )
     tag: str = "code"
 
 
@@ -31,7 +36,12 @@ async def check_standards(measures: Measures, context: Context) -> Verdict:
     """Check measured sizes and imports against the standards that a project has recorded."""
     if not measures.standards:
         is_asked_in_a_session = context.assignment.session_id is not None
-        raise GiveUp(_cure(measures.tag, await context.project.project_id() if is_asked_in_a_session else "ID"))
+        raise GiveUp(
+            _cure(
+                measures.tag,
+                await context.project.project_id() if is_asked_in_a_session else "ID",
+            )
+        )
     rules: list[Rule] = []
     unread: list[str] = []
     for standard in measures.standards:
@@ -39,10 +49,18 @@ async def check_standards(measures: Measures, context: Context) -> Verdict:
         rules += read
         if not read:
             unread.append(f"{standard.id}: {standard.text}")
-    verdict = Verdict(standards=len(measures.standards), rules=rules, kept=[], breaches=[], unread=unread)
+    verdict = Verdict(
+        standards=len(measures.standards),
+        rules=rules,
+        kept=[],
+        breaches=[],
+        unread=unread,
+    )
     for rule in rules:
         found = found_against(rule, measures)
-        if found is not None and found > (rule.limit if rule.kind == "import_cycles" else 0):
+        if found is not None and found > (
+            rule.limit if rule.kind == "import_cycles" else 0
+        ):
             verdict.breaches.append(Breach(rule=rule, found=found))
         elif found is not None:
             verdict.kept.append(rule)

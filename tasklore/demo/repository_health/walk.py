@@ -61,15 +61,23 @@ def root_of(folder: str) -> Path:
     try:
         root = Path(folder).resolve(strict=True)
     except (OSError, RuntimeError, ValueError) as error:
-        raise InvalidInput(f"folder {folder!r} is not on the worker's machine; correct it: {error}") from error
+        raise InvalidInput(
+            f"folder {folder!r} is not on the worker's machine; correct it: {error}"
+        ) from error
     if not root.is_dir():
-        raise InvalidInput(f"folder {folder!r} is no folder but a file; give the folder it lies in")
+        raise InvalidInput(
+            f"folder {folder!r} is no folder but a file; give the folder it lies in"
+        )
     if not os.access(root, os.R_OK | os.X_OK):
-        raise InvalidInput(f"folder {folder!r} may not be read by the worker; give it the right to, or another folder")
+        raise InvalidInput(
+            f"folder {folder!r} may not be read by the worker; give it the right to, or another folder"
+        )
     return root
 
 
-def walk(root: Path, skip: Sequence[str], context: Context, most: int = MOST_FILES) -> Walk:
+def walk(
+    root: Path, skip: Sequence[str], context: Context, most: int = MOST_FILES
+) -> Walk:
     """Return the files below *root*, ordered by path; *skip* are patterns of names left out beside our own."""
     found, waiting = Walk(), [("", 0)]
     while waiting and not found.is_cut:
@@ -87,7 +95,9 @@ def walk(root: Path, skip: Sequence[str], context: Context, most: int = MOST_FIL
                     below.append((f"{path}/", depth + 1))
                 else:
                     found.is_cut = True
-            elif entry.is_file(follow_symlinks=False) and not any(fnmatchcase(entry.name, one) for one in skip):
+            elif entry.is_file(follow_symlinks=False) and not any(
+                fnmatchcase(entry.name, one) for one in skip
+            ):
                 if len(found.files) >= most:
                     found.is_cut = True
                     break

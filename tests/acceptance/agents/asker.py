@@ -28,7 +28,9 @@ class Colour(BaseModel):
 @agent.task(uses=("llm",))
 async def colour(thing: Thing, context: Context) -> str:
     """Ask for a colour."""
-    answer = await context.llm.ask("default", Colour, system="Name a colour.", user=f"thing {thing.number}")
+    answer = await context.llm.ask(
+        "default", Colour, system="Name a colour.", user=f"thing {thing.number}"
+    )
     return answer.colour
 
 

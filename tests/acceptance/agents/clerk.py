@@ -73,8 +73,16 @@ async def read(page: Page) -> str:
     return f"read {page.number}"
 
 
-reading = task_tool(read, Page, context_of=lambda ctx: ctx.deps.context, description="Have a page read.")
-clerk = pydantic_ai.Agent(RoleModel(), name="clerk", deps_type=Desk, instructions="Look, write, read.", tools=[reading])
+reading = task_tool(
+    read, Page, context_of=lambda ctx: ctx.deps.context, description="Have a page read."
+)
+clerk = pydantic_ai.Agent(
+    RoleModel(),
+    name="clerk",
+    deps_type=Desk,
+    instructions="Look, write, read.",
+    tools=[reading],
+)
 
 
 @clerk.tool
@@ -103,9 +111,15 @@ async def work(errand: Errand, context: Context) -> str:
     note_run(errand.label)
 
     async def find(number: int) -> Any:
-        events = (RUNS / errand.label).read_text().splitlines() if (RUNS / errand.label).exists() else []
+        events = (
+            (RUNS / errand.label).read_text().splitlines()
+            if (RUNS / errand.label).exists()
+            else []
+        )
         return f"sent {number}" if f"send {number}" in events else None
 
     writes: Any = {"send": find} if errand.found else ("send",)
-    result = await run(clerk, errand.label, context, deps=Desk(errand.label, context), writes=writes)
+    result = await run(
+        clerk, errand.label, context, deps=Desk(errand.label, context), writes=writes
+    )
     return result.output

@@ -48,9 +48,15 @@ def keep(batch: FactBatch, context: ListenContext) -> Sequence[Ruling]:
         plan = Plan(
             plan_id=f"plan-{fact.fact_id}",
             edits=(
-                Insert(path="food.likes", new_value=make_item(fact.text, added=at.date(), source="told"), file=FOOD),
+                Insert(
+                    path="food.likes",
+                    new_value=make_item(fact.text, added=at.date(), source="told"),
+                    file=FOOD,
+                ),
             ),
-            origin=Origin(by="rules", at=at, fact_id=fact.fact_id, turn_id=pending.turn_id),
+            origin=Origin(
+                by="rules", at=at, fact_id=fact.fact_id, turn_id=pending.turn_id
+            ),
         )
         context.draft.apply(plan)
         rulings.append(Ruling(fact.fact_id, "applied", "told", plan))

@@ -2,7 +2,16 @@
 
 from datetime import timedelta
 
-from workers import Agent, Amount, Duration, Field, Moment, Parameters, Percent, Quantity
+from workers import (
+    Agent,
+    Amount,
+    Duration,
+    Field,
+    Moment,
+    Parameters,
+    Percent,
+    Quantity,
+)
 
 agent = Agent("ExactAgent")
 

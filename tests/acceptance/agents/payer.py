@@ -100,7 +100,10 @@ async def pay(payment: Payment, context: Context) -> dict[str, Any]:
 async def urge(payment: Payment, context: Context) -> str:
     """Ask again every 4 s, and the board as well after 6 s."""
     said = await context.ask_person(
-        "Really pay?", who=payment.who, remind=timedelta(seconds=4), escalate=("role:board", timedelta(seconds=6))
+        "Really pay?",
+        who=payment.who,
+        remind=timedelta(seconds=4),
+        escalate=("role:board", timedelta(seconds=6)),
     )
     return said.by
 
@@ -129,7 +132,11 @@ class Transfer(Parameters):
         return amount + (RUNS / "amount-changed").exists()
 
 
-@agent.task(confirm="role:finance", keywords=("transfer",), examples=('transfer: label "L-7", amount 12',))
+@agent.task(
+    confirm="role:finance",
+    keywords=("transfer",),
+    examples=('transfer: label "L-7", amount 12',),
+)
 async def transfer(transfer: Transfer) -> int:
     """Transfer money."""
     await note(f"{transfer.label}-runs")
@@ -154,6 +161,10 @@ async def appraise(transfer: Transfer) -> int:
 async def delegate(transfer: Transfer, context: Context) -> str:
     """Have a transfer made that a model chose."""
     try:
-        return str(await context.call_in_words("PayerAgent.transfer", transfer, words="pay the bill"))
+        return str(
+            await context.call_in_words(
+                "PayerAgent.transfer", transfer, words="pay the bill"
+            )
+        )
     except CallFailed as failure:
         return f"{failure.status} {failure.error_type}"

@@ -55,7 +55,10 @@ async def step(step: Step, context: Context) -> Done:
 async def look(ask: Ask, context: Context) -> Seen:
     """Read an entry by its key, and say what else is there."""
     _noted(ask.label, context)
-    return Seen(value=await context.session.get(ask.entry), keys=list(await context.session.keys()))
+    return Seen(
+        value=await context.session.get(ask.entry),
+        keys=list(await context.session.keys()),
+    )
 
 
 def _noted(label: str, context: Context) -> str:

@@ -117,7 +117,10 @@ async def stepped(wait: Wait, context: Context) -> Echo:
         return done
 
     done = [
-        await asyncio.gather(context.step("left", take, position), context.step("right", take, position + 1))
+        await asyncio.gather(
+            context.step("left", take, position),
+            context.step("right", take, position + 1),
+        )
         for position in range(0, wait.number, 2)
     ]
     return Echo(label=wait.label, number=sum(map(sum, done)))

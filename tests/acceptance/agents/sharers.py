@@ -38,7 +38,9 @@ async def plan(label: Label) -> dict[str, str]:
 @planner.task(remember=False)
 async def write(label: Label, context: Context) -> dict[str, str]:
     """Write under one name in whatever session it is."""
-    await context.session.set(f"{context.session.phase}:part:{label.label}", label.label)
+    await context.session.set(
+        f"{context.session.phase}:part:{label.label}", label.label
+    )
     await asyncio.sleep(0)
     return {"label": label.label}
 
@@ -64,7 +66,10 @@ async def use(label: Label, context: Context) -> dict[str, object]:
 async def look(label: Label, context: Context) -> dict[str, object]:
     """Tell all that can be read."""
     session = context.session
-    return {"label": label.label, "seen": {key: await session.get(key) for key in await session.keys()}}
+    return {
+        "label": label.label,
+        "seen": {key: await session.get(key) for key in await session.keys()},
+    }
 
 
 for reader in (first, second, third):

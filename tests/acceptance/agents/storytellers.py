@@ -52,11 +52,31 @@ def _found(section: str, number: int) -> dict[str, JsonValue]:
     """Return what an agent finds in response *number*."""
     found: dict[str, dict[str, JsonValue]] = {
         "resp_analyzer": {"scene": {"type": "dialogue", "tension": number % 10}},
-        "memory_create": {"memories": [{"id": "lamp", "char": "Mara", "sum": f"Lit the lamp, {number}", "sig": 5}]},
-        "relationship": {"interactions": [{"chars": ["Mara", "Tom"], "change": 5, "trigger": "kindness"}]},
-        "plot_threads": {"new": [{"id": "?", "title": f"Who was at the door in {number}"}]},
-        "knowledge": {"facts": [{"subj": "Harbour", "fact": f"It froze in year {number}"}]},
-        "fact_extract": {"facts": {"Tom": ["Keeps the boat"]}, "reduction": {"before": 100, "after": 10, "pct": 90}},
+        "memory_create": {
+            "memories": [
+                {
+                    "id": "lamp",
+                    "char": "Mara",
+                    "sum": f"Lit the lamp, {number}",
+                    "sig": 5,
+                }
+            ]
+        },
+        "relationship": {
+            "interactions": [
+                {"chars": ["Mara", "Tom"], "change": 5, "trigger": "kindness"}
+            ]
+        },
+        "plot_threads": {
+            "new": [{"id": "?", "title": f"Who was at the door in {number}"}]
+        },
+        "knowledge": {
+            "facts": [{"subj": "Harbour", "fact": f"It froze in year {number}"}]
+        },
+        "fact_extract": {
+            "facts": {"Tom": ["Keeps the boat"]},
+            "reduction": {"before": 100, "after": 10, "pct": 90},
+        },
     }
     return {"by": "rules", **found.get(section, {})}
 
@@ -86,6 +106,11 @@ def _declared(agent: Agent, work: Any) -> Agent:
     return agent
 
 
-globals().update({f"{seat.section}_agent": _teller(seat.section, seat.agent_id, seat.task) for seat in ROSTER})
+globals().update(
+    {
+        f"{seat.section}_agent": _teller(seat.section, seat.agent_id, seat.task)
+        for seat in ROSTER
+    }
+)
 #: An agent of a story's own.
 tone_agent = _teller("tone", "ToneAgent", "hear_tone")

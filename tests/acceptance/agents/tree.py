@@ -62,21 +62,29 @@ async def descend(what: Branch, context: Context) -> int:
     if not what.depth:
         await asyncio.sleep(what.ms / 1000)
         return 0
-    return 1 + await context.call(descend, what.model_copy(update={"depth": what.depth - 1}))
+    return 1 + await context.call(
+        descend, what.model_copy(update={"depth": what.depth - 1})
+    )
 
 
 @agent.task
 async def spread(what: Branch, context: Context) -> list[int]:
     """Return the results of as many leaves as it is wide."""
     note_run(f"{what.label}-parent")
-    leaves = [Leaf(label=what.label, number=number, ms=what.ms, bad=what.bad) for number in range(what.width)]
+    leaves = [
+        Leaf(label=what.label, number=number, ms=what.ms, bad=what.bad)
+        for number in range(what.width)
+    ]
     return await context.map(leaf, leaves, at_once=what.at_once)
 
 
 @agent.task
 async def collect(what: Branch, context: Context) -> list[int | str]:
     """Return the results of as many leaves as it is wide, the statuses of those that failed in their place."""
-    leaves = [{"label": what.label, "number": number, "bad": what.bad} for number in range(what.width)]
+    leaves = [
+        {"label": what.label, "number": number, "bad": what.bad}
+        for number in range(what.width)
+    ]
     found = await context.map("TreeAgent.leaf", leaves, keep_failures=True)
     return [one.status if isinstance(one, CallFailed) else one for one in found]
 
@@ -88,7 +96,10 @@ async def grow(what: Branch, context: Context) -> int:
     if not what.depth:
         await asyncio.sleep(what.ms / 1000)
         return 1
-    below = [what.model_copy(update={"depth": what.depth - 1, "label": f"{what.label}-{n}"}) for n in range(what.width)]
+    below = [
+        what.model_copy(update={"depth": what.depth - 1, "label": f"{what.label}-{n}"})
+        for n in range(what.width)
+    ]
     return 1 + sum(await context.map(grow, below))
 
 

@@ -19,7 +19,9 @@ def _profile(module: str) -> Profile:
     """Return the `run` of a module beside this one, imported when it is called: profiles need different things."""
 
     async def run(options: argparse.Namespace) -> list[Row]:
-        rows: list[Row] = await importlib.import_module(f"{__package__}.{module}").run(options)
+        rows: list[Row] = await importlib.import_module(f"{__package__}.{module}").run(
+            options
+        )
         return rows
 
     return run
@@ -27,7 +29,8 @@ def _profile(module: str) -> Profile:
 
 #: What can be run, in the order of the table; each is `async def run(options) -> list[Row]` in a module of its name.
 PROFILES: dict[str, Profile] = {
-    name: _profile(name) for name in ("storm", "healing", "poison", "held", "rolling", "cluster")
+    name: _profile(name)
+    for name in ("storm", "healing", "poison", "held", "rolling", "cluster")
 }
 
 
@@ -36,16 +39,25 @@ def read_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 
     `seeds` and `tasks` are None when not given: each profile has numbers of its own.
     """
-    parser = argparse.ArgumentParser(prog="python -m tests.acceptance.chaos", description="Break everything.")
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.acceptance.chaos", description="Break everything."
+    )
     parser.add_argument(
         "--only",
         type=names_out_of(tuple(PROFILES)),
         default=tuple(PROFILES),
         help=f"profiles out of {', '.join(PROFILES)}",
     )
-    parser.add_argument("--seeds", type=int, default=None, help="how many storms, each with another seed")
+    parser.add_argument(
+        "--seeds",
+        type=int,
+        default=None,
+        help="how many storms, each with another seed",
+    )
     parser.add_argument("--tasks", type=int, default=None, help="tasks in each storm")
-    parser.add_argument("--first-seed", type=int, default=1, help="the seed of the first storm")
+    parser.add_argument(
+        "--first-seed", type=int, default=1, help="the seed of the first storm"
+    )
     return parser.parse_args(arguments)
 
 

@@ -39,7 +39,11 @@ async def strike(ground: Ground, climate: Climate, planned: Planned, seed: int) 
     """Let one blow fall at its time, and return when it is over."""
     await asyncio.sleep(planned.at_s)
     dice = random.Random(f"strike {seed} {planned.at_s}")
-    blow, silence_s, everybody = planned.blow, climate.silence_s, [*ground.seats, *ground.supervisors]
+    blow, silence_s, everybody = (
+        planned.blow,
+        climate.silence_s,
+        [*ground.seats, *ground.supervisors],
+    )
     if blow == "kill nats":
         await ground.kill_server("nats")
     elif blow == "kill valkey":
@@ -47,14 +51,20 @@ async def strike(ground: Ground, climate: Climate, planned: Planned, seed: int) 
     elif blow == "stop":
         await ground.stop_worker(await _somebody(everybody, dice), silence_s)
     elif blow == "cut nats":
-        await ground.cut_off(await _somebody(everybody, dice), "nats", dice.choice(_MANNERS), silence_s)
+        await ground.cut_off(
+            await _somebody(everybody, dice), "nats", dice.choice(_MANNERS), silence_s
+        )
     elif blow == "cut valkey":
-        await ground.cut_off(await _somebody(everybody, dice), "valkey", dice.choice(_MANNERS), silence_s)
+        await ground.cut_off(
+            await _somebody(everybody, dice), "valkey", dice.choice(_MANNERS), silence_s
+        )
     else:
         await ground.delete_consumer("TASKS", ground.agent_id)
 
 
-async def _somebody(seats: list[Seat], dice: random.Random, within_s: float | None = PATIENCE_S) -> Seat:
+async def _somebody(
+    seats: list[Seat], dice: random.Random, within_s: float | None = PATIENCE_S
+) -> Seat:
     """Return one of *seats* whose process takes work and that nothing is being done to."""
     async with asyncio.timeout(within_s):
         while not (free := [seat for seat in seats if seat.is_free]):  # noqa: ASYNC110 - nobody tells when

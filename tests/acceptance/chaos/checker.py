@@ -14,7 +14,13 @@ from dataclasses import dataclass
 
 from tests.acceptance.chaos.findings import Findings
 from tests.acceptance.chaos.history import Event
-from tests.acceptance.chaos.troubles import BEGINNING_S, LEDGER_AWAY, NO_SERVER, RECOVERY_S, Troubles
+from tests.acceptance.chaos.troubles import (
+    BEGINNING_S,
+    LEDGER_AWAY,
+    NO_SERVER,
+    RECOVERY_S,
+    Troubles,
+)
 
 
 @dataclass(slots=True)
@@ -59,7 +65,11 @@ def _runs(events: Iterable[Event]) -> dict[str, list[Run]]:
 
 def _owing(events: Iterable[Event], what: str) -> set[str]:
     """Return the tasks that were submitted owing *what*."""
-    return {event.task for event in events if event.kind == "submit" and what in event.about.split()}
+    return {
+        event.task
+        for event in events
+        if event.kind == "submit" and what in event.about.split()
+    }
 
 
 def _check_reports(events: Iterable[Event], findings: Findings) -> None:
@@ -81,12 +91,16 @@ def _check_reports(events: Iterable[Event], findings: Findings) -> None:
                 stored[name].add(event.sequence)
     findings.accepted = len(accepted)
     findings.lost = sorted(task for task, _ in accepted - set(stored))
-    findings.stored_twice = sorted(task for (task, _), sequences in stored.items() if len(sequences) > 1)
+    findings.stored_twice = sorted(
+        task for (task, _), sequences in stored.items() if len(sequences) > 1
+    )
     findings.not_completed = sorted(bad)
     findings.unasked = sorted(task for task, _ in told - submitted)
 
 
-def _check_bodies(events: Iterable[Event], troubles: Troubles, findings: Findings) -> None:
+def _check_bodies(
+    events: Iterable[Event], troubles: Troubles, findings: Findings
+) -> None:
     """Check that nobody was told two different things about one generation of a task, as long as it was fenced."""
     bodies: dict[tuple[str, int], dict[str, Event]] = defaultdict(dict)
     for event in events:
@@ -114,7 +128,9 @@ def _check_stores(events: Iterable[Event], findings: Findings) -> None:
     stored: dict[tuple[str, int], Event] = {}
     for event in events:
         if event.kind in ("ledger", "report"):
-            (held if event.kind == "ledger" else stored)[event.task, event.generation] = event
+            (held if event.kind == "ledger" else stored)[
+                event.task, event.generation
+            ] = event
     if not held:
         return
     findings.not_in_ledger = sorted(task for task, _ in stored.keys() - held.keys())
@@ -125,12 +141,23 @@ def _check_stores(events: Iterable[Event], findings: Findings) -> None:
     )
 
 
-def _check_effects(events: Sequence[Event], runs: dict[str, list[Run]], troubles: Troubles, findings: Findings) -> None:
+def _check_effects(
+    events: Sequence[Event],
+    runs: dict[str, list[Run]],
+    troubles: Troubles,
+    findings: Findings,
+) -> None:
     """Check that whatever completed made its effect once; a run that was cut short may have left it out."""
     effects = Counter(event.task for event in events if event.kind == "effect")
-    findings.effects_twice = sorted(task for task, count in effects.items() if count > 1)
+    findings.effects_twice = sorted(
+        task for task, count in effects.items() if count > 1
+    )
     owing = _owing(events, "effect")
-    completed = {event.task for event in events if event.kind == "report" and event.about == "completed"}
+    completed = {
+        event.task
+        for event in events
+        if event.kind == "report" and event.about == "completed"
+    }
     for task in sorted(completed & owing - set(effects)):
         cut_short = [run for run in runs[task] if math.isinf(run.end) or run.raised]
         causes = [troubles.during(run.start, run.end, run.pid) for run in cut_short]
@@ -141,7 +168,12 @@ def _check_effects(events: Sequence[Event], runs: dict[str, list[Run]], troubles
             findings.effects_missing[cause] += 1
 
 
-def _check_runs(events: Sequence[Event], runs: dict[str, list[Run]], troubles: Troubles, findings: Findings) -> None:
+def _check_runs(
+    events: Sequence[Event],
+    runs: dict[str, list[Run]],
+    troubles: Troubles,
+    findings: Findings,
+) -> None:
     """Check that something cut short the run before every further one."""
     stored_at: dict[str, float] = {}
     fenced = _owing(events, "fence")
@@ -154,16 +186,25 @@ def _check_runs(events: Sequence[Event], runs: dict[str, list[Run]], troubles: T
             cause = troubles.during(earlier.start, until, earlier.pid)
             if cause is None:
                 # It was allowed to run, frozen before its first line, and woke up in the belief that it still may.
-                cause = troubles.during(later.start - BEGINNING_S, later.start, later.pid, ("stop",))
+                cause = troubles.during(
+                    later.start - BEGINNING_S, later.start, later.pid, ("stop",)
+                )
             if cause is None and later.task not in fenced:
-                cause = troubles.during(later.start, later.start, later.pid, LEDGER_AWAY)
+                cause = troubles.during(
+                    later.start, later.start, later.pid, LEDGER_AWAY
+                )
             if cause is None:
                 findings.recomputed_unexplained.append(later.task)
             else:
                 findings.recomputed[cause] += 1
 
 
-def _check_workers(events: Sequence[Event], runs: dict[str, list[Run]], troubles: Troubles, findings: Findings) -> None:
+def _check_workers(
+    events: Sequence[Event],
+    runs: dict[str, list[Run]],
+    troubles: Troubles,
+    findings: Findings,
+) -> None:
     """Check that no worker ended by itself, and count what was done."""
     wished = {event.pid for event in events if event.kind in ("kill", "dismiss")}
     forked_at = {event.pid: event.at for event in events if event.kind == "forked"}
@@ -172,14 +213,23 @@ def _check_workers(events: Sequence[Event], runs: dict[str, list[Run]], troubles
         if event.kind != "died" or event.pid in wished:
             continue
         # One that finds no server when it starts says so and ends, to be started again.
-        if event.pid in ready or troubles.during(forked_at[event.pid], event.at, None, NO_SERVER) is None:
+        if (
+            event.pid in ready
+            or troubles.during(forked_at[event.pid], event.at, None, NO_SERVER) is None
+        ):
             findings.fallen.append(event.pid)
     findings.left = [event.about for event in events if event.kind == "left"]
-    findings.miscounted = [event.about for event in events if event.kind == "miscounted"]
+    findings.miscounted = [
+        event.about for event in events if event.kind == "miscounted"
+    ]
     findings.troubles = Counter(trouble.cause for trouble in troubles.all)
     open_runs: dict[int, list[Run]] = defaultdict(list)
-    for run in (run for of_task in runs.values() for run in of_task if math.isinf(run.end)):
+    for run in (
+        run for of_task in runs.values() for run in of_task if math.isinf(run.end)
+    ):
         open_runs[run.pid].append(run)
     findings.hits = sum(
-        any(run.start < event.at for run in open_runs[event.pid]) for event in events if event.kind == "kill"
+        any(run.start < event.at for run in open_runs[event.pid])
+        for event in events
+        if event.kind == "kill"
     )

@@ -56,7 +56,9 @@ class Course:
 @asynccontextmanager
 async def standing_cluster() -> AsyncIterator[tuple[Cluster, House]]:
     """Give a cluster with a house on it; nothing of it is left."""
-    with tempfile.TemporaryDirectory(prefix="tasklore-chaos-", ignore_cleanup_errors=True) as folder:
+    with tempfile.TemporaryDirectory(
+        prefix="tasklore-chaos-", ignore_cleanup_errors=True
+    ) as folder:
         async with Cluster(Path(folder) / "servers") as cluster:
             with House(cluster, Path(folder)) as house:
                 yield cluster, house
@@ -64,8 +66,13 @@ async def standing_cluster() -> AsyncIterator[tuple[Cluster, House]]:
 
 async def leaders_killed(tasks: int, kills: int) -> list[Row]:
     """Send *tasks* tasks and kill the leader of TASKS *kills* times, each time after the one before is back."""
-    async with standing_cluster() as (cluster, house), outside(cluster.nats_url.split(",")) as program:
-        workers = [house.worker(STEADY, slots=SLOTS, replicas=REPLICAS) for _ in range(WORKERS)]
+    async with (
+        standing_cluster() as (cluster, house),
+        outside(cluster.nats_url.split(",")) as program,
+    ):
+        workers = [
+            house.worker(STEADY, slots=SLOTS, replicas=REPLICAS) for _ in range(WORKERS)
+        ]
         for worker in workers:
             await asyncio.to_thread(worker.ready)
         course = Course()
@@ -87,7 +94,10 @@ async def leaders_killed(tasks: int, kills: int) -> list[Row]:
             await program.eventually(lambda: _all_stored(program, tasks), _ENDS_S)
         watching.cancel()
         stored = await program.reports()
-        runs = Counter(line.split()[2] for line in (house.folder / "runs" / "noted").read_text().splitlines())
+        runs = Counter(
+            line.split()[2]
+            for line in (house.folder / "runs" / "noted").read_text().splitlines()
+        )
         alive = [worker.is_running for worker in workers]
         return _rows(tasks, program, course, stored, runs, alive)
 
@@ -98,9 +108,15 @@ async def _send(program: Outside, tasks: int, course: Course) -> None:
     started = loop.time()
     async with asyncio.TaskGroup() as group:
         for number in range(tasks):
-            assignment = program.assignment(AGENT, "noted", {"number": number, "ms": TASK_MS})
+            assignment = program.assignment(
+                AGENT, "noted", {"number": number, "ms": TASK_MS}
+            )
             course.published.append(assignment["task_id"])
-            group.create_task(_publish(program, assignment["task_id"], json.dumps(assignment).encode()))
+            group.create_task(
+                _publish(
+                    program, assignment["task_id"], json.dumps(assignment).encode()
+                )
+            )
             await asyncio.sleep(max(0.0, started + number / _PER_S - loop.time()))
 
 
@@ -108,7 +124,9 @@ async def _publish(program: Outside, task_id: str, body: bytes) -> None:
     async with asyncio.timeout(_ENDS_S):
         while True:
             try:
-                await program.publish(f"tasks.{AGENT}.noted", body, {"Nats-Msg-Id": f"{task_id}:1"})
+                await program.publish(
+                    f"tasks.{AGENT}.noted", body, {"Nats-Msg-Id": f"{task_id}:1"}
+                )
             except (RuntimeError, TimeoutError):
                 # While there is no leader the cluster says so, or says nothing.
                 await asyncio.sleep(0.2)
@@ -120,12 +138,16 @@ async def _watch(program: Outside, course: Course) -> None:
     """Note when reports come."""
     while True:
         known = len(program.heard)
-        await program.until(lambda known=known: len(program.heard) > known, 10 * _ENDS_S)
+        await program.until(
+            lambda known=known: len(program.heard) > known, 10 * _ENDS_S
+        )
         course.reports_at.append(time.monotonic())
 
 
 async def _reported(program: Outside, number: int) -> None:
-    await program.until(lambda: len({report["task_id"] for report in program.heard}) >= number, _ENDS_S)
+    await program.until(
+        lambda: len({report["task_id"] for report in program.heard}) >= number, _ENDS_S
+    )
 
 
 async def _leader(cluster: Cluster, program: Outside) -> ClusterNode:
@@ -143,25 +165,42 @@ async def _all_stored(program: Outside, tasks: int) -> bool:
 async def _all_current(program: Outside) -> bool:
     """Return whether every stream has all of its copies, none behind."""
     for stream in _STREAMS:
-        replicas = (await program.api(f"STREAM.INFO.{stream}")).get("cluster", {}).get("replicas", [])
-        if len(replicas) != REPLICAS - 1 or not all(copy["current"] and not copy.get("offline") for copy in replicas):
+        replicas = (
+            (await program.api(f"STREAM.INFO.{stream}"))
+            .get("cluster", {})
+            .get("replicas", [])
+        )
+        if len(replicas) != REPLICAS - 1 or not all(
+            copy["current"] and not copy.get("offline") for copy in replicas
+        ):
             return False
     return True
 
 
 def _rows(
-    tasks: int, program: Outside, course: Course, stored: dict[str, int], runs: Counter[str], alive: list[bool]
+    tasks: int,
+    program: Outside,
+    course: Course,
+    stored: dict[str, int],
+    runs: Counter[str],
+    alive: list[bool],
 ) -> list[Row]:
     what = f"cluster of {REPLICAS}, leader killed {len(course.killed)} times during {tasks} tasks"
     reported = {subject.split(".")[2] for subject in stored}
     lost = set(course.published) - reported
     heard = lost & {report["task_id"] for report in program.heard}
-    told = f"{len(lost)} lost of {len(course.published)}" + (f" ({len(heard)} heard but not stored)" if lost else "")
+    told = f"{len(lost)} lost of {len(course.published)}" + (
+        f" ({len(heard)} heard but not stored)" if lost else ""
+    )
     each_once = set(stored.values()) == {1} and len(stored) == len(reported)
     statuses = Counter(report["status"] for report in program.heard)
     twice = sum(runs.values()) - len(runs)
     pause = f"the longest pause between reports {course.longest_pause_s:.1f} s"
-    rejoined = "" if course.rejoined_s is None else f", rejoined and current after {course.rejoined_s:.1f} s"
+    rejoined = (
+        ""
+        if course.rejoined_s is None
+        else f", rejoined and current after {course.rejoined_s:.1f} s"
+    )
     return [
         Row(f"{what}: none lost", f"{told}; {pause}{rejoined}", not lost),
         Row(

@@ -13,7 +13,12 @@ NODES = 3
 #: Seconds for all nodes to know one another: an election takes up to nine, on a machine that has time.
 _COMPLETE_S = 60.0
 #: A stream that is made and deleted again: whatever its nodes do not take, no other stream gets either.
-_TRIAL = {"name": "TRIAL", "subjects": ["trial"], "num_replicas": NODES, "max_bytes": 1024}
+_TRIAL = {
+    "name": "TRIAL",
+    "subjects": ["trial"],
+    "num_replicas": NODES,
+    "max_bytes": 1024,
+}
 
 
 class ClusterNode(NatsServer):
@@ -30,7 +35,9 @@ class ClusterNode(NatsServer):
         return self._server_name
 
     def _configuration(self, port: int) -> dict[str, object]:
-        others = [route for place, route in enumerate(self._routes) if place != self._place]
+        others = [
+            route for place, route in enumerate(self._routes) if place != self._place
+        ]
         return super()._configuration(port) | {
             "cluster": {
                 "name": "chaos",
@@ -52,7 +59,10 @@ class Cluster(EmbeddedServers):
     def __init__(self, data_dir: Path) -> None:
         super().__init__(data_dir)
         routes = [free_port() for _ in range(NODES)]
-        self.nodes = [ClusterNode(data_dir / f"nats-{place}", place, routes) for place in range(NODES)]
+        self.nodes = [
+            ClusterNode(data_dir / f"nats-{place}", place, routes)
+            for place in range(NODES)
+        ]
         self._known: list[ClusterNode] = []
 
     @property
@@ -73,14 +83,19 @@ class Cluster(EmbeddedServers):
         """Start Valkey and the first *nodes* nodes at once: none answers before most of all have found one another."""
         self._known = self.nodes[:nodes]
         try:
-            await asyncio.gather(self.valkey.start(), *(node.start() for node in self._known))
+            await asyncio.gather(
+                self.valkey.start(), *(node.start() for node in self._known)
+            )
         except BaseException:
             await self.stop()
             raise
 
     async def complete(self) -> None:
         """Return once every node would keep a copy of a new stream."""
-        async with asyncio.timeout(_COMPLETE_S), connected(self.nodes[0].url, "cluster-trial") as client:
+        async with (
+            asyncio.timeout(_COMPLETE_S),
+            connected(self.nodes[0].url, "cluster-trial") as client,
+        ):
             while True:
                 try:
                     await ask_jetstream(client, "STREAM.CREATE.TRIAL", _TRIAL)

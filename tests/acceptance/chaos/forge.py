@@ -64,7 +64,9 @@ def main(orders: int, references: list[str], serve: Serve | None = None) -> None
             *lines, unread = (unread + chunk).split(b"\n")
             for line in lines:
                 order = json.loads(line)
-                pid = _fork(order, references, (orders, wake, woken), serve or serve_agents)
+                pid = _fork(
+                    order, references, (orders, wake, woken), serve or serve_agents
+                )
                 alive.add(pid)
                 say({"forked": pid, "ticket": order["ticket"]})
     for pid in alive:
@@ -81,7 +83,9 @@ def _bury(alive: set[int]) -> None:
         say({"died": pid, "status": os.waitstatus_to_exitcode(status)})
 
 
-def _fork(order: dict[str, Any], references: list[str], ours: tuple[int, ...], serve: Serve) -> int:
+def _fork(
+    order: dict[str, Any], references: list[str], ours: tuple[int, ...], serve: Serve
+) -> int:
     pid = os.fork()
     if pid:
         return pid
@@ -112,10 +116,14 @@ def serve_agents(references: list[str], answers: int) -> int:
     try:
         settings = Settings.load()
         logs.configure(settings.log_level, settings.log_format)
-        ready: Callable[[str], None] = lambda _address: say({"ready": os.getpid()}, answers)  # noqa: E731
+        ready: Callable[[str], None] = lambda _address: say(
+            {"ready": os.getpid()}, answers
+        )  # noqa: E731
         is_supervisor = os.environ.get(ROLE_VARIABLE) == "supervisor"
         serving = (
-            run_supervisor(settings, on_ready=ready) if is_supervisor else run_worker(agents, settings, on_ready=ready)
+            run_supervisor(settings, on_ready=ready)
+            if is_supervisor
+            else run_worker(agents, settings, on_ready=ready)
         )
         uvloop.run(serving)
     except TaskloreError as error:

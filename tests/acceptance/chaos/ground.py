@@ -48,7 +48,12 @@ class Ground:
     """What stands while it storms; see `stand`."""
 
     def __init__(
-        self, servers: EmbeddedServers, history: History, program: Submitter, smith: Smith, environment: dict[str, str]
+        self,
+        servers: EmbeddedServers,
+        history: History,
+        program: Submitter,
+        smith: Smith,
+        environment: dict[str, str],
     ) -> None:
         self.servers = servers
         self.history = history
@@ -62,7 +67,11 @@ class Ground:
         self._closing = asyncio.Event()
 
     async def add_seat(
-        self, stack: AsyncExitStack, keepers: asyncio.TaskGroup, deed: str = "", role: str = "worker"
+        self,
+        stack: AsyncExitStack,
+        keepers: asyncio.TaskGroup,
+        deed: str = "",
+        role: str = "worker",
     ) -> Seat:
         """Open a seat, whose process of *role* commits *deed* (see `sabotage`), and return once that takes work."""
         wires: dict[ServerName, Proxy] = {
@@ -76,13 +85,17 @@ class Ground:
         await seat.worker.begun()
         return seat
 
-    async def _fork(self, wires: Mapping[ServerName, Proxy], deed: str, role: str) -> Forged:
+    async def _fork(
+        self, wires: Mapping[ServerName, Proxy], deed: str, role: str
+    ) -> Forged:
         addresses = {
             ROLE_VARIABLE: role,
             "TASKLORE_NATS_URL": f"nats://127.0.0.1:{wires['nats'].port}",
             "TASKLORE_REDIS_URL": f"redis://127.0.0.1:{wires['valkey'].port}",
         }
-        return await self._smith.fork({**self._environment, **addresses}, self.history, deed)
+        return await self._smith.fork(
+            {**self._environment, **addresses}, self.history, deed
+        )
 
     async def _keep(self, seat: Seat, deed: str, role: str) -> None:
         """Replace a worker that died, at once."""
@@ -93,7 +106,9 @@ class Ground:
                 return
             falls = 0 if seat.worker.ready.done() or status < 0 else falls + 1
             if falls > _MOST_FALLS:
-                raise RuntimeError(f"{falls} workers in a row could not start; see {self._smith.folder}")
+                raise RuntimeError(
+                    f"{falls} workers in a row could not start; see {self._smith.folder}"
+                )
             if falls:
                 await asyncio.sleep(_AFTER_FALL_S)
             seat.worker = await self._fork(seat.wires, deed, role)
@@ -115,7 +130,9 @@ class Ground:
 
     async def kill_server(self, name: ServerName) -> None:
         """Kill a server with SIGKILL and start it again on its port and data; returns when it answers."""
-        server: ServerProcess = self.servers.nats if name == "nats" else self.servers.valkey
+        server: ServerProcess = (
+            self.servers.nats if name == "nats" else self.servers.valkey
+        )
         self.history.note("outage", pid=server.pid, about=name)
         server.kill()
         await server.start()
@@ -130,7 +147,9 @@ class Ground:
         worker.resume()
         seat.is_taken = False
 
-    async def cut_off(self, seat: Seat, server: ServerName, manner: Cut, seconds: float) -> None:
+    async def cut_off(
+        self, seat: Seat, server: ServerName, manner: Cut, seconds: float
+    ) -> None:
         """Cut the wire between *seat* and *server* for *seconds*."""
         seat.is_taken = True
         pid = seat.worker.pid
@@ -170,9 +189,13 @@ async def stand(
     }
     async with AsyncExitStack() as stack:
         if servers is None:
-            servers = await stack.enter_async_context(EmbeddedServers(folder / "servers", durability))
+            servers = await stack.enter_async_context(
+                EmbeddedServers(folder / "servers", durability)
+            )
         history = stack.enter_context(History(folder / "history"))
-        program = await stack.enter_async_context(submitter(servers.nats_url, agent.agent_id, history))
+        program = await stack.enter_async_context(
+            submitter(servers.nats_url, agent.agent_id, history)
+        )
         ground = Ground(servers, history, program, smith, environment)
         # Its end waits for every seat to be empty; a seat that cannot be filled ends the block.
         keepers = await stack.enter_async_context(asyncio.TaskGroup())

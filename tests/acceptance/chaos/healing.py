@@ -12,7 +12,11 @@ from tests.acceptance.chaos.healing_strikes import (
     stream_deleted,
     valkey_killed,
 )
-from tests.acceptance.chaos.healing_waiting import consumer_of_others, drifted_stream, stuck_loop
+from tests.acceptance.chaos.healing_waiting import (
+    consumer_of_others,
+    drifted_stream,
+    stuck_loop,
+)
 from tests.acceptance.chaos.table import Row
 
 #: Seconds that NATS is away in the long outage.
@@ -28,7 +32,13 @@ Case = Callable[[], Awaitable[list[Row]]]
 async def run(options: argparse.Namespace) -> list[Row]:
     """Strike one after another, then wait for all outages side by side: those only need a clock."""
     rows: list[Row] = []
-    for strike in (consumer_deleted, stream_deleted, dead_letters_deleted, nats_killed, valkey_killed):
+    for strike in (
+        consumer_deleted,
+        stream_deleted,
+        dead_letters_deleted,
+        nats_killed,
+        valkey_killed,
+    ):
         rows += await strike()
     return rows + await side_by_side(
         lambda: worker_outage(OUTAGE_S),

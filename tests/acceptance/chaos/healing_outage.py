@@ -37,17 +37,32 @@ async def worker_outage(away_s: float, slack: float = 1.0) -> list[Row]:
     """Take NATS away from a worker."""
     async with stage() as house:
         worker = await asyncio.to_thread(house.worker(STEADY).ready)
-        rows = await _waits(f"worker, NATS away for {away_s:.0f} s", house, worker, away_s, slack)
+        rows = await _waits(
+            f"worker, NATS away for {away_s:.0f} s", house, worker, away_s, slack
+        )
         began = time.monotonic()
         async with outside(house.servers.nats_url) as program:
-            return [*rows, heal_row(f"NATS back after {away_s:.0f} s", await reported_after(program, began, 1), slack)]
+            return [
+                *rows,
+                heal_row(
+                    f"NATS back after {away_s:.0f} s",
+                    await reported_after(program, began, 1),
+                    slack,
+                ),
+            ]
 
 
 async def supervisor_outage(away_s: float, slack: float = 1.0) -> list[Row]:
     """Take NATS away from a supervisor."""
     async with stage() as house:
         supervisor = await asyncio.to_thread(house.supervisor().ready)
-        rows = await _waits(f"supervisor, NATS away for {away_s:.0f} s", house, supervisor, away_s, slack)
+        rows = await _waits(
+            f"supervisor, NATS away for {away_s:.0f} s",
+            house,
+            supervisor,
+            away_s,
+            slack,
+        )
         began = time.monotonic()
         async with outside(house.servers.nats_url) as program:
             body = json.dumps({"text": "anything", "wait_ms": 1000}).encode()
@@ -58,7 +73,9 @@ async def supervisor_outage(away_s: float, slack: float = 1.0) -> list[Row]:
     return [*rows, Row(asked, f"{healed_s:.2f} s", healed_s <= within_s)]
 
 
-async def _waits(what: str, house: House, process: Served, away_s: float, slack: float) -> list[Row]:
+async def _waits(
+    what: str, house: House, process: Served, away_s: float, slack: float
+) -> list[Row]:
     """Kill NATS, watch *process* wait for *away_s* seconds, start NATS again; return what waiting cost."""
     pid = pid_of(process)
     house.servers.nats.kill()
@@ -75,7 +92,11 @@ async def _waits(what: str, house: House, process: Served, away_s: float, slack:
     await house.servers.nats.start()
     return [
         idle_row(what, share, slack),
-        Row(f"{what}: at most {REQUESTS_PER_S:.0f} attempts/s", f"{rate:.1f}/s", rate <= REQUESTS_PER_S),
+        Row(
+            f"{what}: at most {REQUESTS_PER_S:.0f} attempts/s",
+            f"{rate:.1f}/s",
+            rate <= REQUESTS_PER_S,
+        ),
         Row(f"{what}: alive all the same", f"/healthz {status}", status == 200),
     ]
 
@@ -91,7 +112,9 @@ async def _hanging_up(port: int) -> AsyncIterator[Knocks]:
     """Listen in the place of a server, count who connects and hang up."""
     knocks = Knocks()
 
-    async def hang_up(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def hang_up(
+        _reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         knocks.count += 1
         writer.close()
 

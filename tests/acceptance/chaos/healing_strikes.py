@@ -24,7 +24,11 @@ def heal_row(what: str, healed_s: float, slack: float, remark: str = "") -> Row:
     """Return the row that says how soon a new task was reported after *what*."""
     within_s = slack * HEALS_S
     measured = f"{healed_s:.2f} s{', ' if remark else ''}{remark}"
-    return Row(f"{what}: a new task is reported within {within_s:.0f} s", measured, healed_s <= within_s)
+    return Row(
+        f"{what}: a new task is reported within {within_s:.0f} s",
+        measured,
+        healed_s <= within_s,
+    )
 
 
 async def consumer_deleted(slack: float = 1.0) -> list[Row]:
@@ -55,13 +59,18 @@ async def dead_letters_deleted(slack: float = 1.0) -> list[Row]:
         began = time.monotonic()
         task = await submit(program, "refuse", {"number": 1})
         try:
-            await program.until(lambda: any(report["task_id"] == task for report in program.heard), 6 * within_s)
+            await program.until(
+                lambda: any(report["task_id"] == task for report in program.heard),
+                6 * within_s,
+            )
         except TimeoutError:
             healed = f"not within {6 * within_s:.0f} s"
         else:
             healed = f"{time.monotonic() - began:.2f} s"
         fine = time.monotonic() - began <= within_s
-        asked = f"DEAD deleted: a task that is given up is reported within {within_s:.0f} s"
+        asked = (
+            f"DEAD deleted: a task that is given up is reported within {within_s:.0f} s"
+        )
         return [Row(asked, healed, fine), _loud("DEAD deleted", worker)]
 
 
@@ -103,7 +112,9 @@ async def valkey_killed(slack: float = 1.0) -> list[Row]:
 
 async def _warm(house: House, program: Outside) -> Served:
     """Start a worker that has done one task, and waits for a store no longer than it does as shipped."""
-    worker = await asyncio.to_thread(house.worker(STEADY, memory_budget_ms=50, ledger_deadline_ms=1000).ready)
+    worker = await asyncio.to_thread(
+        house.worker(STEADY, memory_budget_ms=50, ledger_deadline_ms=1000).ready
+    )
     await reported_after(program, time.monotonic(), 0)
     return worker
 

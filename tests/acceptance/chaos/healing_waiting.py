@@ -5,7 +5,18 @@ import time
 
 from tests.acceptance.chaos.healing_outage import REQUESTS_PER_S, idle_row
 from tests.acceptance.chaos.healing_strikes import HEALS_S, heal_row, reported_after
-from tests.acceptance.chaos.stage import AGENT, STEADY, cpu_s, page, pid_of, poll, stage, submit, varz, warnings_in
+from tests.acceptance.chaos.stage import (
+    AGENT,
+    STEADY,
+    cpu_s,
+    page,
+    pid_of,
+    poll,
+    stage,
+    submit,
+    varz,
+    warnings_in,
+)
 from tests.acceptance.chaos.table import Row
 from tests.acceptance.house import House, Served
 from tests.acceptance.outside import Outside, outside
@@ -30,14 +41,30 @@ async def consumer_of_others(watch_s: float, slack: float = 1.0) -> list[Row]:
         rows = await _cheaply("nobody makes TASKS", house, worker, watch_s, slack)
         rose = worker.metric(_MISSING) - counted
         await program.api("STREAM.CREATE.TASKS", stream)
-        await program.api(f"CONSUMER.DURABLE.CREATE.TASKS.{AGENT}", {"stream_name": "TASKS", "config": consumer})
+        await program.api(
+            f"CONSUMER.DURABLE.CREATE.TASKS.{AGENT}",
+            {"stream_name": "TASKS", "config": consumer},
+        )
         healed_s = await reported_after(program, time.monotonic(), 1)
         green_s = await poll(lambda: _ready_says(worker, 200), 6 * within_s)
     return [
-        Row(f"TASKS deleted, PROVISION=never: not ready within {within_s:.0f} s", f"{red_s:.2f} s", red_s <= within_s),
-        Row("TASKS deleted, PROVISION=never: counted as missing", f"{_MISSING} rose by {rose:.0f}", rose >= 1),
+        Row(
+            f"TASKS deleted, PROVISION=never: not ready within {within_s:.0f} s",
+            f"{red_s:.2f} s",
+            red_s <= within_s,
+        ),
+        Row(
+            "TASKS deleted, PROVISION=never: counted as missing",
+            f"{_MISSING} rose by {rose:.0f}",
+            rose >= 1,
+        ),
         *rows,
-        heal_row("TASKS made again by others", healed_s, slack, f"ready {green_s:.2f} s later"),
+        heal_row(
+            "TASKS made again by others",
+            healed_s,
+            slack,
+            f"ready {green_s:.2f} s later",
+        ),
     ]
 
 
@@ -56,7 +83,11 @@ async def drifted_stream(watch_s: float, slack: float = 1.0) -> list[Row]:
         healed_s = await reported_after(program, time.monotonic(), 1)
     return [
         *rows,
-        Row("TASKS has another shape: the log warns", f"{warned} warnings in {watch_s:.0f} s", warned > 0),
+        Row(
+            "TASKS has another shape: the log warns",
+            f"{warned} warnings in {watch_s:.0f} s",
+            warned > 0,
+        ),
         heal_row("TASKS put right by others", healed_s, slack),
     ]
 
@@ -64,9 +95,13 @@ async def drifted_stream(watch_s: float, slack: float = 1.0) -> list[Row]:
 async def stuck_loop(block_s: float, slack: float = 1.0) -> list[Row]:
     """Let an agent block the event loop for *block_s* seconds while other work waits."""
     async with stage() as house, outside(house.servers.nats_url) as program:
-        worker = await asyncio.to_thread(house.worker(STEADY, slots=2, ack_wait_s=60).ready)
+        worker = await asyncio.to_thread(
+            house.worker(STEADY, slots=2, ack_wait_s=60).ready
+        )
         await reported_after(program, time.monotonic(), 0)
-        seizing = await submit(program, "seize", {"number": 1, "ms": int(block_s * 1000)})
+        seizing = await submit(
+            program, "seize", {"number": 1, "ms": int(block_s * 1000)}
+        )
         await program.eventually(lambda: _begun(house))
         began = float((house.folder / "runs" / "seize").read_text().split()[0])
         waiting = await submit(program, "work", {"number": 2})
@@ -74,13 +109,26 @@ async def stuck_loop(block_s: float, slack: float = 1.0) -> list[Row]:
         red_s = time.time() - began
         asked = f"loop blocked for {block_s:.0f} s with work waiting: /healthz red within {slack * RED_S:.0f} s"
         rows = [Row(asked, f"{red_s:.2f} s", red_s <= slack * RED_S)]
-        await program.until(lambda: {seizing, waiting} <= {report["task_id"] for report in program.heard})
+        await program.until(
+            lambda: (
+                {seizing, waiting} <= {report["task_id"] for report in program.heard}
+            )
+        )
         green_s = await poll(lambda: _alive_says(worker, 200), slack * 30, 0.05)
         done_s = time.time() - began
-    return [*rows, Row("loop free again: /healthz green, all reported", f"{done_s:.1f} s, +{green_s:.2f} s", True)]
+    return [
+        *rows,
+        Row(
+            "loop free again: /healthz green, all reported",
+            f"{done_s:.1f} s, +{green_s:.2f} s",
+            True,
+        ),
+    ]
 
 
-async def _cheaply(what: str, house: House, worker: Served, watch_s: float, slack: float) -> list[Row]:
+async def _cheaply(
+    what: str, house: House, worker: Served, watch_s: float, slack: float
+) -> list[Row]:
     """Watch *worker* wait for *watch_s* seconds; nobody else may speak to the server meanwhile."""
     pid = pid_of(worker)
     began, used, heard = time.monotonic(), cpu_s(pid), (await varz(house))["in_msgs"]
@@ -90,7 +138,11 @@ async def _cheaply(what: str, house: House, worker: Served, watch_s: float, slac
     rate = ((await varz(house))["in_msgs"] - heard) / elapsed_s
     return [
         idle_row(what, share, slack),
-        Row(f"{what}: at most {REQUESTS_PER_S:.0f} requests/s", f"{rate:.1f}/s", rate <= REQUESTS_PER_S),
+        Row(
+            f"{what}: at most {REQUESTS_PER_S:.0f} requests/s",
+            f"{rate:.1f}/s",
+            rate <= REQUESTS_PER_S,
+        ),
     ]
 
 

@@ -63,11 +63,15 @@ async def _at(slots: int, samples: int, house: House, program: Outside) -> Row:
 async def _stock_up(program: Outside, given: int) -> int:
     """Publish another stock of tasks, of which none is waited for, and return the number of the next one."""
     for number in range(given, given + 2 * _STOCK):
-        body = json.dumps(program.assignment(AGENT, "work", {"number": number, "ms": TASK_MS}))
+        body = json.dumps(
+            program.assignment(AGENT, "work", {"number": number, "ms": TASK_MS})
+        )
         await program.client.publish(f"tasks.{AGENT}.work", body.encode())
     await program.client.flush()
     return given + 2 * _STOCK
 
 
 def _mean(histogram: dict[int, int]) -> float:
-    return sum(held * number for held, number in histogram.items()) / max(1, sum(histogram.values()))
+    return sum(held * number for held, number in histogram.items()) / max(
+        1, sum(histogram.values())
+    )

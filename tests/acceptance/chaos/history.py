@@ -66,10 +66,25 @@ class History:
         self._path = folder / f"{os.getpid()}-{time.time_ns()}.jsonl"
         self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
-    def note(self, kind: Kind, *, pid: int | None = None, at: float | None = None, **facts: Any) -> Event:
+    def note(
+        self,
+        kind: Kind,
+        *,
+        pid: int | None = None,
+        at: float | None = None,
+        **facts: Any,
+    ) -> Event:
         """Write down that *kind* happens now and return the event; *pid* None is this process."""
-        event = Event(kind, time.time() if at is None else at, os.getpid() if pid is None else pid, **facts)
-        os.write(self._file, json.dumps(asdict(event), separators=(",", ":")).encode() + b"\n")
+        event = Event(
+            kind,
+            time.time() if at is None else at,
+            os.getpid() if pid is None else pid,
+            **facts,
+        )
+        os.write(
+            self._file,
+            json.dumps(asdict(event), separators=(",", ":")).encode() + b"\n",
+        )
         return event
 
     def close(self) -> None:
@@ -85,7 +100,11 @@ class History:
 
 def read_history(folder: Path) -> list[Event]:
     """Return everything that was written in *folder*, by time."""
-    events = [event for path in folder.glob("*.jsonl") for event in _events_in(path.read_bytes())]
+    events = [
+        event
+        for path in folder.glob("*.jsonl")
+        for event in _events_in(path.read_bytes())
+    ]
     return sorted(events, key=lambda event: event.at)
 
 

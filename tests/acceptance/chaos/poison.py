@@ -75,14 +75,25 @@ async def poisoned(letters: int, seed: int, slack: float = 1.0) -> list[Row]:
         sizes: dict[str, list[float]] = {name: [] for name in processes}
         blocks: list[int] = []
         async with wire(house.servers.nats.port) as line:
-            await _send([poisoner.letter() for _ in range(int(letters * _WARM))], line, sent, slack)
+            await _send(
+                [poisoner.letter() for _ in range(int(letters * _WARM))],
+                line,
+                sent,
+                slack,
+            )
             # What a megabyte takes in every hand is no growth: it comes before the first look.
             await _send([poisoner.heavy() for _ in range(_AT_ONCE)], line, sent, slack)
             for _ in range(_LOOKS):
                 portion = int(letters * (1 - _WARM) / _LOOKS)
-                await _send([poisoner.letter() for _ in range(portion)], line, sent, slack)
+                await _send(
+                    [poisoner.letter() for _ in range(portion)], line, sent, slack
+                )
                 # It collects its garbage first: a spoiled megabyte in a traceback is no leak.
-                blocks.append((await program.ask("GullibleAgent", "weigh", {}))["result"]["blocks"])
+                blocks.append(
+                    (await program.ask("GullibleAgent", "weigh", {}))["result"][
+                        "blocks"
+                    ]
+                )
                 for name, process in processes.items():
                     sizes[name].append(resident_mb(pid_of(process)))
             outcome = await account(program, sent.tasks)
@@ -94,7 +105,10 @@ async def poisoned(letters: int, seed: int, slack: float = 1.0) -> list[Row]:
             _living(blocks),
             *await afterwards(house, program, processes, GULLIBLE),
         ]
-        return [Row(f"{letters} spoiled messages: {row.asked}", row.measured, row.passed) for row in rows]
+        return [
+            Row(f"{letters} spoiled messages: {row.asked}", row.measured, row.passed)
+            for row in rows
+        ]
 
 
 async def _send(letters: list[Letter], line: Wire, sent: Sent, slack: float) -> None:
@@ -108,10 +122,14 @@ async def _send(letters: list[Letter], line: Wire, sent: Sent, slack: float) -> 
                 asked[line.ask(letter.subject, letter.body, letter.headers)] = letter
         await line.flush()
         requests = [
-            ticket for ticket, letter in asked.items() if letter.kind == "request" and letter.has_headers_of_text
+            ticket
+            for ticket, letter in asked.items()
+            if letter.kind == "request" and letter.has_headers_of_text
         ]
         # Once it is clear that some are not answered, the rest need not take hours.
-        await line.answered(requests, slack * REPLIES_S if len(sent.unanswered) < _ENOUGH else _STORED_S)
+        await line.answered(
+            requests, slack * REPLIES_S if len(sent.unanswered) < _ENOUGH else _STORED_S
+        )
         sent.slowest_s = max(sent.slowest_s, time.monotonic() - began)
         # What the server refused to store is answered by nobody.
         await line.answered([*asked], _STORED_S)
@@ -142,7 +160,9 @@ def _note(sent: Sent, letter: Letter, answer: bytes | None) -> None:
 
 def _alive(processes: dict[str, Served]) -> Row:
     gone = [name for name, process in processes.items() if not process.is_running]
-    return Row("both processes live", f"gone: {', '.join(gone)}" if gone else "both", not gone)
+    return Row(
+        "both processes live", f"gone: {', '.join(gone)}" if gone else "both", not gone
+    )
 
 
 def _ended(outcome: Outcome, sent: Sent) -> Row:
@@ -154,7 +174,11 @@ def _ended(outcome: Outcome, sent: Sent) -> Row:
     if outcome.lost:
         measured += f"; lost for instance {_shown(sent.tasks[outcome.lost[0]])}"
     fine = not (outcome.lost or outcome.untyped or outcome.left or outcome.waiting)
-    return Row("each task ends in one typed report or dead letter", measured, fine and bool(sent.tasks))
+    return Row(
+        "each task ends in one typed report or dead letter",
+        measured,
+        fine and bool(sent.tasks),
+    )
 
 
 def _answered(sent: Sent) -> Row:
@@ -165,7 +189,11 @@ def _answered(sent: Sent) -> Row:
     )
     if sent.unanswered:
         measured += f"; for instance {_shown(sent.unanswered[0])}"
-    return Row("each request whose headers are text is answered", measured, not sent.unanswered and not sent.unreadable)
+    return Row(
+        "each request whose headers are text is answered",
+        measured,
+        not sent.unanswered and not sent.unreadable,
+    )
 
 
 def _shown(letter: Letter) -> str:
@@ -183,7 +211,11 @@ def _living(looks: list[int]) -> Row:
     """Return whether the worker keeps no more alive: freed megabytes could hide a leak, blocks in use cannot."""
     before, after = _ends(looks)
     asked = f"the worker keeps at most {LIVES_BY:.0%} more blocks alive once it is warm"
-    return Row(asked, f"{before:,.0f} -> {after:,.0f}, {after / before - 1:+.1%}", after <= before * (1 + LIVES_BY))
+    return Row(
+        asked,
+        f"{before:,.0f} -> {after:,.0f}, {after / before - 1:+.1%}",
+        after <= before * (1 + LIVES_BY),
+    )
 
 
 def _ends(looks: Sequence[float]) -> tuple[float, float]:

@@ -6,7 +6,12 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from tests.acceptance.chaos.poison_oddities import NO_MESSAGES, ODD_TEXTS, ODD_VALUES, VERSIONS
+from tests.acceptance.chaos.poison_oddities import (
+    NO_MESSAGES,
+    ODD_TEXTS,
+    ODD_VALUES,
+    VERSIONS,
+)
 
 Json = dict[str, Any]
 
@@ -42,7 +47,11 @@ class Spoiler:
     def spoiled(self, message: Json) -> bytes:
         """Return *message*, spoiled in one of the ways; now and then it is left as it is."""
         # A hundred of a megabyte are enough for one run of ten thousand.
-        way = self.large if self.random.random() < 0.01 else self.random.choice(self._ways)
+        way = (
+            self.large
+            if self.random.random() < 0.01
+            else self.random.choice(self._ways)
+        )
         return way(message)
 
     def _truncated(self, message: Json) -> bytes:
@@ -57,7 +66,11 @@ class Spoiler:
     def _odd_text(self, message: Json) -> bytes:
         holder, key = self._somewhere(changed := json.loads(_valid(message)))
         holder[key] = "@here@"
-        return json.dumps(changed).encode().replace(b'"@here@"', self.random.choice(ODD_TEXTS))
+        return (
+            json.dumps(changed)
+            .encode()
+            .replace(b'"@here@"', self.random.choice(ODD_TEXTS))
+        )
 
     def _missing(self, message: Json) -> bytes:
         holder, key = self._somewhere(changed := json.loads(_valid(message)))
@@ -73,7 +86,9 @@ class Spoiler:
         return json.dumps(changed).encode()
 
     def _version(self, message: Json) -> bytes:
-        return json.dumps(message | {"schema_version": self.random.choice(VERSIONS)}).encode()
+        return json.dumps(
+            message | {"schema_version": self.random.choice(VERSIONS)}
+        ).encode()
 
     def _flipped(self, message: Json) -> bytes:
         body = bytearray(_valid(message))
@@ -95,12 +110,18 @@ class Spoiler:
         changed = json.loads(_valid(message))
         holder, key = self._somewhere(changed)
         holder[key] = "@here@"
-        return json.dumps(changed).encode().replace(b'"@here@"', b"[" * depth + b"]" * depth)
+        return (
+            json.dumps(changed)
+            .encode()
+            .replace(b'"@here@"', b"[" * depth + b"]" * depth)
+        )
 
     def large(self, message: Json) -> bytes:
         """Fill a body up to what the server takes, above what the contract does."""
         room = ALMOST_MAX_PAYLOAD - len(_valid(message)) - 64
-        filling = self.random.choice(("x" * room, ["y"] * (room // 5), "\u00e4" * (room // 6)))
+        filling = self.random.choice(
+            ("x" * room, ["y"] * (room // 5), "\u00e4" * (room // 6))
+        )
         changed = json.loads(_valid(message))
         holder, key = self._somewhere(changed)
         holder[key] = filling
@@ -119,7 +140,9 @@ class Spoiler:
         waiting = [found]
         while waiting:
             holder = waiting.pop()
-            for key, value in list(holder.items() if isinstance(holder, dict) else enumerate(holder)):
+            for key, value in list(
+                holder.items() if isinstance(holder, dict) else enumerate(holder)
+            ):
                 places.append((holder, key))
                 if isinstance(value, (dict, list)):
                     waiting.append(value)

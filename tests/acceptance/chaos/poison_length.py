@@ -67,7 +67,9 @@ async def _took(program: Outside, word: str, before: str) -> float:
     """Return the seconds until a text full of *word* is answered, in a conversation in which *before* was said."""
     conversation = f"long-{word}-{before}"
     if before:
-        assert json.loads(await _say(program, before, conversation))["kind"] == "question"
+        assert (
+            json.loads(await _say(program, before, conversation))["kind"] == "question"
+        )
     began = time.monotonic()
     await _say(program, (word * LONGEST)[: LONGEST - 1] + "5", conversation)
     return time.monotonic() - began
@@ -77,7 +79,11 @@ async def _say(program: Outside, text: str, conversation: str) -> bytes:
     # None is waited for: what is measured is how long a text is read, not how long its task takes.
     request = {"text": text, "conversation_id": conversation, "wait_ms": 0}
     try:
-        return (await program.client.request(_SUPERVISOR, json.dumps(request).encode(), timeout=_PATIENCE_S)).data
+        return (
+            await program.client.request(
+                _SUPERVISOR, json.dumps(request).encode(), timeout=_PATIENCE_S
+            )
+        ).data
     except (nats.errors.Error, TimeoutError):
         return b"{}"
 
@@ -85,7 +91,11 @@ async def _say(program: Outside, text: str, conversation: str) -> bytes:
 def _read(what: str, took: dict[str, float], read_s: float) -> Row:
     slowest = max(took, key=lambda word: took[word])
     asked = f"{what} of {LONGEST:,} letters is read within {read_s:.0f} s"
-    late = ", ".join(f"{word!r} {seconds:.1f} s" for word, seconds in took.items() if seconds > read_s)
+    late = ", ".join(
+        f"{word!r} {seconds:.1f} s"
+        for word, seconds in took.items()
+        if seconds > read_s
+    )
     measured = f"of {len(took)} the slowest, of {slowest!r}, in {took[slowest]:.2f} s{'; late: ' * bool(late)}{late}"
     return Row(asked, measured, took[slowest] <= read_s)
 
@@ -93,11 +103,27 @@ def _read(what: str, took: dict[str, float], read_s: float) -> Row:
 async def _kept(program: Outside, pid: int) -> Row:
     """Return whether the supervisor forgets long words; what it kept it would keep in each of two rounds."""
     looks = []
-    for first, number in ((0, _WARM), (_WARM, _MEASURED), (_WARM + _MEASURED, _MEASURED)):
+    for first, number in (
+        (0, _WARM),
+        (_WARM, _MEASURED),
+        (_WARM + _MEASURED, _MEASURED),
+    ):
         for start in range(first, first + number, 20):
-            texts = [f"limit {place}{'x' * (LONGEST - 100)}" for place in range(start, start + 20)]
-            await asyncio.gather(*(_say(program, text, f"words-{place}") for place, text in enumerate(texts)))
+            texts = [
+                f"limit {place}{'x' * (LONGEST - 100)}"
+                for place in range(start, start + 20)
+            ]
+            await asyncio.gather(
+                *(
+                    _say(program, text, f"words-{place}")
+                    for place, text in enumerate(texts)
+                )
+            )
         looks.append(resident_mb(pid))
     asked = f"of {_MEASURED} texts with a new long word the supervisor keeps at most {KEPT_MB:.0f} MB"
     grown = min(looks[1] - looks[0], looks[2] - looks[1])
-    return Row(asked, f"{' -> '.join(f'{look:.1f}' for look in looks)} MB, {grown:+.1f}", grown <= KEPT_MB)
+    return Row(
+        asked,
+        f"{' -> '.join(f'{look:.1f}' for look in looks)} MB, {grown:+.1f}",
+        grown <= KEPT_MB,
+    )

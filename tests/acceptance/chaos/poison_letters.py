@@ -8,7 +8,12 @@ from typing import Literal
 
 from runtime.servers.embedded import MAX_PAYLOAD
 from tests.acceptance.chaos.poison_bodies import Json, Spoiler
-from tests.acceptance.chaos.poison_oddities import HEADER_LINES, ODD_TOKENS, SENTENCES, VERSION_LINES
+from tests.acceptance.chaos.poison_oddities import (
+    HEADER_LINES,
+    ODD_TOKENS,
+    SENTENCES,
+    VERSION_LINES,
+)
 
 #: Who asked, for every task that the poisoner makes.
 SENDER = "Poisoner"
@@ -58,7 +63,9 @@ class Poisoner:
 
     def letter(self) -> Letter:
         """Return the next letter."""
-        (sort,) = self._random.choices([sort for sort, _ in self._sorts], [often for _, often in self._sorts])
+        (sort,) = self._random.choices(
+            [sort for sort, _ in self._sorts], [often for _, often in self._sorts]
+        )
         letter = sort()
         # More than that, and the server hangs up on the poisoner.
         fits = len(letter.headers) + len(letter.body) <= MAX_PAYLOAD
@@ -78,12 +85,26 @@ class Poisoner:
     def _task_of_odd_name(self) -> Letter:
         agent, name, parameters = self._random.choice(_QUESTIONS)
         body = self._spoiler.spoiled(assignment(agent, name, parameters))
-        return Letter("task", b"tasks.%b.%b" % (agent.encode(), self._token()), body, self._headers())
+        return Letter(
+            "task",
+            b"tasks.%b.%b" % (agent.encode(), self._token()),
+            body,
+            self._headers(),
+        )
 
     def _request(self) -> Letter:
         # A wait of ten minutes is nobody's fault, and would hold up the profile.
-        request = {"text": self._random.choice(SENTENCES), "conversation_id": f"c-{self._random.randrange(40)}"}
-        request |= {"schema_version": 1, "wait_ms": 400, "memory": "use", "user_id": "mallory", "request_id": _id()}
+        request = {
+            "text": self._random.choice(SENTENCES),
+            "conversation_id": f"c-{self._random.randrange(40)}",
+        }
+        request |= {
+            "schema_version": 1,
+            "wait_ms": 400,
+            "memory": "use",
+            "user_id": "mallory",
+            "request_id": _id(),
+        }
         body = self._spoiler.spoiled(request)
         return Letter("request", b"requests." + SUPERVISOR, body, self._headers())
 
@@ -113,24 +134,45 @@ class Poisoner:
         """Ask for a comparison, whose body is the subject of a report, of what may be none."""
         token = self._token() if self._random.random() < 0.5 else b"1"
         where = b"reports.%b.%b.%b" % (SENDER.encode(), _id().encode(), token)
-        body = where if self._random.random() < 0.7 else self._spoiler.spoiled({"subject": where.decode("latin-1")})
-        return Letter("word", b"reports.~compare.%b.%b" % (_id().encode(), _id().encode()), body, self._headers())
+        body = (
+            where
+            if self._random.random() < 0.7
+            else self._spoiler.spoiled({"subject": where.decode("latin-1")})
+        )
+        return Letter(
+            "word",
+            b"reports.~compare.%b.%b" % (_id().encode(), _id().encode()),
+            body,
+            self._headers(),
+        )
 
     def _cancellation(self) -> Letter:
         task_id = _id()
-        body = self._spoiler.spoiled({"schema_version": 1, "task_id": task_id, "reason": "no longer wanted"})
+        body = self._spoiler.spoiled(
+            {"schema_version": 1, "task_id": task_id, "reason": "no longer wanted"}
+        )
         token = self._token() if self._random.random() < 0.3 else task_id.encode()
         return Letter("word", b"cancel." + token, body, self._headers())
 
     def _card(self) -> Letter:
         """Put a card under one of a few names: how many agents there are is no matter of poison."""
         agent = self._random.choice(("OddAgent", "EvenAgent", "BentAgent"))
-        field = {"type": "number", "cues": ["(a+)+$", "["], "unit": "USD", "aliases": ["x", "x"], "enum": [1, "a"]}
+        field = {
+            "type": "number",
+            "cues": ["(a+)+$", "["],
+            "unit": "USD",
+            "aliases": ["x", "x"],
+            "enum": [1, "a"],
+        }
         task = {
             "name": "bend",
             "version": 1,
             "description": "Bend a number.",
-            "parameters": {"type": "object", "properties": {"x": field, "y": {"$ref": "#/$defs/y"}}, "required": ["x"]},
+            "parameters": {
+                "type": "object",
+                "properties": {"x": field, "y": {"$ref": "#/$defs/y"}},
+                "required": ["x"],
+            },
             "result": None,
             "remember": "shared",
             "max_attempts": 1,
@@ -138,20 +180,51 @@ class Poisoner:
             "keywords": ["bend"],
             "examples": ["bend 5"],
         }
-        card = {"schema_version": 1, "agent_id": agent, "version": self._random.randrange(1, 1000), "digest": "d"}
+        card = {
+            "schema_version": 1,
+            "agent_id": agent,
+            "version": self._random.randrange(1, 1000),
+            "digest": "d",
+        }
         card |= {"description": "Bends.", "keywords": ["bend"], "tasks": [task]}
         token = self._token() if self._random.random() < 0.2 else agent.encode()
-        return Letter("word", b"$KV.agents." + token, self._spoiler.spoiled(card), self._headers())
+        return Letter(
+            "word", b"$KV.agents." + token, self._spoiler.spoiled(card), self._headers()
+        )
 
     def _presence(self) -> Letter:
-        presence = {"schema_version": 1, "worker_id": "w-1", "agent_id": "GullibleAgent", "version": 1, "digest": "d"}
-        presence |= {"slots": 1, "http": None, "started_at": datetime.now(UTC).isoformat()}
+        presence = {
+            "schema_version": 1,
+            "worker_id": "w-1",
+            "agent_id": "GullibleAgent",
+            "version": 1,
+            "digest": "d",
+        }
+        presence |= {
+            "slots": 1,
+            "http": None,
+            "started_at": datetime.now(UTC).isoformat(),
+        }
         token = self._token() if self._random.random() < 0.5 else b"GullibleAgent.w-1"
-        return Letter("word", b"$KV.workers." + token, self._spoiler.spoiled(presence), self._headers())
+        return Letter(
+            "word",
+            b"$KV.workers." + token,
+            self._spoiler.spoiled(presence),
+            self._headers(),
+        )
 
     def _progress(self) -> Letter:
-        body = self._spoiler.spoiled({"task_id": _id(), "agent_id": "A", "fraction": 0.5, "at": "2026-01-01T00:00:00Z"})
-        return Letter("word", b"progress.%b.%b" % (SUPERVISOR, self._token()), body, b"")
+        body = self._spoiler.spoiled(
+            {
+                "task_id": _id(),
+                "agent_id": "A",
+                "fraction": 0.5,
+                "at": "2026-01-01T00:00:00Z",
+            }
+        )
+        return Letter(
+            "word", b"progress.%b.%b" % (SUPERVISOR, self._token()), body, b""
+        )
 
     def _token(self) -> bytes:
         return self._random.choice(ODD_TOKENS)
@@ -203,5 +276,9 @@ _QUESTIONS: tuple[tuple[str, str, Json], ...] = (
     ("GullibleAgent", "swallow", _MORSEL),
     ("GullibleAgent", "taste", _MORSEL),
     ("GullibleAgent", "nonsense", _MORSEL),
-    ("BudgetTrackerAgent", "analyze_budget", {"budget_limit": 50_000, "spent": "42k", "history": [5000, "7,000"]}),
+    (
+        "BudgetTrackerAgent",
+        "analyze_budget",
+        {"budget_limit": 50_000, "spent": "42k", "history": [5000, "7,000"]},
+    ),
 )

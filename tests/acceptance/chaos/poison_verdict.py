@@ -64,8 +64,14 @@ async def account(program: Outside, tasks: Mapping[int, Letter]) -> Outcome:
         outcome.reports += 1
         reported.add(json.loads(body)["task_id"])
         report = CompletionReport.model_validate_json(body)
-        outcome.untyped += report.status not in _STATUSES or (report.error is None) != (report.status == "completed")
-    outcome.lost = [number for number in tasks.keys() - buried if _task_id(tasks[number]) not in reported]
+        outcome.untyped += report.status not in _STATUSES or (report.error is None) != (
+            report.status == "completed"
+        )
+    outcome.lost = [
+        number
+        for number in tasks.keys() - buried
+        if _task_id(tasks[number]) not in reported
+    ]
     return outcome
 
 
@@ -87,7 +93,9 @@ async def _read_all(program: Outside, stream: str) -> list[bytes]:
     if not wanted:
         return []
     found: list[bytes] = []
-    reading = await program.client.jetstream().subscribe(">", stream=stream, ordered_consumer=True)
+    reading = await program.client.jetstream().subscribe(
+        ">", stream=stream, ordered_consumer=True
+    )
     while len(found) < wanted:
         message = await reading.next_msg(timeout=30)
         found.append(message.data)
@@ -95,31 +103,48 @@ async def _read_all(program: Outside, stream: str) -> list[bytes]:
     return found
 
 
-async def afterwards(house: House, program: Outside, processes: dict[str, Served], gullible: str) -> list[Row]:
+async def afterwards(
+    house: House, program: Outside, processes: dict[str, Served], gullible: str
+) -> list[Row]:
     """Return whether the same processes still work, and whether new ones start on what the poison left."""
     rows = [await _works("a task and a question afterwards", program)]
     rows.append(_quiet(processes))
     for process in processes.values():
         process.terminate()
     statuses = [await asyncio.to_thread(process.wait) for process in processes.values()]
-    rows.append(Row("both leave in good order", f"exit statuses {statuses}", statuses == [0, 0]))
+    rows.append(
+        Row("both leave in good order", f"exit statuses {statuses}", statuses == [0, 0])
+    )
     try:
         await asyncio.to_thread(house.supervisor().ready)
         await asyncio.to_thread(house.worker(gullible, BUDGET).ready)
     except (AssertionError, TimeoutError) as error:
-        return [*rows, Row("new processes start on what is left", str(error)[-300:], passed=False)]
+        return [
+            *rows,
+            Row("new processes start on what is left", str(error)[-300:], passed=False),
+        ]
     return [*rows, await _works("new processes start on what is left", program)]
 
 
 async def _works(asked: str, program: Outside) -> Row:
     parameters = {"budget_limit": 90_000, "spent": 1_000, "history": [1]}
-    request = b'{"text": "limit 50k, spent 42,000, history 5000, 7000", "wait_ms": 8000}'
+    request = (
+        b'{"text": "limit 50k, spent 42,000, history 5000, 7000", "wait_ms": 8000}'
+    )
     status = kind = "none"
     with contextlib.suppress(TimeoutError, nats.errors.Error):
-        status = (await program.ask("BudgetTrackerAgent", "analyze_budget", parameters))["status"]
-        reply = await program.client.request("requests.SupervisorAgent", request, timeout=20)
+        status = (
+            await program.ask("BudgetTrackerAgent", "analyze_budget", parameters)
+        )["status"]
+        reply = await program.client.request(
+            "requests.SupervisorAgent", request, timeout=20
+        )
         kind = str(json.loads(reply.data or b"{}").get("kind"))
-    return Row(asked, f"report {status}, reply {kind}", (status, kind) == ("completed", "answer"))
+    return Row(
+        asked,
+        f"report {status}, reply {kind}",
+        (status, kind) == ("completed", "answer"),
+    )
 
 
 def _quiet(processes: dict[str, Served]) -> Row:

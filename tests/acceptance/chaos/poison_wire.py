@@ -14,7 +14,9 @@ _INBOX = b"_INBOX.poison"
 class Wire:
     """One connection; what is answered to `ask` lies in `answers` under its number."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         self._reader = reader
         self._writer = writer
         self.answers: dict[int, bytes] = {}
@@ -24,12 +26,22 @@ class Wire:
         self._pongs = 0
         self._hung_up = False
         self._news = asyncio.Event()
-        writer.write(b'CONNECT {"verbose":false,"headers":true,"no_responders":true}\r\nSUB %b.* 1\r\n' % _INBOX)
+        writer.write(
+            b'CONNECT {"verbose":false,"headers":true,"no_responders":true}\r\nSUB %b.* 1\r\n'
+            % _INBOX
+        )
 
-    def send(self, subject: bytes, body: bytes, headers: bytes = b"", reply: bytes = b"") -> None:
+    def send(
+        self, subject: bytes, body: bytes, headers: bytes = b"", reply: bytes = b""
+    ) -> None:
         """Publish *body*; *headers* is the whole block, its version line and last empty line included."""
         if headers:
-            line = b"HPUB %b %b %d %d\r\n" % (subject, reply, len(headers), len(headers) + len(body))
+            line = b"HPUB %b %b %d %d\r\n" % (
+                subject,
+                reply,
+                len(headers),
+                len(headers) + len(body),
+            )
         else:
             line = b"PUB %b %b %d\r\n" % (subject, reply, len(body))
         self._writer.writelines([line, headers, body, b"\r\n"])
@@ -50,14 +62,18 @@ class Wire:
     async def answered(self, numbers: list[int], within_s: float) -> list[int]:
         """Return those of *numbers* that were not answered within *within_s* seconds."""
         with contextlib.suppress(TimeoutError):
-            await self._until(lambda: all(number in self.answers for number in numbers), within_s)
+            await self._until(
+                lambda: all(number in self.answers for number in numbers), within_s
+            )
         return [number for number in numbers if number not in self.answers]
 
     async def _until(self, condition: Callable[[], bool], within_s: float) -> None:
         async with asyncio.timeout(within_s):
             while not condition():
                 if self._hung_up:
-                    raise ConnectionResetError(f"the server hung up: {self.complaints[-3:]}")
+                    raise ConnectionResetError(
+                        f"the server hung up: {self.complaints[-3:]}"
+                    )
                 self._news.clear()
                 await self._news.wait()
 
@@ -92,7 +108,9 @@ class Wire:
 @asynccontextmanager
 async def wire(port: int) -> AsyncIterator[Wire]:
     """Connect to the server on *port* of this machine."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=16 * 1024 * 1024)
+    reader, writer = await asyncio.open_connection(
+        "127.0.0.1", port, limit=16 * 1024 * 1024
+    )
     opened = Wire(reader, writer)
     listening = asyncio.create_task(opened.listen())
     try:

@@ -11,12 +11,21 @@ from tests.acceptance.chaos.weather import Climate
 _NEVER: tuple[tuple[str, Callable[[Findings], Sequence[object]]], ...] = (
     ("tasks accepted and never reported: 0", lambda findings: findings.lost),
     ("tasks with two stored reports: 0", lambda findings: findings.stored_twice),
-    ("reports that the ledger does not hold: 0", lambda findings: findings.not_in_ledger),
-    ("reports of which the ledger holds another: 0", lambda findings: findings.contradicted),
+    (
+        "reports that the ledger does not hold: 0",
+        lambda findings: findings.not_in_ledger,
+    ),
+    (
+        "reports of which the ledger holds another: 0",
+        lambda findings: findings.contradicted,
+    ),
     ("reports other than completed: 0", lambda findings: findings.not_completed),
     ("reports on tasks that nobody submitted: 0", lambda findings: findings.unasked),
     ("tasks left in the queue after their report: 0", lambda findings: findings.left),
-    ("counts of what has ended that differ from the ledger: 0", lambda findings: findings.miscounted),
+    (
+        "counts of what has ended that differ from the ledger: 0",
+        lambda findings: findings.miscounted,
+    ),
     ("effects made twice: 0", lambda findings: findings.effects_twice),
     ("workers that ended unasked: 0", lambda findings: findings.fallen),
 )
@@ -58,7 +67,11 @@ def _explained(asked: str, causes: Sequence[Counter[str]], unexplained: int) -> 
     """Return a row that tells by cause what is explained."""
     total = sum(causes, Counter[str]())
     told = ", ".join(f"{cause} {number}" for cause, number in total.most_common())
-    return Row(asked, f"{unexplained}; explained {total.total()}{f' ({told})' if told else ''}", unexplained == 0)
+    return Row(
+        asked,
+        f"{unexplained}; explained {total.total()}{f' ({told})' if told else ''}",
+        unexplained == 0,
+    )
 
 
 def _blows(storms: Sequence[Findings], climate: Climate) -> list[Row]:
@@ -75,9 +88,20 @@ def _blows(storms: Sequence[Findings], climate: Climate) -> list[Row]:
         "nats-server killed": (climate.nats_kills, ("outage nats",)),
         "Valkey killed": (climate.valkey_kills, ("outage valkey",)),
         "a worker frozen for longer than its lease": (climate.stops, ("stop",)),
-        "a wire cut for longer than a lease": (climate.cuts, ("cut nats", "cut valkey")),
+        "a wire cut for longer than a lease": (
+            climate.cuts,
+            ("cut nats", "cut valkey"),
+        ),
     }
     for words, (number, causes) in wanted.items():
-        done = [sum(findings.troubles[cause] for cause in causes) for findings in storms]
-        rows.append(Row(f"storm: {words}, each seed: {number}", f"least {min(done)}", min(done) >= number))
+        done = [
+            sum(findings.troubles[cause] for cause in causes) for findings in storms
+        ]
+        rows.append(
+            Row(
+                f"storm: {words}, each seed: {number}",
+                f"least {min(done)}",
+                min(done) >= number,
+            )
+        )
     return rows

@@ -61,7 +61,9 @@ class Proxy:
             self._reset_all()
         self._whole.set()
 
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _accept(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         task = asyncio.current_task()
         assert task is not None
         self._passing.add(task)
@@ -74,7 +76,9 @@ class Proxy:
             await self._whole.wait()
             # A server that is away refuses; its client is told by the end of its own connection.
             with contextlib.suppress(OSError):
-                far_reader, far_writer = await asyncio.open_connection(HOST, self._target)
+                far_reader, far_writer = await asyncio.open_connection(
+                    HOST, self._target
+                )
                 self._wires.add(far_writer)
                 try:
                     await self._pass_both(reader, writer, far_reader, far_writer)
@@ -104,7 +108,9 @@ class Proxy:
                 way.cancel()
             await asyncio.gather(*ways, return_exceptions=True)
 
-    async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _pass(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         while chunk := await reader.read(_CHUNK):
             if self._cut == "drop":
                 continue

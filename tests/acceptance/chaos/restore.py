@@ -34,7 +34,10 @@ _TASK_MS = 40
 
 async def drill(folder: Path, tasks: int) -> list[Row]:
     """Copy, lose and restore both servers of a system at work in *folder*; return a row for each promise."""
-    async with Smith([AGENT], folder / "workers") as smith, stand(smith, folder, seats=2, slots=8) as ground:
+    async with (
+        Smith([AGENT], folder / "workers") as smith,
+        stand(smith, folder, seats=2, slots=8) as ground,
+    ):
         submitting = asyncio.create_task(ground.program.submit_all(_assignments(tasks)))
         await _until_accepted(ground, tasks // 3)
         before = set(ground.program.accepted)
@@ -84,24 +87,51 @@ def _copy(server: ServerProcess, place: Path) -> float:
         server.resume()
 
 
-def _rows(events: Sequence[Event], lost: set[str], nats_at: float, valkey_at: float) -> list[Row]:
+def _rows(
+    events: Sequence[Event], lost: set[str], nats_at: float, valkey_at: float
+) -> list[Row]:
     """Return what *events* show of the tasks that the copies hold; *lost* were accepted after that of NATS."""
     findings = check([event for event in events if event.task not in lost])
-    first_effect = {event.task: event.at for event in reversed(events) if event.kind == "effect"}
-    repeated = [task for task in findings.effects_twice if first_effect[task] < valkey_at]
+    first_effect = {
+        event.task: event.at for event in reversed(events) if event.kind == "effect"
+    }
+    repeated = [
+        task for task in findings.effects_twice if first_effect[task] < valkey_at
+    ]
     held = findings.accepted
     rows = [
-        Row("tasks accepted before the copy of NATS and never reported: 0", f"{len(findings.lost)} of {held}", True),
-        Row("of these with two stored reports: 0", f"{len(findings.stored_twice)}", True),
+        Row(
+            "tasks accepted before the copy of NATS and never reported: 0",
+            f"{len(findings.lost)} of {held}",
+            True,
+        ),
+        Row(
+            "of these with two stored reports: 0", f"{len(findings.stored_twice)}", True
+        ),
         Row("reports other than completed: 0", f"{len(findings.not_completed)}", True),
-        Row("effects made before the copy of Valkey and made again: 0", f"{len(repeated)}", True),
+        Row(
+            "effects made before the copy of Valkey and made again: 0",
+            f"{len(repeated)}",
+            True,
+        ),
     ]
     broken = (findings.lost, findings.stored_twice, findings.not_completed, repeated)
-    judged = [Row(row.asked, row.measured, not found) for row, found in zip(rows, broken, strict=True)]
+    judged = [
+        Row(row.asked, row.measured, not found)
+        for row, found in zip(rows, broken, strict=True)
+    ]
     again = len(findings.effects_twice) - len(repeated)
     told = (
-        Row("tasks accepted after the copy of NATS, lost as the page says", f"{len(lost)}", bool(lost)),
-        Row("effects made after the copy of Valkey and made again, as the page says", f"{again}", True),
+        Row(
+            "tasks accepted after the copy of NATS, lost as the page says",
+            f"{len(lost)}",
+            bool(lost),
+        ),
+        Row(
+            "effects made after the copy of Valkey and made again, as the page says",
+            f"{again}",
+            True,
+        ),
         Row("seconds between the copies", f"{valkey_at - nats_at:.1f}", True),
     )
     return [*judged, *told]
@@ -109,7 +139,9 @@ def _rows(events: Sequence[Event], lost: set[str], nats_at: float, valkey_at: fl
 
 def main() -> None:
     """Run the drill, print the table, and exit with 1 when a promise was broken."""
-    parser = argparse.ArgumentParser(prog="python -m tests.acceptance.chaos.restore", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.acceptance.chaos.restore", description=__doc__
+    )
     parser.add_argument("--tasks", type=int, default=1500)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="tasklore-restore-") as folder:

@@ -11,7 +11,12 @@ from datetime import datetime
 
 from nats.aio.msg import Msg
 
-from tests.acceptance.chaos.rolling_leaving import HAND_OVER_S, joiners_handed_over, told_twice, told_without_nats
+from tests.acceptance.chaos.rolling_leaving import (
+    HAND_OVER_S,
+    joiners_handed_over,
+    told_twice,
+    told_without_nats,
+)
 from tests.acceptance.chaos.stage import AGENT, STEADY, stage, submit
 from tests.acceptance.chaos.table import Row
 from tests.acceptance.house import House, Served
@@ -57,23 +62,38 @@ async def replaced_under_load(tasks: int, slack: float = 1.0) -> list[Row]:
         async def note(message: Msg) -> None:
             naks.append(_moment_of(message))
 
-        await program.client.subscribe(f"$JS.EVENT.ADVISORY.CONSUMER.MSG_NAKED.TASKS.{AGENT}", cb=note)
-        workers = [house.worker(STEADY, slots=SLOTS, ack_wait_s=LEASE_S) for _ in range(WORKERS)]
+        await program.client.subscribe(
+            f"$JS.EVENT.ADVISORY.CONSUMER.MSG_NAKED.TASKS.{AGENT}", cb=note
+        )
+        workers = [
+            house.worker(STEADY, slots=SLOTS, ack_wait_s=LEASE_S)
+            for _ in range(WORKERS)
+        ]
         for worker in workers:
             await asyncio.to_thread(worker.ready)
         sending = asyncio.create_task(_send(program, tasks))
         await program.until(lambda: len(program.heard) > tasks // 10)
         leavings = [await _replace(house, worker) for worker in workers]
         ids = await sending
-        await program.until(lambda: len({report["task_id"] for report in program.heard}) >= tasks)
+        await program.until(
+            lambda: len({report["task_id"] for report in program.heard}) >= tasks
+        )
         await program.eventually(lambda: _nothing_left(program))
         for leaving in leavings:
-            leaving.given_back_at = [at for at in naks if leaving.told_at <= at <= leaving.told_at + leaving.took_s]
+            leaving.given_back_at = [
+                at
+                for at in naks
+                if leaving.told_at <= at <= leaving.told_at + leaving.took_s
+            ]
         runs = len((house.folder / "runs" / "noted").read_text().splitlines())
         what = f"{WORKERS} workers replaced during {tasks} tasks"
         return [
             _reported(what, ids, await program.reports(), program),
-            Row(f"{what}: nothing runs twice", f"{runs - tasks} runs too many", runs == tasks),
+            Row(
+                f"{what}: nothing runs twice",
+                f"{runs - tasks} runs too many",
+                runs == tasks,
+            ),
             _handed_over(what, leavings, slack * HAND_OVER_S),
             _left_in_order(what, leavings),
         ]
@@ -85,7 +105,11 @@ async def _send(program: Outside, tasks: int) -> list[str]:
     started, ids = loop.time(), []
     lengths = random.Random(1)
     for number in range(tasks):
-        ids.append(await submit(program, "noted", {"number": number, "ms": lengths.randint(*TASK_MS)}))
+        ids.append(
+            await submit(
+                program, "noted", {"number": number, "ms": lengths.randint(*TASK_MS)}
+            )
+        )
         await asyncio.sleep(max(0.0, started + number / _PER_S - loop.time()))
     return ids
 
@@ -101,16 +125,28 @@ async def _replace(house: House, worker: Served) -> Leaving:
     return leaving
 
 
-def _reported(what: str, ids: list[str], stored: dict[str, int], program: Outside) -> Row:
+def _reported(
+    what: str, ids: list[str], stored: dict[str, int], program: Outside
+) -> Row:
     reported = {subject.split(".")[2]: number for subject, number in stored.items()}
     statuses = Counter(report["status"] for report in program.heard)
-    whole = set(reported) == set(ids) and set(reported.values()) == {1} and set(statuses) == {"completed"}
+    whole = (
+        set(reported) == set(ids)
+        and set(reported.values()) == {1}
+        and set(statuses) == {"completed"}
+    )
     said = ", ".join(f"{number} {status}" for status, number in statuses.items())
-    return Row(f"{what}: one completed report each, none stranded", f"{len(reported)} reported, {said}", whole)
+    return Row(
+        f"{what}: one completed report each, none stranded",
+        f"{len(reported)} reported, {said}",
+        whole,
+    )
 
 
 def _handed_over(what: str, leavings: list[Leaving], within_s: float) -> Row:
-    back = [at - leaving.told_at for leaving in leavings for at in leaving.given_back_at]
+    back = [
+        at - leaving.told_at for leaving in leavings for at in leaving.given_back_at
+    ]
     slowest_s = max(back, default=0.0)
     return Row(
         f"{what}: what was not begun is handed over within {within_s * 1000:.0f} ms",
@@ -120,10 +156,16 @@ def _handed_over(what: str, leavings: list[Leaving], within_s: float) -> Row:
 
 
 def _left_in_order(what: str, leavings: list[Leaving]) -> Row:
-    exits = ", ".join(f"{leaving.status} after {leaving.took_s:.2f} s" for leaving in leavings)
+    exits = ", ".join(
+        f"{leaving.status} after {leaving.took_s:.2f} s" for leaving in leavings
+    )
     tracebacks = sum(leaving.has_traceback for leaving in leavings)
     fine = tracebacks == 0 and all(leaving.status == 0 for leaving in leavings)
-    return Row(f"{what}: exit status 0, no traceback", f"{exits}; {tracebacks} tracebacks", fine)
+    return Row(
+        f"{what}: exit status 0, no traceback",
+        f"{exits}; {tracebacks} tracebacks",
+        fine,
+    )
 
 
 def _moment_of(message: Msg) -> float:
@@ -131,7 +173,9 @@ def _moment_of(message: Msg) -> float:
     stamp = str(json.loads(message.data)["timestamp"])
     # The server writes nanoseconds, of which Python reads six digits.
     whole, _, fraction = stamp.rstrip("Z").partition(".")
-    return datetime.fromisoformat(f"{whole}+00:00").timestamp() + float(f"0.{fraction or 0}")
+    return datetime.fromisoformat(f"{whole}+00:00").timestamp() + float(
+        f"0.{fraction or 0}"
+    )
 
 
 async def _nothing_left(program: Outside) -> bool:

@@ -33,17 +33,25 @@ async def joiners_handed_over(slack: float = 1.0) -> list[Row]:
     within_s = slack * HAND_OVER_S
     async with stage() as house, outside(house.servers.nats_url) as program:
         # It has no room for the copies, which therefore wait in the other one.
-        leader = await asyncio.to_thread(house.worker(STEADY, slots=1, ack_wait_s=_LEASE_S).ready)
+        leader = await asyncio.to_thread(
+            house.worker(STEADY, slots=1, ack_wait_s=_LEASE_S).ready
+        )
         leading = await submit(program, "let_go", {"number": 7})
         await program.eventually(lambda: _runs(house, "let_go", 1))
-        worker = await asyncio.to_thread(house.worker(STEADY, slots=16, ack_wait_s=_LEASE_S).ready)
+        worker = await asyncio.to_thread(
+            house.worker(STEADY, slots=16, ack_wait_s=_LEASE_S).ready
+        )
         naks: list[float] = []
 
         async def note(_message: Msg) -> None:
             naks.append(time.monotonic())
 
-        await program.client.subscribe(f"$JS.EVENT.ADVISORY.CONSUMER.MSG_NAKED.TASKS.{AGENT}", cb=note)
-        copies = [await submit(program, "let_go", {"number": 7}) for _ in range(_COPIES)]
+        await program.client.subscribe(
+            f"$JS.EVENT.ADVISORY.CONSUMER.MSG_NAKED.TASKS.{AGENT}", cb=note
+        )
+        copies = [
+            await submit(program, "let_go", {"number": 7}) for _ in range(_COPIES)
+        ]
         await program.eventually(lambda: _held(program, 1 + _COPIES))
         # The server counts them from when it sends them; the worker may not have read them yet.
         await asyncio.to_thread(worker.await_metric, "tasklore_slots_used", _COPIES)
@@ -61,7 +69,9 @@ async def joiners_handed_over(slack: float = 1.0) -> list[Row]:
         in_time = sum(1 for at in naks if at - told_at <= within_s)
         (house.folder / "runs" / "let_go-7").touch()
         wanted = {leading, *copies}
-        await program.until(lambda: wanted <= {report["task_id"] for report in program.heard})
+        await program.until(
+            lambda: wanted <= {report["task_id"] for report in program.heard}
+        )
         runs = len((house.folder / "runs" / "let_go").read_text().splitlines())
         assert leader.is_running
     asked = f"told to leave while tasks wait for another's answer: handed over within {within_s * 1000:.0f} ms"
@@ -77,14 +87,18 @@ async def told_twice(slack: float = 1.0) -> list[Row]:
         worker = await asyncio.to_thread(starting.ready)
         await submit(program, "noted", {"number": 1, "ms": _ENDLESS_MS})
         await program.eventually(lambda: _runs(house, "noted", 1))
-        await asyncio.to_thread(house.worker(STEADY, slots=1, ack_wait_s=_LEASE_S).ready)
+        await asyncio.to_thread(
+            house.worker(STEADY, slots=1, ack_wait_s=_LEASE_S).ready
+        )
         worker.terminate()
         # Two signals at once would be one.
         await asyncio.to_thread(worker.await_log, "asked_to_end")
         assert worker.is_running
         told_at = time.monotonic()
         worker.terminate()
-        elsewhere = program.eventually(lambda: _runs(house, "noted", 2), elsewhere_within_s + _MORE_S)
+        elsewhere = program.eventually(
+            lambda: _runs(house, "noted", 2), elsewhere_within_s + _MORE_S
+        )
         began_elsewhere = asyncio.create_task(elsewhere)
         left = asyncio.create_task(asyncio.to_thread(worker.wait))
         await asyncio.wait([left], timeout=at_once_s + _MORE_S)
@@ -93,14 +107,24 @@ async def told_twice(slack: float = 1.0) -> list[Row]:
         if not left.done():
             worker.kill()
         await asyncio.wait([began_elsewhere, left])
-        elsewhere_s = None if began_elsewhere.exception() else time.monotonic() - told_at
+        elsewhere_s = (
+            None if began_elsewhere.exception() else time.monotonic() - told_at
+        )
         trouble = "Traceback" in worker.log()
     asked = f"SIGTERM twice during a long task: gone within {at_once_s:.0f} s"
     measured = "not yet" if elsewhere_s is None else f"{elsewhere_s:.2f} s"
     is_in_time = elsewhere_s is not None and elsewhere_s <= elsewhere_within_s
     return [
-        Row(asked, f"{left_s:.2f} s, status {status}, traceback {trouble}", left_s <= at_once_s and not trouble),
-        Row(f"SIGTERM twice: the task runs elsewhere within {elsewhere_within_s:.0f} s", measured, is_in_time),
+        Row(
+            asked,
+            f"{left_s:.2f} s, status {status}, traceback {trouble}",
+            left_s <= at_once_s and not trouble,
+        ),
+        Row(
+            f"SIGTERM twice: the task runs elsewhere within {elsewhere_within_s:.0f} s",
+            measured,
+            is_in_time,
+        ),
     ]
 
 
@@ -113,7 +137,10 @@ async def told_without_nats(slack: float = 1.0) -> list[Row]:
         house.servers.nats.kill()
         # Long enough for both to have noticed.
         await asyncio.sleep(1.0)
-        return [await _left_alone(name, process, slack * ALONE_S) for name, process in leaving.items()]
+        return [
+            await _left_alone(name, process, slack * ALONE_S)
+            for name, process in leaving.items()
+        ]
 
 
 async def _left_alone(name: str, process: Served, within_s: float) -> Row:
@@ -134,4 +161,6 @@ async def _runs(house: House, name: str, number: int) -> bool:
 
 
 async def _held(program: Outside, number: int) -> bool:
-    return bool((await program.api(f"CONSUMER.INFO.TASKS.{AGENT}"))["num_ack_pending"] == number)
+    return bool(
+        (await program.api(f"CONSUMER.INFO.TASKS.{AGENT}"))["num_ack_pending"] == number
+    )

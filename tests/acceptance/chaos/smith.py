@@ -25,7 +25,12 @@ class Smith:
         forge: The module to run as the forge.
     """
 
-    def __init__(self, references: Sequence[str], folder: Path, forge: str = "tests.acceptance.chaos.forge") -> None:
+    def __init__(
+        self,
+        references: Sequence[str],
+        folder: Path,
+        forge: str = "tests.acceptance.chaos.forge",
+    ) -> None:
         self._module = forge
         self._references = references
         self.folder = folder
@@ -65,7 +70,9 @@ class Smith:
         """The forge's process id."""
         return self._forge.pid
 
-    async def fork(self, environment: Mapping[str, str], history: History, deed: str = "") -> Forged:
+    async def fork(
+        self, environment: Mapping[str, str], history: History, deed: str = ""
+    ) -> Forged:
         """Return a worker with the settings *environment*, which takes tasks a moment later.
 
         *deed* is what it does against the rules, see `sabotage`.
@@ -74,13 +81,22 @@ class Smith:
         forged: asyncio.Future[Forged] = asyncio.get_running_loop().create_future()
         self._ordered[ticket] = forged, history
         log = str(self.folder / f"worker-{ticket}.log")
-        order = {"ticket": ticket, "environment": dict(environment), "log": log, "sabotage": deed}
+        order = {
+            "ticket": ticket,
+            "environment": dict(environment),
+            "log": log,
+            "sabotage": deed,
+        }
         os.write(self._orders, json.dumps(order).encode() + b"\n")
         async with asyncio.timeout(PATIENCE_S):
             return await forged
 
     def _light(self, orders: int, log: IO[bytes]) -> "subprocess.Popen[bytes]":
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith("TASKLORE_")}
+        inherited = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith("TASKLORE_")
+        }
         command = [sys.executable, "-m", self._module, str(orders), *self._references]
         return subprocess.Popen(
             ["/bin/sh", "-c", GUARDED, "sh", *command],
@@ -127,8 +143,13 @@ class Smith:
     def _notice_end(self) -> None:
         """Tell everybody who waits that the forge is no more."""
         asyncio.get_running_loop().remove_reader(self._answers)
-        ended = RuntimeError(f"the forge ended; its log: {(self.folder / 'forge.log').read_text(errors='replace')}")
-        waiters: list[asyncio.Future[Any]] = [self._lit, *(forged for forged, _ in self._ordered.values())]
+        ended = RuntimeError(
+            f"the forge ended; its log: {(self.folder / 'forge.log').read_text(errors='replace')}"
+        )
+        waiters: list[asyncio.Future[Any]] = [
+            self._lit,
+            *(forged for forged, _ in self._ordered.values()),
+        ]
         for waiting in waiters:
             if not waiting.done():
                 waiting.set_exception(ended)

@@ -44,8 +44,13 @@ async def soak(minutes: float) -> list[Row]:
         for process in processes.values():
             await asyncio.to_thread(process.ready)
         looker = Looker(house, processes, program)
-        busy = [asyncio.create_task(work) for work in (program.keep_sowing(), program.keep_asking())]
-        restarting = asyncio.create_task(_restart_now_and_then(house, 60 * minutes / (RESTARTS + 1)))
+        busy = [
+            asyncio.create_task(work)
+            for work in (program.keep_sowing(), program.keep_asking())
+        ]
+        restarting = asyncio.create_task(
+            _restart_now_and_then(house, 60 * minutes / (RESTARTS + 1))
+        )
         samples: list[Sample] = []
         ends_at = time.monotonic() + 60 * minutes
         while time.monotonic() < ends_at:
@@ -61,7 +66,12 @@ async def soak(minutes: float) -> list[Row]:
         await asyncio.gather(*busy, restarting, return_exceptions=True)
         await _settle(program)
         samples.append(await looker.look())
-        return [*judged(samples), _kept_up(samples[-2], program), _answered(program), _quiet(processes)]
+        return [
+            *judged(samples),
+            _kept_up(samples[-2], program),
+            _answered(program),
+            _quiet(processes),
+        ]
 
 
 async def _restart_now_and_then(house: House, every_s: float) -> None:
@@ -88,29 +98,57 @@ def judged(samples: list[Sample]) -> list[Row]:
     *during, after = samples
     first = max(0, min(int(len(during) * WARM), len(during) - _TOGETHER))
     warm, end = during[first : first + _TOGETHER], during[-_TOGETHER:]
-    tasks = sum(after.kinds.values()) + sum(after.answers.values()) + len(samples) * CENSUSES
+    tasks = (
+        sum(after.kinds.values())
+        + sum(after.answers.values())
+        + len(samples) * CENSUSES
+    )
     remembered = KNOWN + after.kinds["miss"] + sum(after.answers.values())
     return [
         *(_grown(name, warm, end) for name in sorted(after.figures)),
-        Row("TASKS is empty in the end", f"{after.streams['TASKS']} messages", after.streams["TASKS"] == 0),
-        Row("LATER is empty in the end", f"{after.streams['LATER']} messages", after.streams["LATER"] == 0),
-        _exactly("DEAD holds what was given up and nothing else", after.streams["DEAD"], after.kinds["give_up"]),
-        _at_most("REPORTS holds no more than a report a task", after.streams["REPORTS"], tasks),
+        Row(
+            "TASKS is empty in the end",
+            f"{after.streams['TASKS']} messages",
+            after.streams["TASKS"] == 0,
+        ),
+        Row(
+            "LATER is empty in the end",
+            f"{after.streams['LATER']} messages",
+            after.streams["LATER"] == 0,
+        ),
+        _exactly(
+            "DEAD holds what was given up and nothing else",
+            after.streams["DEAD"],
+            after.kinds["give_up"],
+        ),
+        _at_most(
+            "REPORTS holds no more than a report a task",
+            after.streams["REPORTS"],
+            tasks,
+        ),
         _exactly("the ledger has one key a task", after.keys["task"], tasks),
-        _at_most("the memory has no more than a key a question", after.keys["ltm"], remembered),
+        _at_most(
+            "the memory has no more than a key a question",
+            after.keys["ltm"],
+            remembered,
+        ),
         _other_keys(warm[0], during[-1], after),
     ]
 
 
 def _kept_up(last: Sample, program: Load) -> Row:
     tasks = sum(last.kinds.values())
-    statuses = ", ".join(f"{number} {status}" for status, number in sorted(program.statuses.items()))
+    statuses = ", ".join(
+        f"{number} {status}" for status, number in sorted(program.statuses.items())
+    )
     measured = f"{tasks / last.at_s:.0f} tasks/s: {statuses}; {len(program.open)} without a report"
     return Row("every task is reported", measured, not program.open)
 
 
 def _answered(program: Load) -> Row:
-    said = ", ".join(f"{number} {kind}" for kind, number in sorted(program.answers.items()))
+    said = ", ".join(
+        f"{number} {kind}" for kind, number in sorted(program.answers.items())
+    )
     return Row("every question is answered", said, set(program.answers) == {"answer"})
 
 
@@ -121,13 +159,20 @@ def _grown(name: str, warm: Sequence[Sample], end: Sequence[Sample]) -> Row:
     """
     together = statistics.median if name.endswith("MB") else min
     before, after = (
-        together([sample.figures[name] for sample in looks if name in sample.figures]) for looks in (warm, end)
+        together([sample.figures[name] for sample in looks if name in sample.figures])
+        for looks in (warm, end)
     )
-    allowed = GROWS_MB if name.endswith("MB") else max(GROWS_AT_LEAST, GROWS_BY * before)
+    allowed = (
+        GROWS_MB if name.endswith("MB") else max(GROWS_AT_LEAST, GROWS_BY * before)
+    )
     minutes = (end[-1].at_s - warm[0].at_s) / 60
     asked = f"{name}: grows by at most {allowed:.0f} in the last {minutes:.1f} minutes"
     hasty = "" if warm[-1].at_s < end[0].at_s else ", too short to tell"
-    return Row(asked, f"{before:.1f} -> {after:.1f}, {after - before:+.1f}{hasty}", after - before <= allowed)
+    return Row(
+        asked,
+        f"{before:.1f} -> {after:.1f}, {after - before:+.1f}{hasty}",
+        after - before <= allowed,
+    )
 
 
 def _exactly(asked: str, found: int, known: int) -> Row:
@@ -139,20 +184,36 @@ def _at_most(asked: str, found: int, known: int) -> Row:
 
 
 def _other_keys(warm: Sample, end: Sample, after: Sample) -> Row:
-    grown = {kind: end.keys[kind] - warm.keys[kind] for kind in end.keys if kind not in _BY_CONTRACT}
+    grown = {
+        kind: end.keys[kind] - warm.keys[kind]
+        for kind in end.keys
+        if kind not in _BY_CONTRACT
+    }
     more = sum(number for number in grown.values() if number > 0)
     allowed = max(GROWS_AT_LEAST, GROWS_BY * sum(warm.keys[kind] for kind in grown))
     kinds = ", ".join(f"{kind} {number}" for kind, number in sorted(after.keys.items()))
-    return Row("keys of every other kind do not grow", f"{more:+d} ({grown}); in the end {kinds}", more <= allowed)
+    return Row(
+        "keys of every other kind do not grow",
+        f"{more:+d} ({grown}); in the end {kinds}",
+        more <= allowed,
+    )
 
 
 def _quiet(processes: dict[str, Served]) -> Row:
-    tracebacks = {name: process.log().count("Traceback") for name, process in processes.items()}
-    return Row("nothing is logged with a traceback", str(tracebacks), not any(tracebacks.values()))
+    tracebacks = {
+        name: process.log().count("Traceback") for name, process in processes.items()
+    }
+    return Row(
+        "nothing is logged with a traceback",
+        str(tracebacks),
+        not any(tracebacks.values()),
+    )
 
 
 def _line(sample: Sample) -> str:
-    figures = ", ".join(f"{name} {value:.0f}" for name, value in sorted(sample.figures.items()))
+    figures = ", ".join(
+        f"{name} {value:.0f}" for name, value in sorted(sample.figures.items())
+    )
     streams = ", ".join(f"{name} {number}" for name, number in sample.streams.items())
     tasks, keys = sum(sample.kinds.values()), sum(sample.keys.values())
     return f"{sample.at_s:6.0f} s: {tasks} tasks; {figures}; {streams}; {keys} keys"
@@ -160,8 +221,15 @@ def _line(sample: Sample) -> str:
 
 def main() -> None:
     """Soak, print, and say by the exit status whether nothing grew."""
-    parser = argparse.ArgumentParser(prog="python -m tests.acceptance.chaos.soak", description="Look for what grows.")
-    parser.add_argument("--minutes", type=float, default=30.0, help="how long; a minute or two to try it")
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.acceptance.chaos.soak", description="Look for what grows."
+    )
+    parser.add_argument(
+        "--minutes",
+        type=float,
+        default=30.0,
+        help="how long; a minute or two to try it",
+    )
     minutes = parser.parse_args().minutes
     rows = uvloop.run(soak(minutes))
     finish(rows, f"{minutes:.0f} minutes")

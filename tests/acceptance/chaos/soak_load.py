@@ -23,7 +23,15 @@ QUESTIONS_PER_S = 2.0
 LOST_AFTER_S = 60.0
 
 #: How often each kind is drawn, in hundredths; see `Load._draw`.
-_MIX = {"hit": 50, "miss": 20, "work": 19, "retry": 5, "later": 1, "cancel": 4, "give_up": 1}
+_MIX = {
+    "hit": 50,
+    "miss": 20,
+    "work": 19,
+    "retry": 5,
+    "later": 1,
+    "cancel": 4,
+    "give_up": 1,
+}
 #: Questions that are asked again and again.
 KNOWN = 50
 #: Seconds that a scheduled retry asks to wait: above what a worker waits for by handing back.
@@ -67,7 +75,9 @@ class Load(Outside):
         async with asyncio.TaskGroup() as group:
             for count in range(10**9):
                 group.create_task(self._sow(*self._draw()))
-                await asyncio.sleep(max(0.0, started + count / TASKS_PER_S - loop.time()))
+                await asyncio.sleep(
+                    max(0.0, started + count / TASKS_PER_S - loop.time())
+                )
 
     async def keep_asking(self) -> None:
         """Ask the supervisor at an even pace until cancelled."""
@@ -89,7 +99,11 @@ class Load(Outside):
             case "retry":
                 return kind, "stumble", {"number": number, "times": 1}
             case "later":
-                return kind, "stumble", {"number": number, "times": 1, "after_s": _LATER_S}
+                return (
+                    kind,
+                    "stumble",
+                    {"number": number, "times": 1, "after_s": _LATER_S},
+                )
             case "cancel":
                 return kind, "work", {"number": number, "ms": 20_000}
             case "give_up":
@@ -101,10 +115,16 @@ class Load(Outside):
         task_id = assignment["task_id"]
         self.kinds[kind] += 1
         self.open[task_id] = asyncio.get_running_loop().time()
-        await self.publish(f"tasks.{AGENT}.{task}", json.dumps(assignment).encode(), {"Nats-Msg-Id": f"{task_id}:1"})
+        await self.publish(
+            f"tasks.{AGENT}.{task}",
+            json.dumps(assignment).encode(),
+            {"Nats-Msg-Id": f"{task_id}:1"},
+        )
         if kind == "cancel":
             await asyncio.sleep(0.2)
-            wish = json.dumps({"task_id": task_id, "reason": "changed my mind"}).encode()
+            wish = json.dumps(
+                {"task_id": task_id, "reason": "changed my mind"}
+            ).encode()
             await self.client.publish(f"cancel.{task_id}", wish)
 
     async def _ask_supervisor(self) -> None:
@@ -119,7 +139,9 @@ class Load(Outside):
         gives_up_at = asyncio.get_running_loop().time() + _ASKS_S
         while asyncio.get_running_loop().time() < gives_up_at:
             try:
-                reply = await self.client.request("requests.SupervisorAgent", body, timeout=15)
+                reply = await self.client.request(
+                    "requests.SupervisorAgent", body, timeout=15
+                )
             except (nats.errors.Error, TimeoutError):
                 # An answer on its way is lost with the connection; the same id again starts nothing twice.
                 await asyncio.sleep(0.2)
@@ -134,6 +156,8 @@ async def load(url: str) -> AsyncIterator[Load]:
     """Connect the program that asks; nothing is asked before `keep_sowing`."""
     async with outside(url) as program:
         sower = Load(program.client, f"Soak-{uuid.uuid4().hex[:8]}")
-        await program.client.subscribe(f"reports.{sower.supervisor_id}.>", cb=sower.hear_report)
+        await program.client.subscribe(
+            f"reports.{sower.supervisor_id}.>", cb=sower.hear_report
+        )
         await program.client.flush()
         yield sower

@@ -36,7 +36,9 @@ class Sample:
 class Looker:
     """Looks at *processes* (by name) and the servers of *house*."""
 
-    def __init__(self, house: House, processes: dict[str, Served], program: Load) -> None:
+    def __init__(
+        self, house: House, processes: dict[str, Served], program: Load
+    ) -> None:
         self._house = house
         self._processes = processes
         self._program = program
@@ -50,20 +52,31 @@ class Looker:
             sample.figures[f"{name} RSS MB"] = resident_mb(pid)
             sample.figures[f"{name} open files"] = open_files(pid)
         for stream in STREAMS:
-            sample.streams[stream] = (await self._program.api(f"STREAM.INFO.{stream}"))["state"]["messages"]
+            sample.streams[stream] = (await self._program.api(f"STREAM.INFO.{stream}"))[
+                "state"
+            ]["messages"]
         await self._count_inside(sample)
-        async with Redis.from_url(self._house.servers.redis_url, socket_timeout=10) as redis:
+        async with Redis.from_url(
+            self._house.servers.redis_url, socket_timeout=10
+        ) as redis:
             async for key in redis.scan_iter(count=_SCAN):
                 sample.keys[key.split(b":")[1].decode(errors="replace")] += 1
-        sample.kinds, sample.statuses = Counter(self._program.kinds), Counter(self._program.statuses)
+        sample.kinds, sample.statuses = (
+            Counter(self._program.kinds),
+            Counter(self._program.statuses),
+        )
         sample.answers = Counter(self._program.answers)
         return sample
 
     async def _count_inside(self, sample: Sample) -> None:
         """Let the workers count themselves; whichever takes a census answers for itself."""
         names = {pid_of(process): name for name, process in self._processes.items()}
-        asked = [await self._program.assign(AGENT, "census", {}) for _ in range(CENSUSES)]
-        for report in await asyncio.gather(*(self._program.report_of(task) for task in asked)):
+        asked = [
+            await self._program.assign(AGENT, "census", {}) for _ in range(CENSUSES)
+        ]
+        for report in await asyncio.gather(
+            *(self._program.report_of(task) for task in asked)
+        ):
             found = report["result"]
             name = names[found["pid"]]
             sample.figures[f"{name} asyncio tasks"] = found["asyncio_tasks"]

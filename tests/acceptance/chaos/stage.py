@@ -24,7 +24,9 @@ _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 @asynccontextmanager
 async def stage() -> AsyncIterator[House]:
     """Give a house on servers of its own, NATS with its monitoring page; nothing of it is left."""
-    with tempfile.TemporaryDirectory(prefix="tasklore-chaos-", ignore_cleanup_errors=True) as folder:
+    with tempfile.TemporaryDirectory(
+        prefix="tasklore-chaos-", ignore_cleanup_errors=True
+    ) as folder:
         async with EmbeddedServers(Path(folder) / "servers", monitor=True) as servers:
             with House(servers, Path(folder)) as house:
                 yield house
@@ -70,15 +72,21 @@ async def page(process: Served, path: str) -> tuple[int, Any]:
 def warnings_in(log: str) -> list[dict[str, Any]]:
     """Return every line of a JSON log that is a warning or worse."""
     lines = [json.loads(line) for line in log.splitlines() if line.startswith("{")]
-    return [line for line in lines if line.get("level") in ("warning", "error", "critical")]
+    return [
+        line for line in lines if line.get("level") in ("warning", "error", "critical")
+    ]
 
 
-async def submit(program: Outside, task: str, parameters: dict[str, Any], **fields: Any) -> str:
+async def submit(
+    program: Outside, task: str, parameters: dict[str, Any], **fields: Any
+) -> str:
     """Assign *task* to the steady agent and return its task id."""
     return await program.assign(AGENT, task, parameters, **fields)
 
 
-async def poll(holds: Callable[[], Awaitable[bool]], within_s: float, every_s: float = 0.02) -> float:
+async def poll(
+    holds: Callable[[], Awaitable[bool]], within_s: float, every_s: float = 0.02
+) -> float:
     """Return the seconds until *holds*, asked again and again; TimeoutError after *within_s*."""
     loop = asyncio.get_running_loop()
     started = loop.time()

@@ -48,7 +48,9 @@ async def run(options: argparse.Namespace) -> list[Row]:
     folder = Path(tempfile.mkdtemp(prefix="tasklore-chaos-"))
     found: list[Findings] = []
     async with Smith([AGENT], folder / "workers") as smith:
-        for seed in range(options.first_seed, options.first_seed + (options.seeds or SEEDS)):
+        for seed in range(
+            options.first_seed, options.first_seed + (options.seeds or SEEDS)
+        ):
             started = time.monotonic()
             findings = await storm(smith, folder / f"seed-{seed}", climate, seed)
             found.append(findings)
@@ -61,7 +63,13 @@ async def run(options: argparse.Namespace) -> list[Row]:
 
 
 async def storm(
-    smith: Smith, folder: Path, climate: Climate, seed: int, *, deed: str = "", quiet_s: float = QUIET_S
+    smith: Smith,
+    folder: Path,
+    climate: Climate,
+    seed: int,
+    *,
+    deed: str = "",
+    quiet_s: float = QUIET_S,
 ) -> Findings:
     """Let it storm once and return what the history in *folder* shows; *deed* is every worker's, see `sabotage`."""
     async with stand(
@@ -78,7 +86,10 @@ async def storm(
             group.create_task(ground.program.follow())
             killing = group.create_task(kill_workers(ground, climate, seed))
             replacing = group.create_task(kill_supervisors(ground, climate, seed))
-            blows = [group.create_task(strike(ground, climate, planned, seed)) for planned in plan(climate, seed)]
+            blows = [
+                group.create_task(strike(ground, climate, planned, seed))
+                for planned in plan(climate, seed)
+            ]
             await ground.program.submit_all(_assignments(climate))
             for blow in blows:
                 await blow
@@ -97,7 +108,11 @@ async def storm(
 def _assignments(climate: Climate) -> Iterator[Assignment]:
     """Yield the tasks, of every kind in turn, each a question of its own."""
     for number in range(climate.tasks):
-        task, owes = (("work", "effect"), ("careful", "effect fence"), ("recalled", ""))[number % 3]
+        task, owes = (
+            ("work", "effect"),
+            ("careful", "effect fence"),
+            ("recalled", ""),
+        )[number % 3]
         yield Assignment(task, {"number": number, "ms": climate.task_ms}, owes)
 
 
@@ -105,7 +120,10 @@ async def until_reported(ground: Ground, quiet_s: float) -> None:
     """Return once every accepted task has a stored report, or *quiet_s* have passed without a new one."""
     program = ground.program
     known, changed_at = len(program.reported), time.monotonic()
-    while not program.accepted <= program.reported and time.monotonic() - changed_at < quiet_s:
+    while (
+        not program.accepted <= program.reported
+        and time.monotonic() - changed_at < quiet_s
+    ):
         await asyncio.sleep(_LOOK_S)
         if len(program.reported) != known:
             known, changed_at = len(program.reported), time.monotonic()
@@ -115,7 +133,9 @@ async def _until_taken(ground: Ground) -> None:
     """Return once no task is left in the stream: what is offered again after its report may only repeat that."""
 
     async def empty() -> bool:
-        return not await ground.program.wire.counts("TASKS", f"tasks.{agent.agent_id}.>")
+        return not await ground.program.wire.counts(
+            "TASKS", f"tasks.{agent.agent_id}.>"
+        )
 
     try:
         await ground.program.wire.eventually(empty)
@@ -136,7 +156,13 @@ async def compare_stores(ground: Ground, within_s: float = AGREED_WITHIN_S) -> N
                 break
             await asyncio.sleep(1.0)
     for (task, generation), (state, _) in held.items():
-        ground.history.note("ledger", task=task, generation=generation, about=state, digest=digests[task, generation])
+        ground.history.note(
+            "ledger",
+            task=task,
+            generation=generation,
+            about=state,
+            digest=digests[task, generation],
+        )
 
 
 async def _compare_counts(ground: Ground) -> None:
@@ -149,9 +175,13 @@ async def _compare_counts(ground: Ground) -> None:
 
 def _tell(seed: int, findings: Findings, seconds: float, folder: Path) -> None:
     """Say how one storm went."""
-    recomputed = sum(findings.recomputed.values()) + len(findings.recomputed_unexplained)
+    recomputed = sum(findings.recomputed.values()) + len(
+        findings.recomputed_unexplained
+    )
     done = f"{findings.accepted} tasks, {findings.hits} kills in a run, {recomputed} runs again"
     sys.stdout.write(f"seed {seed}: {done}, {seconds:.0f} s\n")
     for promise, tasks in findings.violations.items():
-        sys.stdout.write(f"  {promise}: {len(tasks)}, as {', '.join(tasks[:3])}; see {folder / f'seed-{seed}'}\n")
+        sys.stdout.write(
+            f"  {promise}: {len(tasks)}, as {', '.join(tasks[:3])}; see {folder / f'seed-{seed}'}\n"
+        )
     sys.stdout.flush()

@@ -68,7 +68,9 @@ class Submitter:
         async with asyncio.TaskGroup() as group:
             for assignment in assignments:
                 await turns.acquire()
-                group.create_task(self.submit(assignment)).add_done_callback(lambda _task: turns.release())
+                group.create_task(self.submit(assignment)).add_done_callback(
+                    lambda _task: turns.release()
+                )
 
     async def submit(self, assignment: Assignment, *, generation: int = 1) -> str:
         """Publish *assignment* until it is acknowledged, and return its task id."""
@@ -83,11 +85,15 @@ class Submitter:
             "max_attempts": assignment.max_attempts,
         }
         headers = {"Nats-Msg-Id": f"{task_id}:{generation}"}
-        self._history.note("submit", task=task_id, generation=generation, about=assignment.owes)
+        self._history.note(
+            "submit", task=task_id, generation=generation, about=assignment.owes
+        )
         subject = f"tasks.{self._agent}.{assignment.task}"
         async with asyncio.timeout(_PATIENCE_S):
             sequence = await self._publish(subject, json.dumps(body).encode(), headers)
-        self._history.note("accepted", task=task_id, generation=generation, sequence=sequence)
+        self._history.note(
+            "accepted", task=task_id, generation=generation, sequence=sequence
+        )
         self.accepted.add(task_id)
         return task_id
 
@@ -95,7 +101,13 @@ class Submitter:
         """Return the sequence under which *body* is stored, having published it as often as it took."""
         while True:
             try:
-                answer = json.loads((await self._client.request(subject, body, _ANSWER_S, headers=headers)).data)
+                answer = json.loads(
+                    (
+                        await self._client.request(
+                            subject, body, _ANSWER_S, headers=headers
+                        )
+                    ).data
+                )
             except (nats.errors.Error, TimeoutError, ValueError):
                 await asyncio.sleep(_LOOK_S)
                 continue
@@ -120,12 +132,18 @@ class Submitter:
 
     async def read_page(self) -> int:
         """Read up to a page of reports that were stored since the last one and return how many there were."""
-        ask = {"seq": self._next_sequence, "batch": _PAGE, "next_by_subj": f"reports.{self.wire.supervisor_id}.>"}
+        ask = {
+            "seq": self._next_sequence,
+            "batch": _PAGE,
+            "next_by_subj": f"reports.{self.wire.supervisor_id}.>",
+        }
         inbox = self._client.new_inbox()
         pages = await self._client.subscribe(inbox)
         read = 0
         try:
-            await self._client.publish("$JS.API.DIRECT.GET.REPORTS", json.dumps(ask).encode(), reply=inbox)
+            await self._client.publish(
+                "$JS.API.DIRECT.GET.REPORTS", json.dumps(ask).encode(), reply=inbox
+            )
             while (message := await pages.next_msg(_ANSWER_S)).headers is not None:
                 if "Nats-Sequence" not in message.headers:
                     break
@@ -152,7 +170,9 @@ class Submitter:
         self.reported.add(report["task_id"])
         self._next_sequence = sequence + 1
 
-    def _note(self, kind: Kind, report: dict[str, Any], body: bytes, **facts: Any) -> None:
+    def _note(
+        self, kind: Kind, report: dict[str, Any], body: bytes, **facts: Any
+    ) -> None:
         digest = digest_of(body)
         named = {
             "task": report["task_id"],
@@ -175,10 +195,14 @@ async def submitter(url: str, agent: str, history: History) -> AsyncIterator[Sub
     async def quiet(_error: Exception) -> None:
         """Keep outages, which are the point, out of the log."""
 
-    client = await nats.connect(url, max_reconnect_attempts=-1, reconnect_time_wait=0.1, error_cb=quiet)
+    client = await nats.connect(
+        url, max_reconnect_attempts=-1, reconnect_time_wait=0.1, error_cb=quiet
+    )
     program = Submitter(client, agent, history)
     try:
-        await client.subscribe(f"reports.{program.wire.supervisor_id}.>", cb=program.hear)
+        await client.subscribe(
+            f"reports.{program.wire.supervisor_id}.>", cb=program.hear
+        )
         await client.flush()
         yield program
     finally:

@@ -26,13 +26,17 @@ def names_out_of(known: Sequence[str]) -> Callable[[str], tuple[str, ...]]:
         names = tuple(name.strip() for name in text.split(",") if name.strip())
         unknown = [name for name in names if name not in known]
         if unknown or not names:
-            raise argparse.ArgumentTypeError(f"{', '.join(unknown) or repr(text)} is none of {', '.join(known)}")
+            raise argparse.ArgumentTypeError(
+                f"{', '.join(unknown) or repr(text)} is none of {', '.join(known)}"
+            )
         return names
 
     return read
 
 
-def finish(rows: Sequence[Row], caption: str, *, is_sabotaged: bool = False) -> NoReturn:
+def finish(
+    rows: Sequence[Row], caption: str, *, is_sabotaged: bool = False
+) -> NoReturn:
     """Print the table and exit: with 0 when every promise was kept, or when one was broken by sabotage."""
     # A log has no width of its own.
     console = Console() if sys.stdout.isatty() else Console(width=120)

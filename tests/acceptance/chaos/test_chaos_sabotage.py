@@ -35,7 +35,9 @@ async def _kill_after_an_effect(ground: Ground, folder: Path) -> None:
 
 async def _freeze_a_run(ground: Ground, folder: Path) -> None:
     """Let somebody else run and report what this worker will report as well."""
-    await ground.stop_worker(await _seat_of_first(ground, folder, "run-start"), FROZEN_S)
+    await ground.stop_worker(
+        await _seat_of_first(ground, folder, "run-start"), FROZEN_S
+    )
 
 
 async def _kill_after_an_acknowledgement(ground: Ground, folder: Path) -> None:
@@ -51,7 +53,9 @@ async def _kill_after_an_acknowledgement(ground: Ground, folder: Path) -> None:
 
 async def _stall_the_ledger(ground: Ground, folder: Path) -> None:
     """Cut one worker off from Valkey in the middle of a run: it reports unfenced, and what it had said comes later."""
-    await ground.cut_off(await _seat_of_first(ground, folder, "run-start"), "valkey", "stall", FROZEN_S)
+    await ground.cut_off(
+        await _seat_of_first(ground, folder, "run-start"), "valkey", "stall", FROZEN_S
+    )
 
 
 #: For each deed: the blow, and what the checker has to find after it.
@@ -67,17 +71,25 @@ CASES: dict[str, tuple[Blow, set[str]]] = {
 async def test_a_promise_that_is_switched_off_is_found_out(tmp_path: Path) -> None:
     """No `once`, no ledger, an acknowledgement too early, nobody who compares: the checker finds each."""
     async with Smith([AGENT], tmp_path / "workers") as smith:
-        struck = (_struck(smith, tmp_path / deed, deed, blow) for deed, (blow, _) in CASES.items())
+        struck = (
+            _struck(smith, tmp_path / deed, deed, blow)
+            for deed, (blow, _) in CASES.items()
+        )
         found = await asyncio.gather(*struck)
     for (_, promises), findings in zip(CASES.values(), found, strict=True):
         assert promises & findings.violations.keys()
 
 
 @pytest.mark.long
-async def test_the_same_blows_break_nothing_where_every_promise_is_kept(tmp_path: Path) -> None:
+async def test_the_same_blows_break_nothing_where_every_promise_is_kept(
+    tmp_path: Path,
+) -> None:
     """One after the other: a worker that is starved for longer than a lease has its task run elsewhere, rightly."""
     async with Smith([AGENT], tmp_path / "workers") as smith:
-        found = [await _struck(smith, tmp_path / deed, "", blow) for deed, (blow, _) in CASES.items()]
+        found = [
+            await _struck(smith, tmp_path / deed, "", blow)
+            for deed, (blow, _) in CASES.items()
+        ]
     assert [findings.violations for findings in found] == [{}] * len(CASES)
 
 
@@ -87,11 +99,20 @@ async def _struck(smith: Smith, folder: Path, deed: str, blow: Blow) -> Findings
     # Without the ledger a task that makes an effect would wait for it, and not report.
     task, owes = ("recalled", "") if supervisors else ("work", "effect")
     async with stand(
-        smith, folder, seats=2, supervisors=supervisors, durability="standard", deed=deed, slots=2
+        smith,
+        folder,
+        seats=2,
+        supervisors=supervisors,
+        durability="standard",
+        deed=deed,
+        slots=2,
     ) as ground:
         async with asyncio.TaskGroup() as group:
             group.create_task(ground.program.follow())
-            await ground.program.submit_all(Assignment(task, {"number": n, "ms": TASK_MS}, owes) for n in range(TASKS))
+            await ground.program.submit_all(
+                Assignment(task, {"number": n, "ms": TASK_MS}, owes)
+                for n in range(TASKS)
+            )
             await blow(ground, folder)
             await until_reported(ground, QUIET_S if deed else CALM_S)
             if supervisors:

@@ -11,7 +11,11 @@ from tests.acceptance.chaos.healing_strikes import (
     stream_deleted,
     valkey_killed,
 )
-from tests.acceptance.chaos.healing_waiting import consumer_of_others, drifted_stream, stuck_loop
+from tests.acceptance.chaos.healing_waiting import (
+    consumer_of_others,
+    drifted_stream,
+    stuck_loop,
+)
 
 #: Seconds that each wait is watched.
 WATCH_S = 10.0
@@ -26,13 +30,21 @@ async def test_what_is_deleted_or_killed_heals_by_itself() -> None:
     rows = await side_by_side(
         *(
             partial(strike, SLACK)
-            for strike in (consumer_deleted, stream_deleted, dead_letters_deleted, nats_killed, valkey_killed)
+            for strike in (
+                consumer_deleted,
+                stream_deleted,
+                dead_letters_deleted,
+                nats_killed,
+                valkey_killed,
+            )
         )
     )
     assert [row for row in rows if not row.passed] == []
 
 
-async def test_waiting_for_others_costs_next_to_nothing_and_ends_when_they_have_come() -> None:
+async def test_waiting_for_others_costs_next_to_nothing_and_ends_when_they_have_come() -> (
+    None
+):
     """A worker without NATS, without its stream, with one of another shape, or stuck, says so and works again."""
     rows = await side_by_side(
         partial(worker_outage, WATCH_S, SLACK),

@@ -14,7 +14,9 @@ async def test_six_hundred_spoiled_messages_harm_nobody_and_each_has_its_end() -
     assert [row for row in rows if not row.passed] == []
 
 
-async def test_the_longest_texts_neither_hold_up_the_supervisor_nor_stay_with_it() -> None:
+async def test_the_longest_texts_neither_hold_up_the_supervisor_nor_stay_with_it() -> (
+    None
+):
     # A hang took forty seconds; how fast it is, the long profile measures.
     rows = await long_texts(read_s=20.0)
     assert [row for row in rows if not row.passed] == []

@@ -4,7 +4,11 @@ from functools import partial
 
 from tests.acceptance.chaos.healing import side_by_side
 from tests.acceptance.chaos.rolling import replaced_under_load
-from tests.acceptance.chaos.rolling_leaving import joiners_handed_over, told_twice, told_without_nats
+from tests.acceptance.chaos.rolling_leaving import (
+    joiners_handed_over,
+    told_twice,
+    told_without_nats,
+)
 
 #: How many times as long as promised anything may take: a busy machine must fail no test.
 SLACK = 20.0

@@ -44,17 +44,29 @@ class Troubles:
     """Every trouble of a history, by its beginning."""
 
     def __init__(self, events: Sequence[Event]) -> None:
-        telling = [event for event in events if event.kind in _SPANS or event.kind in _ENDINGS]
+        telling = [
+            event for event in events if event.kind in _SPANS or event.kind in _ENDINGS
+        ]
         self.all = tuple(
-            _trouble(event, telling[index:]) for index, event in enumerate(telling) if event.kind in _SPANS
+            _trouble(event, telling[index:])
+            for index, event in enumerate(telling)
+            if event.kind in _SPANS
         )
 
-    def during(self, begin: float, end: float, pid: int | None, causes: Sequence[str] = RUN_AGAIN) -> str | None:
+    def during(
+        self,
+        begin: float,
+        end: float,
+        pid: int | None,
+        causes: Sequence[str] = RUN_AGAIN,
+    ) -> str | None:
         """Return the first of *causes* that touched *pid* (None: anybody) between *begin* and *end*, or None."""
         touching = {
             trouble.cause
             for trouble in self.all
-            if (pid is None or trouble.pid in (None, pid)) and trouble.begin <= end and trouble.end >= begin
+            if (pid is None or trouble.pid in (None, pid))
+            and trouble.begin <= end
+            and trouble.end >= begin
         }
         return next((cause for cause in causes if cause in touching), None)
 
@@ -69,7 +81,12 @@ def _trouble(begun: Event, later: Sequence[Event]) -> Trouble:
     def ends(event: Event) -> bool:
         if pid is None:
             return event.kind == ending and event.about == begun.about
-        return event.pid == pid and (event.kind == "died" or (event.kind == ending and event.about == begun.about))
+        return event.pid == pid and (
+            event.kind == "died"
+            or (event.kind == ending and event.about == begun.about)
+        )
 
     ended_at = next((event.at for event in later if ends(event)), math.inf)
-    return Trouble(f"{begun.kind} {begun.about}".rstrip(), begun.at, ended_at + felt_s, pid)
+    return Trouble(
+        f"{begun.kind} {begun.about}".rstrip(), begun.at, ended_at + felt_s, pid
+    )

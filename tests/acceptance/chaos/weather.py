@@ -8,7 +8,9 @@ from typing import Literal
 from runtime.servers.embedded import Durability
 
 #: What a blow is; see `tests.acceptance.chaos.storm`.
-Blow = Literal["kill nats", "kill valkey", "stop", "cut nats", "cut valkey", "delete consumer"]
+Blow = Literal[
+    "kill nats", "kill valkey", "stop", "cut nats", "cut valkey", "delete consumer"
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +78,10 @@ def plan(climate: Climate, seed: int) -> list[Planned]:
     dice.shuffle(blows)
     share = climate.span_s / (len(blows) + 1)
     # One in each part of the span: blows that all fall at once would be one.
-    return [Planned((index + dice.uniform(0.2, 1.2)) * share, blow) for index, blow in enumerate(blows)]
+    return [
+        Planned((index + dice.uniform(0.2, 1.2)) * share, blow)
+        for index, blow in enumerate(blows)
+    ]
 
 
 def pauses(climate: Climate, seed: int) -> Iterator[float]:

@@ -20,8 +20,15 @@ STORMS = ("writers", "deaths", "replays")
 
 def read_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """Return what was asked for: `only` (names of storms), `short`, and `seed`, that of the kills."""
-    parser = argparse.ArgumentParser(prog="python -m tests.acceptance.memory_storm", description=__doc__)
-    parser.add_argument("--only", type=names_out_of(STORMS), default=STORMS, help=f"storms out of {', '.join(STORMS)}")
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.acceptance.memory_storm", description=__doc__
+    )
+    parser.add_argument(
+        "--only",
+        type=names_out_of(STORMS),
+        default=STORMS,
+        help=f"storms out of {', '.join(STORMS)}",
+    )
     parser.add_argument("--short", action="store_true", help="as short as in the tests")
     parser.add_argument("--seed", type=int, default=1, help="the seed of the kills")
     return parser.parse_args(arguments)
@@ -33,11 +40,17 @@ async def run_storms(options: argparse.Namespace, folder: Path) -> list[Row]:
     for name in options.only:
         async with stage(folder / name) as on:
             if name == "writers":
-                rows += await writers.run(on, writers.SHORT if options.short else writers.LONG)
+                rows += await writers.run(
+                    on, writers.SHORT if options.short else writers.LONG
+                )
             elif name == "deaths":
-                rows += await deaths.run(on, deaths.SHORT if options.short else deaths.LONG, options.seed)
+                rows += await deaths.run(
+                    on, deaths.SHORT if options.short else deaths.LONG, options.seed
+                )
             else:
-                rows += await replays.run(on, replays.SHORT if options.short else replays.LONG)
+                rows += await replays.run(
+                    on, replays.SHORT if options.short else replays.LONG
+                )
     return rows
 
 

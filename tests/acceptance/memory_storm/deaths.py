@@ -58,7 +58,8 @@ async def run(on: Stage, profile: Profile, seed: int = 1) -> list[Row]:
         Row(
             f"{profile.kills} memory workers killed: no fact lost, doubled or half applied, no document torn",
             f"{verdict.words()} of {verdict.facts:,} facts in {verdict.documents} documents, {seconds:.0f} s; "
-            f"{at_work} kills hit a worker that took facts" + "".join(f"; {one}" for one in verdict.examples),
+            f"{at_work} kills hit a worker that took facts"
+            + "".join(f"; {one}" for one in verdict.examples),
             verdict.is_fine and verdict.facts > profile.kills,
         )
     ]

@@ -17,7 +17,12 @@ from tests.acceptance.memory_storm.verdict import judge
 TURN = 20
 #: Every so many rounds the very same facts are delivered again; the others tell them anew, in other words.
 SAME_FACTS = 3
-WORDINGS = ("User likes brel {}", "User loves brel {}", "User enjoys brel {}", "I like brel {}")
+WORDINGS = (
+    "User likes brel {}",
+    "User loves brel {}",
+    "User enjoys brel {}",
+    "I like brel {}",
+)
 
 
 @dataclass(frozen=True)
@@ -73,7 +78,11 @@ async def _repeat(on: Stage, user: str, told: list[Told], number: int) -> None:
     """Tell *told* once more, in the *number*-th round."""
     is_same = number % SAME_FACTS == 0
     wording = WORDINGS[number % len(WORDINGS)]
-    words = told if is_same else [replace(one, text=wording.format(one.number)) for one in told]
+    words = (
+        told
+        if is_same
+        else [replace(one, text=wording.format(one.number)) for one in told]
+    )
     for turn in _turns(words):
         await on.tell_again(user, turn, f"round-{number}", anew=not is_same)
 

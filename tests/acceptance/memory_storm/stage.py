@@ -61,7 +61,9 @@ class Stage:
 
     async def fork(self) -> Forged:
         """Return another worker, which takes facts in a moment."""
-        worker = await self.smith.fork({**self.environment, **self.settings}, self.history)
+        worker = await self.smith.fork(
+            {**self.environment, **self.settings}, self.history
+        )
         self.workers.append(worker)
         return worker
 
@@ -70,7 +72,9 @@ class Stage:
         await self.close()
         self.told.clear()
         self.answers.delay_s = model_s
-        self.settings = {f"TASKLORE_{name.upper()}": str(value) for name, value in settings.items()}
+        self.settings = {
+            f"TASKLORE_{name.upper()}": str(value) for name, value in settings.items()
+        }
         # The first one makes streams and consumers; together they would do the same work.
         await (await self.fork()).begun()
         while len(self.workers) < workers:
@@ -91,14 +95,21 @@ class Stage:
         facts = tuple(one.fact(user) for one in told)
         await self._publish(user, facts, facts[0].fact_id)
 
-    async def tell_again(self, user: str, told: Sequence[Told], name: str, *, anew: bool) -> None:
+    async def tell_again(
+        self, user: str, told: Sequence[Told], name: str, *, anew: bool
+    ) -> None:
         """Publish *told* once more under *name*: as facts of their own when *anew*, else the same delivered again."""
         facts = tuple(one.fact(user) for one in told)
         if anew:
-            facts = tuple(fact.model_copy(update={"fact_id": f"{fact.fact_id}-{name}"}) for fact in facts)
+            facts = tuple(
+                fact.model_copy(update={"fact_id": f"{fact.fact_id}-{name}"})
+                for fact in facts
+            )
         await self._publish(user, facts, f"{facts[0].fact_id}-{name}")
 
-    async def _publish(self, user: str, facts: tuple[Fact, ...], message_id: str) -> None:
+    async def _publish(
+        self, user: str, facts: tuple[Fact, ...], message_id: str
+    ) -> None:
         extracted = ExtractedFacts(
             turn_id=f"turn-{message_id}",
             conversation_id="storm",
@@ -107,7 +118,9 @@ class Stage:
             at=datetime.now(UTC),
         )
         body = extracted.model_dump_json(exclude_none=True).encode()
-        await self.outbox.put(subjects.facts(user), body, message_id, patience_s=PATIENCE_S)
+        await self.outbox.put(
+            subjects.facts(user), body, message_id, patience_s=PATIENCE_S
+        )
 
     async def closed(self, user: str) -> int:
         """Return how many facts of *user* are dealt with for good."""
@@ -134,12 +147,16 @@ class Stage:
 async def stage(folder: Path) -> AsyncIterator[Stage]:
     """Put up a stage without a worker, with data and logs below *folder*."""
     async with AsyncExitStack() as stack:
-        servers = await stack.enter_async_context(EmbeddedServers(folder / "servers", "standard"))
+        servers = await stack.enter_async_context(
+            EmbeddedServers(folder / "servers", "standard")
+        )
         answers = Answers()
         model = await stack.enter_async_context(ScriptedLlm(answers))
         smith = await stack.enter_async_context(Smith([AGENT], folder / "workers"))
         client = await stack.enter_async_context(connected(servers.nats_url, "storm"))
-        redis = await stack.enter_async_context(valkey.connect(servers.redis_url, deadline_s=PATIENCE_S))
+        redis = await stack.enter_async_context(
+            valkey.connect(servers.redis_url, deadline_s=PATIENCE_S)
+        )
         environment = {
             **QUICK,
             **SETTINGS,

@@ -8,7 +8,11 @@ from typing import Literal
 from contracts.messages import Fact
 from tests.llm_double import Asked, Canned, answer
 
-FOOD, ROUTINE, GENERAL = "resource_user_food_prefs", "resource_user_routine", "resource_user_general_prefs"
+FOOD, ROUTINE, GENERAL = (
+    "resource_user_food_prefs",
+    "resource_user_routine",
+    "resource_user_general_prefs",
+)
 #: The list of each document that is told about.
 LISTS = {FOOD: "food.avoids", ROUTINE: "routine.daily", GENERAL: "general.interests"}
 TAGS = {FOOD: "food", ROUTINE: "routine", GENERAL: "general"}
@@ -44,11 +48,15 @@ class Told:
             category=LISTS[self.resources[0]],
             value=f"Brel {named[1]}",
             relation="forget" if self.is_taken_back else "new",
-            related=tuple(f"{one}.brel_{named[1]}" for one in lists) if self.is_taken_back else (),
+            related=tuple(f"{one}.brel_{named[1]}" for one in lists)
+            if self.is_taken_back
+            else (),
         )
 
 
-def tellings(kinds: Sequence[Kind], resources: Sequence[str] = (FOOD,)) -> Iterator[Told]:
+def tellings(
+    kinds: Sequence[Kind], resources: Sequence[str] = (FOOD,)
+) -> Iterator[Told]:
     """Yield facts without end, of *kinds* and about *resources* in turn; every third takes back an earlier one."""
     said: list[Told] = []
     number = 0
@@ -74,8 +82,18 @@ def _new(number: int, kind: Kind, resource: str) -> Told:
 
 def _taken_back(number: int, earlier: Told) -> Told:
     if earlier.text.startswith("User likes"):
-        return Told(number, f"User does not like brel {earlier.number} any more", (FOOD,), is_taken_back=True)
-    return Told(number, f"Brel {earlier.number} suits User no longer", earlier.resources, is_taken_back=True)
+        return Told(
+            number,
+            f"User does not like brel {earlier.number} any more",
+            (FOOD,),
+            is_taken_back=True,
+        )
+    return Told(
+        number,
+        f"Brel {earlier.number} suits User no longer",
+        earlier.resources,
+        is_taken_back=True,
+    )
 
 
 def expected(told: Sequence[Told]) -> dict[str, list[str]]:
@@ -101,4 +119,6 @@ class Answers:
     def __call__(self, asked: Asked) -> Canned:
         """Return the answer to *asked*."""
         assert asked.schema_name == "Found"
-        return answer({"reasoning": "nothing is meant", "locations": []}).after(self.delay_s)
+        return answer({"reasoning": "nothing is meant", "locations": []}).after(
+            self.delay_s
+        )

@@ -17,7 +17,14 @@ from tests.acceptance.memory_storm.told import LISTS, Told, expected
 
 KINDS = Kinds.load()
 #: What may not be, in the order of the table.
-WRONGS = ("lost", "not applied", "applied twice", "half applied", "torn", "out of order")
+WRONGS = (
+    "lost",
+    "not applied",
+    "applied twice",
+    "half applied",
+    "torn",
+    "out of order",
+)
 
 
 @dataclass
@@ -45,7 +52,9 @@ class Verdict:
         return ", ".join(f"{self.wrong[what]} {what}" for what in WRONGS)
 
 
-async def judge(store: DocumentStore, queue: PersonalQueue, told: Mapping[str, Sequence[Told]]) -> Verdict:
+async def judge(
+    store: DocumentStore, queue: PersonalQueue, told: Mapping[str, Sequence[Told]]
+) -> Verdict:
     """Return what became of *told*, by user and in the order in which it was said."""
     verdict = Verdict()
     for user, facts in told.items():
@@ -58,28 +67,52 @@ async def judge(store: DocumentStore, queue: PersonalQueue, told: Mapping[str, S
             _judge_body(verdict, look.snapshot.documents[resource], log)
         for resource, wanted in expected(facts).items():
             verdict.documents += 1
-            _judge_list(verdict, user, _displays(look.snapshot.documents[resource].body, LISTS[resource]), wanted)
+            _judge_list(
+                verdict,
+                user,
+                _displays(look.snapshot.documents[resource].body, LISTS[resource]),
+                wanted,
+            )
     return verdict
 
 
-def _judge_rows(verdict: Verdict, user: str, facts: Sequence[Told], rows: Mapping[str, KnownRow]) -> None:
+def _judge_rows(
+    verdict: Verdict, user: str, facts: Sequence[Told], rows: Mapping[str, KnownRow]
+) -> None:
     for one in facts:
         fact_id = f"{user}-{one.number}"
         row = rows.get(fact_id)
         if row is None:
             verdict.count("lost", 1, fact_id)
         elif row.state != "done" or row.plan_id != fact_id:
-            verdict.count("not applied", 1, f"{fact_id} is {row.state}: {row.reason[:200]}")
+            verdict.count(
+                "not applied", 1, f"{fact_id} is {row.state}: {row.reason[:200]}"
+            )
 
 
-def _judge_logs(verdict: Verdict, user: str, facts: Sequence[Told], logs: Mapping[str, Sequence[LogEntry]]) -> None:
+def _judge_logs(
+    verdict: Verdict,
+    user: str,
+    facts: Sequence[Told],
+    logs: Mapping[str, Sequence[LogEntry]],
+) -> None:
     """Every plan is logged once in each document that it is about, as far back as the logs go."""
-    plans = {resource: Counter(entry.plan_id for entry in log) for resource, log in logs.items()}
+    plans = {
+        resource: Counter(entry.plan_id for entry in log)
+        for resource, log in logs.items()
+    }
     for resource, counted in plans.items():
         again = {plan: count for plan, count in counted.items() if count > 1}
-        verdict.count("applied twice", sum(again.values()) - len(again), f"{user} {resource} {again}")
+        verdict.count(
+            "applied twice",
+            sum(again.values()) - len(again),
+            f"{user} {resource} {again}",
+        )
     for one in facts:
-        logged = [f"{user}-{one.number}" in plans.get(resource, ()) for resource in one.resources]
+        logged = [
+            f"{user}-{one.number}" in plans.get(resource, ())
+            for resource in one.resources
+        ]
         if any(logged) and not all(logged):
             verdict.count("half applied", 1, f"{user}-{one.number}")
 
@@ -97,13 +130,22 @@ def _judge_body(verdict: Verdict, document: Document, log: Sequence[LogEntry]) -
     # Each stamp writes over the one before: only the last day is seen.
     day = date.fromisoformat(_metadata(document)["last_updated"])
     for entry in log:
-        body = stamp(apply_changes(body, entry.changes), document.resource_id, entry.revision, day)[0]  # type: ignore[arg-type]
-    is_whole = first.revision > 0 or json_bytes(first.body) == json_bytes(KINDS.by_id[document.resource_id].template)
+        body = stamp(
+            apply_changes(body, entry.changes),
+            document.resource_id,
+            entry.revision,
+            day,
+        )[0]  # type: ignore[arg-type]
+    is_whole = first.revision > 0 or json_bytes(first.body) == json_bytes(
+        KINDS.by_id[document.resource_id].template
+    )
     if json_bytes(body) != json_bytes(document.body) or not is_whole:
         verdict.count("torn", 1, document.resource_id)
 
 
-def _judge_list(verdict: Verdict, user: str, found: Sequence[str], wanted: Sequence[str]) -> None:
+def _judge_list(
+    verdict: Verdict, user: str, found: Sequence[str], wanted: Sequence[str]
+) -> None:
     missing, more = Counter(wanted) - Counter(found), Counter(found) - Counter(wanted)
     verdict.count("lost", missing.total(), f"{user}: {dict(missing)}")
     verdict.count("applied twice", more.total(), f"{user}: {dict(more)}")

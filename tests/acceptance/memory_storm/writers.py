@@ -48,10 +48,14 @@ SHORT = Profile(workers=3, edits=200, others=3, beside=2, by_hand=2)
 async def run(on: Stage, profile: Profile) -> list[Row]:
     """Let it storm, and return what was promised beside what was measured."""
     await on.begin(profile.workers, MODEL_S)
-    others = {f"other-{number}": tellings(("by_model",)) for number in range(profile.others)}
+    others = {
+        f"other-{number}": tellings(("by_model",)) for number in range(profile.others)
+    }
     calm = await _latencies(on, others, profile.beside)
     started = time.time()
-    by_model = list(islice(tellings(("by_model",), (FOOD, GENERAL, ROUTINE)), profile.edits))
+    by_model = list(
+        islice(tellings(("by_model",), (FOOD, GENERAL, ROUTINE)), profile.edits)
+    )
     await _tell_all(on, STORMY, by_model)
     async with asyncio.TaskGroup() as group:
         beside = group.create_task(_latencies(on, others, profile.beside))
@@ -60,7 +64,9 @@ async def run(on: Stage, profile: Profile) -> list[Row]:
     await on.until_closed({STORMY: profile.edits})
     seconds = time.time() - started
     verdict = await judge(on.store, on.facts, on.told)
-    written = len((await on.store.snapshot(STORMY)).documents[FOOD].body["food"]["dislikes"])  # type: ignore[index,call-overload,arg-type]
+    written = len(
+        (await on.store.snapshot(STORMY)).documents[FOOD].body["food"]["dislikes"]
+    )  # type: ignore[index,call-overload,arg-type]
     asked = f"{profile.workers} processes, {profile.edits:,} edits of one user, 50 ms of a model for those of food"
     hurried = beside.result()
     return [
@@ -90,7 +96,9 @@ async def _tell_all(on: Stage, user: str, told: Sequence[Told]) -> None:
         await on.tell(user, told[start : start + TURN])
 
 
-async def _latencies(on: Stage, others: dict[str, Iterator[Told]], rounds: int) -> list[float]:
+async def _latencies(
+    on: Stage, others: dict[str, Iterator[Told]], rounds: int
+) -> list[float]:
     """Tell each of *others* a fact, wait until all are stored, *rounds* times; return what each took in seconds."""
     taken: list[float] = []
     for _ in range(rounds):
@@ -116,7 +124,13 @@ async def _write_by_hand(on: Stage, count: int, of: int) -> int:
             draft = Draft(await on.store.snapshot(STORMY), LIMITS, now)
             made = make_item(f"Drosk {number}", added=now.date(), source="told")
             add = Insert(path=BY_HAND, new_value=made, file=FOOD)
-            draft.apply(Plan(plan_id=f"hand-{number}", edits=(add,), origin=Origin(by="person", at=now)))
+            draft.apply(
+                Plan(
+                    plan_id=f"hand-{number}",
+                    edits=(add,),
+                    origin=Origin(by="person", at=now),
+                )
+            )
             if isinstance(await on.store.commit(draft), Committed):
                 break
             stale += 1

@@ -17,10 +17,19 @@ from tests.acceptance.pipeline_storm import misdeeds, storm
 
 def read_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     """Return what was asked for: `runs`, `seed` and `sabotage`, "" for none."""
-    parser = argparse.ArgumentParser(prog="python -m tests.acceptance.pipeline_storm", description=__doc__)
-    parser.add_argument("--runs", type=int, default=100, help="how many runs, each with one blow")
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.acceptance.pipeline_storm", description=__doc__
+    )
+    parser.add_argument(
+        "--runs", type=int, default=100, help="how many runs, each with one blow"
+    )
     parser.add_argument("--seed", type=int, default=1, help="the seed of the moments")
-    parser.add_argument("--sabotage", choices=sorted(misdeeds.DEEDS), default="", help="what supervisors do wrong")
+    parser.add_argument(
+        "--sabotage",
+        choices=sorted(misdeeds.DEEDS),
+        default="",
+        help="what supervisors do wrong",
+    )
     return parser.parse_args(arguments)
 
 
@@ -28,8 +37,18 @@ def main() -> None:
     """Run, print, and say by the exit status whether the promise was kept."""
     options = read_options()
     with tempfile.TemporaryDirectory(prefix="pipeline-storm-") as folder:
-        rows = uvloop.run(storm.run(options.runs, options.seed, Path(folder), deed=options.sabotage, tells=True))
-    caption = f"seed {options.seed}" + (f", sabotage {options.sabotage}" if options.sabotage else "")
+        rows = uvloop.run(
+            storm.run(
+                options.runs,
+                options.seed,
+                Path(folder),
+                deed=options.sabotage,
+                tells=True,
+            )
+        )
+    caption = f"seed {options.seed}" + (
+        f", sabotage {options.sabotage}" if options.sabotage else ""
+    )
     finish(rows, caption, is_sabotaged=bool(options.sabotage))
 
 

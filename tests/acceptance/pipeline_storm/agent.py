@@ -89,7 +89,9 @@ async def plan(files: Files, context: Context) -> work.Planned:
 async def map_imports(files: Files, context: Context) -> work.Mapped:
     """Map who needs whom; the plan is read out of the session by the task itself."""
     async with _noted(context):
-        planned = work.Planned.model_validate(await context.session.get("planning:results"))
+        planned = work.Planned.model_validate(
+            await context.session.get("planning:results")
+        )
         return work.map_imports(files.files, planned.steps)
 
 
@@ -152,7 +154,10 @@ async def _noted(context: Context) -> AsyncIterator[None]:
     assignment, journal = context.assignment, _journal()
     assert assignment.session_id is not None
     assert assignment.phase is not None
-    told = {"task": assignment.task_id, "about": f"{assignment.session_id}/{assignment.phase}"}
+    told = {
+        "task": assignment.task_id,
+        "about": f"{assignment.session_id}/{assignment.phase}",
+    }
     journal.note("run-start", **told)
     held = hold_of(_folder(), assignment.session_id, assignment.phase)
     await asyncio.sleep(TAKES_S)

@@ -28,7 +28,9 @@ def _forget_what_is_done() -> None:
             return record
         known.add(session_id)
         done = [name for name, state in record.phases.items() if state.status == "done"]
-        forgotten = {name: PhaseState(run=record.phases[name].run) for name in done[-1:]}
+        forgotten = {
+            name: PhaseState(run=record.phases[name].run) for name in done[-1:]
+        }
         return replace(record, phases=record.phases | forgotten)
 
     PipelineRuns.read = forgetful  # type: ignore[method-assign]
@@ -39,11 +41,18 @@ def _count_every_reading() -> None:
     get_many = SessionCache.get_many
 
     async def counting(
-        self: SessionCache, session_id: str, keys: list[str], *, reader: str | None = None
+        self: SessionCache,
+        session_id: str,
+        keys: list[str],
+        *,
+        reader: str | None = None,
     ) -> list[FoundEntry | None]:
         return await get_many(self, session_id, keys, reader=None)
 
     SessionCache.get_many = counting  # type: ignore[method-assign, assignment]
 
 
-DEEDS: dict[str, Callable[[], None]] = {"forgetful": _forget_what_is_done, "counting": _count_every_reading}
+DEEDS: dict[str, Callable[[], None]] = {
+    "forgetful": _forget_what_is_done,
+    "counting": _count_every_reading,
+}

@@ -31,14 +31,22 @@ class Moment:
 
     def __str__(self) -> str:
         """Return it in words."""
-        when = f"{self.share:.0%} through" if self.place == "any" else f"{self.place} {self.phase or 'the request'}"
+        when = (
+            f"{self.share:.0%} through"
+            if self.place == "any"
+            else f"{self.place} {self.phase or 'the request'}"
+        )
         return f"{self.victim} killed {when}, number {self.number}"
 
 
 def plan(runs: int, seed: int) -> list[Moment]:
     """Return as many moments, every kind in turns; of 76 on each kind of each phase comes twice."""
     random = Random(seed)
-    kinds = [_endless(victim, place, random) for place in ("inside", "after", "any") for victim in VICTIMS]
+    kinds = [
+        _endless(victim, place, random)
+        for place in ("inside", "after", "any")
+        for victim in VICTIMS
+    ]
     # A moment at any time is worth half as much as one that is known to hit.
     turns = cycle([0, 1, 2, 3, 4, 0, 1, 2, 3, 5])
     return [next(kinds[turn]) for turn in islice(turns, runs)]
@@ -48,10 +56,14 @@ def _endless(victim: Victim, place: str, random: Random) -> Iterator[Moment]:
     """Return every moment of a kind in random order, again and again."""
     while True:
         if place == "any":
-            yield Moment(victim, "any", None, random.randrange(NUMBERS), random.random())
+            yield Moment(
+                victim, "any", None, random.randrange(NUMBERS), random.random()
+            )
             continue
         inside = place == "inside"
-        for phase in random.sample(PHASES if inside else (None, *PHASES), len(PHASES) + (not inside)):
+        for phase in random.sample(
+            PHASES if inside else (None, *PHASES), len(PHASES) + (not inside)
+        ):
             number = random.randrange(NUMBERS)
             if phase == CORRECTION:
                 # Of an even number nothing is corrected.

@@ -16,9 +16,17 @@ PIPELINE = Pipeline(
     inputs={"number": Input(type="number")},
     result="report:results",
     phases=(
-        Phase(name="context_query", agent=agent.agent_id, task="look_around", parameters={"number": _NUMBER}),
         Phase(
-            name="planning", agent=agent.agent_id, task="plan", parameters={"files": "${context_query:results.files}"}
+            name="context_query",
+            agent=agent.agent_id,
+            task="look_around",
+            parameters={"number": _NUMBER},
+        ),
+        Phase(
+            name="planning",
+            agent=agent.agent_id,
+            task="plan",
+            parameters={"files": "${context_query:results.files}"},
         ),
         Phase(
             name="analysis",
@@ -49,12 +57,25 @@ PIPELINE = Pipeline(
             name=CORRECTION,
             agent=agent.agent_id,
             task="correct",
-            parameters={"parts": _PARTS, "violations": "${standards_enforcement:violations}"},
+            parameters={
+                "parts": _PARTS,
+                "violations": "${standards_enforcement:violations}",
+            },
             when="${standards_enforcement:violations}",
             corrects="implementation_pass_1",
         ),
-        Phase(name="design_qa", agent=agent.agent_id, task="check_design", parameters={"parts": _PARTS}),
-        Phase(name="security_check", agent=agent.agent_id, task="check_security", parameters={"parts": _PARTS}),
+        Phase(
+            name="design_qa",
+            agent=agent.agent_id,
+            task="check_design",
+            parameters={"parts": _PARTS},
+        ),
+        Phase(
+            name="security_check",
+            agent=agent.agent_id,
+            task="check_security",
+            parameters={"parts": _PARTS},
+        ),
         Phase(
             name="report",
             agent=agent.agent_id,

@@ -16,7 +16,9 @@ def reads_of(phase: Phase) -> set[str]:
     return {*_REFERENCE.findall(spelled), *phase.reads}
 
 
-def hits_of(pipeline: Pipeline, skipped: Collection[str], corrected: Mapping[str, str]) -> Counter[str]:
+def hits_of(
+    pipeline: Pipeline, skipped: Collection[str], corrected: Mapping[str, str]
+) -> Counter[str]:
     """Return how often each entry is used in a run that left out *skipped*; *corrected* is who replaces whom.
 
     Whoever corrects a phase still reads what it wrote, and so does whoever runs before the correction.
@@ -29,7 +31,9 @@ def hits_of(pipeline: Pipeline, skipped: Collection[str], corrected: Mapping[str
             by = corrected.get(owner)
             is_later = by is not None and order.index(phase.name) > order.index(by)
             # A condition that does not hold was looked at all the same.
-            if phase.name in skipped and key not in _REFERENCE.findall(phase.when or ""):
+            if phase.name in skipped and key not in _REFERENCE.findall(
+                phase.when or ""
+            ):
                 continue
             hits[f"{by if is_later else owner}:{rest}"] += 1
     return hits

@@ -75,7 +75,9 @@ class Stage:
     environment: dict[str, str]
     runs: PipelineRuns
     cache: SessionCache
-    serving: dict[Victim, list[Forged]] = field(default_factory=lambda: {"worker": [], "supervisor": []})
+    serving: dict[Victim, list[Forged]] = field(
+        default_factory=lambda: {"worker": [], "supervisor": []}
+    )
     _events: list[Event] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -121,7 +123,9 @@ class Stage:
     async def ask(self, request: PipelineRequest) -> PipelineReply:
         """Return what a supervisor says to *request*."""
         body = request.model_dump_json(exclude_none=True).encode()
-        reply = await self.client.request(subjects.pipelines(SUPERVISOR), body, timeout=PATIENCE_S)
+        reply = await self.client.request(
+            subjects.pipelines(SUPERVISOR), body, timeout=PATIENCE_S
+        )
         return PipelineReply.model_validate_json(reply.data)
 
     async def start(self, session_id: str, number: int) -> None:
@@ -146,7 +150,9 @@ class Stage:
 
     async def outcome(self, session_id: str) -> dict[str, Any]:
         """Return how the run ended, once it has."""
-        found: dict[str, Any] = json.loads(await self.until(lambda: self.runs.outcome(session_id)))
+        found: dict[str, Any] = json.loads(
+            await self.until(lambda: self.runs.outcome(session_id))
+        )
         return found
 
     async def driver(self, session_id: str) -> Forged:
@@ -154,17 +160,38 @@ class Stage:
 
         async def found() -> Forged | None:
             holder = (await self.record(session_id)).holder or ""
-            return next((one for one in self.serving["supervisor"] if str(one.pid) in holder.split("-")), None)
+            return next(
+                (
+                    one
+                    for one in self.serving["supervisor"]
+                    if str(one.pid) in holder.split("-")
+                ),
+                None,
+            )
 
         return await self.until(found)
 
     def executions(self, session_id: str) -> list[Execution]:
         """Return every time that a phase of the run was run so far, by when it started."""
         self._events += self._follower.news()
-        mine = [event for event in self._events if event.about.partition("/")[0] == session_id]
-        ends = {(event.task, event.pid): event.at for event in mine if event.kind == "run-end"}
+        mine = [
+            event
+            for event in self._events
+            if event.about.partition("/")[0] == session_id
+        ]
+        ends = {
+            (event.task, event.pid): event.at
+            for event in mine
+            if event.kind == "run-end"
+        }
         return [
-            Execution(event.about.partition("/")[2], event.task, event.pid, event.at, ends.get((event.task, event.pid)))
+            Execution(
+                event.about.partition("/")[2],
+                event.task,
+                event.pid,
+                event.at,
+                ends.get((event.task, event.pid)),
+            )
             for event in sorted(mine, key=lambda event: event.at)
             if event.kind == "run-start"
         ]
@@ -173,14 +200,20 @@ class Stage:
         """Return the first execution of *phase*, once it has started."""
 
         async def found() -> Execution | None:
-            return next((one for one in self.executions(session_id) if one.phase == phase), None)
+            return next(
+                (one for one in self.executions(session_id) if one.phase == phase), None
+            )
 
         return await self.until(found)
 
     async def reported_at(self, task_id: str) -> float | None:
         """Return when the report of a task was stored, in seconds since 1970; None while it is not."""
-        subject = f"$JS.API.DIRECT.GET.REPORTS.{subjects.report(SUPERVISOR, task_id, 1)}"
-        headers = (await self.client.request(subject, b"", timeout=PATIENCE_S)).headers or {}
+        subject = (
+            f"$JS.API.DIRECT.GET.REPORTS.{subjects.report(SUPERVISOR, task_id, 1)}"
+        )
+        headers = (
+            await self.client.request(subject, b"", timeout=PATIENCE_S)
+        ).headers or {}
         stored = headers.get("Nats-Time-Stamp")
         return None if stored is None else datetime.fromisoformat(stored).timestamp()
 
@@ -198,8 +231,14 @@ class Stage:
         while not (found := await attempt()):
             dead = [one.pid for one in self.all_serving() if not one.is_alive]
             if dead or time.monotonic() > gives_up_at:
-                logs = [path.name for path in self.smith.folder.glob("*.log") if path.stat().st_size]
-                raise TimeoutError(f"waited in vain; died by themselves: {dead}; logs with words: {logs}")
+                logs = [
+                    path.name
+                    for path in self.smith.folder.glob("*.log")
+                    if path.stat().st_size
+                ]
+                raise TimeoutError(
+                    f"waited in vain; died by themselves: {dead}; logs with words: {logs}"
+                )
             await asyncio.sleep(LOOK_S)
         return found
 
@@ -225,13 +264,17 @@ class Stage:
 async def stage(folder: Path) -> AsyncIterator[Stage]:
     """Put up a stage without a process that serves, with data and logs below *folder*."""
     async with AsyncExitStack() as stack:
-        servers = await stack.enter_async_context(EmbeddedServers(folder / "servers", "standard"))
+        servers = await stack.enter_async_context(
+            EmbeddedServers(folder / "servers", "standard")
+        )
         smith = await stack.enter_async_context(
             Smith([AGENT], folder / "served", "tests.acceptance.pipeline_storm.forge")
         )
         client = await nats.connect(servers.nats_url)
         stack.push_async_callback(client.close)
-        redis = await stack.enter_async_context(valkey.connect(servers.redis_url, deadline_s=PATIENCE_S))
+        redis = await stack.enter_async_context(
+            valkey.connect(servers.redis_url, deadline_s=PATIENCE_S)
+        )
         environment = {
             **QUICK,
             **SETTINGS,
@@ -241,7 +284,10 @@ async def stage(folder: Path) -> AsyncIterator[Stage]:
             FOLDER_VARIABLE: str(folder),
         }
         history = stack.enter_context(contextlib.closing(History(folder / "history")))
-        runs, cache = PipelineRuns(redis, deadline_s=PATIENCE_S), SessionCache(redis, deadline_s=PATIENCE_S)
+        runs, cache = (
+            PipelineRuns(redis, deadline_s=PATIENCE_S),
+            SessionCache(redis, deadline_s=PATIENCE_S),
+        )
         made = Stage(folder, smith, history, client, redis, environment, runs, cache)
         stack.push_async_callback(made.close)
         yield made

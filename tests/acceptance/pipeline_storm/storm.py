@@ -14,7 +14,9 @@ from tests.acceptance.pipeline_storm.strikes import strike, undisturbed
 from tests.acceptance.pipeline_storm.verdict import Verdict, judge, look
 
 
-async def run(runs: int, seed: int, folder: Path, *, deed: str = "", tells: bool = False) -> list[Row]:
+async def run(
+    runs: int, seed: int, folder: Path, *, deed: str = "", tells: bool = False
+) -> list[Row]:
     """Strike *runs* runs, the moments after *seed*, and return what was promised beside what was measured.
 
     *deed* is what every supervisor commits, see `misdeeds`; with *tells* each run is told of on stderr.
@@ -57,7 +59,11 @@ def _tell(index: int, moment: Moment, verdict: Verdict, took_s: float) -> None:
 
 def _rows(found: list[tuple[Moment, Verdict]], took_s: float) -> list[Row]:
     struck = Counter(f"{moment.victim} {moment.place}" for moment, _ in found)
-    broken = [f"{moment}: {problem}" for moment, verdict in found for problem in verdict.problems]
+    broken = [
+        f"{moment}: {problem}"
+        for moment, verdict in found
+        for problem in verdict.problems
+    ]
     again = Counter(len(verdict.again) for _, verdict in found)
     measured = (
         f"{len(broken)} broken promises; {', '.join(f'{count} {kind}' for kind, count in sorted(struck.items()))}; "

@@ -44,7 +44,9 @@ async def undisturbed(on: Stage, session_id: str, number: int) -> Struck:
     return await ended(on, session_id, number, Blow(), began)
 
 
-async def strike(on: Stage, session_id: str, moment: Moment, took_s: float, random: Random) -> Struck:
+async def strike(
+    on: Stage, session_id: str, moment: Moment, took_s: float, random: Random
+) -> Struck:
     """Let a run pass with the blow of *moment*; an undisturbed one takes *took_s*. All serve again afterwards."""
     began = time.monotonic()
     if moment.place == "any":
@@ -61,15 +63,21 @@ async def strike(on: Stage, session_id: str, moment: Moment, took_s: float, rand
     return struck
 
 
-async def ended(on: Stage, session_id: str, number: int, blow: Blow, began: float) -> Struck:
+async def ended(
+    on: Stage, session_id: str, number: int, blow: Blow, began: float
+) -> Struck:
     """Return what the run came to, once it has ended; it *began* at that reading of the monotonic clock."""
     outcome = await on.outcome(session_id)
     # The end of a task is written down before its report, and with that before the end of the run.
     executions = on.executions(session_id)
-    return Struck(session_id, number, blow, outcome, executions, time.monotonic() - began)
+    return Struck(
+        session_id, number, blow, outcome, executions, time.monotonic() - began
+    )
 
 
-async def _inside(on: Stage, session_id: str, moment: Moment, phase: str, random: Random) -> Blow:
+async def _inside(
+    on: Stage, session_id: str, moment: Moment, phase: str, random: Random
+) -> Blow:
     """Kill between the start of *phase* and its end, which waits until then, as does what runs beside it."""
     together = SIDE_BY_SIDE if phase in SIDE_BY_SIDE else (phase,)
     held = [on.hold(session_id, one) for one in together]
@@ -121,14 +129,18 @@ async def _before_the_first(on: Stage, session_id: str, moment: Moment) -> Blow:
     return blow
 
 
-async def _at_any_time(on: Stage, session_id: str, moment: Moment, took_s: float, random: Random) -> Blow:
+async def _at_any_time(
+    on: Stage, session_id: str, moment: Moment, took_s: float, random: Random
+) -> Blow:
     """Kill whoever serves then."""
     await on.start(session_id, moment.number)
     await asyncio.sleep(moment.share * took_s)
     return await _kill(on, moment, random.choice(on.serving[moment.victim]))
 
 
-async def _victim(on: Stage, session_id: str, moment: Moment, execution: Execution) -> Forged:
+async def _victim(
+    on: Stage, session_id: str, moment: Moment, execution: Execution
+) -> Forged:
     """Return the worker that runs the phase, or the supervisor that drives the run."""
     if moment.victim == "worker":
         return next(one for one in on.serving["worker"] if one.pid == execution.pid)

@@ -27,7 +27,11 @@ TOOK_MS = 40
 def test_a_hundred_moments_are_every_boundary_and_every_phase() -> None:
     """For worker and supervisor, twice; nothing is corrected of an even number, so that phase gets an odd one."""
     moments = plan(100, seed=1)
-    kinds = Counter((moment.victim, moment.place, moment.phase) for moment in moments if moment.place != "any")
+    kinds = Counter(
+        (moment.victim, moment.place, moment.phase)
+        for moment in moments
+        if moment.place != "any"
+    )
     assert set(kinds) == {
         (victim, place, phase)
         for victim in ("worker", "supervisor")
@@ -41,9 +45,15 @@ def test_a_hundred_moments_are_every_boundary_and_every_phase() -> None:
 
 def test_uses_after_a_correction_are_of_what_replaced_it() -> None:
     hits = hits_of(PIPELINE, set(), {"implementation_pass_1": CORRECTION})
-    assert (hits["implementation_pass_1:results"], hits[f"{CORRECTION}:results"]) == (2, 3)
+    assert (hits["implementation_pass_1:results"], hits[f"{CORRECTION}:results"]) == (
+        2,
+        3,
+    )
     without = hits_of(PIPELINE, {CORRECTION}, {})
-    assert (without["implementation_pass_1:results"], without["standards_enforcement:violations"]) == (4, 2)
+    assert (
+        without["implementation_pass_1:results"],
+        without["standards_enforcement:violations"],
+    ) == (4, 2)
 
 
 def test_a_run_as_promised_has_no_problem() -> None:
@@ -57,8 +67,12 @@ def test_what_was_cut_short_runs_again() -> None:
     again = Execution("analysis", "t-analysis", OTHER, 4.0, 4.1)
     hit = struck(replacing=[cut, again])
     assert judge(hit, found(reported={"t-analysis": 5.0}), RESULT).problems == ()
-    assert judge(hit, found(reported={"t-analysis": 5.0}), RESULT).again == ("analysis",)
-    assert judge(struck(replacing=[cut]), found(reported={"t-analysis": 5.0}), RESULT).problems
+    assert judge(hit, found(reported={"t-analysis": 5.0}), RESULT).again == (
+        "analysis",
+    )
+    assert judge(
+        struck(replacing=[cut]), found(reported={"t-analysis": 5.0}), RESULT
+    ).problems
     thrice = struck(replacing=[cut, again, replace(again, started_at=6.0)])
     assert judge(thrice, found(reported={"t-analysis": 5.0}), RESULT).problems
 
@@ -72,7 +86,10 @@ def test_what_ended_before_its_worker_was_killed_may_run_again_or_not() -> None:
 
 
 def test_a_phase_that_was_reported_and_ran_again_is_found() -> None:
-    twice = [Execution("analysis", "t-analysis", pid, at, at + 0.1) for pid, at in ((VICTIM, 1.0), (OTHER, 4.0))]
+    twice = [
+        Execution("analysis", "t-analysis", pid, at, at + 0.1)
+        for pid, at in ((VICTIM, 1.0), (OTHER, 4.0))
+    ]
     problems = judge(struck(replacing=twice), found(), RESULT).problems
     assert problems == ("analysis started 2 times, right are 1 to 1",)
 
@@ -85,7 +102,9 @@ def test_a_phase_that_was_reported_and_ran_again_is_found() -> None:
         ({"drives_nothing": False}, "0 tasks are left"),
     ],
 )
-def test_whatever_is_left_or_counted_wrong_is_found(change: dict[str, object], words: str) -> None:
+def test_whatever_is_left_or_counted_wrong_is_found(
+    change: dict[str, object], words: str
+) -> None:
     problems = judge(struck(), replace(found(), **change), RESULT).problems  # type: ignore[arg-type] # any field
     assert any(words in problem for problem in problems)
 
@@ -93,7 +112,10 @@ def test_whatever_is_left_or_counted_wrong_is_found(change: dict[str, object], w
 def test_an_entry_that_was_used_once_too_often_is_found() -> None:
     right = found()
     wrong = [
-        replace(entry, hits=entry.hits + 1) if entry.key == "planning:results" else entry for entry in right.entries
+        replace(entry, hits=entry.hits + 1)
+        if entry.key == "planning:results"
+        else entry
+        for entry in right.entries
     ]
     problems = judge(struck(), replace(right, entries=wrong), RESULT).problems
     assert problems == ("planning:results has 3 hits, not 2",)
@@ -101,7 +123,11 @@ def test_an_entry_that_was_used_once_too_often_is_found() -> None:
 
 def test_another_result_is_found() -> None:
     other = {**RESULT, "total": 0}
-    problems = judge(replace(struck(), outcome={**struck().outcome, "result": other}), found(), RESULT).problems
+    problems = judge(
+        replace(struck(), outcome={**struck().outcome, "result": other}),
+        found(),
+        RESULT,
+    ).problems
     assert len(problems) == 2
 
 
@@ -114,7 +140,10 @@ def struck(replacing: Iterable[Execution] = ()) -> Struck:
         if phase not in {execution.phase for execution in given}
     ]
     stats = found().stats
-    told = {"total_hits": stats.total_hits, "total_saved_time_ms": stats.total_saved_time_ms}
+    told = {
+        "total_hits": stats.total_hits,
+        "total_saved_time_ms": stats.total_saved_time_ms,
+    }
     outcome = {"state": "completed", "result": RESULT, "stats": told}
     return Struck("run", NUMBER, Blow(VICTIM, 3.0), outcome, [*usual, *given], 1.0)
 
@@ -137,7 +166,10 @@ def found(reported: dict[str, float] | None = None) -> Found:
         project="nine_phases",
         keep=True,
         run=1,
-        phases={phase: PhaseState("done", 1, f"t-{phase}", took_ms=TOOK_MS) for phase in PHASES},
+        phases={
+            phase: PhaseState("done", 1, f"t-{phase}", took_ms=TOOK_MS)
+            for phase in PHASES
+        },
         dependencies={},
         corrected={"implementation_pass_1": CORRECTION},
         created_ms=1,
@@ -145,7 +177,9 @@ def found(reported: dict[str, float] | None = None) -> Found:
     )
     stats = SessionStats(total_hits=sum(entry.hits for entry in entries))
     stored: dict[str, float | None] = {f"t-{phase}": 2.0 for phase in PHASES}
-    return Found(record, entries, stats, {**stored, **(reported or {})}, 0, drives_nothing=True)
+    return Found(
+        record, entries, stats, {**stored, **(reported or {})}, 0, drives_nothing=True
+    )
 
 
 def _entry(phase: str, name: str, hits: int, took_ms: int) -> EntryInfo:

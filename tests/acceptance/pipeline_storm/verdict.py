@@ -79,7 +79,11 @@ def _result(struck: Struck, found: Found, undisturbed: Any) -> Iterable[str]:
 
 
 def _skipped(struck: Struck) -> frozenset[str]:
-    return frozenset() if work.expected(struck.number)["corrected"] else frozenset({CORRECTION})
+    return (
+        frozenset()
+        if work.expected(struck.number)["corrected"]
+        else frozenset({CORRECTION})
+    )
 
 
 def _executions(struck: Struck, found: Found) -> Iterable[str]:
@@ -108,7 +112,9 @@ def _executions(struck: Struck, found: Found) -> Iterable[str]:
 def _was_hit(one: Execution, struck: Struck, found: Found) -> bool:
     """Return whether the victim was at it when it was killed: its report came later, from somebody else."""
     reported_at = found.reported_at[one.task_id]
-    return one.pid == struck.blow.pid and (reported_at is None or reported_at > struck.blow.at)
+    return one.pid == struck.blow.pid and (
+        reported_at is None or reported_at > struck.blow.at
+    )
 
 
 def _savings(struck: Struck, found: Found) -> Iterable[str]:
@@ -116,7 +122,12 @@ def _savings(struck: Struck, found: Found) -> Iterable[str]:
     corrected = {} if skipped else {"implementation_pass_1": CORRECTION}
     if found.record.corrected != corrected:
         yield f"corrected are {found.record.corrected}, not {corrected}"
-    owed = {f"{phase.name}:{name}" for phase in PIPELINE.phases if phase.name not in skipped for name in phase.writes}
+    owed = {
+        f"{phase.name}:{name}"
+        for phase in PIPELINE.phases
+        if phase.name not in skipped
+        for name in phase.writes
+    }
     if {entry.key for entry in found.entries} != owed:
         yield f"its entries are {sorted(entry.key for entry in found.entries)}, not {sorted(owed)}"
     hits = hits_of(PIPELINE, skipped, corrected)
@@ -125,7 +136,9 @@ def _savings(struck: Struck, found: Found) -> Iterable[str]:
             yield f"{entry.key} has {entry.hits} hits, not {hits[entry.key]}"
     for phase in PHASES:
         took_ms = found.record.phases[phase].took_ms
-        for computing_ms in {one.computation_ms for one in found.entries if one.phase == phase} - {took_ms}:
+        for computing_ms in {
+            one.computation_ms for one in found.entries if one.phase == phase
+        } - {took_ms}:
             yield f"an entry of {phase} took {computing_ms} ms, its run {took_ms} ms"
     told = struck.outcome.get("stats", {})
     for name, owed_number in (("total_hits", hits.total()), ("total_saved_time_ms", 0)):
@@ -134,5 +147,9 @@ def _savings(struck: Struck, found: Found) -> Iterable[str]:
 
 
 def _rest(found: Found) -> Iterable[str]:
-    if found.waiting_tasks or not found.drives_nothing or found.record.holder is not None:
+    if (
+        found.waiting_tasks
+        or not found.drives_nothing
+        or found.record.holder is not None
+    ):
         yield f"{found.waiting_tasks} tasks are left, and {found.record.holder} drives it"

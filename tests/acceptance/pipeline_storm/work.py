@@ -68,24 +68,34 @@ def plan(files: list[int]) -> Planned:
 
 def map_imports(files: list[int], steps: list[int]) -> Mapped:
     """Return who needs whom."""
-    needs = {str(file): [step for step in steps if step < file and (file - step) % 3 == 0] for file in files}
+    needs = {
+        str(file): [step for step in steps if step < file and (file - step) % 3 == 0]
+        for file in files
+    }
     return Mapped(dependencyMap=needs, edges=sum(map(len, needs.values())))
 
 
 def implement(steps: list[int], needs: dict[str, list[int]], number: int) -> Made:
     """Return the first pass."""
     extra = 0 if number % 2 == 0 else _LARGE
-    return Made(parts=[step + len(needs[str(step)]) + extra for step in steps], made_in=1)
+    return Made(
+        parts=[step + len(needs[str(step)]) + extra for step in steps], made_in=1
+    )
 
 
 def enforce(parts: list[int], number: int) -> Enforced:
     """Return what is too large."""
-    return Enforced(violations=[] if number % 2 == 0 else [part for part in parts if part > _LARGE])
+    return Enforced(
+        violations=[] if number % 2 == 0 else [part for part in parts if part > _LARGE]
+    )
 
 
 def correct(parts: list[int], violations: list[int]) -> Made:
     """Return the second pass."""
-    return Made(parts=[part - _LARGE if part in violations else part for part in parts], made_in=2)
+    return Made(
+        parts=[part - _LARGE if part in violations else part for part in parts],
+        made_in=2,
+    )
 
 
 def check(parts: list[int], factor: int) -> Checked:

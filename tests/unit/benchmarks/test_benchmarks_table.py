@@ -12,8 +12,12 @@ from benchmarks.lanes import OURS, RAW, budget_assignment, new_task_id
 from benchmarks.table import HEADINGS, Row, markdown, missing, percentile, ratio, show
 
 
-@pytest.mark.parametrize(("share", "expected"), [(0.5, 50), (0.99, 99), (1.0, 100), (0.0, 1)])
-def test_percentile_is_the_value_that_the_share_does_not_exceed(share: float, expected: int) -> None:
+@pytest.mark.parametrize(
+    ("share", "expected"), [(0.5, 50), (0.99, 99), (1.0, 100), (0.0, 1)]
+)
+def test_percentile_is_the_value_that_the_share_does_not_exceed(
+    share: float, expected: int
+) -> None:
     assert percentile(list(range(100, 0, -1)), share) == expected
 
 
@@ -43,7 +47,12 @@ def test_markdown_keeps_its_columns_when_a_cell_holds_a_bar() -> None:
 
 def test_ours_is_compared_with_the_fastest_peer_that_ran() -> None:
     ours = Row(nats_rows.TITLES["ours"], tasks_per_s=9000, compared="tasks/s 1.20x raw")
-    rows = [ours, Row("arq (1)", tasks_per_s=3000), Row("dramatiq (2)", tasks_per_s=2000), missing("celery", "away")]
+    rows = [
+        ours,
+        Row("arq (1)", tasks_per_s=3000),
+        Row("dramatiq (2)", tasks_per_s=2000),
+        missing("celery", "away"),
+    ]
     compared = compared_with_peers(rows)
     assert compared[0].compared == "tasks/s 1.20x raw; tasks/s 3.00x best peer"
     assert compared[1:] == rows[1:]

@@ -2,7 +2,13 @@
 
 import pytest
 
-from contracts.analysis.roster import BACKGROUND_S, IMMEDIATE_S, ROSTER, model_of, roster_of
+from contracts.analysis.roster import (
+    BACKGROUND_S,
+    IMMEDIATE_S,
+    ROSTER,
+    model_of,
+    roster_of,
+)
 from contracts.analysis.stories import SeatSettings
 from contracts.errors import InvalidInput
 
@@ -24,9 +30,15 @@ def test_a_story_changes_what_it_names_and_no_more() -> None:
     }
     changed = {seat.section: seat for seat in roster_of(said)}
 
-    assert (changed["contradiction"].enabled, changed["contradiction"].deadline_s) == (True, 5)
+    assert (changed["contradiction"].enabled, changed["contradiction"].deadline_s) == (
+        True,
+        5,
+    )
     assert changed["contradiction"].after == ("knowledge",)
-    assert (changed["knowledge"].agent_id, changed["knowledge"].task) == ("Other", "analyse")
+    assert (changed["knowledge"].agent_id, changed["knowledge"].task) == (
+        "Other",
+        "analyse",
+    )
     assert [seat for seat in roster_of(said) if seat.section not in said] == [
         seat for seat in ROSTER if seat.section not in said
     ]
@@ -34,27 +46,52 @@ def test_a_story_changes_what_it_names_and_no_more() -> None:
 
 def test_a_storys_own_agent_comes_last_with_the_deadline_of_its_group() -> None:
     told = SeatSettings(agent="ToneAgent", task="hear")
-    quick = SeatSettings(agent="MoodAgent", task="feel", group="immediate", after=("tone",))
+    quick = SeatSettings(
+        agent="MoodAgent", task="feel", group="immediate", after=("tone",)
+    )
     tone, mood = roster_of({"tone": told, "mood": quick})[10:]
 
-    assert (tone.group, tone.deadline_s, tone.after, tone.enabled) == ("background", BACKGROUND_S, (), True)
-    assert (mood.group, mood.deadline_s, mood.after) == ("immediate", IMMEDIATE_S, ("tone",))
+    assert (tone.group, tone.deadline_s, tone.after, tone.enabled) == (
+        "background",
+        BACKGROUND_S,
+        (),
+        True,
+    )
+    assert (mood.group, mood.deadline_s, mood.after) == (
+        "immediate",
+        IMMEDIATE_S,
+        ("tone",),
+    )
 
 
 @pytest.mark.parametrize(
     ("said", "cure"),
     [
         ({"tone": SeatSettings(task="hear")}, "needs 'agent' and 'task'"),
-        ({"knowledge": SeatSettings(after=("tone",))}, "names 'tone', which nobody finds; sections are resp_analyzer"),
-        ({"knowledge": SeatSettings(after=("knowledge",))}, "in a circle: contradiction, knowledge"),
         (
-            {"knowledge": SeatSettings(after=("fact_extract",)), "entity_analysis": SeatSettings(after=("knowledge",))},
+            {"knowledge": SeatSettings(after=("tone",))},
+            "names 'tone', which nobody finds; sections are resp_analyzer",
+        ),
+        (
+            {"knowledge": SeatSettings(after=("knowledge",))},
+            "in a circle: contradiction, knowledge",
+        ),
+        (
+            {
+                "knowledge": SeatSettings(after=("fact_extract",)),
+                "entity_analysis": SeatSettings(after=("knowledge",)),
+            },
             "in a circle: contradiction, entity_analysis, fact_extract, knowledge; change their 'after'",
         ),
-        ({"relationships": SeatSettings(agent="A", task="t")}, "would be read as our section 'relationship'"),
+        (
+            {"relationships": SeatSettings(agent="A", task="t")},
+            "would be read as our section 'relationship'",
+        ),
     ],
 )
-def test_what_cannot_be_is_refused_with_the_cure(said: dict[str, SeatSettings], cure: str) -> None:
+def test_what_cannot_be_is_refused_with_the_cure(
+    said: dict[str, SeatSettings], cure: str
+) -> None:
     """The message names the agent and the field."""
     with pytest.raises(InvalidInput, match=r"^agents") as refused:
         roster_of(said)

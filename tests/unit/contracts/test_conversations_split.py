@@ -8,7 +8,10 @@ from pydantic import ValidationError
 from contracts.conversations import History, Utterance, split
 from contracts.errors import InvalidInput
 
-MESSAGES = tuple(Utterance(message_id=f"m{n}", speaker="Bob", message=f"word {n}", time=n) for n in range(20))
+MESSAGES = tuple(
+    Utterance(message_id=f"m{n}", speaker="Bob", message=f"word {n}", time=n)
+    for n in range(20)
+)
 
 
 @pytest.mark.parametrize("total", [0, 1, 2, 20])
@@ -55,7 +58,10 @@ def test_what_cannot_have_been_said_is_refused(field: str, value: object) -> Non
     assert [error["loc"] for error in refused.value.errors()] == [(field,)]
 
 
-@pytest.mark.parametrize("text", ["one\nline\tand more", "'quoted' \"twice\"", "été 決定 🪙", "{}<>\\", "x" * 2000])
+@pytest.mark.parametrize(
+    "text",
+    ["one\nline\tand more", "'quoted' \"twice\"", "été 決定 🪙", "{}<>\\", "x" * 2000],
+)
 def test_any_text_can_be_said(text: str) -> None:
     """And comes back from its JSON."""
     said = Utterance.model_validate({**GOOD, "message": text})

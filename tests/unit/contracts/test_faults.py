@@ -14,7 +14,17 @@ from contracts.zones import TimeZone
 from tasklore.ask.ask import make_request
 
 ROOT = Path(__file__).resolve().parents[3]
-ROOMS = ("contracts", "quantities", "memory", "runtime", "supervisor", "workers", "tasklore", "deploy", "examples")
+ROOMS = (
+    "contracts",
+    "quantities",
+    "memory",
+    "runtime",
+    "supervisor",
+    "workers",
+    "tasklore",
+    "deploy",
+    "examples",
+)
 
 
 class _Trip(BaseModel):
@@ -35,7 +45,10 @@ class _Trip(BaseModel):
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({"zone": "Europe/Berln"}, "zone: there is no time zone 'Europe/Berln'; did you mean 'Europe/Berlin'?"),
+        (
+            {"zone": "Europe/Berln"},
+            "zone: there is no time zone 'Europe/Berln'; did you mean 'Europe/Berlin'?",
+        ),
         ({"days": 0}, "days: must be greater than or equal to 1"),
         ({"stops": []}, "stops: must have at least 1 item, not 0"),
         ({"zon": "UTC"}, "zon: is not known; take it out, or mend its name"),
@@ -53,12 +66,18 @@ def test_a_fault_is_a_place_and_a_sentence(given: dict[str, object], told: str) 
 
 def test_a_time_zone_that_there_is_not_is_told_to_whoever_asked() -> None:
     """The sentence is ours, and the field is named before it."""
-    with pytest.raises(InvalidInput, match=r"^time_zone: there is no time zone '\.\./x'"):
+    with pytest.raises(
+        InvalidInput, match=r"^time_zone: there is no time zone '\.\./x'"
+    ):
         make_request("hello", time_zone="../x")
 
 
 def test_one_place_words_what_the_library_says() -> None:
     spelled = re.compile(r"\[[\"']msg[\"']\]|Value error")
     files = [file for room in ROOMS for file in (ROOT / room).rglob("*.py")]
-    found = {str(file.relative_to(ROOT)) for file in files if spelled.search(file.read_text("utf-8"))}
+    found = {
+        str(file.relative_to(ROOT))
+        for file in files
+        if spelled.search(file.read_text("utf-8"))
+    }
     assert found == {"contracts/faults.py"}

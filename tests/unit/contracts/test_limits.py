@@ -5,7 +5,13 @@ from typing import Any
 
 import pytest
 
-from contracts.admission.limits import NANO_USD, Limits, Payer, parse_limits, read_limits
+from contracts.admission.limits import (
+    NANO_USD,
+    Limits,
+    Payer,
+    parse_limits,
+    read_limits,
+)
 from contracts.errors import InvalidInput
 from contracts.identifiers import user_token
 
@@ -22,26 +28,57 @@ _DAY = {"name": "a", "usd": 1, "every": "day"}
         ({"usd": "1e-10"}, "limit 'a'.usd: must be greater than or equal to 1E-9"),
         ({"usd": "NaN"}, "limit 'a'.usd: must be a finite number"),
         ({"usd": 4_000_001}, "limit 'a'.usd: must be less than or equal to 4000000"),
-        ({"usd": None, "tokens": 0}, "limit 'a'.tokens: must be greater than or equal to 1"),
+        (
+            {"usd": None, "tokens": 0},
+            "limit 'a'.tokens: must be greater than or equal to 1",
+        ),
         ({"usd": None, "requests": 1.5}, "limit 'a'.requests: must be a whole number"),
-        ({"usd": None}, "limit 'a': name one of requests, tokens, usd, at_once and at_most, not none"),
+        (
+            {"usd": None},
+            "limit 'a': name one of requests, tokens, usd, at_once and at_most, not none",
+        ),
         ({"tokens": 3}, "not tokens and usd"),
         ({"usd": None, "at_once": 3}, "at_once and at_most have none"),
         ({"usd": None, "at_most": 3}, "limit 'a': set every = "),
-        ({"usd": None, "every": None, "at_most": 0}, "limit 'a'.at_most: must be greater than or equal to 1"),
-        ({"usd": None, "every": None, "at_most": "3"}, "limit 'a'.at_most: must be a whole number"),
-        ({"usd": None, "every": None, "at_most": 3, "model": "m"}, "take model out, or set at_once"),
-        ({"usd": None, "every": None, "at_most": 3, "at_limit": "refuse"}, 'take at_limit out, or set it to "park"'),
+        (
+            {"usd": None, "every": None, "at_most": 0},
+            "limit 'a'.at_most: must be greater than or equal to 1",
+        ),
+        (
+            {"usd": None, "every": None, "at_most": "3"},
+            "limit 'a'.at_most: must be a whole number",
+        ),
+        (
+            {"usd": None, "every": None, "at_most": 3, "model": "m"},
+            "take model out, or set at_once",
+        ),
+        (
+            {"usd": None, "every": None, "at_most": 3, "at_limit": "refuse"},
+            'take at_limit out, or set it to "park"',
+        ),
         ({"every": None}, 'set every = "minute", "day", "month", "task" or "tree"'),
-        ({"every": "week"}, "limit 'a'.every: must be 'minute', 'day', 'month', 'task' or 'tree'"),
+        (
+            {"every": "week"},
+            "limit 'a'.every: must be 'minute', 'day', 'month', 'task' or 'tree'",
+        ),
         ({"every": "tree"}, 'never refills: set at_limit = "refuse" or "next"'),
-        ({"at_limit": "stop"}, "limit 'a'.at_limit: must be 'park', 'next' or 'refuse'"),
-        ({"tennant": "acme"}, "limit 'a'.tennant: is not known; take it out, or mend its name"),
+        (
+            {"at_limit": "stop"},
+            "limit 'a'.at_limit: must be 'park', 'next' or 'refuse'",
+        ),
+        (
+            {"tennant": "acme"},
+            "limit 'a'.tennant: is not known; take it out, or mend its name",
+        ),
     ],
 )
-def test_a_faulty_field_of_a_limit_is_named_with_its_cure(fields: dict[str, Any], message: str) -> None:
+def test_a_faulty_field_of_a_limit_is_named_with_its_cure(
+    fields: dict[str, Any], message: str
+) -> None:
     """By the name of its limit."""
-    limit = {field: value for field, value in (_DAY | fields).items() if value is not None}
+    limit = {
+        field: value for field, value in (_DAY | fields).items() if value is not None
+    }
     with pytest.raises(InvalidInput) as error:
         read_limits({"limits": [limit]})
     assert message in str(error.value)
@@ -53,10 +90,16 @@ def test_a_faulty_field_of_a_limit_is_named_with_its_cure(fields: dict[str, Any]
         ("limits", "the limits are no TOML"),
         ("[[limits]]\nusd = 1\nevery = 'day'", "limit 1.name: is needed"),
         ("time_zone = 'Mars'", "time_zone: there is no time zone 'Mars'"),
-        ("[without_store]\nmoney = 'maybe'", "without_store.money: must be 'refuse' or 'pass'"),
+        (
+            "[without_store]\nmoney = 'maybe'",
+            "without_store.money: must be 'refuse' or 'pass'",
+        ),
         ("[fallbacks]\nm = 'n'", "fallbacks.m"),
         ("limit = 3", "limit: is not known"),
-        ("[[limits]]\nname='a'\nat_once=1\n[[limits]]\nname='a'\nat_once=2", "two limits are called 'a'"),
+        (
+            "[[limits]]\nname='a'\nat_once=1\n[[limits]]\nname='a'\nat_once=2",
+            "two limits are called 'a'",
+        ),
     ],
 )
 def test_a_faulty_file_is_refused(text: str, message: str) -> None:
@@ -67,7 +110,11 @@ def test_a_faulty_file_is_refused(text: str, message: str) -> None:
 
 
 def _accounts(
-    limit: dict[str, Any], payer: Payer, model: str = "gpt-6", now: datetime = _NOW, **more: Any
+    limit: dict[str, Any],
+    payer: Payer,
+    model: str = "gpt-6",
+    now: datetime = _NOW,
+    **more: Any,
 ) -> list[str]:
     limits = read_limits({"limits": [{"name": "a", **limit}], **more})
     return [one.key for one in limits.accounts_of(model, payer, now)]
@@ -75,12 +122,29 @@ def _accounts(
 
 def test_a_limit_covers_what_it_names_and_a_star_counts_each_value_apart() -> None:
     """A pattern of models shares one account; a user is known by a token alone."""
-    ada = Payer(tenant="acme", user=user_token("ada"), agent="Research", task="read", task_id="t", root_id="r")
+    ada = Payer(
+        tenant="acme",
+        user=user_token("ada"),
+        agent="Research",
+        task="read",
+        task_id="t",
+        root_id="r",
+    )
     once = {"at_once": 1}
-    assert _accounts({**once, "tenant": "acme", "user": "ada", "model": "gpt-*"}, ada) == ["a"]
-    for other in ({"tenant": "other"}, {"user": "bob"}, {"agent": "B"}, {"task": "t"}, {"model": "claude*"}):
+    assert _accounts(
+        {**once, "tenant": "acme", "user": "ada", "model": "gpt-*"}, ada
+    ) == ["a"]
+    for other in (
+        {"tenant": "other"},
+        {"user": "bob"},
+        {"agent": "B"},
+        {"task": "t"},
+        {"model": "claude*"},
+    ):
         assert _accounts(once | other, ada) == []
-    assert _accounts({**once, "tenant": "*", "user": "*"}, ada) == [f"a;tenant=acme;user={user_token('ada')}"]
+    assert _accounts({**once, "tenant": "*", "user": "*"}, ada) == [
+        f"a;tenant=acme;user={user_token('ada')}"
+    ]
     assert _accounts({**once, "tenant": "*"}, Payer()) == ["a;tenant="]
     tree = {"usd": "0.5", "at_limit": "refuse"}
     assert _accounts({**tree, "every": "tree"}, ada) == ["a;tree=r"]
@@ -100,11 +164,16 @@ def test_a_run_falls_under_the_bounds_of_its_tenant_before_those_of_its_agent() 
         {"name": "task", "task": "write", "at_most": 1},
     ]
     made = read_limits({"limits": limits})
-    bounds = made.bounds_of(Payer(tenant="acme", user="u", agent="Research", task="read"))
+    bounds = made.bounds_of(
+        Payer(tenant="acme", user="u", agent="Research", task="read")
+    )
     assert list(bounds.values()) == [1, 2, 5, 9]
     assert made.limits[1].own_bound == list(bounds)[2]
     assert made.limits[2].own_bound is None
-    assert list(made.bounds_of(Payer(tenant="b", agent="Research")))[2:] == list(bounds)[2:]
+    assert (
+        list(made.bounds_of(Payer(tenant="b", agent="Research")))[2:]
+        == list(bounds)[2:]
+    )
     assert made.accounts_of("m", Payer(), _NOW) == ()
 
 
@@ -120,9 +189,13 @@ def test_a_run_falls_under_the_bounds_of_its_tenant_before_those_of_its_agent() 
         ("month", "2026-01-31T12:00+01:00", "2026-01", 12),
     ],
 )
-def test_days_and_months_end_by_the_clock_on_the_wall(every: str, now: str, window: str, hours: float) -> None:
+def test_days_and_months_end_by_the_clock_on_the_wall(
+    every: str, now: str, window: str, hours: float
+) -> None:
     """Also over the two changes of the clock, where a day has 23 or 25 hours."""
-    limits = read_limits({"limits": [_DAY | {"every": every}], "time_zone": "Europe/Berlin"})
+    limits = read_limits(
+        {"limits": [_DAY | {"every": every}], "time_zone": "Europe/Berlin"}
+    )
     [account] = limits.accounts_of("m", Payer(), datetime.fromisoformat(now))
     assert (account.window, account.refills_in_s) == (window, hours * 3600)
     assert account.limit == NANO_USD
@@ -137,5 +210,8 @@ def test_calls_without_a_store_pass_by_the_kind_of_their_limits() -> None:
         return made.passes_without_store(made.accounts_of("m", Payer(), _NOW))
 
     assert (passes(rate), passes(_DAY), passes(rate, _DAY)) == (True, False, False)
-    assert (passes(rate, rates="refuse"), passes(rate, _DAY, money="pass")) == (False, True)
+    assert (passes(rate, rates="refuse"), passes(rate, _DAY, money="pass")) == (
+        False,
+        True,
+    )
     assert Limits().passes_without_store(())

@@ -18,7 +18,10 @@ ASSIGNMENT: dict[str, Any] = {
     "task_id": "0198f3a2-0000-7000-8000-000000000001",
     "agent_id": "BudgetTrackerAgent",
     "supervisor_id": "SupervisorAgent",
-    "task": {"name": "analyze_budget", "parameters": {"budget_limit": 50000, "spent": 42000, "history": [5000]}},
+    "task": {
+        "name": "analyze_budget",
+        "parameters": {"budget_limit": 50000, "spent": 42000, "history": [5000]},
+    },
     "created_at": "2026-11-21T10:00:00Z",
     "deadline": None,
     "max_attempts": 5,
@@ -39,14 +42,18 @@ ASSIGNMENT: dict[str, Any] = {
 @pytest.mark.parametrize("name", sorted(MESSAGES))
 def test_a_wire_schema_is_what_was_shipped(name: str) -> None:
     """A change of a schema is a change of the golden file, seen in review."""
-    schema = json.dumps(MESSAGES[name].model_json_schema(), indent=1, sort_keys=True) + "\n"
+    schema = (
+        json.dumps(MESSAGES[name].model_json_schema(), indent=1, sort_keys=True) + "\n"
+    )
 
     assert schema == (GOLDEN / f"{name}.v1.json").read_text("utf-8")
 
 
 def test_every_golden_file_still_has_its_message() -> None:
     """No schema that was ever shipped disappears."""
-    assert {path.name.partition(".")[0] for path in GOLDEN.glob("*.json")} == set(MESSAGES)
+    assert {path.name.partition(".")[0] for path in GOLDEN.glob("*.json")} == set(
+        MESSAGES
+    )
 
 
 def test_the_example_of_the_contract_is_read_and_written_back() -> None:
@@ -58,7 +65,11 @@ def test_the_example_of_the_contract_is_read_and_written_back() -> None:
 
 def test_fields_of_a_newer_writer_are_ignored() -> None:
     """An old reader lives beside a new writer."""
-    newer = ASSIGNMENT | {"schema_version": 2, "colour": "green", "task": ASSIGNMENT["task"] | {"weight": 3}}
+    newer = ASSIGNMENT | {
+        "schema_version": 2,
+        "colour": "green",
+        "task": ASSIGNMENT["task"] | {"weight": 3},
+    }
 
     assert TaskAssignment.model_validate(newer).task.name == "analyze_budget"
 
@@ -92,7 +103,13 @@ def test_a_report_with_a_status_from_the_future_is_read() -> None:
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("task_id", "a.b"), ("agent_id", "A>"), ("supervisor_id", ""), ("max_attempts", 0), ("task_id", "x" * 65)],
+    [
+        ("task_id", "a.b"),
+        ("agent_id", "A>"),
+        ("supervisor_id", ""),
+        ("max_attempts", 0),
+        ("task_id", "x" * 65),
+    ],
 )
 def test_what_would_break_a_subject_is_refused(field: str, value: object) -> None:
     """A name that could act as a delimiter never becomes an assignment."""

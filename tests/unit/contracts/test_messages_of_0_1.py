@@ -26,7 +26,10 @@ def old_message(name: str) -> dict[str, Any]:
 def refusals(name: str, message: object) -> list[str]:
     """Return what 0.1.0 would find wrong with *message*."""
     schema = json.loads((OLD / "schemas" / f"{name}.json").read_text("utf-8"))
-    return [error.message for error in jsonschema_rs.validator_for(schema).iter_errors(message)]
+    return [
+        error.message
+        for error in jsonschema_rs.validator_for(schema).iter_errors(message)
+    ]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -43,7 +46,9 @@ def test_a_message_of_0_1_is_read_and_written_so_that_0_1_reads_it(name: str) ->
 def test_a_report_whose_cost_is_unknown_is_read_by_0_1() -> None:
     """A null would end it there: the cost is left out, and 0.1 takes 0."""
     report = CompletionReport.model_validate(old_message("CompletionReport"))
-    unpriced = report.model_copy(update={"usage": (Expense(3, 4, Decimal(0), unpriced=True)).as_usage()})
+    unpriced = report.model_copy(
+        update={"usage": (Expense(3, 4, Decimal(0), unpriced=True)).as_usage()}
+    )
     body = json.loads(unpriced.model_dump_json())
     assert refusals("CompletionReport", body) == []
     assert refusals("CompletionReport", body | {"usage": {"cost_usd": None}})

@@ -9,7 +9,10 @@ from contracts.identifiers import new_id, partition_of, user_token
 
 def test_subjects_are_spelled_as_the_wire_contract_says() -> None:
     """Programs in other languages publish and subscribe to exactly these."""
-    assert subjects.task("BudgetTrackerAgent", "analyze_budget") == "tasks.BudgetTrackerAgent.analyze_budget"
+    assert (
+        subjects.task("BudgetTrackerAgent", "analyze_budget")
+        == "tasks.BudgetTrackerAgent.analyze_budget"
+    )
     assert subjects.report("SupervisorAgent", "t1", 2) == "reports.SupervisorAgent.t1.2"
     assert subjects.due("A", "x") == "due.tasks.A.x"
     assert subjects.progress("S", "t1") == "progress.S.t1"
@@ -25,8 +28,14 @@ def test_a_user_keeps_one_partition_and_any_id_fits_a_subject() -> None:
     assert user_token("jörg.müller@example.org") == "asO2cmcubcO8bGxlckBleGFtcGxlLm9yZw"
     assert subjects.turns("alice") == f"turns.{partition_of('alice')}.YWxpY2U"
     assert subjects.partition_filter(subjects.TURNS, 7) == "turns.7.>"
-    assert subjects.messages("coins.alice", "Bob") == f"messages.{partition_of('coins.alice')}.Y29pbnMuYWxpY2U.Qm9i"
-    assert subjects.agent_message_id("coins.alice", "Bob", "m1") == "Y29pbnMuYWxpY2U.Qm9i:m1"
+    assert (
+        subjects.messages("coins.alice", "Bob")
+        == f"messages.{partition_of('coins.alice')}.Y29pbnMuYWxpY2U.Qm9i"
+    )
+    assert (
+        subjects.agent_message_id("coins.alice", "Bob", "m1")
+        == "Y29pbnMuYWxpY2U.Qm9i:m1"
+    )
 
 
 @pytest.mark.parametrize("name", ["", "a.b", "a b", "*", ">", "ä", "x" * 65, "a\n"])
@@ -40,8 +49,16 @@ def test_a_subject_of_waiting_is_read_as_it_was_spelled() -> None:
     spelled = subjects.waiting("A", "batch", "jörg & co", "run")
     agent_id, priority, token, task_name = subjects.read_waiting(spelled)
     assert (agent_id, priority, task_name) == ("A", "batch", "run")
-    assert subjects.waiting_of(agent_id, priority=priority, token=token) == f"{spelled.rpartition('.')[0]}.*"
-    for other in (subjects.task("A", "run"), "waiting.A.batch.run", "waiting.A!.batch.YQ.run", "tasks.A.batch.YQ.run"):
+    assert (
+        subjects.waiting_of(agent_id, priority=priority, token=token)
+        == f"{spelled.rpartition('.')[0]}.*"
+    )
+    for other in (
+        subjects.task("A", "run"),
+        "waiting.A.batch.run",
+        "waiting.A!.batch.YQ.run",
+        "tasks.A.batch.YQ.run",
+    ):
         with pytest.raises(InvalidInput):
             subjects.read_waiting(other)
 

@@ -21,7 +21,9 @@ NEW_YEARS_EVE = datetime(2026, 12, 31, 23, 30, tzinfo=UTC)
         ("Asia/Kathmandu", "2027-01-01T05:15:00+05:45"),
     ],
 )
-def test_a_moment_is_told_as_the_clocks_of_a_zone_show_it(name: str, shown: str) -> None:
+def test_a_moment_is_told_as_the_clocks_of_a_zone_show_it(
+    name: str, shown: str
+) -> None:
     """It stays the same instant."""
     told = told_in(NEW_YEARS_EVE, name)
     assert (told.isoformat(), told) == (shown, NEW_YEARS_EVE)
@@ -30,14 +32,20 @@ def test_a_moment_is_told_as_the_clocks_of_a_zone_show_it(name: str, shown: str)
 @pytest.mark.parametrize("hours", [22, 24, 24.5, 25.5, 46.9])
 def test_tomorrow_is_one_day_however_long_today_is(hours: float) -> None:
     """From the first minute to the last of a day with 25 hours, and in both that the clocks call two."""
-    now = told_in(datetime(2026, 10, 24, tzinfo=UTC) + timedelta(hours=hours), "Europe/Berlin")
-    assert [one.readings for one in find_moments("for tomorrow", now)] == [(date(2026, 10, 26),)]
+    now = told_in(
+        datetime(2026, 10, 24, tzinfo=UTC) + timedelta(hours=hours), "Europe/Berlin"
+    )
+    assert [one.readings for one in find_moments("for tomorrow", now)] == [
+        (date(2026, 10, 26),)
+    ]
 
 
 def test_hours_from_a_moment_are_hours_when_the_clocks_change() -> None:
     """Two of them after half past one, in the night of the change, although the clocks show half past four by then."""
     before = datetime(2026, 3, 29, 0, 30, tzinfo=UTC)
-    assert told_in(before, "Europe/Berlin") + timedelta(hours=2) - before == timedelta(hours=2)
+    assert told_in(before, "Europe/Berlin") + timedelta(hours=2) - before == timedelta(
+        hours=2
+    )
 
 
 @pytest.mark.parametrize(
@@ -64,5 +72,8 @@ def test_a_request_names_a_zone_or_none() -> None:
     """Without one it is written as it always was, so that older programs read and compare the same."""
     with pytest.raises(ValidationError, match="did you mean 'Asia/Tokyo'"):
         PersonRequest(text="hi", time_zone="Asia/Tokio")
-    assert PersonRequest(text="hi", time_zone="Asia/Tokyo").model_dump()["time_zone"] == "Asia/Tokyo"
+    assert (
+        PersonRequest(text="hi", time_zone="Asia/Tokyo").model_dump()["time_zone"]
+        == "Asia/Tokyo"
+    )
     assert "time_zone" not in PersonRequest(text="hi").model_dump_json()

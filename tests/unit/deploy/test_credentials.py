@@ -29,7 +29,11 @@ def folder(made: Path, tmp_path: Path) -> Path:
 
 
 def contents(folder: Path) -> dict[str, str]:
-    return {str(one.relative_to(folder)): one.read_text("utf-8") for one in folder.rglob("*") if one.is_file()}
+    return {
+        str(one.relative_to(folder)): one.read_text("utf-8")
+        for one in folder.rglob("*")
+        if one.is_file()
+    }
 
 
 def test_existing_files_are_not_overwritten(tmp_path: Path) -> None:
@@ -45,15 +49,31 @@ def test_adding_a_worker_changes_no_other_credentials(made: Path, folder: Path) 
     before, after = contents(made), contents(folder)
     changed = {place for place in before if before[place] != after[place]}
     assert changed == {"nats.env", "users.acl", "accounts.conf"}
-    own = {place.partition("/")[2] for place in after if place.startswith("worker-prices/")}
-    assert own == {place.partition("/")[2] for place in before if place.startswith("worker-budget/")}
+    own = {
+        place.partition("/")[2] for place in after if place.startswith("worker-prices/")
+    }
+    assert own == {
+        place.partition("/")[2]
+        for place in before
+        if place.startswith("worker-budget/")
+    }
     assert after["nats.env"].startswith(before["nats.env"])
-    assert re.fullmatch(r"TASKLORE_NKEY_WORKER_PRICES=U[A-Z2-7]{55}\n", after["nats.env"][len(before["nats.env"]) :])
-    (line,) = set(after["users.acl"].splitlines()) - set(before["users.acl"].splitlines())
+    assert re.fullmatch(
+        r"TASKLORE_NKEY_WORKER_PRICES=U[A-Z2-7]{55}\n",
+        after["nats.env"][len(before["nats.env"]) :],
+    )
+    (line,) = set(after["users.acl"].splitlines()) - set(
+        before["users.acl"].splitlines()
+    )
     password = after["worker-prices/valkey.password"]
-    assert line.startswith(f"user worker-prices on #{hashlib.sha256(password.encode()).hexdigest()} ")
+    assert line.startswith(
+        f"user worker-prices on #{hashlib.sha256(password.encode()).hexdigest()} "
+    )
     assert "$TASKLORE_NKEY_WORKER_PRICES" in after["accounts.conf"]
-    assert all((folder / "worker-prices" / file).stat().st_mode & 0o777 == 0o600 for file in own)
+    assert all(
+        (folder / "worker-prices" / file).stat().st_mode & 0o777 == 0o600
+        for file in own
+    )
 
 
 def test_additions_keep_earlier_ones(folder: Path) -> None:
@@ -62,7 +82,9 @@ def test_additions_keep_earlier_ones(folder: Path) -> None:
     assert main([str(folder), "--worker", "prices=PriceAgent"]) == 0
     after = contents(folder)
     assert set(first["users.acl"].splitlines()) < set(after["users.acl"].splitlines())
-    assert set(first["accounts.conf"].splitlines()) < set(after["accounts.conf"].splitlines())
+    assert set(first["accounts.conf"].splitlines()) < set(
+        after["accounts.conf"].splitlines()
+    )
     assert '"_INBOX_CoinWorld.>"' in after["accounts.conf"]
 
 
@@ -90,9 +112,21 @@ def test_an_invalid_name_changes_nothing(
 def test_a_certificate_for_the_api_is_issued(made: Path, folder: Path) -> None:
     assert main([str(folder), "--api-tls"]) == 0
     first = contents(folder)
-    assert {place for place in first if first[place] != contents(made).get(place)} == {"tls/api.crt", "tls/api.key"}
-    verify = ["openssl", "verify", "-CAfile", "tls/ca.crt", "-verify_hostname", "tasklore-api.tasklore.svc"]
-    subprocess.run([*verify, "tls/api.crt"], cwd=folder, check=True, capture_output=True)
+    assert {place for place in first if first[place] != contents(made).get(place)} == {
+        "tls/api.crt",
+        "tls/api.key",
+    }
+    verify = [
+        "openssl",
+        "verify",
+        "-CAfile",
+        "tls/ca.crt",
+        "-verify_hostname",
+        "tasklore-api.tasklore.svc",
+    ]
+    subprocess.run(
+        [*verify, "tls/api.crt"], cwd=folder, check=True, capture_output=True
+    )
     assert main([str(folder), "--api-tls"]) == 0
     assert contents(folder)["tls/api.crt"] != first["tls/api.crt"]
 
@@ -107,4 +141,7 @@ def test_older_rights_are_renewed_and_passwords_kept(made: Path) -> None:
     now = (made / "users.acl").read_text("utf-8")
     older = re.sub(r"^(user memory .*?) \+zscore", r"\1", now, flags=re.MULTILINE)
     assert older != now
-    assert renewed(f"{older}user judge on nopass +ping\n", Cast().roles()) == f"{now}user judge on nopass +ping\n"
+    assert (
+        renewed(f"{older}user judge on nopass +ping\n", Cast().roles())
+        == f"{now}user judge on nopass +ping\n"
+    )

@@ -16,7 +16,9 @@ def write_python(folder: Path, exit_code: int) -> None:
     python.chmod(0o755)
 
 
-def test_an_environment_without_pip_is_created_anew(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_an_environment_without_pip_is_created_anew(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """A setup that was interrupted leaves a Python without pip; a whole environment is kept."""
     spec = importlib.util.spec_from_file_location("install", INSTALL)
     assert spec is not None

@@ -42,21 +42,54 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def printed(**wanted: Any) -> dict[str, Any]:
     """Return the manifests for the greeter by kind and name."""
-    text = agent_text(Wanted(("./greeter.py",), "registry.example/greeter:1.0", **wanted))
+    text = agent_text(
+        Wanted(("./greeter.py",), "registry.example/greeter:1.0", **wanted)
+    )
     return {f"{one['kind']} {one['metadata']['name']}": one for one in documents(text)}
 
 
 def test_a_users_agent_gets_what_a_shipped_one_has(here: Path) -> None:
     found = printed()
-    own = {key.partition(" ")[0]: one for key, one in found.items() if "bootstrap" not in key}
-    shipped = {str(one["kind"]): one for one in documents(base.generated()["budget.yaml"])}
+    own = {
+        key.partition(" ")[0]: one
+        for key, one in found.items()
+        if "bootstrap" not in key
+    }
+    shipped = {
+        str(one["kind"]): one for one in documents(base.generated()["budget.yaml"])
+    }
     assert set(own) == set(shipped)
-    pod, theirs = (at(one["Deployment"], "spec", "template", "spec") for one in (own, shipped))
-    for place in (("securityContext",), ("automountServiceAccountToken",), ("topologySpreadConstraints", 0, "maxSkew")):
+    pod, theirs = (
+        at(one["Deployment"], "spec", "template", "spec") for one in (own, shipped)
+    )
+    for place in (
+        ("securityContext",),
+        ("automountServiceAccountToken",),
+        ("topologySpreadConstraints", 0, "maxSkew"),
+    ):
         assert at(pod, *place) == at(theirs, *place) is not None
-    for field in ("securityContext", "resources", "startupProbe", "livenessProbe", "readinessProbe", "volumeMounts"):
-        assert at(pod, "containers", 0, field) == at(theirs, "containers", 0, field) is not None
-    assert at(found["Job tasklore-bootstrap-greeter-agent"], "spec", "template", "spec", "containers", 0, "args") == [
+    for field in (
+        "securityContext",
+        "resources",
+        "startupProbe",
+        "livenessProbe",
+        "readinessProbe",
+        "volumeMounts",
+    ):
+        assert (
+            at(pod, "containers", 0, field)
+            == at(theirs, "containers", 0, field)
+            is not None
+        )
+    assert at(
+        found["Job tasklore-bootstrap-greeter-agent"],
+        "spec",
+        "template",
+        "spec",
+        "containers",
+        0,
+        "args",
+    ) == [
         "bootstrap",
         "./greeter.py",
     ]
@@ -65,9 +98,16 @@ def test_a_users_agent_gets_what_a_shipped_one_has(here: Path) -> None:
 def test_it_is_scaled_by_its_own_queue_and_what_waits_for_a_turn(here: Path) -> None:
     scaler = printed(slots=7, most=3)["ScaledObject tasklore-greeter-agent"]["spec"]
     trigger, waiting = scaler["triggers"]
-    assert (trigger["metadata"]["stream"], trigger["metadata"]["consumer"]) == ("TASKS", "GreeterAgent")
+    assert (trigger["metadata"]["stream"], trigger["metadata"]["consumer"]) == (
+        "TASKS",
+        "GreeterAgent",
+    )
     assert waiting["metadata"] == trigger["metadata"] | {"stream": "WAITING"}
-    assert (trigger["metadata"]["lagThreshold"], scaler["minReplicaCount"], scaler["maxReplicaCount"]) == ("7", 0, 3)
+    assert (
+        trigger["metadata"]["lagThreshold"],
+        scaler["minReplicaCount"],
+        scaler["maxReplicaCount"],
+    ) == ("7", 0, 3)
 
 
 @pytest.mark.parametrize("name", ["supervisor", "bootstrap-greeter", "api"])
@@ -85,18 +125,31 @@ def test_an_invalid_namespace_is_refused(namespace: str, here: Path) -> None:
 def test_a_pod_outlives_the_longest_task(here: Path) -> None:
     found = printed(longest_s=1800)
     spec = found["Deployment tasklore-greeter-agent"]["spec"]["template"]["spec"]
-    assert found["ConfigMap tasklore-greeter-agent"]["data"]["TASKLORE_GRACE_S"] == "1800"
+    assert (
+        found["ConfigMap tasklore-greeter-agent"]["data"]["TASKLORE_GRACE_S"] == "1800"
+    )
     assert spec["terminationGracePeriodSeconds"] > 1800
 
 
 def test_a_listener_is_scaled_by_every_partition_and_table() -> None:
     text = base.generated()["memory.yaml"]
     (scaler,) = (one for one in documents(text) if one["kind"] == "ScaledObject")
-    consumers = [at(one, "metadata", "consumer") for one in listed(scaler, "spec", "triggers")]
-    partitions = {f"{queue}-{number}" for queue in ("turns", "facts") for number in range(PARTITIONS)}
+    consumers = [
+        at(one, "metadata", "consumer") for one in listed(scaler, "spec", "triggers")
+    ]
+    partitions = {
+        f"{queue}-{number}"
+        for queue in ("turns", "facts")
+        for number in range(PARTITIONS)
+    }
     assert partitions <= set(consumers)
     assert consumers.count(None) == 3
-    window = {"timezone": "Etc/UTC", "start": "0 * * * *", "end": "5 * * * *", "desiredReplicas": "1"}
+    window = {
+        "timezone": "Etc/UTC",
+        "start": "0 * * * *",
+        "end": "5 * * * *",
+        "desiredReplicas": "1",
+    }
     assert listed(scaler, "spec", "triggers")[-1] == {
         "type": "cron",
         "metricType": "AverageValue",
@@ -121,13 +174,18 @@ def test_names_are_spelled_for_kubernetes(agent_id: str, name: str) -> None:
     ("wanted", "cure"),
     [
         ({"image": "greeter"}, "greeter:1.0"),
-        ({"image": "registry.example:5000/greeter:latest"}, "a tag other than 'latest'"),
+        (
+            {"image": "registry.example:5000/greeter:latest"},
+            "a tag other than 'latest'",
+        ),
         ({"name": "Greeter_1"}, "use up to 40 of a-z, 0-9 and '-'"),
         ({"references": ("../elsewhere/greeter.py",)}, "./greeter.py"),
         ({"references": ("./nobody.py",)}, "nobody.py"),
     ],
 )
-def test_invalid_options_are_refused(here: Path, wanted: dict[str, Any], cure: str) -> None:
+def test_invalid_options_are_refused(
+    here: Path, wanted: dict[str, Any], cure: str
+) -> None:
     (here.parent / "elsewhere").mkdir(exist_ok=True)
     (here.parent / "elsewhere" / "greeter.py").write_text(GREETER)
     plain: dict[str, Any] = {"references": ("./greeter.py",), "image": "greeter:1.0"}
@@ -137,7 +195,8 @@ def test_invalid_options_are_refused(here: Path, wanted: dict[str, Any], cure: s
 
 def test_the_command_prints_yaml_with_advice_above(here: Path) -> None:
     done = CliRunner().invoke(
-        load_groups(), ["k8s", "agent", "./greeter.py", "--image", "greeter:1.0", "--longest-s", "60"]
+        load_groups(),
+        ["k8s", "agent", "./greeter.py", "--image", "greeter:1.0", "--longest-s", "60"],
     )
     assert done.exit_code == 0, done.output
     assert done.output.startswith("# A worker for GreeterAgent")
@@ -147,7 +206,9 @@ def test_the_command_prints_yaml_with_advice_above(here: Path) -> None:
 
 def test_the_shipped_base_is_generated() -> None:
     assert base.stale() == []
-    assert {agent.agent_id for reference in base.OURS for agent in load_agents(reference)} == {
+    assert {
+        agent.agent_id for reference in base.OURS for agent in load_agents(reference)
+    } == {
         "BudgetTrackerAgent",
         "MemoryAgent",
         "SwitchboardAgent",

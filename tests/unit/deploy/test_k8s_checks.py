@@ -25,9 +25,18 @@ PATCHED = {"ScaledObject tasklore-budget", "ScaledObject tasklore-memory"}
 
 def test_the_golden_file_of_production_contains_the_base() -> None:
     folder = ROOT / "k8s" / "base"
-    files = [folder / name for name in documents((folder / "kustomization.yaml").read_text())[0]["resources"]]
+    files = [
+        folder / name
+        for name in documents((folder / "kustomization.yaml").read_text())[0][
+            "resources"
+        ]
+    ]
     base = {name_of(one): one for file in files for one in documents(file.read_text())}
-    text = (ROOT / "deploy" / "golden" / "prod.yaml").read_text().replace("registry.example/tasklore:0.2.0", "tasklore")
+    text = (
+        (ROOT / "deploy" / "golden" / "prod.yaml")
+        .read_text()
+        .replace("registry.example/tasklore:0.2.0", "tasklore")
+    )
     reviewed = {name_of(one): one for one in documents(text)}
     assert reviewed.keys() == base.keys() >= PATCHED
     for one in (*base.values(), *reviewed.values()):
@@ -36,7 +45,9 @@ def test_the_golden_file_of_production_contains_the_base() -> None:
             labels.pop(added, None)
         if not labels:
             mapped(one, "metadata").pop("labels", None)
-    assert [name for name in base if name not in PATCHED and base[name] != reviewed[name]] == []
+    assert [
+        name for name in base if name not in PATCHED and base[name] != reviewed[name]
+    ] == []
 
 
 @pytest.mark.parametrize("name", sorted(values.REQUIRED))
@@ -47,17 +58,23 @@ def test_a_lost_value_of_a_chart_is_reported(name: str) -> None:
         changed = copy.deepcopy(whole)
         *parents, last = path.split(".")
         del mapped(changed, *parents)[last]
-        assert [path in one.what for one in values.find_unlike(name, changed)] == [True], path
+        assert [path in one.what for one in values.find_unlike(name, changed)] == [
+            True
+        ], path
 
 
 def test_network_policies_are_evaluated_as_in_kubernetes() -> None:
     policies = [one for one in production() if one.get("kind") == "NetworkPolicy"]
-    out = [one for one in policies if name_of(one) == "NetworkPolicy tasklore-to-stores"]
+    out = [
+        one for one in policies if name_of(one) == "NetworkPolicy tasklore-to-stores"
+    ]
     assert network.passes([], network.WORKER, network.NATS, "TCP 1", "Egress")
     assert network.passes(out, network.WORKER, network.NATS, "TCP 4222", "Egress")
     assert not network.passes(out, network.WORKER, network.NATS, "TCP 8222", "Egress")
     assert network.passes(out, network.WORKER, network.NATS, "TCP 8222", "Ingress")
-    assert not network.passes(policies, network.WORKER, network.METADATA, "TCP 80", "Egress")
+    assert not network.passes(
+        policies, network.WORKER, network.METADATA, "TCP 80", "Egress"
+    )
 
 
 def test_a_worker_without_a_bootstrap_job_is_reported() -> None:
@@ -95,8 +112,22 @@ def test_lost_confinement_in_the_compose_file_is_reported(service: str) -> None:
         del changed["services"][service][field]
         if not compose.unconfined(changed):
             missed.append(field)
-    assert set(missed) <= {*COMPOSE_FREE, "stop_grace_period", "environment", "secrets", "<<"}
-    assert {"read_only", "cap_drop", "security_opt", "user", "mem_limit", "pids_limit", "restart"}.isdisjoint(missed)
+    assert set(missed) <= {
+        *COMPOSE_FREE,
+        "stop_grace_period",
+        "environment",
+        "secrets",
+        "<<",
+    }
+    assert {
+        "read_only",
+        "cap_drop",
+        "security_opt",
+        "user",
+        "mem_limit",
+        "pids_limit",
+        "restart",
+    }.isdisjoint(missed)
 
 
 def test_the_image_installs_the_tested_versions() -> None:
@@ -109,5 +140,10 @@ def test_scalers_count_every_consumer_of_the_bootstrap() -> None:
     Comparisons are left out: any supervisor reads them, and at least one of these always runs.
     """
     agents = [agent for reference in OURS for agent in load_agents(reference)]
-    made = {(source.stream, source.durable) for source in sources_to_declare(Settings(), agents)}
-    assert golden.counted(production()) == made - {(subjects.REPORTS, subjects.COMPARISONS)}
+    made = {
+        (source.stream, source.durable)
+        for source in sources_to_declare(Settings(), agents)
+    }
+    assert golden.counted(production()) == made - {
+        (subjects.REPORTS, subjects.COMPARISONS)
+    }

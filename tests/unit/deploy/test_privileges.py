@@ -18,31 +18,61 @@ ROLES = {role.name: role for role in Cast().roles()}
 def test_every_kind_of_key_has_an_owner() -> None:
     """A new kind of key needs an owner among the processes, or none could use it where rights are held to roles."""
     kinds = set(re.findall(r"`(tl:[a-z-]+:)\{", keys.__doc__ or ""))
-    owned = {pattern for name, role in ROLES.items() if name != "operator" for pattern in role.owns}
+    owned = {
+        pattern
+        for name, role in ROLES.items()
+        if name != "operator"
+        for pattern in role.owns
+    }
     assert len(kinds) > 20
-    assert {kind for kind in kinds if not any(pattern.startswith(kind) for pattern in owned)} == set()
+    assert {
+        kind for kind in kinds if not any(pattern.startswith(kind) for pattern in owned)
+    } == set()
 
 
 def test_commands_of_scripts_are_allowed() -> None:
     called = {
-        word.lower() for source in LIBRARIES.values() for word in re.findall(r"redis\.p?call\(['\"]([A-Za-z]+)", source)
+        word.lower()
+        for source in LIBRARIES.values()
+        for word in re.findall(r"redis\.p?call\(['\"]([A-Za-z]+)", source)
     }
     assert len(called) > 20
     assert called <= set(ROLES["supervisor"].commands)
 
 
 def test_a_worker_publishes_tasks_of_the_agents_alone_that_it_may_call() -> None:
-    cast = Cast({"reader": ("ReaderAgent",), "other": ("OtherAgent",)}, {}, {"reader": ("PaperFinder",)})
-    publish = {role.name: {one for one in role.publish if one.startswith("tasks.")} for role in cast.roles()}
-    assert (publish["worker-reader"], publish["worker-other"]) == ({"tasks.PaperFinder.*"}, set())
+    cast = Cast(
+        {"reader": ("ReaderAgent",), "other": ("OtherAgent",)},
+        {},
+        {"reader": ("PaperFinder",)},
+    )
+    publish = {
+        role.name: {one for one in role.publish if one.startswith("tasks.")}
+        for role in cast.roles()
+    }
+    assert (publish["worker-reader"], publish["worker-other"]) == (
+        {"tasks.PaperFinder.*"},
+        set(),
+    )
     with pytest.raises(ConfigurationError, match="--calls names nobody"):
         Cast({}, {}, {"nobody": ("PaperFinder",)}).roles()
 
 
 def test_a_program_answers_questions_for_the_persons_alone_that_it_stands_for() -> None:
-    cast = Cast({}, {"chat": ("chat",), "other": ("other",)}, {}, {"chat": ("role:finance", "user:ana")})
-    publish = {role.name: {one for one in role.publish if one.startswith("approvals.")} for role in cast.roles()}
-    own = {subjects.approvals("SupervisorAgent", who) for who in ("role:finance", "user:ana")}
+    cast = Cast(
+        {},
+        {"chat": ("chat",), "other": ("other",)},
+        {},
+        {"chat": ("role:finance", "user:ana")},
+    )
+    publish = {
+        role.name: {one for one in role.publish if one.startswith("approvals.")}
+        for role in cast.roles()
+    }
+    own = {
+        subjects.approvals("SupervisorAgent", who)
+        for who in ("role:finance", "user:ana")
+    }
     assert (publish["chat"], publish["other"], publish["memory"]) == (own, set(), set())
     with pytest.raises(ConfigurationError, match="--approver names nobody"):
         Cast({}, {}, {}, {"nobody": ("role:finance",)}).roles()
@@ -51,24 +81,41 @@ def test_a_program_answers_questions_for_the_persons_alone_that_it_stands_for() 
 def test_a_role_without_a_password_is_refused() -> None:
     roles = tuple(ROLES.values())
     with pytest.raises(ValueError, match="no password for memory"):
-        with_passwords(valkey_users(roles), {role.name: "x" for role in roles if role.name != "memory"})
+        with_passwords(
+            valkey_users(roles),
+            {role.name: "x" for role in roles if role.name != "memory"},
+        )
 
 
 @pytest.mark.parametrize("name", ROLES)
 def test_imports_of_a_role_do_not_overlap(name: str) -> None:
-    for imported in (services_of(ROLES[name], {}), streams_of(ROLES[name], ROLES.values())):
+    for imported in (
+        services_of(ROLES[name], {}),
+        streams_of(ROLES[name], ROLES.values()),
+    ):
         wanted = list(imported)
-        overlaps = [(one, other) for one in wanted for other in wanted if one < other and _overlap(one, other)]
+        overlaps = [
+            (one, other)
+            for one in wanted
+            for other in wanted
+            if one < other and _overlap(one, other)
+        ]
         assert overlaps == []
 
 
 def test_the_account_of_streams_has_no_user() -> None:
     text = nats_accounts(tuple(ROLES.values()))
-    (streams,) = re.findall(rf"^  {subjects.ACCOUNT} {{$.*?^  }}$", text, re.MULTILINE | re.DOTALL)
+    (streams,) = re.findall(
+        rf"^  {subjects.ACCOUNT} {{$.*?^  }}$", text, re.MULTILINE | re.DOTALL
+    )
     assert "jetstream: enabled" in streams
     assert "users" not in streams
     assert text.count("jetstream") == 1
-    assert len(set(re.findall(r"nkey: (\$\w+)", text))) == text.count("nkey:") == len(ROLES) + 1
+    assert (
+        len(set(re.findall(r"nkey: (\$\w+)", text)))
+        == text.count("nkey:")
+        == len(ROLES) + 1
+    )
 
 
 def _overlap(one: str, other: str) -> bool:

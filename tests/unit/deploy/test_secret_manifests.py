@@ -19,7 +19,14 @@ from tests.unit.deploy.documents import documents
 
 K8S = Path(__file__).resolve().parents[3] / "k8s"
 #: Keys below which a manifest, or the values of a chart, names one that it reads.
-_REFERENCES = {"secret", "secretRef", "secretKeyRef", "configMap", "configMapRef", "configMapKeyRef"}
+_REFERENCES = {
+    "secret",
+    "secretRef",
+    "secretKeyRef",
+    "configMap",
+    "configMapRef",
+    "configMapKeyRef",
+}
 _IN_VALUES = {"secretName", "existingSecret"}
 
 PRICE = '''
@@ -57,7 +64,10 @@ def read(folder: Path) -> dict[str, dict[str, str]]:
         assert isinstance(metadata, dict)
         assert isinstance(data, dict)
         is_plain = one["kind"] == "ConfigMap"
-        texts = {key: text if is_plain else base64.b64decode(text).decode() for key, text in data.items()}
+        texts = {
+            key: text if is_plain else base64.b64decode(text).decode()
+            for key, text in data.items()
+        }
         found[metadata["name"]] = texts
     return found
 
@@ -76,15 +86,24 @@ def wanted(node: Any) -> Iterator[tuple[str, set[str]]]:
             yield from ((one["name"], set()) for one in value)
         elif key == "patch" and isinstance(value, str):
             yield from wanted(documents(value))
-        elif key in _REFERENCES and isinstance(value, dict) and not value.get("optional"):
-            yield value.get("name") or value["secretName"], {one["key"] for one in value.get("items", [])}
+        elif (
+            key in _REFERENCES and isinstance(value, dict) and not value.get("optional")
+        ):
+            yield (
+                value.get("name") or value["secretName"],
+                {one["key"] for one in value.get("items", [])},
+            )
         else:
             yield from wanted(value)
 
 
 def missing(manifests: list[Any], printed: dict[str, dict[str, str]]) -> set[str]:
     """Return what *manifests* need, and neither have themselves nor find in *printed*."""
-    own = {one["metadata"]["name"] for one in manifests if one.get("kind") in ("ConfigMap", "Secret")}
+    own = {
+        one["metadata"]["name"]
+        for one in manifests
+        if one.get("kind") in ("ConfigMap", "Secret")
+    }
     needed = [(name, keys) for name, keys in wanted(manifests) if name not in own]
     assert needed
     return {
@@ -101,33 +120,56 @@ def test_every_mounted_secret_is_printed(folder: Path) -> None:
     manifests = [one for file in files for one in documents(file.read_text("utf-8"))]
     printed = read(folder)
     assert missing(manifests, printed) == set()
-    told = {name for file in (K8S / "values").iterdir() for name in re.findall(r"\btasklore-[a-z-]+", file.read_text())}
+    told = {
+        name
+        for file in (K8S / "values").iterdir()
+        for name in re.findall(r"\btasklore-[a-z-]+", file.read_text())
+    }
     assert told <= printed.keys()
 
 
 def test_files_have_the_names_that_charts_expect(made: Path) -> None:
     printed, tls = read(made), made / "tls"
     for server in ("nats", "valkey"):
-        files = {"tls.crt": f"{server}.crt", "tls.key": f"{server}.key", "ca.crt": "ca.crt"}
-        assert printed[f"tasklore-{server}-tls"] == {key: (tls / file).read_text() for key, file in files.items()}
-    assert printed["tasklore-valkey-acl"] == {"users.acl": (made / "users.acl").read_text()}
-    assert printed["tasklore-nats-accounts"] == {"accounts.conf": (made / "accounts.conf").read_text()}
+        files = {
+            "tls.crt": f"{server}.crt",
+            "tls.key": f"{server}.key",
+            "ca.crt": "ca.crt",
+        }
+        assert printed[f"tasklore-{server}-tls"] == {
+            key: (tls / file).read_text() for key, file in files.items()
+        }
+    assert printed["tasklore-valkey-acl"] == {
+        "users.acl": (made / "users.acl").read_text()
+    }
+    assert printed["tasklore-nats-accounts"] == {
+        "accounts.conf": (made / "accounts.conf").read_text()
+    }
     keys = (made / "nats.env").read_text().splitlines()
-    assert [f"{name}={key}" for name, key in printed["tasklore-nats-keys"].items()] == keys
+    assert [
+        f"{name}={key}" for name, key in printed["tasklore-nats-keys"].items()
+    ] == keys
 
 
 def test_private_keys_of_people_are_not_printed(made: Path) -> None:
     held = "".join(text for texts in read(made).values() for text in texts.values())
-    private = [made / "tls" / "ca.key", *(made / role / "nats.nkey" for role in ("operator", "program", "sys"))]
+    private = [
+        made / "tls" / "ca.key",
+        *(made / role / "nats.nkey" for role in ("operator", "program", "sys")),
+    ]
     private += [made / role / "valkey.password" for role in ("operator", "program")]
     assert [file.name for file in private if file.read_text().strip() in held] == []
     assert (made / "memory" / "nats.nkey").read_text() in held
 
 
-def test_an_added_agent_finds_its_secrets(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_added_agent_finds_its_secrets(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "price.py").write_text(PRICE)
     monkeypatch.chdir(tmp_path)
-    text = agent_text(Wanted(("./price.py",), "registry.example/price:1.0", name="prices"))
+    text = agent_text(
+        Wanted(("./price.py",), "registry.example/price:1.0", name="prices")
+    )
     manifests = documents(text)
     assert len(missing(manifests, read(folder))) == 2
     (added,) = re.findall(r"--worker prices=(\S+)", text)
@@ -142,7 +184,9 @@ def test_the_key_of_a_model_is_printed_if_present(folder: Path) -> None:
     assert read(folder)["tasklore-llm"] == {"tasklore_llm_api_key": "sk-1"}
 
 
-def test_secrets_are_printed_as_yaml(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_secrets_are_printed_as_yaml(
+    made: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main([str(made), "--print-secrets"]) == 0
     printed = documents(capsys.readouterr().out)
     assert {one["kind"] for one in printed} == {"Secret", "ConfigMap"}

@@ -30,8 +30,18 @@ CODE = (
     "        return []\n"
     "    return basket\n"
 )
-TRUE = {"line": 6, "quote": "basket == None", "problem": "compares by value", "severity": "style"}
-INVENTED = {"line": 5, "quote": "retry()", "problem": "retries for ever", "severity": "bug"}
+TRUE = {
+    "line": 6,
+    "quote": "basket == None",
+    "problem": "compares by value",
+    "severity": "style",
+}
+INVENTED = {
+    "line": 5,
+    "quote": "retry()",
+    "problem": "retries for ever",
+    "severity": "bug",
+}
 
 
 def said(kind: str, **fields: Any) -> BaseModel:
@@ -40,7 +50,9 @@ def said(kind: str, **fields: Any) -> BaseModel:
     return cast("BaseModel", module[kind](reasoning="looked at each line", **fields))
 
 
-async def reported(phase: str, llm: tuple[BaseModel | LlmError, ...] = (), **entries: Any) -> CompletionReport:
+async def reported(
+    phase: str, llm: tuple[BaseModel | LlmError, ...] = (), **entries: Any
+) -> CompletionReport:
     """Return the report of the phase of that name, on CODE and earlier *entries*."""
     declared = next(one for one in PIPELINE.phases if one.name == phase)
     parameters = {"name": "basket.py", "text": CODE, **entries}
@@ -48,7 +60,9 @@ async def reported(phase: str, llm: tuple[BaseModel | LlmError, ...] = (), **ent
     return await run_task(AGENTS[declared.agent], declared.task, parameters, llm=llm)
 
 
-async def done(phase: str, llm: tuple[BaseModel | LlmError, ...] = (), **entries: Any) -> dict[str, Any]:
+async def done(
+    phase: str, llm: tuple[BaseModel | LlmError, ...] = (), **entries: Any
+) -> dict[str, Any]:
     report = await reported(phase, llm, **entries)
     assert report.status == "completed", report.error
     result: dict[str, Any] = report.result
@@ -60,18 +74,27 @@ async def test_rules_review_without_a_model() -> None:
     checked = await done("check", review=review)
     report = await done("report", review=review)
 
-    assert (review["by"], review["note"]) == ("rules", "no language model is configured: found by rules")
-    assert [(one["line"], one["severity"], one["quote"]) for one in review["findings"]] == [
+    assert (review["by"], review["note"]) == (
+        "rules",
+        "no language model is configured: found by rules",
+    )
+    assert [
+        (one["line"], one["severity"], one["quote"]) for one in review["findings"]
+    ] == [
         (1, "bug", "def add(item, basket=[]):"),
         (3, "risk", "basket.append(eval(item))"),
         (4, "risk", "except:"),
         (6, "style", "if basket == None:"),
     ]
     assert checked == {"sound": 4, "doubts": []}
-    assert (report["by"], report["note"]) == ("rules", "no language model is configured: only counted")
+    assert (report["by"], report["note"]) == (
+        "rules",
+        "no language model is configured: only counted",
+    )
     assert "4 findings in 8 lines.\nReviewed by rules." in report["markdown"]
     assert (
-        "| 4 | risk | catches everything, an interrupt too; name what is expected | `except:` |" in report["markdown"]
+        "| 4 | risk | catches everything, an interrupt too; name what is expected | `except:` |"
+        in report["markdown"]
     )
 
 
@@ -91,7 +114,10 @@ async def test_invented_quotes_are_doubted() -> None:
 @pytest.mark.parametrize("text", ["def", "(" * 5_000])
 async def test_invalid_python_is_refused(text: str) -> None:
     report = await run_task(
-        AGENTS["CodeReviewAgent"], "review", {"name": "odd.py", "text": text}, llm=[said("SaidReview", findings=[])]
+        AGENTS["CodeReviewAgent"],
+        "review",
+        {"name": "odd.py", "text": text},
+        llm=[said("SaidReview", findings=[])],
     )
     assert (report.status, report.attempt) == ("rejected", 1)
     assert report.error is not None

@@ -28,7 +28,9 @@ def nearest(of: World, name: str) -> Place:
 def step_towards(here: Place, there: Place) -> Place:
     far = here.far_from(there)
     share = min(1.0, 1.0 / far) if far else 0.0
-    return Place(here.x + (there.x - here.x) * share, here.z + (there.z - here.z) * share)
+    return Place(
+        here.x + (there.x - here.x) * share, here.z + (there.z - here.z) * share
+    )
 
 
 def walk(of: World, name: str, there: Place) -> None:
@@ -44,7 +46,12 @@ def test_moments_are_valid_parameters_of_the_agent() -> None:
             assert moment.others == tuple(other for other in EVERYBODY if other != name)
             assert moment.bounds is not None
             assert moment.bounds.hold(moment.sensory_data.position)
-        of.apply({name: Choice("move", step_towards(of.place(name), Place(5, 5))) for name in EVERYBODY})
+        of.apply(
+            {
+                name: Choice("move", step_towards(of.place(name), Place(5, 5)))
+                for name in EVERYBODY
+            }
+        )
 
 
 def test_only_near_things_are_sensed() -> None:
@@ -53,7 +60,9 @@ def test_only_near_things_are_sensed() -> None:
     seen = {Place(**thing["position"]) for thing in sensed["worldObjects"]}
     assert seen == {coin for coin in coins_in(of) if coin.far_from(here) <= SIGHT}
     assert seen
-    near = [other for other in ("Bob", "Carol") if of.place(other).far_from(here) <= SIGHT]
+    near = [
+        other for other in ("Bob", "Carol") if of.place(other).far_from(here) <= SIGHT
+    ]
     assert [other["name"] for other in sensed["nearbyAgents"]] == near
 
 
@@ -63,7 +72,10 @@ def test_a_coin_is_collected_once() -> None:
     walk(of, "Ana", coin)
     walk(of, "Bob", coin)
     deeds = of.apply(dict.fromkeys(("Ana", "Bob"), Choice("collect", coin)))
-    assert sorted(str(deeds[name].refused) for name in ("Ana", "Bob")) == ["None", "there is no coin any more"]
+    assert sorted(str(deeds[name].refused) for name in ("Ana", "Bob")) == [
+        "None",
+        "there is no coin any more",
+    ]
     assert (of.collected("Ana") + of.collected("Bob"), of.left) == (1, 29)
     assert deeds["Carol"].late
 
@@ -93,8 +105,13 @@ def test_steps_and_reach_are_limited() -> None:
     here = of.place("Ana")
     far = max(coins_in(of), key=here.far_from)
     corner = Place(0.0, 0.0) if here.far_from(Place(0, 0)) > 2 else Place(20.0, 20.0)
-    assert of.apply({"Ana": Choice("move", corner)})["Ana"].refused == "that is too far for one step"
-    assert of.apply({"Ana": Choice("collect", far)})["Ana"].refused == "it is out of reach"
+    assert (
+        of.apply({"Ana": Choice("move", corner)})["Ana"].refused
+        == "that is too far for one step"
+    )
+    assert (
+        of.apply({"Ana": Choice("collect", far)})["Ana"].refused == "it is out of reach"
+    )
 
 
 @pytest.mark.parametrize(
@@ -106,14 +123,19 @@ def test_steps_and_reach_are_limited() -> None:
         ((7, EVERYBODY, 10, 122), "coins"),
     ],
 )
-def test_an_invalid_world_is_refused(plan: tuple[int, tuple[str, ...], int, int], field: str) -> None:
+def test_an_invalid_world_is_refused(
+    plan: tuple[int, tuple[str, ...], int, int], field: str
+) -> None:
     with pytest.raises(InvalidInput, match=rf"^{field} (is|are) "):
         World.new(*plan)
 
 
 async def waits(of: World) -> Mapping[str, Answer]:
     """Decide that everybody waits, but for Carol, of whom nothing is heard."""
-    told = {name: Answer(Choice("wait", by="rules"), prompt=f"You are {name}.") for name in of.plan.names}
+    told = {
+        name: Answer(Choice("wait", by="rules"), prompt=f"You are {name}.")
+        for name in of.plan.names
+    }
     return {**told, "Carol": Answer(None, problem="no worker is up")}
 
 
@@ -143,7 +165,14 @@ async def test_a_silent_agent_waits_and_is_late() -> None:
         "name": "Ana",
         "step": 1,
         "prompt": "You are Ana.",
-        "decision": {"action": "wait", "to": None, "said": None, "reasoning": "", "by": "rules", "target": None},
+        "decision": {
+            "action": "wait",
+            "to": None,
+            "said": None,
+            "reasoning": "",
+            "by": "rules",
+            "target": None,
+        },
         "problem": None,
     }
     silent = runner.told("Carol")

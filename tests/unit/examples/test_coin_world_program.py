@@ -13,7 +13,13 @@ from examples.coin_world.running import Answer, Runner
 from examples.coin_world.telling import plain, tell
 from examples.coin_world.world import Choice, Place, World
 
-DECISION = {"action": "text", "target": {"agent": "Bob"}, "utterance": "Hello!", "reasoning": "Bob is near.", "by": "x"}
+DECISION = {
+    "action": "text",
+    "target": {"agent": "Bob"},
+    "utterance": "Hello!",
+    "reasoning": "Bob is near.",
+    "by": "x",
+}
 
 
 @pytest.mark.parametrize(
@@ -25,10 +31,15 @@ DECISION = {"action": "text", "target": {"agent": "Bob"}, "utterance": "Hello!",
         ("--port 70000", "--port is 70000; it goes from 0 to 65535"),
         ("--record a --replay b", "--record does not go with --replay"),
         ("--seed 7 --replay b", "--seed does not go with --replay"),
-        ("--no-pag\x1b[2J", "unrecognized arguments: --no-pag[2J; see `python -m examples.coin_world --help`"),
+        (
+            "--no-pag\x1b[2J",
+            "unrecognized arguments: --no-pag[2J; see `python -m examples.coin_world --help`",
+        ),
     ],
 )
-def test_invalid_options_end_with_one_line(words: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_options_end_with_one_line(
+    words: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as ended:
         read_options(words.split())
     errors = capsys.readouterr().err
@@ -40,9 +51,15 @@ def test_invalid_options_end_with_one_line(words: str, said: str, capsys: pytest
 
 def test_control_characters_are_removed(capsys: pytest.CaptureFixture[str]) -> None:
     world = World.new(7, ("A\x1b[2Jna", "Bob"), 10, 20)
-    world.apply({"A\x1b[2Jna": Choice("text", to="Bob", said="one\r\ntwo\u202e \ud800end")}, {"Bob": "it\x07 is away"})
+    world.apply(
+        {"A\x1b[2Jna": Choice("text", to="Bob", said="one\r\ntwo\u202e \ud800end")},
+        {"Bob": "it\x07 is away"},
+    )
     tell(world, {})
-    assert capsys.readouterr().out == "1s A[2Jna to Bob: one two end\n1s Bob waits: it is away\n"
+    assert (
+        capsys.readouterr().out
+        == "1s A[2Jna to Bob: one two end\n1s Bob waits: it is away\n"
+    )
     assert plain("\x1b]0;title\x07") == "]0;title"
 
 
@@ -50,7 +67,9 @@ def test_a_decision_is_read_as_a_choice() -> None:
     assert choice_of({**DECISION, "more": 1}) == Choice(
         "text", to="Bob", said="Hello!", reasoning="Bob is near.", by="x"
     )
-    assert choice_of({**DECISION, "target": {"x": 1, "z": 2.5}}).target == Place(1.0, 2.5)
+    assert choice_of({**DECISION, "target": {"x": 1, "z": 2.5}}).target == Place(
+        1.0, 2.5
+    )
 
 
 @pytest.mark.parametrize(
@@ -63,8 +82,12 @@ def test_a_decision_is_read_as_a_choice() -> None:
         ({**DECISION, "utterance": {"text": "Hello!"}}, "utterance"),
     ],
 )
-async def test_an_invalid_answer_costs_its_agent_a_step(result: Any, field: str) -> None:
-    with pytest.raises(InvalidInput, match=rf"^the answer of DecisionAgent cannot be read \({field}: "):
+async def test_an_invalid_answer_costs_its_agent_a_step(
+    result: Any, field: str
+) -> None:
+    with pytest.raises(
+        InvalidInput, match=rf"^the answer of DecisionAgent cannot be read \({field}: "
+    ):
         choice_of(result)
 
     async def decide(world: World) -> dict[str, Answer]:

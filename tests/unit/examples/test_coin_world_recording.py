@@ -28,7 +28,10 @@ def record(path: Path, steps: int = STEPS, *, ends: bool = True) -> list[str]:
     for number in range(steps):
         here = world.place("Ana")
         there = Place(here.x + (0.25 if here.x < 9 else -0.25), here.z)
-        choices = {"Ana": Choice("move", there, reasoning=f"It is step {number}.", by="rules"), "Bob": None}
+        choices = {
+            "Ana": Choice("move", there, reasoning=f"It is step {number}.", by="rules"),
+            "Bob": None,
+        }
         world.apply(choices)
         recorder.note(world, choices)
         worlds.append(world.digest())
@@ -64,7 +67,11 @@ def _without(number: int) -> Callable[[list[str]], list[str]]:
 def _with(number: int, old: str, new: str) -> Callable[[list[str]], list[str]]:
     def changed(lines: list[str]) -> list[str]:
         assert old in lines[number - 1]
-        return [*lines[: number - 1], lines[number - 1].replace(old, new), *lines[number:]]
+        return [
+            *lines[: number - 1],
+            lines[number - 1].replace(old, new),
+            *lines[number:],
+        ]
 
     return changed
 
@@ -74,9 +81,17 @@ def _with(number: int, old: str, new: str) -> Callable[[list[str]], list[str]]:
     [
         (_with(3, "It is step 1.", "It was step 1."), 3, "was changed"),
         (_without(3), 3, "was changed, or stood somewhere else"),
-        (lambda lines: [lines[0], lines[2], lines[1], *lines[3:]], 2, "was changed, or stood somewhere else"),
+        (
+            lambda lines: [lines[0], lines[2], lines[1], *lines[3:]],
+            2,
+            "was changed, or stood somewhere else",
+        ),
         (lambda lines: [*lines[:-2], lines[-2][:40], ""], 5, "is no JSON object"),
-        (lambda lines: [lines[0], lines[1][:40]], 1, "is the last, and no step comes before it"),
+        (
+            lambda lines: [lines[0], lines[1][:40]],
+            1,
+            "is the last, and no step comes before it",
+        ),
         (lambda lines: [*lines[:2], "[" * 100_000, *lines[2:]], 3, "is no JSON object"),
         (lambda _: [], 1, "begins no recording"),
         (lambda lines: lines[1:], 1, "was changed"),
@@ -87,14 +102,19 @@ def test_a_changed_recording_is_refused(
     spoil: Callable[[list[str]], list[str]], line: int, what: str, path: Path
 ) -> None:
     path.write_text("\n".join(spoil(lines_of(path))))
-    with pytest.raises(InvalidInput, match=rf"^line {line} of the recording .*{what}.*; .* --record") as refused:
+    with pytest.raises(
+        InvalidInput, match=rf"^line {line} of the recording .*{what}.*; .* --record"
+    ) as refused:
         read_recording(path)
     assert len(str(refused.value)) < 200
 
 
 def test_a_recording_of_another_version_is_refused(path: Path) -> None:
     path.write_text(_resealed([{"coin_world": 99}, {"end": 0}]))
-    with pytest.raises(InvalidInput, match=r"^line 1 of the recording is of version 99, this is 1; record it anew"):
+    with pytest.raises(
+        InvalidInput,
+        match=r"^line 1 of the recording is of version 99, this is 1; record it anew",
+    ):
         read_recording(path)
 
 
@@ -114,12 +134,19 @@ def test_a_recording_of_another_version_is_refused(path: Path) -> None:
         (6, "end", 99),
     ],
 )
-def test_a_resealed_invalid_recording_is_refused(line: int, field: str, value: object, path: Path) -> None:
+def test_a_resealed_invalid_recording_is_refused(
+    line: int, field: str, value: object, path: Path
+) -> None:
     told = [json.loads(one) for one in lines_of(path)]
-    held = told[line - 1] if field in told[line - 1] else told[line - 1]["choices"]["Ana"]
+    held = (
+        told[line - 1] if field in told[line - 1] else told[line - 1]["choices"]["Ana"]
+    )
     held[field] = value
     path.write_text(_resealed(told))
-    with pytest.raises(InvalidInput, match=rf"^line {line} of the recording .*; name a file .* --record$") as refused:
+    with pytest.raises(
+        InvalidInput,
+        match=rf"^line {line} of the recording .*; name a file .* --record$",
+    ) as refused:
         read_recording(path)
     assert len(str(refused.value)) < 250
     assert str(refused.value).isprintable()
@@ -153,11 +180,16 @@ async def test_an_interrupted_world_has_an_end(path: Path) -> None:
         if world.step == 3:
             raise KeyboardInterrupt
 
-    runner = Runner(world, _waits, notes=[recorder.note, interrupt], ends=[recorder.close])
+    runner = Runner(
+        world, _waits, notes=[recorder.note, interrupt], ends=[recorder.close]
+    )
     with pytest.raises(KeyboardInterrupt):
         await runner.run()
 
-    assert (len(read_recording(path).worlds), read_recording(path).unfinished) == (3, None)
+    assert (len(read_recording(path).worlds), read_recording(path).unfinished) == (
+        3,
+        None,
+    )
 
 
 async def _waits(of: World) -> dict[str, Answer]:
@@ -185,7 +217,9 @@ def test_an_older_recording_stays_until_the_first_step(path: Path) -> None:
 )
 def test_another_file_is_not_overwritten(text: str, path: Path) -> None:
     path.write_text(text)
-    with pytest.raises(InvalidInput, match="is there and is no recording; name another file"):
+    with pytest.raises(
+        InvalidInput, match="is there and is no recording; name another file"
+    ):
         Recorder(path, World.new(7, ("Ana",), 10, 20).plan)
     assert path.read_text() == text
 
@@ -195,7 +229,10 @@ def test_a_full_disk_is_one_line(path: Path) -> None:
     recorder = Recorder(path, world.plan)
     path.symlink_to("/dev/full")
     world.apply({})
-    with pytest.raises(InvalidInput, match=r"^--record: .*run' cannot be written \(No space left on device\)"):
+    with pytest.raises(
+        InvalidInput,
+        match=r"^--record: .*run' cannot be written \(No space left on device\)",
+    ):
         recorder.note(world, {})
     recorder.close()
 

@@ -15,7 +15,10 @@ HOST = "http://127.0.0.1"
 
 
 async def _wait(world: World) -> Mapping[str, Answer]:
-    return {name: Answer(Choice("wait", by="a test"), prompt=f"I am {name}.") for name in world.plan.names}
+    return {
+        name: Answer(Choice("wait", by="a test"), prompt=f"I am {name}.")
+        for name in world.plan.names
+    }
 
 
 def _runner() -> Runner:
@@ -39,8 +42,18 @@ def test_the_page_is_served_and_nothing_else(client: TestClient) -> None:
     assert page.headers["content-type"] == "text/html; charset=utf-8"
     assert "http://" not in page.text
     assert "https://" not in page.text
-    assert client.get("/page/page.js").headers["content-type"].startswith("text/javascript")
-    for path in ("/page/../server.py", "/page/%2e%2e/server.py", "/docs", "/redoc", "/openapi.json"):
+    assert (
+        client.get("/page/page.js")
+        .headers["content-type"]
+        .startswith("text/javascript")
+    )
+    for path in (
+        "/page/../server.py",
+        "/page/%2e%2e/server.py",
+        "/docs",
+        "/redoc",
+        "/openapi.json",
+    ):
         assert client.get(path).status_code == 404
 
 
@@ -48,7 +61,9 @@ def test_the_state_is_the_picture(client: TestClient, runner: Runner) -> None:
     assert client.get("/state").json() == json.loads(json.dumps(runner.picture()))
 
 
-@pytest.mark.parametrize("path", ["/", "/page/style.css", "/state", "/agents/Nobody", "/nothing"])
+@pytest.mark.parametrize(
+    "path", ["/", "/page/style.css", "/state", "/agents/Nobody", "/nothing"]
+)
 def test_answers_have_a_strict_content_policy(client: TestClient, path: str) -> None:
     headers = client.get(path).headers
     assert "default-src 'none'" in headers["content-security-policy"]
@@ -66,16 +81,28 @@ async def test_an_agent_is_shown_by_name(runner: Runner) -> None:
         running.cancel()
     client = TestClient(make_app(runner), base_url=HOST)
     told = client.get("/agents/B%2Fob").json()
-    assert (told["name"], told["prompt"], told["decision"]["action"]) == ("B/ob", "I am B/ob.", "wait")
+    assert (told["name"], told["prompt"], told["decision"]["action"]) == (
+        "B/ob",
+        "I am B/ob.",
+        "wait",
+    )
     nobody = client.get("/agents/Dan")
     assert nobody.status_code == 404
-    assert nobody.json() == {"detail": "nobody is called 'Dan'; names are those in /state"}
+    assert nobody.json() == {
+        "detail": "nobody is called 'Dan'; names are those in /state"
+    }
 
 
 def test_the_world_is_controlled(client: TestClient, runner: Runner) -> None:
-    assert client.post("/control", json={"action": "play", "interval_ms": 60_000}).json() == {"running": True}
-    assert client.post("/control", json={"action": "pause"}).json() == {"running": False}
-    assert client.post("/control", json={"action": "step", "interval_ms": None}).json() == {"running": False}
+    assert client.post(
+        "/control", json={"action": "play", "interval_ms": 60_000}
+    ).json() == {"running": True}
+    assert client.post("/control", json={"action": "pause"}).json() == {
+        "running": False
+    }
+    assert client.post(
+        "/control", json={"action": "step", "interval_ms": None}
+    ).json() == {"running": False}
 
 
 @pytest.mark.parametrize(
@@ -88,19 +115,30 @@ def test_the_world_is_controlled(client: TestClient, runner: Runner) -> None:
         [],
     ],
 )
-def test_an_invalid_order_changes_nothing(client: TestClient, runner: Runner, order: object) -> None:
+def test_an_invalid_order_changes_nothing(
+    client: TestClient, runner: Runner, order: object
+) -> None:
     before = runner.version
     assert client.post("/control", json=order).status_code == 422
     assert runner.version == before
 
 
-@pytest.mark.parametrize("origin", ["http://evil.example", "http://127.0.0.1:9", "null"])
-def test_orders_from_another_origin_are_refused(client: TestClient, runner: Runner, origin: str) -> None:
+@pytest.mark.parametrize(
+    "origin", ["http://evil.example", "http://127.0.0.1:9", "null"]
+)
+def test_orders_from_another_origin_are_refused(
+    client: TestClient, runner: Runner, origin: str
+) -> None:
     before = runner.version
     reply = client.post("/control", json={"action": "play"}, headers={"origin": origin})
     assert reply.status_code == 403
     assert runner.version == before
-    assert client.post("/control", json={"action": "pause"}, headers={"origin": HOST}).status_code == 200
+    assert (
+        client.post(
+            "/control", json={"action": "pause"}, headers={"origin": HOST}
+        ).status_code
+        == 200
+    )
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,19 @@ EXAMPLE = Path(__file__).parents[1] / "tasklore" / "analysis" / "example.json"
 
 def document_of(number: int = 120, word: str = "Mädchen 😀 {x}") -> AnalysisDocument:
     """Return an analysis in which *word* stands."""
-    meta: dict[str, JsonValue] = {"resp_num": number, "updated": "2026-03-01T10:00:00", "status": "fresh"}
+    meta: dict[str, JsonValue] = {
+        "resp_num": number,
+        "updated": "2026-03-01T10:00:00",
+        "status": "fresh",
+    }
     meta |= {"agents_run": 0, "agents_ok": 0, "agents_fail": 0, "agents_skip": 0}
-    return read_document({"version": "1.1", "meta": meta, "immediate": {"own": {"said": word, "none": []}}})
+    return read_document(
+        {
+            "version": "1.1",
+            "meta": meta,
+            "immediate": {"own": {"said": word, "none": []}},
+        }
+    )
 
 
 def test_the_example_is_written_as_it_stands(tmp_path: Path) -> None:
@@ -28,10 +38,15 @@ def test_the_example_is_written_as_it_stands(tmp_path: Path) -> None:
     assert json.loads(path.read_bytes()) == json.loads(EXAMPLE.read_bytes())
     assert list(json.loads(path.read_bytes())) == list(json.loads(EXAMPLE.read_bytes()))
     assert read_file(path).minified() == read_file(EXAMPLE).minified()
-    assert b'"pct": 94,\n      "saved": 22685\n    },\n    "roi": 42.5\n  }\n}\n' in path.read_bytes()
+    assert (
+        b'"pct": 94,\n      "saved": 22685\n    },\n    "roi": 42.5\n  }\n}\n'
+        in path.read_bytes()
+    )
 
 
-def test_a_file_is_replaced_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_is_replaced_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What fails on the way leaves the old one as it was, and nothing beside it."""
     path = tmp_path / "a.json"
     write_file(path, document_of(1))
@@ -40,7 +55,10 @@ def test_a_file_is_replaced_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", fail)
-    with pytest.raises(InvalidInput, match=r"a.json' cannot be written \(No space left on device\); free that place"):
+    with pytest.raises(
+        InvalidInput,
+        match=r"a.json' cannot be written \(No space left on device\); free that place",
+    ):
         write_file(path, document_of(2))
     monkeypatch.undo()
     assert read_file(path) == document_of(1)
@@ -51,7 +69,9 @@ def test_a_file_is_replaced_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert [one.name for one in tmp_path.iterdir()] == ["a.json"]
 
 
-def test_a_file_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_is_on_the_disk_before_it_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Else a power cut leaves an empty file under the name of the old one."""
     path = tmp_path / "a.json"
     seen: list[bool] = []
@@ -89,7 +109,9 @@ def test_a_link_and_the_rights_of_a_file_stay(tmp_path: Path) -> None:
         (b"[" * 9_000_000, "more than 8,388,608 bytes"),
     ],
 )
-def test_a_file_that_is_no_document_is_named(tmp_path: Path, raw: bytes, said: str) -> None:
+def test_a_file_that_is_no_document_is_named(
+    tmp_path: Path, raw: bytes, said: str
+) -> None:
     path = tmp_path / "odd.json"
     path.write_bytes(raw)
     with pytest.raises(InvalidInput, match=r"odd\.json'") as raised:
@@ -99,7 +121,10 @@ def test_a_file_that_is_no_document_is_named(tmp_path: Path, raw: bytes, said: s
 
 def test_a_place_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     """For reading and for writing."""
-    with pytest.raises(InvalidInput, match=r"nothing.json' cannot be read \(No such file or directory\)"):
+    with pytest.raises(
+        InvalidInput,
+        match=r"nothing.json' cannot be read \(No such file or directory\)",
+    ):
         read_file(tmp_path / "nothing.json")
     (tmp_path / "file").write_text("x")
     with pytest.raises(InvalidInput, match=r"cannot be written \("):

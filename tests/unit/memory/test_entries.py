@@ -6,17 +6,37 @@ import zlib
 import pytest
 
 from memory import keys
-from memory.long_term.entries import Remembered, Selection, decode, decode_entry, encode, summarise
+from memory.long_term.entries import (
+    Remembered,
+    Selection,
+    decode,
+    decode_entry,
+    encode,
+    summarise,
+)
 
 
 def value_of(result: bytes, parameters: bytes = b'{"limit":5}') -> bytes:
     """Return an entry's value."""
-    return encode(result, created_at_ms=1000, computed_ms=20, agent_version="1.1", parameters_json=parameters)
+    return encode(
+        result,
+        created_at_ms=1000,
+        computed_ms=20,
+        agent_version="1.1",
+        parameters_json=parameters,
+    )
 
 
 @pytest.mark.parametrize(
     "result",
-    [b"null", b"0", b'"x"', b'{"remaining":8000.0}', '{"a":"ä,\\"result\\":1}"}'.encode(), b'{"result":{"result":[]}}'],
+    [
+        b"null",
+        b"0",
+        b'"x"',
+        b'{"remaining":8000.0}',
+        '{"a":"ä,\\"result\\":1}"}'.encode(),
+        b'{"result":{"result":[]}}',
+    ],
 )
 def test_a_result_comes_back_byte_for_byte(result: bytes) -> None:
     """Also one that holds what looks like our own head or tail."""
@@ -72,7 +92,11 @@ def test_an_entry_tells_its_parameters_and_task() -> None:
     key = keys.ltm("Agent", "1.1", "analyze_budget:5")
     entry = decode_entry(key, value_of(b"1"), hits=3, expires_in_ms=None)
     assert entry is not None
-    assert (entry.parts.task_name, entry.parameters_json, entry.hits) == ("analyze_budget", b'{"limit":5}', 3)
+    assert (entry.parts.task_name, entry.parameters_json, entry.hits) == (
+        "analyze_budget",
+        b'{"limit":5}',
+        3,
+    )
 
 
 def test_saved_time_is_hits_times_the_time_each_answer_took() -> None:
@@ -84,8 +108,15 @@ def test_saved_time_is_hits_times_the_time_each_answer_took() -> None:
 
 def test_a_selection_needs_every_condition() -> None:
     """Created at the very limit counts as since, not as before."""
-    wanted = Selection(agent_id="A", task="t", created_before_ms=20, created_since_ms=10)
+    wanted = Selection(
+        agent_id="A", task="t", created_before_ms=20, created_since_ms=10
+    )
     assert wanted.names(keys.LongTermKey("A", "1", None, "t:1"))
     assert not wanted.names(keys.LongTermKey("B", "1", None, "t:1"))
     assert not wanted.names(keys.LongTermKey("A", "1", None, "tt:1"))
-    assert [wanted.holds(Remembered(at, 0, b"")) for at in (9, 10, 19, 20)] == [False, True, True, False]
+    assert [wanted.holds(Remembered(at, 0, b"")) for at in (9, 10, 19, 20)] == [
+        False,
+        True,
+        True,
+        False,
+    ]

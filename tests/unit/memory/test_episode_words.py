@@ -25,7 +25,12 @@ def test_a_text_is_its_words(text: str, words: list[str]) -> None:
 
 def test_the_text_with_the_rarer_word_ranks_first() -> None:
     """A word that stands everywhere is worth little, and no word in common nothing."""
-    texts = ["I like tea", "I like the lighthouse", "nothing here", "I like tea and tea"]
+    texts = [
+        "I like tea",
+        "I like the lighthouse",
+        "nothing here",
+        "I like tea and tea",
+    ]
 
     scores = rank("do I like the lighthouse?", texts)
 

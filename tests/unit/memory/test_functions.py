@@ -26,21 +26,33 @@ def included() -> set[Path]:
     return {
         (file.parent / f"{name}.lua").resolve()
         for file in MEMORY.rglob("*.lua")
-        for name in re.findall(r"^-- include (\S+)$", file.read_text("utf-8"), re.MULTILINE)
+        for name in re.findall(
+            r"^-- include (\S+)$", file.read_text("utf-8"), re.MULTILINE
+        )
     }
 
 
 def test_importing_the_table_registers_every_function() -> None:
     """Each `.lua` file that is no part of others, and all that any module of `memory` registers."""
-    ran = subprocess.run([sys.executable, "-c", TABLES], cwd=ROOT, capture_output=True, check=True)
+    ran = subprocess.run(
+        [sys.executable, "-c", TABLES], cwd=ROOT, capture_output=True, check=True
+    )
     table, whole = json.loads(ran.stdout)
     own = [file for file in MEMORY.rglob("*.lua") if file not in included()]
     assert len(own) > 80
-    assert [file.name for file in own if not any(read(file) in library for library in table.values())] == []
+    assert [
+        file.name
+        for file in own
+        if not any(read(file) in library for library in table.values())
+    ] == []
     assert whole == table
 
 
 def test_lua_and_python_agree_on_the_number_that_parks_a_row() -> None:
     """Both add it to the number of a row that left the order."""
-    (exponent,) = re.findall(r"^local PARKED = 2 \^ (\d+)$", read(MEMORY / "queues" / "close_rows.lua"), re.MULTILINE)
+    (exponent,) = re.findall(
+        r"^local PARKED = 2 \^ (\d+)$",
+        read(MEMORY / "queues" / "close_rows.lua"),
+        re.MULTILINE,
+    )
     assert 2 ** int(exponent) == PARKED

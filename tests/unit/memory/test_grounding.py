@@ -21,9 +21,13 @@ from memory.grounding import LONGEST_QUOTATION, locate, numbers_in, quotations_i
         ("1.5", "from 1.5 to 2", "1.5"),
     ],
 )
-def test_a_quotation_is_found_with_letters_and_spacing_evened_out(quotation: str, text: str, found: str) -> None:
+def test_a_quotation_is_found_with_letters_and_spacing_evened_out(
+    quotation: str, text: str, found: str
+) -> None:
     """Case, marks, spaces, composed letters and digits of any script make no difference to where it stands."""
-    assert [text[place.start : place.end] for place in locate(quotation, text)] == [found]
+    assert [text[place.start : place.end] for place in locate(quotation, text)] == [
+        found
+    ]
 
 
 @pytest.mark.parametrize(
@@ -63,16 +67,21 @@ def test_a_quotation_that_stands_twice_has_two_places() -> None:
         ("20 000", ["20000"]),
     ],
 )
-def test_digits_of_every_script_are_read_with_the_scale_behind_them(text: str, readings: list[str]) -> None:
+def test_digits_of_every_script_are_read_with_the_scale_behind_them(
+    text: str, readings: list[str]
+) -> None:
     [number] = numbers_in(text)
     assert number.readings == tuple(map(Decimal, readings))
     assert number.end <= len(text)
 
 
 @pytest.mark.parametrize(
-    ("text", "is_plain"), [("3人", True), ("12b", False), ("L-2041", False), ("A4", False), ("-4", True)]
+    ("text", "is_plain"),
+    [("3人", True), ("12b", False), ("L-2041", False), ("A4", False), ("-4", True)],
 )
-def test_digits_that_letters_are_joined_to_may_be_a_name(text: str, *, is_plain: bool) -> None:
+def test_digits_that_letters_are_joined_to_may_be_a_name(
+    text: str, *, is_plain: bool
+) -> None:
     """In scripts whose words stand apart."""
     assert [number.is_plain for number in numbers_in(text)] == [is_plain]
 

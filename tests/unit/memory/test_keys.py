@@ -17,8 +17,14 @@ QUESTION = "analyze_budget:50000:42000:5000,7000,8000,6000"
 
 def test_an_entry_key_reads_as_the_design_says() -> None:
     """Programs in other languages spell it themselves."""
-    assert keys.ltm(AGENT, "1.1", QUESTION) == f"tl:ltm:{{BudgetTrackerAgent}}:v1.1:{QUESTION}"
-    assert keys.ltm(AGENT, "1.1+3fa9", QUESTION, "YW5uYQ") == f"tl:ltm:{{{AGENT}}}:v1.1+3fa9:u:YW5uYQ:{QUESTION}"
+    assert (
+        keys.ltm(AGENT, "1.1", QUESTION)
+        == f"tl:ltm:{{BudgetTrackerAgent}}:v1.1:{QUESTION}"
+    )
+    assert (
+        keys.ltm(AGENT, "1.1+3fa9", QUESTION, "YW5uYQ")
+        == f"tl:ltm:{{{AGENT}}}:v1.1+3fa9:u:YW5uYQ:{QUESTION}"
+    )
 
 
 def test_a_version_may_bring_its_own_v() -> None:
@@ -31,7 +37,17 @@ def test_a_task_called_u_cannot_read_as_a_users_entry() -> None:
     assert planted != keys.ltm(AGENT, "1.1", "analyze_budget:1", "YW5uYQ")
 
 
-@pytest.mark.parametrize("key", ["", "tl:ltm:", "tl:ltm:{A}", "tl:ltm:{A}:v1.1:", "tl:task:{1}", "tl:ltm:{a b}:v1:x"])
+@pytest.mark.parametrize(
+    "key",
+    [
+        "",
+        "tl:ltm:",
+        "tl:ltm:{A}",
+        "tl:ltm:{A}:v1.1:",
+        "tl:task:{1}",
+        "tl:ltm:{a b}:v1:x",
+    ],
+)
 def test_what_is_no_entry_key_is_not_taken_apart(key: str) -> None:
     """A foreign key under the prefix is left alone."""
     assert keys.parse_ltm(key) is None
@@ -61,7 +77,9 @@ def test_every_key_has_exactly_one_pair_of_braces(key: str) -> None:
 def test_keys_that_one_script_touches_share_a_tag() -> None:
     """A cluster refuses a script over two tags."""
     entry = keys.ltm(AGENT, "1.1", QUESTION, "YW5uYQ")
-    assert {_tag(key) for key in (entry, keys.hits_of(entry), keys.flight_of(entry))} == {AGENT}
+    assert {
+        _tag(key) for key in (entry, keys.hits_of(entry), keys.flight_of(entry))
+    } == {AGENT}
     assert len({_tag(key) for key in keys.conversation("a:b{c}")}) == 1
 
 
@@ -73,8 +91,16 @@ def test_keys_that_one_script_touches_share_a_tag() -> None:
             ["", "a b", "a{b", "a:b", "a*", "x" * 65, "agent\n"],
             "agent id",
         ),
-        (lambda word: keys.ltm(AGENT, word, QUESTION), ["", "v", "1:1", "1.1{", "1 1"], "version"),
-        (lambda word: keys.ltm(AGENT, "1.1", QUESTION, word), ["", "a:b", "a=", "a}"], "user token"),
+        (
+            lambda word: keys.ltm(AGENT, word, QUESTION),
+            ["", "v", "1:1", "1.1{", "1 1"],
+            "version",
+        ),
+        (
+            lambda word: keys.ltm(AGENT, "1.1", QUESTION, word),
+            ["", "a:b", "a=", "a}"],
+            "user token",
+        ),
         (keys.ltm_users, ["", "a:b", "a=", "a}"], "user token"),
         (keys.conversation, ["", "x" * 513, "\ud800"], "conversation id"),
         (keys.stream, ["", "a.b", "TASKS}", "*", "x" * 65], "stream"),
@@ -96,7 +122,9 @@ def test_free_ids_never_share_a_key() -> None:
     assert len(spelled) == 7 * len(ids)
 
 
-@pytest.mark.parametrize("task_id", ["0199-aaaa", "with {braces}:and/more", "ümläut", "a%7Bb", "x" * 512])
+@pytest.mark.parametrize(
+    "task_id", ["0199-aaaa", "with {braces}:and/more", "ümläut", "a%7Bb", "x" * 512]
+)
 def test_a_task_key_gives_its_id_back(task_id: str) -> None:
     """Whatever the id is; and the pattern of all tasks finds it."""
     key = keys.task(task_id)
@@ -118,7 +146,10 @@ def _tag(key: str) -> str:
 
 def every_key(story_id: str) -> list[str]:
     """Return all keys of a story."""
-    return [*keys.story(story_id), *(keys.story_changes(story_id, section) for section in CHANGING)]
+    return [
+        *keys.story(story_id),
+        *(keys.story_changes(story_id, section) for section in CHANGING),
+    ]
 
 
 def test_all_of_a_story_is_of_one_tag() -> None:
@@ -126,7 +157,9 @@ def test_all_of_a_story_is_of_one_tag() -> None:
     found = every_key("lighthouse")
 
     assert len(set(found)) == len(found)
-    assert all(key.count("{") == key.count("}") == 1 and "{lighthouse}" in key for key in found)
+    assert all(
+        key.count("{") == key.count("}") == 1 and "{lighthouse}" in key for key in found
+    )
     assert not set(found) & set(every_key("lighthouse-changes"))
 
 
@@ -139,5 +172,7 @@ def test_what_could_pass_for_another_key_is_refused(word: str) -> None:
         lambda: keys.story_changes("lighthouse", word),
         lambda: keys.analysing(word),
     ):
-        with pytest.raises(InvalidInput, match="must be 1 to 64 letters, digits, '_' or '-'"):
+        with pytest.raises(
+            InvalidInput, match="must be 1 to 64 letters, digits, '_' or '-'"
+        ):
             make()

@@ -8,7 +8,11 @@ from memory.recall import search_memory
 from tests.memory_bench import KINDS, USER, documents
 from workers.testing.fakes import KitEpisodes
 
-BODIES = documents(food__likes=["Omelettes", "Green tea"], health__allergies=["Peanuts"], places__home=["Porto"])
+BODIES = documents(
+    food__likes=["Omelettes", "Green tea"],
+    health__allergies=["Peanuts"],
+    places__home=["Porto"],
+)
 
 
 @pytest.mark.parametrize(
@@ -21,9 +25,16 @@ BODIES = documents(food__likes=["Omelettes", "Green tea"], health__allergies=["P
         ("what is the user to it?", []),
     ],
 )
-async def test_items_are_found_by_telling_words_and_their_kin(question: str, found: list[str]) -> None:
+async def test_items_are_found_by_telling_words_and_their_kin(
+    question: str, found: list[str]
+) -> None:
     now = datetime(2026, 5, 1, tzinfo=UTC)
     recalled = await search_memory(
-        question, user_id=USER, bodies=BODIES, kinds=KINDS, episodes=KitEpisodes(()), now=now
+        question,
+        user_id=USER,
+        bodies=BODIES,
+        kinds=KINDS,
+        episodes=KitEpisodes(()),
+        now=now,
     )
     assert sorted(one.text for one in recalled.memories) == found

@@ -11,8 +11,16 @@ from memory.rendering.narration import (
 )
 
 NARRATOR = Narrator()
-COINS = [{"type": "coin", "position": {"x": 2, "z": 1.6}}, {"type": "coin", "position": {"x": 2.4, "z": 0.4}}]
-SENSED = {"position": {"x": 2, "z": 1}, "nearbyAgents": [], "worldObjects": COINS, "collected": {"coin": 1}}
+COINS = [
+    {"type": "coin", "position": {"x": 2, "z": 1.6}},
+    {"type": "coin", "position": {"x": 2.4, "z": 0.4}},
+]
+SENSED = {
+    "position": {"x": 2, "z": 1},
+    "nearbyAgents": [],
+    "worldObjects": COINS,
+    "collected": {"coin": 1},
+}
 
 
 def did(action: str, **parts: object) -> str:
@@ -41,9 +49,18 @@ def test_what_was_sensed_is_in_the_past() -> None:
 @pytest.mark.parametrize(
     ("action", "told"),
     [
-        ({"action": "move", "target": {"x": 2, "z": 1.6}}, "I moved to position (2, 1.6)"),
-        ({"action": "text", "target": {"agent": "Al"}, "utterance": "Coins!"}, "I texted Al: 'Coins!'"),
-        ({"action": "collect", "target": {"x": 2, "z": 1.6}}, "I collected what lay at position (2, 1.6)"),
+        (
+            {"action": "move", "target": {"x": 2, "z": 1.6}},
+            "I moved to position (2, 1.6)",
+        ),
+        (
+            {"action": "text", "target": {"agent": "Al"}, "utterance": "Coins!"},
+            "I texted Al: 'Coins!'",
+        ),
+        (
+            {"action": "collect", "target": {"x": 2, "z": 1.6}},
+            "I collected what lay at position (2, 1.6)",
+        ),
         ({"action": "collect"}, "I collected what I had found"),
         ({"action": "move"}, "I moved"),
         ({"action": "move", "target": {"agent": "Bob"}}, "I moved towards Bob"),
@@ -60,7 +77,10 @@ def test_every_action_has_its_sentence(action: dict[str, object], told: str) -> 
 
 def test_an_action_is_told_by_what_is_registered_for_it() -> None:
     """On one line, whatever that returns; the narrator it came from stays as it was."""
-    own = NARRATOR.with_action("dance", lambda action: f"I danced\nwith <{action.target and action.target.agent}>")  # type: ignore[union-attr]
+    own = NARRATOR.with_action(
+        "dance",
+        lambda action: f"I danced\nwith <{action.target and action.target.agent}>",
+    )  # type: ignore[union-attr]
 
     told = own.action(Action(action="dance", target=AgentTarget(agent="Bob")))
 
@@ -71,7 +91,10 @@ def test_an_action_is_told_by_what_is_registered_for_it() -> None:
 def test_a_sense_is_told_by_what_is_registered_for_it() -> None:
     felt = sensed(wind=3, smell="smoke", light=None)
     own = NARRATOR.with_sense(
-        "wind", lambda value, tense: f"{'it is' if tense == 'present' else 'it was'} windy: {value}"
+        "wind",
+        lambda value, tense: (
+            f"{'it is' if tense == 'present' else 'it was'} windy: {value}"
+        ),
     )
     own = own.with_sense("light", lambda _value, _tense: None)
 
@@ -82,23 +105,41 @@ def test_a_sense_is_told_by_what_is_registered_for_it() -> None:
 
 def test_who_is_near_is_named() -> None:
     """With the place where it is known, joined as one says it."""
-    bob, carol, dan = {"name": "Bob", "position": {"x": 0, "z": -1}}, {"name": "Carol"}, {"name": "Dan"}
+    bob, carol, dan = (
+        {"name": "Bob", "position": {"x": 0, "z": -1}},
+        {"name": "Carol"},
+        {"name": "Dan"},
+    )
 
     assert NARRATOR.now(sensed(nearbyAgents=[carol])).endswith("; I see Carol")
-    assert NARRATOR.now(sensed(nearbyAgents=[bob, carol])).endswith("; I see Bob at (0, -1) and Carol")
-    assert NARRATOR.now(sensed(nearbyAgents=[bob, carol, dan])).endswith("; I see Bob at (0, -1), Carol and Dan")
+    assert NARRATOR.now(sensed(nearbyAgents=[bob, carol])).endswith(
+        "; I see Bob at (0, -1) and Carol"
+    )
+    assert NARRATOR.now(sensed(nearbyAgents=[bob, carol, dan])).endswith(
+        "; I see Bob at (0, -1), Carol and Dan"
+    )
 
 
 def test_a_crowd_is_counted() -> None:
     """Of many objects the nearest are placed, of many kinds and agents the first are named."""
-    coins = [{"type": "coin", "position": {"x": 20 - number, "z": 1}} for number in range(15)]
+    coins = [
+        {"type": "coin", "position": {"x": 20 - number, "z": 1}} for number in range(15)
+    ]
     agents = [{"name": f"A{number}"} for number in range(5)]
-    kinds = [{"type": f"kind{number}", "position": {"x": 0, "z": 0}} for number in range(4)]
+    kinds = [
+        {"type": f"kind{number}", "position": {"x": 0, "z": 0}} for number in range(4)
+    ]
     few = NARRATOR.telling(2)
 
-    assert "I see 15 coins at: (6, 1), (7, 1) and 13 more; " in few.now(sensed(worldObjects=coins))
-    assert few.now(sensed(nearbyAgents=agents)).endswith("I see A0, A1 and 3 other agents")
-    assert "; I see 1 kind1 at: (0, 0); I see 2 other objects; " in few.now(sensed(worldObjects=kinds))
+    assert "I see 15 coins at: (6, 1), (7, 1) and 13 more; " in few.now(
+        sensed(worldObjects=coins)
+    )
+    assert few.now(sensed(nearbyAgents=agents)).endswith(
+        "I see A0, A1 and 3 other agents"
+    )
+    assert "; I see 1 kind1 at: (0, 0); I see 2 other objects; " in few.now(
+        sensed(worldObjects=kinds)
+    )
     assert "have collected 1 a, 1 b and 9 other objects; " in few.now(
         sensed(collected={"a": 1, "b": 1, "c": 4, "d": 5})
     )

@@ -15,13 +15,27 @@ NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 
 WHOLE = Record(
-    "d7", "decision", "a\nb \u2028 ✓", ("x", "y z"), 1_795_000_000_123, "ana", "d3", "d9", "run-1", {"n": [1, "é"]}, 5
+    "d7",
+    "decision",
+    "a\nb \u2028 ✓",
+    ("x", "y z"),
+    1_795_000_000_123,
+    "ana",
+    "d3",
+    "d9",
+    "run-1",
+    {"n": [1, "é"]},
+    5,
 )
 
 
 @pytest.mark.parametrize(
     "record",
-    [WHOLE, Record("h1", "history", "x"), Record("s1", "standard", "x", data={"half": "\ud800", "whole": "😀"})],
+    [
+        WHOLE,
+        Record("h1", "history", "x"),
+        Record("s1", "standard", "x", data={"half": "\ud800", "whole": "😀"}),
+    ],
 )
 def test_a_line_is_read_as_it_was_written(record: Record) -> None:
     """One line each, whatever the text holds."""
@@ -45,10 +59,22 @@ def test_a_line_says_its_times_as_people_read_them() -> None:
         (b"[]", "must be a JSON object"),
         (b"[" * 100_000, "is no JSON"),
         (b"{}", "record_id: is needed"),
-        (b'{"record_id": "d1", "kind": "rumour", "text": "x", "at": "2026-01-01T00:00:00Z"}', "kind: "),
-        (b'{"record_id": "d1", "kind": "decision", "text": "x", "at": "2026-01-01T00:00:00"}', "at: "),
-        (b'{"record_id": "d1", "kind": "decision", "text": "x", "tags": "x", "at": "2026-01-01T00:00:00Z"}', "tags"),
-        (b'{"record_id": "d1", "kind": "decision", "text": "x", "at": "2026-01-01T00:00:00Z", "z": 1}', "z: "),
+        (
+            b'{"record_id": "d1", "kind": "rumour", "text": "x", "at": "2026-01-01T00:00:00Z"}',
+            "kind: ",
+        ),
+        (
+            b'{"record_id": "d1", "kind": "decision", "text": "x", "at": "2026-01-01T00:00:00"}',
+            "at: ",
+        ),
+        (
+            b'{"record_id": "d1", "kind": "decision", "text": "x", "tags": "x", "at": "2026-01-01T00:00:00Z"}',
+            "tags",
+        ),
+        (
+            b'{"record_id": "d1", "kind": "decision", "text": "x", "at": "2026-01-01T00:00:00Z", "z": 1}',
+            "z: ",
+        ),
     ],
 )
 def test_what_is_no_record_is_refused_with_its_place(line: bytes, why: str) -> None:
@@ -59,11 +85,19 @@ def test_what_is_no_record_is_refused_with_its_place(line: bytes, why: str) -> N
 
 @pytest.mark.parametrize(
     ("text", "hours"),
-    [("2h", -2), ("1d", -24), ("2026-11-21T13:00:00Z", 1), ("2026-11-21 13:00", 1), ("2026-11-21T13:00:00+01:00", 0)],
+    [
+        ("2h", -2),
+        ("1d", -24),
+        ("2026-11-21T13:00:00Z", 1),
+        ("2026-11-21 13:00", 1),
+        ("2026-11-21T13:00:00+01:00", 0),
+    ],
 )
 def test_a_time_is_so_long_ago_or_a_moment(text: str, hours: int) -> None:
     """Without a zone it is in UTC."""
-    assert time_of(text, "--since", NOW) == int(NOW.timestamp() * 1000) + hours * 3_600_000
+    assert (
+        time_of(text, "--since", NOW) == int(NOW.timestamp() * 1000) + hours * 3_600_000
+    )
 
 
 @pytest.mark.parametrize("text", ["9999999w", "0001-01-01"])

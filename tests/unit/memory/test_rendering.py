@@ -13,7 +13,14 @@ from pydantic import JsonValue
 from memory.documents.items import Body, make_item
 from memory.documents.kinds import Kinds
 from memory.documents.paths import lookup
-from memory.rendering.documents import Quotation, Rendered, find_rendered, render, tokens_of, without_rendered
+from memory.rendering.documents import (
+    Quotation,
+    Rendered,
+    find_rendered,
+    render,
+    tokens_of,
+    without_rendered,
+)
 from memory.rendering.quoting import MARK, plain, quote
 from memory.rendering.recalled import CLOSE, OPEN
 
@@ -23,20 +30,31 @@ TODAY = date(2026, 6, 1)
 
 
 def _item(display: str, days_ago: int = 30, **fields: JsonValue) -> Body:
-    return make_item(display, added=TODAY - timedelta(days=days_ago), source="told") | fields
+    return (
+        make_item(display, added=TODAY - timedelta(days=days_ago), source="told")
+        | fields
+    )
 
 
 def _food(*likes: JsonValue, **places: list[JsonValue]) -> dict[str, Body]:
-    return {FOOD: {"_metadata": {"tags": ["food"]}, "food": {"likes": [*likes], **places}}}
+    return {
+        FOOD: {"_metadata": {"tags": ["food"]}, "food": {"likes": [*likes], **places}}
+    }
 
 
-def _render(documents: dict[str, Body], query: str = "", budget: int = 1_000) -> Rendered:
+def _render(
+    documents: dict[str, Body], query: str = "", budget: int = 1_000
+) -> Rendered:
     return render(documents, KINDS, today=TODAY, query=query, budget_tokens=budget)
 
 
 def _entries(rendered: Rendered) -> list[str]:
     """Return what stands behind the dash of each entry."""
-    return [line.removeprefix(f"{MARK} - ") for line in rendered.text.splitlines() if line.startswith(f"{MARK} -")]
+    return [
+        line.removeprefix(f"{MARK} - ")
+        for line in rendered.text.splitlines()
+        if line.startswith(f"{MARK} -")
+    ]
 
 
 def _names(rendered: Rendered) -> list[str]:
@@ -44,10 +62,21 @@ def _names(rendered: Rendered) -> list[str]:
     return [entry.split('"')[1] for entry in _entries(rendered)]
 
 
-def test_words_that_describe_many_places_bring_no_item_before_what_a_question_is_about() -> None:
+def test_words_that_describe_many_places_bring_no_item_before_what_a_question_is_about() -> (
+    None
+):
     """What likes are described by has "to" in it, and "allergies" is no word of this question."""
-    documents = _food("Omelettes", "Rice") | {HEALTH: {"health": {"allergies": ["Peanuts"]}}}
-    rendered = render(documents, KINDS, today=TODAY, query="what am I allergic to?", budget_tokens=75, pinned_tokens=0)
+    documents = _food("Omelettes", "Rice") | {
+        HEALTH: {"health": {"allergies": ["Peanuts"]}}
+    }
+    rendered = render(
+        documents,
+        KINDS,
+        today=TODAY,
+        query="what am I allergic to?",
+        budget_tokens=75,
+        pinned_tokens=0,
+    )
 
     assert _names(rendered) == ["Peanuts"]
 
@@ -109,7 +138,11 @@ def test_what_has_expired_or_faded_or_is_hidden_is_not_shown() -> None:
 
 def test_the_past_is_shown_only_where_it_is_asked_about_and_behind_what_holds() -> None:
     """The newest of two that contradict comes first, and the older one says until when it was so."""
-    documents = _food(_item("works with Vim", 400, until="2026-05-20"), _item("works with Neovim", 3), _item("tea", 1))
+    documents = _food(
+        _item("works with Vim", 400, until="2026-05-20"),
+        _item("works with Neovim", 3),
+        _item("tea", 1),
+    )
 
     assert _names(_render(documents)) == ["tea", "works with Neovim"]
     assert _entries(_render(documents, "What does she work with?"))[:2] == [
@@ -119,23 +152,35 @@ def test_the_past_is_shown_only_where_it_is_asked_about_and_behind_what_holds() 
 
 
 def test_the_newest_comes_first_and_then_the_first_in_the_document() -> None:
-    documents = _food("no day", _item("old", 300), _item("new", 1), _item("also new", 1))
+    documents = _food(
+        "no day", _item("old", 300), _item("new", 1), _item("also new", 1)
+    )
     assert _names(_render(documents)) == ["new", "also new", "old", "no day"]
 
 
 def test_what_shares_words_with_the_query_comes_first() -> None:
     """Rare words count more than those that everything has; headings count, and sections follow their best entry."""
-    documents = _food(_item("dish with rice", 1), _item("dish with egg", 2), _item("dish with tea", 3), avoids=["pork"])
+    documents = _food(
+        _item("dish with rice", 1),
+        _item("dish with egg", 2),
+        _item("dish with tea", 3),
+        avoids=["pork"],
+    )
 
     rendered = _render(documents, "Any dish with eggs?")
     assert _names(rendered)[0] == "dish with egg"
     assert rendered.shown[0][0] == FOOD
     assert str(rendered.shown[0][1]) == "food.likes[1]"
-    assert "### Avoids" in _render(documents, "what is avoided? pork?").text.splitlines()[2]
+    assert (
+        "### Avoids"
+        in _render(documents, "what is avoided? pork?").text.splitlines()[2]
+    )
     assert _names(_render(_food("拉面", "寿司很好吃"), "我想吃寿司"))[0] == "寿司很好吃"
 
 
-PINNED = [place for kind in KINDS.by_id.values() for place in kind.places if place.pinned]
+PINNED = [
+    place for kind in KINDS.by_id.values() for place in kind.places if place.pinned
+]
 PLACES = [place for kind in KINDS.by_id.values() for place in kind.places]
 #: People of the fuzz; the whole thousand takes a minute: `PINNED_PEOPLE=1000 pytest -k nothing_pinned`.
 PEOPLE = int(os.environ.get("PINNED_PEOPLE", "15"))
@@ -145,14 +190,24 @@ PEOPLE = int(os.environ.get("PINNED_PEOPLE", "15"))
 def test_nothing_pinned_is_ever_missing(seed: int) -> None:
     """Whatever else is remembered, up to 2,000 items, whatever is asked, however small the budget for the rest."""
     dice = random.Random(seed)
-    documents: dict[str, Body] = {kind.resource_id: kind.complete({}) for kind in KINDS.by_id.values()}
+    documents: dict[str, Body] = {
+        kind.resource_id: kind.complete({}) for kind in KINDS.by_id.values()
+    }
     wanted = set()
     for number in range(dice.choice([3, 40, 300, 2_000])):
         is_pinned = number < 3 or dice.random() < 0.05
-        place = dice.choice(PINNED if is_pinned else [place for place in PLACES if not place.pinned])
+        place = dice.choice(
+            PINNED if is_pinned else [place for place in PLACES if not place.pinned]
+        )
         display = f"{place.relation} {number} {dice.choice(['peanuts', 'halal', 'Rex', 'Łódź', '寿司'])}"
-        item = _item(display, dice.randrange(3_000), durability=dice.choice(["long_term", "short_term", "permanent"]))
-        cast("list[JsonValue]", lookup(documents[place.resource_id], place.path)).append(item)
+        item = _item(
+            display,
+            dice.randrange(3_000),
+            durability=dice.choice(["long_term", "short_term", "permanent"]),
+        )
+        cast(
+            "list[JsonValue]", lookup(documents[place.resource_id], place.path)
+        ).append(item)
         wanted |= {display} if is_pinned else set()
 
     query = dice.choice(["", "What is she not allowed to eat?", "dish 3", "everything"])
@@ -169,7 +224,9 @@ def test_turns_are_quoted_with_speaker_and_day_in_the_order_of_time() -> None:
         *(Quotation("x" * 350, "person", date(2026, 2, day)) for day in range(1, 20)),
     ]
 
-    block = render(_food(_item("tea")), KINDS, today=TODAY, budget_tokens=400, said=said)
+    block = render(
+        _food(_item("tea")), KINDS, today=TODAY, budget_tokens=400, said=said
+    )
 
     assert block.text.splitlines()[-4:-1] == [
         "¦ ## Said in conversations",
@@ -199,7 +256,9 @@ def test_turns_are_quoted_with_speaker_and_day_in_the_order_of_time() -> None:
         ("नमस्ते, café, 寿司, 🍕", "नमस्ते, café, 寿司, 🍕"),
     ],
 )
-def test_a_stored_text_is_one_line_that_means_nothing_but_itself(text: str, expected: str) -> None:
+def test_a_stored_text_is_one_line_that_means_nothing_but_itself(
+    text: str, expected: str
+) -> None:
     """Letters, digits and units stay as they are."""
     assert plain(text) == unicodedata.normalize("NFC", expected)
     assert quote(text) == f'"{plain(text)}"'
@@ -207,7 +266,9 @@ def test_a_stored_text_is_one_line_that_means_nothing_but_itself(text: str, expe
 
 BLOCK = _render(
     _food(
-        _item("Pasta carbonara"), _item("green tea", durability="short_term"), {"display": "Pizza", "group": "Italian"}
+        _item("Pasta carbonara"),
+        _item("green tea", durability="short_term"),
+        {"display": "Pizza", "group": "Italian"},
     ),
 ).text
 
@@ -223,14 +284,19 @@ BLOCK = _render(
         BLOCK.replace("¦ ", ""),
         BLOCK.replace("green tea", "green\ntea"),
         BLOCK.replace("Pasta carbonara", "Pasta\n   carbonara"),
-        "\n".join(line.removeprefix("¦ ") for line in BLOCK.splitlines() if "said" in line),
+        "\n".join(
+            line.removeprefix("¦ ") for line in BLOCK.splitlines() if "said" in line
+        ),
     ],
 )
 def test_a_block_is_known_in_whatever_shape_it_comes_back(came_back: str) -> None:
     """Indented, quoted, run together, escaped, without frame, without marks, wrapped."""
     left = without_rendered(f"Here:\n{came_back}\nI like rice.")
 
-    assert not any(word in left for word in ("Pasta", "carbonara", "tea", "Pizza", "Italian", "Likes"))
+    assert not any(
+        word in left
+        for word in ("Pasta", "carbonara", "tea", "Pizza", "Italian", "Likes")
+    )
     assert "I like rice." in left
     assert left.startswith("Here:")
 

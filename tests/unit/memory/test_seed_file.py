@@ -16,14 +16,21 @@ FORMS = {
 
 WHOLE = "analyze_budget:50000:42000:5000,7000,8000,6000"
 MAYBE_CUT = "analyze_budget:100000:30000:5000,6000,7000,5000,25000"
-ORIGINAL = json.dumps({"tasks": {WHOLE: {"remaining": 8000.0}, MAYBE_CUT: {"remaining": 70000.0}}}, indent=2)
+ORIGINAL = json.dumps(
+    {"tasks": {WHOLE: {"remaining": 8000.0}, MAYBE_CUT: {"remaining": 70000.0}}},
+    indent=2,
+)
 
 
 def test_a_key_is_read_back_into_raw_values_by_field() -> None:
     """They stay text: the parameters class knows how to read numbers."""
     entry = read(ORIGINAL, FORMS).entries[0]
     assert entry.task_name == "analyze_budget"
-    assert entry.parameters == {"budget_limit": "50000", "spent": "42000", "history": ["5000", "7000", "8000", "6000"]}
+    assert entry.parameters == {
+        "budget_limit": "50000",
+        "spent": "42000",
+        "history": ["5000", "7000", "8000", "6000"],
+    }
     assert entry.result == {"remaining": 8000.0}
 
 
@@ -36,9 +43,16 @@ def test_an_entry_with_exactly_five_values_is_kept_back() -> None:
 
 @pytest.mark.parametrize(
     ("key", "reason"),
-    [("unknown:1", "not one of"), ("greet:a:b", "2 values"), ("", "not one of"), ("greet:~json%5B", "escaped JSON")],
+    [
+        ("unknown:1", "not one of"),
+        ("greet:a:b", "2 values"),
+        ("", "not one of"),
+        ("greet:~json%5B", "escaped JSON"),
+    ],
 )
-def test_a_key_that_fits_no_task_is_named_with_its_reason(key: str, reason: str) -> None:
+def test_a_key_that_fits_no_task_is_named_with_its_reason(
+    key: str, reason: str
+) -> None:
     """The rest of the file is imported all the same."""
     found = read(json.dumps({"tasks": {key: 1, "greet:ann": 2}}), FORMS)
     assert reason in found.refused[key]
@@ -46,7 +60,16 @@ def test_a_key_that_fits_no_task_is_named_with_its_reason(key: str, reason: str)
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "{}", '{"tasks": []}', "{'tasks': {}}", '{"tasks": {"greet:a": NaN}}', b"\xff"]
+    "text",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"tasks": []}',
+        "{'tasks': {}}",
+        '{"tasks": {"greet:a": NaN}}',
+        b"\xff",
+    ],
 )
 def test_a_file_of_another_form_is_refused(text: str | bytes) -> None:
     """With a message that shows the form, or where JSON ends."""
@@ -56,8 +79,22 @@ def test_a_file_of_another_form_is_refused(text: str | bytes) -> None:
 
 VALUES = [
     ("analyze_budget", {"budget_limit": 50000, "spent": 0.5, "history": []}),
-    ("analyze_budget", {"budget_limit": "12345678901234567890", "spent": -3, "history": [1, 2, 3, 4, 5]}),
-    ("analyze_budget", {"budget_limit": {"value": 5, "unit": "USD"}, "spent": 1e-7, "history": [1] * 40}),
+    (
+        "analyze_budget",
+        {
+            "budget_limit": "12345678901234567890",
+            "spent": -3,
+            "history": [1, 2, 3, 4, 5],
+        },
+    ),
+    (
+        "analyze_budget",
+        {
+            "budget_limit": {"value": 5, "unit": "USD"},
+            "spent": 1e-7,
+            "history": [1] * 40,
+        },
+    ),
     ("share", {"tickets": [None]}),
     ("share", {"tickets": [None, None]}),
     ("share", {"tickets": None}),
@@ -75,11 +112,16 @@ VALUES = [
 
 def test_what_was_exported_is_imported_whole_and_exported_alike() -> None:
     """Long lists, five values, units and awkward text included; the same entries give the same bytes."""
-    entries = [entry_of(task, FORMS[task], values, {"n": n}) for n, (task, values) in enumerate(VALUES)]
+    entries = [
+        entry_of(task, FORMS[task], values, {"n": n})
+        for n, (task, values) in enumerate(VALUES)
+    ]
     text = write(entries)
     found = read(text, FORMS)
     assert (found.quarantined, found.refused) == ((), {})
-    assert {entry.key: _as_text(entry) for entry in found.entries} == {entry.key: _as_text(entry) for entry in entries}
+    assert {entry.key: _as_text(entry) for entry in found.entries} == {
+        entry.key: _as_text(entry) for entry in entries
+    }
     assert len(found.entries) == len(VALUES)
     assert write(reversed(found.entries)) == text
 
@@ -102,7 +144,9 @@ def test_an_entry_is_exported_with_every_field_or_not_at_all() -> None:
 
 def _as_text(entry: SeedEntry) -> tuple[dict[str, object], object]:
     """Return the entry with scalars as the text a key spells them with."""
-    return {name: _text(value) for name, value in entry.parameters.items()}, entry.result
+    return {
+        name: _text(value) for name, value in entry.parameters.items()
+    }, entry.result
 
 
 def _text(value: object) -> object:

@@ -29,16 +29,28 @@ from memory.times import spell_time
 
 def test_what_nobody_said_is_not_in_a_head() -> None:
     """No time measured is another thing than none taken."""
-    assert json.loads(head_of(NewEntry("a:x", 0, computation_ms=None), 1, 1)) == {"size": 1, "stored": 1}
-    unknown = read_head("a:x", b"0:3:9:" + head_of(NewEntry("a:x", 0, computation_ms=None), 1, 1), 0)
+    assert json.loads(head_of(NewEntry("a:x", 0, computation_ms=None), 1, 1)) == {
+        "size": 1,
+        "stored": 1,
+    }
+    unknown = read_head(
+        "a:x", b"0:3:9:" + head_of(NewEntry("a:x", 0, computation_ms=None), 1, 1), 0
+    )
     instant = read_head("a:x", b"0:3:9:" + head_of(NewEntry("a:x", 0), 1, 1), 0)
     assert unknown is not None
     assert instant is not None
     assert (unknown.is_timed, instant.is_timed) == (False, True)
-    assert (unknown.computation_ms, unknown.agent, unknown.expires_ms, unknown.ttl_ms) == (0, "", None, None)
+    assert (
+        unknown.computation_ms,
+        unknown.agent,
+        unknown.expires_ms,
+        unknown.ttl_ms,
+    ) == (0, "", None, None)
 
 
-@pytest.mark.parametrize(("size", "is_packed"), [(4_095, False), (4_096, True), (1_000_000, True)])
+@pytest.mark.parametrize(
+    ("size", "is_packed"), [(4_095, False), (4_096, True), (1_000_000, True)]
+)
 def test_what_is_large_is_packed(size: int, is_packed: bool) -> None:
     """From 4 KiB on, when it shrinks."""
     body = b'"' + b"x" * (size - 2) + b'"'
@@ -47,7 +59,9 @@ def test_what_is_large_is_packed(size: int, is_packed: bool) -> None:
     assert unpack(stored) == "x" * (size - 2)
 
 
-@pytest.mark.parametrize("stored", [b"", b"x", b"xyz", b"{", b"\xff\xfe", b"[" * 20_000, zlib.compress(b"{")])
+@pytest.mark.parametrize(
+    "stored", [b"", b"x", b"xyz", b"{", b"\xff\xfe", b"[" * 20_000, zlib.compress(b"{")]
+)
 def test_what_was_not_stored_by_us_is_no_value(stored: bytes) -> None:
     """One kind of error, whatever is wrong."""
     with pytest.raises(ValueError):
@@ -56,7 +70,10 @@ def test_what_was_not_stored_by_us_is_no_value(stored: bytes) -> None:
 
 def test_a_value_is_counted_in_bytes_of_its_json() -> None:
     assert encode("a:x", "ü", 4) == '"ü"'.encode()
-    with pytest.raises(EntryTooLarge, match=r"'a:x' has 4 bytes of JSON, a session takes at most 3;.*'a:x:part-1'"):
+    with pytest.raises(
+        EntryTooLarge,
+        match=r"'a:x' has 4 bytes of JSON, a session takes at most 3;.*'a:x:part-1'",
+    ):
         encode("a:x", "ü", 3)
 
 
@@ -68,7 +85,9 @@ def test_a_value_that_never_ends_is_refused() -> None:
         encode("a:x", endless, 100)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("deep", [lambda inner: [inner, inner], lambda inner: {"n": inner, "m": 0}])
+@pytest.mark.parametrize(
+    "deep", [lambda inner: [inner, inner], lambda inner: {"n": inner, "m": 0}]
+)
 def test_a_value_that_is_nested_too_deeply_is_refused(deep: Any) -> None:
     """With the limit and what to do; up to there it is taken, though its parts be held in many places."""
     value: Any = 1
@@ -77,7 +96,9 @@ def test_a_value_that_is_nested_too_deeply_is_refused(deep: Any) -> None:
     for _ in range(190):
         value = {"n": value}
     assert unpack(encode("a:x", value, 100_000)) == value
-    with pytest.raises(InvalidInput, match=r"'a:x' is nested deeper than 200 levels; make it flatter"):
+    with pytest.raises(
+        InvalidInput, match=r"'a:x' is nested deeper than 200 levels; make it flatter"
+    ):
         encode("a:x", [value], 100_000)
     for _ in range(5_000):
         value = deep(value)
@@ -87,13 +108,19 @@ def test_a_value_that_is_nested_too_deeply_is_refused(deep: Any) -> None:
 
 def test_a_refused_phase_says_what_to_write() -> None:
     assert check_key("a:x:1:2", "a").identifier == "1:2"
-    with pytest.raises(InvalidInput, match="'a:x:1' belongs to phase 'a', not to 'b'; write it as 'b:x:1'"):
+    with pytest.raises(
+        InvalidInput,
+        match="'a:x:1' belongs to phase 'a', not to 'b'; write it as 'b:x:1'",
+    ):
         check_key("a:x:1", "b")
     with pytest.raises(InvalidInput, match="belongs to phase 'a', not to ''"):
         check_key("a:x", "")
 
 
-@pytest.mark.parametrize("ttl", [timedelta(0), timedelta(days=-1), timedelta(microseconds=999), timedelta.max])
+@pytest.mark.parametrize(
+    "ttl",
+    [timedelta(0), timedelta(days=-1), timedelta(microseconds=999), timedelta.max],
+)
 def test_a_time_to_live_is_counted_in_milliseconds(ttl: timedelta) -> None:
     """At least one, and no more than any reader counts exactly."""
     assert milliseconds(timedelta(seconds=1), "it") == 1_000
@@ -101,17 +128,28 @@ def test_a_time_to_live_is_counted_in_milliseconds(ttl: timedelta) -> None:
         milliseconds(ttl, "it")
 
 
-@pytest.mark.parametrize("change", [{"session_id": None}, {"ttl_ms": b"x"}, {"dependencies": b"[]"}, {"run": b""}])
+@pytest.mark.parametrize(
+    "change",
+    [{"session_id": None}, {"ttl_ms": b"x"}, {"dependencies": b"[]"}, {"run": b""}],
+)
 def test_a_root_of_somebody_else_is_none(change: dict[str, bytes | None]) -> None:
     """It lies under one of our keys, but we did not write it."""
     words = root_words("s1", domain="seo", ttl=timedelta(minutes=1))
-    told = {str(name): str(value).encode() for name, value in zip(words[::2], words[1::2], strict=True)}
+    told = {
+        str(name): str(value).encode()
+        for name, value in zip(words[::2], words[1::2], strict=True)
+    }
     sound = {**told, "created_at": b"1", "updated_at": b"2"}
     assert read_root(sound, -1, 0) is not None
     assert read_root({**sound, **change}, -1, 0) is None
 
 
-ENTRY = {"key": "a:x", "value": 1, "created_at": "2025-11-19T10:00:00Z", "created_by_phase": "a"}
+ENTRY = {
+    "key": "a:x",
+    "value": 1,
+    "created_at": "2025-11-19T10:00:00Z",
+    "created_by_phase": "a",
+}
 
 
 FILE = {
@@ -140,7 +178,11 @@ MS = 1_763_546_400_000
 )
 def test_a_time_is_read_however_it_is_spelled(text: str, ms: int) -> None:
     """Without a zone it is in UTC; before 1970 there was no session."""
-    document = {**FILE, "created_at": text, "cache": {"a:x": {**ENTRY, "created_at": text}}}
+    document = {
+        **FILE,
+        "created_at": text,
+        "cache": {"a:x": {**ENTRY, "created_at": text}},
+    }
     found = read(document, None, 0, 100)
     assert (found.created_ms, found.entries[0].created_ms) == (ms, ms)
 
@@ -152,7 +194,12 @@ def test_entries_are_numbered_by_their_times() -> None:
         for key, ms in {"a:3": 9, "a:1": 5, "a:4": 9, "a:2": 6}.items()
     }
     found = read({**FILE, "cache": cache}, "other", 0, 100)
-    assert [(one.entry.key, one.number) for one in found.entries] == [("a:1", 1), ("a:2", 2), ("a:3", 3), ("a:4", 4)]
+    assert [(one.entry.key, one.number) for one in found.entries] == [
+        ("a:1", 1),
+        ("a:2", 2),
+        ("a:3", 3),
+        ("a:4", 4),
+    ]
     assert found.session_id == "other"
 
 
@@ -163,10 +210,23 @@ def test_an_entry_lives_as_long_as_its_own_time_says() -> None:
     assert read(document, None, MS + 5, 100).expired == ("a:x",)
 
 
-@pytest.mark.parametrize("entry", [7, None, [], "x", {**ENTRY, "value": 1, "key": None}])
+@pytest.mark.parametrize(
+    "entry", [7, None, [], "x", {**ENTRY, "value": 1, "key": None}]
+)
 def test_an_entry_that_is_none_is_refused_alone(entry: Any) -> None:
     """With a reason."""
-    found = read({**FILE, "cache": {"a:x": entry, "b:x": {**ENTRY, "key": "b:x", "created_by_phase": "b"}}}, None, 0, 9)
+    found = read(
+        {
+            **FILE,
+            "cache": {
+                "a:x": entry,
+                "b:x": {**ENTRY, "key": "b:x", "created_by_phase": "b"},
+            },
+        },
+        None,
+        0,
+        9,
+    )
     assert [one.entry.key for one in found.entries] == ["b:x"]
     assert found.refused["a:x"]
 
@@ -184,19 +244,44 @@ INFO = EntryInfo("a:x", "a", "x", None, 1_000, None, None, 120_000, "", 3, 1, 1)
 
 def test_time_is_saved_by_each_use() -> None:
     """Not by being there."""
-    entries = [INFO, replace(INFO, key="a:y", computation_ms=50_000, hits=0, created_ms=2_000)]
+    entries = [
+        INFO,
+        replace(INFO, key="a:y", computation_ms=50_000, hits=0, created_ms=2_000),
+    ]
     stats = summarise(entries, {}, 4_000)
-    assert (stats.total_entries, stats.total_hits, stats.total_saved_time_ms) == (2, 3, 360_000)
+    assert (stats.total_entries, stats.total_hits, stats.total_saved_time_ms) == (
+        2,
+        3,
+        360_000,
+    )
     assert stats.avg_entry_age_ms == 2_500
 
 
 def test_a_phase_of_over_ten_seconds_should_have_kept_something() -> None:
     """Unless it did."""
     took = {"a": 99_000, "b": 10_000, "d": 10_001, "c": 20_000}
-    stats = summarise([INFO], {name: PhaseState(took_ms=ms) for name, ms in took.items()}, 0)
+    stats = summarise(
+        [INFO], {name: PhaseState(took_ms=ms) for name, ms in took.items()}, 0
+    )
     assert stats.uncached_phases == ("c", "d")
 
 
 def test_states_that_cannot_be_read_tell_no_time() -> None:
-    odd = [b"a", b'{"took_ms": 5}', b"b", b"{", b"c", b"[]", b"d", b"{}", b"e", b'{"took_ms": null}', b"f", b"\xff"]
-    assert {name: state.took_ms for name, state in read_states(odd).items()} == {"a": 5, "d": 0}
+    odd = [
+        b"a",
+        b'{"took_ms": 5}',
+        b"b",
+        b"{",
+        b"c",
+        b"[]",
+        b"d",
+        b"{}",
+        b"e",
+        b'{"took_ms": null}',
+        b"f",
+        b"\xff",
+    ]
+    assert {name: state.took_ms for name, state in read_states(odd).items()} == {
+        "a": 5,
+        "d": 0,
+    }

@@ -33,7 +33,9 @@ from memory.stories.arithmetic import (
         (30.7 + 0.1 + 0.2, Standing("Friend", "Close Friend", 30)),
     ],
 )
-def test_a_score_has_a_tier_and_a_way_to_the_next(score: float, standing: Standing) -> None:
+def test_a_score_has_a_tier_and_a_way_to_the_next(
+    score: float, standing: Standing
+) -> None:
     """By the tiers of a story that declares none; the highest has no next."""
     assert tier_of(score, TIERS) == standing
 
@@ -48,16 +50,27 @@ def test_a_score_has_a_tier_and_a_way_to_the_next(score: float, standing: Standi
         (None, None, "active"),
     ],
 )
-def test_a_thread_is_critical_by_its_consequence(consequence_at: int | None, due_at: int | None, status: str) -> None:
+def test_a_thread_is_critical_by_its_consequence(
+    consequence_at: int | None, due_at: int | None, status: str
+) -> None:
     """At five responses left, or as many as the story says; a resolved one is never."""
     thread = StoryThread(id="THREAD-001", consequence_at=consequence_at, due_at=due_at)
 
     assert thread_status(thread, 120, critical=5) == status
     assert thread_status(thread, 120, critical=5, is_open=False) == "resolved"
-    assert (thread_status(thread, 120, critical=6) == "critical") is (consequence_at is not None)
+    assert (thread_status(thread, 120, critical=6) == "critical") is (
+        consequence_at is not None
+    )
 
 
-IDS = ("MEM-120-vulnerability", "MEM-12-divorce", "MEM-087-coffee", "MEM-087-rain", "mem-087-rain", "THREAD-001")
+IDS = (
+    "MEM-120-vulnerability",
+    "MEM-12-divorce",
+    "MEM-087-coffee",
+    "MEM-087-rain",
+    "mem-087-rain",
+    "THREAD-001",
+)
 
 
 @pytest.mark.parametrize(
@@ -83,8 +96,17 @@ def test_a_short_id_means_one_or_none(said: str, meant: str | None) -> None:
 
 def test_shares_and_pace_are_read_off_the_words() -> None:
     """Short sentences are fast; where there is no text there is nothing to say."""
-    assert (dialogue_share(1, 3), dialogue_share(0, 0), dialogue_share(9, 3)) == (0.33, 0.0, 1.0)
-    assert [pace(words, 10) for words in (90, 91, 179, 180)] == ["fast", "medium", "medium", "slow"]
+    assert (dialogue_share(1, 3), dialogue_share(0, 0), dialogue_share(9, 3)) == (
+        0.33,
+        0.0,
+        1.0,
+    )
+    assert [pace(words, 10) for words in (90, 91, 179, 180)] == [
+        "fast",
+        "medium",
+        "medium",
+        "slow",
+    ]
     assert (pace(0, 3), pace(3, 0)) == ("medium", "medium")
 
 
@@ -112,7 +134,9 @@ def test_the_return_is_a_number_whatever_was_paid(
 def test_a_total_has_an_end() -> None:
     most = Reduction(before=MOST_TOKENS, after=0, percent=100)
 
-    assert total([most] * 3) == Reduction(before=MOST_TOKENS, after=0, percent=100, saved=MOST_TOKENS)
+    assert total([most] * 3) == Reduction(
+        before=MOST_TOKENS, after=0, percent=100, saved=MOST_TOKENS
+    )
     for before in (-1, MOST_TOKENS + 1):
         with pytest.raises(ValidationError, match="before"):
             Reduction(before=before, after=0, percent=100)

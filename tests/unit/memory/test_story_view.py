@@ -12,8 +12,14 @@ from contracts.analysis.stories import (
 )
 from memory.stories.view import PastScene, StandingStory, ThreadState, standing
 
-OLD, LATER = StoryMemory(id="MEM-0-a", character="Ann"), StoryMemory(id="MEM-5-b", character="Ann", response=5)
-KEY, FOG = StoryThread(id="THREAD-001", title="Key"), StoryThread(id="THREAD-002", title="Fog", opened=5)
+OLD, LATER = (
+    StoryMemory(id="MEM-0-a", character="Ann"),
+    StoryMemory(id="MEM-5-b", character="Ann", response=5),
+)
+KEY, FOG = (
+    StoryThread(id="THREAD-001", title="Key"),
+    StoryThread(id="THREAD-002", title="Fog", opened=5),
+)
 BASE = StoryBase(
     settings=StorySettings(story_id="s"),
     memories=(OLD, LATER),
@@ -23,7 +29,9 @@ BASE = StoryBase(
 )
 
 
-def story(changes: dict[int, dict[str, StoryChange]], number: int, *, after: bool = False) -> StandingStory:
+def story(
+    changes: dict[int, dict[str, StoryChange]], number: int, *, after: bool = False
+) -> StandingStory:
     """Return the story before a response, or after it."""
     return standing(BASE, changes, number, after=after)
 
@@ -33,7 +41,10 @@ def test_a_beginning_may_tell_of_what_comes_later() -> None:
     early, late = story({}, 5), story({}, 5, after=True)
 
     assert (early.memories, early.threads) == ((OLD,), (ThreadState(KEY),))
-    assert (late.memories, late.threads) == ((OLD, LATER), (ThreadState(KEY), ThreadState(FOG, 5)))
+    assert (late.memories, late.threads) == (
+        (OLD, LATER),
+        (ThreadState(KEY), ThreadState(FOG, 5)),
+    )
     assert early.memory_ids == {"MEM-0-a", "MEM-5-b"}
     assert early.thread_ids == {"THREAD-001", "THREAD-002"}
 
@@ -43,7 +54,10 @@ def test_a_fact_is_known_from_its_first_source() -> None:
     said = KnownFact(subject="Lamp", fact="is lit", source="Ch1-R2")
     more = KnownFact(subject="Winch", fact="rusts", source="Ch1-R3")
     again = more.model_copy(update={"source": "Ch1-R2"})
-    changes = {3: {"knowledge": StoryChange(facts=(said, more))}, 2: {"knowledge": StoryChange(facts=(again,))}}
+    changes = {
+        3: {"knowledge": StoryChange(facts=(said, more))},
+        2: {"knowledge": StoryChange(facts=(again,))},
+    }
 
     assert story(changes, 4).knowledge == (*BASE.knowledge, again)
     assert story(changes, 2).knowledge == BASE.knowledge
@@ -53,9 +67,17 @@ def test_a_thread_is_open_until_it_is_resolved_and_again_when_it_comes_up() -> N
     """Each response is an end or a new beginning; within one, the end counts."""
     changes = {
         1: {"plot_threads": StoryChange(mentioned=("THREAD-001",))},
-        2: {"plot_threads": StoryChange(resolved=("THREAD-001",), mentioned=("THREAD-404",))},
+        2: {
+            "plot_threads": StoryChange(
+                resolved=("THREAD-001",), mentioned=("THREAD-404",)
+            )
+        },
         3: {"plot_threads": StoryChange(mentioned=("THREAD-001",))},
-        4: {"plot_threads": StoryChange(mentioned=("THREAD-001",), resolved=("THREAD-001",))},
+        4: {
+            "plot_threads": StoryChange(
+                mentioned=("THREAD-001",), resolved=("THREAD-001",)
+            )
+        },
     }
     states = [story(changes, number, after=True).threads[0] for number in range(5)]
 
@@ -76,13 +98,20 @@ def test_past_scenes_begin_with_the_latest() -> None:
         3: {"resp_analyzer": StoryChange(tension=3)},
     }
 
-    assert story(changes, 9).scenes == (PastScene(2, "action", 7, None), PastScene(1, "dialogue", None, "noon"))
+    assert story(changes, 9).scenes == (
+        PastScene(2, "action", 7, None),
+        PastScene(1, "dialogue", None, "noon"),
+    )
     assert story(changes, 2).scenes == (PastScene(1, "dialogue", None, "noon"),)
 
 
 def test_an_id_is_taken_as_long_as_some_response_names_it() -> None:
     changes = {
-        5: {"plot_threads": StoryChange(mentioned=("THREAD-007",), resolved=("THREAD-008",))},
+        5: {
+            "plot_threads": StoryChange(
+                mentioned=("THREAD-007",), resolved=("THREAD-008",)
+            )
+        },
         3: {"plot_threads": StoryChange(mentioned=("THREAD-009",))},
     }
     told = story(changes, 3)

@@ -40,7 +40,11 @@ class Trip(BaseModel):
 def test_every_spelling_makes_the_same_amount(spelling: object) -> None:
     """Value, hash and text are one."""
     amount = Amount(spelling)
-    assert (amount, hash(amount), str(amount)) == (Amount(50_000), hash(50_000), "50000")
+    assert (amount, hash(amount), str(amount)) == (
+        Amount(50_000),
+        hash(50_000),
+        "50000",
+    )
     assert ADAPTER.validate_python(spelling) == amount
 
 
@@ -63,7 +67,9 @@ def test_every_spelling_makes_the_same_amount(spelling: object) -> None:
         ({"value": 1, "unit": 3}, "no unit"),
     ],
 )
-def test_what_is_no_exact_number_is_refused_with_the_cure(wrong: object, cure: str) -> None:
+def test_what_is_no_exact_number_is_refused_with_the_cure(
+    wrong: object, cure: str
+) -> None:
     """The constructor and a model say the same sentence."""
     with pytest.raises(InvalidAmount, match=cure):
         Amount(wrong)
@@ -77,7 +83,10 @@ def test_a_model_names_ambiguity_and_foreign_units_by_their_own_types() -> None:
     with pytest.raises(ValidationError) as caught:
         Trip.model_validate({"hotel": "1.500", "tip": {"value": "€5", "unit": "USD"}})
     first, second = caught.value.errors()
-    assert (first["type"], first["ctx"]["readings"]) == ("ambiguous_amount", ["1.5", "1500"])
+    assert (first["type"], first["ctx"]["readings"]) == (
+        "ambiguous_amount",
+        ["1.5", "1500"],
+    )
     assert (second["type"], second["loc"]) == ("unit_mismatch", ("tip",))
 
 
@@ -97,7 +106,9 @@ def test_a_model_names_ambiguity_and_foreign_units_by_their_own_types() -> None:
         ({"value": 5, "unit": "$"}, "CAD", Amount(5, "CAD")),
     ],
 )
-def test_a_field_reads_a_quantity_in_its_unit(raw: object, unit: str | None, wanted: Amount) -> None:
+def test_a_field_reads_a_quantity_in_its_unit(
+    raw: object, unit: str | None, wanted: Amount
+) -> None:
     """A bare number is the field's unit, cents are parts of it, "$" is any dollar."""
     assert Amount.read(raw, unit=unit) == wanted
 
@@ -111,7 +122,9 @@ def test_a_field_reads_a_quantity_in_its_unit(raw: object, unit: str | None, wan
         (Amount(5, "EUR"), "USD", ["EUR", "USD"]),
     ],
 )
-def test_another_unit_is_asked_about(raw: object, unit: str | None, words: list[str]) -> None:
+def test_another_unit_is_asked_about(
+    raw: object, unit: str | None, words: list[str]
+) -> None:
     with pytest.raises(UnitMismatch) as caught:
         Amount.read(raw, unit=unit)
     assert all(word in str(caught.value) for word in words)
@@ -128,9 +141,14 @@ def test_a_result_does_not_depend_on_the_decimal_context_of_the_caller() -> None
 def test_one_unit_survives_and_two_do_not_mix() -> None:
     """A plain number takes the other's unit; a quotient of one unit has none."""
     price = Amount(10, "USD")
-    assert [price + 1, 1 + price, price - Amount(1, "USD"), price * 3, price / 4, price % 4] == [
-        Amount(value, "USD") for value in (11, 11, 9, 30, "2.5", 2)
-    ]
+    assert [
+        price + 1,
+        1 + price,
+        price - Amount(1, "USD"),
+        price * 3,
+        price / 4,
+        price % 4,
+    ] == [Amount(value, "USD") for value in (11, 11, 9, 30, "2.5", 2)]
     assert price / Amount(4, "USD") == Decimal("2.5")
     assert price // Amount(4, "USD") == 2
     assert price > 9
@@ -164,7 +182,12 @@ def test_a_float_a_bool_or_a_text_is_no_operand(other: object) -> None:
 
 def test_impossible_results_are_errors_that_say_so() -> None:
     """Division by nothing, roots of negatives, results beyond 60 powers of ten."""
-    for calculate in (lambda: Amount(1) / 0, lambda: Amount(0) / 0, lambda: Amount(1) // 0, lambda: Amount(1) % 0):
+    for calculate in (
+        lambda: Amount(1) / 0,
+        lambda: Amount(0) / 0,
+        lambda: Amount(1) // 0,
+        lambda: Amount(1) % 0,
+    ):
         with pytest.raises(ZeroDivisionError):
             calculate()
     for calculate in (
@@ -206,8 +229,14 @@ def test_json_keeps_every_digit(amount: Amount, wire: str) -> None:
 
 def test_a_model_reads_every_shape_and_writes_one() -> None:
     """Python keeps amounts, JSON gets the wire's shape."""
-    trip = Trip.model_validate_json('{"hotel": "50k", "tickets": [1.5, {"value": "7", "unit": "eur"}, "5 cents"]}')
-    assert trip.model_dump()["tickets"] == (Amount("1.5"), Amount(7, "EUR"), Amount("0.05", "USD"))
+    trip = Trip.model_validate_json(
+        '{"hotel": "50k", "tickets": [1.5, {"value": "7", "unit": "eur"}, "5 cents"]}'
+    )
+    assert trip.model_dump()["tickets"] == (
+        Amount("1.5"),
+        Amount(7, "EUR"),
+        Amount("0.05", "USD"),
+    )
     assert json.loads(trip.model_dump_json()) == {
         "hotel": 50000,
         "tickets": [1.5, {"value": 7, "unit": "EUR"}, {"value": 0.05, "unit": "USD"}],
@@ -218,5 +247,9 @@ def test_a_model_reads_every_shape_and_writes_one() -> None:
 def test_the_json_schema_describes_the_three_shapes() -> None:
     """A form or a model sees number, text or object, and a sentence that explains them."""
     schema = Trip.model_json_schema()["properties"]["hotel"]
-    assert [shape["type"] for shape in schema["anyOf"]] == ["number", "string", "object"]
+    assert [shape["type"] for shape in schema["anyOf"]] == [
+        "number",
+        "string",
+        "object",
+    ]
     assert "quantity" in schema["description"]

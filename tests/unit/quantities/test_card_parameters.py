@@ -22,7 +22,13 @@ PARCEL = {
     "within": "3 months",
     "since": "1 May 2026",
 }
-TRIP = {"price": 50_000, "discount": 20, "way": 12, "within": 90, "since": "2026-05-01T10:00+02:00"}
+TRIP = {
+    "price": 50_000,
+    "discount": 20,
+    "way": 12,
+    "within": 90,
+    "since": "2026-05-01T10:00+02:00",
+}
 
 
 def by_card(cls: type[Parameters]) -> type[Parameters]:
@@ -34,11 +40,41 @@ def by_card(cls: type[Parameters]) -> type[Parameters]:
     "raw",
     [
         PARCEL,
-        PARCEL | {"within": "P1Y35D", "fixed": "P1Y35D", "since": "2026-05-01T10:00", "discount": 7.5},
-        PARCEL | {"within": "PT36H", "since": "2026-05-01T10:00+02:00", "way": 4, "tax": "7 percent"},
-        PARCEL | {"least": "EUR 5", "rebate": "5%", "weight": "2 lb", "pause": 90, "until": "2026-06-01"},
-        PARCEL | {"prices": ["1k", "$2"], "shares": ["1%", None, 2], "ways": ["1 mile", "3 km"], "pauses": ["P1M"]},
-        PARCEL | {"ways": [], "days": ["2026-06-02", "1 June 2026", "2026-06-01"], "shares": [None]},
+        PARCEL
+        | {
+            "within": "P1Y35D",
+            "fixed": "P1Y35D",
+            "since": "2026-05-01T10:00",
+            "discount": 7.5,
+        },
+        PARCEL
+        | {
+            "within": "PT36H",
+            "since": "2026-05-01T10:00+02:00",
+            "way": 4,
+            "tax": "7 percent",
+        },
+        PARCEL
+        | {
+            "least": "EUR 5",
+            "rebate": "5%",
+            "weight": "2 lb",
+            "pause": 90,
+            "until": "2026-06-01",
+        },
+        PARCEL
+        | {
+            "prices": ["1k", "$2"],
+            "shares": ["1%", None, 2],
+            "ways": ["1 mile", "3 km"],
+            "pauses": ["P1M"],
+        },
+        PARCEL
+        | {
+            "ways": [],
+            "days": ["2026-06-02", "1 June 2026", "2026-06-01"],
+            "shares": [None],
+        },
     ],
 )
 def test_every_exact_type_is_keyed_alike_also_after_a_file(raw: dict[str, Any]) -> None:
@@ -53,15 +89,26 @@ def test_every_exact_type_is_keyed_alike_also_after_a_file(raw: dict[str, Any]) 
 
 
 @pytest.mark.parametrize(
-    "raw", [TRIP, TRIP | {"warmth": "20 °C", "lease": "2 years"}, TRIP | {"within": "1 month", "since": "2026-05-01"}]
+    "raw",
+    [
+        TRIP,
+        TRIP | {"warmth": "20 °C", "lease": "2 years"},
+        TRIP | {"within": "1 month", "since": "2026-05-01"},
+    ],
 )
-def test_every_tolerance_gives_the_place_that_the_agent_looks_at(raw: dict[str, Any]) -> None:
+def test_every_tolerance_gives_the_place_that_the_agent_looks_at(
+    raw: dict[str, Any],
+) -> None:
     """The frame, the place in it, and how far its neighbours may be."""
     there = Parameters.neighbourhood(by_card(Trip).read(raw), "travel")
     here = Parameters.neighbourhood(Trip.read(raw), "travel")
     assert there is not None
     assert here is not None
-    assert (there.frame, there.place, there.tolerances) == (here.frame, here.place, here.tolerances)
+    assert (there.frame, there.place, there.tolerances) == (
+        here.frame,
+        here.place,
+        here.tolerances,
+    )
 
 
 class NumberOrText(Parameters):
@@ -71,11 +118,15 @@ class NumberOrText(Parameters):
     sizes: list[Decimal | str] | None = None
 
 
-@pytest.mark.parametrize("size", [5, 5.0, "5", "five", "50k", "large", 0.1, 10**20, -0.0])
+@pytest.mark.parametrize(
+    "size", [5, 5.0, "5", "five", "50k", "large", 0.1, 10**20, -0.0]
+)
 def test_a_text_beside_a_number_is_keyed_as_it_was_sent(size: float | str) -> None:
     """A Decimal would take "five" for 5, and its card looks alike but for the mark."""
     raw = {"size": size, "sizes": [size, 1]}
-    assert by_card(NumberOrText).read(raw).key("make") == NumberOrText.read(raw).key("make")
+    assert by_card(NumberOrText).read(raw).key("make") == NumberOrText.read(raw).key(
+        "make"
+    )
 
 
 class NumbersOnly(Parameters):
@@ -112,7 +163,9 @@ class LengthOrDay(Parameters):
 
 
 @pytest.mark.parametrize("cls", [NumberOrPercent, AmountOrPercent, LengthOrDay])
-def test_what_may_be_one_of_several_types_is_left_to_the_code(cls: type[Parameters]) -> None:
+def test_what_may_be_one_of_several_types_is_left_to_the_code(
+    cls: type[Parameters],
+) -> None:
     """A wrong key would answer another question."""
     with pytest.raises(InvalidInput, match="tasklore worker --config"):
         by_card(cls)
@@ -127,7 +180,9 @@ class Late(Parameters):
 
 def test_a_default_that_no_card_tells_has_to_be_in_the_file() -> None:
     """It is not taken for None."""
-    assert by_card(Late).read({"price": 1, "until": None}).key("buy") == Late.read({"price": 1}).key("buy")
+    assert by_card(Late).read({"price": 1, "until": None}).key("buy") == Late.read(
+        {"price": 1}
+    ).key("buy")
     with pytest.raises(InvalidInput, match="until is missing"):
         by_card(Late).read({"price": 1})
 
@@ -141,7 +196,9 @@ def _of_two_names(field: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("spoil", [_of_weight, _of_two_names])
-def test_a_card_that_contradicts_itself_is_refused(spoil: Callable[[dict[str, Any]], None]) -> None:
+def test_a_card_that_contradicts_itself_is_refused(
+    spoil: Callable[[dict[str, Any]], None],
+) -> None:
     """Other programs write cards too: a percentage in kilograms, one name for two fields."""
     schema = Parcel.schema_for_cards()
     spoil(schema["properties"]["discount"])

@@ -46,7 +46,9 @@ def test_every_wording_of_a_duration_is_one_value(spelling: Any) -> None:
         ("2 dozen hours", "P1D"), ("2 hours 15", "PT2H15M"),
     ],
 )  # fmt: skip
-def test_words_and_letters_are_read_as_iso_8601_tells_them(wording: str, expected: str) -> None:
+def test_words_and_letters_are_read_as_iso_8601_tells_them(
+    wording: str, expected: str
+) -> None:
     """The text of a duration is its one canonical spelling."""
     assert str(Duration(wording)) == expected
 
@@ -63,7 +65,11 @@ def test_a_day_is_24_hours_and_a_month_no_number_of_days() -> None:
 
 
 def test_a_bare_number_counts_only_a_declared_unit() -> None:
-    assert Duration.read(90, unit="minute") == Duration("90", "min") == Duration("1.5 hours")
+    assert (
+        Duration.read(90, unit="minute")
+        == Duration("90", "min")
+        == Duration("1.5 hours")
+    )
     assert Duration.read("2 hours", unit="minute") == Duration("2h")
     for bare in (90, "90", 1.5, Decimal(3), "ninety"):
         with pytest.raises(InvalidAmount, match="without a unit of time"):
@@ -125,14 +131,22 @@ def test_it_travels_as_iso_8601() -> None:
 @pytest.mark.parametrize(
     ("sentence", "expected"),
     [
-        ("park for 2 hours and 15 minutes, then 3 weeks off", {"2 hours and 15 minutes": "PT2H15M", "3 weeks": "P21D"}),
-        ("a half-day trip of twenty-five minutes", {"a half-day": "PT12H", "twenty-five minutes": "PT25M"}),
+        (
+            "park for 2 hours and 15 minutes, then 3 weeks off",
+            {"2 hours and 15 minutes": "PT2H15M", "3 weeks": "P21D"},
+        ),
+        (
+            "a half-day trip of twenty-five minutes",
+            {"a half-day": "PT12H", "twenty-five minutes": "PT25M"},
+        ),
         ("she is 5 years old and earns $50 an hour, 3 times a day", {}),
         ("wait a second: the second day, a second time", {"a second": "PT1S"}),
         ("flight mh370d and covid19h", {}),
     ],
 )
-def test_sentences_hold_durations_at_their_places(sentence: str, expected: dict[str, str]) -> None:
+def test_sentences_hold_durations_at_their_places(
+    sentence: str, expected: dict[str, str]
+) -> None:
     """Ages, rates and ordinals are none."""
     found = find_durations(sentence)
     assert {one.text: str(Duration(one.text)) for one in found} == expected

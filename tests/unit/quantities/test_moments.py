@@ -45,11 +45,20 @@ def test_every_way_to_say_a_day_is_that_day(wording: Any) -> None:
 def test_equal_instants_are_one_question_and_a_day_is_no_midnight() -> None:
     """An offset is a way to tell an instant; a local time is another thing, and so is a day."""
     instant = Moment("2026-03-01T15:30+02:00")
-    assert instant == Moment("2026-03-01 13:30 UTC") == Moment("2026-03-01T13:30:00.000Z")
-    assert Moment(datetime(2026, 3, 1, 14, 30, tzinfo=ZoneInfo("Europe/Berlin"))) == instant
+    assert (
+        instant == Moment("2026-03-01 13:30 UTC") == Moment("2026-03-01T13:30:00.000Z")
+    )
+    assert (
+        Moment(datetime(2026, 3, 1, 14, 30, tzinfo=ZoneInfo("Europe/Berlin")))
+        == instant
+    )
     assert str(instant) == "2026-03-01T13:30:00Z"
     assert instant.value.utcoffset() == timedelta(hours=2)  # type: ignore[union-attr]  # it has a time
-    kinds = [Moment("2026-03-01"), Moment("2026-03-01T00:00"), Moment("2026-03-01T00:00Z")]
+    kinds = [
+        Moment("2026-03-01"),
+        Moment("2026-03-01T00:00"),
+        Moment("2026-03-01T00:00Z"),
+    ]
     assert len({spell_field("at", kind) for kind in kinds}) == len(set(kinds)) == 3
     with pytest.raises(UnitMismatch, match="make them alike"):
         assert kinds[0] < kinds[1]
@@ -60,15 +69,22 @@ def test_two_numbers_are_ambiguous_until_the_order_is_known() -> None:
     with pytest.raises(AmbiguousAmount) as raised:
         Moment("01/03/2026")
     assert raised.value.readings == ("2026-03-01", "2026-01-03")
-    assert Moment("01/03/2026", day_first=True) == Moment("15/03/2026") - Duration("14 days")
+    assert Moment("01/03/2026", day_first=True) == Moment("15/03/2026") - Duration(
+        "14 days"
+    )
     assert Moment("01/03/2026", day_first=False) == date(2026, 1, 3)
     assert Moment("03/03/2026") == date(2026, 3, 3)
 
 
-@pytest.mark.parametrize("words", ["tomorrow", "3pm", "next friday", "in two weeks", "5 May", "the 5th", "now"])
+@pytest.mark.parametrize(
+    "words",
+    ["tomorrow", "3pm", "next friday", "in two weeks", "5 May", "the 5th", "now"],
+)
 def test_what_is_reckoned_from_now_is_refused_without_one(words: str) -> None:
     assert not find_moments(f"on {words}")
-    with pytest.raises(InvalidAmount, match="is reckoned from a day that is not known here"):
+    with pytest.raises(
+        InvalidAmount, match="is reckoned from a day that is not known here"
+    ):
         Moment(f"on {words}" if words == "the 5th" else words)
 
 
@@ -106,7 +122,9 @@ def test_words_of_the_calendar_follow_now(words: str, expected: str) -> None:
         ("3pm IST on 1 May 2027", ("2027-05-01T09:30:00Z", "2027-05-01T14:00:00Z")),
     ],
 )
-def test_where_people_differ_both_readings_are_named(words: str, readings: tuple[str, ...]) -> None:
+def test_where_people_differ_both_readings_are_named(
+    words: str, readings: tuple[str, ...]
+) -> None:
     """A weekday on that weekday, "next friday" while this week's is to come, an hour without its half of the day."""
     with pytest.raises(AmbiguousAmount) as raised:
         Moment(words, now=NOW)
@@ -136,7 +154,9 @@ def test_moments_and_durations_add_up_on_the_calendar() -> None:
     """A month after the 31st is the last day of the month; hours need a time of day."""
     assert Moment("2026-01-31") + Duration("1 month") == date(2026, 2, 28)
     assert Moment("2026-05-31") + Duration("1 month") == date(2026, 6, 30)
-    assert Moment("2026-03-01T23:00Z") + Duration("90 min") == Moment("2026-03-02T00:30Z")
+    assert Moment("2026-03-01T23:00Z") + Duration("90 min") == Moment(
+        "2026-03-02T00:30Z"
+    )
     assert Moment("2026-03-01") - Moment("2026-02-01") == Duration("28 days")
     assert Moment("2026-03-01") - timedelta(days=1) == date(2026, 2, 28)
     for wrong in ("1 hour", "half a month", "9000 years"):
@@ -148,8 +168,15 @@ def test_a_moment_is_frozen_and_travels_as_text() -> None:
     """The model takes wordings that need no now; its schema names the format that supervisors know."""
     trip = Trip(start="March 1st, 2026")  # type: ignore[arg-type]  # what JSON brings
     assert trip.model_dump_json() == '{"start":"2026-03-01"}'
-    assert (ADAPTER.json_schema()["type"], ADAPTER.json_schema()["format"]) == ("string", "moment")
-    assert copy.deepcopy(trip.start) == pickle.loads(pickle.dumps(trip.start)) == trip.start  # noqa: S301 - our own
+    assert (ADAPTER.json_schema()["type"], ADAPTER.json_schema()["format"]) == (
+        "string",
+        "moment",
+    )
+    assert (
+        copy.deepcopy(trip.start)
+        == pickle.loads(pickle.dumps(trip.start))
+        == trip.start
+    )  # noqa: S301 - our own
     with pytest.raises(AttributeError, match="cannot be changed"):
         trip.start.value = date(2026, 1, 1)
     with pytest.raises(ValidationError, match="2026-03-01 or 2026-01-03"):
@@ -210,7 +237,9 @@ def test_the_calendar_says_which_offset_and_two_are_told(text: str, told: str) -
     assert moment(text) == told
 
 
-@pytest.mark.parametrize("after", ["local time", "this time", "in Berlin", "west of here", "Central Station"])
+@pytest.mark.parametrize(
+    "after", ["local time", "this time", "in Berlin", "west of here", "Central Station"]
+)
 def test_what_only_looks_like_a_zone_is_none(after: str) -> None:
     """Where something happens is not whose clock it is."""
     assert moment(f"tomorrow at 9am {after}") == "2026-11-24T09:00:00"

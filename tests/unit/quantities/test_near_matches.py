@@ -51,7 +51,9 @@ class Wide(Parameters):
 def a_class(kind: Any, tolerance: Any, unit: str | None = None) -> type[Parameters]:
     """Return a class whose one field is of *kind* with *tolerance*."""
     field = Field(tolerance=tolerance, unit=unit)
-    return type("Odd", (Parameters,), {"__annotations__": {"limit": kind}, "limit": field})
+    return type(
+        "Odd", (Parameters,), {"__annotations__": {"limit": kind}, "limit": field}
+    )
 
 
 def near_to(parameters: Parameters) -> Neighbourhood:
@@ -61,7 +63,9 @@ def near_to(parameters: Parameters) -> Neighbourhood:
     return found
 
 
-def is_near(asked: dict[str, Any], other: dict[str, Any], kind: type[Parameters] = Plan) -> bool:
+def is_near(
+    asked: dict[str, Any], other: dict[str, Any], kind: type[Parameters] = Plan
+) -> bool:
     """Return whether the answer for *other* may serve *asked*."""
     here, there = near_to(kind.read(asked)), near_to(kind.read(other))
     return here.frame == there.frame and here.nearest([there.place], 9) == [there.place]
@@ -69,10 +73,32 @@ def is_near(asked: dict[str, Any], other: dict[str, Any], kind: type[Parameters]
 
 @pytest.mark.parametrize(
     "tolerance",
-    ["", "1 %%", "one", "-1", 0, "0%", "100%", 0.5, True, "NaN", "Infinity", "NaN%", "1e999", "\u0661%", "9" * 40, [1]],
+    [
+        "",
+        "1 %%",
+        "one",
+        "-1",
+        0,
+        "0%",
+        "100%",
+        0.5,
+        True,
+        "NaN",
+        "Infinity",
+        "NaN%",
+        "1e999",
+        "\u0661%",
+        "9" * 40,
+        [1],
+    ],
 )
-def test_a_tolerance_that_is_none_is_refused_where_it_is_declared(tolerance: Any) -> None:
-    with pytest.raises(TypeError, match=r"^Odd: limit: a tolerance .*'?1%|a tolerance of 100% would take"):
+def test_a_tolerance_that_is_none_is_refused_where_it_is_declared(
+    tolerance: Any,
+) -> None:
+    with pytest.raises(
+        TypeError,
+        match=r"^Odd: limit: a tolerance .*'?1%|a tolerance of 100% would take",
+    ):
         a_class(Amount, tolerance)
 
 
@@ -117,7 +143,9 @@ def test_a_tolerance_in_other_terms_than_the_fields_is_refused(
         (Amount, "USD", Decimal("250.0"), "250"),
     ],
 )
-def test_a_card_tells_a_tolerance_in_its_one_spelling(kind: type, unit: str | None, tolerance: Any, told: str) -> None:
+def test_a_card_tells_a_tolerance_in_its_one_spelling(
+    kind: type, unit: str | None, tolerance: Any, told: str
+) -> None:
     """And a class made of that class reads it back."""
     one = a_class(kind, tolerance, unit)
     for made in (one, type("Two", (one,), {})):
@@ -126,7 +154,17 @@ def test_a_card_tells_a_tolerance_in_its_one_spelling(kind: type, unit: str | No
 
 @pytest.mark.parametrize(
     "kind",
-    [str, bool, tuple[Amount, ...], list[int], int | str, Amount | list[Amount], Percent | Duration, timedelta, date],
+    [
+        str,
+        bool,
+        tuple[Amount, ...],
+        list[int],
+        int | str,
+        Amount | list[Amount],
+        Percent | Duration,
+        timedelta,
+        date,
+    ],
 )
 def test_only_a_lone_number_has_a_tolerance(kind: Any) -> None:
     """The class cannot even be made."""
@@ -162,12 +200,21 @@ def test_without_a_tolerance_there_is_no_neighbourhood() -> None:
         ("999999999999999999999999999999", "999999999999999999999999999998", True),
     ],
 )
-def test_the_border_is_within_and_nothing_beyond_it(asked: str, other: str, expected: bool) -> None:
+def test_the_border_is_within_and_nothing_beyond_it(
+    asked: str, other: str, expected: bool
+) -> None:
     assert is_near({"limit": asked}, {"limit": other}) is expected
 
 
 @pytest.mark.parametrize(
-    "other", [{"town": "kiel"}, {"town": "Kiel "}, {"months": [1]}, {"town": "~near+USD"}, {"town": "50100USD"}]
+    "other",
+    [
+        {"town": "kiel"},
+        {"town": "Kiel "},
+        {"months": [1]},
+        {"town": "~near+USD"},
+        {"town": "50100USD"},
+    ],
 )
 def test_all_else_has_to_be_equal(other: dict[str, Any]) -> None:
     """A text or a list that differs is another question, however near the amount."""
@@ -182,7 +229,10 @@ def test_another_unit_is_never_near() -> None:
         months: tuple[int, ...] = ()
 
     assert is_near({"limit": "$50"}, {"limit": "5010 cents"})
-    assert near_to(Euros.read({"limit": 50})).frame != near_to(Plan.read({"limit": 50})).frame
+    assert (
+        near_to(Euros.read({"limit": 50})).frame
+        != near_to(Plan.read({"limit": 50})).frame
+    )
 
 
 def test_several_fields_all_have_to_be_near() -> None:
@@ -198,10 +248,25 @@ def test_several_fields_all_have_to_be_near() -> None:
 def test_the_nearest_comes_first_and_of_equals_the_lesser() -> None:
     """Whatever their order was; the question itself is no neighbour of its own."""
     asked = near_to(Trip.read({"distance": 10, "people": 4}))
-    places = ["10.3|4", "9.9|4", "10.1|4", "10|4", "10.1|5", "11|4", "10.1", "x|4", "10.10|4", "NaN|4", "-10|4"]
+    places = [
+        "10.3|4",
+        "9.9|4",
+        "10.1|4",
+        "10|4",
+        "10.1|5",
+        "11|4",
+        "10.1",
+        "x|4",
+        "10.10|4",
+        "NaN|4",
+        "-10|4",
+    ]
     assert asked.nearest(places, 9) == ["9.9|4", "10.1|4", "10.3|4", "10.1|5"]
     assert asked.nearest(places, 1) == ["9.9|4"]
-    assert asked.distances("10.1|5") == {"distance": (Decimal("0.1"), "0.1"), "people": (1, "1")}
+    assert asked.distances("10.1|5") == {
+        "distance": (Decimal("0.1"), "0.1"),
+        "people": (1, "1"),
+    }
 
 
 def test_a_neighbours_key_is_the_one_it_was_remembered_at() -> None:
@@ -209,7 +274,9 @@ def test_a_neighbours_key_is_the_one_it_was_remembered_at() -> None:
     other = Plan.read({"limit": "50k", "town": "x" * 200, "months": [1, 2]})
     near = near_to(asked)
     assert near.question_at(near_to(other).place) == Parameters.key(other, "plan")
-    assert parameters_at(asked, near, near_to(other).place) == other.model_dump(mode="json")
+    assert parameters_at(asked, near, near_to(other).place) == other.model_dump(
+        mode="json"
+    )
     [here], [there] = near.windows, near_to(other).windows
     assert here.low < there.score < here.high
 
@@ -242,13 +309,20 @@ def test_a_neighbours_key_is_the_one_it_was_remembered_at() -> None:
         ("start", "2026-03-01T12:00Z", "2026-03-01T14:30+02:00", "PT30M"),
     ],
 )
-def test_each_kind_of_value_is_near_in_its_own_terms(name: str, asked: str, other: str, expected: str | None) -> None:
+def test_each_kind_of_value_is_near_in_its_own_terms(
+    name: str, asked: str, other: str, expected: str | None
+) -> None:
     here, there = Wide.read({name: asked}), Wide.read({name: other})
-    near, far = Parameters.neighbourhood(here, "plan"), Parameters.neighbourhood(there, "plan")
+    near, far = (
+        Parameters.neighbourhood(here, "plan"),
+        Parameters.neighbourhood(there, "plan"),
+    )
     assert (
         is_near({name: asked}, {name: other}, Wide)
         if expected
-        else not (near and far and near.frame == far.frame and near.nearest([far.place], 1))
+        else not (
+            near and far and near.frame == far.frame and near.nearest([far.place], 1)
+        )
     )
     if near and far and expected:
         assert near.question_at(far.place) == Parameters.key(there, "plan")
@@ -256,7 +330,9 @@ def test_each_kind_of_value_is_near_in_its_own_terms(name: str, asked: str, othe
         assert Wide.read(parameters_at(here, near, far.place)) == there
 
 
-@pytest.mark.parametrize("place", ["63903945600.5", "999999999999999", "63903945601", "-1", "0"])
+@pytest.mark.parametrize(
+    "place", ["63903945600.5", "999999999999999", "63903945601", "-1", "0"]
+)
 def test_a_place_that_no_day_can_have_is_passed_over(place: str) -> None:
     here = near_to(Wide.read({"start": "2026-01-12"}))
     assert here.nearest([place], 1) == []
@@ -270,10 +346,15 @@ def a_worker(runs: list[Decimal], memory: Any = None) -> FakeWorker:
         runs.append(call.limit.value)
         return f"a plan for {call.limit}"
 
-    return FakeWorker(memory=memory, declare=lambda agent: agent.task(name="plan", remember="shared")(plan))
+    return FakeWorker(
+        memory=memory,
+        declare=lambda agent: agent.task(name="plan", remember="shared")(plan),
+    )
 
 
-def a_plan(task_id: str, limit: str, memory: str = "use", **parameters: Any) -> Delivery:
+def a_plan(
+    task_id: str, limit: str, memory: str = "use", **parameters: Any
+) -> Delivery:
     """Return a delivery that asks for a plan."""
     whole = {
         "task_id": task_id,
@@ -283,7 +364,15 @@ def a_plan(task_id: str, limit: str, memory: str = "use", **parameters: Any) -> 
         "created_at": "2026-01-01T12:00:00Z",
         "memory": memory,
     }
-    return Delivery("tasks.DeskAgent.plan", json.dumps(whole).encode(), None, f"$JS.ACK.{task_id}", 1, 7, 0.0)
+    return Delivery(
+        "tasks.DeskAgent.plan",
+        json.dumps(whole).encode(),
+        None,
+        f"$JS.ACK.{task_id}",
+        1,
+        7,
+        0.0,
+    )
 
 
 async def test_a_neighbours_answer_is_served_and_labelled() -> None:
@@ -292,12 +381,18 @@ async def test_a_neighbours_answer_is_served_and_labelled() -> None:
     await worker.work(a_plan("t1", "50,000"))
     await worker.work(a_plan("t2", "50,200"))
     first, second = worker.outbox.reports()
-    assert (first.memory.outcome, second.memory.outcome, runs) == ("miss", "near", [50_000])
+    assert (first.memory.outcome, second.memory.outcome, runs) == (
+        "miss",
+        "near",
+        [50_000],
+    )
     assert (second.result, second.run_ms) == ("a plan for 50000 USD", 0)
     assert second.memory.key == "plan:50200USD:Kiel:no_months"
     assert second.memory.distances == {"limit": "200"}
     assert second.memory.distance == 200.0
-    assert second.memory.computed_for == Plan.read({"limit": 50_000}).model_dump(mode="json")
+    assert second.memory.computed_for == Plan.read({"limit": 50_000}).model_dump(
+        mode="json"
+    )
     assert second.memory.age_ms == 0
     version = worker.agent.memory_version(worker.agent.tasks["plan"])
     entry = keys.ltm("DeskAgent", version, "plan:50000USD:Kiel:no_months")
@@ -310,12 +405,28 @@ async def test_an_exact_answer_wins_and_a_far_question_is_computed() -> None:
     """Once computed it is its own answer, whatever lies nearby."""
     runs: list[Decimal] = []
     worker = a_worker(runs)
-    await worker.work(a_plan("t1", "50,000"), a_plan("t2", "50,600"), a_plan("t3", "50,100", town="Ulm"))
+    await worker.work(
+        a_plan("t1", "50,000"),
+        a_plan("t2", "50,600"),
+        a_plan("t3", "50,100", town="Ulm"),
+    )
     assert sorted(runs) == [50_000, 50_100, 50_600]
-    await worker.work(a_plan("t4", "50,600"), a_plan("t5", "50,290"), a_plan("t6", "50,310"), a_plan("t7", "50,300"))
+    await worker.work(
+        a_plan("t4", "50,600"),
+        a_plan("t5", "50,290"),
+        a_plan("t6", "50,310"),
+        a_plan("t7", "50,300"),
+    )
     told = {report.task_id: report for report in worker.outbox.reports()}
-    assert [told[name].memory.outcome for name in ("t4", "t5", "t6", "t7")] == ["hit", "near", "near", "near"]
-    assert [told[name].result for name in ("t5", "t6", "t7")] == [f"a plan for {n} USD" for n in (50000, 50600, 50000)]
+    assert [told[name].memory.outcome for name in ("t4", "t5", "t6", "t7")] == [
+        "hit",
+        "near",
+        "near",
+        "near",
+    ]
+    assert [told[name].result for name in ("t5", "t6", "t7")] == [
+        f"a plan for {n} USD" for n in (50000, 50600, 50000)
+    ]
 
 
 async def test_neighbours_that_are_asked_at_once_are_both_computed() -> None:
@@ -325,11 +436,17 @@ async def test_neighbours_that_are_asked_at_once_are_both_computed() -> None:
     await worker.work(a_plan("t3", "50,150"))
     told = {report.task_id: report for report in worker.outbox.reports()}
     assert sorted(runs) == [50_000, 50_200]
-    assert [told[name].memory.outcome for name in ("t1", "t2", "t3")] == ["miss", "miss", "near"]
+    assert [told[name].memory.outcome for name in ("t1", "t2", "t3")] == [
+        "miss",
+        "miss",
+        "near",
+    ]
     assert told["t3"].result == "a plan for 50200 USD"
 
 
-@pytest.mark.parametrize(("mode", "outcome"), [("refresh", "refreshed"), ("bypass", "bypassed")])
+@pytest.mark.parametrize(
+    ("mode", "outcome"), [("refresh", "refreshed"), ("bypass", "bypassed")]
+)
 async def test_who_wants_it_computed_gets_it_computed(mode: str, outcome: str) -> None:
     """A neighbour is no way round what the assignment says."""
     runs: list[Decimal] = []
@@ -342,7 +459,11 @@ async def test_who_wants_it_computed_gets_it_computed(mode: str, outcome: str) -
 
 def test_a_person_hears_whose_answer_it_is() -> None:
     note = MemoryNote(
-        outcome="near", age_ms=1000, distance=200.0, computed_for={"limit": 50_000}, distances={"limit": "200"}
+        outcome="near",
+        age_ms=1000,
+        distance=200.0,
+        computed_for={"limit": 50_000},
+        distances={"limit": "200"},
     )
     report = CompletionReport(
         task_id="t", agent_id="A", supervisor_id="S", task_name="plan", status="completed", result=1, memory=note,
@@ -352,4 +473,6 @@ def test_a_person_hears_whose_answer_it_is() -> None:
     call = TaskCall(name="plan", parameters={"limit": 50_200})
     said = describe_result(report, card, call)
     assert "for limit 50,000, which is within 1 % of the 50,200 you asked" in said
-    assert "limit 50,000, which is 200 away from what you asked" in describe_result(report, None, None)
+    assert "limit 50,000, which is 200 away from what you asked" in describe_result(
+        report, None, None
+    )

@@ -56,7 +56,10 @@ def test_an_english_number_has_its_value(text: str, value: str) -> None:
     assert parse_number(text) == Decimal(value)
 
 
-@pytest.mark.parametrize("text", ["sixty hundred", "thousand thousand", "five zero", "zero zero zero", "8-1/20"])
+@pytest.mark.parametrize(
+    "text",
+    ["sixty hundred", "thousand thousand", "five zero", "zero zero zero", "8-1/20"],
+)
 def test_what_english_does_not_put_together_is_refused(text: str) -> None:
     """It is asked for again rather than guessed."""
     with pytest.raises(InvalidAmount):
@@ -108,7 +111,9 @@ def test_what_only_looks_like_a_number_is_none(text: str) -> None:
         ("5 dollars and half of a mile", [("5", "USD"), ("0.5", "mile")]),
     ],
 )  # fmt: skip
-def test_a_unit_beside_the_number_belongs_to_it(text: str, wanted: list[tuple[str, str | None]]) -> None:
+def test_a_unit_beside_the_number_belongs_to_it(
+    text: str, wanted: list[tuple[str, str | None]]
+) -> None:
     """Currencies before or after, cents as parts of their currency, percent, measures, and an article for one."""
     assert worth(find_amounts(text)) == wanted
 
@@ -126,7 +131,9 @@ def test_a_unit_beside_the_number_belongs_to_it(text: str, wanted: list[tuple[st
         ("6 dollars and 3 will do", [("6", "USD")]), ("a 50p coin", [("0.5", "GBP")]), ("a 720p screen", []),
     ],
 )  # fmt: skip
-def test_a_price_is_found_however_its_currency_is_named(text: str, wanted: list[tuple[str, str]]) -> None:
+def test_a_price_is_found_however_its_currency_is_named(
+    text: str, wanted: list[tuple[str, str]]
+) -> None:
     """Signs, codes with a scale, names of countries, small coins behind it; words of English stay words."""
     assert worth(of_kind(text, "money")) == wanted
 
@@ -151,7 +158,10 @@ def test_what_was_said_is_kept_beside_what_it_is_worth(
 
 def test_every_code_of_money_is_a_unit() -> None:
     """A field may declare any of them, also those that no sentence is read for."""
-    assert all((unit := unit_named(code)) and unit.code == code and unit.is_currency for code in CURRENCIES)
+    assert all(
+        (unit := unit_named(code)) and unit.code == code and unit.is_currency
+        for code in CURRENCIES
+    )
 
 
 @pytest.mark.parametrize(
@@ -164,7 +174,9 @@ def test_every_code_of_money_is_a_unit() -> None:
         ("7 people and 9 km", [("7", None), ("9", "km")]),
     ],
 )  # fmt: skip
-def test_both_ends_of_a_span_have_its_unit(text: str, wanted: list[tuple[str, str | None]]) -> None:
+def test_both_ends_of_a_span_have_its_unit(
+    text: str, wanted: list[tuple[str, str | None]]
+) -> None:
     """Where it can be meant for both; lists, products and what stands beside a price are no spans."""
     assert worth(find_amounts(text)) == wanted
 
@@ -177,9 +189,15 @@ def test_a_scale_at_the_second_end_leaves_the_first_with_two_readings() -> None:
 
 @pytest.mark.parametrize(
     ("text", "readings"),
-    [("1.500", [Decimal("1.5"), 1500]), ("50.000", [50, 50_000]), ("5,00,00", [50_000, 500_000])],
+    [
+        ("1.500", [Decimal("1.5"), 1500]),
+        ("50.000", [50, 50_000]),
+        ("5,00,00", [50_000, 500_000]),
+    ],
 )
-def test_a_number_with_two_readings_is_not_guessed(text: str, readings: list[Decimal]) -> None:
+def test_a_number_with_two_readings_is_not_guessed(
+    text: str, readings: list[Decimal]
+) -> None:
     """Both readings are handed out and the number itself is refused."""
     (found,) = find_amounts(f"limit {text}")
     assert (found.value, list(found.readings)) == (None, readings)
@@ -199,8 +217,13 @@ def test_a_known_decimal_mark_settles_the_reading() -> None:
 def test_a_span_points_at_the_text_as_it_was_written() -> None:
     """Places count characters of the original sentence, also past letters of other scripts."""
     text = "Größe \uff15\uff10\uff0c\uff10\uff10\uff10 and \u2212$3.50, ok"
-    places = [(text[found.start : found.end], found.text) for found in find_amounts(text)]
-    assert places == [("\uff15\uff10\uff0c\uff10\uff10\uff10",) * 2, ("\u2212$3.50",) * 2]
+    places = [
+        (text[found.start : found.end], found.text) for found in find_amounts(text)
+    ]
+    assert places == [
+        ("\uff15\uff10\uff0c\uff10\uff10\uff10",) * 2,
+        ("\u2212$3.50",) * 2,
+    ]
 
 
 def test_a_bare_dollar_lists_whose_it_can_be() -> None:
@@ -209,7 +232,9 @@ def test_a_bare_dollar_lists_whose_it_can_be() -> None:
     assert parse_amount("US$5").also == ()
 
 
-@pytest.mark.parametrize("text", ["", "hello", "5 or 6", "5 apples", "about 5", "1.2.3"])
+@pytest.mark.parametrize(
+    "text", ["", "hello", "5 or 6", "5 apples", "about 5", "1.2.3"]
+)
 def test_a_text_that_is_not_one_amount_is_refused(text: str) -> None:
     """The message quotes the text and says what to write."""
     with pytest.raises(InvalidAmount, match="write"):

@@ -32,9 +32,13 @@ class Trip(Parameters):
 def test_the_keys_of_the_seed_are_the_keys() -> None:
     """The three examples of the source document come out to the letter."""
     spelled = [
-        Budget.read({"budget_limit": 50000, "spent": 42000, "history": [5000, 7000, 8000, 6000]}),
+        Budget.read(
+            {"budget_limit": 50000, "spent": 42000, "history": [5000, 7000, 8000, 6000]}
+        ),
         Budget.read({"budget_limit": 100000, "spent": 30000}),
-        Budget.read({"budget_limit": 75000, "spent": 50000, "history": ["10k", "12k", "15k"]}),
+        Budget.read(
+            {"budget_limit": 75000, "spent": 50000, "history": ["10k", "12k", "15k"]}
+        ),
     ]
 
     assert [budget.key("analyze_budget") for budget in spelled] == [
@@ -48,7 +52,9 @@ def test_sixth_history_value_changes_the_question() -> None:
     """Histories that differ only behind the fifth value used to share a key."""
     five = [5000, 6000, 7000, 5000, 25000]
     keys = {
-        Budget.read({"limit": 100000, "spent": 30000, "history": history}).key("analyze_budget")
+        Budget.read({"limit": 100000, "spent": 30000, "history": history}).key(
+            "analyze_budget"
+        )
         for history in (five, [*five, 6000], [*five, 7000])
     }
 
@@ -63,11 +69,16 @@ def test_sixth_history_value_changes_the_question() -> None:
         ({"limit": float("nan"), "spent": 1}, "budget_limit: nan"),
         ({"limit": "1.500", "spent": 1}, "1.5 or 1500"),
         ({"limit": 1, "budget_limit": 1, "spent": 1}, "given twice"),
-        ({"limit": 1, "spent": 1, "colour": 1}, "colour is not a parameter; known are budget_limit"),
+        (
+            {"limit": 1, "spent": 1, "colour": 1},
+            "colour is not a parameter; known are budget_limit",
+        ),
         ({"limit": "a lot", "spent": 1}, "budget_limit: 'a lot' is no amount"),
     ],
 )
-def test_a_bad_parameter_names_the_field_and_the_cure(raw: dict[str, Any], problem: str) -> None:
+def test_a_bad_parameter_names_the_field_and_the_cure(
+    raw: dict[str, Any], problem: str
+) -> None:
     with pytest.raises(InvalidParameters, match=problem):
         Budget.read(raw)
 
@@ -75,7 +86,8 @@ def test_a_bad_parameter_names_the_field_and_the_cure(raw: dict[str, Any], probl
 def test_a_declared_unit_is_what_a_bare_number_means() -> None:
     """Cents convert exactly, and the unit stands in the key."""
     keys = {
-        Trip.read({"city": "Rome", "price": price}).key("plan") for price in (5, "5 USD", "500 cents", "$5.00", 5.0)
+        Trip.read({"city": "Rome", "price": price}).key("plan")
+        for price in (5, "5 USD", "500 cents", "$5.00", 5.0)
     }
 
     assert keys == {"plan:Rome:1:5USD:1:false"}
@@ -92,7 +104,9 @@ def test_a_declared_unit_is_what_a_bare_number_means() -> None:
         ({"city": "a,b"}, {"city": "a%2Cb"}),
     ],
 )
-def test_different_values_are_different_questions(left: dict[str, Any], right: dict[str, Any]) -> None:
+def test_different_values_are_different_questions(
+    left: dict[str, Any], right: dict[str, Any]
+) -> None:
     """No value can imitate a delimiter, a mark of ours or another type."""
     assert Trip.read(left).key("plan") != Trip.read(right).key("plan")
 
@@ -100,8 +114,12 @@ def test_different_values_are_different_questions(left: dict[str, Any], right: d
 def test_a_long_question_keeps_a_readable_start_and_stays_its_own() -> None:
     """Past 120 characters the end is a digest of the whole."""
     history = list(range(1000, 1100))
-    key = Budget.read({"limit": 1, "spent": 1, "history": history}).key("analyze_budget")
-    other = Budget.read({"limit": 1, "spent": 1, "history": [*history[:-1], 7]}).key("analyze_budget")
+    key = Budget.read({"limit": 1, "spent": 1, "history": history}).key(
+        "analyze_budget"
+    )
+    other = Budget.read({"limit": 1, "spent": 1, "history": [*history[:-1], 7]}).key(
+        "analyze_budget"
+    )
 
     assert len(key) == len(other) == 120
     assert key.startswith("analyze_budget:1:1:1000,1001,")
@@ -171,30 +189,54 @@ class Tour(Parameters):
         {"pause": True},
     ],
 )
-def test_neither_a_boolean_nor_nan_is_a_number_in_a_model_or_a_time(raw: dict[str, Any]) -> None:
+def test_neither_a_boolean_nor_nan_is_a_number_in_a_model_or_a_time(
+    raw: dict[str, Any],
+) -> None:
     """Pydantic would take the one for 1, and the other has no key."""
-    with pytest.raises(InvalidParameters, match=r"(stops[.0-9a-z]*|pause): .* is no (finite )?number"):
+    with pytest.raises(
+        InvalidParameters, match=r"(stops[.0-9a-z]*|pause): .* is no (finite )?number"
+    ):
         Tour.read(raw)
 
 
 @pytest.mark.parametrize("raw", ["P3M", "-P1M", "P1MT2H"])
 def test_months_are_no_fixed_length(raw: str) -> None:
-    with pytest.raises(InvalidParameters, match=r"pause: .* has months, which have no fixed length; send days"):
+    with pytest.raises(
+        InvalidParameters,
+        match=r"pause: .* has months, which have no fixed length; send days",
+    ):
         Tour.read({"pause": raw})
     with pytest.raises(TypeError, match=r"the default of pause: .* has months"):
-        type("Late", (Parameters,), {"__annotations__": {"pause": timedelta}, "pause": raw})
+        type(
+            "Late",
+            (Parameters,),
+            {"__annotations__": {"pause": timedelta}, "pause": raw},
+        )
 
 
 @pytest.mark.parametrize(
-    ("raw", "days"), [("P90D", 90), ("P12W", 84), ("PT36H", 1.5), ("P0Y0M3D", 3), ("P1Y35D", 400), ("P1DT720M", 1.5)]
+    ("raw", "days"),
+    [
+        ("P90D", 90),
+        ("P12W", 84),
+        ("PT36H", 1.5),
+        ("P0Y0M3D", 3),
+        ("P1Y35D", 400),
+        ("P1DT720M", 1.5),
+    ],
 )
 def test_what_has_a_fixed_length_is_taken(raw: str, days: float) -> None:
     """Minutes are no months, no months are none, and pydantic writes 400 days as a year of 365 days and 35 more."""
     assert Tour.read({"pause": raw}).pause == timedelta(days=days)
-    assert Tour.read(Tour(pause=timedelta(days=days)).model_dump(mode="json")).pause == timedelta(days=days)
+    assert Tour.read(
+        Tour(pause=timedelta(days=days)).model_dump(mode="json")
+    ).pause == timedelta(days=days)
 
 
 def test_one_time_of_day_in_two_offsets_is_one_question() -> None:
-    same = [Tour.read({"leaves": leaves}).key("tour") for leaves in ("00:30+01:00", "23:30Z", "18:30-05:00")]
+    same = [
+        Tour.read({"leaves": leaves}).key("tour")
+        for leaves in ("00:30+01:00", "23:30Z", "18:30-05:00")
+    ]
     assert len(set(same)) == 1
     assert Tour.read({"leaves": "23:30"}).key("tour") not in same

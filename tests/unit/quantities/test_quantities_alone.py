@@ -7,7 +7,13 @@ import sys
 from tests.architecture.tree import ROOT
 
 #: What pydantic itself is made of.
-_PYDANTIC = {"pydantic", "pydantic_core", "annotated_types", "typing_extensions", "typing_inspection"}
+_PYDANTIC = {
+    "pydantic",
+    "pydantic_core",
+    "annotated_types",
+    "typing_extensions",
+    "typing_inspection",
+}
 _READ_EVERYTHING = """
 import sys
 from datetime import datetime
@@ -28,7 +34,9 @@ print(*sorted({name.partition(".")[0] for name in set(sys.modules) - before} - s
 def test_quantities_need_nothing_but_the_standard_library_and_pydantic() -> None:
     environ = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-c", _READ_EVERYTHING]
-    done = subprocess.run(command, env=environ, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        command, env=environ, capture_output=True, text=True, check=True
+    )
     loaded = {name for name in done.stdout.split() if not name.startswith("_")}
 
     assert "quantities" in loaded

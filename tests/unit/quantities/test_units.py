@@ -41,7 +41,9 @@ from quantities.units.measures import BASES, RATES
 )
 def test_a_measure_is_read_after_its_number(text: str, code: str, name: str) -> None:
     """In every usual writing, and no character further."""
-    number = next(place for place in range(len(text)) if text[place] not in "0123456789./")
+    number = next(
+        place for place in range(len(text)) if text[place] not in "0123456789./"
+    )
     found = measure_after(text, number)
 
     assert found is not None
@@ -68,7 +70,9 @@ def test_what_is_no_measure_is_left_alone(text: str) -> None:
     assert measure_after(text, 1) is None
 
 
-@pytest.mark.parametrize("text", ['"5"', 'set it to "5"', "say '5' now", "\u201c5\u201d"])
+@pytest.mark.parametrize(
+    "text", ['"5"', 'set it to "5"', "say '5' now", "\u201c5\u201d"]
+)
 def test_a_closing_quotation_mark_is_no_inch(text: str) -> None:
     """The mark that opened stands before the number."""
     assert measure_after(text, text.index("5") + 1) is None
@@ -85,7 +89,9 @@ def test_a_closing_quotation_mark_is_no_inch(text: str) -> None:
         ("kWh", "J", "3600000"),
     ],
 )
-def test_a_measure_is_worth_what_its_definition_says(name: str, base: str, worth: str) -> None:
+def test_a_measure_is_worth_what_its_definition_says(
+    name: str, base: str, worth: str
+) -> None:
     """Exactly: no factor is rounded."""
     measure = measure_named(name)
 
@@ -118,7 +124,10 @@ def of_kind(text: str, kind: str) -> tuple[Found, ...]:
 
 def quantities(text: str) -> list[tuple[str, str | None, str]]:
     """Return value, unit and wording of each quantity in *text*."""
-    return [(f"{found.value:.6g}", found.unit, found.text) for found in of_kind(text, "measure")]
+    return [
+        (f"{found.value:.6g}", found.unit, found.text)
+        for found in of_kind(text, "measure")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -127,12 +136,24 @@ def quantities(text: str) -> list[tuple[str, str | None, str]]:
         ("the shelf is 6 ft 3 in high", [("6.25", "ft", "6 ft 3 in")]),
         ("she is 5'6\" and he is 6'", [("5.5", "ft", "5'6\""), ("6", "ft", "6'")]),
         ("a parcel of 7 pounds, 8 ounces", [("7.5", "lb", "7 pounds, 8 ounces")]),
-        ("bake it for 1 hour and 15 minutes", [("1.25", "hour", "1 hour and 15 minutes")]),
+        (
+            "bake it for 1 hour and 15 minutes",
+            [("1.25", "hour", "1 hour and 15 minutes")],
+        ),
         ("2 kg 250 g of flour", [("2.25", "kg", "2 kg 250 g")]),
-        ("5 km, 300 m and 2 kg", [("5", "km", "5 km"), ("300", "m", "300 m"), ("2", "kg", "2 kg")]),
-        ("between 1 hour and 30 minutes", [("1", "hour", "1 hour"), ("30", "minute", "30 minutes")]),
+        (
+            "5 km, 300 m and 2 kg",
+            [("5", "km", "5 km"), ("300", "m", "300 m"), ("2", "kg", "2 kg")],
+        ),
+        (
+            "between 1 hour and 30 minutes",
+            [("1", "hour", "1 hour"), ("30", "minute", "30 minutes")],
+        ),
         ("a quarter mile further", [("0.25", "mile", "a quarter mile")]),
-        ("pumps 40,000 barrels a day", [("40000", "barrel/day", "40,000 barrels a day")]),
+        (
+            "pumps 40,000 barrels a day",
+            [("40000", "barrel/day", "40,000 barrels a day")],
+        ),
         ("ten below zero celsius", [("-10", "°C", "ten below zero celsius")]),
         ("my account is 5 below zero", []),
         ("it costs three pounds", []),
@@ -140,19 +161,32 @@ def quantities(text: str) -> list[tuple[str, str | None, str]]:
         ("flat-204m is at gate 12 in terminal 3", []),
     ],
 )
-def test_quantities_are_found_with_their_units(text: str, wanted: list[tuple[str, str, str]]) -> None:
+def test_quantities_are_found_with_their_units(
+    text: str, wanted: list[tuple[str, str, str]]
+) -> None:
     """Compounds are one quantity; money, counts and names are none."""
     assert quantities(text) == wanted
 
 
-@pytest.mark.parametrize("text", ["the pole is 4m long", "4m deep", "a 4m x 6m room", "a height of 4m", "the 4m race"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the pole is 4m long",
+        "4m deep",
+        "a 4m x 6m room",
+        "a height of 4m",
+        "the 4m race",
+    ],
+)
 def test_a_small_m_beside_a_word_of_extent_is_a_metre(text: str) -> None:
     """In every reading of the sentence."""
     assert find_amounts(text)[0].value == 4
     assert find_amounts(text)[0].unit == "m"
 
 
-@pytest.mark.parametrize("text", ["$4m", "\u00a34m tall order", "4m people", "the limit is 4m", "raise 4M"])
+@pytest.mark.parametrize(
+    "text", ["$4m", "\u00a34m tall order", "4m people", "the limit is 4m", "raise 4M"]
+)
 def test_a_small_m_elsewhere_is_a_million(text: str) -> None:
     """Money first of all."""
     assert find_amounts(text)[0].value == 4_000_000
@@ -174,7 +208,17 @@ def test_a_letter_of_a_thermometer_says_degrees(text: str, unit: str) -> None:
     assert found.unit == unit
 
 
-@pytest.mark.parametrize("text", ["seat 12F", "gate 71 F", "24C", "70c each on a cold day", "5 F grades", "a 3F cabin"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "seat 12F",
+        "gate 71 F",
+        "24C",
+        "70c each on a cold day",
+        "5 F grades",
+        "a 3F cabin",
+    ],
+)
 def test_the_same_letter_elsewhere_says_none(text: str) -> None:
     """It is a seat, a mark, or cents."""
     assert of_kind(text, "measure") == ()
@@ -186,7 +230,10 @@ def test_an_f_of_a_field_for_capacitance_is_a_farad() -> None:
     assert str(Quantity("2 farads")) == "2 farad"
 
 
-@pytest.mark.parametrize("part", ["5' ", '5" ', "5 ft 2 in ", "half a ", "5 (", "5 km per ", "age 5 ", "5 square "])
+@pytest.mark.parametrize(
+    "part",
+    ["5' ", '5" ', "5 ft 2 in ", "half a ", "5 (", "5 km per ", "age 5 ", "5 square "],
+)
 def test_a_hostile_text_gives_ordered_quantities(part: str) -> None:
     """Thousands of characters of what looks like units."""
     place = 0

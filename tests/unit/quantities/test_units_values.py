@@ -8,7 +8,12 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from contracts.errors import AmbiguousAmount, InvalidAmount, InvalidParameters, UnitMismatch
+from contracts.errors import (
+    AmbiguousAmount,
+    InvalidAmount,
+    InvalidParameters,
+    UnitMismatch,
+)
 from contracts.parameters.model import Field, Parameters
 from quantities.amounts import Amount, Percent, Quantity
 
@@ -24,12 +29,25 @@ class Trip(Parameters):
 
 
 @pytest.mark.parametrize(
-    "spelling", ["20%", "20 percent", "twenty per cent", 20, 20.0, Decimal("20.00"), "20", Amount(20, "%")]
+    "spelling",
+    [
+        "20%",
+        "20 percent",
+        "twenty per cent",
+        20,
+        20.0,
+        Decimal("20.00"),
+        "20",
+        Amount(20, "%"),
+    ],
 )
 def test_every_spelling_makes_the_same_percentage(spelling: object) -> None:
     """A bare number counts percent points."""
     assert Percent(spelling) == Percent("20%")
-    assert (str(Percent(spelling)), hash(Percent(spelling))) == ("20%", hash(Percent(20)))
+    assert (str(Percent(spelling)), hash(Percent(spelling))) == (
+        "20%",
+        hash(Percent(20)),
+    )
 
 
 def test_a_percentage_calculates() -> None:
@@ -43,7 +61,9 @@ def test_a_percentage_calculates() -> None:
         Percent(5) * 0.5  # type: ignore[operator]  # what is refused
 
 
-@pytest.mark.parametrize("wrong", ["5 km", "$5", True, float("nan"), None, "many", "1" * 61])
+@pytest.mark.parametrize(
+    "wrong", ["5 km", "$5", True, float("nan"), None, "many", "1" * 61]
+)
 def test_what_is_no_percentage_is_refused(wrong: object) -> None:
     """Other units, booleans, NaN."""
     with pytest.raises(InvalidAmount):
@@ -73,7 +93,9 @@ def test_a_quantity_converts_exactly_or_to_34_digits() -> None:
     assert str(Quantity("2.5 km").to("m")) == "2500 m"
     assert str(Quantity("100 \u00b0C").to("\u00b0F")) == "212 \u00b0F"
     assert str(Quantity("5 ft 2 in").to("inch")) == "62 inch"
-    assert Quantity("1 inch").to("ft").value == Decimal("0.08333333333333333333333333333333333")
+    assert Quantity("1 inch").to("ft").value == Decimal(
+        "0.08333333333333333333333333333333333"
+    )
 
 
 @pytest.mark.parametrize(
@@ -85,7 +107,9 @@ def test_a_quantity_converts_exactly_or_to_34_digits() -> None:
         (5, "wibble", ["wibble", "Amount"]),
     ],
 )
-def test_across_dimensions_is_a_unit_mismatch(raw: object, unit: str | None, words: list[str]) -> None:
+def test_across_dimensions_is_a_unit_mismatch(
+    raw: object, unit: str | None, words: list[str]
+) -> None:
     """The message names both sides."""
     with pytest.raises(UnitMismatch) as caught:
         Quantity(raw, unit)
@@ -106,7 +130,10 @@ def test_quantities_calculate_within_a_dimension() -> None:
     assert str(Quantity("1 km") + Quantity("500 m") - Quantity("1 m")) == "1.4990 km"
     assert Quantity("3 kg") * 2 == Quantity("6 kg") == Quantity("12 kg") / 2
     assert Quantity("1 mile") > Quantity("1 km")
-    for wrong in (lambda: Quantity("1 km") + Quantity("1 kg"), lambda: Quantity("1 km") < Quantity("1 kg")):
+    for wrong in (
+        lambda: Quantity("1 km") + Quantity("1 kg"),
+        lambda: Quantity("1 km") < Quantity("1 kg"),
+    ):
         with pytest.raises(UnitMismatch):
             wrong()
     with pytest.raises(UnitMismatch, match="temperatures"):
@@ -139,12 +166,21 @@ def test_values_are_frozen_and_survive_every_journey(value: Any) -> None:
 def test_a_field_reads_converts_and_keys_its_type() -> None:
     """Every wording of the same trip is one question; the schema names type and unit."""
     asked = Trip.read({"distance": "5 km", "legs": ["500 m", 2]})
-    again = Trip.read({"distance": 5, "load": "50000 g", "discount": 20, "legs": ["0.5 km", "2 km"]})
+    again = Trip.read(
+        {"distance": 5, "load": "50000 g", "discount": 20, "legs": ["0.5 km", "2 km"]}
+    )
 
-    assert asked.key("plan") == again.key("plan") == "plan:5000m:50000g:20%%25:500m,2000m:~none"
+    assert (
+        asked.key("plan")
+        == again.key("plan")
+        == "plan:5000m:50000g:20%%25:500m,2000m:~none"
+    )
     assert str(asked.legs[0]) == "0.5 km"
     schema = Trip.schema_for_cards()["properties"]
-    assert (schema["distance"]["format"], schema["distance"]["unit"]) == ("quantity", "km")
+    assert (schema["distance"]["format"], schema["distance"]["unit"]) == (
+        "quantity",
+        "km",
+    )
     assert schema["discount"]["format"] == "percent"
 
 
@@ -153,4 +189,8 @@ def test_a_field_names_itself_in_what_it_refuses() -> None:
     with pytest.raises(InvalidParameters, match=r"distance: .* send it in km"):
         Trip.read({"distance": "5 kg"})
     with pytest.raises(TypeError, match="wibble"):
-        type("Wrong", (Parameters,), {"__annotations__": {"far": Quantity}, "far": Field(unit="wibble")})
+        type(
+            "Wrong",
+            (Parameters,),
+            {"__annotations__": {"far": Quantity}, "far": Field(unit="wibble")},
+        )

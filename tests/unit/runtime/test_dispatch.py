@@ -19,7 +19,11 @@ from tests.understanding_cases import AT
 def an_assignment(task_id: str) -> TaskAssignment:
     """Return a task of its own."""
     return TaskAssignment(
-        task_id=task_id, agent_id="A", supervisor_id="S", task=TaskCall(name="x", parameters={}), created_at=AT
+        task_id=task_id,
+        agent_id="A",
+        supervisor_id="S",
+        task=TaskCall(name="x", parameters={}),
+        created_at=AT,
     )
 
 
@@ -30,7 +34,9 @@ class FakeOutbox:
         self.stored: list[str] = []
         self.is_full = False
 
-    async def put(self, subject: str, body: bytes, message_id: str, **_: object) -> None:
+    async def put(
+        self, subject: str, body: bytes, message_id: str, **_: object
+    ) -> None:
         """Store a letter."""
         if self.is_full:
             raise QueueFull("no room")
@@ -47,7 +53,12 @@ class UnreliableLedger(FakeLedger):
         self.traces: list[str] = []
 
     async def accept(
-        self, task_id: str, generation: int, assignment: bytes, trace: str = "", due_at_ms: int | None = None
+        self,
+        task_id: str,
+        generation: int,
+        assignment: bytes,
+        trace: str = "",
+        due_at_ms: int | None = None,
     ) -> None:
         """Note an assignment, if anybody is there."""
         if self.is_away:
@@ -62,11 +73,17 @@ class DispatchFixture:
     def __init__(self) -> None:
         self.outbox = FakeOutbox()
         self.ledger = UnreliableLedger()
-        self.dispatch = Dispatch(cast("Outbox", self.outbox), cast("Ledger", self.ledger))
+        self.dispatch = Dispatch(
+            cast("Outbox", self.outbox), cast("Ledger", self.ledger)
+        )
 
     async def known(self, *task_ids: str) -> list[str]:
         """Return which of *task_ids* the ledger knows."""
-        return [task_id for task_id in task_ids if await self.ledger.read(task_id) is not None]
+        return [
+            task_id
+            for task_id in task_ids
+            if await self.ledger.read(task_id) is not None
+        ]
 
 
 async def test_what_is_stored_is_in_the_ledger_too() -> None:
@@ -101,7 +118,9 @@ async def test_a_ledger_that_was_away_is_told_afterwards() -> None:
     assert await fixture.dispatch.tell_ledger() == 0
 
 
-async def test_what_is_kept_for_the_ledger_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_is_kept_for_the_ledger_has_a_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The newest stay: the oldest are the likeliest to have been done meanwhile."""
     fixture = DispatchFixture()
     size = len(an_assignment("t1").model_dump_json(exclude_none=True))

@@ -17,7 +17,9 @@ PATIENCE_S = 60.0
 class Letters(LeaseLoop[str, str]):
     """Works on the letters in `waiting`; its leases are spelled `lease of a`."""
 
-    def __init__(self, waiting: str, *, at_once: int = 10, lease_s: float = 3600.0) -> None:
+    def __init__(
+        self, waiting: str, *, at_once: int = 10, lease_s: float = 3600.0
+    ) -> None:
         super().__init__("letter", at_once=at_once, lease_s=lease_s)
         self.waiting = list(waiting)
         self.begun: Counter[str] = Counter()
@@ -126,7 +128,9 @@ async def test_a_lost_lease_ends_the_work_under_it() -> None:
     assert letters.returned
 
 
-async def test_a_lease_that_cannot_be_renewed_is_held_to_its_end_and_no_longer() -> None:
+async def test_a_lease_that_cannot_be_renewed_is_held_to_its_end_and_no_longer() -> (
+    None
+):
     """From then on another process may have the work; how long a store takes for a renewal does not matter."""
     letters = Letters("a", lease_s=0.6)
     letters.answers_after_s = 0.1
@@ -154,7 +158,11 @@ async def test_a_store_that_is_away_delays_and_loses_nothing() -> None:
 
 async def test_a_mistake_in_one_key_disturbs_no_other() -> None:
     """It rests, and is worked on again later; so does one whose lease was lost or whose store was away."""
-    for failure in (ValueError("a bug"), LeaseLost("theirs"), MemoryUnavailable("away")):
+    for failure in (
+        ValueError("a bug"),
+        LeaseLost("theirs"),
+        MemoryUnavailable("away"),
+    ):
         letters = Letters("ab")
         letters.failure = failure
         letters.release.set()
@@ -170,7 +178,10 @@ async def test_a_mistake_in_one_key_disturbs_no_other() -> None:
 
 async def test_only_a_store_that_is_away_counts_as_a_rest() -> None:
     """A key whose turn has not come waits as long as it says, and is none the worse for it."""
-    for failure, counted in ((NotYet("others run", 0.01), 0), (MemoryUnavailable("away"), 1)):
+    for failure, counted in (
+        (NotYet("others run", 0.01), 0),
+        (MemoryUnavailable("away"), 1),
+    ):
         letters = Letters("a")
         letters.failure = failure
         async with at_work(letters):
@@ -179,7 +190,9 @@ async def test_only_a_store_that_is_away_counts_as_a_rest() -> None:
             letters.release.set()
 
 
-async def test_a_lease_that_cannot_be_given_back_while_draining_is_not_forgotten() -> None:
+async def test_a_lease_that_cannot_be_given_back_while_draining_is_not_forgotten() -> (
+    None
+):
     """The failure is kept with the lease, not lost in a task that no other awaits."""
     letters = Letters("a")
     letters.away_at_return = 1

@@ -24,7 +24,9 @@ class Settling:
         self._leases.drop(reply)
 
 
-async def test_a_delivery_that_is_settled_while_it_is_renewed_is_renewed_no_more() -> None:
+async def test_a_delivery_that_is_settled_while_it_is_renewed_is_renewed_no_more() -> (
+    None
+):
     """The event loop and the thread of leases work side by side."""
     failures: list[BaseException] = []
     leases = Leases("nats://127.0.0.1:1", 0.0, Metrics(), failures.append)
@@ -36,7 +38,9 @@ async def test_a_delivery_that_is_settled_while_it_is_renewed_is_renewed_no_more
     assert failures == []
 
 
-async def test_deliveries_that_arrive_while_leases_are_looked_through_end_no_worker() -> None:
+async def test_deliveries_that_arrive_while_leases_are_looked_through_end_no_worker() -> (
+    None
+):
     """The garbage collector may let the event loop in at each object that the thread makes."""
     leases = Leases("nats://127.0.0.1:1", 0.0, Metrics(), lambda _error: None)
     for number in range(3_000):

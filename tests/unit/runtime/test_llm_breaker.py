@@ -5,7 +5,14 @@ import contextlib
 
 import pytest
 
-from contracts.errors import LlmCutOff, LlmError, LlmRateLimited, LlmRejected, LlmTimeout, LlmUnavailable
+from contracts.errors import (
+    LlmCutOff,
+    LlmError,
+    LlmRateLimited,
+    LlmRejected,
+    LlmTimeout,
+    LlmUnavailable,
+)
 from runtime.models.breaker import LONGEST_REST_S, ModelBreaker
 
 
@@ -14,7 +21,9 @@ class Bench:
 
     def __init__(self) -> None:
         self.now = 100.0
-        self.breaker = ModelBreaker("m", 2, 30.0, monotonic=lambda: self.now, uniform=lambda _low, high: high)
+        self.breaker = ModelBreaker(
+            "m", 2, 30.0, monotonic=lambda: self.now, uniform=lambda _low, high: high
+        )
 
     def ask(self, error: LlmError | None = None) -> None:
         """Ask, with *error* as what comes of it."""
@@ -41,7 +50,9 @@ class Bench:
         return self
 
 
-@pytest.mark.parametrize("error", [LlmRateLimited("429"), LlmTimeout("late"), LlmUnavailable("refused")])
+@pytest.mark.parametrize(
+    "error", [LlmRateLimited("429"), LlmTimeout("late"), LlmUnavailable("refused")]
+)
 def test_failures_of_the_provider_in_a_row_open_it(error: LlmError) -> None:
     """An answer in between forgives, also one that is of no use."""
     bench = Bench()
@@ -79,8 +90,12 @@ def test_each_probe_that_fails_doubles_the_rest_up_to_the_longest() -> None:
     assert bench.breaker.open_s == sum(rests)
 
 
-@pytest.mark.parametrize(("asked_s", "rest_s"), [(12.0, 12.0), (0.1, 0.5), (10_000.0, 30.0)])
-def test_a_provider_may_ask_for_a_longer_rest_within_bounds(asked_s: float, rest_s: float) -> None:
+@pytest.mark.parametrize(
+    ("asked_s", "rest_s"), [(12.0, 12.0), (0.1, 0.5), (10_000.0, 30.0)]
+)
+def test_a_provider_may_ask_for_a_longer_rest_within_bounds(
+    asked_s: float, rest_s: float
+) -> None:
     """But not for a day."""
     bench = Bench()
     for _ in range(2):
@@ -102,7 +117,9 @@ def test_what_was_under_way_when_it_opened_makes_no_rest_longer() -> None:
 
 
 @pytest.mark.parametrize(("seconds", "is_open"), [(1.0, False), (6.0, True)])
-def test_a_caller_that_waited_in_vain_for_long_counts(seconds: float, *, is_open: bool) -> None:
+def test_a_caller_that_waited_in_vain_for_long_counts(
+    seconds: float, *, is_open: bool
+) -> None:
     """One with a short deadline of its own says nothing of the provider."""
     bench = Bench()
     for _ in range(2):
@@ -128,7 +145,9 @@ def test_a_thousand_that_wait_do_not_come_back_within_one_second() -> None:
     assert (spreads[50], spreads[1_000]) == (1.0, 10.0)
 
 
-def test_a_breaker_that_nobody_asks_does_not_say_for_ever_that_its_provider_is_away() -> None:
+def test_a_breaker_that_nobody_asks_does_not_say_for_ever_that_its_provider_is_away() -> (
+    None
+):
     bench = Bench().opened()
     bench.now += 299
     assert (bench.breaker.is_open, bench.breaker.open_s) == (True, 299)

@@ -26,7 +26,9 @@ OWN = "http://127.0.0.1:8080/v1"
         ("gpt-4.1-mini", "1.85"),
     ],
 )
-def test_the_list_has_the_shipped_models_and_older_ones(model: str, usd: str, url: str) -> None:
+def test_the_list_has_the_shipped_models_and_older_ones(
+    model: str, usd: str, url: str
+) -> None:
     """By the list of the provider; a gateway that it does not know is reckoned by OpenAI's."""
     assert expense_of(MILLION, model, url, {}) == Expense(
         1_000_000, 1_000_000, Decimal(usd), cached_tokens=MILLION.cached_input
@@ -37,34 +39,68 @@ def test_the_list_has_the_shipped_models_and_older_ones(model: str, usd: str, ur
 def test_a_model_of_no_list_is_unpriced(model: str) -> None:
     """Its tokens count, its cost is unknown, and a sum with it is too, until the settings name a price."""
     unknown = expense_of(MILLION, model, OWN, {})
-    assert unknown == Expense(1_000_000, 1_000_000, unpriced=True, cached_tokens=MILLION.cached_input)
+    assert unknown == Expense(
+        1_000_000, 1_000_000, unpriced=True, cached_tokens=MILLION.cached_input
+    )
     assert (unknown + Expense(1, 1, Decimal(1))).as_usage().cost_usd is None
-    assert expense_of(MILLION, model, OWN, {model: ModelPrice(input=Decimal(0), output=Decimal(0))}).unpriced is False
+    assert (
+        expense_of(
+            MILLION,
+            model,
+            OWN,
+            {model: ModelPrice(input=Decimal(0), output=Decimal(0))},
+        ).unpriced
+        is False
+    )
 
 
 def test_a_price_of_the_settings_comes_before_the_list() -> None:
     """Of cached tokens too; a dated name shares the price of the name before its date."""
     prices = parse_prices(f"{SMALL_MODEL}=1/2/0.5, own/model:8b = 3/4")
-    assert expense_of(MILLION, f"{SMALL_MODEL}-2026-09-22", OPENAI_URL, prices).cost_usd == Decimal("2.75")
+    assert expense_of(
+        MILLION, f"{SMALL_MODEL}-2026-09-22", OPENAI_URL, prices
+    ).cost_usd == Decimal("2.75")
     assert expense_of(MILLION, "own/model:8b", OWN, prices).cost_usd == Decimal(7)
 
 
 @pytest.mark.parametrize(
-    "text", ["a", "a=1", "=1/2", "a=1/2/3/4", "a=x/2", "a=-1/2", "a=nan/1", "a=1/2/", "a=1/1e999", "b=1/1,a"]
+    "text",
+    [
+        "a",
+        "a=1",
+        "=1/2",
+        "a=1/2/3/4",
+        "a=x/2",
+        "a=-1/2",
+        "a=nan/1",
+        "a=1/2/",
+        "a=1/1e999",
+        "b=1/1,a",
+    ],
 )
 def test_a_price_that_cannot_be_read_is_named(text: str) -> None:
     """The entry and the form stand in the error."""
-    with pytest.raises(ValueError, match=r"'=?a?.*is no price; write MODEL=INPUT/OUTPUT"):
+    with pytest.raises(
+        ValueError, match=r"'=?a?.*is no price; write MODEL=INPUT/OUTPUT"
+    ):
         parse_prices(text)
 
 
 def test_an_unknown_cost_is_left_out_of_a_message() -> None:
     written = Expense(3, 4, unpriced=True).as_usage().model_dump_json()
-    assert json.loads(written) == {"input_tokens": 3, "output_tokens": 4, "unpriced": True}
+    assert json.loads(written) == {
+        "input_tokens": 3,
+        "output_tokens": 4,
+        "unpriced": True,
+    }
     assert Usage.model_validate_json(written).cost_usd is None
     assert Usage.model_validate({"cost_usd": None}).cost_usd is None
     assert Usage.model_validate({}).cost_usd == 0.0
-    assert json.loads(Usage().model_dump_json()) == {"input_tokens": 0, "output_tokens": 0, "cost_usd": 0.0}
+    assert json.loads(Usage().model_dump_json()) == {
+        "input_tokens": 0,
+        "output_tokens": 0,
+        "cost_usd": 0.0,
+    }
 
 
 def test_prices_are_known_without_a_network() -> None:
@@ -79,5 +115,11 @@ def test_prices_are_known_without_a_network() -> None:
         "assert is_priced('gpt-6-luna', 'https://api.openai.com/v1', {})\n"
         "assert threading.active_count() == 1\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
     assert (done.returncode, done.stderr) == (0, "")

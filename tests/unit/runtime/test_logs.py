@@ -48,12 +48,20 @@ def test_an_event_is_one_json_line_where_nobody_watches() -> None:
     configure(stream=out)
     structlog.get_logger().info("worker_ready", agents=["A"])
     [event] = lines(out)
-    assert (event["event"], event["level"], event["agents"]) == ("worker_ready", "info", ["A"])
+    assert (event["event"], event["level"], event["agents"]) == (
+        "worker_ready",
+        "info",
+        ["A"],
+    )
     assert event["timestamp"].endswith("Z")
 
 
-@pytest.mark.parametrize(("form", "is_json"), [("auto", False), ("console", False), ("json", True)])
-def test_a_terminal_gets_text_unless_json_is_asked_for(form: Format, is_json: bool) -> None:
+@pytest.mark.parametrize(
+    ("form", "is_json"), [("auto", False), ("console", False), ("json", True)]
+)
+def test_a_terminal_gets_text_unless_json_is_asked_for(
+    form: Format, is_json: bool
+) -> None:
     """`auto` looks at the stream."""
     out = Terminal()
     configure("info", form, out)
@@ -75,8 +83,12 @@ def test_nothing_below_the_level_is_written(level: Level, heard: int) -> None:
     assert len(lines(out)) == 2 * heard
 
 
-@pytest.mark.parametrize("library", ["openai._base_client", "httpx", "nats", "faststream"])
-def test_libraries_that_repeat_what_people_wrote_are_not_heard_below_warning(library: str) -> None:
+@pytest.mark.parametrize(
+    "library", ["openai._base_client", "httpx", "nats", "faststream"]
+)
+def test_libraries_that_repeat_what_people_wrote_are_not_heard_below_warning(
+    library: str,
+) -> None:
     """Not at debug either, where a client prints whole prompts."""
     out = io.StringIO()
     configure("debug", "json", out)

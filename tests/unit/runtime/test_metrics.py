@@ -17,17 +17,52 @@ FRAME_SERIES = 150
 
 #: What counts, the series that it counts under, and by how much.
 COUNTS: list[tuple[Callable[[Metrics], object], str, dict[str, str], float]] = [
-    (lambda metrics: metrics.count_deliveries(1, redelivered=1), "deliveries", {"redelivered": "true"}, 1),
-    (lambda metrics: metrics.count_lease_heartbeat(delivered=False), "lease_heartbeats", {"result": "failed"}, 1),
+    (
+        lambda metrics: metrics.count_deliveries(1, redelivered=1),
+        "deliveries",
+        {"redelivered": "true"},
+        1,
+    ),
+    (
+        lambda metrics: metrics.count_lease_heartbeat(delivered=False),
+        "lease_heartbeats",
+        {"result": "failed"},
+        1,
+    ),
     (Metrics.count_stale_report, "stale_reports_refused", {}, 1),
     (Metrics.count_consumer_missing, "consumer_missing", {}, 1),
     (Metrics.count_publish_retry, "publish_retries", {}, 1),
-    (lambda metrics: metrics.count_publish_refused("full"), "publish_refused", {"reason": "full"}, 1),
+    (
+        lambda metrics: metrics.count_publish_refused("full"),
+        "publish_refused",
+        {"reason": "full"},
+        1,
+    ),
     (Metrics.count_stream_lost, "streams_lost", {}, 1),
-    (lambda metrics: metrics.count_tasks_republished(200), "tasks_republished", {}, 200),
-    (lambda metrics: metrics.count_dead_letter("expired"), "dead_letters", {"reason": "expired"}, 1),
-    (lambda metrics: metrics.count_reconnect("nats"), "reconnects", {"peer": "nats"}, 1),
-    (lambda metrics: metrics.count_webhook("failed"), "webhooks", {"outcome": "failed"}, 1),
+    (
+        lambda metrics: metrics.count_tasks_republished(200),
+        "tasks_republished",
+        {},
+        200,
+    ),
+    (
+        lambda metrics: metrics.count_dead_letter("expired"),
+        "dead_letters",
+        {"reason": "expired"},
+        1,
+    ),
+    (
+        lambda metrics: metrics.count_reconnect("nats"),
+        "reconnects",
+        {"peer": "nats"},
+        1,
+    ),
+    (
+        lambda metrics: metrics.count_webhook("failed"),
+        "webhooks",
+        {"outcome": "failed"},
+        1,
+    ),
     (lambda metrics: metrics.count_turn("learned"), "turns", {"outcome": "learned"}, 1),
     (lambda metrics: metrics.count_fact("applied"), "facts", {"outcome": "applied"}, 1),
     (
@@ -36,19 +71,52 @@ COUNTS: list[tuple[Callable[[Metrics], object], str, dict[str, str], float]] = [
         {"operation": "delete", "outcome": "refused"},
         1,
     ),
-    (lambda metrics: metrics.count_edit_refused("overlap"), "edits_refused", {"reason": "overlap"}, 1),
+    (
+        lambda metrics: metrics.count_edit_refused("overlap"),
+        "edits_refused",
+        {"reason": "overlap"},
+        1,
+    ),
     (Metrics.count_stale_draft, "stale_drafts", {}, 1),
-    (lambda metrics: metrics.count_listen_retry("facts"), "listen_retries", {"queue": "facts"}, 1),
-    (lambda metrics: metrics.count_pipeline("completed"), "pipeline_runs", {"outcome": "completed"}, 1),
-    (lambda metrics: metrics.count_phase("restarted"), "pipeline_phases", {"outcome": "restarted"}, 1),
+    (
+        lambda metrics: metrics.count_listen_retry("facts"),
+        "listen_retries",
+        {"queue": "facts"},
+        1,
+    ),
+    (
+        lambda metrics: metrics.count_pipeline("completed"),
+        "pipeline_runs",
+        {"outcome": "completed"},
+        1,
+    ),
+    (
+        lambda metrics: metrics.count_phase("restarted"),
+        "pipeline_phases",
+        {"outcome": "restarted"},
+        1,
+    ),
     (lambda metrics: metrics.count_session_hits(3), "session_hits", {}, 3),
-    (lambda metrics: metrics.count_lookup("A", "hit", 39), "memory_lookups", {"agent": "A", "outcome": "hit"}, 39),
+    (
+        lambda metrics: metrics.count_lookup("A", "hit", 39),
+        "memory_lookups",
+        {"agent": "A", "outcome": "hit"},
+        39,
+    ),
     (lambda metrics: metrics.count_saved(2.5), "memory_saved_seconds", {}, 2.5),
     (lambda metrics: metrics.count_saved(-1), "memory_saved_seconds", {}, 0),
 ]
 
 
-def end_task(metrics: Metrics, agent: str, task: str, outcome: str, *, queued_s: float, run_s: float) -> None:
+def end_task(
+    metrics: Metrics,
+    agent: str,
+    task: str,
+    outcome: str,
+    *,
+    queued_s: float,
+    run_s: float,
+) -> None:
     """Count one report the way a conclusion does."""
     metrics.count_tasks(agent, task, outcome)
     metrics.observe_task(agent, task, queued_s=queued_s, run_s=run_s)
@@ -59,7 +127,9 @@ def samples(metrics: Metrics) -> dict[str, dict[frozenset[tuple[str, str]], floa
     found: dict[str, dict[frozenset[tuple[str, str]], float]] = {}
     for family in text_string_to_metric_families(metrics.render().decode()):
         for sample in family.samples:
-            found.setdefault(sample.name, {})[frozenset(sample.labels.items())] = sample.value
+            found.setdefault(sample.name, {})[frozenset(sample.labels.items())] = (
+                sample.value
+            )
     return found
 
 
@@ -88,9 +158,12 @@ def test_each_count_has_its_series() -> None:
             (series, key)
             for series, found in samples(metrics).items()
             for key, one in found.items()
-            if series.startswith("tasklore_") and one != before.get(series, {}).get(key, 0.0)
+            if series.startswith("tasklore_")
+            and one != before.get(series, {}).get(key, 0.0)
         }
-        assert risen == ({(f"tasklore_{name}_total", frozenset(labels.items()))} if number else set())
+        assert risen == (
+            {(f"tasklore_{name}_total", frozenset(labels.items()))} if number else set()
+        )
 
 
 def test_gauges_are_read_when_scraped() -> None:
@@ -100,19 +173,27 @@ def test_gauges_are_read_when_scraped() -> None:
     metrics.watch_event_loop(lambda: 0.5)
     metrics.watch_waiting("facts", lambda: 7, lambda: 12.5)
     held.append(2)
-    names = ("slots", "slots_used", "event_loop_lag_seconds", "facts_pending", "oldest_fact_age_seconds")
-    assert [value(metrics, f"tasklore_{name}") for name in names] == [64, 2, 0.5, 7, 12.5]
+    names = (
+        "slots",
+        "slots_used",
+        "event_loop_lag_seconds",
+        "facts_pending",
+        "oldest_fact_age_seconds",
+    )
+    assert [value(metrics, f"tasklore_{name}") for name in names] == [
+        64,
+        2,
+        0.5,
+        7,
+        12.5,
+    ]
 
 
 def test_what_counts_a_loss_stands_at_zero_before_the_first() -> None:
     """Otherwise the first loss is a new series, and no rise."""
     found = samples(Metrics())
-    losses = (
-        "stale_reports_refused consumer_missing publish_retries publish_refused dead_letters reconnects crashed_runs"
-    )
-    losses = (
-        f"{losses} turns facts document_edits edits_refused stale_drafts listen_retries pipeline_runs pipeline_phases"
-    )
+    losses = "stale_reports_refused consumer_missing publish_retries publish_refused dead_letters reconnects crashed_runs"
+    losses = f"{losses} turns facts document_edits edits_refused stale_drafts listen_retries pipeline_runs pipeline_phases"
     losses = f"{losses} analyses analysis_sections http_connections_refused"
     for name in f"{losses} replaced_runs orphaned_deliveries streams_lost tasks_republished retries".split():
         assert set(found[f"tasklore_{name}_total"].values()) == {0.0}
@@ -129,14 +210,45 @@ def test_a_language_model_is_counted_in_tokens_money_and_errors() -> None:
     """An attempt without an error counts none."""
     metrics = used(Metrics())
     metrics.record("finder", "m", Expense(10, 20, Decimal("0.25")), 0.3, None, 0.2)
-    assert value(metrics, "tasklore_llm_tokens_total", role="finder", model="m", type="input") == 11
-    assert value(metrics, "tasklore_llm_tokens_total", role="finder", model="m", type="output") == 22
-    assert value(metrics, "tasklore_llm_cost_usd_total", role="finder", model="m") == 0.75
-    assert value(metrics, "tasklore_llm_request_tokens_sum", model="m", type="output") == 20
-    assert value(metrics, "tasklore_llm_time_to_first_chunk_seconds_count", role="finder", model="m") == 1
+    assert (
+        value(
+            metrics, "tasklore_llm_tokens_total", role="finder", model="m", type="input"
+        )
+        == 11
+    )
+    assert (
+        value(
+            metrics,
+            "tasklore_llm_tokens_total",
+            role="finder",
+            model="m",
+            type="output",
+        )
+        == 22
+    )
+    assert (
+        value(metrics, "tasklore_llm_cost_usd_total", role="finder", model="m") == 0.75
+    )
+    assert (
+        value(metrics, "tasklore_llm_request_tokens_sum", model="m", type="output")
+        == 20
+    )
+    assert (
+        value(
+            metrics,
+            "tasklore_llm_time_to_first_chunk_seconds_count",
+            role="finder",
+            model="m",
+        )
+        == 1
+    )
     metrics.record("finder", "own", Expense(3, 4, unpriced=True), 0.3, None)
-    assert samples(metrics)["tasklore_llm_unpriced_tokens_total"] == {frozenset({("model", "own")}): 10.0}
-    assert samples(metrics)["tasklore_llm_errors_total"] == {frozenset({("class", "LlmTimeout")}): 1.0}
+    assert samples(metrics)["tasklore_llm_unpriced_tokens_total"] == {
+        frozenset({("model", "own")}): 10.0
+    }
+    assert samples(metrics)["tasklore_llm_errors_total"] == {
+        frozenset({("class", "LlmTimeout")}): 1.0
+    }
 
 
 def test_dead_letters_are_counted_where_somebody_looks_after_them() -> None:
@@ -159,9 +271,30 @@ def test_analyses_are_counted_by_how_they_and_their_sections_end() -> None:
         metrics.count_section(f"Own{number}Agent", "late")
     assert value(metrics, "tasklore_analyses_total", outcome="partial") == 1
     assert value(metrics, "tasklore_analyses_total", outcome="served") == 0
-    assert value(metrics, "tasklore_analysis_sections_total", agent="StoryFactAgent", outcome="ok") == 1
-    assert value(metrics, "tasklore_analysis_sections_total", agent="StoryFactAgent", outcome="failed") == 0
-    assert value(metrics, "tasklore_analysis_sections_total", agent="other", outcome="late") == 3
+    assert (
+        value(
+            metrics,
+            "tasklore_analysis_sections_total",
+            agent="StoryFactAgent",
+            outcome="ok",
+        )
+        == 1
+    )
+    assert (
+        value(
+            metrics,
+            "tasklore_analysis_sections_total",
+            agent="StoryFactAgent",
+            outcome="failed",
+        )
+        == 0
+    )
+    assert (
+        value(
+            metrics, "tasklore_analysis_sections_total", agent="other", outcome="late"
+        )
+        == 3
+    )
 
 
 def test_strangers_cannot_make_series_without_end() -> None:
@@ -170,8 +303,20 @@ def test_strangers_cannot_make_series_without_end() -> None:
     for number in range(MAX_TASKS + 30):
         end_task(metrics, "A", f"t{number}", "rejected", queued_s=0, run_s=0)
     end_task(metrics, "A", "t0", "rejected", queued_s=0, run_s=0)
-    assert value(metrics, "tasklore_tasks_total", agent="other", task="other", outcome="rejected") == 30
-    assert value(metrics, "tasklore_tasks_total", agent="A", task="t0", outcome="rejected") == 2
+    assert (
+        value(
+            metrics,
+            "tasklore_tasks_total",
+            agent="other",
+            task="other",
+            outcome="rejected",
+        )
+        == 30
+    )
+    assert (
+        value(metrics, "tasklore_tasks_total", agent="A", task="t0", outcome="rejected")
+        == 2
+    )
 
 
 def test_a_process_with_all_its_agents_stays_under_two_thousand_series() -> None:
@@ -188,14 +333,18 @@ def test_a_process_with_all_its_agents_stays_under_two_thousand_series() -> None
     for role in ("default", "summary", "interpreter", "finder"):
         metrics.record(role, "m", Expense(1, 2, Decimal(0)), 0.3, "LlmTimeout")
         metrics.record(role, "m", Expense(1, 2, Decimal(0)), 0.3, None, 0.1)
-    assert sum(len(series) for series in samples(metrics).values()) <= 2000 - FRAME_SERIES
+    assert (
+        sum(len(series) for series in samples(metrics).values()) <= 2000 - FRAME_SERIES
+    )
 
 
 def test_what_waits_is_told_by_agent_where_somebody_looks() -> None:
     """Tasks, their time, workers, the oldest; series come and go with what there is to tell."""
     metrics, waiting = Metrics(), {"A": 3.0}
     assert "tasklore_tasks_unfinished" not in samples(metrics)
-    metrics.watch_tasks(lambda: waiting, lambda: {"A": 12.5}, lambda: {"A": 0.0, "B": 2.0}, lambda: 7.5)
+    metrics.watch_tasks(
+        lambda: waiting, lambda: {"A": 12.5}, lambda: {"A": 0.0, "B": 2.0}, lambda: 7.5
+    )
     assert value(metrics, "tasklore_tasks_unfinished", agent="A") == 3
     assert value(metrics, "tasklore_backlog_slot_seconds", agent="A") == 12.5
     assert value(metrics, "tasklore_workers", agent="B") == 2
@@ -254,6 +403,17 @@ def _without_process(page: bytes) -> list[bytes]:
 def test_a_finished_task_shows_its_other_outcomes_at_zero() -> None:
     """The first failure of a task that always succeeded is seen as a rise."""
     metrics = used(Metrics())
-    assert value(metrics, "tasklore_tasks_total", agent="A", task="t", outcome="completed") == 1
-    assert value(metrics, "tasklore_tasks_total", agent="A", task="t", outcome="failed") == 0
-    assert value(metrics, "tasklore_memory_lookups_total", agent="A", outcome="unavailable") == 0
+    assert (
+        value(metrics, "tasklore_tasks_total", agent="A", task="t", outcome="completed")
+        == 1
+    )
+    assert (
+        value(metrics, "tasklore_tasks_total", agent="A", task="t", outcome="failed")
+        == 0
+    )
+    assert (
+        value(
+            metrics, "tasklore_memory_lookups_total", agent="A", outcome="unavailable"
+        )
+        == 0
+    )

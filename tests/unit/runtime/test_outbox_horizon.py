@@ -23,7 +23,9 @@ class DeafLink:
         """Return where nobody will ever answer."""
         return "inbox"
 
-    def send(self, subject: str, body: bytes, reply: str = "", headers: str = "") -> None:
+    def send(
+        self, subject: str, body: bytes, reply: str = "", headers: str = ""
+    ) -> None:
         """Note a copy."""
         self.sent.append((self._loop.time(), headers))
 
@@ -59,7 +61,9 @@ async def give_up_one() -> tuple[list[tuple[float, str]], NotAccepted | None, fl
     return link.sent, problem, loop.time()
 
 
-def test_a_letter_is_repeated_under_one_id_for_four_minutes_from_the_first_time_and_no_longer() -> None:
+def test_a_letter_is_repeated_under_one_id_for_four_minutes_from_the_first_time_and_no_longer() -> (
+    None
+):
     """By a clock that starts with the first copy, and stays a minute below the time of the stream."""
     with asyncio.Runner(loop_factory=Hurried) as runner:
         copies, problem, told_at = runner.run(give_up_one())
@@ -74,7 +78,9 @@ def test_a_letter_is_repeated_under_one_id_for_four_minutes_from_the_first_time_
 def test_no_setting_goes_past_the_time_of_the_stream() -> None:
     """The longest that can be set is below it too."""
     wanted = Settings.model_fields["publish_deadline_s"]
-    limits = [getattr(one, "lt", None) or getattr(one, "le", None) for one in wanted.metadata]
+    limits = [
+        getattr(one, "lt", None) or getattr(one, "le", None) for one in wanted.metadata
+    ]
     [limit] = [one for one in limits if one is not None]
     assert limit <= DUPLICATE_WINDOW / 1e9
     assert wanted.default == PATIENCE_S

@@ -6,9 +6,18 @@ import nats.errors
 import pytest
 
 from contracts.errors import Forbidden
-from runtime.messaging.refusals import Connection, Refusal, Refusals, Refused, read_refusal, unless_refused
+from runtime.messaging.refusals import (
+    Connection,
+    Refusal,
+    Refusals,
+    Refused,
+    read_refusal,
+    unless_refused,
+)
 
-NOT_PUBLISHED = nats.errors.Error('nats: permissions violation for publish to "$js.api.stream.delete.tasks"')
+NOT_PUBLISHED = nats.errors.Error(
+    'nats: permissions violation for publish to "$js.api.stream.delete.tasks"'
+)
 
 
 @pytest.mark.parametrize(
@@ -19,7 +28,10 @@ NOT_PUBLISHED = nats.errors.Error('nats: permissions violation for publish to "$
             'Permissions Violation for Subscription to "cancel.*" using queue "workers"',
             Refusal("subscription", "cancel.*"),
         ),
-        (r'nats: permissions violation for publish to "a\"b"', Refusal("publish", 'a"b')),
+        (
+            r'nats: permissions violation for publish to "a\"b"',
+            Refusal("publish", 'a"b'),
+        ),
         ("nats: stale connection", None),
     ],
 )
@@ -37,7 +49,9 @@ def test_the_servers_words_are_read(words: str, found: Refusal | None) -> None:
         (Refusal("publish", "_inbox.somebody.chose.this"), False),
     ],
 )
-def test_a_process_lives_on_what_it_hears_and_takes(refusal: Refusal, is_vital: bool) -> None:
+def test_a_process_lives_on_what_it_hears_and_takes(
+    refusal: Refusal, is_vital: bool
+) -> None:
     assert refusal.is_vital is is_vital
 
 
@@ -45,11 +59,14 @@ async def test_whoever_waits_for_what_is_refused_is_told_at_once() -> None:
     """With the role, the subject as it was spelled, and the cure; as an error of ours and of the library."""
     client = Connection(Refusals("worker-budget"))
     subject = "$JS.API.STREAM.DELETE.TASKS"
-    waiting = asyncio.ensure_future(unless_refused(client, subject, asyncio.Event().wait()))
+    waiting = asyncio.ensure_future(
+        unless_refused(client, subject, asyncio.Event().wait())
+    )
     await asyncio.sleep(0)
     assert client.refusals.hear(NOT_PUBLISHED)
     with pytest.raises(
-        Refused, match=r"'worker-budget' publish to '\$JS.API.STREAM.DELETE.TASKS'; use the cred"
+        Refused,
+        match=r"'worker-budget' publish to '\$JS.API.STREAM.DELETE.TASKS'; use the cred",
     ) as told:
         await waiting
     assert isinstance(told.value, Forbidden)
@@ -64,7 +81,9 @@ async def test_others_wait_on() -> None:
     async def answer() -> str:
         return await answered
 
-    waiting = asyncio.ensure_future(unless_refused(client, "requests.SupervisorAgent", answer()))
+    waiting = asyncio.ensure_future(
+        unless_refused(client, "requests.SupervisorAgent", answer())
+    )
     await asyncio.sleep(0)
     client.refusals.hear(NOT_PUBLISHED)
     assert not client.refusals.hear(nats.errors.StaleConnectionError())
@@ -77,7 +96,11 @@ async def test_who_may_not_hear_answers_is_told_whatever_is_asked() -> None:
     client = Connection(Refusals("operator", "_INBOX_operator"))
     early = asyncio.ensure_future(unless_refused(client, "a", asyncio.Event().wait()))
     await asyncio.sleep(0)
-    client.refusals.hear(nats.errors.Error('permissions violation for subscription to "_inbox_operator.x.*"'))
+    client.refusals.hear(
+        nats.errors.Error(
+            'permissions violation for subscription to "_inbox_operator.x.*"'
+        )
+    )
     for waiting in (early, unless_refused(client, "b", asyncio.Event().wait())):
         with pytest.raises(Refused, match=r"subscribe to '_inbox_operator\.x"):
             await waiting

@@ -19,7 +19,12 @@ from runtime.settings import Settings
 from runtime.settings_table import Row, explain
 from runtime.variables import unknown_variables
 
-RUNNING = Endpoints("nats://127.0.0.1:4", "redis://127.0.0.1:5", "http://127.0.0.1:6", {"w-1": "http://127.0.0.1:7"})
+RUNNING = Endpoints(
+    "nats://127.0.0.1:4",
+    "redis://127.0.0.1:5",
+    "http://127.0.0.1:6",
+    {"w-1": "http://127.0.0.1:7"},
+)
 
 
 @pytest.fixture(autouse=True)
@@ -34,10 +39,18 @@ def rows(settings: Settings) -> dict[str, Row]:
     return {row.name: row for row in explain(settings)}
 
 
-def test_every_setting_has_a_default_a_reason_and_if_it_measures_something_a_unit() -> None:
+def test_every_setting_has_a_default_a_reason_and_if_it_measures_something_a_unit() -> (
+    None
+):
     explained = explain(Settings.load())
-    assert all(row.description.endswith(".") and row.source == "default" for row in explained)
-    assert {row.unit for row in explained if row.name.endswith(("_s", "_ms", "_days", "_bytes"))} == {
+    assert all(
+        row.description.endswith(".") and row.source == "default" for row in explained
+    )
+    assert {
+        row.unit
+        for row in explained
+        if row.name.endswith(("_s", "_ms", "_days", "_bytes"))
+    } == {
         "seconds",
         "milliseconds",
         "days",
@@ -58,7 +71,9 @@ def test_an_argument_comes_before_the_environment_which_comes_before_the_default
     assert found["llm_max_attempts"] == ("3", "default")
 
 
-def test_an_empty_variable_is_no_setting_and_none_is_a_value(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_empty_variable_is_no_setting_and_none_is_a_value(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Manifests leave variables empty; reasoning models need a temperature that is not sent."""
     monkeypatch.setenv("TASKLORE_NATS_URL", "")
     monkeypatch.setenv("TASKLORE_LLM_TEMPERATURE", "none")
@@ -97,7 +112,11 @@ def test_all_unusable_values_are_named_at_once(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("TASKLORE_SLOTS", "0")
     with pytest.raises(ConfigurationError) as caught:
         Settings.load(replicas=9, htp_port=1)
-    for part in ("TASKLORE_SLOTS cannot be '0'", "TASKLORE_REPLICAS (given as an argument)", "no setting 'htp_port'"):
+    for part in (
+        "TASKLORE_SLOTS cannot be '0'",
+        "TASKLORE_REPLICAS (given as an argument)",
+        "no setting 'htp_port'",
+    ):
         assert part in str(caught.value)
 
 
@@ -132,7 +151,9 @@ def test_a_refused_secret_is_not_repeated_in_the_refusal(
     assert "hush" not in str(caught.value)
 
 
-def test_a_mistyped_variable_is_warned_about_with_the_one_that_was_meant(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mistyped_variable_is_warned_about_with_the_one_that_was_meant(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("TASKLORE_ACK_WAIT", "5")
     with structlog.testing.capture_logs() as events:
         Settings.load()
@@ -148,30 +169,49 @@ def test_a_mistyped_variable_is_warned_about_with_the_one_that_was_meant(monkeyp
 
 def test_only_our_unknown_variables_are_strangers() -> None:
     """Other programs' variables and ours in another case are none of that."""
-    environ = {"HOME": "/", "tasklore_slots": "1", "TASKLORE_SLOTS": "1", "TASKLORE_QQQQ": "1"}
+    environ = {
+        "HOME": "/",
+        "tasklore_slots": "1",
+        "TASKLORE_SLOTS": "1",
+        "TASKLORE_QQQQ": "1",
+    }
     assert unknown_variables(environ, Settings.model_fields) == {"TASKLORE_QQQQ": None}
 
 
-def test_a_role_of_the_language_model_is_set_by_its_own_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_role_of_the_language_model_is_set_by_its_own_variables(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The limits are common to all roles."""
     monkeypatch.setenv("TASKLORE_LLM_FINDER_MODEL", "tiny")
     monkeypatch.setenv("TASKLORE_LLM_ATTEMPT_DEADLINE_S", "3")
     llm = Settings.load(llm_base_url="http://127.0.0.1:1/v1").llm()
     assert llm.configured
-    assert (llm.role("finder").model, llm.role("editor").model) == ("tiny", "gpt-6.1-terra")
-    assert {llm.role(name).attempt_deadline_s for name in ("finder", "editor", "anybody")} == {3.0}
+    assert (llm.role("finder").model, llm.role("editor").model) == (
+        "tiny",
+        "gpt-6.1-terra",
+    )
+    assert {
+        llm.role(name).attempt_deadline_s for name in ("finder", "editor", "anybody")
+    } == {3.0}
 
 
-def test_the_file_of_the_data_directory_says_the_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_file_of_the_data_directory_says_the_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The directory is the argument, else the variable, else the usual one below the current."""
     write_endpoints(tmp_path / ".tasklore", RUNNING)
     monkeypatch.chdir(tmp_path)
     assert find_endpoints({}) == RUNNING
     assert find_endpoints({"TASKLORE_DATA_DIR": str(tmp_path / ".tasklore")}) == RUNNING
-    assert find_endpoints({"TASKLORE_NATS_URL": RUNNING.nats}, tmp_path / ".tasklore") == RUNNING
+    assert (
+        find_endpoints({"TASKLORE_NATS_URL": RUNNING.nats}, tmp_path / ".tasklore")
+        == RUNNING
+    )
 
 
-def test_a_file_of_another_system_is_not_mixed_with_the_environment(tmp_path: Path) -> None:
+def test_a_file_of_another_system_is_not_mixed_with_the_environment(
+    tmp_path: Path,
+) -> None:
     """One system's NATS with another's Redis would remember in the wrong place; asking needs no Redis."""
     write_endpoints(tmp_path, RUNNING)
     found = find_endpoints({"TASKLORE_NATS_URL": "nats://elsewhere:1"}, tmp_path)
@@ -180,7 +220,9 @@ def test_a_file_of_another_system_is_not_mixed_with_the_environment(tmp_path: Pa
         _ = found.redis_url
 
 
-def test_the_file_is_for_its_owner_alone_and_goes_when_nobody_serves(tmp_path: Path) -> None:
+def test_the_file_is_for_its_owner_alone_and_goes_when_nobody_serves(
+    tmp_path: Path,
+) -> None:
     """Addresses may hold passwords."""
     path = write_endpoints(tmp_path / "data", RUNNING)
     assert path.stat().st_mode & 0o777 == 0o600

@@ -13,9 +13,20 @@ from deploy.privileges.cast_file import public_keys
 from deploy.privileges.nats_accounts import publishers
 from deploy.privileges.roles import Cast
 from runtime.access import Access
-from runtime.messaging.signatures import Publishers, Sign, Unproven, is_signed, open_publishers, open_signer
+from runtime.messaging.signatures import (
+    Publishers,
+    Sign,
+    Unproven,
+    is_signed,
+    open_publishers,
+    open_signer,
+)
 
-SUBJECT, MESSAGE_ID, BODY = "turns.3.YW5u", "turn-1", b'{"text": "I am allergic to peanuts"}'
+SUBJECT, MESSAGE_ID, BODY = (
+    "turns.3.YW5u",
+    "turn-1",
+    b'{"text": "I am allergic to peanuts"}',
+)
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +46,10 @@ def _signer(folder: Path, role: str) -> Sign:
 
 
 def _headers(signature: str, message_id: str = MESSAGE_ID) -> dict[str, str]:
-    return {subjects.MESSAGE_ID_HEADER: message_id, subjects.SIGNATURE_HEADER: signature}
+    return {
+        subjects.MESSAGE_ID_HEADER: message_id,
+        subjects.SIGNATURE_HEADER: signature,
+    }
 
 
 def test_those_who_may_publish_are_believed(folder: Path) -> None:
@@ -48,7 +62,9 @@ def test_those_who_may_publish_are_believed(folder: Path) -> None:
         ("program", "messages.3.YW5u.cHJvZ3JhbQ"),
     )
     for role, subject in said:
-        known.check(subject, _headers(_signer(folder, role)(subject, MESSAGE_ID, BODY)), BODY)
+        known.check(
+            subject, _headers(_signer(folder, role)(subject, MESSAGE_ID, BODY)), BODY
+        )
 
 
 @pytest.mark.parametrize(
@@ -63,7 +79,9 @@ def test_those_who_may_publish_are_believed(folder: Path) -> None:
         ("bootstrap", "facts.3.YW5u"),
     ],
 )
-def test_those_who_may_not_are_refused_with_a_good_signature(folder: Path, role: str, subject: str) -> None:
+def test_those_who_may_not_are_refused_with_a_good_signature(
+    folder: Path, role: str, subject: str
+) -> None:
     """What the declaration does not grant, a key does not either."""
     signature = _signer(folder, role)(subject, MESSAGE_ID, BODY)
     with pytest.raises(Unproven, match="does not publish to"):
@@ -71,7 +89,10 @@ def test_those_who_may_not_are_refused_with_a_good_signature(folder: Path, role:
 
 
 def test_a_signature_holds_for_one_subject_id_body_and_role(folder: Path) -> None:
-    known, signature = Publishers(folder / "publishers.json"), _signer(folder, "supervisor")(SUBJECT, MESSAGE_ID, BODY)
+    known, signature = (
+        Publishers(folder / "publishers.json"),
+        _signer(folder, "supervisor")(SUBJECT, MESSAGE_ID, BODY),
+    )
     known.check(SUBJECT, _headers(signature), BODY)
     forged = [
         ("turns.3.Ym9i", _headers(signature), BODY),
@@ -90,24 +111,44 @@ def test_a_signature_holds_for_one_subject_id_body_and_role(folder: Path) -> Non
             known.check(subject, headers, body)
 
 
-def test_a_role_that_is_added_is_known_without_a_restart(folder: Path, tmp_path: Path) -> None:
-    file, whole = tmp_path / "publishers.json", json.loads((folder / "publishers.json").read_text("utf-8"))
+def test_a_role_that_is_added_is_known_without_a_restart(
+    folder: Path, tmp_path: Path
+) -> None:
+    file, whole = (
+        tmp_path / "publishers.json",
+        json.loads((folder / "publishers.json").read_text("utf-8")),
+    )
     file.write_text(json.dumps({"memory": whole["memory"]}), "utf-8")
     os.utime(file, ns=(1, 1))
-    known, headers = Publishers(file), _headers(_signer(folder, "supervisor")(SUBJECT, MESSAGE_ID, BODY))
+    known, headers = (
+        Publishers(file),
+        _headers(_signer(folder, "supervisor")(SUBJECT, MESSAGE_ID, BODY)),
+    )
     with pytest.raises(Unproven):
         known.check(SUBJECT, headers, BODY)
     file.write_text(json.dumps(whole), "utf-8")
     known.check(SUBJECT, headers, BODY)
 
 
-def test_a_key_that_was_replaced_counts_at_once_and_the_old_one_no_more(folder: Path, tmp_path: Path) -> None:
-    file, whole = tmp_path / "publishers.json", json.loads((folder / "publishers.json").read_text("utf-8"))
+def test_a_key_that_was_replaced_counts_at_once_and_the_old_one_no_more(
+    folder: Path, tmp_path: Path
+) -> None:
+    file, whole = (
+        tmp_path / "publishers.json",
+        json.loads((folder / "publishers.json").read_text("utf-8")),
+    )
     stolen = whole | {"supervisor": whole["operator"]}
     file.write_text(json.dumps(stolen), "utf-8")
     os.utime(file, ns=(1, 1))
-    known, new = Publishers(file), _headers(_signer(folder, "supervisor")(SUBJECT, MESSAGE_ID, BODY))
-    old = _headers(_signer(folder, "operator")(SUBJECT, MESSAGE_ID, BODY).replace("operator", "supervisor"))
+    known, new = (
+        Publishers(file),
+        _headers(_signer(folder, "supervisor")(SUBJECT, MESSAGE_ID, BODY)),
+    )
+    old = _headers(
+        _signer(folder, "operator")(SUBJECT, MESSAGE_ID, BODY).replace(
+            "operator", "supervisor"
+        )
+    )
     known.check(SUBJECT, old, BODY)
     file.write_text(json.dumps(whole), "utf-8")
     known.check(SUBJECT, new, BODY)
@@ -118,7 +159,9 @@ def test_a_key_that_was_replaced_counts_at_once_and_the_old_one_no_more(folder: 
 def test_only_what_people_say_is_signed() -> None:
     """Tasks and reports are not: programs of others send them as they are."""
     assert all(map(is_signed, (SUBJECT, "facts.1.x", "messages.1.x.y")))
-    assert not any(map(is_signed, ("tasks.A.t", "reports.S.t.1", "dead.turns.1.x", "$KV.agents.A")))
+    assert not any(
+        map(is_signed, ("tasks.A.t", "reports.S.t.1", "dead.turns.1.x", "$KV.agents.A"))
+    )
 
 
 def test_without_keys_nothing_is_signed_or_checked(tmp_path: Path) -> None:

@@ -22,26 +22,42 @@ def test_without_a_trace_no_header_is_invented() -> None:
     assert traced_letter("tasks.A.b", "t:1", None, settled) == (None, settled)
     with tracing.span("anything") as span:
         assert span.context is None
-        assert traced_letter("tasks.A.b", "t:1", {"a": "b"}, settled) == ({"a": "b"}, settled)
+        assert traced_letter("tasks.A.b", "t:1", {"a": "b"}, settled) == (
+            {"a": "b"},
+            settled,
+        )
 
 
-@pytest.mark.parametrize("subject", ["tasks.A.b", "reports.S.t.1", "turns.3.token", "facts.3.token", "messages.3.a.b"])
+@pytest.mark.parametrize(
+    "subject",
+    ["tasks.A.b", "reports.S.t.1", "turns.3.token", "facts.3.token", "messages.3.a.b"],
+)
 def test_what_somebody_goes_on_with_carries_the_context_that_came(subject: str) -> None:
     """As it was, with what other tracers want carried along."""
     with tracing.span("anything", parent=CONTEXT):
         headers, _ = traced_letter(subject, "id", {"a": "b"}, settled)
-    assert headers == {"a": "b", "traceparent": CONTEXT.parent, "tracestate": "vendor=1"}
+    assert headers == {
+        "a": "b",
+        "traceparent": CONTEXT.parent,
+        "tracestate": "vendor=1",
+    }
     assert tracing.current() is None
 
 
 def test_a_letter_that_repeats_another_keeps_its_trace() -> None:
     with tracing.within(CONTEXT):
-        assert traced_letter("tasks.A.b", "t:1", {"traceparent": "x"}, settled)[0] == {"traceparent": "x"}
-        assert traced_letter("tasks.A.b", "t:1", {"Traceparent": "x"}, settled)[0] == {"Traceparent": "x"}
+        assert traced_letter("tasks.A.b", "t:1", {"traceparent": "x"}, settled)[0] == {
+            "traceparent": "x"
+        }
+        assert traced_letter("tasks.A.b", "t:1", {"Traceparent": "x"}, settled)[0] == {
+            "Traceparent": "x"
+        }
         assert traced_letter("dead.tasks.A.b", "d", None, settled)[0] is None
 
 
-async def test_recording_without_the_extra_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_recording_without_the_extra_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Instead of an import that fails somewhere."""
     from runtime.tracing.exporting import recording
 

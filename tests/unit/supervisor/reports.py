@@ -23,7 +23,21 @@ def report(**changed: Any) -> CompletionReport:
     return CompletionReport(**(fields | changed))
 
 
-def report_on(assignment: TaskAssignment, status: str = "completed", **changed: Any) -> CompletionReport:
+def report_on(
+    assignment: TaskAssignment, status: str = "completed", **changed: Any
+) -> CompletionReport:
     """Return the report of *assignment*, without a result unless one is given."""
-    ids = {"task_id": assignment.task_id, "agent_id": assignment.agent_id, "supervisor_id": assignment.supervisor_id}
-    return report(**{**ids, "task_name": assignment.task.name, "status": status, "result": None, **changed})
+    ids = {
+        "task_id": assignment.task_id,
+        "agent_id": assignment.agent_id,
+        "supervisor_id": assignment.supervisor_id,
+    }
+    return report(
+        **{
+            **ids,
+            "task_name": assignment.task.name,
+            "status": status,
+            "result": None,
+            **changed,
+        }
+    )

@@ -14,7 +14,9 @@ class FakeOutbox:
     def __init__(self) -> None:
         self.stored: list[tuple[str, bytes]] = []
 
-    async def put(self, subject: str, body: bytes, _message_id: str, **_options: object) -> None:
+    async def put(
+        self, subject: str, body: bytes, _message_id: str, **_options: object
+    ) -> None:
         """Store a letter."""
         self.stored.append((subject, body))
 
@@ -30,7 +32,9 @@ async def cancel(status: Status) -> tuple[Cancelling, list[tuple[str, bytes]]]:
     outbox: Any = FakeOutbox()
     client: Any = None
     await ledger.finish("t1", 1, status, a_report(status))
-    result = await Canceller(client, outbox, ledger, "S-2").cancel("t1", "changed my mind")
+    result = await Canceller(client, outbox, ledger, "S-2").cancel(
+        "t1", "changed my mind"
+    )
     return result, outbox.stored
 
 

@@ -8,7 +8,12 @@ from contracts.messages import PersonReply, ReplyKind, ReplyPart
 from contracts.subjects import MAX_BODY
 from supervisor.http.requests.work import is_unstarted
 from supervisor.replies.combined import combine, fit
-from supervisor.requests.request import part_task_id, part_turn_id, place_of_turn, whole_task_id
+from supervisor.requests.request import (
+    part_task_id,
+    part_turn_id,
+    place_of_turn,
+    whole_task_id,
+)
 from tests.unit.supervisor.reports import report
 
 
@@ -16,7 +21,11 @@ def part(kind: ReplyKind, text: str = "Said.", result: str | None = None) -> Rep
     """Return a part, with a report when there is a *result*."""
     told = report(result=result) if result is not None else None
     return ReplyPart(
-        kind=kind, text=text, task_id="r-1-1", missing=("spent",) if kind == "question" else (), report=told
+        kind=kind,
+        text=text,
+        task_id="r-1-1",
+        missing=("spent",) if kind == "question" else (),
+        report=told,
     )
 
 
@@ -33,13 +42,18 @@ def whole(*parts: ReplyPart) -> PersonReply:
         (("question", "pending"), "pending"),
     ],
 )
-def test_a_reply_has_the_kind_of_its_most_open_part(kinds: tuple[ReplyKind, ...], kind: str) -> None:
+def test_a_reply_has_the_kind_of_its_most_open_part(
+    kinds: tuple[ReplyKind, ...], kind: str
+) -> None:
     assert whole(*map(part, kinds)).kind == kind
 
 
 def test_parts_are_numbered_and_the_first_question_names_its_fields() -> None:
     reply = whole(part("answer", "Left: 5"), part("question", "What is spent?"))
-    assert (reply.text, reply.missing) == ("1. Left: 5\n\n2. What is spent?", ("spent",))
+    assert (reply.text, reply.missing) == (
+        "1. Left: 5\n\n2. What is spent?",
+        ("spent",),
+    )
     assert (reply.agent_id, reply.task, reply.report) == (None, None, None)
 
 
@@ -49,12 +63,16 @@ def test_a_reply_about_one_task_has_no_new_field() -> None:
         "schema_version", "request_id", "conversation_id", "kind", "text", "agent_id", "task", "missing", "report",
         "elapsed_ms",
     ]  # fmt: skip
-    assert PersonReply.model_validate_json(whole(part("answer")).model_dump_json()).parts == (part("answer"),)
+    assert PersonReply.model_validate_json(
+        whole(part("answer")).model_dump_json()
+    ).parts == (part("answer"),)
 
 
 def test_only_results_that_do_not_fit_are_left_out() -> None:
     large = "x" * (MAX_BODY - 2000)
-    reply = fit(whole(part("answer", "Small.", "8000"), part("answer", large[:4000], large)))
+    reply = fit(
+        whole(part("answer", "Small.", "8000"), part("answer", large[:4000], large))
+    )
     assert len(reply.model_dump_json()) < MAX_BODY
     small, cut = (one.report for one in reply.parts)
     assert small is not None

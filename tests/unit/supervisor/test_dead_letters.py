@@ -8,7 +8,13 @@ from typing import Any
 import pytest
 
 from contracts.errors import InvalidInput
-from supervisor.dead_letters.letters import FOREIGN, Letter, Selection, digest_of, read_letter
+from supervisor.dead_letters.letters import (
+    FOREIGN,
+    Letter,
+    Selection,
+    digest_of,
+    read_letter,
+)
 from supervisor.dead_letters.redrive import Redrive, Renewal, redrive_of
 
 NOW = datetime(2026, 11, 21, 10, tzinfo=UTC)
@@ -19,7 +25,10 @@ ASSIGNMENT: dict[str, Any] = {
     "task_id": "t1",
     "agent_id": "TripAgent",
     "supervisor_id": "S",
-    "task": {"name": "share_trip", "parameters": {"hotel": "900 €", "travellers": 12345678901234567890}},
+    "task": {
+        "name": "share_trip",
+        "parameters": {"hotel": "900 €", "travellers": 12345678901234567890},
+    },
     "created_at": "2026-11-20T10:00:00Z",
     "colour": "green",
 }
@@ -43,13 +52,19 @@ def written(carried: bytes, **fields: Any) -> bytes:
         "task_name": "share_trip",
         "died_at": "2026-11-21T09:00:00Z",
     } | fields
-    return json.dumps({name: value for name, value in whole.items() if value is not ...}).encode()
+    return json.dumps(
+        {name: value for name, value in whole.items() if value is not ...}
+    ).encode()
 
 
 def letter(carried: bytes | None = None, **fields: Any) -> Letter:
     """Return the dead letter 42, about *carried*, as it is read in DEAD."""
-    content = written(json.dumps(ASSIGNMENT).encode() if carried is None else carried, **fields)
-    return read_letter(42, f"dead.{fields.get('subject', 'tasks.TripAgent.share_trip')}", NOW, content)
+    content = written(
+        json.dumps(ASSIGNMENT).encode() if carried is None else carried, **fields
+    )
+    return read_letter(
+        42, f"dead.{fields.get('subject', 'tasks.TripAgent.share_trip')}", NOW, content
+    )
 
 
 def redriven(made: Letter, renewal: Renewal | None = None) -> Redrive:
@@ -68,7 +83,11 @@ def test_a_letter_names_its_agent_task_and_trace() -> None:
 
 def test_an_older_letter_is_read_by_subject_and_headers() -> None:
     made = letter(agent_id=..., task_name=..., generation=...)
-    assert (made.agent_id, made.task_name, made.generation) == ("TripAgent", "share_trip", 3)
+    assert (made.agent_id, made.task_name, made.generation) == (
+        "TripAgent",
+        "share_trip",
+        3,
+    )
     assert letter(generation=..., headers={}).generation == 1
     assert letter(generation=..., headers={"Tasklore-Generation": "x"}).generation == 1
     assert letter(agent_id=..., task_name=..., subject="tasks.a.b.c").task_name is None
@@ -92,10 +111,16 @@ def test_an_invalid_trace_is_not_shown(trace: str) -> None:
     [
         (b"hello", "dead.tasks.A.b", "body: Invalid JSON"),
         (b"{}", "dead.tasks.A.b", "reason: is needed"),
-        (written(b"{}"), "dead.tasks.OtherAgent.share_trip", "names the subject 'tasks.TripAgent.share_trip'"),
+        (
+            written(b"{}"),
+            "dead.tasks.OtherAgent.share_trip",
+            "names the subject 'tasks.TripAgent.share_trip'",
+        ),
     ],
 )
-def test_an_invalid_letter_is_shown_and_never_sent(body: bytes, subject: str, word: str) -> None:
+def test_an_invalid_letter_is_shown_and_never_sent(
+    body: bytes, subject: str, word: str
+) -> None:
     made = read_letter(42, subject, NOW, body)
     assert (made.content.reason, made.body, made.sequence) == (FOREIGN, body, 42)
     assert word in made.content.error.message
@@ -104,7 +129,10 @@ def test_an_invalid_letter_is_shown_and_never_sent(body: bytes, subject: str, wo
 
 
 def test_a_selection_filters_by_subject_where_it_can() -> None:
-    assert (Selection().subject, Selection("TripAgent").subject) == ("dead.>", "dead.tasks.TripAgent.>")
+    assert (Selection().subject, Selection("TripAgent").subject) == (
+        "dead.>",
+        "dead.tasks.TripAgent.>",
+    )
     assert Selection("A", since=NOW).is_by_subject
     assert not Selection(reason="attempts").is_by_subject
     assert Selection(task_name="share_trip", reason="attempts").fits(letter())
@@ -118,9 +146,18 @@ def test_a_redrive_is_the_same_task_in_the_next_generation() -> None:
     made = redriven(letter())
     assert (made.subject, made.message_id) == ("tasks.TripAgent.share_trip", "t1:4")
     assert (made.task_id, made.generation) == ("t1", 4)
-    assert made.headers == {"Tasklore-Generation": "4", "Tasklore-Attempt": "1", "traceparent": TRACE}
+    assert made.headers == {
+        "Tasklore-Generation": "4",
+        "Tasklore-Attempt": "1",
+        "traceparent": TRACE,
+    }
     assert json.loads(made.body) == ASSIGNMENT | {"created_at": "2026-11-21T10:00:00Z"}
-    later = redrive_of(letter(), letter().body, NOW + timedelta(minutes=1), Renewal(drops_deadline=True))
+    later = redrive_of(
+        letter(),
+        letter().body,
+        NOW + timedelta(minutes=1),
+        Renewal(drops_deadline=True),
+    )
     assert later.message_id == made.message_id
 
 
@@ -138,8 +175,15 @@ def test_an_unreadable_body_is_sent_again_unchanged(body: bytes) -> None:
 
 
 def test_a_passed_deadline_is_an_error_with_both_cures() -> None:
-    for deadline in ("2026-11-21T10:00:00Z", "2026-11-21T10:00:00", "2026-11-21T11:00:00+02:00"):
-        with pytest.raises(InvalidInput, match=r"letter 42 passed at .*--new-deadline 10m.*--no-deadline"):
+    for deadline in (
+        "2026-11-21T10:00:00Z",
+        "2026-11-21T10:00:00",
+        "2026-11-21T11:00:00+02:00",
+    ):
+        with pytest.raises(
+            InvalidInput,
+            match=r"letter 42 passed at .*--new-deadline 10m.*--no-deadline",
+        ):
             redriven(letter(assigned(deadline=deadline)))
 
 
@@ -147,13 +191,24 @@ def test_a_passed_deadline_is_an_error_with_both_cures() -> None:
     ("renewal", "before", "after"),
     [
         (Renewal(), "2026-11-21T10:00:01Z", "2026-11-21T10:00:01Z"),
-        (Renewal(timedelta(seconds=90)), "2026-11-01T10:00:00Z", "2026-11-21T10:01:30Z"),
+        (
+            Renewal(timedelta(seconds=90)),
+            "2026-11-01T10:00:00Z",
+            "2026-11-21T10:01:30Z",
+        ),
         (Renewal(timedelta(seconds=90)), None, "2026-11-21T10:01:30Z"),
         (Renewal(drops_deadline=True), "2026-11-01T10:00:00Z", None),
     ],
 )
-def test_a_deadline_is_kept_moved_or_dropped(renewal: Renewal, before: str | None, after: str | None) -> None:
-    assert json.loads(redriven(letter(assigned(deadline=before)), renewal).body).get("deadline") == after
+def test_a_deadline_is_kept_moved_or_dropped(
+    renewal: Renewal, before: str | None, after: str | None
+) -> None:
+    assert (
+        json.loads(redriven(letter(assigned(deadline=before)), renewal).body).get(
+            "deadline"
+        )
+        == after
+    )
 
 
 def test_headers_that_inject_or_override_others_are_left_out() -> None:
@@ -166,7 +221,11 @@ def test_headers_that_inject_or_override_others_are_left_out() -> None:
         "Tasklore-Attempt": "5",
     }
     made = redriven(letter(headers=headers))
-    assert made.headers == {"X-Good": "fine", "Tasklore-Generation": "4", "Tasklore-Attempt": "1"}
+    assert made.headers == {
+        "X-Good": "fine",
+        "Tasklore-Generation": "4",
+        "Tasklore-Attempt": "1",
+    }
 
 
 @pytest.mark.parametrize(

@@ -12,13 +12,20 @@ from supervisor.replies.notices import Learned, say_kept, with_notes
 class Waiting:
     """Notices that come after some looks, or never."""
 
-    def __init__(self, *looks: list[tuple[str, tuple[str, ...]]], ends_after: int = 100, is_away: bool = False) -> None:
+    def __init__(
+        self,
+        *looks: list[tuple[str, tuple[str, ...]]],
+        ends_after: int = 100,
+        is_away: bool = False,
+    ) -> None:
         self.looks = list(looks)
         self.ends_after = ends_after
         self.is_away = is_away
         self.hurried: list[str] = []
 
-    async def take_awaited(self, owner: str) -> tuple[list[tuple[str, tuple[str, ...]]], bool]:
+    async def take_awaited(
+        self, owner: str
+    ) -> tuple[list[tuple[str, tuple[str, ...]]], bool]:
         if self.is_away:
             raise MemoryUnavailable("away")
         self.ends_after -= 1
@@ -38,16 +45,24 @@ class Waiting:
             ["User is allergic to peanuts", "no longer: vegan"],
             "Noted: you are allergic to peanuts; no longer: vegan.",
         ),
-        ("", ["User's name is Ana", "you have a dog"], "Noted: your name is Ana; you have a dog."),
+        (
+            "",
+            ["User's name is Ana", "you have a dog"],
+            "Noted: your name is Ana; you have a dog.",
+        ),
         ("", ["a", "b", "c", "d", "e", "f", "g"], "Noted: a; b; c; d; e; and 2 more."),
     ],
 )
-def test_a_reply_ends_with_five_learned_lines_at_most(text: str, lines: list[str], said: str) -> None:
+def test_a_reply_ends_with_five_learned_lines_at_most(
+    text: str, lines: list[str], said: str
+) -> None:
     assert with_notes(text, lines) == said
 
 
 async def test_a_reply_waits_for_the_facts_of_its_own_turn() -> None:
-    notices = Waiting([("t0", ("User likes tea",))], [], [("t1", ("User loves sushi",))])
+    notices = Waiting(
+        [("t0", ("User likes tea",))], [], [("t1", ("User loves sushi",))]
+    )
     learned = Learned(notices, lambda: True, wait_s=5.0)
     assert await learned.of_turn("ana", "t1") == ("User likes tea", "User loves sushi")
     assert notices.hurried == ["ana"]
@@ -55,10 +70,26 @@ async def test_a_reply_waits_for_the_facts_of_its_own_turn() -> None:
 
 async def test_a_reply_waits_no_longer_than_facts_can_come() -> None:
     async with asyncio.timeout(2.0):
-        assert await Learned(Waiting(ends_after=2), lambda: True, wait_s=60.0).of_turn("ana", "t1") == ()
-        assert await Learned(Waiting(), lambda: True, wait_s=0.2).of_turn("ana", "t1") == ()
-        assert await Learned(Waiting(), lambda: False, wait_s=60.0).of_turn("ana", "t1") == ()
-        assert await Learned(Waiting(is_away=True), lambda: True, wait_s=60.0).of_turn("ana", "t1") == ()
+        assert (
+            await Learned(Waiting(ends_after=2), lambda: True, wait_s=60.0).of_turn(
+                "ana", "t1"
+            )
+            == ()
+        )
+        assert (
+            await Learned(Waiting(), lambda: True, wait_s=0.2).of_turn("ana", "t1")
+            == ()
+        )
+        assert (
+            await Learned(Waiting(), lambda: False, wait_s=60.0).of_turn("ana", "t1")
+            == ()
+        )
+        assert (
+            await Learned(Waiting(is_away=True), lambda: True, wait_s=60.0).of_turn(
+                "ana", "t1"
+            )
+            == ()
+        )
         assert await Learned(Waiting(is_away=True), lambda: True).lines("ana") == ()
 
 
@@ -77,18 +108,38 @@ class Kept:
 
 async def test_words_count_as_kept_once_memory_has_their_turn() -> None:
     learned = Learned(Waiting(), lambda: True, episodes=Kept("t1"))
-    assert [await learned.is_kept("ana", turn_id) for turn_id in ("t1", "t2")] == [True, False]
-    assert not await Learned(Waiting(), lambda: False, episodes=Kept("t1")).is_kept("ana", "t1")
-    assert not await Learned(Waiting(), lambda: True, episodes=Kept("t1", is_away=True)).is_kept("ana", "t1")
+    assert [await learned.is_kept("ana", turn_id) for turn_id in ("t1", "t2")] == [
+        True,
+        False,
+    ]
+    assert not await Learned(Waiting(), lambda: False, episodes=Kept("t1")).is_kept(
+        "ana", "t1"
+    )
+    assert not await Learned(
+        Waiting(), lambda: True, episodes=Kept("t1", is_away=True)
+    ).is_kept("ana", "t1")
     assert not await Learned(Waiting(), lambda: True).is_kept("ana", "t1")
 
 
 def test_a_reply_to_kept_words_says_that_they_are_kept() -> None:
-    unknown, other = "I cannot tell what to do with that. I can: greet.", "That is JSON and no sentence."
-    parts = (ReplyPart(kind="unable", text=unknown), ReplyPart(kind="unable", text=other))
-    reply = PersonReply(request_id="r", conversation_id="c", kind="unable", text=unknown, parts=parts)
+    unknown, other = (
+        "I cannot tell what to do with that. I can: greet.",
+        "That is JSON and no sentence.",
+    )
+    parts = (
+        ReplyPart(kind="unable", text=unknown),
+        ReplyPart(kind="unable", text=other),
+    )
+    reply = PersonReply(
+        request_id="r", conversation_id="c", kind="unable", text=unknown, parts=parts
+    )
     said = say_kept(reply)
-    assert said.text == "I have kept that, but no agent here has a task for it. I can: greet."
+    assert (
+        said.text
+        == "I have kept that, but no agent here has a task for it. I can: greet."
+    )
     assert [part.text for part in said.parts] == [said.text, other]
-    quoted = reply.model_copy(update={"text": 'I cannot tell what to do with "my sister. Ida". I can: greet.'})
+    quoted = reply.model_copy(
+        update={"text": 'I cannot tell what to do with "my sister. Ida". I can: greet.'}
+    )
     assert say_kept(quoted).text == said.text

@@ -19,7 +19,12 @@ OPEN = [("t1", 1, 2, True), ("t2", 3, 0, False)]
 
 
 def assignment(task_id: str) -> bytes:
-    fields = {"task_id": task_id, "agent_id": "A", "supervisor_id": "S", "created_at": AT.isoformat()}
+    fields = {
+        "task_id": task_id,
+        "agent_id": "A",
+        "supervisor_id": "S",
+        "created_at": AT.isoformat(),
+    }
     return json.dumps(fields | {"task": {"name": "x", "parameters": {}}}).encode()
 
 
@@ -41,7 +46,15 @@ class FakeServer:
     async def request(self, subject: str, payload: bytes, timeout: float) -> Answer:  # noqa: ASYNC109 - theirs
         name = subject.removeprefix("$JS.API.STREAM.INFO.")
         if name not in self.created:
-            return Answer({"error": {"code": 404, "err_code": 10059, "description": "stream not found"}})
+            return Answer(
+                {
+                    "error": {
+                        "code": 404,
+                        "err_code": 10059,
+                        "description": "stream not found",
+                    }
+                }
+            )
         return Answer({"created": self.created[name]})
 
 
@@ -52,7 +65,15 @@ class FakeOutbox:
         self.stored: list[tuple[str, bytes, str, dict[str, str]]] = []
         self.refuses = False
 
-    async def put(self, subject: str, body: bytes, message_id: str, *, headers: dict[str, str], **_: object) -> None:
+    async def put(
+        self,
+        subject: str,
+        body: bytes,
+        message_id: str,
+        *,
+        headers: dict[str, str],
+        **_: object,
+    ) -> None:
         if self.refuses:
             raise NotAccepted("no stream takes this subject")
         self.stored.append((subject, body, message_id, headers))
@@ -61,11 +82,28 @@ class FakeOutbox:
 class Scene:
     """A recovery with everything around it."""
 
-    def __init__(self, *, tasks: str | None = "yesterday", later: str | None = "long ago") -> None:
-        self.server = FakeServer({"TASKS": "today", "WAITING": "long ago", "LATER": "long ago", "REPORTS": "long ago"})
+    def __init__(
+        self, *, tasks: str | None = "yesterday", later: str | None = "long ago"
+    ) -> None:
+        self.server = FakeServer(
+            {
+                "TASKS": "today",
+                "WAITING": "long ago",
+                "LATER": "long ago",
+                "REPORTS": "long ago",
+            }
+        )
         self.outbox = FakeOutbox()
-        self.noted = {"TASKS": tasks, "WAITING": "long ago", "LATER": later, "REPORTS": "long ago"}
-        self.bodies = [OpenTask(task, number, assignment(task), runs, waits) for task, number, runs, waits in OPEN]
+        self.noted = {
+            "TASKS": tasks,
+            "WAITING": "long ago",
+            "LATER": later,
+            "REPORTS": "long ago",
+        }
+        self.bodies = [
+            OpenTask(task, number, assignment(task), runs, waits)
+            for task, number, runs, waits in OPEN
+        ]
         self.untold = 0
         self.may_create = True
         self.lost = self.republished = 0
@@ -117,8 +155,18 @@ async def test_open_tasks_are_published_again_once_as_at_first() -> None:
     scene = Scene()
     assert await scene.recovery.look() == 2
     assert scene.outbox.stored == [
-        ("tasks.A.x", assignment("t1"), "t1:1:a3", {"Tasklore-Generation": "1", "Tasklore-Attempt": "3"}),
-        ("tasks.A.x", assignment("t2"), "t2:3", {"Tasklore-Generation": "3", "Tasklore-Attempt": "1"}),
+        (
+            "tasks.A.x",
+            assignment("t1"),
+            "t1:1:a3",
+            {"Tasklore-Generation": "1", "Tasklore-Attempt": "3"},
+        ),
+        (
+            "tasks.A.x",
+            assignment("t2"),
+            "t2:3",
+            {"Tasklore-Generation": "3", "Tasklore-Attempt": "1"},
+        ),
     ]
     assert (scene.noted, scene.lost, scene.republished) == (scene.server.created, 1, 2)
     assert await scene.recovery.look() == 0
@@ -185,6 +233,8 @@ async def test_two_supervisors_that_note_different_streams_publish_once() -> Non
 async def test_an_unreadable_assignment_holds_back_no_other() -> None:
     scene = Scene()
     scene.bodies.insert(0, OpenTask("t0", 1, b"not json", 1, is_waiting=False))
-    scene.bodies.insert(0, OpenTask("a\r\nX: b", 1, assignment("t1"), 1, is_waiting=False))
+    scene.bodies.insert(
+        0, OpenTask("a\r\nX: b", 1, assignment("t1"), 1, is_waiting=False)
+    )
     assert await scene.recovery.look() == 2
     assert scene.noted["TASKS"] == "today"

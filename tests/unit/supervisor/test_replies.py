@@ -6,33 +6,66 @@ from typing import Any
 import pytest
 
 from contracts.errors import NotAccepted, QueueFull
-from contracts.messages import CompletionReport, ErrorNote, MemoryNote, TaskAssignment, TaskCall
-from supervisor.replies.report_texts import describe_result, describe_time, part_reply, report_reply
+from contracts.messages import (
+    CompletionReport,
+    ErrorNote,
+    MemoryNote,
+    TaskAssignment,
+    TaskCall,
+)
+from supervisor.replies.report_texts import (
+    describe_result,
+    describe_time,
+    part_reply,
+    report_reply,
+)
 from supervisor.requests.readings import make_reading
 from tests.understanding_cases import AT, BUDGET, understand
 from tests.unit.supervisor.reports import report
 
-CALL = TaskCall(name="analyze_budget", parameters={"budget_limit": 50000, "spent": 42000, "history": [5000, 7000]})
+CALL = TaskCall(
+    name="analyze_budget",
+    parameters={"budget_limit": 50000, "spent": 42000, "history": [5000, 7000]},
+)
 ASSIGNMENT = TaskAssignment(
-    task_id="t1", agent_id="BudgetTrackerAgent", supervisor_id="SupervisorAgent", task=CALL, created_at=AT
+    task_id="t1",
+    agent_id="BudgetTrackerAgent",
+    supervisor_id="SupervisorAgent",
+    task=CALL,
+    created_at=AT,
 )
 
 
-def failed(status: str, message: str = "spent: is no number; send a number", **changed: Any) -> CompletionReport:
-    error = ErrorNote(type="InvalidParameters", message=message, retryable=changed.pop("retryable", False))
+def failed(
+    status: str, message: str = "spent: is no number; send a number", **changed: Any
+) -> CompletionReport:
+    error = ErrorNote(
+        type="InvalidParameters",
+        message=message,
+        retryable=changed.pop("retryable", False),
+    )
     return report(status=status, result=None, error=error, **changed)
 
 
 def reply_to(found: CompletionReport | None, problem: NotAccepted | None = None) -> Any:
     return report_reply(
-        found, BUDGET.tasks[0], assignment=ASSIGNMENT, request_id="r1", conversation_id="c1", problem=problem
+        found,
+        BUDGET.tasks[0],
+        assignment=ASSIGNMENT,
+        request_id="r1",
+        conversation_id="c1",
+        problem=problem,
     )
 
 
 @pytest.mark.parametrize(
     ("found", "problem", "named"),
     [
-        (report(), None, "(budget limit 50,000 as I remember it; spent 42,000; history ["),
+        (
+            report(),
+            None,
+            "(budget limit 50,000 as I remember it; spent 42,000; history [",
+        ),
         (failed("failed"), None, " I took budget limit 50,000 as I remember it."),
         (None, NotAccepted("away"), " I took budget limit 50,000 as I remember it."),
     ],
@@ -65,7 +98,10 @@ def test_a_result_is_described_line_by_line() -> None:
         "anomalies": [{"value": 25000, "index": 4}],
         "nothing": [],
         "unknown": None,
-        "recommendations": ["Cut spending by 18,000 to stay within the limit.", "Add a history."],
+        "recommendations": [
+            "Cut spending by 18,000 to stay within the limit.",
+            "Add a history.",
+        ],
     }
     assert describe_result(report(result=result), BUDGET.tasks[0], CALL) == "\n".join(
         [
@@ -98,7 +134,12 @@ def test_a_result_is_described_line_by_line() -> None:
     ],
 )
 def test_a_result_of_any_shape_is_described(result: Any, line: str) -> None:
-    assert describe_result(report(result=result), None).split("\n", 1)[1].rsplit("\n", 1)[0] == line
+    assert (
+        describe_result(report(result=result), None)
+        .split("\n", 1)[1]
+        .rsplit("\n", 1)[0]
+        == line
+    )
 
 
 @pytest.mark.parametrize(
@@ -109,14 +150,27 @@ def test_a_result_of_any_shape_is_described(result: Any, line: str) -> None:
         ({"number_of_guests": 1204}, "  Number of guests: 1,204"),
         ({"order_id": 70551}, "  Order id: 70551"),
         ({"sums": [1200, 3400]}, "  Sums: 1,200; 3,400"),
-        ([{"sums": [1200, 3400], "of": "March, April"}], "  - sums [1,200; 3,400]; of March, April"),
+        (
+            [{"sums": [1200, 3400], "of": "March, April"}],
+            "  - sums [1,200; 3,400]; of March, April",
+        ),
     ],
 )
-def test_separators_in_numbers_and_lists_cannot_be_confused(result: Any, line: str) -> None:
-    assert describe_result(report(result=result), None).split("\n", 1)[1].rsplit("\n", 1)[0] == line
+def test_separators_in_numbers_and_lists_cannot_be_confused(
+    result: Any, line: str
+) -> None:
+    assert (
+        describe_result(report(result=result), None)
+        .split("\n", 1)[1]
+        .rsplit("\n", 1)[0]
+        == line
+    )
 
 
-@pytest.mark.parametrize("wrap", [lambda inner: {"a": inner}, lambda inner: [inner], lambda inner: [{"a": inner}]])
+@pytest.mark.parametrize(
+    "wrap",
+    [lambda inner: {"a": inner}, lambda inner: [inner], lambda inner: [{"a": inner}]],
+)
 def test_a_deep_result_is_cut(wrap: Callable[[Any], Any]) -> None:
     result: Any = 1
     for _ in range(200):
@@ -137,17 +191,27 @@ def test_a_long_result_is_cut_in_the_text_alone() -> None:
     [
         ({"outcome": "miss"}, "Computed in 3 ms, and remembered."),
         ({"outcome": "hit"}, "Remembered; answered in 3 ms."),
-        ({"outcome": "joined"}, "Computed once for several who asked the same at once; answered in 3 ms."),
+        (
+            {"outcome": "joined"},
+            "Computed once for several who asked the same at once; answered in 3 ms.",
+        ),
         ({"outcome": "refreshed"}, "Computed afresh in 3 ms, and remembered."),
         ({"outcome": "off"}, "Computed in 3 ms."),
         ({"outcome": "of the future"}, "Computed in 3 ms."),
         (
-            {"outcome": "near", "age_ms": 1000, "distance": 10.0, "computed_for": {"budget_limit": 50010}},
+            {
+                "outcome": "near",
+                "age_ms": 1000,
+                "distance": 10.0,
+                "computed_for": {"budget_limit": 50010},
+            },
             "Remembered from 1.0 s ago, for a neighbouring question (budget limit 50,010), 10 away; answered in 3 ms.",
         ),
     ],
 )
-def test_a_reply_says_whether_the_answer_was_remembered(note: dict[str, Any], said: str) -> None:
+def test_a_reply_says_whether_the_answer_was_remembered(
+    note: dict[str, Any], said: str
+) -> None:
     assert reply_to(report(memory=MemoryNote(**note))).text.endswith(f"\n{said}")
 
 
@@ -163,16 +227,34 @@ def test_times_have_one_unit(duration_ms: float, said: str) -> None:
 @pytest.mark.parametrize(
     ("found", "words"),
     [
-        (failed("failed", "disk full", attempt=3), ["failed after 3 attempts", "disk full.", "(InvalidParameters)"]),
-        (failed("failed", "too busy", retryable=True), ["after one attempt", "Asking again may help."]),
-        (failed("rejected"), ["could not take that", "spent: is no number; send a number.", "Say it again"]),
-        (failed("expired", "deadline passed"), ["time ran out", "deadline passed.", "start more workers"]),
+        (
+            failed("failed", "disk full", attempt=3),
+            ["failed after 3 attempts", "disk full.", "(InvalidParameters)"],
+        ),
+        (
+            failed("failed", "too busy", retryable=True),
+            ["after one attempt", "Asking again may help."],
+        ),
+        (
+            failed("rejected"),
+            [
+                "could not take that",
+                "spent: is no number; send a number.",
+                "Say it again",
+            ],
+        ),
+        (
+            failed("expired", "deadline passed"),
+            ["time ran out", "deadline passed.", "start more workers"],
+        ),
         (failed("cancelled", "by ann"), ["cancelled", "by ann.", "Ask again"]),
         (failed("vanished"), ["does not know", "Update the supervisor"]),
         (report(status="failed", result=None), ["no reason was given"]),
     ],
 )
-def test_a_failure_comes_with_its_cure(found: CompletionReport, words: list[str]) -> None:
+def test_a_failure_comes_with_its_cure(
+    found: CompletionReport, words: list[str]
+) -> None:
     reply = reply_to(found)
     assert reply.kind == "failed"
     assert all(word in reply.text for word in words), reply.text
@@ -186,14 +268,22 @@ def test_a_pending_reply_names_the_request_id() -> None:
 
 
 def test_a_full_queue_says_when_to_ask_again() -> None:
-    reply = reply_to(None, QueueFull("tasks.A.x: no room (maximum bytes exceeded); try again in 5 s", 5.0))
+    reply = reply_to(
+        None,
+        QueueFull("tasks.A.x: no room (maximum bytes exceeded); try again in 5 s", 5.0),
+    )
     assert reply.kind == "failed"
     assert "queue is full" in reply.text
-    assert "nothing was started: tasks.A.x: no room (maximum bytes exceeded); try again in 5 s." in reply.text
+    assert (
+        "nothing was started: tasks.A.x: no room (maximum bytes exceeded); try again in 5 s."
+        in reply.text
+    )
 
 
 def test_a_task_that_may_have_arrived_is_not_called_unstarted() -> None:
-    reply = reply_to(None, NotAccepted("tasks.A.x: not stored: the server did not answer", 2.0))
+    reply = reply_to(
+        None, NotAccepted("tasks.A.x: not stored: the server did not answer", 2.0)
+    )
     assert reply.kind == "failed"
     assert "the server did not answer." in reply.text
     assert "in 2 s with the request id r1" in reply.text
@@ -202,19 +292,34 @@ def test_a_task_that_may_have_arrived_is_not_called_unstarted() -> None:
 
 def test_an_answer_keeps_its_task_for_later_turns() -> None:
     reply = reply_to(report())
-    assert (reply.kind, reply.agent_id, reply.task) == ("answer", "BudgetTrackerAgent", CALL)
+    assert (reply.kind, reply.agent_id, reply.task) == (
+        "answer",
+        "BudgetTrackerAgent",
+        CALL,
+    )
     assert (reply.request_id, reply.conversation_id) == ("r1", "c1")
 
 
 def test_a_question_names_missing_fields_and_keeps_known_ones() -> None:
     [part] = make_reading(understand("budget limit 50k"), "t1").parts
     reply = part_reply(part, request_id="r1", conversation_id="c1")
-    assert (reply.kind, reply.missing, reply.text) == ("question", ("spent",), "What is spent?")
-    assert reply.task == TaskCall(name="analyze_budget", parameters={"budget_limit": 50000})
+    assert (reply.kind, reply.missing, reply.text) == (
+        "question",
+        ("spent",),
+        "What is spent?",
+    )
+    assert reply.task == TaskCall(
+        name="analyze_budget", parameters={"budget_limit": 50000}
+    )
 
 
 def test_long_fractions_are_rounded_in_the_text_alone() -> None:
-    found = report(result={"each": "33.33333333333333333333333333333333", "tiny": "0.00000000000000000001234"})
+    found = report(
+        result={
+            "each": "33.33333333333333333333333333333333",
+            "tiny": "0.00000000000000000001234",
+        }
+    )
     reply = reply_to(found)
     assert "Each: 33.3333\n" in reply.text
     assert "Tiny: 0.00000000000000000001234" in reply.text

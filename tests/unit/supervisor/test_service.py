@@ -10,7 +10,14 @@ import pytest
 
 from contracts import subjects
 from contracts.errors import MemoryUnavailable, MessageTooLarge, NotAccepted
-from contracts.messages import ChatTurn, CompletionReport, PersonReply, PersonRequest, TaskAssignment, TaskCall
+from contracts.messages import (
+    ChatTurn,
+    CompletionReport,
+    PersonReply,
+    PersonRequest,
+    TaskAssignment,
+    TaskCall,
+)
 from supervisor.catalogue import Catalogue
 from supervisor.requests.request import Alongside
 from supervisor.service import Publish, Service
@@ -40,7 +47,9 @@ class Puzzled:
         now: datetime | None = None,
     ) -> Unfitting:
         self.asked_at.append(now)
-        self.shown.append((user_id, [turn.text for turn in previous if turn.speaker == "person"]))
+        self.shown.append(
+            (user_id, [turn.text for turn in previous if turn.speaker == "person"])
+        )
         self.asked.set()
         await self.gate.wait()
         return Unfitting(self.says)
@@ -57,7 +66,13 @@ class Conversations(FakeConversations):
         self._away_from = away_from
 
     async def append(
-        self, conversation_id: str, turn: bytes, turn_id: str, *, user_id: str | None = None, beside: object = ()
+        self,
+        conversation_id: str,
+        turn: bytes,
+        turn_id: str,
+        *,
+        user_id: str | None = None,
+        beside: object = (),
     ) -> bool:
         if len(self.beside) >= self._away_from:
             raise MemoryUnavailable("away")
@@ -94,22 +109,33 @@ def service(
 
 def reply_with(result: Any, text: str = "Found.") -> PersonReply:
     return PersonReply(
-        request_id="r", conversation_id="c", kind="answer", text=text, report=report(result=result, supervisor_id="S")
+        request_id="r",
+        conversation_id="c",
+        kind="answer",
+        text=text,
+        report=report(result=result, supervisor_id="S"),
     )
 
 
 @pytest.mark.parametrize(("user", "owner"), [("ann", "ann"), (None, "talk")])
-async def test_both_turns_are_published_for_listeners(user: str | None, owner: str) -> None:
+async def test_both_turns_are_published_for_listeners(
+    user: str | None, owner: str
+) -> None:
     sent: list[tuple[str, bytes, str]] = []
 
     def publish(subject: str, body: bytes, message_id: str) -> None:
         sent.append((subject, body, message_id))
 
-    request = PersonRequest(text="I like omelettes", request_id="r1", conversation_id="talk", user_id=user)
+    request = PersonRequest(
+        text="I like omelettes", request_id="r1", conversation_id="talk", user_id=user
+    )
     reply = await service(FakeConversations(), publish).answer(request)
     turns = [ChatTurn.model_validate_json(body) for _, body, _ in sent]
     assert reply.text == "I do not understand."
-    assert [(turn.speaker, turn.text) for turn in turns] == [("person", request.text), ("assistant", reply.text)]
+    assert [(turn.speaker, turn.text) for turn in turns] == [
+        ("person", request.text),
+        ("assistant", reply.text),
+    ]
     assert {subject for subject, _, _ in sent} == {subjects.turns(owner)}
     assert [name for _, _, name in sent] == [turn.turn_id for turn in turns]
     assert {turn.user_id for turn in turns} == {user}
@@ -118,9 +144,13 @@ async def test_both_turns_are_published_for_listeners(user: str | None, owner: s
 @pytest.mark.parametrize("away_from", [2, 1])
 async def test_a_record_of_a_request_is_stored_with_both_turns(away_from: int) -> None:
     conversations = Conversations(away_from=away_from)
-    alongside = Alongside((("SET", "record", "1"),), lambda reply: [("SET", "end", reply.kind)])
+    alongside = Alongside(
+        (("SET", "record", "1"),), lambda reply: [("SET", "end", reply.kind)]
+    )
     answering = service(conversations, lambda _subject, _body, _name: None)
-    await answering.answer(PersonRequest(text="hi", request_id="r", wait_ms=1), alongside=alongside)
+    await answering.answer(
+        PersonRequest(text="hi", request_id="r", wait_ms=1), alongside=alongside
+    )
     both = [(("SET", "record", "1"),), [("SET", "end", "unable")]]
     assert conversations.beside == both[:away_from]
     assert alongside.has_ended == (away_from == 2)
@@ -129,16 +159,22 @@ async def test_a_record_of_a_request_is_stored_with_both_turns(away_from: int) -
 async def test_a_conversation_is_listed_under_its_user() -> None:
     conversations = FakeConversations()
     answering = service(conversations, lambda _subject, _body, _name: None)
-    await answering.answer(PersonRequest(text="hi", conversation_id="talk", user_id="ann"))
+    await answering.answer(
+        PersonRequest(text="hi", conversation_id="talk", user_id="ann")
+    )
     await answering.answer(PersonRequest(text="hi", conversation_id="other"))
     assert await conversations.of_user("ann") == ["talk"]
 
 
 async def test_turns_of_another_user_are_not_referred_to() -> None:
     interpreter = Puzzled()
-    answering = service(FakeConversations(), lambda _subject, _body, _name: None, interpreter)
+    answering = service(
+        FakeConversations(), lambda _subject, _body, _name: None, interpreter
+    )
     for user in (None, "ann", "ben", "ann", None):
-        await answering.answer(PersonRequest(text=f"by {user}", conversation_id="talk", user_id=user))
+        await answering.answer(
+            PersonRequest(text=f"by {user}", conversation_id="talk", user_id=user)
+        )
     assert interpreter.shown == [
         (None, []),
         ("ann", ["by None"]),
@@ -152,16 +188,30 @@ async def test_an_answer_needs_neither_store_nor_stream() -> None:
     def publish(subject: str, body: bytes, message_id: str) -> None:
         raise MessageTooLarge("too large")
 
-    reply = await service(Conversations(away_from=0), publish).answer(PersonRequest(text="hi", user_id="ann"))
+    reply = await service(Conversations(away_from=0), publish).answer(
+        PersonRequest(text="hi", user_id="ann")
+    )
     assert reply.text == "I do not understand."
 
 
-async def test_a_request_whose_process_died_is_read_by_the_turns_and_time_it_came_at() -> None:
+async def test_a_request_whose_process_died_is_read_by_the_turns_and_time_it_came_at() -> (
+    None
+):
     conversations, interpreter = Conversations(), Puzzled()
     today = [datetime(2026, 11, 22, 23, 59, tzinfo=UTC)]
-    answering = service(conversations, lambda _subject, _body, _name: None, interpreter, lambda: today[-1])
+    answering = service(
+        conversations,
+        lambda _subject, _body, _name: None,
+        interpreter,
+        lambda: today[-1],
+    )
     before = PersonRequest(text="a nap of 3000", conversation_id="talk", user_id="ann")
-    unread = PersonRequest(text="double that, tomorrow", request_id="r1", conversation_id="talk", user_id="ann")
+    unread = PersonRequest(
+        text="double that, tomorrow",
+        request_id="r1",
+        conversation_id="talk",
+        user_id="ann",
+    )
     await answering.answer(before)
     conversations.kept = asyncio.Queue()
     interpreter.gate.clear()
@@ -176,7 +226,10 @@ async def test_a_request_whose_process_died_is_read_by_the_turns_and_time_it_cam
     assert (await answering.answer(unread)).text == "I do not understand."
     assert interpreter.shown[1] == interpreter.shown[3] == ("ann", ["a nap of 3000"])
     assert interpreter.asked_at[1] == interpreter.asked_at[3] == today[0]
-    said = [ChatTurn.model_validate_json(body) for body in await conversations.recent("talk")]
+    said = [
+        ChatTurn.model_validate_json(body)
+        for body in await conversations.recent("talk")
+    ]
     assert [turn.text for turn in said].count(unread.text) == 1
 
 
@@ -185,7 +238,9 @@ async def test_two_supervisors_of_one_request_use_the_reading_stored_first() -> 
     first.says, second.says = "The first.", "The second."
     request = PersonRequest(text="hm", request_id="r1", conversation_id="talk")
     first.gate.clear()
-    late = asyncio.create_task(service(conversations, lambda *_: None, first).answer(request))
+    late = asyncio.create_task(
+        service(conversations, lambda *_: None, first).answer(request)
+    )
     await first.asked.wait()
     quick = await service(conversations, lambda *_: None, second).answer(request)
     first.gate.set()
@@ -193,12 +248,17 @@ async def test_two_supervisors_of_one_request_use_the_reading_stored_first() -> 
 
 
 @pytest.mark.parametrize(
-    ("trouble", "words"), [("is_forgotten", "has been forgotten"), ("is_away", "Ask again in a moment")]
+    ("trouble", "words"),
+    [("is_forgotten", "has been forgotten"), ("is_away", "Ask again in a moment")],
 )
-async def test_a_repeat_that_cannot_be_looked_up_starts_nothing(trouble: str, words: str) -> None:
+async def test_a_repeat_that_cannot_be_looked_up_starts_nothing(
+    trouble: str, words: str
+) -> None:
     conversations = Conversations()
     answering = service(conversations, lambda *_: None)
-    request = PersonRequest(text="a nap of 3000", request_id="r1", conversation_id="talk")
+    request = PersonRequest(
+        text="a nap of 3000", request_id="r1", conversation_id="talk"
+    )
     await answering.answer(request)
     setattr(conversations, trouble, True)
     reply = await answering.answer(request)
@@ -228,12 +288,20 @@ class Recalls:
 
 
 async def test_words_that_fit_no_task_are_asked_of_the_memory_agent() -> None:
-    agent = Recalls({"answer": "To Krakow.", "quotations": [{"text": "I moved to Krakow"}]})
+    agent = Recalls(
+        {"answer": "To Krakow.", "quotations": [{"text": "I moved to Krakow"}]}
+    )
     answering = service(FakeConversations(), lambda *_: None, agent=agent)
-    request = PersonRequest(text="where did I move?", request_id="r1", conversation_id="talk", user_id="ann")
+    request = PersonRequest(
+        text="where did I move?", request_id="r1", conversation_id="talk", user_id="ann"
+    )
     replies = [await answering.answer(request), await answering.answer(request)]
-    assert [(one.kind, one.text, one.agent_id) for one in replies] == [("answer", "To Krakow.", "MemoryAgent")] * 2
-    assert {(one.task_id, one.user_id) for one in agent.assigned} == {(answering.task_id_of(request), "ann")}
+    assert [(one.kind, one.text, one.agent_id) for one in replies] == [
+        ("answer", "To Krakow.", "MemoryAgent")
+    ] * 2
+    assert {(one.task_id, one.user_id) for one in agent.assigned} == {
+        (answering.task_id_of(request), "ann")
+    }
     assert agent.assigned[0].task.parameters == {"question": "where did I move?"}
 
 
@@ -243,12 +311,21 @@ async def test_words_that_fit_no_task_are_asked_of_the_memory_agent() -> None:
         ("ann", Recalls({"answer": "Nothing was said about that.", "quotations": []})),
         ("ann", Recalls(None)),
         ("ann", Recalls({}, is_away=True)),
-        (None, Recalls({"answer": "To Krakow.", "quotations": [{"text": "I moved to Krakow"}]})),
+        (
+            None,
+            Recalls(
+                {"answer": "To Krakow.", "quotations": [{"text": "I moved to Krakow"}]}
+            ),
+        ),
     ],
 )
-async def test_without_an_answer_from_memory_the_usual_reply_is_given(user: str | None, agent: Recalls) -> None:
+async def test_without_an_answer_from_memory_the_usual_reply_is_given(
+    user: str | None, agent: Recalls
+) -> None:
     answering = service(FakeConversations(), lambda *_: None, agent=agent)
-    reply = await answering.answer(PersonRequest(text="where did I move?", user_id=user, wait_ms=1))
+    reply = await answering.answer(
+        PersonRequest(text="where did I move?", user_id=user, wait_ms=1)
+    )
     assert (reply.kind, reply.text) == ("unable", "I do not understand.")
 
 
@@ -262,7 +339,11 @@ class Found(Puzzled):
         self.state: str | None = None
 
     async def interpret(self, text: str, **_: Any) -> Understood:  # type: ignore[override]
-        return Understood("PayAgent", TaskCall(name="pay", parameters={"amount": 12}), approver="role:finance")
+        return Understood(
+            "PayAgent",
+            TaskCall(name="pay", parameters={"amount": 12}),
+            approver="role:finance",
+        )
 
     def catalogue(self) -> Catalogue:
         # Its agent was retired between reading and assigning.
@@ -281,11 +362,15 @@ class Found(Puzzled):
         return None
 
 
-async def test_a_task_that_needs_a_yes_is_sent_once_with_who_must_agree_and_is_not_waited_for() -> None:
+async def test_a_task_that_needs_a_yes_is_sent_once_with_who_must_agree_and_is_not_waited_for() -> (
+    None
+):
     """A repeat goes by the first reading, also where the agent is gone, and leaves no copy behind."""
     found, store = Found(), FakeConversations()
     answering = service(store, lambda *_: None, found, agent=found)  # type: ignore[arg-type]
-    request = PersonRequest(text="pay 12", request_id="r1", conversation_id="talk", user_id="ann")
+    request = PersonRequest(
+        text="pay 12", request_id="r1", conversation_id="talk", user_id="ann"
+    )
     replies = [await answering.answer(request)]
     found.state = "waiting"
     replies.append(await answering.answer(request))
@@ -294,8 +379,17 @@ async def test_a_task_that_needs_a_yes_is_sent_once_with_who_must_agree_and_is_n
     assert found.within == [0.0, 0.0, 30.0]
     (sent,) = found.assigned
     assert sent.approval is not None
-    assert (sent.approval.who, sent.approval.words, sent.deadline) == ("role:finance", "pay 12", None)
+    assert (sent.approval.who, sent.approval.words, sent.deadline) == (
+        "role:finance",
+        "pay 12",
+        None,
+    )
     assert sent.approval.until - sent.created_at == timedelta(days=7)
-    assert {(one.kind, one.approval_id) for one in replies} == {("pending", f"{sent.task_id}.start")}
+    assert {(one.kind, one.approval_id) for one in replies} == {
+        ("pending", f"{sent.task_id}.start")
+    }
     turn = json.loads((await store.recent("talk", 9))[0])
-    assert (turn["read_as"]["form"], turn["read_as"]["parts"][0]["approver"]) == (2, "role:finance")
+    assert (turn["read_as"]["form"], turn["read_as"]["parts"][0]["approver"]) == (
+        2,
+        "role:finance",
+    )

@@ -49,9 +49,13 @@ def present(monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
     return workers
 
 
-def backlog_watch(server: Server, *agents: str, run_times: RunTimes | None = None) -> BacklogWatch:
+def backlog_watch(
+    server: Server, *agents: str, run_times: RunTimes | None = None
+) -> BacklogWatch:
     """Return a watch over TASKS at half past the first minute of 1970."""
-    return BacklogWatch(server, lambda: agents, run_times or RunTimes(), now=lambda: 90.0)  # type: ignore[arg-type]
+    return BacklogWatch(
+        server, lambda: agents, run_times or RunTimes(), now=lambda: 90.0
+    )  # type: ignore[arg-type]
 
 
 def letter_watch(server: Server, now_s: list[float]) -> StreamWatch:
@@ -59,7 +63,9 @@ def letter_watch(server: Server, now_s: list[float]) -> StreamWatch:
     return StreamWatch(server, subjects.DEAD, now=lambda: now_s[-1])  # type: ignore[arg-type]  # a fake
 
 
-async def test_backlog_is_counted_by_agent_beside_its_workers(present: dict[str, bytes]) -> None:
+async def test_backlog_is_counted_by_agent_beside_its_workers(
+    present: dict[str, bytes],
+) -> None:
     """An agent without tasks or workers has 0, and tasks of each name take as long as they took before."""
     times = RunTimes()
     times.note(report(agent_id="A", task_name="slow", run_ms=4000))
@@ -76,7 +82,9 @@ async def test_backlog_is_counted_by_agent_beside_its_workers(present: dict[str,
     assert (watch.unfinished(), watch.workers(), watch.oldest_s()) == ({}, {}, 0.0)
 
 
-async def test_agents_beyond_the_limit_are_counted_as_one(present: dict[str, bytes]) -> None:
+async def test_agents_beyond_the_limit_are_counted_as_one(
+    present: dict[str, bytes],
+) -> None:
     """The agents with most tasks keep a series of their own, so that strangers make no series without end."""
     tasks = {f"tasks.S{number}.t": 1 for number in range(2 * MOST_AGENTS)}
     watch = backlog_watch(Server(tasks_waiting(tasks | {"tasks.Busy.t": 1000})), "A")
@@ -97,21 +105,30 @@ def test_run_times_follow_completed_runs_alone() -> None:
     assert 2.9 < times.of("BudgetTrackerAgent", "analyze_budget") < 3.0
 
 
-async def test_dead_letters_grow_older_between_two_looks_and_are_unknown_while_nobody_answers() -> None:
+async def test_dead_letters_grow_older_between_two_looks_and_are_unknown_while_nobody_answers() -> (
+    None
+):
     clock, server = [60.0], Server(letters_waiting(3, "1970-01-01T00:00:20.123456789Z"))
     watch = letter_watch(server, clock)
     await watch.look()
     assert (watch.waiting(), round(watch.oldest_s(), 2)) == (3, 39.88)
     clock.append(70.0)
     assert round(watch.oldest_s(), 2) == 49.88
-    for away in (None, {"error": {"code": 404, "err_code": 10059, "description": "stream not found"}}):
+    for away in (
+        None,
+        {"error": {"code": 404, "err_code": 10059, "description": "stream not found"}},
+    ):
         server.answer = away
         await watch.look()
         assert (watch.waiting(), watch.oldest_s()) == (0, 0.0)
 
 
-@pytest.mark.parametrize(("count", "first"), [(0, "0001-01-01T00:00:00Z"), (1, "1970-01-01T00:01:20Z")])
-async def test_an_empty_stream_and_a_clock_behind_the_servers_give_age_zero(count: int, first: str) -> None:
+@pytest.mark.parametrize(
+    ("count", "first"), [(0, "0001-01-01T00:00:00Z"), (1, "1970-01-01T00:01:20Z")]
+)
+async def test_an_empty_stream_and_a_clock_behind_the_servers_give_age_zero(
+    count: int, first: str
+) -> None:
     watch = letter_watch(Server(letters_waiting(count, first)), [60.0])
     await watch.look()
     assert (watch.waiting(), watch.oldest_s()) == (count, 0.0)

@@ -53,10 +53,42 @@ def test_an_address_that_is_not_public_or_not_plain_is_refused(url: str) -> None
 @pytest.mark.parametrize(
     "address",
     [
-        *("0.0.0.0", "10.0.0.1", "100.64.0.1", "100.100.100.200", "127.0.0.1", "127.255.255.254", "169.254.169.254"),
-        *("172.16.0.1", "192.0.0.192", "192.168.1.1", "198.18.0.1", "224.0.0.1", "240.0.0.1", "255.255.255.255"),
-        *("168.63.129.16", "192.88.99.1", "::", "::1", "::127.0.0.1", "::ffff:10.0.0.1", "::ffff:169.254.169.254"),
-        *("64:ff9b::7f00:1", "64:ff9b:1::1", "2001::1", "2002:7f00:1::", "fc00::1", "fd00:ec2::254", "fe80::1%eth0"),
+        *(
+            "0.0.0.0",
+            "10.0.0.1",
+            "100.64.0.1",
+            "100.100.100.200",
+            "127.0.0.1",
+            "127.255.255.254",
+            "169.254.169.254",
+        ),
+        *(
+            "172.16.0.1",
+            "192.0.0.192",
+            "192.168.1.1",
+            "198.18.0.1",
+            "224.0.0.1",
+            "240.0.0.1",
+            "255.255.255.255",
+        ),
+        *(
+            "168.63.129.16",
+            "192.88.99.1",
+            "::",
+            "::1",
+            "::127.0.0.1",
+            "::ffff:10.0.0.1",
+            "::ffff:169.254.169.254",
+        ),
+        *(
+            "64:ff9b::7f00:1",
+            "64:ff9b:1::1",
+            "2001::1",
+            "2002:7f00:1::",
+            "fc00::1",
+            "fd00:ec2::254",
+            "fe80::1%eth0",
+        ),
         *("fec0::1", "ff02::1", "2001:db8::1", "3fff::1", "5f00::1"),
     ],
 )
@@ -64,7 +96,9 @@ def test_these_addresses_are_not_public(address: str) -> None:
     assert not is_public(plain_address(address))
 
 
-@pytest.mark.parametrize("address", ["1.1.1.1", "93.184.215.14", "2606:4700::1111", "::ffff:1.1.1.1"])
+@pytest.mark.parametrize(
+    "address", ["1.1.1.1", "93.184.215.14", "2606:4700::1111", "::ffff:1.1.1.1"]
+)
 def test_these_addresses_are_public(address: str) -> None:
     assert is_public(plain_address(address))
 
@@ -76,29 +110,40 @@ def resolver(monkeypatch: pytest.MonkeyPatch, *answers: Sequence[str]) -> list[s
     def look_up(host: str, port: int, **_options: Any) -> list[Any]:
         asked.append(host)
         found = answers[min(len(asked), len(answers)) - 1]
-        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port)) for address in found]
+        return [
+            (socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port))
+            for address in found
+        ]
 
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
     return asked
 
 
-async def test_a_name_that_leads_elsewhere_the_second_time_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_name_that_leads_elsewhere_the_second_time_is_asked_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The connection goes to the address that was checked, under the name that was written."""
     asked = resolver(monkeypatch, ["93.184.215.14"], ["127.0.0.1"])
     connected: list[tuple[Any, ...]] = []
 
     async def connect(host: str, port: int, **options: Any) -> Any:
-        connected.append((host, port, options["server_hostname"], options["ssl"] is not None))
+        connected.append(
+            (host, port, options["server_hostname"], options["ssl"] is not None)
+        )
         raise ConnectionRefusedError
 
     monkeypatch.setattr(asyncio, "open_connection", connect)
     with pytest.raises(NotDelivered, match="no connection"):
-        await Sender(Addresses(), SECRETS).send(a_webhook("https://rebind.example/hook"))
+        await Sender(Addresses(), SECRETS).send(
+            a_webhook("https://rebind.example/hook")
+        )
     assert connected == [("93.184.215.14", 443, "rebind.example", True)]
     assert asked == ["rebind.example"]
 
 
-@pytest.mark.parametrize("found", [["127.0.0.1"], ["93.184.215.14", "169.254.169.254"], ["::ffff:127.0.0.1"]])
+@pytest.mark.parametrize(
+    "found", [["127.0.0.1"], ["93.184.215.14", "169.254.169.254"], ["::ffff:127.0.0.1"]]
+)
 async def test_a_name_with_an_address_that_is_not_public_is_not_connected_to(
     monkeypatch: pytest.MonkeyPatch, found: list[str]
 ) -> None:
@@ -113,12 +158,17 @@ async def test_a_name_with_an_address_that_is_not_public_is_not_connected_to(
     assert not any(address in str(refused.value) for address in found)
 
 
-async def test_names_that_are_never_found_take_no_thread_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_names_that_are_never_found_take_no_thread_of_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """A hundred look-ups that hang end in time, and the event loop still has threads for other work."""
     over = threading.Event()
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: over.wait(60))
     sender = Sender(Addresses(), SECRETS, deadline_s=0.5)
-    sending = [asyncio.create_task(sender.send(a_webhook(f"https://h{number}.example/"))) for number in range(100)]
+    sending = [
+        asyncio.create_task(sender.send(a_webhook(f"https://h{number}.example/")))
+        for number in range(100)
+    ]
     try:
         await asyncio.sleep(0.1)
         async with asyncio.timeout(30):
@@ -129,7 +179,9 @@ async def test_names_that_are_never_found_take_no_thread_of_others(monkeypatch: 
     assert {str(one) for one in problems} == {"no answer within 0.5 s"}
 
 
-async def test_plain_http_is_for_allowed_networks_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_plain_http_is_for_allowed_networks_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     addresses = Addresses(networks_in("10.0.0.0/8"))
     resolver(monkeypatch, ["10.2.3.4"], ["93.184.215.14"], ["127.0.0.1"])
     receiver = addresses.read("http://inside.example/hook?a=b")
@@ -148,7 +200,10 @@ def test_the_signature_is_that_of_the_specification() -> None:
     assert sign(secrets * 2, *given).split(" ") == [sign(secrets, *given)] * 2
 
 
-@pytest.mark.parametrize("text", ["whsec_short", "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_!!!!", f"{SECRET},x"])
+@pytest.mark.parametrize(
+    "text",
+    ["whsec_short", "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_!!!!", f"{SECRET},x"],
+)
 def test_a_secret_that_is_none_is_refused_and_not_shown(text: str) -> None:
     with pytest.raises(ConfigurationError) as refused:
         parse_secrets(text)

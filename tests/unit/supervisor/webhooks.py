@@ -7,7 +7,9 @@ from memory.webhooks.outbox import Webhook
 from supervisor.webhooks.addresses import Addresses
 
 
-def a_webhook(url: str, number: int = 1, addresses: Addresses | None = None, **fields: Any) -> Webhook:
+def a_webhook(
+    url: str, number: int = 1, addresses: Addresses | None = None, **fields: Any
+) -> Webhook:
     """Return a webhook for *url*."""
     made: dict[str, Any] = {
         "id": f"msg_{number}",

@@ -51,7 +51,9 @@ def _without_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
 def cards(folder: Path, *examples: str) -> str:
     """Return the reference of agents whose only task with examples has *examples*."""
     path = folder / "cards.py"
-    path.write_text(CARDS.replace("{examples}", "".join(f"{one!r}, " for one in examples)), "utf-8")
+    path.write_text(
+        CARDS.replace("{examples}", "".join(f"{one!r}, " for one in examples)), "utf-8"
+    )
     return str(path)
 
 
@@ -64,31 +66,56 @@ def cards(folder: Path, *examples: str) -> str:
     ],
 )
 def test_an_example_is_right_asked_about_or_collides(
-    example: str, outcome: str, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    example: str,
+    outcome: str,
+    code: int,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert check_examples([cards(tmp_path, example)], as_json=True) == code
     told = json.loads(capsys.readouterr().out)
     [checked] = [one for one in told["examples"] if one["agent_id"] == "LenderAgent"]
-    assert (checked["example"], checked["rules"]["outcome"], checked["model"]) == (example, outcome, None)
+    assert (checked["example"], checked["rules"]["outcome"], checked["model"]) == (
+        example,
+        outcome,
+        None,
+    )
     assert (told["is_read"], told["without_examples"]) == (code == 0, [])
 
 
-def test_a_task_without_examples_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_task_without_examples_is_reported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert check_examples([cards(tmp_path)], as_json=False) == 0
-    assert "LenderAgent.rent_bicycle has no examples; give it" in capsys.readouterr().err
+    assert (
+        "LenderAgent.rent_bicycle has no examples; give it" in capsys.readouterr().err
+    )
 
 
-def test_agents_without_tasks_in_words_are_no_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_agents_without_tasks_in_words_are_no_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "phases.py"
     path.write_text(CARDS.replace("{examples}", "").replace(".task(", ".task(in_words=False, ").replace(
         "in_words=False, in_words=False", "in_words=False"), "utf-8")  # fmt: skip
     assert check_examples([str(path)], as_json=False) == 0
     assert try_lines([str(path)]) == 0
-    assert capsys.readouterr().err.count("no task of these agents may be asked for in words") == 2
+    assert (
+        capsys.readouterr().err.count(
+            "no task of these agents may be asked for in words"
+        )
+        == 2
+    )
 
 
 def test_a_worker_warns_of_unread_examples(tmp_path: Path) -> None:
-    agents = load_agents(cards(tmp_path, "rent a bicycle for 2 days", "SpareAgent, sell a saddle for 2 days"))
+    agents = load_agents(
+        cards(
+            tmp_path,
+            "rent a bicycle for 2 days",
+            "SpareAgent, sell a saddle for 2 days",
+        )
+    )
     with structlog.testing.capture_logs() as logged:
         warn_of_unread(agents)
     assert {(one["event"], one["log_level"], one["outcome"]) for one in logged} == {
@@ -102,7 +129,9 @@ def test_a_worker_warns_of_unread_examples(tmp_path: Path) -> None:
 def test_try_shows_values_with_their_places(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO("rent a bicycle for 3 days\n\nrent a bicycle\n5\n"))
+    monkeypatch.setattr(
+        "sys.stdin", io.StringIO("rent a bicycle for 3 days\n\nrent a bicycle\n5\n")
+    )
     assert try_lines([cards(tmp_path, "rent a bicycle for 2 days")]) == 0
     printed = capsys.readouterr().out
     assert "LenderAgent.rent_bicycle\n" in printed

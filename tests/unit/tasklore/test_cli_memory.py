@@ -27,10 +27,15 @@ def test_a_document_is_found_by_id_file_tag_or_word(word: str) -> None:
 
 def test_a_stored_document_of_no_kind_is_found() -> None:
     for word in ("resource_user_books", "books"):
-        assert find_resource(word, KINDS, ["resource_user_books"]) == "resource_user_books"
+        assert (
+            find_resource(word, KINDS, ["resource_user_books"]) == "resource_user_books"
+        )
 
 
-@pytest.mark.parametrize(("word", "said"), [("foo", "none"), ("user", "several"), ("", "none"), ("books", "none")])
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [("foo", "none"), ("user", "several"), ("", "none"), ("books", "none")],
+)
 def test_an_ambiguous_or_unknown_document_is_refused(word: str, said: str) -> None:
     with pytest.raises(InvalidInput, match=rf"--resource .*{said}.*{FOOD}"):
         find_resource(word, KINDS)
@@ -50,7 +55,9 @@ def _fact(state: str) -> KnownRow:
         (Outcome("done", [_fact("done"), _fact("failed")]), True, FAILED),
     ],
 )
-def test_a_turn_is_settled_once_all_its_facts_are(outcome: Outcome, is_settled: bool, code: int) -> None:
+def test_a_turn_is_settled_once_all_its_facts_are(
+    outcome: Outcome, is_settled: bool, code: int
+) -> None:
     assert (outcome.is_settled, outcome.exit_code) == (is_settled, code)
 
 
@@ -60,10 +67,15 @@ def test_a_turn_is_settled_once_all_its_facts_are(outcome: Outcome, is_settled: 
         (Outcome(None), "no worker has taken it yet"),
         (Outcome("needs_model"), "TASKLORE_LLM_API_KEY"),
         (Outcome("done", [_fact("needs_model")]), "needs model f-1\n  because"),
-        (Outcome("waiting"), "`tasklore memory facts --user 'ana b'` shows what comes of it"),
+        (
+            Outcome("waiting"),
+            "`tasklore memory facts --user 'ana b'` shows what comes of it",
+        ),
     ],
 )
-def test_the_outcome_of_a_turn_is_printed(outcome: Outcome, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_outcome_of_a_turn_is_printed(
+    outcome: Outcome, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     print_outcome(make_turn("I like eggs", "ana b"), outcome)
     assert said in capsys.readouterr().out
 
@@ -82,7 +94,10 @@ def test_an_invalid_turn_is_refused_by_option(said: dict[str, str], named: str) 
 
 
 def test_a_turn_has_a_conversation_and_id_of_its_own() -> None:
-    turn, other = make_turn(" I like eggs ", "ana"), make_turn("I like eggs", "ana", "c1")
+    turn, other = (
+        make_turn(" I like eggs ", "ana"),
+        make_turn("I like eggs", "ana", "c1"),
+    )
     assert (turn.text, turn.user_id, turn.speaker) == ("I like eggs", "ana", "person")
     assert turn.conversation_id == f"tell-{turn.turn_id}"
     assert other.conversation_id == "c1"
@@ -99,31 +114,57 @@ EGGS: JsonValue = {"item": "eggs", "display": "Eggs"}
     [
         (ABSENT, PASTA, ["+ food.likes: Pasta"]),
         (PASTA, EGGS, ["~ food.likes: Pasta -> Eggs"]),
-        (PASTA, {**PASTA, "expiry": "2027-01-01"}, ["~ food.likes: Pasta, expiry null -> 2027-01-01"]),  # type: ignore[dict-item]
+        (
+            PASTA,
+            {**PASTA, "expiry": "2027-01-01"},
+            ["~ food.likes: Pasta, expiry null -> 2027-01-01"],
+        ),  # type: ignore[dict-item]
         ([PASTA], [EGGS, PASTA], ["+ food.likes[0]: Eggs"]),
         ([PASTA, EGGS], [], ["- food.likes[0]: Pasta", "- food.likes[1]: Eggs"]),
-        ([PASTA], [{"item": "pasta", "display": "Noodles"}], ["~ food.likes[0]: Pasta -> Noodles (pasta)"]),
+        (
+            [PASTA],
+            [{"item": "pasta", "display": "Noodles"}],
+            ["~ food.likes[0]: Pasta -> Noodles (pasta)"],
+        ),
         ([PASTA, EGGS], [EGGS, PASTA], ["~ food.likes: in another order"]),
         (["a", "a"], ["a"], ["- food.likes[1]: a"]),
         ({"a": [1]}, PASTA, ["- food.likes.a[0]: 1", "+ food.likes: Pasta"]),
         ("", "two\nlines \x1b[2J", ["~ food.likes: nothing -> two lines [2J"]),
     ],
 )
-def test_a_change_is_a_line_for_each_entry(before: Found, after: Found, lines: list[str]) -> None:
+def test_a_change_is_a_line_for_each_entry(
+    before: Found, after: Found, lines: list[str]
+) -> None:
     change = Change(parse("food.likes"), before, after)
     assert [str(line) for line in change_lines([change])] == lines
 
 
 def test_ids_are_shortened_to_distinct_ends() -> None:
-    assert shorten(["01a2-aaaabbbb-0", "x"]) == {"01a2-aaaabbbb-0": "aabbbb-0", "x": "x"}
-    assert set(shorten(["1-23456789", "2-23456789"]).values()) == {"1-23456789", "2-23456789"}
+    assert shorten(["01a2-aaaabbbb-0", "x"]) == {
+        "01a2-aaaabbbb-0": "aabbbb-0",
+        "x": "x",
+    }
+    assert set(shorten(["1-23456789", "2-23456789"]).values()) == {
+        "1-23456789",
+        "2-23456789",
+    }
 
 
 @pytest.mark.parametrize("user", ["", "x" * 257, "a\udcff"])
 def test_every_command_refuses_an_invalid_user(user: str) -> None:
-    names = [command.name or command.callback.__name__ for command in app.registered_commands if command.callback]
+    names = [
+        command.name or command.callback.__name__
+        for command in app.registered_commands
+        if command.callback
+    ]
     for name in names:
-        rest = {"tell": ["hi"], "explain": ["a"], "export": ["-"], "import": ["f"], "migrate": ["."]}.get(name, [])
+        rest = {
+            "tell": ["hi"],
+            "explain": ["a"],
+            "export": ["-"],
+            "import": ["f"],
+            "migrate": ["."],
+        }.get(name, [])
         more = ["--resource", "food"] if name == "diff" else []
         with pytest.raises(InvalidInput, match="--user"):
             app([name, *rest, "--user", user, *more], standalone_mode=False)

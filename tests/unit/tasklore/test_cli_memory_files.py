@@ -67,21 +67,50 @@ def forms(**changes: Any) -> dict[str, ImportForm]:
     """Return what an import of the budget agent's memory knows from its card."""
     card = card_of(agent)
     tasks = [task.model_copy(update=changes) for task in card.tasks]
-    return {task.name: ImportForm.of_card(card, task, timedelta(days=30)) for task in tasks}
+    return {
+        task.name: ImportForm.of_card(card, task, timedelta(days=30)) for task in tasks
+    }
 
 
-async def imported(memory: FakeLongTermMemory, tasks: dict[str, Any], **changes: Any) -> Imported:
+async def imported(
+    memory: FakeLongTermMemory, tasks: dict[str, Any], **changes: Any
+) -> Imported:
     text = json.dumps({"tasks": tasks}).encode()
-    return await import_text(memory, agent.agent_id, text, forms(**changes), now_ms=NOW_MS)  # type: ignore[arg-type]
+    return await import_text(
+        memory, agent.agent_id, text, forms(**changes), now_ms=NOW_MS
+    )  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
     "raw",
     [
         {"price": "50k"},
-        {"price": 1, "fee": 3, "parts": ["1k", "2.50"], "count": "7", "counts": [1, 2], "share": "0.125", "ratio": 0.1},
-        {"price": 1, "name": "5", "names": [], "is_new": True, "colour": "blue", "size": "l", "note": "none"},
-        {"price": 1, "limit": "$5", "days": [1, 2], "on": "2027-01-01", "at": "09:00", "within": "PT1H"},
+        {
+            "price": 1,
+            "fee": 3,
+            "parts": ["1k", "2.50"],
+            "count": "7",
+            "counts": [1, 2],
+            "share": "0.125",
+            "ratio": 0.1,
+        },
+        {
+            "price": 1,
+            "name": "5",
+            "names": [],
+            "is_new": True,
+            "colour": "blue",
+            "size": "l",
+            "note": "none",
+        },
+        {
+            "price": 1,
+            "limit": "$5",
+            "days": [1, 2],
+            "on": "2027-01-01",
+            "at": "09:00",
+            "within": "PT1H",
+        },
         {"price": 1, "days": [], "since": "2026-05-01T00:00:00Z", "note": ""},
     ],
 )
@@ -100,24 +129,48 @@ def test_parameters_that_a_file_cannot_carry_are_refused() -> None:
 
 async def test_a_cut_list_is_quarantined() -> None:
     memory = FakeLongTermMemory()
-    assert await imported(memory, {FIVE: {"spending_rate": 9000.0}}) == Imported(0, 0, (FIVE,), {})
+    assert await imported(memory, {FIVE: {"spending_rate": 9000.0}}) == Imported(
+        0, 0, (FIVE,), {}
+    )
     assert [one.seed_key for one in await memory.quarantined(agent.agent_id)] == [FIVE]
     assert [entry async for entry in memory.entries()] == []
 
 
 async def test_invalid_entries_are_refused_one_by_one() -> None:
     memory = FakeLongTermMemory()
-    done = await imported(memory, {FOUR: {}, "dance:1": {}, "analyze_budget:much:1": {}, "analyze_budget:1:2:3:4": {}})
+    done = await imported(
+        memory,
+        {
+            FOUR: {},
+            "dance:1": {},
+            "analyze_budget:much:1": {},
+            "analyze_budget:1:2:3:4": {},
+        },
+    )
     assert done.stored == 1
-    assert set(done.refused) == {"dance:1", "analyze_budget:much:1", "analyze_budget:1:2:3:4"}
+    assert set(done.refused) == {
+        "dance:1",
+        "analyze_budget:much:1",
+        "analyze_budget:1:2:3:4",
+    }
     assert "budget_limit" in done.refused["analyze_budget:much:1"]
 
 
 async def test_an_entry_without_a_key_is_refused() -> None:
-    form = ImportForm(form_of(Since.schema_for_cards()), parameters_of("wait", Since.schema_for_cards()), "v1.1", None)
-    late, sound = "wait:9999-12-31T23%3A00%3A00-05%3A00", "wait:2026-05-01T10%3A00%3A00Z"
+    form = ImportForm(
+        form_of(Since.schema_for_cards()),
+        parameters_of("wait", Since.schema_for_cards()),
+        "v1.1",
+        None,
+    )
+    late, sound = (
+        "wait:9999-12-31T23%3A00%3A00-05%3A00",
+        "wait:2026-05-01T10%3A00%3A00Z",
+    )
     text = json.dumps({"tasks": {late: 1, sound: 2}}).encode()
-    done = await import_text(FakeLongTermMemory(), "Waiter", text, {"wait": form}, now_ms=NOW_MS)  # type: ignore[arg-type]
+    done = await import_text(
+        FakeLongTermMemory(), "Waiter", text, {"wait": form}, now_ms=NOW_MS
+    )  # type: ignore[arg-type]
     assert (done.stored, list(done.refused)) == (1, [late])
     assert "past the calendar" in done.refused[late]
 
@@ -140,10 +193,18 @@ async def test_an_export_is_imported_again_whole() -> None:
             parameters_json=parameters.model_dump_json().encode(),
         )
     done = await export_text(source.entries(agent_id=agent.agent_id), card_of(agent))
-    assert (done.entries, done.version, done.others) == (2, VERSION.removeprefix("v"), 0)
-    back = await import_text(target, agent.agent_id, done.text.encode(), forms(), now_ms=NOW_MS)  # type: ignore[arg-type]
+    assert (done.entries, done.version, done.others) == (
+        2,
+        VERSION.removeprefix("v"),
+        0,
+    )
+    back = await import_text(
+        target, agent.agent_id, done.text.encode(), forms(), now_ms=NOW_MS
+    )  # type: ignore[arg-type]
     assert back == Imported(2, 0, (), {})
-    assert {entry.key async for entry in target.entries()} == {entry.key async for entry in source.entries()}
+    assert {entry.key async for entry in target.entries()} == {
+        entry.key async for entry in source.entries()
+    }
 
 
 async def test_the_last_used_of_two_versions_is_exported() -> None:
@@ -173,7 +234,9 @@ def test_a_configuration_finds_its_agent(tmp_path: Any) -> None:
     assert prepared.remembers is False
     assert prepared.supervisor_id == "SupervisorAgent"
     assert prepared.configured is prepared.agents[0]
-    assert prepared.configured.memory_version(prepared.configured.tasks["analyze_budget"]).startswith(f"{VERSION}+")
+    assert prepared.configured.memory_version(
+        prepared.configured.tasks["analyze_budget"]
+    ).startswith(f"{VERSION}+")
 
 
 @pytest.mark.parametrize(
@@ -184,7 +247,9 @@ def test_a_configuration_finds_its_agent(tmp_path: Any) -> None:
         ([], "[]", "must be one JSON object"),
     ],
 )
-def test_an_invalid_configuration_is_refused(references: list[str], text: str, cure: str, tmp_path: Any) -> None:
+def test_an_invalid_configuration_is_refused(
+    references: list[str], text: str, cure: str, tmp_path: Any
+) -> None:
     path = tmp_path / "agent_config.json"
     path.write_text(text)
     with pytest.raises(ConfigurationError, match=cure):
@@ -213,11 +278,15 @@ def test_a_card_places_answers_in_the_agents_frame() -> None:
 
 async def test_an_imported_answer_is_found_by_a_near_question() -> None:
     office, near = FakeLongTermMemory(), Tolerant.read({"price": 50_200})
-    form = ImportForm(form_of(Tolerant.schema_for_cards()), Tolerant, "v1.1", timedelta(days=30))
+    form = ImportForm(
+        form_of(Tolerant.schema_for_cards()), Tolerant, "v1.1", timedelta(days=30)
+    )
     text = json.dumps({"tasks": {"plan:50000:~none:no_counts": "a plan"}}).encode()
     await import_text(office, "Planner", text, {"plan": form}, now_ms=NOW_MS)  # type: ignore[arg-type]
     standing = Parameters.neighbourhood(near, "plan")
     assert standing is not None
-    [found] = await office.nearest([(keys.ltm("Planner", "1.1", near.key("plan")), standing)])
+    [found] = await office.nearest(
+        [(keys.ltm("Planner", "1.1", near.key("plan")), standing)]
+    )
     assert found is not None
     assert found.answer.result_json == b'"a plan"'

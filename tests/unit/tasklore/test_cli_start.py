@@ -24,7 +24,11 @@ except SystemExit as end:
 
 def loaded_by(*arguments: str) -> tuple[int, set[str]]:
     """Return the exit code of `tasklore` with *arguments*, with no server to reach, and the modules it loaded."""
-    environment = {**os.environ, "TASKLORE_NATS_URL": "nats://127.0.0.1:1", "TASKLORE_REDIS_URL": "redis://127.0.0.1:1"}
+    environment = {
+        **os.environ,
+        "TASKLORE_NATS_URL": "nats://127.0.0.1:1",
+        "TASKLORE_REDIS_URL": "redis://127.0.0.1:1",
+    }
     done = subprocess.run(
         [sys.executable, "-c", _RUN, json.dumps(arguments)],
         env=environment,
@@ -60,23 +64,39 @@ def test_asking_loads_few_modules() -> None:
 )
 def test_help_loads_no_large_library(arguments: tuple[str, ...]) -> None:
     _, modules = loaded_by(*arguments)
-    assert not modules & {"nats", "faststream", "openai", "redis", "pydantic_settings", "rich", "structlog"}
+    assert not modules & {
+        "nats",
+        "faststream",
+        "openai",
+        "redis",
+        "pydantic_settings",
+        "rich",
+        "structlog",
+    }
 
 
 def test_a_worker_loads_no_optional_library() -> None:
     script = "import json, sys, tasklore.up.serve, tasklore.up.worker_setup, workers.wiring, workers.agents.budget\n"
     script += "print(json.dumps(sorted(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=60, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, timeout=60, check=True
+    )
     assert not set(json.loads(done.stdout)) & {"openai", "fastapi", "httpx", "aiohttp"}
 
 
 def test_an_unwritable_output_is_one_line_and_a_failure() -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "tasklore", "config"], stdout=full, stderr=subprocess.PIPE, timeout=60, check=False
+            [sys.executable, "-m", "tasklore", "config"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            timeout=60,
+            check=False,
         )
     assert done.returncode == 1
-    assert done.stderr.decode().splitlines() == ["tasklore: the output cannot be written: No space left on device"]
+    assert done.stderr.decode().splitlines() == [
+        "tasklore: the output cannot be written: No space left on device"
+    ]
 
 
 def test_a_closed_output_keeps_the_exit_code() -> None:

@@ -41,12 +41,16 @@ def test_an_invalid_span_is_refused(text: str) -> None:
         (None, "for ever"),
     ],
 )
-def test_spans_are_shown_in_the_largest_unit(milliseconds: int | None, said: str) -> None:
+def test_spans_are_shown_in_the_largest_unit(
+    milliseconds: int | None, said: str
+) -> None:
     assert read_aloud(milliseconds) == said
 
 
 def test_a_table_in_a_pipe_is_plain_text(capsys: pytest.CaptureFixture[str]) -> None:
-    screen.print_table(("NAME", "HITS"), [("a", "1"), ("much longer" * 20, "1,000")], right=("HITS",))
+    screen.print_table(
+        ("NAME", "HITS"), [("a", "1"), ("much longer" * 20, "1,000")], right=("HITS",)
+    )
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "NAME".ljust(220) + "   HITS"
     assert lines[1] == "a".ljust(220) + "      1"
@@ -78,19 +82,36 @@ def test_prose_is_folded_and_commands_stay_whole(
         "tasklore: the run is kept; go on with:",
         f"tasklore pipeline resume {session}",
     ]
-    assert out.splitlines() == ["  " + " ".join(["one"] * 14), "  " + " ".join(["one"] * 6)]
+    assert out.splitlines() == [
+        "  " + " ".join(["one"] * 14),
+        "  " + " ".join(["one"] * 6),
+    ]
 
 
 @pytest.mark.parametrize("state", ["failed", "failed after a while"])
-def test_an_id_is_never_folded(state: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_id_is_never_folded(
+    state: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     _narrow(monkeypatch)
     session = "repository-health-3f9a2c71d0"
     columns = ("SESSION", "STATE", "LEFT")
-    screen.print_table(columns, [(session, state, "59 min")], right=("LEFT",), whole=("SESSION",))
-    assert any(line.split()[0] == session for line in capsys.readouterr().out.splitlines())
+    screen.print_table(
+        columns, [(session, state, "59 min")], right=("LEFT",), whole=("SESSION",)
+    )
+    assert any(
+        line.split()[0] == session for line in capsys.readouterr().out.splitlines()
+    )
     long = f"{session}-and-more-of-it"
-    screen.print_table((*columns, "UPDATED"), [(long, state, "59 min", "2 min")], right=("LEFT",), whole=("SESSION",))
-    assert capsys.readouterr().out.splitlines() == [long, f"  state: {state}, left: 59 min, updated: 2 min"]
+    screen.print_table(
+        (*columns, "UPDATED"),
+        [(long, state, "59 min", "2 min")],
+        right=("LEFT",),
+        whole=("SESSION",),
+    )
+    assert capsys.readouterr().out.splitlines() == [
+        long,
+        f"  state: {state}, left: 59 min, updated: 2 min",
+    ]
 
 
 class Terminal:
@@ -101,7 +122,8 @@ class Terminal:
 
 
 @pytest.mark.parametrize(
-    ("environment", "is_colourful"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)]
+    ("environment", "is_colourful"),
+    [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)],
 )
 def test_colours_appear_on_terminals_alone(
     environment: dict[str, str], is_colourful: bool, monkeypatch: pytest.MonkeyPatch
@@ -115,12 +137,20 @@ def test_colours_appear_on_terminals_alone(
 
 
 def test_control_characters_of_answers_are_removed() -> None:
-    assert screen.printable("fine\x1b[2J\r\a\n\tstill ünïcode") == "fine[2J\n\tstill ünïcode"
+    assert (
+        screen.printable("fine\x1b[2J\r\a\n\tstill ünïcode")
+        == "fine[2J\n\tstill ünïcode"
+    )
 
 
 @pytest.mark.parametrize(
     ("error", "code"),
-    [(Unreachable("away"), 3), (InvalidInput("bad"), 2), (exits.Aborted("no", 1), 1), (LlmError("failed"), 1)],
+    [
+        (Unreachable("away"), 3),
+        (InvalidInput("bad"), 2),
+        (exits.Aborted("no", 1), 1),
+        (LlmError("failed"), 1),
+    ],
 )
 def test_exit_codes(error: Exception, code: int) -> None:
     assert exits.code_of(error) == code  # type: ignore[arg-type]  # all of them are ours
@@ -128,11 +158,21 @@ def test_exit_codes(error: Exception, code: int) -> None:
 
 def test_an_expected_error_is_found_in_exception_groups() -> None:
     away = Unreachable("away")
-    assert exits.find_expected(BaseExceptionGroup("outer", [BaseExceptionGroup("inner", [away])])) is away
-    assert exits.find_expected(BaseExceptionGroup("outer", [away, ValueError("a bug")])) is None
+    assert (
+        exits.find_expected(
+            BaseExceptionGroup("outer", [BaseExceptionGroup("inner", [away])])
+        )
+        is away
+    )
+    assert (
+        exits.find_expected(BaseExceptionGroup("outer", [away, ValueError("a bug")]))
+        is None
+    )
 
 
-def test_commands_print_errors_and_no_other_log(capsys: pytest.CaptureFixture[str]) -> None:
+def test_commands_print_errors_and_no_other_log(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     async def asked() -> None:
         structlog.get_logger().info("nats_reconnected")
         structlog.get_logger().error("broken")

@@ -52,7 +52,10 @@ def end_of(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
     ],
 )
 def test_a_mistake_is_one_line_with_the_cure(
-    arguments: tuple[str, ...], cure: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    arguments: tuple[str, ...],
+    cure: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert end_of(monkeypatch, *arguments) == 2
     told = capsys.readouterr()
@@ -62,19 +65,29 @@ def test_a_mistake_is_one_line_with_the_cure(
     assert cure in told.err
 
 
-@pytest.mark.parametrize("arguments", [("ask", "x"), ("supervisor",), ("worker", "budget")])
+@pytest.mark.parametrize(
+    "arguments", [("ask", "x"), ("supervisor",), ("worker", "budget")]
+)
 def test_without_a_system_a_command_names_up(
-    arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    arguments: tuple[str, ...],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert end_of(monkeypatch, *arguments) == 3
     assert "`tasklore up`" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    ("process", "words"), [(os.getpid(), "is starting; try again"), (2**30, "start one with")], ids=["alive", "gone"]
+    ("process", "words"),
+    [(os.getpid(), "is starting; try again"), (2**30, "start one with")],
+    ids=["alive", "gone"],
 )
 def test_a_starting_system_is_not_called_absent(
-    process: int, words: str, nowhere: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    process: int,
+    words: str,
+    nowhere: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     (nowhere / ".tasklore").mkdir()
     (nowhere / ".tasklore" / "starting").write_text(f"{process}\n")
@@ -90,7 +103,9 @@ def test_a_starting_system_is_not_called_absent(
     ],
 )
 def test_an_absent_server_is_named_without_its_password(
-    arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    arguments: tuple[str, ...],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("TASKLORE_NATS_URL", f"nats://me:secret@{NOBODY}")
     monkeypatch.setenv("TASKLORE_REDIS_URL", f"redis://me:secret@{NOBODY}")
@@ -109,7 +124,9 @@ def test_an_unreadable_endpoints_file_is_a_usage_error(
     assert "endpoints.json" in capsys.readouterr().err
 
 
-def test_up_refuses_half_of_the_servers(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_up_refuses_half_of_the_servers(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setenv("TASKLORE_NATS_URL", f"nats://{NOBODY}")
     assert end_of(monkeypatch, "up") == 2
     assert "TASKLORE_REDIS_URL" in capsys.readouterr().err
@@ -144,7 +161,9 @@ def test_the_default_supervisor_is_that_of_the_settings() -> None:
     ],
 )
 def test_a_refusal_is_json_with_the_option(
-    typed: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    typed: tuple[str, ...],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("TASKLORE_REDIS_URL", "redis://127.0.0.1:1")
     monkeypatch.setenv("TASKLORE_NATS_URL", "nats://127.0.0.1:1")

@@ -9,12 +9,19 @@ from tasklore.client.flows import Answer, Call, Flow, Pause, SystemFlows
 from tasklore.client.memory import MemoryFlows
 
 AWAY = Answer(0, {"detail": "http://127.0.0.1:1 does not answer"})
-BUSY = Answer(503, {"type": "urn:tasklore:problem:busy", "detail": "busy"}, retry_after_s=7.0)
+BUSY = Answer(
+    503, {"type": "urn:tasklore:problem:busy", "detail": "busy"}, retry_after_s=7.0
+)
 
 
 def done(call: Call) -> Answer:
     if call.path.startswith("/v1/requests"):
-        reply = {"request_id": "r", "conversation_id": "c", "kind": "answer", "text": "yes"}
+        reply = {
+            "request_id": "r",
+            "conversation_id": "c",
+            "kind": "answer",
+            "text": "yes",
+        }
         return Answer(200, {"request_id": "r", "state": "done", "reply": reply})
     return Answer(200, {"task_id": "t", "state": "done", "revisions": {}})
 
@@ -63,7 +70,9 @@ def test_an_unanswered_change_is_sent_again_under_one_id(flow: Flow[Any]) -> Non
 
 
 def test_two_calls_have_two_ids() -> None:
-    keys = [Drive(SystemFlows().run("Budget", "analyze", {})).calls[0].key for _ in range(2)]
+    keys = [
+        Drive(SystemFlows().run("Budget", "analyze", {})).calls[0].key for _ in range(2)
+    ]
     assert keys[0] != keys[1]
 
 
@@ -87,7 +96,10 @@ def test_a_refusal_is_final() -> None:
 
 @pytest.mark.parametrize(
     "flow",
-    [SystemFlows().ask("how is my budget?", within_s=0.0), SystemFlows().run("Budget", "analyze", {}, within_s=0.001)],
+    [
+        SystemFlows().ask("how is my budget?", within_s=0.0),
+        SystemFlows().run("Budget", "analyze", {}, within_s=0.001),
+    ],
     ids=["ask", "run"],
 )
 def test_waiting_ends_with_its_time(flow: Flow[Any]) -> None:

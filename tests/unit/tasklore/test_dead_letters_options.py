@@ -29,31 +29,44 @@ def test_since_is_a_span_or_a_time(text: str, moment: datetime) -> None:
 
 @pytest.mark.parametrize("text", ["yesterday", "5", "2026-13-01"])
 def test_an_invalid_time_is_refused(text: str) -> None:
-    with pytest.raises(InvalidInput, match=r"30d or 2w, or a time such as 2026-11-21T10:00:00Z"):
+    with pytest.raises(
+        InvalidInput, match=r"30d or 2w, or a time such as 2026-11-21T10:00:00Z"
+    ):
         parse_since(text, NOW)
 
 
 def test_letters_are_chosen_by_sequence_filter_or_all() -> None:
     assert Filter((7, 8)).choice() == (7, 8)
-    assert Filter(agent="A", reason="gave_up").choice() == Selection("A", None, "gave_up")
+    assert Filter(agent="A", reason="gave_up").choice() == Selection(
+        "A", None, "gave_up"
+    )
     assert Filter(everything=True).choice() == Selection()
 
 
 @pytest.mark.parametrize(
     ("arguments", "cure"),
     [
-        (("redrive",), "say which: SEQUENCE, --agent, --task, --reason, --since, or --all"),
+        (
+            ("redrive",),
+            "say which: SEQUENCE, --agent, --task, --reason, --since, or --all",
+        ),
         (("purge", "7", "--all"), "one of the three"),
         (("redrive", "--agent", "A.>"), "--agent 'A.>' must be 1 to 64 letters"),
         (("redrive", "seven"), "should be a valid integer"),
         (("redrive", "7", "--new-deadline", "1h", "--no-deadline"), "leave one out"),
-        (("redrive", "7", "--new-deadline", "soon"), "--new-deadline 'soon' is no span of time"),
+        (
+            ("redrive", "7", "--new-deadline", "soon"),
+            "--new-deadline 'soon' is no span of time",
+        ),
         (("purge", "--all"), "say --yes to mean it"),
         (("list", "--limit", "0"), "--limit"),
     ],
 )
 def test_an_invalid_command_is_one_line_with_the_cure(
-    arguments: tuple[str, ...], cure: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    arguments: tuple[str, ...],
+    cure: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr("sys.argv", ["tasklore", "dlq", *arguments])
     with pytest.raises(SystemExit) as end:

@@ -9,26 +9,37 @@ from runtime.servers.endpoints import Endpoints, write_endpoints
 from runtime.settings import Settings
 from tasklore.doctor.examination import find_system
 
-WRITTEN = Endpoints("nats://n:1", "redis://r:2", "http://s:3", {"worker-1": "http://w:4"}, "http://n:5")
+WRITTEN = Endpoints(
+    "nats://n:1", "redis://r:2", "http://s:3", {"worker-1": "http://w:4"}, "http://n:5"
+)
 
 
 @pytest.fixture(autouse=True)
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Stand in a directory in which a system was started."""
-    for variable in ("TASKLORE_NATS_URL", "TASKLORE_REDIS_URL", "TASKLORE_NATS_MONITOR_URL", "TASKLORE_DATA_DIR"):
+    for variable in (
+        "TASKLORE_NATS_URL",
+        "TASKLORE_REDIS_URL",
+        "TASKLORE_NATS_MONITOR_URL",
+        "TASKLORE_DATA_DIR",
+    ):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.chdir(tmp_path)
     write_endpoints(tmp_path / ".tasklore", WRITTEN)
     return tmp_path
 
 
-def test_variables_of_the_same_servers_keep_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_variables_of_the_same_servers_keep_the_file(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("TASKLORE_NATS_URL", WRITTEN.nats)
     monkeypatch.setenv("TASKLORE_REDIS_URL", WRITTEN.redis_url)
     assert find_system(Settings.load())[0] == WRITTEN
 
 
-def test_variables_of_other_servers_ignore_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_variables_of_other_servers_ignore_the_file(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("TASKLORE_NATS_URL", "nats://other:1")
     monkeypatch.setenv("TASKLORE_REDIS_URL", WRITTEN.redis_url)
     assert find_system(Settings.load())[0] == Endpoints("nats://other:1", WRITTEN.redis)

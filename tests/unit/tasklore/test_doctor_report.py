@@ -12,13 +12,20 @@ NOTED = Diagnosis("nats.idle", "note", "without a worker: A")
 UNTOLD = Diagnosis("nats.sync_interval", "unknown", "it is unknown", "say --monitor")
 WARNED = Diagnosis("redis.eviction", "warning", "it would forget", "tell it not to")
 BROKEN = Diagnosis(
-    "redis.appendonly", "problem", "nothing is kept on disk, and a restart loses all of it", "set `appendonly yes`"
+    "redis.appendonly",
+    "problem",
+    "nothing is kept on disk, and a restart loses all of it",
+    "set `appendonly yes`",
 )
 AWAY = unreachable("nats.reachable", "nobody listens", "start it")
 
 
 def report(*findings: Diagnosis) -> Report:
-    return Report(findings, "standard", {"nats": "nats://127.0.0.1:4222", "redis": "redis://127.0.0.1:6379"})
+    return Report(
+        findings,
+        "standard",
+        {"nats": "nats://127.0.0.1:4222", "redis": "redis://127.0.0.1:6379"},
+    )
 
 
 @pytest.mark.parametrize(
@@ -60,13 +67,20 @@ def test_a_narrow_terminal_folds_sentences() -> None:
     lines = list(report(FINE, BROKEN).lines(40))
     assert max(map(len, lines)) <= 40
     assert "           a restart loses all of it" in lines
-    assert " ".join(" ".join(lines).split()).count("nothing is kept on disk, and a restart loses all of it") == 1
+    assert (
+        " ".join(" ".join(lines).split()).count(
+            "nothing is kept on disk, and a restart loses all of it"
+        )
+        == 1
+    )
 
 
 def test_control_characters_are_removed() -> None:
     (line,) = [
         one
-        for one in report(Diagnosis("nats.x", "problem", "evil\x1b[2J\nname", "cure\x07")).lines(None)
+        for one in report(
+            Diagnosis("nats.x", "problem", "evil\x1b[2J\nname", "cure\x07")
+        ).lines(None)
         if "evil" in one
     ]
     assert line == "  problem  evil[2J name"
@@ -75,7 +89,13 @@ def test_control_characters_are_removed() -> None:
 def test_json_has_every_finding_and_the_counts() -> None:
     document = json.loads(json.dumps(report(FINE, WARNED).document(strict=True)))
     assert (document["exit_code"], document["durability"]) == (1, "standard")
-    assert document["counts"] == {"problem": 0, "warning": 1, "unknown": 0, "note": 0, "ok": 1}
+    assert document["counts"] == {
+        "problem": 0,
+        "warning": 1,
+        "unknown": 0,
+        "note": 0,
+        "ok": 1,
+    }
     assert document["findings"][1] == {
         "check": "redis.eviction",
         "mark": "warning",

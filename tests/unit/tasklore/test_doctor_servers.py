@@ -34,7 +34,11 @@ def test_a_healthy_system_has_no_complaint() -> None:
         ({"version": ""}, "nats.version", "unknown"),
         ({"max_payload": 2**20 - 1}, "nats.max_payload", "problem"),
         ({"account": Unanswered("not enabled")}, "nats.jetstream", "problem"),
-        ({"account": {"storage": 96, "limits": {"max_storage": 100}}}, "nats.account_storage", "problem"),
+        (
+            {"account": {"storage": 96, "limits": {"max_storage": 100}}},
+            "nats.account_storage",
+            "problem",
+        ),
         ({"skew": Skew(7.0, 0.1)}, "nats.clock", "problem"),
         ({"skew": Skew(1.5, 0.6)}, None, "ok"),
         ({"skew": Skew(0.0, 8.0)}, "nats.clock", "unknown"),
@@ -43,7 +47,9 @@ def test_a_healthy_system_has_no_complaint() -> None:
 )
 def test_faults_of_nats(changes: dict[str, Any], check: str | None, mark: str) -> None:
     found = complaints(healthy(nats=healthy_nats(**changes)))
-    assert {name: one.mark for name, one in found.items()} == ({check: mark} if check else {})
+    assert {name: one.mark for name, one in found.items()} == (
+        {check: mark} if check else {}
+    )
     assert all(one.cure for one in found.values())
 
 
@@ -51,7 +57,11 @@ def test_faults_of_nats(changes: dict[str, Any], check: str | None, mark: str) -
     ("info", "check", "mark"),
     [
         ({"valkey_version": "6.9"}, "redis.version", "problem"),
-        ({"maxmemory_policy": "allkeys-lru", "maxmemory": 2**30}, "redis.eviction", "problem"),
+        (
+            {"maxmemory_policy": "allkeys-lru", "maxmemory": 2**30},
+            "redis.eviction",
+            "problem",
+        ),
         ({"maxmemory_policy": "allkeys-lru"}, "redis.eviction", "warning"),
         ({"maxmemory": 2**20 * 100 // 85}, "redis.memory", "warning"),
         ({"maxmemory": 2**20}, "redis.memory", "problem"),
@@ -64,7 +74,9 @@ def test_faults_of_nats(changes: dict[str, Any], check: str | None, mark: str) -
 )
 def test_faults_of_valkey(info: dict[str, Any], check: str | None, mark: str) -> None:
     found = complaints(healthy(redis=healthy_redis(info)))
-    assert {name: one.mark for name, one in found.items()} == ({check: mark} if check else {})
+    assert {name: one.mark for name, one in found.items()} == (
+        {check: mark} if check else {}
+    )
     assert all(one.cure for one in found.values())
 
 
@@ -72,12 +84,16 @@ def test_answers_of_older_code_are_a_note() -> None:
     found = findings(healthy(redis=healthy_redis(left_behind={"TripAgent": 1200})))
     (told,) = [one for one in found if one.check == "redis.left_behind"]
     assert told.mark == "note"
-    assert told.found.startswith("1,200 answers of TripAgent came from other code or another version")
+    assert told.found.startswith(
+        "1,200 answers of TripAgent came from other code or another version"
+    )
     assert "`tasklore ltm forget --stale --agent TripAgent`" in (told.cure or "")
 
 
 def test_runs_that_were_set_aside_are_a_warning() -> None:
-    [finding] = complaints(healthy(redis=replace(healthy_redis(), set_aside=("report-1",)))).values()
+    [finding] = complaints(
+        healthy(redis=replace(healthy_redis(), set_aside=("report-1",)))
+    ).values()
     assert (finding.check, finding.mark) == ("redis.pipelines", "warning")
     assert "report-1" in finding.found
     assert "resume" in finding.cure
@@ -92,7 +108,9 @@ def test_runs_that_were_set_aside_are_a_warning() -> None:
         ({"sync_interval": 0}, "unknown", "unknown"),
     ],
 )
-def test_durability_of_jetstream(config: dict[str, Any], durability: str, mark: str) -> None:
+def test_durability_of_jetstream(
+    config: dict[str, Any], durability: str, mark: str
+) -> None:
     strict_redis = healthy_redis(settings=CONFIG | {"appendfsync": "always"})
     facts = healthy(monitor=monitor(**config), redis=strict_redis)
     (finding,) = [one for one in findings(facts) if one.check == "nats.sync_interval"]
@@ -124,32 +142,53 @@ def test_unknown_durability_is_never_called_fine(seen: MonitorFacts | None) -> N
         ({"appendfsync": "always"}, "strict", "ok"),
         ({"appendfsync": "everysec"}, "standard", "ok"),
         ({"appendfsync": "no"}, "lazy", "problem"),
-        ({"appendfsync": "always", "no-appendfsync-on-rewrite": "yes"}, "lazy", "warning"),
+        (
+            {"appendfsync": "always", "no-appendfsync-on-rewrite": "yes"},
+            "lazy",
+            "warning",
+        ),
         (Unanswered("unknown command 'CONFIG'"), "unknown", "unknown"),
     ],
 )
 def test_durability_of_valkey(settings: Any, durability: str, mark: str) -> None:
     given = settings if isinstance(settings, Unanswered) else CONFIG | settings
-    facts = healthy(redis=healthy_redis(settings=given), monitor=monitor(sync_always=True))
+    facts = healthy(
+        redis=healthy_redis(settings=given), monitor=monitor(sync_always=True)
+    )
     (finding,) = [one for one in findings(facts) if one.check == "redis.appendonly"]
     assert (finding.mark, find_durability(facts)) == (mark, durability)
 
 
 def test_a_refused_info_leaves_everything_unknown() -> None:
-    facts = healthy(redis=healthy_redis().__class__("redis://x", info=Unanswered("NOPERM"), skew=Skew(0, 0)))
+    facts = healthy(
+        redis=healthy_redis().__class__(
+            "redis://x", info=Unanswered("NOPERM"), skew=Skew(0, 0)
+        )
+    )
     about = {one.check: one.mark for one in findings(facts) if one.group == "redis"}
-    assert about == {"redis.info": "unknown", "redis.appendonly": "unknown", "redis.clock": "ok"}
+    assert about == {
+        "redis.info": "unknown",
+        "redis.appendonly": "unknown",
+        "redis.clock": "ok",
+    }
 
 
 def test_a_silent_named_process_is_a_problem() -> None:
     silent = Unanswered("no answer within 2 s")
-    finding = complaints(healthy(processes=(process(alive=silent, ready=silent),)))["processes.reachable"]
+    finding = complaints(healthy(processes=(process(alive=silent, ready=silent),)))[
+        "processes.reachable"
+    ]
     assert (finding.mark, finding.is_unreachable) == ("problem", True)
 
 
 def test_a_silent_worker_elsewhere_is_a_warning() -> None:
     silent = Unanswered("Connection refused")
-    facts = healthy(processes=(process(), process(name="w-9", is_named=False, alive=silent, ready=silent)))
+    facts = healthy(
+        processes=(
+            process(),
+            process(name="w-9", is_named=False, alive=silent, ready=silent),
+        )
+    )
     finding = complaints(facts)["processes.reachable"]
     assert (finding.mark, finding.is_unreachable) == ("warning", False)
     assert "w-9" in finding.found
@@ -163,9 +202,22 @@ def test_a_silent_worker_elsewhere_is_a_warning() -> None:
         (404, 404, "processes.health", "warning"),
     ],
 )
-def test_an_unhealthy_process_names_its_failing_checks(alive: int, ready: int, check: str, mark: str) -> None:
-    body = {"checks": {"loop": {"ok": False, "detail": "no beat for 12 s"}, "pull": {"ok": True, "detail": "fine"}}}
-    found = complaints(healthy(processes=(process(alive=HealthPage(alive, body), ready=HealthPage(ready, body)),)))
+def test_an_unhealthy_process_names_its_failing_checks(
+    alive: int, ready: int, check: str, mark: str
+) -> None:
+    body = {
+        "checks": {
+            "loop": {"ok": False, "detail": "no beat for 12 s"},
+            "pull": {"ok": True, "detail": "fine"},
+        }
+    }
+    found = complaints(
+        healthy(
+            processes=(
+                process(alive=HealthPage(alive, body), ready=HealthPage(ready, body)),
+            )
+        )
+    )
     assert {name: one.mark for name, one in found.items()} == {check: mark}
     assert "no beat for 12 s" in found[check].found or alive == 404
     assert "fine" not in found[check].found

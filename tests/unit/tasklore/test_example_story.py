@@ -30,7 +30,9 @@ def test_every_character_has_a_file(base: StoryBase) -> None:
 
 
 def test_every_fact_is_about_an_entity(base: StoryBase) -> None:
-    known = {name for entity in base.entities for name in (entity.name, *entity.aliases)}
+    known = {
+        name for entity in base.entities for name in (entity.name, *entity.aliases)
+    }
     facts = [fact for fact in base.knowledge if fact.category != "history"]
     assert len(base.knowledge) >= 15
     assert {fact.subject for fact in facts} - known == set()
@@ -39,13 +41,23 @@ def test_every_fact_is_about_an_entity(base: StoryBase) -> None:
 
 def test_tastes_are_declared_traits(base: StoryBase) -> None:
     tastes = base.relations.tastes.values()
-    assert {trait for one in tastes for trait in (*one.likes, *one.dislikes)} == set(base.settings.traits)
+    assert {trait for one in tastes for trait in (*one.likes, *one.dislikes)} == set(
+        base.settings.traits
+    )
 
 
-def test_a_thread_is_resolved_in_one_response(base: StoryBase, responses: list[StoryResponse]) -> None:
-    ends = {end: _saying(end, responses) for thread in base.threads for end in thread.resolved_by}
+def test_a_thread_is_resolved_in_one_response(
+    base: StoryBase, responses: list[StoryResponse]
+) -> None:
+    ends = {
+        end: _saying(end, responses)
+        for thread in base.threads
+        for end in thread.resolved_by
+    }
     assert {end: where for end, where in ends.items() if len(where) != 1} == {}
-    assert 0 < sum(bool(thread.resolved_by) for thread in base.threads) < len(base.threads)
+    assert (
+        0 < sum(bool(thread.resolved_by) for thread in base.threads) < len(base.threads)
+    )
 
 
 def _saying(phrase: str, responses: Iterable[StoryResponse]) -> list[str]:

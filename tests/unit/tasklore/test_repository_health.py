@@ -16,7 +16,9 @@ from workers.loading import load_agents
 from workers.testing import run_task
 
 ROOT = Path(__file__).resolve().parents[3]
-AGENTS = {agent.agent_id: agent for agent in load_agents("tasklore.demo.repository_health")}
+AGENTS = {
+    agent.agent_id: agent for agent in load_agents("tasklore.demo.repository_health")
+}
 
 TASKS = {
     "look_around": "RepositoryContextAgent",
@@ -67,7 +69,10 @@ async def looked(folder: Path, **parameters: Any) -> dict[str, Any]:
     around = await done("look_around", folder=str(folder), **parameters)
     where = {"folder": str(folder), "files": around["python_files"]}
     tasks = ("map_imports", "measure_sizes", "check_docstrings", "find_leftovers")
-    return {"look_around": around, **{task: await done(task, **where) for task in tasks}}
+    return {
+        "look_around": around,
+        **{task: await done(task, **where) for task in tasks},
+    }
 
 
 def standard(text: str, number: int = 1) -> dict[str, Any]:
@@ -78,7 +83,13 @@ async def test_a_folder_is_listed_without_generated_files(tmp_path: Path) -> Non
     found = await done("look_around", folder=str(grow(tmp_path)))
 
     python = [text for name, text in TREE.items() if name.startswith(("shop/", "run"))]
-    assert found["python_files"] == ["run.py", "shop/__init__.py", "shop/cart.py", "shop/later.py", "shop/prices.py"]
+    assert found["python_files"] == [
+        "run.py",
+        "shop/__init__.py",
+        "shop/cart.py",
+        "shop/later.py",
+        "shop/prices.py",
+    ]
     assert found["overview"] == {
         "folder": str(tmp_path),
         "files": 6,
@@ -99,12 +110,20 @@ async def test_a_folder_is_listed_without_generated_files(tmp_path: Path) -> Non
 
 
 async def test_no_link_leads_out_of_the_folder(tmp_path: Path) -> None:
-    outside, inside = grow(tmp_path / "outside", {"secret.py": "x = 1\n"}), grow(tmp_path / "inside")
+    outside, inside = (
+        grow(tmp_path / "outside", {"secret.py": "x = 1\n"}),
+        grow(tmp_path / "inside"),
+    )
     (inside / "linked").symlink_to(outside)
     (inside / "shop" / "linked.py").symlink_to(outside / "secret.py")
     (inside / "round").symlink_to(inside)
     found = await done("look_around", folder=str(inside))
-    asked = ["../outside/secret.py", "shop/linked.py", "linked/secret.py", str(outside / "secret.py")]
+    asked = [
+        "../outside/secret.py",
+        "shop/linked.py",
+        "linked/secret.py",
+        str(outside / "secret.py"),
+    ]
     sizes = await done("measure_sizes", folder=str(inside), files=asked)
     assert (found["overview"]["links"], found["overview"]["files"]) == (3, 6)
     assert sizes["modules"]["count"] == 0
@@ -129,12 +148,30 @@ async def test_import_cycles_are_found(tmp_path: Path) -> None:
 
 
 async def test_unparsable_files_are_reported(tmp_path: Path) -> None:
-    grow(tmp_path, {"good.py": '"""Fine."""\n', "broken.py": "def\n", "nul.py": "x = '\0'\n", "deep.py": "(" * 5_000})
+    grow(
+        tmp_path,
+        {
+            "good.py": '"""Fine."""\n',
+            "broken.py": "def\n",
+            "nul.py": "x = '\0'\n",
+            "deep.py": "(" * 5_000,
+        },
+    )
     (tmp_path / "latin.py").write_bytes(b"\n\n\nx = '\xe4'\n")
     (tmp_path / "large.py").write_text("x = 1\n" * 200_000)
-    files = ["good.py", "broken.py", "nul.py", "deep.py", "latin.py", "large.py", "gone.py"]
+    files = [
+        "good.py",
+        "broken.py",
+        "nul.py",
+        "deep.py",
+        "latin.py",
+        "large.py",
+        "gone.py",
+    ]
     found = {
-        task: await done(task, folder=str(tmp_path), files=files) for task in list(TASKS)[1:6:1] if "_st" not in task
+        task: await done(task, folder=str(tmp_path), files=files)
+        for task in list(TASKS)[1:6:1]
+        if "_st" not in task
     }
     assert found["map_imports"]["modules"] == 1
     assert [one["path"] for one in found["map_imports"]["unparsed"]] == files[1:6]
@@ -158,36 +195,60 @@ async def test_unparsable_files_are_reported(tmp_path: Path) -> None:
         ("Names are nouns", []),
     ],
 )
-def test_standards_are_read_as_rules(text: str, expected: list[tuple[str, int]]) -> None:
+def test_standards_are_read_as_rules(
+    text: str, expected: list[tuple[str, int]]
+) -> None:
     assert [(rule.kind, rule.limit) for rule in rules_in("s1", text)] == expected
 
 
 async def test_standards_are_checked_and_passed_on(tmp_path: Path) -> None:
     found = await looked(grow(tmp_path))
-    texts = ["no module over 6 lines", "no import cycles", "no function over 50 lines", "no TODOs", "names are nouns"]
+    texts = [
+        "no module over 6 lines",
+        "no import cycles",
+        "no function over 50 lines",
+        "no TODOs",
+        "names are nouns",
+    ]
     verdict = await done(
         "check_standards",
         sizes=found["measure_sizes"],
         imports=found["map_imports"],
-        standards=[standard(text, number) for number, text in enumerate(texts, start=1)],
+        standards=[
+            standard(text, number) for number, text in enumerate(texts, start=1)
+        ],
     )
     leftovers = await done(
-        "find_leftovers", folder=str(tmp_path), files=found["look_around"]["python_files"], rules=verdict["rules"]
+        "find_leftovers",
+        folder=str(tmp_path),
+        files=found["look_around"]["python_files"],
+        rules=verdict["rules"],
     )
 
-    assert [(one["rule"]["standard"], one["found"]) for one in verdict["breaches"]] == [("s1", 1), ("s2", 1)]
+    assert [(one["rule"]["standard"], one["found"]) for one in verdict["breaches"]] == [
+        ("s1", 1),
+        ("s2", 1),
+    ]
     assert [rule["standard"] for rule in verdict["kept"]] == ["s3"]
     assert verdict["unread"] == ["s5: names are nouns"]
-    assert [(one["rule"]["standard"], one["found"]) for one in leftovers["breaches"]] == [("s4", 2)]
+    assert [
+        (one["rule"]["standard"], one["found"]) for one in leftovers["breaches"]
+    ] == [("s4", 2)]
 
 
 async def test_the_report_has_score_table_and_worst_places(tmp_path: Path) -> None:
     found = await looked(grow(tmp_path))
-    parts = {"overview": found["look_around"]["overview"], "sizes": found["measure_sizes"]}
+    parts = {
+        "overview": found["look_around"]["overview"],
+        "sizes": found["measure_sizes"],
+    }
     parts |= {"imports": found["map_imports"], "docstrings": found["check_docstrings"]}
     parts |= {"leftovers": found["find_leftovers"]}
     verdict = await done(
-        "check_standards", sizes=parts["sizes"], imports=parts["imports"], standards=[standard("no import cycles")]
+        "check_standards",
+        sizes=parts["sizes"],
+        imports=parts["imports"],
+        standards=[standard("no import cycles")],
     )
 
     health = await done("write_report", **parts, standards=verdict)
@@ -203,21 +264,40 @@ async def test_the_report_has_score_table_and_worst_places(tmp_path: Path) -> No
     assert (health["score"], health["is_healthy"]) == (65, False)
     assert health["breaches"] == ["1 import cycles, at most 0 are allowed (s1)"]
     assert [(one["path"], one["line"], one["text"]) for one in health["worst"][:5]] == [
-        ("shop/cart.py", 1, "imports in a circle: shop/cart.py > shop/prices.py > shop/cart.py"),
+        (
+            "shop/cart.py",
+            1,
+            "imports in a circle: shop/cart.py > shop/prices.py > shop/cart.py",
+        ),
         ("shop/prices.py", 6, "breakpoint() of a debugging hour"),
         ("shop/cart.py", 5, "total has no docstring"),
         ("shop/prices.py", 5, "TODO"),
         ("shop/later.py", 1, "the module has no docstring"),
     ]
     assert f"# Health of {tmp_path}: 65 of 100" in health["markdown"]
-    assert "| area             | found                  | limit     | sound |" in health["markdown"]
-    assert "|------------------|------------------------|-----------|------:|" in health["markdown"]
-    assert "| import cycles    | 1 (2 modules)          | at most 0 |  60 % |" in health["markdown"]
-    assert "- not kept: 1 import cycles, at most 0 are allowed (s1)" in health["markdown"]
+    assert (
+        "| area             | found                  | limit     | sound |"
+        in health["markdown"]
+    )
+    assert (
+        "|------------------|------------------------|-----------|------:|"
+        in health["markdown"]
+    )
+    assert (
+        "| import cycles    | 1 (2 modules)          | at most 0 |  60 % |"
+        in health["markdown"]
+    )
+    assert (
+        "- not kept: 1 import cycles, at most 0 are allowed (s1)" in health["markdown"]
+    )
 
 
 @pytest.mark.parametrize(
-    "file", ["tasklore/demo/repository_health/health.toml", "examples/health_with_own_limits.toml"]
+    "file",
+    [
+        "tasklore/demo/repository_health/health.toml",
+        "examples/health_with_own_limits.toml",
+    ],
 )
 def test_shipped_pipelines_fit_their_agents(file: str) -> None:
     source = read_pipeline(ROOT / file)
@@ -227,9 +307,15 @@ def test_shipped_pipelines_fit_their_agents(file: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("folder", "said"), [("absent", "is not on the worker's machine"), ("run.py", "is no folder but a file")]
+    ("folder", "said"),
+    [
+        ("absent", "is not on the worker's machine"),
+        ("run.py", "is no folder but a file"),
+    ],
 )
-async def test_a_folder_that_is_none_is_refused(folder: str, said: str, tmp_path: Path) -> None:
+async def test_a_folder_that_is_none_is_refused(
+    folder: str, said: str, tmp_path: Path
+) -> None:
     report = await reported("look_around", folder=str(grow(tmp_path) / folder))
 
     assert (report.status, report.attempt) == ("rejected", 1)

@@ -1,44 +1,92 @@
 """The drawing of a tree of tasks: lines, folds, narrow terminals; and which of many children are drawn."""
 
 from contracts.messages import Usage
-from memory.ledger.task_tree import MOST_ALIKE, AlikeTasks, Trace, TracedStep, TracedTask, fold_alike, sum_tasks
+from memory.ledger.task_tree import (
+    MOST_ALIKE,
+    AlikeTasks,
+    Trace,
+    TracedStep,
+    TracedTask,
+    fold_alike,
+    sum_tasks,
+)
 from tasklore.trace import draw
 
 WIDE = 1_000
 
 
 def task(task_id: str = "c-1", **fields: object) -> TracedTask:
-    known = {"agent_id": "TreeAgent", "task": "leaf", "state": "completed", "run_ms": 1_500, **fields}
+    known = {
+        "agent_id": "TreeAgent",
+        "task": "leaf",
+        "state": "completed",
+        "run_ms": 1_500,
+        **fields,
+    }
     return TracedTask(task_id=task_id, **known)  # type: ignore[arg-type]
 
 
 def lines(root: TracedTask, width: int = WIDE, *, is_plain: bool = False) -> list[str]:
-    return list(draw(Trace(root=root, sums=sum_tasks([root]), wall_ms=2_000, more_tasks=0), width, is_plain=is_plain))
+    return list(
+        draw(
+            Trace(root=root, sums=sum_tasks([root]), wall_ms=2_000, more_tasks=0),
+            width,
+            is_plain=is_plain,
+        )
+    )
 
 
 def test_a_line_has_state_times_runs_memory_cost_and_error() -> None:
-    usage = Usage(input_tokens=1_200, output_tokens=300, cost_usd=0.0031, models=("gpt-6",))
+    usage = Usage(
+        input_tokens=1_200, output_tokens=300, cost_usd=0.0031, models=("gpt-6",)
+    )
     (drawn, sums) = lines(
-        task(queued_ms=4, attempts=3, generation=2, memory="miss", usage=usage, state="failed", error="GiveUp: bad")
+        task(
+            queued_ms=4,
+            attempts=3,
+            generation=2,
+            memory="miss",
+            usage=usage,
+            state="failed",
+            error="GiveUp: bad",
+        )
     )
     assert drawn == (
         "TreeAgent.leaf  failed in 1.5 s, queued 4 ms, 3 runs, generation 2, not remembered yet, "
         "gpt-6, 1,200 + 300 tokens, $0.0031, GiveUp: bad"
     )
-    assert sums == "   in all 1 task (1 failed), 2.0 s from first to last, 1,200 + 300 tokens, $0.0031"
-    assert lines(task(memory="hit", saved_ms=7_000, run_ms=0))[0] == "TreeAgent.leaf  completed, recalled (saved 7.0 s)"
+    assert (
+        sums
+        == "   in all 1 task (1 failed), 2.0 s from first to last, 1,200 + 300 tokens, $0.0031"
+    )
+    assert (
+        lines(task(memory="hit", saved_ms=7_000, run_ms=0))[0]
+        == "TreeAgent.leaf  completed, recalled (saved 7.0 s)"
+    )
     unpriced = Usage(input_tokens=1, output_tokens=0, unpriced=True)
     assert lines(task(usage=unpriced))[0].endswith("1 + 0 tokens, unpriced")
     assert lines(TracedTask(task_id="c-1"))[0] == "c-1  no longer stored"
-    assert lines(task(state="accepted", run_ms=None, queued_ms=900))[0] == "TreeAgent.leaf  queued for 900 ms"
+    assert (
+        lines(task(state="accepted", run_ms=None, queued_ms=900))[0]
+        == "TreeAgent.leaf  queued for 900 ms"
+    )
 
 
 def test_a_tree_has_steps_children_folds_and_a_count_of_the_rest() -> None:
     alike = AlikeTasks(
-        agent_id="A", task="b", sums=sum_tasks([task(), task(state="failed")]), below=sum_tasks([task()])
+        agent_id="A",
+        task="b",
+        sums=sum_tasks([task(), task(state="failed")]),
+        below=sum_tasks([task()]),
     )
     child = task("c-1", children=(task("c-2"),))
-    root = task("r", steps=(TracedStep(name="find", bytes=2_048),), more_steps=1, children=(child,), alike=(alike,))
+    root = task(
+        "r",
+        steps=(TracedStep(name="find", bytes=2_048),),
+        more_steps=1,
+        children=(child,),
+        alike=(alike,),
+    )
     drawn = lines(root.model_copy(update={"more_children": 7}), is_plain=True)
     assert drawn[2:] == [
         "|- step find  journaled, 2.0 KiB",
@@ -62,7 +110,10 @@ def test_a_deep_tree_fits_a_narrow_terminal() -> None:
 
 def test_of_many_children_with_one_name_failures_and_open_ones_are_drawn() -> None:
     children = [task(f"c-{number}", state="completed") for number in range(50)]
-    children[40], children[45] = task("c-40", state="running"), task("c-45", state="failed")
+    children[40], children[45] = (
+        task("c-40", state="running"),
+        task("c-45", state="failed"),
+    )
     children.append(task("other", task="other"))
     whole = {child.task_id: [child] for child in children}
     whole["c-30"].append(task("below", usage=Usage(cost_usd=0.5)))
@@ -73,4 +124,8 @@ def test_of_many_children_with_one_name_failures_and_open_ones_are_drawn() -> No
         "c-45",
         "other",
     ]
-    assert (alike.sums.tasks, alike.sums.states, alike.below.cost_usd) == (30, {"completed": 30}, 0.5)
+    assert (alike.sums.tasks, alike.sums.states, alike.below.cost_usd) == (
+        30,
+        {"completed": 30},
+        0.5,
+    )

@@ -53,7 +53,10 @@ async def test_arguments_are_known_by_annotation_not_by_place() -> None:
         """Count nights."""
         return {"nights": what.nights * how.factor, "attempt": where.attempt}
 
-    assert (await run_task(agent, "stay", {"nights": 3})).result == {"nights": "6.0", "attempt": 1}
+    assert (await run_task(agent, "stay", {"nights": 3})).result == {
+        "nights": "6.0",
+        "attempt": 1,
+    }
 
 
 async def none_taken() -> int:
@@ -95,14 +98,19 @@ async def unknown_name(trip: "Nowhere") -> int:  # type: ignore[name-defined]  #
     [
         (none_taken, "annotation is a subclass of Parameters"),
         (two_taken, "'one' and 'two'; merge them"),
-        (bare_value, "'factor' is annotated with int; .* move plain values into the parameters class"),
+        (
+            bare_value,
+            "'factor' is annotated with int; .* move plain values into the parameters class",
+        ),
         (no_result, "no return annotation; say what it returns"),
         (unwritable, "has no JSON form"),
         (undocumented, "no docstring"),
         (unknown_name, "Nowhere.* define or import it above"),
     ],
 )
-def test_a_function_that_cannot_be_served_is_refused_with_the_cure(function: Callable[..., Any], cure: str) -> None:
+def test_a_function_that_cannot_be_served_is_refused_with_the_cure(
+    function: Callable[..., Any], cure: str
+) -> None:
     """Every misuse of a signature is found when it is declared, and the message names the task."""
     with pytest.raises(ConfigurationError, match=cure) as caught:
         Agent("TripAgent").task(function)
@@ -120,11 +128,16 @@ def test_a_function_that_cannot_be_served_is_refused_with_the_cure(function: Cal
         ({"at_most": 0}, "at_most counts runs: 1 to 1,000, not 0"),
         ({"at_most": True}, "at_most counts runs"),
         ({"per": "user"}, "per without at_most; say how many"),
-        ({"at_most": 1, "per": "acount"}, "per knows no 'acount'; it knows .*tenant, user"),
+        (
+            {"at_most": 1, "per": "acount"},
+            "per knows no 'acount'; it knows .*tenant, user",
+        ),
         ({"at_most": 1, "per": ("user", "")}, "must be strings that are not empty"),
     ],
 )
-def test_an_option_that_cannot_be_served_is_refused_with_the_cure(options: dict[str, Any], cure: str) -> None:
+def test_an_option_that_cannot_be_served_is_refused_with_the_cure(
+    options: dict[str, Any], cure: str
+) -> None:
     """A misspelt option is found when it is declared."""
     with pytest.raises(ConfigurationError, match=cure):
         Agent("TripAgent").task(**options)(bare_trip)
@@ -224,26 +237,35 @@ def version_with(values: Mapping[str, Any]) -> str:
 
 def test_settings_need_defaults() -> None:
     """A settings class must be complete without arguments, and the message names the field."""
-    with pytest.raises(ConfigurationError, match=r"give every setting a default .*hotel"):
+    with pytest.raises(
+        ConfigurationError, match=r"give every setting a default .*hotel"
+    ):
         Agent("TripAgent", settings=Plain)
 
 
 def test_settings_at_their_defaults_leave_the_version_alone() -> None:
     """However the default is spelled, and whatever does not affect results."""
     assert version_with({}) == "v1.1"
-    assert version_with({"factor": "2.00", "colours": ["blue", "red", "green"]}) == "v1.1"
+    assert (
+        version_with({"factor": "2.00", "colours": ["blue", "red", "green"]}) == "v1.1"
+    )
     assert version_with({"factor": 2, "log_level": "debug", "key": "b"}) == "v1.1"
     assert trip_agent().memory_version(trip_agent().tasks["share"]) == "v1.1"
 
 
 def test_a_changed_setting_changes_the_version() -> None:
     """Each value has a fingerprint of its own, and equal values share one."""
-    versions = [version_with({"factor": value}) for value in ("1.5", 1.5, Decimal("1.50"), "1.6")]
+    versions = [
+        version_with({"factor": value})
+        for value in ("1.5", 1.5, Decimal("1.50"), "1.6")
+    ]
     assert versions[0] == versions[1] == versions[2] != versions[3]
     assert versions[0].startswith("v1.1+")
     assert len(versions[0]) == len("v1.1+") + 8
     assert set(versions[0][5:]) <= set("0123456789abcdef")
-    nested = [version_with({"nested": {"b": "1", "a": two}}) for two in ("2", "2.0", "3")]
+    nested = [
+        version_with({"nested": {"b": "1", "a": two}}) for two in ("2", "2.0", "3")
+    ]
     assert nested[0] == nested[1] != nested[2]
 
 
@@ -260,7 +282,10 @@ def test_an_instance_that_differs_from_its_class_counts_as_changed() -> None:
 
 def test_unknown_and_unusable_settings_are_named() -> None:
     """The message names the field, the nearest name and the known ones."""
-    with pytest.raises(ConfigurationError, match="no setting 'facto'; did you mean 'factor'\\? known are factor, col"):
+    with pytest.raises(
+        ConfigurationError,
+        match="no setting 'facto'; did you mean 'factor'\\? known are factor, col",
+    ):
         trip_agent(Options).configured({"facto": 1})
     with pytest.raises(ConfigurationError, match="factor: "):
         trip_agent(Options).configured({"factor": "much"})
@@ -296,7 +321,10 @@ async def test_what_is_ordered_twice_is_made_twice(options: dict[str, Any]) -> N
     """The second order of two large salami pizzas is no question that was answered before."""
     agent, made = pizzeria(**options)
     kit = AgentKit(agent)
-    reports = [await kit.run("order_pizza", {"pizza": "large salami", "count": 2}) for _ in range(2)]
+    reports = [
+        await kit.run("order_pizza", {"pizza": "large salami", "count": 2})
+        for _ in range(2)
+    ]
     assert [report.memory.outcome for report in reports] == ["off", "off"]
     assert made == ["large salami"] * 4
 
@@ -311,29 +339,45 @@ async def test_what_is_declared_is_remembered() -> None:
     assert made == ["salami"]
 
 
-@pytest.mark.parametrize(("uses", "lifetime"), [(("clock",), {}), (("llm",), {"remember_for": None})])
+@pytest.mark.parametrize(
+    ("uses", "lifetime"), [(("clock",), {}), (("llm",), {"remember_for": None})]
+)
 def test_a_remembered_result_that_goes_stale_needs_a_time_to_live(
     uses: tuple[str, ...], lifetime: dict[str, Any]
 ) -> None:
     """It is found at the declaration; for ever is no time to live."""
-    with pytest.raises(ConfigurationError, match=rf"'{uses[-1]}'.*remember_for=timedelta.*leave remember out"):
+    with pytest.raises(
+        ConfigurationError,
+        match=rf"'{uses[-1]}'.*remember_for=timedelta.*leave remember out",
+    ):
         pizzeria(remember="shared", uses=uses, **lifetime)
     agent, _ = pizzeria(remember="shared", uses=uses, remember_for=HOUR)
     assert agent.tasks["order_pizza"].remember_for == HOUR
 
 
 @pytest.mark.parametrize("lifetime", [HOUR, None])
-def test_a_time_to_live_of_what_is_not_remembered_is_refused(lifetime: timedelta | None) -> None:
+def test_a_time_to_live_of_what_is_not_remembered_is_refused(
+    lifetime: timedelta | None,
+) -> None:
     """Agents that were written when everything was remembered would lose their memory without a word."""
-    with pytest.raises(ConfigurationError, match='remember_for without remember; add remember="shared" or "user"'):
+    with pytest.raises(
+        ConfigurationError,
+        match='remember_for without remember; add remember="shared" or "user"',
+    ):
         pizzeria(remember_for=lifetime)
 
 
 @pytest.mark.parametrize(
     ("options", "runs"),
-    [({"remember": "shared"}, None), ({"remember": "shared", "remember_for": HOUR}, 1), ({}, 2)],
+    [
+        ({"remember": "shared"}, None),
+        ({"remember": "shared", "remember_for": HOUR}, 1),
+        ({}, 2),
+    ],
 )
-async def test_an_effect_of_a_remembered_task_needs_a_time_to_live(options: dict[str, Any], runs: int | None) -> None:
+async def test_an_effect_of_a_remembered_task_needs_a_time_to_live(
+    options: dict[str, Any], runs: int | None
+) -> None:
     """A served answer makes no effect, so that the author says for how long; else the first use is refused."""
     agent, sent = Agent("MailAgent"), []
 

@@ -9,7 +9,12 @@ from runtime.settings import Settings
 from workers.agent_files import find_roles, llm_settings_of, load_agent_files, roles_of
 
 
-def role(folder: Path, *, config: str = "model: small\ntemperature: 0.1\n", prompt: str = "Find it.") -> Path:
+def role(
+    folder: Path,
+    *,
+    config: str = "model: small\ntemperature: 0.1\n",
+    prompt: str = "Find it.",
+) -> Path:
     """Write a role into *folder* and return it."""
     (folder / "prompts").mkdir(parents=True)
     (folder / "config.yaml").write_text(config, "utf-8")
@@ -28,25 +33,47 @@ def over(folder: Path, name: str, text: str) -> Path:
 @pytest.fixture
 def finder(tmp_path: Path) -> Path:
     """A role `finder` of the agent in the folder `reader`."""
-    return role(tmp_path / "agents" / "reader" / "finder", prompt="Find {{ what }} in <it> & tell.\n")
+    return role(
+        tmp_path / "agents" / "reader" / "finder",
+        prompt="Find {{ what }} in <it> & tell.\n",
+    )
 
 
 def test_a_role_is_what_its_files_say(finder: Path) -> None:
     """Model and temperature from one, the prompt from the other, with values put in and nothing escaped."""
     files = load_agent_files(finder)
 
-    assert (files.role, files.model, files.temperature, files.max_output_tokens) == ("finder", "small", 0.1, None)
+    assert (files.role, files.model, files.temperature, files.max_output_tokens) == (
+        "finder",
+        "small",
+        0.1,
+        None,
+    )
     assert files.render(what="eggs") == "Find eggs in <it> & tell."
 
 
-def test_a_users_folder_lies_over_ours_field_by_field(finder: Path, tmp_path: Path) -> None:
+def test_a_users_folder_lies_over_ours_field_by_field(
+    finder: Path, tmp_path: Path
+) -> None:
     """What their file does not say, ours says; a file they do not have is ours."""
-    mine = over(tmp_path / "mine", "reader/finder/config.yaml", "model: large\nmax_output_tokens: 99\n")
-    other = over(tmp_path / "other", "reader/finder/prompts/system.j2", "Seek {{ what | upper }}.")
+    mine = over(
+        tmp_path / "mine",
+        "reader/finder/config.yaml",
+        "model: large\nmax_output_tokens: 99\n",
+    )
+    other = over(
+        tmp_path / "other",
+        "reader/finder/prompts/system.j2",
+        "Seek {{ what | upper }}.",
+    )
 
     files, prompted = load_agent_files(finder, mine), load_agent_files(finder, other)
 
-    assert (files.model, files.temperature, files.max_output_tokens) == ("large", 0.1, 99)
+    assert (files.model, files.temperature, files.max_output_tokens) == (
+        "large",
+        0.1,
+        99,
+    )
     assert files.render(what="eggs").startswith("Find eggs")
     assert (prompted.model, prompted.render(what="eggs")) == ("small", "Seek EGGS.")
 
@@ -74,7 +101,9 @@ def test_an_agent_that_is_one_role_lies_under_its_own_name(tmp_path: Path) -> No
         ("model: !!python/object/apply:os.system ['true']", "no YAML"),
     ],
 )
-def test_a_wrong_configuration_names_file_and_field(tmp_path: Path, config: str, named: str) -> None:
+def test_a_wrong_configuration_names_file_and_field(
+    tmp_path: Path, config: str, named: str
+) -> None:
     folder = role(tmp_path / "agent" / "finder", config=config)
 
     with pytest.raises(ConfigurationError) as told:
@@ -93,7 +122,9 @@ def test_a_wrong_configuration_names_file_and_field(tmp_path: Path, config: str,
         (" \n", "empty"),
     ],
 )
-def test_a_wrong_prompt_names_file_and_cure(tmp_path: Path, prompt: str, named: str) -> None:
+def test_a_wrong_prompt_names_file_and_cure(
+    tmp_path: Path, prompt: str, named: str
+) -> None:
     """Whatever is wrong with it shows when it is loaded."""
     folder = role(tmp_path / "agent" / "finder", prompt=prompt)
 
@@ -104,11 +135,17 @@ def test_a_wrong_prompt_names_file_and_cure(tmp_path: Path, prompt: str, named: 
     assert named in str(told.value)
 
 
-def test_a_users_prompt_may_use_only_what_ours_is_given(finder: Path, tmp_path: Path) -> None:
+def test_a_users_prompt_may_use_only_what_ours_is_given(
+    finder: Path, tmp_path: Path
+) -> None:
     """A slip in a name shows at the start and not at the first question."""
-    mine = over(tmp_path / "mine", "reader/finder/prompts/system.j2", "Find {{ waht }}.")
+    mine = over(
+        tmp_path / "mine", "reader/finder/prompts/system.j2", "Find {{ waht }}."
+    )
 
-    with pytest.raises(ConfigurationError, match=r"'waht'; the names it is given are what"):
+    with pytest.raises(
+        ConfigurationError, match=r"'waht'; the names it is given are what"
+    ):
         load_agent_files(finder, mine)
 
 
@@ -139,8 +176,12 @@ def settings(monkeypatch: pytest.MonkeyPatch, **environ: str) -> Settings:
     return Settings.load()
 
 
-def test_what_the_operator_sets_for_a_role_wins_over_its_files(finder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told = settings(monkeypatch, TASKLORE_LLM_FINDER_MODEL="theirs", TASKLORE_LLM_MODEL="any")
+def test_what_the_operator_sets_for_a_role_wins_over_its_files(
+    finder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = settings(
+        monkeypatch, TASKLORE_LLM_FINDER_MODEL="theirs", TASKLORE_LLM_MODEL="any"
+    )
 
     roles = llm_settings_of(told, [load_agent_files(finder)]).roles
 
@@ -149,7 +190,9 @@ def test_what_the_operator_sets_for_a_role_wins_over_its_files(finder: Path, mon
     assert roles["finder"].max_output_tokens == told.llm_max_output_tokens
 
 
-def test_two_agents_do_not_share_a_role_by_accident(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_agents_do_not_share_a_role_by_accident(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The same files twice are one role; different ones under one name are refused, and so are the house's own."""
     one = load_agent_files(role(tmp_path / "a" / "judge"))
     other = load_agent_files(role(tmp_path / "b" / "judge", config="model: large"))

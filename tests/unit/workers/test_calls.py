@@ -41,7 +41,9 @@ async def read(what: Question, context: Context) -> dict[str, list[str]]:
     """Read a paper found by name, one found by its function, and several at once."""
     named = await context.call("PaperFinder", "find", topic=what.topic)
     typed = await context.call(find, Topic(topic=what.topic))
-    mapped = await context.map(find, [Topic(topic=f"{what.topic} {number}") for number in range(what.copies)])
+    mapped = await context.map(
+        find, [Topic(topic=f"{what.topic} {number}") for number in range(what.copies)]
+    )
     return {"titles": [named["title"], typed.title, *(paper.title for paper in mapped)]}
 
 
@@ -63,14 +65,24 @@ async def test_calls_return_json_by_name_and_the_type_of_the_function_else() -> 
     kit = AgentKit(readers, calls={"PaperFinder.find": find_title})
     report = await kit.run("read", {"topic": "bees", "copies": 3})
     assert report.result == {"titles": ["Bees", "Bees", "Bees 0", "Bees 1", "Bees 2"]}
-    assert [call.parameters["topic"] for call in kit.called] == ["bees", "bees", "bees 0", "bees 1", "bees 2"]
+    assert [call.parameters["topic"] for call in kit.called] == [
+        "bees",
+        "bees",
+        "bees 0",
+        "bees 1",
+        "bees 2",
+    ]
 
 
 async def test_a_failed_child_can_be_caught_and_fails_its_parent_otherwise() -> None:
     failure = CallFailed("no paper", "rejected", "InvalidInput")
-    report = await run_task(readers, "survive", {"topic": "bees"}, calls={"PaperFinder.find": failure})
+    report = await run_task(
+        readers, "survive", {"topic": "bees"}, calls={"PaperFinder.find": failure}
+    )
     assert report.result == "rejected InvalidInput"
-    report = await run_task(readers, "read", {"topic": "bees"}, calls={"PaperFinder.find": failure})
+    report = await run_task(
+        readers, "read", {"topic": "bees"}, calls={"PaperFinder.find": failure}
+    )
     assert (report.status, report.attempt) == ("failed", 1)
     assert report.error is not None
     assert "PaperFinder.find" in report.error.message
@@ -89,20 +101,34 @@ class Caught(KitChildren):
         super().__init__({"PaperFinder.find": {"title": "x"}})
         self.assigned: list[TaskAssignment] = []
 
-    async def ask(self, assignment: TaskAssignment, *arguments: object, **options: object):  # type: ignore[no-untyped-def,override]
+    async def ask(
+        self, assignment: TaskAssignment, *arguments: object, **options: object
+    ):  # type: ignore[no-untyped-def,override]
         self.assigned.append(assignment)
         return await super().ask(assignment, *arguments, **options)  # type: ignore[arg-type]
 
 
 def parent(**fields: object) -> TaskAssignment:
-    given = {"task_id": "p", "agent_id": "ReaderAgent", "supervisor_id": "s", "created_at": NOW, "user_id": "ann"}
-    return TaskAssignment.model_validate({**given, "task": {"name": "read", "parameters": {}}, **fields})
+    given = {
+        "task_id": "p",
+        "agent_id": "ReaderAgent",
+        "supervisor_id": "s",
+        "created_at": NOW,
+        "user_id": "ann",
+    }
+    return TaskAssignment.model_validate(
+        {**given, "task": {"name": "read", "parameters": {}}, **fields}
+    )
 
 
-def children_of(assignment: TaskAssignment, shown: TaskAssignment | None = None) -> tuple[Children, Caught]:
+def children_of(
+    assignment: TaskAssignment, shown: TaskAssignment | None = None
+) -> tuple[Children, Caught]:
     services, caught = KitServices(ScriptedLlm(), NOW), Caught()
     services.children = caught
-    made = Children(assignment, shown or assignment, services, generation=1, run_number=1, lend=None)  # type: ignore[arg-type]
+    made = Children(
+        assignment, shown or assignment, services, generation=1, run_number=1, lend=None
+    )  # type: ignore[arg-type]
     return made, caught
 
 
@@ -124,15 +150,30 @@ async def test_ids_follow_from_parent_parameters_and_count_alone() -> None:
 
 
 async def test_a_child_inherits_tree_deadline_user_and_memory() -> None:
-    above = parent(root_id="top", deadline=NOW + timedelta(seconds=60), memory="bypass", ancestors=("A.b:1",))
+    above = parent(
+        root_id="top",
+        deadline=NOW + timedelta(seconds=60),
+        memory="bypass",
+        ancestors=("A.b:1",),
+    )
     children, caught = children_of(above)
     await children.call(CALLEE, {"topic": "a"}, None)
     await children.call(CALLEE, {"topic": "a"}, timedelta(seconds=5))
     await children.call(CALLEE, {"topic": "a"}, timedelta(hours=5))
     one = caught.assigned[0]
-    assert (one.parent_id, one.root_id, one.memory, one.user_id) == ("p", "top", "bypass", "ann")
-    assert [part.partition(":")[0] for part in one.ancestors or ()] == ["A.b", "ReaderAgent.read"]
-    assert [(one.deadline - NOW).total_seconds() for one in caught.assigned if one.deadline] == [60, 5, 60]
+    assert (one.parent_id, one.root_id, one.memory, one.user_id) == (
+        "p",
+        "top",
+        "bypass",
+        "ann",
+    )
+    assert [part.partition(":")[0] for part in one.ancestors or ()] == [
+        "A.b",
+        "ReaderAgent.read",
+    ]
+    assert [
+        (one.deadline - NOW).total_seconds() for one in caught.assigned if one.deadline
+    ] == [60, 5, 60]
 
 
 async def test_a_parent_whose_answers_are_shared_tells_no_user() -> None:
@@ -165,14 +206,24 @@ async def test_circles_depth_and_parameters_that_are_no_json_are_refused() -> No
     with pytest.raises(InvalidInput, match="no JSON"):
         await children_of(parent())[0].call(CALLEE, {"topic": object()}, None)
     with pytest.raises(InvalidInput, match="at least one"):
-        await children_of(parent())[0].map(CALLEE, [{}], at_once=0, within=None, keep_failures=False)
+        await children_of(parent())[0].map(
+            CALLEE, [{}], at_once=0, within=None, keep_failures=False
+        )
     with pytest.raises(InvalidInput, match="10,000"):
-        await children_of(parent())[0].map(CALLEE, [{}] * 10_001, at_once=1, within=None, keep_failures=False)
+        await children_of(parent())[0].map(
+            CALLEE, [{}] * 10_001, at_once=1, within=None, keep_failures=False
+        )
 
 
 async def test_map_calls_no_more_after_a_failure() -> None:
     children, caught = children_of(parent())
     caught._answers = {"PaperFinder.find": CallFailed("no", "failed")}
     with pytest.raises(CallFailed):
-        await children.map(CALLEE, [{"n": n} for n in range(50)], at_once=2, within=None, keep_failures=False)
+        await children.map(
+            CALLEE,
+            [{"n": n} for n in range(50)],
+            at_once=2,
+            within=None,
+            keep_failures=False,
+        )
     assert len(caught.assigned) <= 4

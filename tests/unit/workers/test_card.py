@@ -30,17 +30,30 @@ def build(
 ) -> AgentCard:
     """Return the card of an agent with one task whose parameters are *fields*."""
     agent = Agent(agent_id, version=version, description=prose, keywords=(prose,))
-    fields = fields or {"hotel": (Amount, Field(cues=(prose,), examples=(prose,), description=prose))}
+    fields = fields or {
+        "hotel": (Amount, Field(cues=(prose,), examples=(prose,), description=prose))
+    }
     kinds = {name: kind for name, (kind, _) in fields.items()}
     defaults = {name: default for name, (_, default) in fields.items()}
-    trip = type("Trip", (Parameters,), {"__annotations__": kinds, "__module__": __name__, "__doc__": prose, **defaults})
+    trip = type(
+        "Trip",
+        (Parameters,),
+        {
+            "__annotations__": kinds,
+            "__module__": __name__,
+            "__doc__": prose,
+            **defaults,
+        },
+    )
 
     async def share(trip: Parameters) -> Any:
         raise NotImplementedError
 
     share.__annotations__ = {"trip": trip, "return": result}
     share.__doc__ = prose
-    agent.task(version=task_version, remember=remember, keywords=(prose,), examples=(prose,))(share)
+    agent.task(
+        version=task_version, remember=remember, keywords=(prose,), examples=(prose,)
+    )(share)
     return card_of(agent)
 
 
@@ -52,7 +65,12 @@ def test_a_card_tells_what_a_caller_needs() -> None:
         hotel: Amount = Field(aliases=("room",), cues=("room for",), unit="USD")
         travellers: int = 2
 
-    @agent.task(deadline=timedelta(seconds=90), max_attempts=3, remember=False, examples=("share a room",))
+    @agent.task(
+        deadline=timedelta(seconds=90),
+        max_attempts=3,
+        remember=False,
+        examples=("share a room",),
+    )
     async def share(trip: Trip) -> Result:
         """Share the hotel."""
         return Result(each=trip.hotel / trip.travellers)
@@ -60,9 +78,22 @@ def test_a_card_tells_what_a_caller_needs() -> None:
     card = card_of(agent)
     (task,) = card.tasks
     properties: Any = task.parameters["properties"]
-    assert (card.agent_id, card.version, card.description, card.keywords) == ("TripAgent", 2, "Trips.", ("trip",))
-    assert (task.name, task.description, task.remember) == ("share", "Share the hotel.", "never")
-    assert (task.deadline_s, task.max_attempts, task.examples) == (90.0, 3, ("share a room",))
+    assert (card.agent_id, card.version, card.description, card.keywords) == (
+        "TripAgent",
+        2,
+        "Trips.",
+        ("trip",),
+    )
+    assert (task.name, task.description, task.remember) == (
+        "share",
+        "Share the hotel.",
+        "never",
+    )
+    assert (task.deadline_s, task.max_attempts, task.examples) == (
+        90.0,
+        3,
+        ("share a room",),
+    )
     assert properties["hotel"]["aliases"] == ["room"]
     assert properties["hotel"]["cues"] == ["room for"]
     assert properties["hotel"]["unit"] == "USD"
@@ -92,7 +123,9 @@ CHANGES: dict[str, Callable[[], AgentCard]] = {
     "default": lambda: build(fields={"hotel": (Amount, Field(Amount(5)))}),
     "alias": lambda: build(fields={"hotel": (Amount, Field(aliases=("room",)))}),
     "unit": lambda: build(fields={"hotel": (Amount, Field(unit="USD"))}),
-    "another field": lambda: build(fields={"hotel": (Amount, Field()), "title": (str, Field("x"))}),
+    "another field": lambda: build(
+        fields={"hotel": (Amount, Field()), "title": (str, Field("x"))}
+    ),
 }
 
 
@@ -105,9 +138,15 @@ def test_what_callers_and_memories_depend_on_is_the_contract(change: str) -> Non
 def test_the_order_of_fields_is_part_of_the_contract() -> None:
     """It is the order of values in the memory's key."""
     one: dict[str, Any] = {"hotel": (Amount, Field()), "room": (Amount, Field())}
-    assert not same_contract(build(fields=one), build(fields=dict(reversed(one.items()))))
+    assert not same_contract(
+        build(fields=one), build(fields=dict(reversed(one.items())))
+    )
 
 
 def test_a_parameter_called_like_prose_counts() -> None:
-    fields = [{"title": (str, Field())}, {"title": (int, Field())}, {"description": (int, Field())}]
+    fields = [
+        {"title": (str, Field())},
+        {"title": (int, Field())},
+        {"description": (int, Field())},
+    ]
     assert len({build(fields=field).digest for field in fields}) == 3  # type: ignore[arg-type]  # tuples of anything

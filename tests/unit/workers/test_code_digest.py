@@ -67,7 +67,9 @@ def version_of(tmp_path: Path) -> Any:
         ("net: int\n", "net: int = 1\n"),
     ],
 )
-def test_an_edit_anywhere_in_the_module_is_another_version(version_of: Any, old: str, new: str) -> None:
+def test_an_edit_anywhere_in_the_module_is_another_version(
+    version_of: Any, old: str, new: str
+) -> None:
     assert old in SOURCE
     assert version_of(SOURCE) != version_of(SOURCE.replace(old, new, 1))
 
@@ -81,7 +83,9 @@ def test_an_edit_anywhere_in_the_module_is_another_version(version_of: Any, old:
         ("\n\ndef with_tax", "\n\n# a helper\ndef with_tax"),
     ],
 )
-def test_formatting_and_comments_are_no_edit(version_of: Any, old: str, new: str) -> None:
+def test_formatting_and_comments_are_no_edit(
+    version_of: Any, old: str, new: str
+) -> None:
     """An answer that took a minute is not dropped for a line break."""
     assert old in SOURCE
     assert version_of(SOURCE) == version_of(SOURCE.replace(old, new, 1))
@@ -101,7 +105,12 @@ async def test_an_edited_task_computes_anew_beside_the_old_one(tmp_path: Path) -
     kits[1]._answers = kits[0]._answers
     reports = [await kit.run("price", {"net": 100}) for kit in (*kits, *kits)]
     assert [report.result for report in reports] == [120, 119, 120, 119]
-    assert [report.memory.outcome for report in reports] == ["miss", "miss", "hit", "hit"]
+    assert [report.memory.outcome for report in reports] == [
+        "miss",
+        "miss",
+        "hit",
+        "hit",
+    ]
 
 
 def test_the_version_is_a_part_of_a_key_and_of_the_card() -> None:
@@ -109,7 +118,9 @@ def test_the_version_is_a_part_of_a_key_and_of_the_card() -> None:
     task, card = budget.tasks["analyze_budget"], card_of(budget)
     version = budget.memory_version(task)
     assert version == card.memory_version(card.tasks[0]) == f"v2.1-{task.code}"
-    parts = keys.parse_ltm(keys.ltm("BudgetTrackerAgent", version, "analyze_budget:1:2:no_history"))
+    parts = keys.parse_ltm(
+        keys.ltm("BudgetTrackerAgent", version, "analyze_budget:1:2:no_history")
+    )
     assert parts is not None
     assert f"v{parts.version}" == version
 
@@ -123,8 +134,15 @@ def typed(body: str) -> Any:
 
 def test_a_function_without_source_counts_by_its_own_code_in_every_process() -> None:
     digests = []
-    for body in ("return x + 1", "return x + 2", "return  x + 1", "return x in {'a', 'b', 'c'}"):
-        with pytest.warns(UserWarning, match=r"A\.typed: its source cannot be read.*raise its version"):
+    for body in (
+        "return x + 1",
+        "return x + 2",
+        "return  x + 1",
+        "return x in {'a', 'b', 'c'}",
+    ):
+        with pytest.warns(
+            UserWarning, match=r"A\.typed: its source cannot be read.*raise its version"
+        ):
             digests.append(code_digest(typed(body), "A.typed"))
     assert digests[0] == digests[2]
     assert len(set(digests)) == 3
@@ -142,4 +160,7 @@ def test_a_function_without_source_counts_by_its_own_code_in_every_process() -> 
         check=True,
         env={"PYTHONHASHSEED": "1"},
     )
-    assert ran.stdout.split() == [digests[3], budget.memory_version(budget.tasks["analyze_budget"])]
+    assert ran.stdout.split() == [
+        digests[3],
+        budget.memory_version(budget.tasks["analyze_budget"]),
+    ]

@@ -27,9 +27,13 @@ NAMES = ("ann", 'a"n\\n', "Änne 😀", "a.*")
 @pytest.mark.parametrize("user", NAMES)
 @pytest.mark.parametrize("escapes", [True, False])
 @pytest.mark.parametrize("kept", [1.0, 0.9])
-def test_a_body_names_its_user_also_when_only_its_beginning_is_there(user: str, escapes: bool, kept: float) -> None:
+def test_a_body_names_its_user_also_when_only_its_beginning_is_there(
+    user: str, escapes: bool, kept: float
+) -> None:
     """However JSON spells the name."""
-    whole = json.dumps({"user_id": user, "text": "x" * 100}, ensure_ascii=escapes).encode()
+    whole = json.dumps(
+        {"user_id": user, "text": "x" * 100}, ensure_ascii=escapes
+    ).encode()
     body = whole[: int(len(whole) * kept)]
     assert names_user(body, user)
     assert not names_user(body, f"{user}e")
@@ -37,14 +41,28 @@ def test_a_body_names_its_user_also_when_only_its_beginning_is_there(user: str, 
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"[]", b"7", b'{"text": "user_id: ann"}', b'{"task": {"user_id": "ann"}}', b"\xff"]
+    "body",
+    [
+        b"",
+        b"[]",
+        b"7",
+        b'{"text": "user_id: ann"}',
+        b'{"task": {"user_id": "ann"}}',
+        b"\xff",
+    ],
 )
 def test_a_body_that_only_speaks_of_somebody_is_not_theirs(body: bytes) -> None:
     """Nor is one without a name."""
     assert not names_user(body, "ann")
 
 
-def letter(carried: bytes, *, subject: str = "dead.tasks.A.x", task_id: str = "t9", **headers: str) -> Stored:
+def letter(
+    carried: bytes,
+    *,
+    subject: str = "dead.tasks.A.x",
+    task_id: str = "t9",
+    **headers: str,
+) -> Stored:
     """Return a dead letter about *carried*."""
     fields = {
         "reason": "attempts",
@@ -59,10 +77,14 @@ def letter(carried: bytes, *, subject: str = "dead.tasks.A.x", task_id: str = "t
         "died_at": "2026-11-21T12:00:00Z",
     }
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return Stored(1, subject, "2026-11-21T12:00:00Z", named, json.dumps(fields).encode())
+    return Stored(
+        1, subject, "2026-11-21T12:00:00Z", named, json.dumps(fields).encode()
+    )
 
 
-def test_a_dead_letter_is_known_by_its_header_its_subject_its_task_or_what_it_carries() -> None:
+def test_a_dead_letter_is_known_by_its_header_its_subject_its_task_or_what_it_carries() -> (
+    None
+):
     theirs = [
         letter(b"cut off", Tasklore_User=user_token("ann")),
         letter(b"no turn", subject=subjects.dead(subjects.turns("ann"))),
@@ -107,7 +129,9 @@ class FakeStore:
         return UserStore(self.name, self.forget, self.count)
 
 
-async def test_places_are_emptied_in_order_again_and_again_and_then_their_files() -> None:
+async def test_places_are_emptied_in_order_again_and_again_and_then_their_files() -> (
+    None
+):
     """And once more after that, since writing files anew takes a while."""
     order: list[str] = []
     stores = FakeStore("tasks", order, finds=2).store, FakeStore("words", order).store
@@ -116,9 +140,15 @@ async def test_places_are_emptied_in_order_again_and_again_and_then_their_files(
     assert (done.removed, done.left, done.beside) == ({"tasks": 2}, {}, {})
 
 
-async def test_what_never_ends_is_given_up_and_its_files_are_written_anew_at_the_end() -> None:
+async def test_what_never_ends_is_given_up_and_its_files_are_written_anew_at_the_end() -> (
+    None
+):
     order: list[str] = []
-    done = await forget_user("ann", [FakeStore("words", order, finds=99).store], [FakeStore("files", order).rewrite])
+    done = await forget_user(
+        "ann",
+        [FakeStore("words", order, finds=99).store],
+        [FakeStore("files", order).rewrite],
+    )
     assert order == ["words"] * PASSES + ["files"] + ["words"] * PASSES + ["files"]
     assert done.removed == {"words": 2 * PASSES}
 
@@ -146,10 +176,15 @@ def a_delivery(sequence: int) -> Delivery:
 
 
 @pytest.mark.parametrize("is_away", [False, True])
-async def test_a_task_that_names_a_user_is_erased_before_it_is_acknowledged(is_away: bool) -> None:
+async def test_a_task_that_names_a_user_is_erased_before_it_is_acknowledged(
+    is_away: bool,
+) -> None:
     """It is acknowledged all the same when that is not possible; one without a user needs no erasing."""
     fake, eraser = FakeEngine(), FakeEraser(is_away=is_away)
-    acknowledger, engine = Acknowledger(Hooks([Erasing(cast("Any", eraser))])), cast("PullEngine", cast("Any", fake))
+    acknowledger, engine = (
+        Acknowledger(Hooks([Erasing(cast("Any", eraser))])),
+        cast("PullEngine", cast("Any", fake)),
+    )
     anns, nobodys = a_delivery(7), a_delivery(8)
     acknowledger.acknowledge(anns, an_assignment("ann"), engine)
     acknowledger.acknowledge(nobodys, an_assignment(None), engine)
@@ -165,4 +200,11 @@ def an_assignment(user_id: str | None) -> TaskAssignment:
     """Return an assignment of *user_id*."""
     call = TaskCall(name="x")
     at = datetime(2026, 1, 1, tzinfo=UTC)
-    return TaskAssignment(task_id="t", agent_id="A", supervisor_id="S", task=call, created_at=at, user_id=user_id)
+    return TaskAssignment(
+        task_id="t",
+        agent_id="A",
+        supervisor_id="S",
+        task=call,
+        created_at=at,
+        user_id=user_id,
+    )

@@ -68,8 +68,13 @@ def refusal(reference: str) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize("reference", ["mine/greeter.py", "./mine/greeter.py", "mine.greeter", "mine.greeter:agent"])
-async def test_a_module_of_the_users_own_is_found_by_path_and_by_name(write: Write, reference: str) -> None:
+@pytest.mark.parametrize(
+    "reference",
+    ["mine/greeter.py", "./mine/greeter.py", "mine.greeter", "mine.greeter:agent"],
+)
+async def test_a_module_of_the_users_own_is_found_by_path_and_by_name(
+    write: Write, reference: str
+) -> None:
     """Nothing is installed and nothing of ours is edited; quoted annotations are read."""
     write("mine/greeter.py", greeter())
     (agent,) = load_agents(reference)
@@ -88,13 +93,22 @@ def test_a_file_may_import_what_lies_beside_it(write: Write) -> None:
 def test_loading_twice_gives_the_same_agent(write: Write) -> None:
     """A file is run once a process."""
     path = write("twice_greeter.py", greeter())
-    assert load_agents(str(path)) == load_agents("./twice_greeter.py") == load_agents("twice_greeter")
+    assert (
+        load_agents(str(path))
+        == load_agents("./twice_greeter.py")
+        == load_agents("twice_greeter")
+    )
 
 
 def declare(write: Write, monkeypatch: pytest.MonkeyPatch, entries: str) -> None:
     """Install a distribution that declares *entries* in the group."""
-    write("site/acme-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: acme\nVersion: 1.0\n")
-    path = write("site/acme-1.0.dist-info/entry_points.txt", f"[tasklore.agents]\n{entries}\n")
+    write(
+        "site/acme-1.0.dist-info/METADATA",
+        "Metadata-Version: 2.1\nName: acme\nVersion: 1.0\n",
+    )
+    path = write(
+        "site/acme-1.0.dist-info/entry_points.txt", f"[tasklore.agents]\n{entries}\n"
+    )
     monkeypatch.syspath_prepend(str(path.parent.parent))
 
 
@@ -108,11 +122,16 @@ def test_an_installed_agent_is_found_by_the_name_of_its_entry_point(
     (agent,) = load_agents("acme")
     assert agent.agent_id == "Acme"
     assert find_agent("Acme") is agent
-    with pytest.raises(ConfigurationError, match=r"called 'Acne'; did you mean 'Acme'\?.*ZeroDivisionError"):
+    with pytest.raises(
+        ConfigurationError,
+        match=r"called 'Acne'; did you mean 'Acme'\?.*ZeroDivisionError",
+    ):
         find_agent("Acne")
 
 
-def test_a_name_with_two_meanings_is_refused(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_with_two_meanings_is_refused(
+    write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """An installed agent and a file here share a name: the message says how to write each."""
     declare(write, monkeypatch, "acme_twice = acme_agents:agent")
     write("acme_twice.py", greeter())
@@ -127,17 +146,25 @@ def test_a_name_with_two_meanings_is_refused(write: Write, monkeypatch: pytest.M
     [
         ("", "no agent is named"),
         ("greter_near", "did you mean 'greeter_near'?"),
-        ("near_pkg.greter", "no module 'near_pkg.greter' in 'near_pkg'; did you mean 'near_pkg.greeter'?"),
+        (
+            "near_pkg.greter",
+            "no module 'near_pkg.greter' in 'near_pkg'; did you mean 'near_pkg.greeter'?",
+        ),
         ("./greter_near.py", "did you mean 'greeter_near.py'?"),
         ("not a module", "is no module path"),
         ("notes_near.md", "is no Python file; name the .py file"),
-        ("greeter_near:agnet", "no agent 'agnet'; did you mean 'agent'?; agents there are agent"),
+        (
+            "greeter_near:agnet",
+            "no agent 'agnet'; did you mean 'agent'?; agents there are agent",
+        ),
         ("empty_near", 'declares no agent; write `agent = Agent("MyAgent")`'),
         ("idle_near", "Idle has no task; decorate a function with @agent.task"),
         ("double_near", "two agents are called 'Same'; rename one"),
     ],
 )
-def test_what_cannot_be_found_is_named_with_the_nearest_and_the_cure(write: Write, reference: str, told: str) -> None:
+def test_what_cannot_be_found_is_named_with_the_nearest_and_the_cure(
+    write: Write, reference: str, told: str
+) -> None:
     write("greeter_near.py", greeter())
     write("near_pkg/__init__.py", "")
     write("near_pkg/greeter.py", greeter())
@@ -146,7 +173,10 @@ def test_what_cannot_be_found_is_named_with_the_nearest_and_the_cure(write: Writ
     write("idle_near.py", 'from workers import Agent\nagent = Agent("Idle")\n')
     write(
         "double_near.py",
-        greeter("Same") + greeter("Same").replace("agent", "other").replace("from __future__ import annotations", ""),
+        greeter("Same")
+        + greeter("Same")
+        .replace("agent", "other")
+        .replace("from __future__ import annotations", ""),
     )
     assert told in refusal(reference)
 
@@ -154,7 +184,11 @@ def test_what_cannot_be_found_is_named_with_the_nearest_and_the_cure(write: Writ
 @pytest.mark.parametrize(
     ("source", "line", "said"),
     [
-        ("import sys\n\nx = 1 / 0\n", 'line 3: "x = 1 / 0"', "ZeroDivisionError: division by zero"),
+        (
+            "import sys\n\nx = 1 / 0\n",
+            'line 3: "x = 1 / 0"',
+            "ZeroDivisionError: division by zero",
+        ),
         ("x = (1,\n", "line 1", "SyntaxError: '(' was never closed"),
         (
             'from workers import Agent\nagent = Agent("A")\n\n@agent.task\ndef f(x: int) -> int:\n    return 1\n',
@@ -190,24 +224,40 @@ SEED_CONFIG = """{
 def test_a_configuration_with_comments_is_read(write: Write) -> None:
     """Two slashes inside a string are no comment; whatever is not the host's is a setting of the agent, exactly."""
     config = load_config(write("agent_config.json", SEED_CONFIG))
-    assert (config.agent_id, config.supervisor_id) == ("BudgetTrackerAgent", "SupervisorAgent")
+    assert (config.agent_id, config.supervisor_id) == (
+        "BudgetTrackerAgent",
+        "SupervisorAgent",
+    )
     assert str(config.ltm_path) == str(Path("LTM//BudgetTrackerAgent/memory.json"))
     assert config.enable_ltm_cache is False
     assert config.settings == {"anomaly_threshold_multiplier": Decimal("1.50")}
     configured = config.applied_to(budget_agent)
-    assert configured.settings == BudgetSettings(anomaly_threshold_multiplier=Decimal("1.5"))
+    assert configured.settings == BudgetSettings(
+        anomaly_threshold_multiplier=Decimal("1.5")
+    )
 
 
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"anomaly_treshold_multiplier": 2}, "did you mean 'anomaly_threshold_multiplier'"),
-        ({"anomaly_threshold_multiplier": 0}, "anomaly_threshold_multiplier: .*greater than 0"),
-        ({"agent_id": "OtherAgent"}, "is for 'OtherAgent', not for 'BudgetTrackerAgent'"),
+        (
+            {"anomaly_treshold_multiplier": 2},
+            "did you mean 'anomaly_threshold_multiplier'",
+        ),
+        (
+            {"anomaly_threshold_multiplier": 0},
+            "anomaly_threshold_multiplier: .*greater than 0",
+        ),
+        (
+            {"agent_id": "OtherAgent"},
+            "is for 'OtherAgent', not for 'BudgetTrackerAgent'",
+        ),
         ({"settings": {}}, "no setting 'settings'"),
     ],
 )
-def test_an_unknown_or_unusable_field_is_named(write: Write, changes: dict[str, Any], told: str) -> None:
+def test_an_unknown_or_unusable_field_is_named(
+    write: Write, changes: dict[str, Any], told: str
+) -> None:
     """A misspelt field of the file never passes silently."""
     import json
 
@@ -224,7 +274,9 @@ def test_an_unknown_or_unusable_field_is_named(write: Write, changes: dict[str, 
         ('{"agent_id": "A", "agent_id": "B"}', "agent_id is given twice"),
     ],
 )
-def test_a_file_that_is_no_configuration_is_refused(write: Write, text: str, told: str) -> None:
+def test_a_file_that_is_no_configuration_is_refused(
+    write: Write, text: str, told: str
+) -> None:
     path = write("c.json", text)
     with pytest.raises(ConfigurationError, match=told) as caught:
         load_config(path)

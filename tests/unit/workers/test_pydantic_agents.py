@@ -10,14 +10,29 @@ import pydantic_ai
 import pytest
 from pydantic import BaseModel
 from pydantic_ai import ModelMessage, UsageLimits
-from pydantic_ai.messages import ModelResponse, RetryPromptPart, TextPart, ToolCallPart, ToolReturnPart
+from pydantic_ai.messages import (
+    ModelResponse,
+    RetryPromptPart,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+)
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.test import TestModel
 
 from contracts.errors import CallFailed
 from contracts.messages import ChatTurn
 from workers import Agent, Context, Parameters
-from workers.pydantic_agents import ASKS, WRITES, Prompt, agent_tool, read_conversation, run, serve, task_tool
+from workers.pydantic_agents import (
+    ASKS,
+    WRITES,
+    Prompt,
+    agent_tool,
+    read_conversation,
+    run,
+    serve,
+    task_tool,
+)
 from workers.testing import AgentKit
 
 Call = tuple[str, dict[str, Any]]
@@ -35,7 +50,12 @@ class Model:
         self.asked.append(list(messages))
         number = sum(isinstance(message, ModelResponse) for message in messages)
         if number < len(self.rounds):
-            return ModelResponse([ToolCallPart(name, arguments) for name, arguments in self.rounds[number]])
+            return ModelResponse(
+                [
+                    ToolCallPart(name, arguments)
+                    for name, arguments in self.rounds[number]
+                ]
+            )
         return ModelResponse([TextPart(self.says)])
 
     def agent(self, **more: Any) -> pydantic_ai.Agent[Any, Any]:
@@ -46,7 +66,11 @@ class Model:
     def shown(self) -> list[str]:
         """The results of tools that the last request showed."""
         parts = [part for message in self.asked[-1] for part in message.parts]
-        return [str(part.content) for part in parts if isinstance(part, ToolReturnPart | RetryPromptPart)]
+        return [
+            str(part.content)
+            for part in parts
+            if isinstance(part, ToolReturnPart | RetryPromptPart)
+        ]
 
 
 async def ask(
@@ -60,7 +84,11 @@ async def ask(
     """Return the report of a task that runs *agent*, and fails in its first *fails* runs after the agent is done."""
     served = Agent("ClerkAgent")
 
-    @served.task(uses=("llm",), remember=remember, **({"remember_for": timedelta(1)} if remember else {}))
+    @served.task(
+        uses=("llm",),
+        remember=remember,
+        **({"remember_for": timedelta(1)} if remember else {}),
+    )
     async def work(prompt: Prompt, context: Context) -> Any:
         """Run the agent."""
         result = await run(agent, prompt.prompt, context, **options)
@@ -75,7 +103,9 @@ async def ask(
 async def test_a_later_run_asks_no_model_and_calls_no_tool_again() -> None:
     """It reads all from the journal, its usage is nothing, and the answer is the same."""
     calls: list[int] = []
-    model = Model([("look", {"number": 1}), ("look", {"number": 2})], [("look", {"number": 3})])
+    model = Model(
+        [("look", {"number": 1}), ("look", {"number": 2})], [("look", {"number": 3})]
+    )
     agent = model.agent()
 
     @agent.tool_plain
@@ -123,7 +153,10 @@ async def test_a_changed_prompt_begins_anew_where_it_differs() -> None:
 async def test_a_tool_that_writes_is_called_once_for_the_same_arguments() -> None:
     """A model that repeats a call gets the first result, in the same round and in later ones."""
     calls: list[str] = []
-    model = Model([("send", {"to": "ana"}), ("send", {"to": "ana"}), ("send", {"to": "bo"})], [("send", {"to": "ana"})])
+    model = Model(
+        [("send", {"to": "ana"}), ("send", {"to": "ana"}), ("send", {"to": "bo"})],
+        [("send", {"to": "ana"})],
+    )
     agent = model.agent()
 
     @agent.tool_plain(metadata=WRITES)
@@ -143,7 +176,9 @@ async def test_two_runs_of_an_agent_in_one_task_share_what_was_written() -> None
     calls: list[str] = []
 
     def make(name: str) -> pydantic_ai.Agent[Any, Any]:
-        agent: pydantic_ai.Agent[Any, Any] = pydantic_ai.Agent(FunctionModel(Model([("send", {})]).answer), name=name)
+        agent: pydantic_ai.Agent[Any, Any] = pydantic_ai.Agent(
+            FunctionModel(Model([("send", {})]).answer), name=name
+        )
 
         @agent.tool_plain(metadata=WRITES)
         async def send() -> str:
@@ -157,7 +192,10 @@ async def test_two_runs_of_an_agent_in_one_task_share_what_was_written() -> None
     @served.task(uses=("llm",))
     async def work(prompt: Prompt, context: Context) -> list[str]:
         """Run two agents, one of them twice."""
-        said = [(await run(agent, prompt.prompt, context)).output for agent in (first, first, second)]
+        said = [
+            (await run(agent, prompt.prompt, context)).output
+            for agent in (first, first, second)
+        ]
         if context.attempt == 1:
             raise ConnectionResetError("once")
         return said
@@ -168,7 +206,9 @@ async def test_two_runs_of_an_agent_in_one_task_share_what_was_written() -> None
 
 
 @pytest.mark.parametrize("found", [None, "sent before", "nothing to look it up"])
-async def test_a_writing_call_that_failed_in_its_middle_is_looked_up(found: str | None) -> None:
+async def test_a_writing_call_that_failed_in_its_middle_is_looked_up(
+    found: str | None,
+) -> None:
     """Found: that is the result. Not made: it is made now. Nothing to look it up: the model is told that."""
     calls: list[str] = []
     model = Model([("send", {"to": "ana"})])
@@ -223,7 +263,9 @@ async def test_a_tool_that_asks_is_called_with_consent_alone() -> None:
 async def test_a_task_waits_for_the_person_that_a_tool_asks() -> None:
     """Each call is a question of its own; a tool with effects beside it is not cut off and called once."""
     calls: list[str] = []
-    model = Model([("note", {"text": "x"}), ("erase", {"name": "a"})], [("erase", {"name": "b"})])
+    model = Model(
+        [("note", {"text": "x"}), ("erase", {"name": "a"})], [("erase", {"name": "b"})]
+    )
     agent = model.agent()
 
     @agent.tool_plain
@@ -237,10 +279,14 @@ async def test_a_task_waits_for_the_person_that_a_tool_asks() -> None:
         calls.append(text)
         return "noted"
 
-    report, kit = await ask(agent, asks={"erase": "role:finance"}, answers=[True, False])
+    report, kit = await ask(
+        agent, asks={"erase": "role:finance"}, answers=[True, False]
+    )
     assert report.result == "done"
     assert sorted(calls) == ["a", "x"]
-    assert kit.questions == [f'clerk wants to call erase\narguments: {{"name":"{name}"}}' for name in "ab"]
+    assert kit.questions == [
+        f'clerk wants to call erase\narguments: {{"name":"{name}"}}' for name in "ab"
+    ]
     assert "a person refused" in model.shown[-1]
     assert len(model.asked) == 3
 
@@ -249,10 +295,16 @@ async def test_an_endless_loop_of_tools_ends_at_the_limit() -> None:
     """50 requests unless the limits say otherwise; the task fails at once, as another run would read the same."""
     model = Model(*[[("look", {})]] * 100)
     report, kit = await ask(model.agent(tools=[look]))
-    assert (report.status, report.error.type, len(model.asked)) == ("failed", "GiveUp", 50)
+    assert (report.status, report.error.type, len(model.asked)) == (
+        "failed",
+        "GiveUp",
+        50,
+    )
     assert "ended by its limits" in str(kit.raised[0])
     model = Model(*[[("look", {})]] * 100)
-    report, _ = await ask(model.agent(tools=[look]), limits=UsageLimits(request_limit=3))
+    report, _ = await ask(
+        model.agent(tools=[look]), limits=UsageLimits(request_limit=3)
+    )
     assert (report.error.type, len(model.asked)) == ("GiveUp", 3)
 
 
@@ -271,14 +323,18 @@ class Verdict(BaseModel):
     score: int
 
 
-async def test_a_structured_answer_that_does_not_fit_is_sent_back_with_its_fault() -> None:
+async def test_a_structured_answer_that_does_not_fit_is_sent_back_with_its_fault() -> (
+    None
+):
     """The second answer fits; a run after a crash reads both from the journal."""
     asked = []
 
     def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         asked.append(messages)
         score = "much" if len(messages) == 1 else 7
-        return ModelResponse([ToolCallPart(info.output_tools[0].name, {"score": score})])
+        return ModelResponse(
+            [ToolCallPart(info.output_tools[0].name, {"score": score})]
+        )
 
     agent = pydantic_ai.Agent(FunctionModel(answer), name="judge", output_type=Verdict)
     report, _ = await ask(agent, fails=1)
@@ -336,10 +392,16 @@ async def test_an_agent_is_served_in_five_lines() -> None:
         return ModelResponse([TextPart("a cat")])
 
     with clerk.override(model=FunctionModel(answer)):
-        parameters = {"prompt": "what is it?", "images": ["https://example.org/cat.png"]}
+        parameters = {
+            "prompt": "what is it?",
+            "images": ["https://example.org/cat.png"],
+        }
         report = await AgentKit(agent).run("ask", parameters)
     assert report.result == "a cat"
-    assert [getattr(part, "url", part) for part in seen] == ["what is it?", "https://example.org/cat.png"]
+    assert [getattr(part, "url", part) for part in seen] == [
+        "what is it?",
+        "https://example.org/cat.png",
+    ]
     with clerk.override(model=TestModel(custom_output_text="hello")):
         assert (await AgentKit(agent).run("ask", {"prompt": "hi"})).result == "hello"
 
@@ -347,8 +409,13 @@ async def test_an_agent_is_served_in_five_lines() -> None:
 async def test_an_agent_as_a_tool_has_steps_of_its_own() -> None:
     """So that a tool of its that writes is still called once."""
     calls: list[str] = []
-    inner_model, outer_model = Model([("send", {})], says="inner done"), Model([("ask_inner", {"message": "do it"})])
-    inner: pydantic_ai.Agent[Any, Any] = pydantic_ai.Agent(FunctionModel(inner_model.answer), name="inner")
+    inner_model, outer_model = (
+        Model([("send", {})], says="inner done"),
+        Model([("ask_inner", {"message": "do it"})]),
+    )
+    inner: pydantic_ai.Agent[Any, Any] = pydantic_ai.Agent(
+        FunctionModel(inner_model.answer), name="inner"
+    )
 
     @inner.tool_plain(metadata=WRITES)
     async def send() -> str:
@@ -357,7 +424,9 @@ async def test_an_agent_as_a_tool_has_steps_of_its_own() -> None:
 
     served = Agent("OuterAgent")
     tool = agent_tool(inner, context_of=lambda ctx: ctx.deps)
-    outer: pydantic_ai.Agent[Any, Any] = outer_model.agent(tools=[tool], deps_type=Context)
+    outer: pydantic_ai.Agent[Any, Any] = outer_model.agent(
+        tools=[tool], deps_type=Context
+    )
 
     @served.task(uses=("llm",))
     async def work(prompt: Prompt, context: Context) -> Any:
@@ -369,7 +438,11 @@ async def test_an_agent_as_a_tool_has_steps_of_its_own() -> None:
 
     report = await AgentKit(served).run("work", {"prompt": "go"})
     assert report.result == "done"
-    assert (calls, len(inner_model.asked), len(outer_model.asked)) == (["send"], 1 + 1, 2)
+    assert (calls, len(inner_model.asked), len(outer_model.asked)) == (
+        ["send"],
+        1 + 1,
+        2,
+    )
     assert outer_model.shown == ["inner done"]
 
 
@@ -381,8 +454,15 @@ async def test_the_task_of_another_agent_is_a_tool() -> None:
             raise CallFailed("nothing to count", "failed")
         return len(parameters["text"].split())
 
-    model = Model([("count", {"words": 1})], [("count", {"text": "a b"}), ("count", {"text": ""})])
-    tool = task_tool("Counter.count", Text, context_of=lambda ctx: ctx.deps, description="Count words.")
+    model = Model(
+        [("count", {"words": 1})], [("count", {"text": "a b"}), ("count", {"text": ""})]
+    )
+    tool = task_tool(
+        "Counter.count",
+        Text,
+        context_of=lambda ctx: ctx.deps,
+        description="Count words.",
+    )
     agent = model.agent(tools=[tool], deps_type=Context)
     served = Agent("OuterAgent")
 
@@ -417,14 +497,37 @@ async def test_turns_of_a_conversation_become_messages() -> None:
     @served.task(uses=("llm",))
     async def talk(prompt: Prompt, context: Context) -> str:
         """Answer in a conversation."""
-        return str((await run(agent, prompt.prompt, context, history=await read_conversation(context))).output)
+        return str(
+            (
+                await run(
+                    agent,
+                    prompt.prompt,
+                    context,
+                    history=await read_conversation(context),
+                )
+            ).output
+        )
 
     at = datetime(2026, 1, 1, tzinfo=UTC)
-    reply = ChatTurn(turn_id="t2", conversation_id="conversation-1", speaker="assistant", text="tea", at=at)
-    report = await AgentKit(served, conversation=["tea or coffee?", reply]).run("talk", {"prompt": "and?"})
+    reply = ChatTurn(
+        turn_id="t2",
+        conversation_id="conversation-1",
+        speaker="assistant",
+        text="tea",
+        at=at,
+    )
+    report = await AgentKit(served, conversation=["tea or coffee?", reply]).run(
+        "talk", {"prompt": "and?"}
+    )
     assert report.result == "both"
-    kinds = [(type(message).__name__, message.parts[0].content) for message in model.asked[0]]  # type: ignore[union-attr]
-    assert kinds == [("ModelRequest", "tea or coffee?"), ("ModelResponse", "tea"), ("ModelRequest", "and?")]
+    kinds = [
+        (type(message).__name__, message.parts[0].content) for message in model.asked[0]
+    ]  # type: ignore[union-attr]
+    assert kinds == [
+        ("ModelRequest", "tea or coffee?"),
+        ("ModelResponse", "tea"),
+        ("ModelRequest", "and?"),
+    ]
 
 
 async def test_the_text_of_an_answer_is_streamed() -> None:
@@ -438,7 +541,9 @@ async def test_the_text_of_an_answer_is_streamed() -> None:
     async def keep(text: str) -> None:
         pieces.append(text)
 
-    agent: pydantic_ai.Agent[Any, Any] = pydantic_ai.Agent(FunctionModel(stream_function=stream), name="writer")
+    agent: pydantic_ai.Agent[Any, Any] = pydantic_ai.Agent(
+        FunctionModel(stream_function=stream), name="writer"
+    )
     report, _ = await ask(agent, on_text=keep, fails=1)
     assert report.result == "a long answer"
     assert pieces == ["a ", "long ", "answer", "a long answer"]

@@ -77,7 +77,9 @@ def types_of(value: Any) -> Any:
         ("0.000000000000000000001", 3, 3.33333333333333e-22),
     ],
 )
-async def test_a_type_does_not_depend_on_the_value(whole: Any, parts: int, each: float) -> None:
+async def test_a_type_does_not_depend_on_the_value(
+    whole: Any, parts: int, each: float
+) -> None:
     """Whole numbers are exact, others have 15 digits; who needs more declares a Decimal, which is always a text."""
     kit = AgentKit(agent)
     report = await kit.run("split", {"whole": whole, "parts": parts})
@@ -116,7 +118,9 @@ def test_the_schema_of_a_result_names_one_type_a_field() -> None:
 async def test_a_parameter_that_travels_loses_no_digit() -> None:
     parts = Parts(whole=Amount("1234567890123456.78"))
     assert Parts.model_validate_json(parts.model_dump_json()) == parts
-    assert (await run_task(agent, "split", parts)).result["exact"] == "1234567890123456.78"
+    assert (await run_task(agent, "split", parts)).result[
+        "exact"
+    ] == "1234567890123456.78"
 
 
 class Colour(Enum):
@@ -175,7 +179,9 @@ RIGHT: dict[str, Any] = {
 def test_what_a_task_writes_fits_its_own_card() -> None:
     demand_fitting(RIGHT, card_of(wide_agent), "make")
     for cost in (Amount(4), Amount("29") / 7, Amount(4, "USD"), Amount("0.1")):
-        inner = json.loads(TypeAdapter(Inner).dump_json(Inner(cost=cost), context=RESULT))
+        inner = json.loads(
+            TypeAdapter(Inner).dump_json(Inner(cost=cost), context=RESULT)
+        )
         demand_fitting(RIGHT | {"inner": inner}, card_of(wide_agent), "make")
     demand_fitting({"b": 2}, card_of(wide_agent), "count")
 
@@ -193,13 +199,20 @@ def test_what_a_task_writes_fits_its_own_card() -> None:
     ],
 )
 def test_a_field_that_does_not_fit_is_named(change: dict[str, Any], said: str) -> None:
-    with pytest.raises(InvalidInput, match=rf"no result of WideAgent.make: {said}.*tasklore agents list --json"):
+    with pytest.raises(
+        InvalidInput,
+        match=rf"no result of WideAgent.make: {said}.*tasklore agents list --json",
+    ):
         demand_fitting(RIGHT | change, card_of(wide_agent), "make")
 
 
 def test_a_missing_field_and_an_unknown_task_are_named() -> None:
     """As a person types them."""
-    with pytest.raises(InvalidInput, match="spending_rate is missing; overshoot_risk is missing"):
+    with pytest.raises(
+        InvalidInput, match="spending_rate is missing; overshoot_risk is missing"
+    ):
         demand_fitting({"remaining": 1}, card_of(budget), "analyze_budget")
-    with pytest.raises(InvalidInput, match="has no task 'analyse'; it has analyze_budget"):
+    with pytest.raises(
+        InvalidInput, match="has no task 'analyse'; it has analyze_budget"
+    ):
         demand_fitting({}, card_of(budget), "analyse")

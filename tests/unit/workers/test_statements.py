@@ -14,19 +14,37 @@ TODAY = date(2026, 11, 24)
     ("text", "heard"),
     [
         ("I love sushi", [("food.likes", "sushi")]),
-        ("I like tea, rice and beans", [("food.likes", "tea"), ("food.likes", "rice"), ("food.likes", "beans")]),
+        (
+            "I like tea, rice and beans",
+            [("food.likes", "tea"), ("food.likes", "rice"), ("food.likes", "beans")],
+        ),
         ("I can't stand coriander", [("food.dislikes", "coriander")]),
-        ("I like tea but I hate coffee", [("food.likes", "tea"), ("food.dislikes", "coffee")]),
+        (
+            "I like tea but I hate coffee",
+            [("food.likes", "tea"), ("food.dislikes", "coffee")],
+        ),
         ("I don\u2019t eat pork any more.", [("food.avoids", "pork")]),
         ("I'm vegan now", [("food.diets", "vegan")]),
-        ("I'm allergic to cats and dust mites", [("health.allergies", "cats"), ("health.allergies", "dust mites")]),
+        (
+            "I'm allergic to cats and dust mites",
+            [("health.allergies", "cats"), ("health.allergies", "dust mites")],
+        ),
         ("I've got type 2 diabetes", [("health.conditions", "type 2 diabetes")]),
         ("My name is Ana", [("general.name", "Ana")]),
         ("My name is Ursula K. Le Guin", []),
         ("My birthday is 3 May", [("general.birthday", "3 May")]),
-        ("I speak Spanish and Portuguese", [("general.language", "Spanish"), ("general.language", "Portuguese")]),
-        ("answer me briefly from now on", [("general.communication_style", "answer briefly")]),
-        ("I love hiking and photography", [("general.interests", "hiking"), ("general.interests", "photography")]),
+        (
+            "I speak Spanish and Portuguese",
+            [("general.language", "Spanish"), ("general.language", "Portuguese")],
+        ),
+        (
+            "answer me briefly from now on",
+            [("general.communication_style", "answer briefly")],
+        ),
+        (
+            "I love hiking and photography",
+            [("general.interests", "hiking"), ("general.interests", "photography")],
+        ),
         ("I just moved to Porto", [("places.home", "Porto")]),
         ("I grew up in Łódź", [("places.origin", "Łódź")]),
         ("I work at Acme Corp", [("work.employer", "Acme Corp")]),
@@ -53,12 +71,21 @@ def test_a_plain_statement_is_heard(text: str, heard: list[tuple[str, str]]) -> 
         ("I no longer live in Hull", "ends", "places.home", "Hull"),
         ("I'm no longer vegan", "ends", "food.diets", "vegan"),
         ("Remove all egg preferences", "forget", "food.likes", "egg"),
-        ("please delete everything you know about coffee", "forget", "food.likes", "coffee"),
+        (
+            "please delete everything you know about coffee",
+            "forget",
+            "food.likes",
+            "coffee",
+        ),
     ],
 )
-def test_an_end_and_a_wish_to_forget_are_heard(text: str, relation: str, category: str, value: str) -> None:
+def test_an_end_and_a_wish_to_forget_are_heard(
+    text: str, relation: str, category: str, value: str
+) -> None:
     """They say of what."""
-    assert [(one.relation, one.category, one.value) for one in read(text, today=TODAY)] == [(relation, category, value)]
+    assert [
+        (one.relation, one.category, one.value) for one in read(text, today=TODAY)
+    ] == [(relation, category, value)]
 
 
 @pytest.mark.parametrize(

@@ -49,11 +49,17 @@ class Library:
         return await self.kit.run("research", {"topic": "owls"}, **more)
 
 
-async def test_a_later_run_reads_the_results_of_steps_and_takes_those_that_are_missing() -> None:
+async def test_a_later_run_reads_the_results_of_steps_and_takes_those_that_are_missing() -> (
+    None
+):
     """In the order of calls, also of steps at once; a result is an object of the annotated class both times."""
 
     async def work(library: Library, context: Context) -> list[int]:
-        found = list(await asyncio.gather(*(context.step("find", library.find, number) for number in (1, 2))))
+        found = list(
+            await asyncio.gather(
+                *(context.step("find", library.find, number) for number in (1, 2))
+            )
+        )
         if context.attempt == 1:
             raise ConnectionResetError("after two steps")
         found.append(await context.step("find", library.find, 3))
@@ -66,13 +72,17 @@ async def test_a_later_run_reads_the_results_of_steps_and_takes_those_that_are_m
 
 
 @pytest.mark.parametrize(("name", "argument"), [("find", 7), ("look", 1)])
-async def test_from_the_first_step_that_differs_on_all_are_taken_again(name: str, argument: int) -> None:
+async def test_from_the_first_step_that_differs_on_all_are_taken_again(
+    name: str, argument: int
+) -> None:
     """Another name or argument is another step, and later ones may rest on it."""
 
     async def work(library: Library, context: Context) -> None:
         is_first = context.attempt == 1
         await context.step("find", library.find, 0)
-        await context.step("find" if is_first else name, library.find, 1 if is_first else argument)
+        await context.step(
+            "find" if is_first else name, library.find, 1 if is_first else argument
+        )
         await context.step("find", library.find, 2)
         if context.attempt < 3:
             raise ConnectionResetError("again")
@@ -82,7 +92,9 @@ async def test_from_the_first_step_that_differs_on_all_are_taken_again(name: str
     assert library.calls == [0, 1, 2, argument, 2]
 
 
-async def test_a_step_that_fails_is_taken_again_and_a_step_inside_a_step_is_a_part_of_it() -> None:
+async def test_a_step_that_fails_is_taken_again_and_a_step_inside_a_step_is_a_part_of_it() -> (
+    None
+):
     """An error is no result."""
 
     async def work(library: Library, context: Context) -> int:
@@ -103,7 +115,9 @@ async def test_a_step_that_fails_is_taken_again_and_a_step_inside_a_step_is_a_pa
     assert library.calls == [1, 1, 2, 1]
 
 
-async def test_an_effect_of_a_step_is_not_made_again_and_is_said_to_be_uncertain() -> None:
+async def test_an_effect_of_a_step_is_not_made_again_and_is_said_to_be_uncertain() -> (
+    None
+):
     async def work(library: Library, context: Context) -> str:
         async def pay(_amount: int) -> str:
             library.calls.append("paid")
@@ -137,7 +151,11 @@ async def take_anything(_anything: object) -> None:
     ("function", "arguments", "words"),
     [
         (take_anything, (object(),), "the arguments of step 'odd' are no JSON"),
-        (abs, (-1,), "the function of step 'odd' returned nothing to await; make it an async one"),
+        (
+            abs,
+            (-1,),
+            "the function of step 'odd' returned nothing to await; make it an async one",
+        ),
         (return_function, (), "the result of step 'odd' cannot be kept as JSON"),
         (return_much, (), "return a reference"),
     ],
@@ -164,7 +182,10 @@ async def test_a_task_has_five_thousand_steps_at_most() -> None:
             await context.step("loop", take_anything, number)
 
     report = await Library(work).run()
-    assert (report.status, report.error is not None and "at most 5,000 steps" in report.error.message) == (
+    assert (
+        report.status,
+        report.error is not None and "at most 5,000 steps" in report.error.message,
+    ) == (
         "rejected",
         True,
     )

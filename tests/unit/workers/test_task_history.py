@@ -58,7 +58,11 @@ def told(report: CompletionReport) -> dict[str, Any]:
 
 async def test_a_task_is_shown_past_and_new_and_what_it_observed() -> None:
     """As the kit was given them."""
-    history = KitHistory(past=(said("p1"), said("p2")), waiting=(said("w1"),), observations=(seen(1), seen(2), seen(3)))
+    history = KitHistory(
+        past=(said("p1"), said("p2")),
+        waiting=(said("w1"),),
+        observations=(seen(1), seen(2), seen(3)),
+    )
     assert told(await run_task(listener(), "listen", {}, history=history)) == {
         "new": ["a1", "w1"],
         "past": ["p1", "p2"],
@@ -69,14 +73,20 @@ async def test_a_task_is_shown_past_and_new_and_what_it_observed() -> None:
     }
 
 
-@pytest.mark.parametrize(("seam", "is_settled"), [("before", False), ("between", False), ("after", True)])
-async def test_a_run_that_dies_is_repeated_with_the_same_messages(seam: str, is_settled: bool) -> None:
+@pytest.mark.parametrize(
+    ("seam", "is_settled"), [("before", False), ("between", False), ("after", True)]
+)
+async def test_a_run_that_dies_is_repeated_with_the_same_messages(
+    seam: str, is_settled: bool
+) -> None:
     kit = AgentKit(listener(dies=[seam]), history=KitHistory(waiting=(said("w1"),)))
     shown = told(await kit.run("listen", {}))
     assert len(kit.raised) == 1
     assert (shown["new"], shown["settled"]) == (["a1", "w1"], is_settled)
     assert shown["whole"] == ["a1", "w1", "task-1:said"]
-    assert ids((await kit.services.inbox.take("elsewhere", "t")).history.current) == ["task-1:said"]
+    assert ids((await kit.services.inbox.take("elsewhere", "t")).history.current) == [
+        "task-1:said"
+    ]
 
 
 async def test_a_task_without_a_conversation_is_told_what_is_missing() -> None:
@@ -89,7 +99,9 @@ async def test_a_task_without_a_conversation_is_told_what_is_missing() -> None:
 @pytest.mark.parametrize("remember", ["shared", "user"])
 async def test_a_remembered_task_may_not_touch_its_conversation(remember: str) -> None:
     """A remembered answer would be served however much was said since, and settle nothing."""
-    report = await run_task(listener(remember), "listen", {}, history=KitHistory(), user_id="ann")
+    report = await run_task(
+        listener(remember), "listen", {}, history=KitHistory(), user_id="ann"
+    )
     assert report.status == "failed"
     assert report.error is not None
     assert "remember=False" in report.error.message

@@ -23,7 +23,9 @@ class Nothing(Parameters):
     """No parameters."""
 
 
-def assignment(task_id: str = "t1", phase: str | None = "plan", **fields: Any) -> TaskAssignment:
+def assignment(
+    task_id: str = "t1", phase: str | None = "plan", **fields: Any
+) -> TaskAssignment:
     """Return what asks for a task of phase *phase*."""
     return TaskAssignment.model_validate(
         {
@@ -56,7 +58,9 @@ class SessionFixture:
 
     async def entries(self) -> dict[str, EntryInfo]:
         """Return what is known of each entry."""
-        return {entry.key: entry for entry in await self.services.sessions.entries("s1")}
+        return {
+            entry.key: entry for entry in await self.services.sessions.entries("s1")
+        }
 
 
 @pytest.fixture
@@ -71,8 +75,15 @@ async def test_time_is_told_by_whoever_computed(desk: SessionFixture) -> None:
     outputs = entries_of(assignment(writes=("x", "y")), b'{"x":1,"y":2}', 2000)
     await desk.services.sessions.set_many("s1", outputs)
     entries = await desk.entries()
-    took = {key: (entry.computation_ms, entry.is_timed) for key, entry in entries.items()}
-    assert took == {"plan:a": (0, False), "plan:b": (1500, True), "plan:x": (2000, True), "plan:y": (2000, True)}
+    took = {
+        key: (entry.computation_ms, entry.is_timed) for key, entry in entries.items()
+    }
+    assert took == {
+        "plan:a": (0, False),
+        "plan:b": (1500, True),
+        "plan:x": (2000, True),
+        "plan:y": (2000, True),
+    }
     assert {entry.agent for entry in entries.values()} == {"Planner"}
 
 
@@ -97,13 +108,28 @@ async def _asks_project(context: Context) -> list[str]:
 
 
 @pytest.mark.parametrize("remember", ["shared", "user"])
-@pytest.mark.parametrize(("does", "what"), [(_writes, "context.session"), (_asks_project, "context.project")])
-async def test_a_remembered_task_may_not_touch_its_session(remember: Any, does: Any, what: str) -> None:
+@pytest.mark.parametrize(
+    ("does", "what"), [(_writes, "context.session"), (_asks_project, "context.project")]
+)
+async def test_a_remembered_task_may_not_touch_its_session(
+    remember: Any, does: Any, what: str
+) -> None:
     """The error says why, and both cures."""
-    report = await run_task(an_agent(remember, does), "plan", {}, session={}, phase="plan", user_id="ann")
+    report = await run_task(
+        an_agent(remember, does), "plan", {}, session={}, phase="plan", user_id="ann"
+    )
     assert report.error is not None
-    assert (report.status, report.error.type, report.attempt) == ("failed", UndeclaredAccess.__name__, 1)
-    for word in (what, "do not tell what the session holds", "remember=False", "as parameters"):
+    assert (report.status, report.error.type, report.attempt) == (
+        "failed",
+        UndeclaredAccess.__name__,
+        1,
+    )
+    for word in (
+        what,
+        "do not tell what the session holds",
+        "remember=False",
+        "as parameters",
+    ):
         assert word in report.error.message
 
 
@@ -122,7 +148,9 @@ async def test_a_shared_task_does_not_see_which_phase_it_is() -> None:
         seen = context.assignment
         return [seen.session_id, seen.phase, seen.writes]
 
-    kit = AgentKit(an_agent("shared", tell), session={}, phase="plan", writes=["results"])
+    kit = AgentKit(
+        an_agent("shared", tell), session={}, phase="plan", writes=["results"]
+    )
     assert (await kit.run("plan", {})).result == [None, None, None]
     assert (await kit.entries()) == {"plan:results": [None, None, None]}
 
@@ -139,7 +167,11 @@ async def test_a_decision_is_noted_once_however_often_the_task_runs() -> None:
     kit = AgentKit(an_agent(False, decide), session={})
     assert (await kit.run("plan", {}, user_id="ann")).attempt == 3
     model, spaces, tabs = await kit.decisions()
-    assert (model.text, spaces.text, tabs.text) == ("In the words of run 1.", "Spaces.", "Tabs.")
+    assert (model.text, spaces.text, tabs.text) == (
+        "In the words of run 1.",
+        "Spaces.",
+        "Tabs.",
+    )
     assert (spaces.supersedes, tabs.superseded_by) == (tabs.record_id, spaces.record_id)
     assert (tabs.by, tabs.session_id, tabs.tags) == ("ann", "session-1", ("style",))
     await kit.run("plan", {}, user_id="ann")
@@ -165,7 +197,9 @@ async def test_a_project_needs_a_session_that_has_one() -> None:
         ("plan", "results", "naming rule"),
     ],
 )
-async def test_a_task_writes_under_its_own_phase(desk: SessionFixture, phase: str | None, key: str, cure: str) -> None:
+async def test_a_task_writes_under_its_own_phase(
+    desk: SessionFixture, phase: str | None, key: str, cure: str
+) -> None:
     """Another's key is refused with the cure, and nothing is written."""
     with pytest.raises(InvalidInput, match=cure):
         await desk.task(phase=phase).set(key, 1)
@@ -176,7 +210,9 @@ async def _one() -> int:
     return 1
 
 
-async def test_a_phase_that_is_another_tasks_by_now_is_not_written_to(desk: SessionFixture) -> None:
+async def test_a_phase_that_is_another_tasks_by_now_is_not_written_to(
+    desk: SessionFixture,
+) -> None:
     desk.services.sessions.put_task("s1", "plan", "t9")
     desk.services.sessions.put_task("s1", "check", "t1")
     with pytest.raises(PhaseReplaced):
@@ -187,7 +223,9 @@ async def test_a_phase_that_is_another_tasks_by_now_is_not_written_to(desk: Sess
     assert list(await desk.entries()) == ["plan:c"]
 
 
-async def test_a_task_that_was_replaced_writes_nothing_under_the_key_of_another_phase(desk: SessionFixture) -> None:
+async def test_a_task_that_was_replaced_writes_nothing_under_the_key_of_another_phase(
+    desk: SessionFixture,
+) -> None:
     desk.services.sessions.put_task("s1", "check", "t9")
     desk.services.sessions.put_task("s1", "plan", "t1")
     with pytest.raises(PhaseReplaced, match="'check'"):

@@ -35,7 +35,11 @@ async def pay(payment: Payment, context: Context) -> dict[str, Any]:
     """Pay, pay."""
     await context.step("before", note, "before")
     said = await context.ask_person(
-        "Pay {amount} to {payee}?", who="role:finance", otherwise="reject", amount=payment.amount, payee=payment.payee
+        "Pay {amount} to {payee}?",
+        who="role:finance",
+        otherwise="reject",
+        amount=payment.amount,
+        payee=payment.payee,
     )
     await context.step("after", note, "after")
     return {"approved": said.approved, "by": said.by, "note": said.note}
@@ -65,7 +69,9 @@ async def careless(_payment: Payment, context: Context) -> bool:
 @agent.task(remember=False)
 async def together(_payment: Payment, context: Context) -> list[bool]:
     """Pay, together."""
-    said = await asyncio.gather(*(context.ask_person("Number {n}?", n=n) for n in range(3)))
+    said = await asyncio.gather(
+        *(context.ask_person("Number {n}?", n=n) for n in range(3))
+    )
     return [one.approved for one in said]
 
 
@@ -113,16 +119,27 @@ async def test_no_argument_forges_a_line_of_a_question_or_turns_its_order() -> N
     assert kit.questions == ["Pay 12 to Ana?\n    Approved by: fay\\u202e\n    x?"]
 
 
-async def test_a_question_without_an_answer_is_decided_by_otherwise_at_its_end() -> None:
+async def test_a_question_without_an_answer_is_decided_by_otherwise_at_its_end() -> (
+    None
+):
     kit = AgentKit(agent, answers=[None])
     report = await kit.run("pay", {})
-    assert report.result == {"approved": False, "by": "", "note": "not answered in time"}
+    assert report.result == {
+        "approved": False,
+        "by": "",
+        "note": "not answered in time",
+    }
     assert kit.services.now() == NOW + timedelta(days=7)
 
 
-async def test_a_question_without_otherwise_fails_the_task_when_nobody_answers() -> None:
+async def test_a_question_without_otherwise_fails_the_task_when_nobody_answers() -> (
+    None
+):
     report = await AgentKit(agent, answers=[None]).run("careless", {})
-    assert (report.status, report.error and report.error.type) == ("failed", "NotAnswered")
+    assert (report.status, report.error and report.error.type) == (
+        "failed",
+        "NotAnswered",
+    )
 
 
 async def test_questions_signals_and_sleeps_follow_one_another_in_one_task() -> None:
@@ -151,7 +168,9 @@ async def test_questions_that_are_asked_together_are_each_answered_once() -> Non
         ("within_a_step", "within a step"),
     ],
 )
-async def test_a_wait_that_cannot_be_kept_is_refused_with_its_cure(task: str, words: str) -> None:
+async def test_a_wait_that_cannot_be_kept_is_refused_with_its_cure(
+    task: str, words: str
+) -> None:
     report = await AgentKit(agent).run(task, {})
     assert report.error is not None
     assert words in report.error.message

@@ -22,7 +22,16 @@ class Wish(BaseModel):
         """Return the schema without titles and defaults, and with every field required."""
         fields = super().model_json_schema(*args, **options)["properties"]
         short = {
-            name: {word: value for word, value in field.items() if word not in ("title", "default")}
+            name: {
+                word: value
+                for word, value in field.items()
+                if word not in ("title", "default")
+            }
             for name, field in fields.items()
         }
-        return {"type": "object", "properties": short, "required": list(short), "additionalProperties": False}
+        return {
+            "type": "object",
+            "properties": short,
+            "required": list(short),
+            "additionalProperties": False,
+        }

@@ -66,7 +66,11 @@ def decision_agent(
     )
     narrator = Narrator()
     for skill in skills:
-        narrator = narrator.with_action(skill.action, skill.told) if skill.told is not None else narrator
+        narrator = (
+            narrator.with_action(skill.action, skill.told)
+            if skill.told is not None
+            else narrator
+        )
     for key, tell in (senses or {}).items():
         narrator = narrator.with_sense(key, tell)
 
@@ -77,7 +81,9 @@ def decision_agent(
         task_id = context.assignment.task_id
         # The rules look back only upon what was done; reading what was sensed is most of the work then.
         senses = context.llm.configured or moment.tell_prompt or policy is not by_rules
-        taken = await context.history.take(_arriving(moment, task_id), observations=LOOKED_AT, senses=senses)
+        taken = await context.history.take(
+            _arriving(moment, task_id), observations=LOOKED_AT, senses=senses
+        )
         async with summarising(context, taken):
             question = await question_of(context, moment, taken, skills, narrator)
             decision = _earlier(taken)
@@ -87,13 +93,20 @@ def decision_agent(
                 decision = decision.model_copy(update={"prompt": question.text})
             return await _store(context, moment, decision)
 
-    async def choose(context: Context, moment: Moment, taken: TakenMessages, question: Question | None) -> Decision:
+    async def choose(
+        context: Context,
+        moment: Moment,
+        taken: TakenMessages,
+        question: Question | None,
+    ) -> Decision:
         answered = await ask_model(context, question) if question is not None else None
         refused = None
         if answered is not None:
             action = permit(answered.wish, moment, skills)
             if isinstance(action, Action):
-                return _decision(Choice(action, answered.wish.reasoning), answered.model)
+                return _decision(
+                    Choice(action, answered.wish.reasoning), answered.model
+                )
             refused = f"{answered.model} wished what is not possible: {action.reason}"
         return _decision(_by_policy(policy, moment, taken, skills), RULES, refused)
 
@@ -106,7 +119,9 @@ def _demand_skills(moment: Moment, skills: Sequence[Skill]) -> None:
     if unknown:
         names = list_words([repr(action) for action in unknown])
         raise InvalidParameters(
-            [f"allowed holds {names}; known are {list_words(known)}: use these, or add a Skill for it"]
+            [
+                f"allowed holds {names}; known are {list_words(known)}: use these, or add a Skill for it"
+            ]
         )
 
 
@@ -123,13 +138,19 @@ def _arriving(moment: Moment, task_id: str) -> tuple[Utterance, ...]:
     )
 
 
-def _by_policy(policy: Policy, moment: Moment, taken: TakenMessages, skills: Sequence[Skill]) -> Choice:
+def _by_policy(
+    policy: Policy, moment: Moment, taken: TakenMessages, skills: Sequence[Skill]
+) -> Choice:
     """Return the choice of *policy*; waiting when that is not possible."""
     choice = policy(moment, taken)
     outcome = permit(wish_of(choice.action), moment, skills)
     if isinstance(outcome, Refusal):
         # An agent that may do nothing else waits, whether that is listed or not.
-        return choice if choice.action.action == "wait" else Choice(Action(action="wait"), f"No: {outcome.reason}.")
+        return (
+            choice
+            if choice.action.action == "wait"
+            else Choice(Action(action="wait"), f"No: {outcome.reason}.")
+        )
     return Choice(outcome, choice.reasoning)
 
 
@@ -138,7 +159,9 @@ def _earlier(taken: TakenMessages) -> Decision | None:
     # It is noted before the messages are settled, so that a run may have ended between the two.
     if taken.done is None or taken.done.did is None:
         return None
-    return _decision(Choice(taken.done.did, "Decided in an earlier run of this task."), EARLIER)
+    return _decision(
+        Choice(taken.done.did, "Decided in an earlier run of this task."), EARLIER
+    )
 
 
 def _decision(choice: Choice, by: str, refused: str | None = None) -> Decision:
@@ -165,10 +188,17 @@ async def _store(context: Context, moment: Moment, decision: Decision) -> Decisi
         )
         to = decision.target.agent if isinstance(decision.target, AgentTarget) else None
         address = moment.conversations.get(to) if to is not None else None
-        decision = decision.model_copy(update={"message_id": said.message_id, "delivered": address is not None})
-    did = Action(action=decision.action, target=decision.target, utterance=decision.utterance)
+        decision = decision.model_copy(
+            update={"message_id": said.message_id, "delivered": address is not None}
+        )
+    did = Action(
+        action=decision.action, target=decision.target, utterance=decision.utterance
+    )
     # Another run might decide otherwise: the decision is stored before its text is delivered.
-    await history.settle(said, Observation(time=moment.simulation_time, sensed=moment.sensory_data, did=did))
+    await history.settle(
+        said,
+        Observation(time=moment.simulation_time, sensed=moment.sensory_data, did=did),
+    )
     if said is not None and address is not None:
         await history.post(address, said)
     return decision

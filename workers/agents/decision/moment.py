@@ -9,7 +9,14 @@ from pydantic import Field as Bound
 from pydantic_core import PydanticCustomError
 
 from contracts.conversations import MessageId, Speech
-from contracts.observations import FARTHEST, Position, SensoryData, Word, WorldPart, WorldTime
+from contracts.observations import (
+    FARTHEST,
+    Position,
+    SensoryData,
+    Word,
+    WorldPart,
+    WorldTime,
+)
 from memory.rendering.narration import list_words, place
 from memory.rendering.quoting import plain
 from workers import Field, Parameters
@@ -39,7 +46,9 @@ class NewMessage(WorldPart):
     this task alone.
     """
 
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        frozen=True, extra="forbid", allow_inf_nan=False
+    )
 
     sender: Word
     message: Speech
@@ -50,7 +59,9 @@ class NewMessage(WorldPart):
 class Bounds(WorldPart):
     """The rectangle that a world is, its edges included."""
 
-    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config: ClassVar[ConfigDict] = ConfigDict(
+        frozen=True, extra="forbid", allow_inf_nan=False
+    )
 
     low: Position
     high: Position
@@ -58,16 +69,24 @@ class Bounds(WorldPart):
     @model_validator(mode="after")
     def _is_a_place(self) -> Self:
         if self.low.x > self.high.x or self.low.z > self.high.z:
-            raise _error(f"low {place(self.low)} lies beyond high {place(self.high)}; swap them")
+            raise _error(
+                f"low {place(self.low)} lies beyond high {place(self.high)}; swap them"
+            )
         return self
 
     def hold(self, position: Position) -> bool:
         """Return whether *position* is in the world."""
-        return self.low.x <= position.x <= self.high.x and self.low.z <= position.z <= self.high.z
+        return (
+            self.low.x <= position.x <= self.high.x
+            and self.low.z <= position.z <= self.high.z
+        )
 
     def nearest(self, x: float, z: float) -> Position:
         """Return the place in the world that is nearest to these coordinates."""
-        return Position(x=min(max(x, self.low.x), self.high.x), z=min(max(z, self.low.z), self.high.z))
+        return Position(
+            x=min(max(x, self.low.x), self.high.x),
+            z=min(max(z, self.low.z), self.high.z),
+        )
 
     def __str__(self) -> str:
         return f"from {place(self.low)} to {place(self.high)}"
@@ -85,21 +104,38 @@ class Moment(Parameters):
     sensory_data: SensoryData = Field(description="What it senses now; no messages.")
     simulation_time: _Time = Field(description="Seconds since the world began.")
     new_messages: tuple[NewMessage, ...] = Field(
-        (), max_length=MOST_MESSAGES, description="What it was told since it was last asked, oldest first."
+        (),
+        max_length=MOST_MESSAGES,
+        description="What it was told since it was last asked, oldest first.",
     )
     allowed: tuple[Word, ...] = Field(
-        ACTIONS, min_length=1, max_length=MOST_ACTIONS, description="The actions it may choose from."
+        ACTIONS,
+        min_length=1,
+        max_length=MOST_ACTIONS,
+        description="The actions it may choose from.",
     )
     agents: tuple[Word, ...] = Field(
-        (), max_length=MOST_AGENTS, description="Who may speak to it, and whom it may text."
+        (),
+        max_length=MOST_AGENTS,
+        description="Who may speak to it, and whom it may text.",
     )
     conversations: dict[Word, _ConversationId] = Field(
-        {}, max_length=MOST_AGENTS, description="Ids of the conversations of agents into which its texts are delivered."
+        {},
+        max_length=MOST_AGENTS,
+        description="Ids of the conversations of agents into which its texts are delivered.",
     )
-    bounds: Bounds | None = Field(None, description="How far the world reaches; None when it has no end.")
-    reach: _Length = Field(1.0, description="How far away an object may be to be collected.")
-    step: _Length | None = Field(None, description="How far one move goes at most; None is any distance.")
-    tell_prompt: bool = Field(False, description="Whether the answer holds what the agent was shown.")
+    bounds: Bounds | None = Field(
+        None, description="How far the world reaches; None when it has no end."
+    )
+    reach: _Length = Field(
+        1.0, description="How far away an object may be to be collected."
+    )
+    step: _Length | None = Field(
+        None, description="How far one move goes at most; None is any distance."
+    )
+    tell_prompt: bool = Field(
+        False, description="Whether the answer holds what the agent was shown."
+    )
 
     @property
     def others(self) -> tuple[str, ...]:
@@ -120,7 +156,10 @@ class Moment(Parameters):
         problems = [
             *islice(
                 chain(
-                    self._faults_of_names(), self._faults_of_senders(), self._faults_of_self(), self._faults_of_places()
+                    self._faults_of_names(),
+                    self._faults_of_senders(),
+                    self._faults_of_self(),
+                    self._faults_of_places(),
                 ),
                 _MOST_FAULTS,
             )
@@ -170,7 +209,9 @@ class Moment(Parameters):
 
     def _others(self) -> str:
         others = self.others
-        more = [f"{len(others) - _MOST_NAMES} more"] if len(others) > _MOST_NAMES else []
+        more = (
+            [f"{len(others) - _MOST_NAMES} more"] if len(others) > _MOST_NAMES else []
+        )
         return list_words([*map(repr, others[:_MOST_NAMES]), *more]) or "none"
 
 

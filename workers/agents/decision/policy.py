@@ -64,13 +64,19 @@ def _collect(moment: Moment, _taken: TakenMessages) -> Choice | None:
     if not near:
         return None
     action = Action(action="collect", target=near[0].position)
-    return Choice(action, f"The {near[0].kind} at {place(near[0].position)} is within reach.")
+    return Choice(
+        action, f"The {near[0].kind} at {place(near[0].position)} is within reach."
+    )
 
 
 def _answer(moment: Moment, taken: TakenMessages) -> Choice | None:
     """Answer the first open question of a known agent: each once, and never with a question."""
     asker = next(_askers(moment, taken), None)
-    return _text(asker, f"I am at {place(moment.sensory_data.position)} and see {_sight(moment)}.", "asked")
+    return _text(
+        asker,
+        f"I am at {place(moment.sensory_data.position)} and see {_sight(moment)}.",
+        "asked",
+    )
 
 
 def _askers(moment: Moment, taken: TakenMessages) -> Iterator[str]:
@@ -78,7 +84,11 @@ def _askers(moment: Moment, taken: TakenMessages) -> Iterator[str]:
     known, texted = set(moment.others), _last_texts(taken.observations)
     past, current = taken.history.past[-_STILL_OPEN:], taken.history.current
     for one in past:
-        if _is_question(one) and one.speaker in known and one.time > texted.get(one.speaker, -1.0):
+        if (
+            _is_question(one)
+            and one.speaker in known
+            and one.time > texted.get(one.speaker, -1.0)
+        ):
             yield one.speaker
     for one in current:
         if _is_question(one) and one.speaker in known:
@@ -87,12 +97,18 @@ def _askers(moment: Moment, taken: TakenMessages) -> Iterator[str]:
 
 def _tell(moment: Moment, taken: TakenMessages) -> Choice | None:
     """Text about many objects to the agent out of sight that was texted longest ago; not at every moment."""
-    if len(moment.sensory_data.world_objects) < MANY or _last_texts(taken.observations[-QUIET_FOR:]):
+    if len(moment.sensory_data.world_objects) < MANY or _last_texts(
+        taken.observations[-QUIET_FOR:]
+    ):
         return None
     seen = {one.name for one in moment.sensory_data.nearby_agents}
     texted = _last_texts(taken.observations)
-    away = sorted(set(moment.others) - seen, key=lambda name: (texted.get(name, -1.0), name))
-    return _text(next(iter(away), None), f"I see {_sight(moment)}.", "does not see this")
+    away = sorted(
+        set(moment.others) - seen, key=lambda name: (texted.get(name, -1.0), name)
+    )
+    return _text(
+        next(iter(away), None), f"I see {_sight(moment)}.", "does not see this"
+    )
 
 
 def _text(to: str | None, utterance: str, why: str) -> Choice | None:
@@ -100,12 +116,18 @@ def _text(to: str | None, utterance: str, why: str) -> Choice | None:
         return None
     # A name may hold one; two agents that ask back would never end.
     plain = utterance.translate(_WITHOUT_QUESTIONS)
-    return Choice(Action(action="text", target=AgentTarget(agent=to), utterance=plain), f"{to} {why}.")
+    return Choice(
+        Action(action="text", target=AgentTarget(agent=to), utterance=plain),
+        f"{to} {why}.",
+    )
 
 
 def _approach(moment: Moment, _taken: TakenMessages) -> Choice | None:
     here = moment.sensory_data.position
-    away = next((one for one in nearest_objects(moment) if distance(here, one.position) > 0), None)
+    away = next(
+        (one for one in nearest_objects(moment) if distance(here, one.position) > 0),
+        None,
+    )
     if away is None or not moment.can_walk:
         return None
     action = Action(action="move", target=towards(here, away.position, moment.step))
@@ -128,7 +150,8 @@ def _somewhere(moment: Moment, when: str) -> Position:
     if moment.bounds is not None:
         low, high = moment.bounds.low, moment.bounds.high
         return moment.bounds.nearest(
-            round(low.x + first * (high.x - low.x), 2), round(low.z + second * (high.z - low.z), 2)
+            round(low.x + first * (high.x - low.x), 2),
+            round(low.z + second * (high.z - low.z), 2),
         )
     here, far = moment.sensory_data.position, max(moment.step or 1.0, 2 * _ARRIVED)
     x, z = (far * 2 * part(first * math.tau) for part in (math.cos, math.sin))
@@ -141,7 +164,10 @@ def _on_earth(coordinate: float) -> float:
 
 def _share(seed: str) -> float:
     """Return a number from 0 to 1 that *seed* decides, in every process."""
-    return int.from_bytes(hashlib.blake2b(seed.encode(), digest_size=4).digest(), "big") / 2**32
+    return (
+        int.from_bytes(hashlib.blake2b(seed.encode(), digest_size=4).digest(), "big")
+        / 2**32
+    )
 
 
 def _last_texts(observations: Sequence[Observation]) -> Mapping[str, float]:
@@ -149,7 +175,9 @@ def _last_texts(observations: Sequence[Observation]) -> Mapping[str, float]:
     return {
         one.did.target.agent: one.time
         for one in observations
-        if one.did is not None and one.did.action == "text" and isinstance(one.did.target, AgentTarget)
+        if one.did is not None
+        and one.did.action == "text"
+        and isinstance(one.did.target, AgentTarget)
     }
 
 

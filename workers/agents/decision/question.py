@@ -55,7 +55,11 @@ class Answered:
 
 
 async def question_of(
-    context: Context, moment: Moment, taken: TakenMessages, skills: Sequence[Skill], narrator: Narrator
+    context: Context,
+    moment: Moment,
+    taken: TakenMessages,
+    skills: Sequence[Skill],
+    narrator: Narrator,
 ) -> Question | None:
     """Return the prompt; None when no model is configured and the request does not ask for it.
 
@@ -64,7 +68,9 @@ async def question_of(
     """
     if not (context.llm.configured or moment.tell_prompt):
         return None
-    return await asyncio.to_thread(question_on, _files(context), moment, taken, skills, narrator)
+    return await asyncio.to_thread(
+        question_on, _files(context), moment, taken, skills, narrator
+    )
 
 
 async def ask_model(context: Context, question: Question) -> Answered | None:
@@ -74,7 +80,9 @@ async def ask_model(context: Context, question: Question) -> Answered | None:
     role = _files(context).role
     try:
         async with asyncio.timeout(_patience_s(context)):
-            wish = await context.llm.ask(role, Wish, system=question.system, user=question.user)
+            wish = await context.llm.ask(
+                role, Wish, system=question.system, user=question.user
+            )
     except (LlmError, TimeoutError) as error:
         log.warning("decided_by_rules_alone", error=type(error).__name__)
         return None
@@ -82,13 +90,21 @@ async def ask_model(context: Context, question: Question) -> Answered | None:
 
 
 def question_on(
-    files: AgentFiles, moment: Moment, taken: TakenMessages, skills: Sequence[Skill], narrator: Narrator
+    files: AgentFiles,
+    moment: Moment,
+    taken: TakenMessages,
+    skills: Sequence[Skill],
+    narrator: Narrator,
 ) -> Question:
     """Return the question on *moment*: with the schema of the answer, `BUDGET_TOKENS` in all."""
     count = counter()
     actions = [skill.explained for skill in skills if skill.action in moment.allowed]
-    system = files.render(name=moment.name, actions=actions, limits=_limits(moment, taken))
-    left = max(BUDGET_TOKENS - FRAME_TOKENS - count(system) - _schema_tokens(), _LEAST_TOKENS)
+    system = files.render(
+        name=moment.name, actions=actions, limits=_limits(moment, taken)
+    )
+    left = max(
+        BUDGET_TOKENS - FRAME_TOKENS - count(system) - _schema_tokens(), _LEAST_TOKENS
+    )
     user = situation(
         taken.history,
         taken.observations,
@@ -112,7 +128,9 @@ def _limits(moment: Moment, taken: TakenMessages) -> list[str]:
     if moment.bounds is not None:
         lines.append(f"The world goes {moment.bounds}.")
     if moment.step is not None:
-        lines.append(f"One move goes {short(moment.step)} at most; towards a farther place it ends on the way.")
+        lines.append(
+            f"One move goes {short(moment.step)} at most; towards a farther place it ends on the way."
+        )
     if "collect" in moment.allowed:
         lines.append(f"Within reach is {short(moment.reach)}.")
     if "text" in moment.allowed:
@@ -148,5 +166,7 @@ def _patience_s(context: Context) -> float | None:
     if ends is None:
         return None
     # Other programs may leave the zone out of one of the two; the wire is in UTC.
-    allowed = ends.replace(tzinfo=ends.tzinfo or UTC) - begins.replace(tzinfo=begins.tzinfo or UTC)
+    allowed = ends.replace(tzinfo=ends.tzinfo or UTC) - begins.replace(
+        tzinfo=begins.tzinfo or UTC
+    )
     return max(0.0, allowed.total_seconds() * _SHARE)

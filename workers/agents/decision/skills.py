@@ -51,9 +51,16 @@ def nearest_objects(moment: Moment, within: float | None = None) -> list[SeenObj
     here = moment.sensory_data.position
     seen = sorted(
         moment.sensory_data.world_objects,
-        key=lambda one: (distance(here, one.position), one.kind, one.position.x, one.position.z),
+        key=lambda one: (
+            distance(here, one.position),
+            one.kind,
+            one.position.x,
+            one.position.z,
+        ),
     )
-    return [one for one in seen if within is None or distance(here, one.position) <= within]
+    return [
+        one for one in seen if within is None or distance(here, one.position) <= within
+    ]
 
 
 def towards(here: Position, there: Position, step: float | None) -> Position:
@@ -65,7 +72,10 @@ def towards(here: Position, there: Position, step: float | None) -> Position:
         return here
     x, z = ((there.x - here.x) * step / far, (there.z - here.z) * step / far)
     # Cut, not rounded: a rounded step can be longer than one.
-    cut = Position(x=round(here.x + math.trunc(x * 100) / 100, 6), z=round(here.z + math.trunc(z * 100) / 100, 6))
+    cut = Position(
+        x=round(here.x + math.trunc(x * 100) / 100, 6),
+        z=round(here.z + math.trunc(z * 100) / 100, 6),
+    )
     return cut if distance(here, cut) > 0 else Position(x=here.x + x, z=here.z + z)
 
 
@@ -93,7 +103,9 @@ def _move(wish: Wish, moment: Moment) -> Action | Refusal:
     if there is None:
         return Refusal("a move needs x and z")
     if moment.bounds is not None and not moment.bounds.hold(there):
-        return Refusal(f"{place(there)} is outside the world, which goes {moment.bounds}")
+        return Refusal(
+            f"{place(there)} is outside the world, which goes {moment.bounds}"
+        )
     return Action(action="move", target=towards(here, there, moment.step))
 
 
@@ -103,7 +115,9 @@ def _text(wish: Wish, moment: Moment) -> Action | Refusal:
         return Refusal(f"there is nobody called {(wish.agent or '')[:64]!r} to text")
     if not utterance:
         return Refusal(f"there was nothing to say to {wish.agent}")
-    return Action(action="text", target=AgentTarget(agent=wish.agent), utterance=utterance)
+    return Action(
+        action="text", target=AgentTarget(agent=wish.agent), utterance=utterance
+    )
 
 
 def _collect(wish: Wish, moment: Moment) -> Action | Refusal:
@@ -115,18 +129,26 @@ def _collect(wish: Wish, moment: Moment) -> Action | Refusal:
     meant = [
         one
         for one in near
-        if there is not None and max(abs(one.position.x - there.x), abs(one.position.z - there.z)) <= NEAR_ENOUGH
+        if there is not None
+        and max(abs(one.position.x - there.x), abs(one.position.z - there.z))
+        <= NEAR_ENOUGH
     ]
     if not meant:
         where = place(there) if there is not None else "there"
-        return Refusal(f"no object that is seen at {where} is within {short(moment.reach)}")
+        return Refusal(
+            f"no object that is seen at {where} is within {short(moment.reach)}"
+        )
     return Action(action="collect", target=meant[0].position)
 
 
 SKILLS: Sequence[Skill] = (
     Skill("move", "move: go to the place x, z", _move),
     Skill("text", "text: say utterance to agent, short and true", _text),
-    Skill("collect", "collect: take the object you see at x, z, when it is within reach", _collect),
+    Skill(
+        "collect",
+        "collect: take the object you see at x, z, when it is within reach",
+        _collect,
+    ),
     Skill("wait", "wait: do nothing", lambda _wish, _moment: Action(action="wait")),
 )
 
@@ -135,7 +157,9 @@ def permit(wish: Wish, moment: Moment, skills: Sequence[Skill]) -> Action | Refu
     """Return the action of *wish* in the world, or why it is not possible."""
     skill = next((one for one in skills if one.action == wish.action), None)
     if skill is None or wish.action not in moment.allowed:
-        return Refusal(f"{wish.action[:64]!r} is not allowed; allowed are {list_words(moment.allowed)}")
+        return Refusal(
+            f"{wish.action[:64]!r} is not allowed; allowed are {list_words(moment.allowed)}"
+        )
     return skill.checked(wish, moment)
 
 

@@ -8,7 +8,10 @@ from workers.agents.memory_worker.recall import about_me, recall
 from workers.agents.memory_worker.runner import edit
 from workers.agents.memory_worker.tasks import change_item, forget_me, keep_turns, undo
 
-agent = Agent("MemoryAgent", description="Keeps what people tell about themselves in documents of their own.")
+agent = Agent(
+    "MemoryAgent",
+    description="Keeps what people tell about themselves in documents of their own.",
+)
 agent.listen("facts")(edit)
 agent.task(remember=False, uses=("edits",), in_words=False)(undo)
 agent.task(remember=False, uses=("llm", "clock"), in_words=False)(recall)

@@ -69,7 +69,11 @@ def _refusal(case: Case, entry: Entry, *, is_swept: bool) -> Refusal | None:
         return "rank"
     if entry.is_protected and not _is_own_word(case, entry, is_swept=is_swept):
         return "protected"
-    if item is not None and item.source == case.source and fact.relation not in EXPLICIT:
+    if (
+        item is not None
+        and item.source == case.source
+        and fact.relation not in EXPLICIT
+    ):
         return "breath"
     return None
 
@@ -83,6 +87,12 @@ def _is_own_word(case: Case, entry: Entry, *, is_swept: bool) -> bool:
         # Nothing is kept of it but the history: the quoted words have to name it, its place or its document.
         kind = case.kinds.get(entry.resource_id)
         topics = (kind.title, *kind.titles, *kind.tags) if kind is not None else ()
-        names = words_of(" ".join((entry.text, *map(str, entry.path.parent.steps), *topics)))
-        return is_first_person and is_said and bool(set(words_of(fact.evidence)) & set(names))
+        names = words_of(
+            " ".join((entry.text, *map(str, entry.path.parent.steps), *topics))
+        )
+        return (
+            is_first_person
+            and is_said
+            and bool(set(words_of(fact.evidence)) & set(names))
+        )
     return is_first_person and is_said and not is_swept

@@ -16,7 +16,9 @@ from memory.episodes.words import words_of
 from workers.listening.values import PendingFact
 
 #: The first 48 bits of a UUID of version 7: milliseconds since 1970.
-_TIMED = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}(?=-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}\Z)")
+_TIMED = re.compile(
+    r"[0-9a-f]{8}-[0-9a-f]{4}(?=-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}\Z)"
+)
 
 
 @dataclass(frozen=True)
@@ -32,19 +34,34 @@ class Case:
     def day_said(self) -> date:
         """The day on which it was said, never after *today*."""
         said = self.pending.said
-        return self.today if said is None else min(self.today, said.astimezone(UTC).date())
+        return (
+            self.today if said is None else min(self.today, said.astimezone(UTC).date())
+        )
 
     @cached_property
     def home(self) -> Place:
         """The place where it is kept: that of its category; without one, the general place of its topic."""
-        place = home_of(self.pending.fact.category, self.pending.fact.subject, self.kinds)
+        place = home_of(
+            self.pending.fact.category, self.pending.fact.subject, self.kinds
+        )
         if place is not None and place.resource_id in self.draft.documents:
             return place
-        routed = [self.kinds.get(name) for name in targets(self.pending.fact.tags, self.draft, self.kinds)]
-        kinds = [kind for kind in routed if kind is not None and kind.resource_id in self.draft.documents]
-        found = [place for kind in kinds if (place := kind.place_for("other")) is not None]
+        routed = [
+            self.kinds.get(name)
+            for name in targets(self.pending.fact.tags, self.draft, self.kinds)
+        ]
+        kinds = [
+            kind
+            for kind in routed
+            if kind is not None and kind.resource_id in self.draft.documents
+        ]
+        found = [
+            place for kind in kinds if (place := kind.place_for("other")) is not None
+        ]
         general = self.kinds.by_id[self.kinds.general]
-        return next(iter(found), None) or general.place_for("other") or general.places[-1]
+        return (
+            next(iter(found), None) or general.place_for("other") or general.places[-1]
+        )
 
     @property
     def display(self) -> str:
@@ -71,7 +88,11 @@ class Case:
     def entries(self, resources: Iterable[str] | None = None) -> list[Entry]:
         """Return the entries of *resources*, None for all documents; the store checks that they did not change."""
         names = self.draft.documents if resources is None else resources
-        return [entry for name in names for entry in entries_of(name, self.draft.body(name), self.kinds)]
+        return [
+            entry
+            for name in names
+            for entry in entries_of(name, self.draft.body(name), self.kinds)
+        ]
 
     def live(self, resources: Iterable[str] | None = None) -> list[Entry]:
         """Return those of `entries` that hold, or will."""
@@ -105,7 +126,10 @@ class Case:
             and self.is_mine(entry)
             and entry.category == self.category
             # What stands in parentheses only adds to it: "Pasta (especially carbonara)".
-            and (is_same(_text_of(entry), self.display) or is_same(_text_of(entry).partition("(")[0], self.display))
+            and (
+                is_same(_text_of(entry), self.display)
+                or is_same(_text_of(entry).partition("(")[0], self.display)
+            )
         ]
         return min(found, key=lambda entry: not entry.is_live(self.today), default=None)
 
@@ -114,29 +138,50 @@ class Case:
         fact, own = self.pending.fact, reference_of(self.home, self.display)
         for later in (one.fact for one in self.pending.later):
             is_alike = (later.category, later.subject) == (fact.category, fact.subject)
-            is_named = own in later.related or (is_alike and is_same(later.value, self.display))
-            if is_named and later.relation in ("ends", "forget", "updates", "contradicts"):
+            is_named = own in later.related or (
+                is_alike and is_same(later.value, self.display)
+            )
+            if is_named and later.relation in (
+                "ends",
+                "forget",
+                "updates",
+                "contradicts",
+            ):
                 return later
         return None
 
     def find_named(self) -> list[Entry]:
         """Return the current entries that the fact names."""
         wanted = self.pending.fact.related
-        resources = {reference.partition(":")[0] for reference in wanted} & set(self.draft.documents)
+        resources = {reference.partition(":")[0] for reference in wanted} & set(
+            self.draft.documents
+        )
         found: dict[str, Entry] = {}
-        for entry in sorted(self.live(resources) if resources else (), key=lambda entry: not self.is_mine(entry)):
+        for entry in sorted(
+            self.live(resources) if resources else (),
+            key=lambda entry: not self.is_mine(entry),
+        ):
             if entry.reference in wanted:
                 found.setdefault(entry.reference, entry)
         return [found[reference] for reference in wanted if reference in found]
 
     def find_displaced(self) -> list[Entry]:
         """Return entries that cannot hold beside the fact: others at a single place, the same at a contrary one."""
-        others = [entry for entry in self.live([self.home.resource_id]) if self.is_mine(entry)]
+        others = [
+            entry for entry in self.live([self.home.resource_id]) if self.is_mine(entry)
+        ]
         return [
             entry
             for entry in others
-            if (self.is_single and entry.category == self.category and not is_same(_text_of(entry), self.display))
-            or (_is_contrary(self.home, entry.place) and is_same(_text_of(entry), self.display))
+            if (
+                self.is_single
+                and entry.category == self.category
+                and not is_same(_text_of(entry), self.display)
+            )
+            or (
+                _is_contrary(self.home, entry.place)
+                and is_same(_text_of(entry), self.display)
+            )
         ]
 
     def find_by_words(self) -> list[Entry]:
@@ -148,8 +193,16 @@ class Case:
         words, wanted = set(words_of(fact.value)), fact.category
         if not words and (fact.relation != "forget" or not wanted):
             return []
-        found = [entry for entry in self.live() if self.is_mine(entry) and words <= set(words_of(entry.text))]
-        own = [entry for entry in found if entry.category == wanted or entry.category.startswith(f"{wanted}.")]
+        found = [
+            entry
+            for entry in self.live()
+            if self.is_mine(entry) and words <= set(words_of(entry.text))
+        ]
+        own = [
+            entry
+            for entry in found
+            if entry.category == wanted or entry.category.startswith(f"{wanted}.")
+        ]
         return own or (found if words else [])
 
 

@@ -55,7 +55,11 @@ def change_for(case: Case, judged: Judged, twin: Entry | None) -> Change:
             )
             for entry in judged.allowed
         )
-    ended = [_retire(case, entry) for entry in judged.allowed if twin is None or entry.path != twin.path]
+    ended = [
+        _retire(case, entry)
+        for entry in judged.allowed
+        if twin is None or entry.path != twin.path
+    ]
     marks = [_contest(case, entry) for entry in judged.conflicts]
     if fact.relation == "ends":
         return _sum([*ended, *marks])
@@ -63,7 +67,9 @@ def change_for(case: Case, judged: Judged, twin: Entry | None) -> Change:
     if twin is None:
         return _sum([*ended, *marks, _insert(case, judged, mark)])
     # A later fact has made it the past already.
-    return _sum([*ended, *marks] if judged.later else [*ended, *marks, _renew(case, twin, mark)])
+    return _sum(
+        [*ended, *marks] if judged.later else [*ended, *marks, _renew(case, twin, mark)]
+    )
 
 
 def is_too_much(change: Change) -> bool:
@@ -84,9 +90,18 @@ def _renew(case: Case, twin: Entry, mark: str | None) -> Change:
     fact, item = case.pending.fact, twin.item
     if item is None or case.is_newer(twin) or (fact.inferred and not item.is_inferred):
         return Change()
-    renewed = {**item.others, **_item(case, until=None), "item": item.item, "display": item.display}
+    renewed = {
+        **item.others,
+        **_item(case, until=None),
+        "item": item.item,
+        "display": item.display,
+    }
     renewed.pop(CONFLICT, None)
-    if "since" not in renewed and item.since is not None and item.state(case.today) != "past":
+    if (
+        "since" not in renewed
+        and item.since is not None
+        and item.state(case.today) != "past"
+    ):
         renewed["since"] = item.since.isoformat()
     if mark is not None:
         renewed[CONFLICT] = mark
@@ -121,7 +136,11 @@ def _item(case: Case, *, until: date | None) -> Body:
 
 def _last_day(case: Case, judged: Judged) -> date | None:
     """Return the last day of a fact that later facts replace; None without later facts."""
-    days = [entry.item.since or entry.item.added for entry in judged.later if entry.item is not None]
+    days = [
+        entry.item.since or entry.item.added
+        for entry in judged.later
+        if entry.item is not None
+    ]
     known = [day for day in days if day is not None]
     return min(known) if known else case.day_said if judged.later else None
 
@@ -146,7 +165,10 @@ def _retire(case: Case, entry: Entry) -> Change:
     if not isinstance(entry.path.last, int) or not entry.text.strip():
         return Change((gone,), (step,))
     # A plain text cannot say until when it held; an item can.
-    past = {**make_item(entry.text, added=case.day_said, source="imported"), name: day.isoformat()}
+    past = {
+        **make_item(entry.text, added=case.day_said, source="imported"),
+        name: day.isoformat(),
+    }
     kept = Insert(path=str(entry.path.parent), file=entry.resource_id, new_value=past)
     return Change((gone, kept), (step,))
 
@@ -157,15 +179,28 @@ def _contest(case: Case, entry: Entry) -> Change:
     if not isinstance(entry.value, dict) or CONFLICT in entry.value:
         return Change((), (step,))
     mark = _mark_of(case, (entry,))
-    return Change((Insert(path=str(entry.path / CONFLICT), file=entry.resource_id, new_value=mark),), (step,))
+    return Change(
+        (
+            Insert(
+                path=str(entry.path / CONFLICT), file=entry.resource_id, new_value=mark
+            ),
+        ),
+        (step,),
+    )
 
 
 def _mark_of(case: Case, contested: Sequence[Entry]) -> str | None:
     """Return the mark of a conflict: one that is there already, else the id of this fact's plan."""
     if not contested:
         return None
-    known = [entry.value.get(CONFLICT) for entry in contested if isinstance(entry.value, dict)]
-    return next((mark for mark in known if isinstance(mark, str)), case.pending.fact.fact_id)
+    known = [
+        entry.value.get(CONFLICT)
+        for entry in contested
+        if isinstance(entry.value, dict)
+    ]
+    return next(
+        (mark for mark in known if isinstance(mark, str)), case.pending.fact.fact_id
+    )
 
 
 def _sum(changes: Iterable[Change]) -> Change:

@@ -90,7 +90,9 @@ class Page:
     shown: Mapping[tuple[str, Path], Entry]
 
 
-async def find(context: ListenContext, facts: Sequence[Fact], entries: Sequence[Entry]) -> list[Finding]:
+async def find(
+    context: ListenContext, facts: Sequence[Fact], entries: Sequence[Entry]
+) -> list[Finding]:
     """Return the findings of the finder for each of *facts* among *entries*.
 
     Raises:
@@ -99,7 +101,9 @@ async def find(context: ListenContext, facts: Sequence[Fact], entries: Sequence[
     files = load_agent_files(FOLDER, context.agent_files)
     model = context.llm
     if model is None:
-        raise LlmNotConfigured("no language model: set TASKLORE_LLM_API_KEY or TASKLORE_LLM_BASE_URL")
+        raise LlmNotConfigured(
+            "no language model: set TASKLORE_LLM_API_KEY or TASKLORE_LLM_BASE_URL"
+        )
     role = model.role(files.role)
     by: dict[str, JsonValue] = {"model": role.model, "temperature": role.temperature}
     system = files.render()
@@ -107,7 +111,11 @@ async def find(context: ListenContext, facts: Sequence[Fact], entries: Sequence[
     async with asyncio.TaskGroup() as group:
         pages = list(pages_of(entries))
         asked = [
-            group.create_task(model.ask(files.role, Found, system=system, user=question_of(facts, page)))
+            group.create_task(
+                model.ask(
+                    files.role, Found, system=system, user=question_of(facts, page)
+                )
+            )
             for page in pages
         ]
     for page, task in zip(pages, asked, strict=True):
@@ -118,7 +126,8 @@ async def find(context: ListenContext, facts: Sequence[Fact], entries: Sequence[
 def question_of(facts: Sequence[Fact], page: Page) -> str:
     """Return the question: the facts, numbered and quoted, and a page of the documents."""
     lines = "\n".join(
-        f"{number}: {quote(fact.text, _FACT)} ({fact.relation})" for number, fact in enumerate(facts, start=1)
+        f"{number}: {quote(fact.text, _FACT)} ({fact.relation})"
+        for number, fact in enumerate(facts, start=1)
     )
     return f"facts\n{lines}\nlines\n{page.text}"
 
@@ -161,7 +170,12 @@ def read_answer(answer: Found, page: Page, found: Sequence[Finding]) -> list[Fin
         for entry in under:
             places[index].setdefault(entry.reference, named.relevance)
     return [
-        Finding(one.by, places[index], " ".join(filter(None, (one.reasoning, answer.reasoning))), refused[index])
+        Finding(
+            one.by,
+            places[index],
+            " ".join(filter(None, (one.reasoning, answer.reasoning))),
+            refused[index],
+        )
         for index, one in enumerate(found)
     ]
 

@@ -25,7 +25,10 @@ def lines_for(fact: Fact, change: Change) -> tuple[str, ...]:
         "contest": "this contradicts: {display}",
     }
     lines = [
-        forms[step.operation].format(noted=noted, expiry=fact.expiry, display=step.display) for step in change.steps
+        forms[step.operation].format(
+            noted=noted, expiry=fact.expiry, display=step.display
+        )
+        for step in change.steps
     ]
     more = [f"and {len(lines) - _MOST} more"] if len(lines) > _MOST else []
     return tuple(line[:_LONGEST] for line in (*lines[:_MOST], *more))

@@ -36,7 +36,11 @@ NOTHING_SAID = "Nothing was said about that."
 class Question(Parameters):
     """What a person wants to know of themselves."""
 
-    question: str = Field(min_length=1, max_length=2_000, description="The question in the person's own words.")
+    question: str = Field(
+        min_length=1,
+        max_length=2_000,
+        description="The question in the person's own words.",
+    )
 
 
 class Nothing(Parameters):
@@ -86,7 +90,9 @@ async def recall(asked: Question, context: Context) -> FromMemory:
     nearest = () if found.is_nothing_said else _nearest(asked.question, found.memories)
     if not nearest or not _is_asked(asked.question):
         return FromMemory(answer=NOTHING_SAID)
-    return FromMemory(answer=_with_sources("What comes nearest to that:", nearest), quotations=nearest)
+    return FromMemory(
+        answer=_with_sources("What comes nearest to that:", nearest), quotations=nearest
+    )
 
 
 def _is_asked(text: str) -> bool:
@@ -95,12 +101,16 @@ def _is_asked(text: str) -> bool:
 
 def _nearest(question: str, memories: Sequence[Memory]) -> tuple[Quoted, ...]:
     """Return the person's own words among *memories* that share most with *question*, nearest first."""
-    said = [one for one in memories if one.speaker == "person" and not _is_asked(one.text)]
+    said = [
+        one for one in memories if one.speaker == "person" and not _is_asked(one.text)
+    ]
     scores = rank(question, [one.text for one in said])
     least = max(scores, default=0.0) / 2
     order = sorted(range(len(said)), key=lambda number: -scores[number])
     return tuple(
-        _quote(said[at], said[at].text) for at in order[:_MOST_QUOTED] if scores[at] > 0 and scores[at] >= least
+        _quote(said[at], said[at].text)
+        for at in order[:_MOST_QUOTED]
+        if scores[at] > 0 and scores[at] >= least
     )
 
 
@@ -114,17 +124,25 @@ async def about_me(_asked: Nothing, context: Context) -> dict[str, list[str]]:
         MemoryUnavailable: the documents did not answer in time; the task is run again.
     """
     documents = context.documents
-    entries = live_entries(await documents.bodies(), documents.kinds, context.now().date())
+    entries = live_entries(
+        await documents.bodies(), documents.kinds, context.now().date()
+    )
     known: dict[str, list[str]] = {}
     for entry in entries[:_MOST_KNOWN]:
         whose = f"{entry.subject}: " if entry.subject else ""
-        known.setdefault(str(entry.path.parent).replace(".", " "), []).append(f"{whose}{entry.text}")
+        known.setdefault(str(entry.path.parent).replace(".", " "), []).append(
+            f"{whose}{entry.text}"
+        )
     if len(entries) > _MOST_KNOWN:
-        known["more"] = [f"{len(entries) - _MOST_KNOWN} items; `tasklore memory show` has them all"]
+        known["more"] = [
+            f"{len(entries) - _MOST_KNOWN} items; `tasklore memory show` has them all"
+        ]
     return known
 
 
-async def _ask_model(question: str, found: Recalled, context: Context) -> FromMemory | None:
+async def _ask_model(
+    question: str, found: Recalled, context: Context
+) -> FromMemory | None:
     """Return the answer of a model, None when it gives no grounded one."""
     notes = await context.memory.block(question, budget_tokens=_BUDGET_TOKENS)
     if not notes:
@@ -135,17 +153,26 @@ async def _ask_model(question: str, found: Recalled, context: Context) -> FromMe
     fault = ""
     for _ in range(2):
         try:
-            reply = await context.llm.ask(files.role, Worded, system=files.render(), user=shown + fault)
+            reply = await context.llm.ask(
+                files.role, Worded, system=files.render(), user=shown + fault
+            )
         except LlmError as error:
             log.info("recall_without_a_model", error=type(error).__name__)
             return None
         if not reply.is_answered:
-            return FromMemory(answer=NOTHING_SAID, by=context.llm.role(files.role).model)
+            return FromMemory(
+                answer=NOTHING_SAID, by=context.llm.role(files.role).model
+            )
         faults = list(_faults(reply, notes, question, str(today)))
         if not faults:
-            sources = tuple(_source_of(words, found.memories) for words in reply.quotations[:_MOST_QUOTED])
+            sources = tuple(
+                _source_of(words, found.memories)
+                for words in reply.quotations[:_MOST_QUOTED]
+            )
             answer = _with_sources(reply.answer.strip(), sources)
-            return FromMemory(answer=answer, quotations=sources, by=context.llm.role(files.role).model)
+            return FromMemory(
+                answer=answer, quotations=sources, by=context.llm.role(files.role).model
+            )
         fault = "\nrefused before:\n" + "\n".join(f"- {one}" for one in faults)
     return None
 
@@ -159,7 +186,11 @@ def _faults(reply: Worded, notes: str, question: str, today: str) -> Iterator[st
     for words in reply.quotations:
         if next(locate(words, notes), None) is None:
             yield f"quotations: {words[:80]!r} does not stand in the notes; copy its words"
-    shown = {reading for number in numbers_in(f"{notes}\n{question}\n{today}") for reading in number.readings}
+    shown = {
+        reading
+        for number in numbers_in(f"{notes}\n{question}\n{today}")
+        for reading in number.readings
+    }
     for number in numbers_in(reply.answer):
         if not shown & set(number.readings):
             yield f"answer: {reply.answer[number.start : number.end]} stands in no note"
@@ -167,7 +198,10 @@ def _faults(reply: Worded, notes: str, question: str, today: str) -> Iterator[st
 
 def _source_of(words: str, memories: Sequence[Memory]) -> Quoted:
     """Return the memory that holds *words*; where the search did not find it, the words alone."""
-    holder = next((one for one in memories if next(locate(words, one.text), None) is not None), None)
+    holder = next(
+        (one for one in memories if next(locate(words, one.text), None) is not None),
+        None,
+    )
     return Quoted(text=words) if holder is None else _quote(holder, words)
 
 
@@ -175,7 +209,12 @@ def _quote(memory: Memory, words: str) -> Quoted:
     """Return *words* of *memory* as a quotation; those of an item begin with its category."""
     place = memory.reference.partition(":")[2].rpartition(".")[0].replace(".", " ")
     text = f"{place}: {words}" if memory.source == "item" and place else words
-    return Quoted(text=text[:_LONGEST], speaker=memory.speaker, at=memory.at, reference=memory.reference)
+    return Quoted(
+        text=text[:_LONGEST],
+        speaker=memory.speaker,
+        at=memory.at,
+        reference=memory.reference,
+    )
 
 
 def _with_sources(answer: str, sources: Sequence[Quoted]) -> str:

@@ -77,10 +77,16 @@ class _BatchRun:
         if self.context.llm is None:
             self.unfound = "no model is configured that could find what it means"
             return
-        asking = [case for case in map(self._case, self.batch.facts[number:]) if _is_asking(case)][:MAX_FACTS]
+        asking = [
+            case
+            for case in map(self._case, self.batch.facts[number:])
+            if _is_asking(case)
+        ][:MAX_FACTS]
         self.looked |= {case.pending.fact.fact_id for case in asking}
         facts = [case.pending.fact for case in asking]
-        entries = asking[0].live(sorted({name for case in asking for name in _resources_for(case)}))
+        entries = asking[0].live(
+            sorted({name for case in asking for name in _resources_for(case)})
+        )
         if not entries:
             return
         try:
@@ -93,7 +99,9 @@ class _BatchRun:
                 raise error from failed
             self.unfound = f"the model gave no usable answer ({type(error).__name__})"
             return
-        self.found |= {fact.fact_id: finding for fact, finding in zip(facts, found, strict=True)}
+        self.found |= {
+            fact.fact_id: finding for fact, finding in zip(facts, found, strict=True)
+        }
         for finding in found:
             for _ in range(finding.refused):
                 self.context.refused("path")
@@ -104,20 +112,42 @@ class _BatchRun:
         if fact.confidence == 0:
             return Ruling(fact.fact_id, "rejected", fact.reasoning)
         if fact.durability == "momentary" and fact.relation not in EXPLICIT:
-            return Ruling(fact.fact_id, "rejected", "momentary: it is over by tomorrow, and stays in what was said")
+            return Ruling(
+                fact.fact_id,
+                "rejected",
+                "momentary: it is over by tomorrow, and stays in what was said",
+            )
         case, finding = self._case(pending), self.found.get(fact.fact_id, Finding())
         newer = case.superseding()
         if newer is not None:
-            return Ruling(fact.fact_id, "rejected", f"older: superseded by {newer.fact_id}: {newer.text}")
+            return Ruling(
+                fact.fact_id,
+                "rejected",
+                f"older: superseded by {newer.fact_id}: {newer.text}",
+            )
         named, swept = _targets(case, finding), _swept(case, finding)
         judged = judge(case, named)
         # A swept entry that may not go is no conflict: the person said nothing of it.
-        judged = Judged(judged.allowed + judge(case, swept, is_swept=True).allowed, judged.refused)
-        if fact.relation == "forget" and _takes_back(case) and not named and not swept and self.unfound:
+        judged = Judged(
+            judged.allowed + judge(case, swept, is_swept=True).allowed, judged.refused
+        )
+        if (
+            fact.relation == "forget"
+            and _takes_back(case)
+            and not named
+            and not swept
+            and self.unfound
+        ):
             return Ruling(fact.fact_id, "needs_model", self.unfound)
-        change = change_for(case, judged, None if fact.relation in ("ends", "forget") else case.twin())
+        change = change_for(
+            case, judged, None if fact.relation in ("ends", "forget") else case.twin()
+        )
         if is_too_much(change):
-            return Ruling(fact.fact_id, "rejected", f"{len(change.edits)} edits are more than a plan may have")
+            return Ruling(
+                fact.fact_id,
+                "rejected",
+                f"{len(change.edits)} edits are more than a plan may have",
+            )
         for _, why in judged.refused:
             self.context.refused(why)
         return self._carry_out(case, finding, judged, change)
@@ -125,13 +155,21 @@ class _BatchRun:
     def _case(self, pending: PendingFact) -> Case:
         return Case(pending, self.context.draft, self.context.kinds, self.today)
 
-    def _carry_out(self, case: Case, finding: Finding, judged: Judged, change: Change) -> Ruling:
+    def _carry_out(
+        self, case: Case, finding: Finding, judged: Judged, change: Change
+    ) -> Ruling:
         """Apply *change*, and return the ruling; the documents' guard has the last word."""
         fact, reasoning = case.pending.fact, self._reasoning(case, judged, change)
         if not change.edits:
-            return Ruling(fact.fact_id, "conflict" if judged.conflicts else "known", reasoning)
+            return Ruling(
+                fact.fact_id, "conflict" if judged.conflicts else "known", reasoning
+            )
         edits = with_missing_places(change.edits, case.draft.body)
-        plan = Plan(plan_id=fact.fact_id, edits=edits, origin=self._origin(case, finding, judged, change, reasoning))
+        plan = Plan(
+            plan_id=fact.fact_id,
+            edits=edits,
+            origin=self._origin(case, finding, judged, change, reasoning),
+        )
         try:
             applied = case.draft.apply(plan)
         except EditRefused as refused:
@@ -139,18 +177,35 @@ class _BatchRun:
         if not applied.changes and not applied.known:
             return Ruling(fact.fact_id, "known", reasoning, plan)
         lines = lines_for(fact, change)
-        return Ruling(fact.fact_id, "conflict" if judged.conflicts else "applied", reasoning, plan, lines)
+        return Ruling(
+            fact.fact_id,
+            "conflict" if judged.conflicts else "applied",
+            reasoning,
+            plan,
+            lines,
+        )
 
     def _reasoning(self, case: Case, judged: Judged, change: Change) -> str:
         """Return the reasons of *change*: those of the switchboard, and entries that stay though contradicted."""
         fact = case.pending.fact
-        stays = [f"{entry.text[:60]!r} stays ({why})" for entry, why in judged.refused[:5]]
+        stays = [
+            f"{entry.text[:60]!r} stays ({why})" for entry, why in judged.refused[:5]
+        ]
         missed = [self.unfound] if self.unfound and _sweeps(case) else []
         nothing = [] if change.edits else ["there is nothing to change"]
-        said = "; ".join(part for part in (fact.reasoning, *stays, *missed, *nothing) if part)
+        said = "; ".join(
+            part for part in (fact.reasoning, *stays, *missed, *nothing) if part
+        )
         return f"{PROTECTED if judged.is_protected else ''}{said}"
 
-    def _origin(self, case: Case, finding: Finding, judged: Judged, change: Change, reasoning: str) -> Origin:
+    def _origin(
+        self,
+        case: Case,
+        finding: Finding,
+        judged: Judged,
+        change: Change,
+        reasoning: str,
+    ) -> Origin:
         fact = case.pending.fact
         found = (*judged.allowed, *(entry for entry, _ in judged.refused))
         steps: list[JsonValue] = [step.dump() for step in change.steps[:50]]
@@ -177,8 +232,17 @@ def _is_asking(case: Case) -> bool:
 def _sweeps(case: Case) -> bool:
     """Return whether the item of a new fact may contradict others anywhere in its document."""
     fact = case.pending.fact
-    is_new = fact.relation in ("new", "updates", "adds_to", "contradicts") and not fact.inferred and not fact.subject
-    if not is_new or not case.home.sweeps or fact.confidence == 0 or fact.durability == "momentary":
+    is_new = (
+        fact.relation in ("new", "updates", "adds_to", "contradicts")
+        and not fact.inferred
+        and not fact.subject
+    )
+    if (
+        not is_new
+        or not case.home.sweeps
+        or fact.confidence == 0
+        or fact.durability == "momentary"
+    ):
         return False
     twin = case.twin()
     return twin is None or not twin.is_live(case.today)
@@ -202,7 +266,11 @@ def _targets(case: Case, finding: Finding) -> list[Entry]:
     else:
         entries += case.find_displaced()
     if fact.relation in EXPLICIT and not entries:
-        entries += [entry for entry in case.live() if entry.reference in finding.locations and not _sweeps(case)]
+        entries += [
+            entry
+            for entry in case.live()
+            if entry.reference in finding.locations and not _sweeps(case)
+        ]
     return list({(entry.resource_id, entry.path): entry for entry in entries}.values())
 
 
@@ -211,7 +279,11 @@ def _swept(case: Case, finding: Finding) -> list[Entry]:
     if not finding.locations:
         return []
     known = {entry.reference for entry in _targets(case, finding)}
-    return [entry for entry in case.live() if entry.reference in finding.locations and entry.reference not in known]
+    return [
+        entry
+        for entry in case.live()
+        if entry.reference in finding.locations and entry.reference not in known
+    ]
 
 
 def _resources_for(case: Case) -> Sequence[str]:

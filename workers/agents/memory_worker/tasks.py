@@ -26,12 +26,30 @@ class ItemChange(Parameters):
     """A change to one item, named by its reference unless it is new."""
 
     operation: Literal["add", "change", "delete"]
-    reference: str = Field(default="", max_length=1_000, description="RESOURCE_ID:LASTING_NAME, as a search gives it.")
-    category: str = Field(default="", max_length=200, description="Where a new item belongs, as food.likes.")
-    value: str = Field(default="", max_length=2_000, description="The text of the item.")
-    subject: str = Field(default="", max_length=200, description="Whom it is about; the user, when empty.")
-    since: date | None = Field(default=None, description="The first day on which it holds.")
-    until: date | None = Field(default=None, description="The last day on which it holds.")
+    reference: str = Field(
+        default="",
+        max_length=1_000,
+        description="RESOURCE_ID:LASTING_NAME, as a search gives it.",
+    )
+    category: str = Field(
+        default="",
+        max_length=200,
+        description="Where a new item belongs, as food.likes.",
+    )
+    value: str = Field(
+        default="", max_length=2_000, description="The text of the item."
+    )
+    subject: str = Field(
+        default="",
+        max_length=200,
+        description="Whom it is about; the user, when empty.",
+    )
+    since: date | None = Field(
+        default=None, description="The first day on which it holds."
+    )
+    until: date | None = Field(
+        default=None, description="The last day on which it holds."
+    )
 
 
 class ItemChanged(BaseModel):
@@ -45,10 +63,14 @@ class Keeping(Parameters):
     """Whether turns are kept word for word from now on, and for how long."""
 
     is_on: bool = Field(
-        default=True, description="False keeps nothing more; what is there stays until it is forgotten."
+        default=True,
+        description="False keeps nothing more; what is there stays until it is forgotten.",
     )
     days: int | None = Field(
-        default=None, ge=1, le=36_500, description="As long as the deployment says, when left out."
+        default=None,
+        ge=1,
+        le=36_500,
+        description="As long as the deployment says, when left out.",
     )
 
 
@@ -96,18 +118,28 @@ async def change_item(asked: ItemChange, context: Context) -> ItemChanged:
             judged = Judged(tuple(case.find_displaced()))
             edits: tuple[Edit, ...] = change_for(case, judged, case.twin()).edits
         else:
-            found = [entry for entry in case.entries() if entry.reference == asked.reference]
+            found = [
+                entry for entry in case.entries() if entry.reference == asked.reference
+            ]
             if len(found) != 1:
                 why = "no item has" if not found else f"{len(found)} items have"
-                raise InvalidInput(f"{why} reference {asked.reference!r}; list the items for those there are")
+                raise InvalidInput(
+                    f"{why} reference {asked.reference!r}; list the items for those there are"
+                )
             entry = found[0]
             judged = Judged((entry,))
             edits = (_edit_of(asked, entry),)
-        reasoning = f"{PROTECTED if judged.is_protected else ''}{asked.operation} by hand"
+        reasoning = (
+            f"{PROTECTED if judged.is_protected else ''}{asked.operation} by hand"
+        )
         origin = Origin(by="person", at=now, fact_text=fact.text, reasoning=reasoning)
-        return Plan(plan_id=plan_id, edits=with_missing_places(edits, draft.body), origin=origin)
+        return Plan(
+            plan_id=plan_id, edits=with_missing_places(edits, draft.body), origin=origin
+        )
 
-    return ItemChanged(plan_id=plan_id, revisions=await context.edits.change(plan_id, plan_of))
+    return ItemChanged(
+        plan_id=plan_id, revisions=await context.edits.change(plan_id, plan_of)
+    )
 
 
 async def forget_me(_asked: Nobody, context: Context) -> ForgottenWords:
@@ -135,7 +167,11 @@ async def keep_turns(asked: Keeping, context: Context) -> Keeping:
 class Undoing(Parameters):
     """The edit that is to be taken back."""
 
-    plan_id: str = Field(min_length=1, max_length=128, description="The plan to take back, as the history names it.")
+    plan_id: str = Field(
+        min_length=1,
+        max_length=128,
+        description="The plan to take back, as the history names it.",
+    )
 
 
 class Undone(BaseModel):
@@ -154,18 +190,35 @@ async def undo(asked: Undoing, context: Context) -> Undone:
         MemoryUnavailable: the documents did not answer in time; the task is run again.
     """
     record = await context.edits.undo(asked.plan_id)
-    return Undone(plan_id=record.plan_id, undoes=record.undoes or asked.plan_id, revisions=dict(record.revisions))
+    return Undone(
+        plan_id=record.plan_id,
+        undoes=record.undoes or asked.plan_id,
+        revisions=dict(record.revisions),
+    )
 
 
 def _demand_fields(asked: ItemChange, kinds: Kinds) -> None:
     if asked.operation == "add" and not asked.value.strip():
         raise InvalidInput("value is missing; say what is to be remembered")
-    if asked.operation == "add" and home_of(asked.category, asked.subject or None, kinds) is None:
-        known = ", ".join(str(place.path) for kind in kinds.by_id.values() for place in kind.places)
-        raise InvalidInput(f"category {asked.category!r} is unknown; it is one of {known}")
+    if (
+        asked.operation == "add"
+        and home_of(asked.category, asked.subject or None, kinds) is None
+    ):
+        known = ", ".join(
+            str(place.path) for kind in kinds.by_id.values() for place in kind.places
+        )
+        raise InvalidInput(
+            f"category {asked.category!r} is unknown; it is one of {known}"
+        )
     if asked.operation != "add" and not asked.reference:
-        raise InvalidInput("reference is missing; a search or the list of items tells it")
-    if asked.since is not None and asked.until is not None and asked.until < asked.since:
+        raise InvalidInput(
+            "reference is missing; a search or the list of items tells it"
+        )
+    if (
+        asked.since is not None
+        and asked.until is not None
+        and asked.until < asked.since
+    ):
         raise InvalidInput("until is before since; exchange them")
 
 
@@ -175,8 +228,14 @@ def _edit_of(asked: ItemChange, entry: Entry) -> Edit:
         return Delete(path=str(entry.path), file=entry.resource_id)
     if not isinstance(entry.value, dict):
         if asked.since or asked.until or asked.subject:
-            raise InvalidInput(f"{entry.reference} is a plain text without dates; change its value alone")
-        return Update(path=str(entry.path), file=entry.resource_id, new_value=asked.value or entry.text)
+            raise InvalidInput(
+                f"{entry.reference} is a plain text without dates; change its value alone"
+            )
+        return Update(
+            path=str(entry.path),
+            file=entry.resource_id,
+            new_value=asked.value or entry.text,
+        )
     fields: dict[str, JsonValue] = {
         "display": asked.value,
         "item": slug(asked.value) if asked.value else None,
@@ -184,5 +243,8 @@ def _edit_of(asked: ItemChange, entry: Entry) -> Edit:
         "since": None if asked.since is None else asked.since.isoformat(),
         "until": None if asked.until is None else asked.until.isoformat(),
     }
-    changed = {**entry.value, **{name: value for name, value in fields.items() if value}}
+    changed = {
+        **entry.value,
+        **{name: value for name, value in fields.items() if value},
+    }
     return Update(path=str(entry.path), file=entry.resource_id, new_value=changed)

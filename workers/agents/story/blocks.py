@@ -50,7 +50,9 @@ class PromptBlock:
         """The block as it stands in a question, empty when no line is left."""
         if not self.lines:
             return ""
-        lines = self.lines if self.is_prose else [plain_line(line) for line in self.lines]
+        lines = (
+            self.lines if self.is_prose else [plain_line(line) for line in self.lines]
+        )
         # Names of a story are data, too.
         mark = plain(self.name, _MARK)
         return "\n".join((f"<{mark}>", *lines, f"</{mark}>"))
@@ -67,7 +69,11 @@ class Statement:
     @property
     def line(self) -> str:
         """The statement as a model is shown it: behind its subject, where it does not name it itself."""
-        return self.text if self.subject.casefold() in self.text.casefold() else f"{self.subject}: {self.text}"
+        return (
+            self.text
+            if self.subject.casefold() in self.text.casefold()
+            else f"{self.subject}: {self.text}"
+        )
 
 
 def plain_prose(text: str) -> str:
@@ -80,7 +86,9 @@ def plain_line(line: str) -> str:
     return plain(line, _LINE)
 
 
-def fit(blocks: Sequence[PromptBlock], prose_tokens: int, tokens: int) -> tuple[PromptBlock, ...]:
+def fit(
+    blocks: Sequence[PromptBlock], prose_tokens: int, tokens: int
+) -> tuple[PromptBlock, ...]:
     """Return *blocks* with the response in at most *prose_tokens*, and all other lines in at most *tokens*.
 
     Of a longer response the beginning and the end are kept; last lines of the highest rank go first.
@@ -90,7 +98,9 @@ def fit(blocks: Sequence[PromptBlock], prose_tokens: int, tokens: int) -> tuple[
         mark = plain(block.name, _MARK)
         left -= count_tokens(f"<{mark}>\n\n</{mark}>\n")
         if block.is_prose:
-            block = replace(block, lines=tuple(clip(line, prose_tokens) for line in block.lines))
+            block = replace(
+                block, lines=tuple(clip(line, prose_tokens) for line in block.lines)
+            )
         else:
             left -= sum(map(_line_tokens, block.lines))
         kept.append(block)
@@ -119,9 +129,15 @@ def by_nearness(lines: Sequence[str], text: str) -> list[int]:
     """Return the places of *lines*, those first that share most with *text*; rare words count more."""
     stems_of_text, stems = _stems(text), [_stems(line) for line in lines[:_MOST]]
     often = Counter(stem for line in stems for stem in line)
-    weights = [math.fsum(math.log1p(len(stems) / often[stem]) for stem in line & stems_of_text) for line in stems]
+    weights = [
+        math.fsum(math.log1p(len(stems) / often[stem]) for stem in line & stems_of_text)
+        for line in stems
+    ]
     # Of a long line many words stand in any text.
-    near = [weight / math.sqrt(1 + len(line)) for weight, line in zip(weights, stems, strict=True)]
+    near = [
+        weight / math.sqrt(1 + len(line))
+        for weight, line in zip(weights, stems, strict=True)
+    ]
     return sorted(range(len(near)), key=lambda place: -near[place])
 
 
@@ -136,22 +152,44 @@ def earlier_statements(view: StoryView) -> list[Statement]:
         for entity in view.entities
         for line in lines_of(entity.text)
     ]
-    statements += [Statement(fact.subject, fact.fact, fact.source or "knowledge") for fact in view.knowledge]
     statements += [
-        Statement(view.owner_of(one.character), one_line(one.summary or one.text, LONGEST_SUMMARY), one.id)
+        Statement(fact.subject, fact.fact, fact.source or "knowledge")
+        for fact in view.knowledge
+    ]
+    statements += [
+        Statement(
+            view.owner_of(one.character),
+            one_line(one.summary or one.text, LONGEST_SUMMARY),
+            one.id,
+        )
         for one in view.memories_before
     ]
     names = view.mentions.keys()
-    here = [one for one in statements if one.subject in names or view.handles.count(one.text).keys() & names]
+    here = [
+        one
+        for one in statements
+        if one.subject in names or view.handles.count(one.text).keys() & names
+    ]
     # A large story is mostly about others.
-    ordered = [*here, *(one for one in statements if one not in here)] if len(statements) <= _MOST else here
-    return [ordered[place] for place in by_nearness([one.line for one in ordered], view.response.text)]
+    ordered = (
+        [*here, *(one for one in statements if one not in here)]
+        if len(statements) <= _MOST
+        else here
+    )
+    return [
+        ordered[place]
+        for place in by_nearness([one.line for one in ordered], view.response.text)
+    ]
 
 
 def files_to_condense(view: StoryView) -> list[Entity]:
     """Return the entities whose files are condensed: tier 2 where there is one, otherwise all that are mentioned."""
     names = view.tier2 if view.tier2 is not None else tuple(view.mentions)
-    return [view.by_name[name] for name in names if name in view.by_name and view.by_name[name].text]
+    return [
+        view.by_name[name]
+        for name in names
+        if name in view.by_name and view.by_name[name].text
+    ]
 
 
 def memories_of(view: StoryView) -> dict[str, list[StoryMemory]]:
@@ -162,7 +200,12 @@ def memories_of(view: StoryView) -> dict[str, list[StoryMemory]]:
     now = view.response.number
 
     def rank(memory: StoryMemory) -> tuple[bool, int, int, str]:
-        return memory.response != now, -memory.significance, -(memory.response or 0), memory.id
+        return (
+            memory.response != now,
+            -memory.significance,
+            -(memory.response or 0),
+            memory.id,
+        )
 
     return {name: sorted(found, key=rank) for name, found in owned.items() if found}
 
@@ -179,7 +222,9 @@ def summary_of(memory: StoryMemory) -> str:
 
 def status_of(state: ThreadState, view: StoryView) -> str:
     """Return the status of a thread after the response, such as "critical"."""
-    return thread_status(state.thread, view.response.number, critical=view.settings.critical_countdown)
+    return thread_status(
+        state.thread, view.response.number, critical=view.settings.critical_countdown
+    )
 
 
 def _thread_line(state: ThreadState, view: StoryView) -> str:
@@ -189,23 +234,39 @@ def _thread_line(state: ThreadState, view: StoryView) -> str:
     facts = [thread.priority, status_of(state, view)]
     facts += [] if left is None else [f"{left} left"]
     facts += [] if until is None else [f"due in {until}"]
-    facts += [f"ends when: {' or '.join(thread.resolved_by[:_KEYWORDS])}"] if thread.resolved_by else []
+    facts += (
+        [f"ends when: {' or '.join(thread.resolved_by[:_KEYWORDS])}"]
+        if thread.resolved_by
+        else []
+    )
     about = [*thread.characters[:_KEYWORDS], *thread.keywords[:_KEYWORDS]]
     return f"{thread.id}: {thread.title or thread.id} ({', '.join([*facts, *about])})"
 
 
-def _nearest(name: str, lines: Sequence[str], view: StoryView, rank: int) -> PromptBlock:
-    return PromptBlock(name, [lines[place] for place in by_nearness(lines, view.response.text)], rank)
+def _nearest(
+    name: str, lines: Sequence[str], view: StoryView, rank: int
+) -> PromptBlock:
+    return PromptBlock(
+        name, [lines[place] for place in by_nearness(lines, view.response.text)], rank
+    )
 
 
 def _response(view: StoryView) -> PromptBlock:
-    return PromptBlock("response", (plain_prose(view.response.text),), rank=0, is_prose=True)
+    return PromptBlock(
+        "response", (plain_prose(view.response.text),), rank=0, is_prose=True
+    )
 
 
 def _names(view: StoryView) -> PromptBlock:
     first = {name: place for place, name in enumerate(view.mentions)}
-    ordered = sorted(view.entities, key=lambda one: (first.get(one.name, len(first)), one.kind != "character"))
-    return PromptBlock("names", [f"{one.kind}: {', '.join((one.name, *one.aliases))}" for one in ordered])
+    ordered = sorted(
+        view.entities,
+        key=lambda one: (first.get(one.name, len(first)), one.kind != "character"),
+    )
+    return PromptBlock(
+        "names",
+        [f"{one.kind}: {', '.join((one.name, *one.aliases))}" for one in ordered],
+    )
 
 
 def _before(view: StoryView) -> PromptBlock:
@@ -217,47 +278,83 @@ def _before(view: StoryView) -> PromptBlock:
 
 
 def _tastes(view: StoryView) -> PromptBlock:
-    tables = {view.owner_of(name): tastes for name, tastes in view.relations.tastes.items()}
-    cues = {trait: f" ({', '.join(cues[:_CUES])})" for trait, cues in view.settings.traits.items()}
+    tables = {
+        view.owner_of(name): tastes for name, tastes in view.relations.tastes.items()
+    }
+    cues = {
+        trait: f" ({', '.join(cues[:_CUES])})"
+        for trait, cues in view.settings.traits.items()
+    }
 
     def listed(table: Iterable[str]) -> str:
-        return ", ".join(f"{trait}{cues.get(trait, '')}" for trait in table) or "nothing"
+        return (
+            ", ".join(f"{trait}{cues.get(trait, '')}" for trait in table) or "nothing"
+        )
 
     here = [name for name in view.characters if name in tables]
     ordered = [*here, *(name for name in tables if name not in view.mentions)]
     lines = [
-        f"{name} likes: {listed(tables[name].likes)}; dislikes: {listed(tables[name].dislikes)}" for name in ordered
+        f"{name} likes: {listed(tables[name].likes)}; dislikes: {listed(tables[name].dislikes)}"
+        for name in ordered
     ]
     return PromptBlock("tastes", lines, rank=2)
 
 
-def _threads(name: str, states: Callable[[StoryView], list[ThreadState]]) -> Callable[[StoryView], PromptBlock]:
+def _threads(
+    name: str, states: Callable[[StoryView], list[ThreadState]]
+) -> Callable[[StoryView], PromptBlock]:
     def block(view: StoryView) -> PromptBlock:
         found = states(view)
-        texts = [f"{state.thread.title} {' '.join(state.thread.keywords)} {state.thread.text}" for state in found]
-        critical = [place for place, state in enumerate(found) if status_of(state, view) == "critical"]
+        texts = [
+            f"{state.thread.title} {' '.join(state.thread.keywords)} {state.thread.text}"
+            for state in found
+        ]
+        critical = [
+            place
+            for place, state in enumerate(found)
+            if status_of(state, view) == "critical"
+        ]
         order = dict.fromkeys((*critical, *by_nearness(texts, view.response.text)))
-        return PromptBlock(name, [_thread_line(found[place], view) for place in order], rank=2)
+        return PromptBlock(
+            name, [_thread_line(found[place], view) for place in order], rank=2
+        )
 
     return block
 
 
 def _knowledge(view: StoryView) -> PromptBlock:
-    return _nearest("known", [f"{fact.subject}: {fact.fact}" for fact in view.knowledge], view, rank=3)
+    return _nearest(
+        "known",
+        [f"{fact.subject}: {fact.fact}" for fact in view.knowledge],
+        view,
+        rank=3,
+    )
 
 
 def _statements(view: StoryView) -> PromptBlock:
-    return PromptBlock("told_before", list(dict.fromkeys(one.line for one in earlier_statements(view))), rank=4)
+    return PromptBlock(
+        "told_before",
+        list(dict.fromkeys(one.line for one in earlier_statements(view))),
+        rank=4,
+    )
 
 
 def _memories(view: StoryView) -> PromptBlock:
     owned = memories_of(view)
-    lines = [f"{one.id} ({name}): {title_of(one)}. {summary_of(one)}" for name, found in owned.items() for one in found]
+    lines = [
+        f"{one.id} ({name}): {title_of(one)}. {summary_of(one)}"
+        for name, found in owned.items()
+        for one in found
+    ]
     return _nearest("memories", lines, view, rank=3)
 
 
 def _files(view: StoryView) -> PromptBlock:
-    lines = [f"{entity.name}: {line}" for entity in files_to_condense(view) for line in lines_of(entity.text)]
+    lines = [
+        f"{entity.name}: {line}"
+        for entity in files_to_condense(view)
+        for line in lines_of(entity.text)
+    ]
     return _nearest("files", lines, view, rank=3)
 
 

@@ -42,11 +42,23 @@ def check_numbers(field: str, text: str, *sources: str) -> Iterator[Fault]:
     """Yield the numbers in digits of *text* that none of *sources* has, in digits or in words."""
     if not (numbers := numbers_in(text)):
         return
-    readings = {reading for source in sources for one in numbers_in(source) for reading in one.readings}
-    readings |= {reading for source in sources for one in find_amounts(source) for reading in one.readings}
+    readings = {
+        reading
+        for source in sources
+        for one in numbers_in(source)
+        for reading in one.readings
+    }
+    readings |= {
+        reading
+        for source in sources
+        for one in find_amounts(source)
+        for reading in one.readings
+    }
     for number in numbers:
         if number.readings and readings.isdisjoint(number.readings):
-            yield Fault(field, f"{text[number.start : number.end]} was not told; leave it out")
+            yield Fault(
+                field, f"{text[number.start : number.end]} was not told; leave it out"
+            )
 
 
 def check_person(field: str, name: str, view: StoryView) -> Iterator[Fault]:
@@ -54,5 +66,10 @@ def check_person(field: str, name: str, view: StoryView) -> Iterator[Fault]:
     owner = view.handles.owner(name)
     if owner is not None and not view.is_character(owner):
         yield Fault(field, f"{name!r} is no character")
-    elif owner is None and (len(name) > LONGEST_NAME or not stands_in(name, plain_prose(view.response.text))):
-        yield Fault(field, f"{name[:LONGEST_NAME]!r} is nobody's name; use a name as it is given or as the text has it")
+    elif owner is None and (
+        len(name) > LONGEST_NAME or not stands_in(name, plain_prose(view.response.text))
+    ):
+        yield Fault(
+            field,
+            f"{name[:LONGEST_NAME]!r} is nobody's name; use a name as it is given or as the text has it",
+        )

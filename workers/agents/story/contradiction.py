@@ -48,7 +48,10 @@ class ContradictionPart(Part[FoundConflicts, Contradictions]):
     def faults(self, finding: Finding, view: StoryView) -> Iterator[Fault]:
         """Yield a fault when the earlier quotation stands nowhere."""
         if isinstance(finding, FoundConflict) and _old(finding, view) is None:
-            yield Fault("old_quotation", "does not stand in one line of told_before; copy its words")
+            yield Fault(
+                "old_quotation",
+                "does not stand in one line of told_before; copy its words",
+            )
 
     def reduce(self, view: StoryView, answer: FoundConflicts | None) -> Contradictions:
         """Return each earlier statement once, the gravest first."""
@@ -65,16 +68,28 @@ class ContradictionPart(Part[FoundConflicts, Contradictions]):
                 severity=one.severity,
             )
             found.setdefault((old.source, old.text), conflict)
-        ordered = sorted(found.values(), key=lambda one: SEVERITIES.index(str(one.severity)))
+        ordered = sorted(
+            found.values(), key=lambda one: SEVERITIES.index(str(one.severity))
+        )
         return Contradictions(enabled=True, found=tuple(ordered[:MOST_FOUND]))
 
 
 agent = serve(
     ContradictionPart(),
-    Agent("StoryContradictionAgent", description="Finds what a response of a story says against what was told."),
+    Agent(
+        "StoryContradictionAgent",
+        description="Finds what a response of a story says against what was told.",
+    ),
 )
 
 
 def _old(found: FoundConflict, view: StoryView) -> Statement | None:
     """Return the statement in which the older quotation stands."""
-    return next((one for one in earlier_statements(view) if stands_in(found.old_quotation, plain_line(one.line))), None)
+    return next(
+        (
+            one
+            for one in earlier_statements(view)
+            if stands_in(found.old_quotation, plain_line(one.line))
+        ),
+        None,
+    )

@@ -52,7 +52,9 @@ class EntityPart(Part[EntityChoice, EntityAnalysis]):
         if isinstance(finding, ChosenEntity):
             owner = view.handles.owner(finding.name)
             if owner is None:
-                yield Fault("name", f"{finding.name[:40]!r} has no file; choose among names")
+                yield Fault(
+                    "name", f"{finding.name[:40]!r} has no file; choose among names"
+                )
             elif finding.role == "focus" and not view.is_character(owner):
                 yield Fault("role", "focus is for characters; say relevant")
 
@@ -60,10 +62,18 @@ class EntityPart(Part[EntityChoice, EntityAnalysis]):
         """Fill the tiers: chosen entities first, then the most mentioned."""
         chosen = answer.entities if answer is not None else ()
         focus, relevant = (
-            [view.by_name[view.owner_of(one.name)] for one in chosen if one.role == role]
+            [
+                view.by_name[view.owner_of(one.name)]
+                for one in chosen
+                if one.role == role
+            ]
             for role in ("focus", "relevant")
         )
-        mentioned = [one for one in _by_count(view.entities, view.mentions) if one.file or one.text]
+        mentioned = [
+            one
+            for one in _by_count(view.entities, view.mentions)
+            if one.file or one.text
+        ]
         people = [one for one in mentioned if one.kind == "character"]
         whole = _once(focus)[:MOST_WHOLE] or tuple(people[:MOST_WHOLE])
         condensed = _once((*relevant, *mentioned), whole)[:MOST_CONDENSED]
@@ -73,14 +83,22 @@ class EntityPart(Part[EntityChoice, EntityAnalysis]):
         return EntityAnalysis(
             tier1=tuple(map(_file, whole)),
             tier2=tuple(map(_file, condensed)),
-            tier3=(*(one.name for one in named), *([f"[{others} other{'s' * (others > 1)}]"] if others else ())),
-            locations=tuple(name for name in view.mentions if view.by_name[name].kind == "location"),
+            tier3=(
+                *(one.name for one in named),
+                *([f"[{others} other{'s' * (others > 1)}]"] if others else ()),
+            ),
+            locations=tuple(
+                name for name in view.mentions if view.by_name[name].kind == "location"
+            ),
         )
 
 
 agent = serve(
     EntityPart(),
-    Agent("StoryEntityAgent", description="Tells whose files the next response needs, and how much of them."),
+    Agent(
+        "StoryEntityAgent",
+        description="Tells whose files the next response needs, and how much of them.",
+    ),
 )
 
 
@@ -93,7 +111,9 @@ def _by_count(entities: Sequence[Entity], counts: Counter[str]) -> Iterator[Enti
     yield from sorted((one for one in entities if counts[one.name]), key=rank)
 
 
-def _once(entities: Iterable[Entity], without: Iterable[Entity] = ()) -> tuple[Entity, ...]:
+def _once(
+    entities: Iterable[Entity], without: Iterable[Entity] = ()
+) -> tuple[Entity, ...]:
     """Return each of *entities* once, by name, and none of *without*."""
     names = {one.name for one in without}
     return tuple({one.name: one for one in entities if one.name not in names}.values())
@@ -102,4 +122,6 @@ def _once(entities: Iterable[Entity], without: Iterable[Entity] = ()) -> tuple[E
 def _file(entity: Entity) -> EntityFile:
     # An entity that was given as a document has no file to be named.
     file = {"file": entity.file} if entity.file else {}
-    return EntityFile.model_validate({"name": entity.name, **file, "tokens": file_tokens(entity)})
+    return EntityFile.model_validate(
+        {"name": entity.name, **file, "tokens": file_tokens(entity)}
+    )

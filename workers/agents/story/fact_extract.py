@@ -48,24 +48,45 @@ class FactPart(Part[CondensedFacts, FactExtraction]):
 
     def source_of(self, finding: Finding, view: StoryView) -> str:
         """Return the lines of the file that *finding* is of."""
-        entity = view.by_name.get(view.owner_of(finding.name)) if isinstance(finding, CondensedFact) else None
-        return "" if entity is None else "\n".join(map(plain_line, lines_of(entity.text)))
+        entity = (
+            view.by_name.get(view.owner_of(finding.name))
+            if isinstance(finding, CondensedFact)
+            else None
+        )
+        return (
+            "" if entity is None else "\n".join(map(plain_line, lines_of(entity.text)))
+        )
 
     def faults(self, finding: Finding, view: StoryView) -> Iterator[Fault]:
         """Yield faults of a name without a file, and of a fact that is too long or has a number of its own."""
         if isinstance(finding, CondensedFact):
             entity = view.by_name.get(view.owner_of(finding.name))
             if entity is None:
-                yield Fault("name", f"{finding.name[:40]!r} has no file; copy a name of files")
+                yield Fault(
+                    "name", f"{finding.name[:40]!r} has no file; copy a name of files"
+                )
             yield from check_length("fact", finding.fact, LONGEST_FACT)
-            yield from check_numbers("fact", finding.fact, entity.text if entity is not None else "")
+            yield from check_numbers(
+                "fact", finding.fact, entity.text if entity is not None else ""
+            )
 
     def reduce(self, view: StoryView, answer: CondensedFacts | None) -> FactExtraction:
         """Take at most five facts a file, in turns: those chosen, else the file's first lines, which introduce it."""
         files, found = files_to_condense(view), dict[str, list[str]]()
         for entity in files:
-            chosen = [one.fact for one in answer.facts if view.owner_of(one.name) == entity.name] if answer else []
-            facts = (without_stop(one_line(fact, LONGEST_FACT)) for fact in chosen or lines_of(entity.text))
+            chosen = (
+                [
+                    one.fact
+                    for one in answer.facts
+                    if view.owner_of(one.name) == entity.name
+                ]
+                if answer
+                else []
+            )
+            facts = (
+                without_stop(one_line(fact, LONGEST_FACT))
+                for fact in chosen or lines_of(entity.text)
+            )
             found[entity.name] = list(dict.fromkeys(facts))[:MOST_FACTS]
         before = sum(map(file_tokens, files))
         kept, after = take_turns(found, str, before)
@@ -74,5 +95,8 @@ class FactPart(Part[CondensedFacts, FactExtraction]):
 
 agent = serve(
     FactPart(),
-    Agent("StoryFactAgent", description="Condenses the files of whoever is mentioned to at most five facts each."),
+    Agent(
+        "StoryFactAgent",
+        description="Condenses the files of whoever is mentioned to at most five facts each.",
+    ),
 )

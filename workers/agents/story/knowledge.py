@@ -5,7 +5,14 @@ from collections.abc import Iterator
 from contracts.analysis.background import Knowledge, KnownFact
 from workers import Agent
 from workers.agents.story.blocks import plain_prose
-from workers.agents.story.checks import LONGEST_NAME, Fault, check_length, check_numbers, check_person, stands_in
+from workers.agents.story.checks import (
+    LONGEST_NAME,
+    Fault,
+    check_length,
+    check_numbers,
+    check_person,
+    stands_in,
+)
 from workers.agents.story.names import fold
 from workers.agents.story.parts import Finding, Part, Text, Texts, one_of
 from workers.agents.story.prose import one_line
@@ -20,7 +27,9 @@ MOST_FACTS, LONGEST_FACT = 8, 160
 class FoundFact(Finding):
     """One fact as a model words it."""
 
-    category: Text = one_of("character", "location", "object", "setting", "event", "other")
+    category: Text = one_of(
+        "character", "location", "object", "setting", "event", "other"
+    )
     subject: Text = ""
     fact: Text = ""
     confidence: Text = one_of("high", "medium", "low")
@@ -50,9 +59,14 @@ class KnowledgePart(Part[FoundFacts, Knowledge]):
         subject = finding.subject.strip()
         yield from check_length("subject", subject, LONGEST_NAME)
         if subject and view.handles.owner(subject) is None:
-            sources = (plain_prose(view.response.text), *(fact.subject for fact in view.knowledge))
+            sources = (
+                plain_prose(view.response.text),
+                *(fact.subject for fact in view.knowledge),
+            )
             if not any(stands_in(subject, text) for text in sources):
-                yield Fault("subject", "must be a name that is given, or words of the response")
+                yield Fault(
+                    "subject", "must be a name that is given, or words of the response"
+                )
         yield from check_length("fact", finding.fact, LONGEST_FACT)
         yield from check_numbers("fact", finding.fact, view.response.text)
         for name in finding.known_by:
@@ -70,7 +84,9 @@ class KnowledgePart(Part[FoundFacts, Knowledge]):
                 "conf": one.confidence,
                 "src": view.response.source,
             }
-            if known_by := tuple(dict.fromkeys(view.owner_of(name) for name in one.known_by)):
+            if known_by := tuple(
+                dict.fromkeys(view.owner_of(name) for name in one.known_by)
+            ):
                 fields["known"] = known_by
             fact = KnownFact.model_validate(fields)
             if _key(fact) not in known:
@@ -79,7 +95,11 @@ class KnowledgePart(Part[FoundFacts, Knowledge]):
 
 
 agent = serve(
-    KnowledgePart(), Agent("StoryKnowledgeAgent", description="Finds what a response of a story tells about its world.")
+    KnowledgePart(),
+    Agent(
+        "StoryKnowledgeAgent",
+        description="Finds what a response of a story tells about its world.",
+    ),
 )
 
 

@@ -24,8 +24,14 @@ def lines_of(text: str) -> tuple[str, ...]:
     for kind, written in _parts(_FRONT_MATTER.sub("", text)):
         if kind == "heading":
             continue
-        texts = [written] if kind == "bullet" else [one.text for one in sentences(written)]
-        facts = (one for one in map(bare, texts) if any(map(str.isalnum, one)) and not _HEADERS.match(one))
+        texts = (
+            [written] if kind == "bullet" else [one.text for one in sentences(written)]
+        )
+        facts = (
+            one
+            for one in map(bare, texts)
+            if any(map(str.isalnum, one)) and not _HEADERS.match(one)
+        )
         found.update(dict.fromkeys(facts))
     return tuple(found)
 

@@ -6,7 +6,16 @@ from contracts.analysis.background import MemoryCreation, NewMemory
 from workers import Agent
 from workers.agents.story.blocks import LONGEST_SUMMARY
 from workers.agents.story.checks import Fault, check_length, check_numbers, check_person
-from workers.agents.story.parts import Count, Finding, Part, Text, Texts, one_of, tags_from, without_none
+from workers.agents.story.parts import (
+    Count,
+    Finding,
+    Part,
+    Text,
+    Texts,
+    one_of,
+    tags_from,
+    without_none,
+)
 from workers.agents.story.prose import one_line
 from workers.agents.story.question import serve
 from workers.agents.story.view import StoryView
@@ -23,7 +32,14 @@ class FoundMemory(Finding):
 
     character: Text = ""
     type: Text = one_of(
-        "revelation", "promise", "conflict", "loss", "first_time", "discovery", "decision", "character_moment"
+        "revelation",
+        "promise",
+        "conflict",
+        "loss",
+        "first_time",
+        "discovery",
+        "decision",
+        "character_moment",
     )
     significance: Count = -1
     tone: Text = ""
@@ -56,18 +72,28 @@ class MemoryCreationPart(Part[FoundMemories, MemoryCreation]):
             yield from check_length("summary", finding.summary, LONGEST_SUMMARY)
             yield from check_numbers("summary", finding.summary, view.response.text)
             if not 1 <= finding.significance <= _HIGHEST:
-                yield Fault("significance", f"must be a whole number from 1 to {_HIGHEST}")
+                yield Fault(
+                    "significance", f"must be a whole number from 1 to {_HIGHEST}"
+                )
 
     def reduce(self, view: StoryView, answer: FoundMemories | None) -> MemoryCreation:
         """Take the most significant, and give them ids."""
-        found = [] if answer is None else sorted(answer.memories, key=lambda one: -one.significance)[:MOST_MEMORIES]
+        found = (
+            []
+            if answer is None
+            else sorted(answer.memories, key=lambda one: -one.significance)[
+                :MOST_MEMORIES
+            ]
+        )
         memories = []
         for one in found:
             owner = view.handles.owner(one.place)
             fields = without_none(
                 id=f"MEM-{view.response.number}-{' '.join(tags_from((one.slug,)) or (one.type,))}",
                 character=view.owner_of(one.character),
-                location=owner if owner is not None and view.by_name[owner].kind == "location" else None,
+                location=owner
+                if owner is not None and view.by_name[owner].kind == "location"
+                else None,
                 type=one.type,
                 significance=one.significance,
                 tone=one_line(one.tone, _LONGEST_TONE) or None,
@@ -81,5 +107,8 @@ class MemoryCreationPart(Part[FoundMemories, MemoryCreation]):
 
 agent = serve(
     MemoryCreationPart(),
-    Agent("StoryMemoryCreationAgent", description="Finds what characters will remember of a response of a story."),
+    Agent(
+        "StoryMemoryCreationAgent",
+        description="Finds what characters will remember of a response of a story.",
+    ),
 )

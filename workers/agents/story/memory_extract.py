@@ -51,21 +51,35 @@ class RecallPart(Part[ChosenMemories, MemoryExtraction]):
         if isinstance(finding, ChosenMemory):
             yield from check_length("why", finding.why, LONGEST_WHY)
             if _find_memory(finding.id, view) is None:
-                yield Fault("id", f"{finding.id[:40]!r} is none; copy an id of memories")
+                yield Fault(
+                    "id", f"{finding.id[:40]!r} is none; copy an id of memories"
+                )
 
-    def reduce(self, view: StoryView, answer: ChosenMemories | None) -> MemoryExtraction:
+    def reduce(
+        self, view: StoryView, answer: ChosenMemories | None
+    ) -> MemoryExtraction:
         """Take three memories a character, those that just occurred first, much smaller than they are."""
         owned = dict(list(memories_of(view).items())[:MOST_CHARACTERS])
-        chosen = {name: _choose(found, view, answer)[:MOST_MEMORIES] for name, found in owned.items()}
+        chosen = {
+            name: _choose(found, view, answer)[:MOST_MEMORIES]
+            for name, found in owned.items()
+        }
         every = (one for found in owned.values() for one in found)
-        before = sum(count_tokens(f"{title_of(one)}: {one.text or one.summary}") for one in every)
-        memories, after = take_turns(chosen, lambda one: f"{one.title}: {one.summary}", before)
+        before = sum(
+            count_tokens(f"{title_of(one)}: {one.text or one.summary}") for one in every
+        )
+        memories, after = take_turns(
+            chosen, lambda one: f"{one.title}: {one.summary}", before
+        )
         return MemoryExtraction(memories=memories, reduction=reduction(before, after))
 
 
 agent = serve(
     RecallPart(),
-    Agent("StoryMemoryRecallAgent", description="Chooses older memories that the next response of a story needs."),
+    Agent(
+        "StoryMemoryRecallAgent",
+        description="Chooses older memories that the next response of a story needs.",
+    ),
 )
 
 
@@ -75,7 +89,9 @@ def _find_memory(short_id: str, view: StoryView) -> StoryMemory | None:
     return None if memory_id is None else memories[memory_id]
 
 
-def _choose(owned: list[StoryMemory], view: StoryView, answer: ChosenMemories | None) -> list[RecalledMemory]:
+def _choose(
+    owned: list[StoryMemory], view: StoryView, answer: ChosenMemories | None
+) -> list[RecalledMemory]:
     """Return memories of one character, each once: those that just occurred, then those chosen.
 
     Without an answer, all in their order, the gravest first.
@@ -87,7 +103,9 @@ def _choose(owned: list[StoryMemory], view: StoryView, answer: ChosenMemories | 
         if memory is not None and memory in owned:
             why.setdefault(memory.id, one_line(choice.why, LONGEST_WHY))
     if answer is None:
-        why = {one.id: why.get(one.id, f"Significance {one.significance}") for one in owned}
+        why = {
+            one.id: why.get(one.id, f"Significance {one.significance}") for one in owned
+        }
     by_id, chosen = {one.id: one for one in owned}, []
     for memory_id, reason in why.items():
         one = by_id[memory_id]

@@ -24,7 +24,10 @@ _TITLES = frozenset(
 )
 _FOLDED = str.maketrans(
     {
-        **dict.fromkeys('\u2018\u2019\u201a\u201b\u2032\u02bc`\u00b4"\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb', "'"),
+        **dict.fromkeys(
+            '\u2018\u2019\u201a\u201b\u2032\u02bc`\u00b4"\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb',
+            "'",
+        ),
         **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015", "-"),
     }
 )
@@ -42,12 +45,18 @@ class Handles:
     """The names by which a text may call the entities of a story."""
 
     def __init__(self, entities: Sequence[Entity]) -> None:
-        self._index = _index(tuple((one.name, one.kind, one.aliases) for one in entities))
+        self._index = _index(
+            tuple((one.name, one.kind, one.aliases) for one in entities)
+        )
 
     def find(self, text: str) -> list[str]:
         """Return the full name of each mention in *text*, in order, the longest name where several begin."""
         owners, pattern = self._index.owners, self._index.pattern
-        found = (owners.get(fold(one[0])) for one in pattern.finditer(text)) if pattern else ()
+        found = (
+            (owners.get(fold(one[0])) for one in pattern.finditer(text))
+            if pattern
+            else ()
+        )
         # A letter may be found as another one's and yet be none of a name: the dotless i.
         return [name for name in found if name is not None]
 
@@ -79,8 +88,17 @@ def _index(entities: tuple[tuple[str, EntityKind, tuple[str, ...]], ...]) -> _In
         for (name, _, _), handles in zip(entities, level, strict=True):
             for handle in filter(None, handles):
                 claims.setdefault(fold(handle), set()).add(name)
-        owners |= {key: next(iter(names)) for key, names in claims.items() if len(names) == 1 and key not in owners}
-    return _Index(owners, _pattern(owners, frozenset(name for name, kind, _ in entities if kind != "character")))
+        owners |= {
+            key: next(iter(names))
+            for key, names in claims.items()
+            if len(names) == 1 and key not in owners
+        }
+    return _Index(
+        owners,
+        _pattern(
+            owners, frozenset(name for name, kind, _ in entities if kind != "character")
+        ),
+    )
 
 
 def _bare_name(name: str) -> str:
@@ -91,10 +109,16 @@ def _parts(name: str) -> list[str]:
     """Return first and last word of *name*, where they are names and no title."""
     parts = words(name)
     ends = (parts[0], parts[-1]) if len(parts) > 1 else ()
-    return [part for part in ends if part[0].isupper() and len(part) > 1 and part.casefold() not in _TITLES]
+    return [
+        part
+        for part in ends
+        if part[0].isupper() and len(part) > 1 and part.casefold() not in _TITLES
+    ]
 
 
-def _pattern(owners: Mapping[str, str], loose: AbstractSet[str]) -> re.Pattern[str] | None:
+def _pattern(
+    owners: Mapping[str, str], loose: AbstractSet[str]
+) -> re.Pattern[str] | None:
     """Return a pattern that finds the handles of *owners*, None without any.
 
     Those of *loose* names are found in any letters. A character's must begin with a capital, unless it is a phrase:
@@ -104,11 +128,21 @@ def _pattern(owners: Mapping[str, str], loose: AbstractSet[str]) -> re.Pattern[s
     for handle in sorted(owners, key=len, reverse=True):
         is_free = owners[handle] in loose or " " in handle or not handle[0].isalpha()
         shape = f"(?i:{_shape(handle)})"
-        spelled.setdefault(handle[:1], []).append(shape if is_free else f"(?=[^\\Wa-z_]){shape}")
+        spelled.setdefault(handle[:1], []).append(
+            shape if is_free else f"(?=[^\\Wa-z_]){shape}"
+        )
     # By their first sign: a large story has a thousand names, and few of them begin like a word.
-    groups = (f"(?i:(?={_shape(first)}))(?:{'|'.join(shapes)})" for first, shapes in spelled.items())
+    groups = (
+        f"(?i:(?={_shape(first)}))(?:{'|'.join(shapes)})"
+        for first, shapes in spelled.items()
+    )
     return re.compile(rf"(?<!\w)(?:{'|'.join(groups)})(?!\w)") if spelled else None
 
 
 def _shape(name: str) -> str:
-    return re.escape(name).replace(r"\ ", r"\s+").replace("'", "['\u2019]").replace(r"\-", "[-\u2010-\u2015]")
+    return (
+        re.escape(name)
+        .replace(r"\ ", r"\s+")
+        .replace("'", "['\u2019]")
+        .replace(r"\-", "[-\u2010-\u2015]")
+    )

@@ -28,7 +28,9 @@ _MOST_TAGS, _LONGEST_TAG = 5, 30
 
 def _read_text(value: object) -> object:
     """Take null for no text, and a number for its digits; half of a surrogate pair is no text."""
-    text = "" if value is None else str(value) if isinstance(value, int | float) else value
+    text = (
+        "" if value is None else str(value) if isinstance(value, int | float) else value
+    )
     return text.encode("utf-8", "replace").decode() if isinstance(text, str) else text
 
 
@@ -41,7 +43,11 @@ def _read_count(value: object) -> object:
 Text = Annotated[str, BeforeValidator(_read_text)]
 Texts = Annotated[
     tuple[Text, ...],
-    BeforeValidator(lambda value: () if value is None else (value,) if isinstance(value, str) else value),
+    BeforeValidator(
+        lambda value: (
+            () if value is None else (value,) if isinstance(value, str) else value
+        )
+    ),
 ]
 #: A whole number; anything else is -1, which no field of ours may be.
 Count = Annotated[int, BeforeValidator(_read_count)]
@@ -132,14 +138,22 @@ class Part(ABC, Generic[A, S]):
             memory_ids=frozenset(one.id for one in view.memories_before),
             thread_ids=frozenset(one.thread.id for one in view.threads_before),
         )
-        return cast("S", settle_section(self.section, view.response.number, view.response.chapter, draft, story)[0])
+        return cast(
+            "S",
+            settle_section(
+                self.section, view.response.number, view.response.chapter, draft, story
+            )[0],
+        )
 
     def check(self, answer: A, view: StoryView) -> tuple[A, list[Faulty]]:
         """Return *answer* with its sound findings, and the findings that failed."""
         kept: dict[str, tuple[Finding, ...]] = {}
         faulty: list[Faulty] = []
         for field in lists_of(answer):
-            checked = [(one, tuple(self._all_faults(one, view))) for one in getattr(answer, field)[:MOST_CHECKED]]
+            checked = [
+                (one, tuple(self._all_faults(one, view)))
+                for one in getattr(answer, field)[:MOST_CHECKED]
+            ]
             kept[field] = tuple(one for one, faults in checked if not faults)
             faulty += [Faulty(field, one, faults) for one, faults in checked if faults]
         return answer.model_copy(update=kept), faulty
@@ -151,7 +165,10 @@ class Part(ABC, Generic[A, S]):
             if isinstance(words, list) and getattr(finding, name) not in words:
                 yield Fault(name, f"must be one of {', '.join(map(str, words))}")
         if not stands_in(finding.quotation, self.source_of(finding, view)):
-            yield Fault("quotation", f"does not stand there; copy its words, at most {LONGEST_QUOTATION} characters")
+            yield Fault(
+                "quotation",
+                f"does not stand there; copy its words, at most {LONGEST_QUOTATION} characters",
+            )
         yield from self.faults(finding, view)
 
 
@@ -165,11 +182,18 @@ def lists_of(answer: Answer) -> Iterator[str]:
 
 def tags_from(words: Texts) -> tuple[str, ...]:
     """Return *words* as tags: single words in small letters, once each, at most five."""
-    joined = ("_".join("".join(sign if sign.isalnum() else " " for sign in tag).split()) for tag in words)
+    joined = (
+        "_".join("".join(sign if sign.isalnum() else " " for sign in tag).split())
+        for tag in words
+    )
     tags = (one_line(tag.casefold(), _LONGEST_TAG) for tag in joined)
     return tuple(dict.fromkeys(filter(None, tags)))[:_MOST_TAGS]
 
 
 def without_none(**values: object) -> dict[str, object]:
     """Return *values* without None and empty tables."""
-    return {name: value for name, value in values.items() if value is not None and value != {}}
+    return {
+        name: value
+        for name, value in values.items()
+        if value is not None and value != {}
+    }

@@ -6,7 +6,13 @@ from contracts.analysis.background import PlotThreads, Thread
 from contracts.analysis.stories import StoryThread
 from memory.stories.arithmetic import resolve_id
 from workers import Agent
-from workers.agents.story.checks import Fault, check_length, check_numbers, check_person, stands_in
+from workers.agents.story.checks import (
+    Fault,
+    check_length,
+    check_numbers,
+    check_person,
+    stands_in,
+)
 from workers.agents.story.names import fold
 from workers.agents.story.parts import Finding, Part, Text, Texts, one_of, tags_from
 from workers.agents.story.prose import one_line
@@ -54,8 +60,14 @@ class ThreadPart(Part[FoundThreads, PlotThreads]):
 
     def faults(self, finding: Finding, view: StoryView) -> Iterator[Fault]:
         """Yield faults of ids, and of the title and persons of a new thread."""
-        if isinstance(finding, TouchedThread) and _find_thread(finding.id, view) is None:
-            yield Fault("id", f"{finding.id[:40]!r} is no open thread; copy an id of open_before")
+        if (
+            isinstance(finding, TouchedThread)
+            and _find_thread(finding.id, view) is None
+        ):
+            yield Fault(
+                "id",
+                f"{finding.id[:40]!r} is no open thread; copy an id of open_before",
+            )
         elif isinstance(finding, OpenedThread):
             yield from check_length("title", finding.title, LONGEST_TITLE)
             yield from check_numbers("title", finding.title, view.response.text)
@@ -65,7 +77,9 @@ class ThreadPart(Part[FoundThreads, PlotThreads]):
     def reduce(self, view: StoryView, answer: FoundThreads | None) -> PlotThreads:
         """Compute ids and countdowns; without an answer, take the threads whose keyword or title is mentioned."""
         if answer is None:
-            mentioned = tuple(Thread(id=one.id, title=one.title) for one in mentioned_threads(view))
+            mentioned = tuple(
+                Thread(id=one.id, title=one.title) for one in mentioned_threads(view)
+            )
             return self.settle(PlotThreads(mentioned=mentioned), view)
         new = [
             Thread(
@@ -73,18 +87,30 @@ class ThreadPart(Part[FoundThreads, PlotThreads]):
                 title=one_line(one.title, LONGEST_TITLE),
                 priority=one.priority,
                 time_sensitive=one.time_sensitive,
-                characters=tuple(dict.fromkeys(view.owner_of(name) for name in one.characters if fold(name))),
+                characters=tuple(
+                    dict.fromkeys(
+                        view.owner_of(name) for name in one.characters if fold(name)
+                    )
+                ),
                 tags=tags_from(one.tags),
             )
             for one in answer.new[:MOST_NEW]
         ]
-        touched, resolved = (tuple(_name_threads(found, view)) for found in (answer.touched, answer.resolved))
-        return self.settle(PlotThreads(new=tuple(new), mentioned=touched, resolved=resolved), view)
+        touched, resolved = (
+            tuple(_name_threads(found, view))
+            for found in (answer.touched, answer.resolved)
+        )
+        return self.settle(
+            PlotThreads(new=tuple(new), mentioned=touched, resolved=resolved), view
+        )
 
 
 agent = serve(
     ThreadPart(),
-    Agent("StoryThreadAgent", description="Finds which plot threads a response of a story opens, touches or ends."),
+    Agent(
+        "StoryThreadAgent",
+        description="Finds which plot threads a response of a story opens, touches or ends.",
+    ),
 )
 
 

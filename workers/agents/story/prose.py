@@ -16,11 +16,15 @@ _END = re.compile(
     r"(?<![.!?\u2026])[.!?\u2026]++[\"'\u201d\u2019\u00bb)\]*_]*+(?=\s++[\"'\u201c\u2018\u00ab(\[*_]*+[^\Wa-z_])"
 )
 #: Words with a dot that end no sentence, and single letters, which are initials.
-_SHORT = re.compile(r"(?:\b(?:Mr|Mrs|Ms|Dr|St|Prof|Capt|Lt|Sgt|Jr|Sr|No|vs|etc|approx|e\.g|i\.e|a\.m|p\.m)|\b[A-Z])\.$")
+_SHORT = re.compile(
+    r"(?:\b(?:Mr|Mrs|Ms|Dr|St|Prof|Capt|Lt|Sgt|Jr|Sr|No|vs|etc|approx|e\.g|i\.e|a\.m|p\.m)|\b[A-Z])\.$"
+)
 #: Characters of the longest of them.
 _SHORT_LENGTH = 10
 #: Speech: in double quotes, up to the end of its paragraph where nothing closes it, as speech that goes on is written.
-_SPOKEN = re.compile(r"[\"\u201c\u201e]([^\"\u201c\u201d\u201e]+)[\"\u201d\u201c]?|\u00ab([^\u00ab\u00bb]+)\u00bb?")
+_SPOKEN = re.compile(
+    r"[\"\u201c\u201e]([^\"\u201c\u201d\u201e]+)[\"\u201d\u201c]?|\u00ab([^\u00ab\u00bb]+)\u00bb?"
+)
 #: Speech in single quotes: it opens before a word and closes behind a sign, which no apostrophe does.
 _OPENS_SINGLY = re.compile(r"(?<!\w)['\u2018](?=\S)")
 _CLOSES_SINGLY = re.compile(r"(?<=[,.?!\u2026\u2014-])['\u2019](?!\w)")
@@ -56,11 +60,16 @@ def paragraphs(text: str) -> list[tuple[int, int]]:
     for line in _LINE.finditer(text):
         shown = line[0].rstrip()
         if shown.strip():
-            start, end = line.start() if start is None else start, line.start() + len(shown)
+            start, end = (
+                line.start() if start is None else start,
+                line.start() + len(shown),
+            )
             unclosed += shown.count("\u201c") - shown.count("\u201d")
             # Straight ones close what they opened.
             unclosed = (unclosed + shown.count('"')) % 2 if '"' in shown else unclosed
-        if start is not None and (not shown.strip() or (shown[-1] in _LAST_SIGNS and unclosed <= 0)):
+        if start is not None and (
+            not shown.strip() or (shown[-1] in _LAST_SIGNS and unclosed <= 0)
+        ):
             found.append((start, end))
             start, unclosed = None, 0
     return found if start is None else [*found, (start, end)]
@@ -93,7 +102,10 @@ def quotations(text: str) -> list[str]:
         speech.strip()
         for start, end in paragraphs(text)
         for speech in (
-            (one[1] if one[1] is not None else one[2] for one in _SPOKEN.finditer(text, start, end))
+            (
+                one[1] if one[1] is not None else one[2]
+                for one in _SPOKEN.finditer(text, start, end)
+            )
             if is_double
             else _find_single_quotes(text, start, end)
         )
@@ -108,7 +120,11 @@ def _find_single_quotes(text: str, start: int, end: int) -> Iterator[str]:
         opens = found.start()
         # There is a sign between the two.
         place = bisect_left(closes, opens + 2)
-        if opens < last or place == len(closes) or closes[place] - opens > _LONGEST_SPOKEN + 2:
+        if (
+            opens < last
+            or place == len(closes)
+            or closes[place] - opens > _LONGEST_SPOKEN + 2
+        ):
             continue
         last = closes[place] + 1
         yield text[opens + 1 : closes[place]]
@@ -151,7 +167,9 @@ def clip(text: str, tokens: int) -> str:
         head, tail = (head, tail - 1) if from_tail else (head + 1, tail)
     if tail == len(pieces):
         # Not even one sentence fits: the longest beginning that does.
-        fitting = bisect_right(range(1, len(text) + 1), tokens, key=lambda size: count(text[:size]))
+        fitting = bisect_right(
+            range(1, len(text) + 1), tokens, key=lambda size: count(text[:size])
+        )
         return text[:fitting].rstrip()
     start = text[: pieces[head - 1].end] if head else ""
     return f"{start}\n{GAP}\n{text[pieces[tail].start :]}".strip()

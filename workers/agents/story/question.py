@@ -60,7 +60,9 @@ def serve(part: Part[A, S], agent: Agent) -> Agent:
         return await analyse(part, context)
 
     task.__doc__, task.__annotations__["return"] = part.__doc__, part.result
-    agent.task(name="analyse", remember=False, uses=("llm", "clock"), in_words=False)(task)
+    agent.task(name="analyse", remember=False, uses=("llm", "clock"), in_words=False)(
+        task
+    )
     return agent
 
 
@@ -71,9 +73,15 @@ async def analyse(part: Part[A, S], context: Context) -> S:
     if context.llm.configured and part.is_askable(view):
         together = sharers(part.section, view.settings, context.story.calls)
         # The deadline of the assignment is later, for sections that may come late.
-        deadline_s = next(one.deadline_s for one in roster_of(view.settings.agents) if one.section == part.section)
+        deadline_s = next(
+            one.deadline_s
+            for one in roster_of(view.settings.agents)
+            if one.section == part.section
+        )
         task = context.assignment
-        timeout_s = timeout_for(deadline_s, task.created_at, task.deadline, context.now())
+        timeout_s = timeout_for(
+            deadline_s, task.created_at, task.deadline, context.now()
+        )
         if len(together) == 1:
             judged = (await ask(context, (part,), view, timeout_s)).get(part.section)
         else:
@@ -82,15 +90,25 @@ async def analyse(part: Part[A, S], context: Context) -> S:
 
 
 async def _ask_together(
-    part: Part[A, S], together: Sequence[str], context: Context, view: StoryView, timeout_s: float
+    part: Part[A, S],
+    together: Sequence[str],
+    context: Context,
+    view: StoryView,
+    timeout_s: float,
 ) -> Judged[A] | None:
     async def compute() -> JsonValue:
         parts = [PARTS[section] for section in together]
-        whole = await read(context.story, frozenset().union(*(one.needs for one in parts)))
+        whole = await read(
+            context.story, frozenset().union(*(one.needs for one in parts))
+        )
         askable = [one for one in parts if one.is_askable(whole)]
         judged = await ask(context, askable, whole, timeout_s)
         return {
-            section: {"answer": one.answer.model_dump(mode="json"), "by": one.by, "left_out": one.left_out}
+            section: {
+                "answer": one.answer.model_dump(mode="json"),
+                "by": one.by,
+                "left_out": one.left_out,
+            }
             for section, one in judged.items()
         }
 
@@ -113,7 +131,9 @@ def sharers(section: str, settings: StorySettings, calls: str) -> list[str]:
     ours = [
         seat
         for seat in roster_of(settings.agents)
-        if seat.enabled and seat.section in PARTS and seat.agent_id == _OURS[seat.section].agent_id
+        if seat.enabled
+        and seat.section in PARTS
+        and seat.agent_id == _OURS[seat.section].agent_id
     ]
     if calls == "ten" or section not in {seat.section for seat in ours}:
         return [section]
@@ -121,18 +141,28 @@ def sharers(section: str, settings: StorySettings, calls: str) -> list[str]:
     return [seat.section for seat in ours if calls == "one" or seat.group == group]
 
 
-def timeout_for(deadline_s: float, created_at: datetime, deadline: datetime | None, now: datetime) -> float:
+def timeout_for(
+    deadline_s: float, created_at: datetime, deadline: datetime | None, now: datetime
+) -> float:
     """Return how many seconds a model has from *now* on, for a section that is late *deadline_s* after *created_at*.
 
     The time that the task waited before it ran counts; *deadline* is the end of the assignment and is never passed.
     """
     # Other programs may leave the zone out; the wire is in UTC.
     created_at, now = _aware(created_at), _aware(now)
-    timeout = max(_SHARE * deadline_s - max(0.0, (now - created_at).total_seconds()), _LEAST_S)
-    return timeout if deadline is None else max(0.0, min(timeout, (_aware(deadline) - now).total_seconds()))
+    timeout = max(
+        _SHARE * deadline_s - max(0.0, (now - created_at).total_seconds()), _LEAST_S
+    )
+    return (
+        timeout
+        if deadline is None
+        else max(0.0, min(timeout, (_aware(deadline) - now).total_seconds()))
+    )
 
 
-async def ask(context: Context, parts: Sequence[AnyPart], view: StoryView, timeout_s: float) -> dict[str, Judged[Any]]:
+async def ask(
+    context: Context, parts: Sequence[AnyPart], view: StoryView, timeout_s: float
+) -> dict[str, Judged[Any]]:
     """Return the checked answer to each of *parts*, by section; empty without a usable answer within *timeout_s*.
 
     Raises:
@@ -143,31 +173,54 @@ async def ask(context: Context, parts: Sequence[AnyPart], view: StoryView, timeo
         async with asyncio.timeout(timeout_s):
             return await question.ask()
     except (LlmError, TimeoutError) as error:
-        log.warning("story_read_without_model", sections=list(question.parts), error=type(error).__name__)
+        log.warning(
+            "story_read_without_model",
+            sections=list(question.parts),
+            error=type(error).__name__,
+        )
         return question.judged
 
 
 class _Question:
     """One question for some sections, and the checked findings of its answer so far."""
 
-    def __init__(self, context: Context, parts: Sequence[AnyPart], view: StoryView) -> None:
+    def __init__(
+        self, context: Context, parts: Sequence[AnyPart], view: StoryView
+    ) -> None:
         self.parts = {part.section: part for part in parts}
         self.judged: dict[str, Judged[Any]] = {}
         self._context = context
         self._view = view
         self._is_shared = len(parts) > 1
         self._role = SHARED if self._is_shared else parts[0].section
-        self._schema: type[Answer] = _joint_answer(tuple(parts)) if self._is_shared else parts[0].answer
+        self._schema: type[Answer] = (
+            _joint_answer(tuple(parts)) if self._is_shared else parts[0].answer
+        )
         prompts = [
-            {"section": part.section, "prompt": self._files(part.section).render(**part.limits)} for part in parts
+            {
+                "section": part.section,
+                "prompt": self._files(part.section).render(**part.limits),
+            }
+            for part in parts
         ]
-        self._system = self._files(SHARED).render(parts=prompts) if self._is_shared else prompts[0]["prompt"]
+        self._system = (
+            self._files(SHARED).render(parts=prompts)
+            if self._is_shared
+            else prompts[0]["prompt"]
+        )
         schema_tokens = _schema_tokens(cast("Any", self._schema))
-        room = MOST_TOKENS * len(parts) - _FRAME - count_tokens(self._system) - schema_tokens
+        room = (
+            MOST_TOKENS * len(parts)
+            - _FRAME
+            - count_tokens(self._system)
+            - schema_tokens
+        )
         blocks = blocks_of((name for part in parts for name in part.blocks), view)
         if self._is_shared:
             # No block has more than alone, so that one question is much smaller than many.
-            blocks = [fit((block,), MOST_RESPONSE_TOKENS, _MOST_BLOCK)[0] for block in blocks]
+            blocks = [
+                fit((block,), MOST_RESPONSE_TOKENS, _MOST_BLOCK)[0] for block in blocks
+            ]
         fitted = fit(blocks, MOST_RESPONSE_TOKENS, max(room, _LEAST_BLOCKS))
         self._user = "\n".join(filter(None, (block.text for block in fitted)))
 
@@ -176,17 +229,28 @@ class _Question:
         answers = await self._answer(self._user)
         faulty = await asyncio.to_thread(self._keep, answers)
         if faulty:
-            mended = await self._answer(f"{self._user}\n{_complaint(faulty, is_shared=self._is_shared)}")
+            mended = await self._answer(
+                f"{self._user}\n{_complaint(faulty, is_shared=self._is_shared)}"
+            )
             await asyncio.to_thread(self._add_mended, mended)
         return self.judged
 
     async def _answer(self, user: str) -> Mapping[str, Answer]:
-        value = await self._context.llm.ask(self._role, self._schema, system=self._system, user=user)
-        return {section: getattr(value, section) for section in self.parts} if self._is_shared else {self._role: value}
+        value = await self._context.llm.ask(
+            self._role, self._schema, system=self._system, user=user
+        )
+        return (
+            {section: getattr(value, section) for section in self.parts}
+            if self._is_shared
+            else {self._role: value}
+        )
 
     def _keep(self, answers: Mapping[str, Answer]) -> list[tuple[str, Faulty]]:
         """Keep the sound findings of *answers*, and return the others, each with its section."""
-        model, every = self._context.llm.role(self._role).model, list[tuple[str, Faulty]]()
+        model, every = (
+            self._context.llm.role(self._role).model,
+            list[tuple[str, Faulty]](),
+        )
         for section, part in self.parts.items():
             kept, faulty = part.check(answers[section], self._view)
             self.judged[section] = Judged(kept, model, len(faulty))
@@ -204,14 +268,20 @@ class _Question:
                 anew = [one for one in getattr(kept, field) if one not in known][:left]
                 left -= len(anew)
                 merged[field] = (*known, *anew)
-            self.judged[section] = Judged(before.answer.model_copy(update=merged), before.by, left)
+            self.judged[section] = Judged(
+                before.answer.model_copy(update=merged), before.by, left
+            )
 
     def _files(self, role: str) -> AgentFiles:
-        return load_agent_files(Path(__file__).with_name(role), self._context.agent_files)
+        return load_agent_files(
+            Path(__file__).with_name(role), self._context.agent_files
+        )
 
 
 def _complaint(faulty: Sequence[tuple[str, Faulty]], *, is_shared: bool) -> str:
-    lines = ["Refused. Answer these findings alone, mended, each in its list; leave out what cannot be mended:"]
+    lines = [
+        "Refused. Answer these findings alone, mended, each in its list; leave out what cannot be mended:"
+    ]
     for section, one in faulty[:_MOST_MENDED]:
         place = f"{section}.{one.field}" if is_shared else one.field
         lines.append(f"{place}: {one.finding.model_dump_json()[:_LONGEST_MENDED]}")

@@ -62,12 +62,17 @@ class RelationshipPart(Part[FoundShows, Relationships]):
             points = DEGREES[one.degree] * (1 if one.direction == "up" else -1)
             trait = feelings.trait_for(receiver, one.trait) or fold_trait(shown)
             shows.append(Show(view.owner_of(one.giver), receiver, trait, shown, points))
-        return self.settle(Relationships(interactions=tuple(feelings.interactions(shows))), view)
+        return self.settle(
+            Relationships(interactions=tuple(feelings.interactions(shows))), view
+        )
 
 
 agent = serve(
     RelationshipPart(),
-    Agent("StoryRelationshipAgent", description="Finds what characters show each other in a response of a story."),
+    Agent(
+        "StoryRelationshipAgent",
+        description="Finds what characters show each other in a response of a story.",
+    ),
 )
 
 
@@ -89,8 +94,14 @@ class Feelings:
     """The relations of a story by the full names of its characters."""
 
     def __init__(self, relations: Relations, handles: Handles) -> None:
-        self._tastes = {handles.owner(name) or name: tastes for name, tastes in relations.tastes.items()}
-        bonds = [{handles.owner(name) or name: name for name in bond.characters} for bond in relations.bonds]
+        self._tastes = {
+            handles.owner(name) or name: tastes
+            for name, tastes in relations.tastes.items()
+        }
+        bonds = [
+            {handles.owner(name) or name: name for name in bond.characters}
+            for bond in relations.bonds
+        ]
         self._pairs = {frozenset(bond): bond for bond in bonds}
         self._called = {handles.owner(name) or name: name for name in relations.tastes}
         for bond in reversed(bonds):
@@ -99,7 +110,14 @@ class Feelings:
     def trait_for(self, receiver: str, trait: str) -> str | None:
         """Return the trait, as declared, that *receiver* has a taste for and that *trait* means, else None."""
         tastes = self._tastes.get(receiver, Tastes())
-        return next((one for one in (*tastes.likes, *tastes.dislikes) if fold_trait(one) == fold_trait(trait)), None)
+        return next(
+            (
+                one
+                for one in (*tastes.likes, *tastes.dislikes)
+                if fold_trait(one) == fold_trait(trait)
+            ),
+            None,
+        )
 
     def interactions(self, shows: Sequence[Show]) -> Iterator[Interaction]:
         """Yield one interaction for each pair between whom something counts.
@@ -111,12 +129,18 @@ class Feelings:
             pair = between.setdefault(frozenset((show.giver, show.receiver)), {})
             pair.setdefault((show.receiver, fold_trait(show.trait)), show)
         for shown in between.values():
-            counted = [(show, *worth) for show in shown.values() if (worth := self._worth(show))[0]]
+            counted = [
+                (show, *worth)
+                for show in shown.values()
+                if (worth := self._worth(show))[0]
+            ]
             if not counted:
                 continue
             two = counted[0][0].giver, counted[0][0].receiver
             # The names that the story's files use, in the order of their bond.
-            names = self._pairs.get(frozenset(two)) or {name: self._called.get(name, name) for name in two}
+            names = self._pairs.get(frozenset(two)) or {
+                name: self._called.get(name, name) for name in two
+            }
             triggers = [
                 f"{names[show.giver]} {show.shown} "
                 f"({names[show.receiver]} {f'{verb}: {show.trait} ' if verb else ''}{plain(points):+})"
@@ -132,7 +156,9 @@ class Feelings:
         """Return the points of *show*, and "likes" or "dislikes" when its receiver has a taste for the trait."""
         if self.trait_for(show.receiver, show.trait) is None:
             return show.points, ""
-        points = points_for(show.trait, show.receiver, {show.receiver: self._tastes[show.receiver]})
+        points = points_for(
+            show.trait, show.receiver, {show.receiver: self._tastes[show.receiver]}
+        )
         return points, "likes" if points > 0 else "dislikes"
 
 

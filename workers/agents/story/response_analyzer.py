@@ -6,17 +6,38 @@ A model judges scene, tension, presence, place and time; words, dialogue, pace a
 from collections.abc import Iterable, Iterator
 
 from contracts.analysis.background import ResponseAnalysis
-from memory.stories.arithmetic import dialogue_share, pace, pacing_alert, plain, variety_alert
+from memory.stories.arithmetic import (
+    dialogue_share,
+    pace,
+    pacing_alert,
+    plain,
+    variety_alert,
+)
 from workers import Agent
 from workers.agents.story.blocks import plain_prose
-from workers.agents.story.checks import LONGEST_NAME, Fault, check_length, check_person, stands_in
+from workers.agents.story.checks import (
+    LONGEST_NAME,
+    Fault,
+    check_length,
+    check_person,
+    stands_in,
+)
 from workers.agents.story.parts import Count, Finding, Part, Text, one_of, without_none
 from workers.agents.story.prose import quotations, sentences, words
 from workers.agents.story.question import serve
 from workers.agents.story.view import StoryView
 from workers.answers import Answer
 
-SCENES = ("dialogue", "action", "description", "introspection", "romance", "conflict", "transition", "other")
+SCENES = (
+    "dialogue",
+    "action",
+    "description",
+    "introspection",
+    "romance",
+    "conflict",
+    "transition",
+    "other",
+)
 #: The highest tension, and minutes that a response takes at most: a year.
 _HIGHEST, _LONGEST_STEP = 10, 366 * 24 * 60
 
@@ -73,7 +94,9 @@ class ScenePart(Part[SceneReading, ResponseAnalysis]):
             yield from check_person("name", finding.name, view)
         elif isinstance(finding, Place):
             yield from check_length("name", finding.name, LONGEST_NAME)
-            if _find_place(finding.name, view) is None and not stands_in(finding.name, text):
+            if _find_place(finding.name, view) is None and not stands_in(
+                finding.name, text
+            ):
                 yield Fault("name", "is no known place; use words of the response")
         elif isinstance(finding, Moment):
             yield from check_length("words", finding.words, LONGEST_NAME)
@@ -85,21 +108,41 @@ class ScenePart(Part[SceneReading, ResponseAnalysis]):
     def reduce(self, view: StoryView, answer: SceneReading | None) -> ResponseAnalysis:
         """Count words, dialogue and alerts; without an answer, characters are only mentioned."""
         text = view.response.text
-        total, spoken = len(words(text)), sum(len(words(speech)) for speech in quotations(text))
+        total, spoken = (
+            len(words(text)),
+            sum(len(words(speech)) for speech in quotations(text)),
+        )
         counts = {"words": total, "dialogue_share": dialogue_share(spoken, total)}
         scene: dict[str, object] = {"pace": pace(total, len(sentences(text))), **counts}
         if answer is None:
-            return ResponseAnalysis.model_validate({"scene": scene, "characters": {"mentioned": view.characters}})
+            return ResponseAnalysis.model_validate(
+                {"scene": scene, "characters": {"mentioned": view.characters}}
+            )
         kind = answer.scene_type if answer.scene_type in SCENES else "other"
         tension = min(max(answer.tension, 0), _HIGHEST) if answer.tension >= 0 else None
-        scene = {"type": kind, "pace": scene["pace"], **without_none(tension=tension), **counts}
-        present = _full_names((one.name for one in answer.characters if one.presence == "in_scene"), view)
-        mentioned = [name for name in _full_names((one.name for one in answer.characters), view) if name not in present]
+        scene = {
+            "type": kind,
+            "pace": scene["pace"],
+            **without_none(tension=tension),
+            **counts,
+        }
+        present = _full_names(
+            (one.name for one in answer.characters if one.presence == "in_scene"), view
+        )
+        mentioned = [
+            name
+            for name in _full_names((one.name for one in answer.characters), view)
+            if name not in present
+        ]
         new = [name for name in (*present, *mentioned) if name not in view.by_name]
         rest = without_none(
-            location=next((_find_place(one.name, view) or one.name for one in answer.places), None),
+            location=next(
+                (_find_place(one.name, view) or one.name for one in answer.places), None
+            ),
             time=without_none(
-                elapsed=plain(sum(one.minutes for one in answer.elapsed)) if answer.elapsed else None,
+                elapsed=plain(sum(one.minutes for one in answer.elapsed))
+                if answer.elapsed
+                else None,
                 timestamp=next((one.words for one in answer.moments), None),
             ),
             alerts=without_none(
@@ -107,13 +150,22 @@ class ScenePart(Part[SceneReading, ResponseAnalysis]):
                 pacing=pacing_alert([tension, *(one.tension for one in view.scenes)]),
             ),
         )
-        people = {"in_scene": present, "mentioned": mentioned, **({"new": new} if new else {})}
-        return ResponseAnalysis.model_validate({"scene": scene, "characters": people, **rest})
+        people = {
+            "in_scene": present,
+            "mentioned": mentioned,
+            **({"new": new} if new else {}),
+        }
+        return ResponseAnalysis.model_validate(
+            {"scene": scene, "characters": people, **rest}
+        )
 
 
 agent = serve(
     ScenePart(),
-    Agent("StoryResponseAgent", description="Tells what a response is like: scene, characters, place and time."),
+    Agent(
+        "StoryResponseAgent",
+        description="Tells what a response is like: scene, characters, place and time.",
+    ),
 )
 
 
@@ -123,4 +175,6 @@ def _full_names(names: Iterable[str], view: StoryView) -> list[str]:
 
 def _find_place(name: str, view: StoryView) -> str | None:
     owner = view.handles.owner(name)
-    return owner if owner is not None and view.by_name[owner].kind == "location" else None
+    return (
+        owner if owner is not None and view.by_name[owner].kind == "location" else None
+    )

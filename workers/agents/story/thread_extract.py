@@ -53,56 +53,98 @@ class LoadPart(Part[ChosenThreads, ThreadExtraction]):
         """Yield faults of ids of no open thread."""
         if isinstance(finding, ChosenThread):
             yield from check_length("why", finding.why, LONGEST_WHY)
-            if resolve_id(finding.id, (state.thread.id for state in view.open_threads)) is None:
-                yield Fault("id", f"{finding.id[:40]!r} is no open thread; copy an id of open_threads")
+            if (
+                resolve_id(finding.id, (state.thread.id for state in view.open_threads))
+                is None
+            ):
+                yield Fault(
+                    "id",
+                    f"{finding.id[:40]!r} is no open thread; copy an id of open_threads",
+                )
 
     def reduce(self, view: StoryView, answer: ChosenThreads | None) -> ThreadExtraction:
         """Load critical threads, then new ones, then chosen ones, or else those mentioned or due soonest."""
         states = {state.thread.id: state for state in view.open_threads}
         reasons = _choose(list(states.values()), view, answer)
-        loaded = [_load(states[thread_id], why, view) for thread_id, why in reasons.items()]
-        loaded = loaded[: max(MOST_LOADED, sum(one.status == "critical" for one in loaded))]
-        before = sum(count_tokens(f"{one.thread.title}: {one.thread.text}") for one in states.values())
+        loaded = [
+            _load(states[thread_id], why, view) for thread_id, why in reasons.items()
+        ]
+        loaded = loaded[
+            : max(MOST_LOADED, sum(one.status == "critical" for one in loaded))
+        ]
+        before = sum(
+            count_tokens(f"{one.thread.title}: {one.thread.text}")
+            for one in states.values()
+        )
         # Much smaller than before: the last go, of critical ones only their reasons.
         fitting = shrink([_text(one) for one in loaded], before)
         kept = loaded[:fitting]
-        kept += [one.model_copy(update={"why": ""}) for one in loaded[fitting:] if one.status == "critical"]
+        kept += [
+            one.model_copy(update={"why": ""})
+            for one in loaded[fitting:]
+            if one.status == "critical"
+        ]
         after = sum(count_tokens(_text(one)) for one in kept)
         return ThreadExtraction(
-            loaded=tuple(kept), monitored=len(states) - len(kept), reduction=reduction(before, after)
+            loaded=tuple(kept),
+            monitored=len(states) - len(kept),
+            reduction=reduction(before, after),
         )
 
 
 agent = serve(
     LoadPart(),
-    Agent("StoryThreadRecallAgent", description="Chooses the plot threads that the next response of a story needs."),
+    Agent(
+        "StoryThreadRecallAgent",
+        description="Chooses the plot threads that the next response of a story needs.",
+    ),
 )
 
 
-def _choose(states: Sequence[ThreadState], view: StoryView, answer: ChosenThreads | None) -> dict[str, str]:
+def _choose(
+    states: Sequence[ThreadState], view: StoryView, answer: ChosenThreads | None
+) -> dict[str, str]:
     """Return the reason for each thread by its id, in the order in which they are loaded."""
     number, ids = view.response.number, [state.thread.id for state in states]
-    pressing = sorted(states, key=lambda state: (_soonest(state, number), state.thread.id))
+    pressing = sorted(
+        states, key=lambda state: (_soonest(state, number), state.thread.id)
+    )
     reasons: dict[str, str] = {}
     for choice in answer.threads if answer is not None else ():
         if (thread_id := resolve_id(choice.id, ids)) is not None:
             reasons.setdefault(thread_id, one_line(choice.why, LONGEST_WHY))
     first = [state for state in pressing if status_of(state, view) == "critical"]
-    first += [state for state in pressing if state.thread.opened == number and state not in first]
-    ordered = {state.thread.id: reasons.get(state.thread.id) or _why(state, view) for state in first}
+    first += [
+        state
+        for state in pressing
+        if state.thread.opened == number and state not in first
+    ]
+    ordered = {
+        state.thread.id: reasons.get(state.thread.id) or _why(state, view)
+        for state in first
+    }
     if answer is None:
         mentioned = {thread.id for thread in mentioned_threads(view)}
-        touched = {state.thread.id for state in states if state.last_mention == number} | mentioned
+        touched = {
+            state.thread.id for state in states if state.last_mention == number
+        } | mentioned
         others = sorted(pressing, key=lambda state: state.thread.id not in touched)
         is_due = {state.thread.id: _soonest(state, number) < _NEVER for state in others}
         reasons = {
-            one.thread.id: _why(one, view) for one in others if one.thread.id in touched or is_due[one.thread.id]
+            one.thread.id: _why(one, view)
+            for one in others
+            if one.thread.id in touched or is_due[one.thread.id]
         }
-    return ordered | {thread_id: why for thread_id, why in reasons.items() if thread_id not in ordered}
+    return ordered | {
+        thread_id: why for thread_id, why in reasons.items() if thread_id not in ordered
+    }
 
 
 def _soonest(state: ThreadState, number: int) -> int:
-    return min((at for at in countdowns(state.thread, number) if at is not None), default=_NEVER)
+    return min(
+        (at for at in countdowns(state.thread, number) if at is not None),
+        default=_NEVER,
+    )
 
 
 def _why(state: ThreadState, view: StoryView) -> str:
@@ -111,7 +153,11 @@ def _why(state: ThreadState, view: StoryView) -> str:
     left, until = countdowns(state.thread, number)
     reasons = [
         f"critical, {left} left" if status_of(state, view) == "critical" else "",
-        "just opened" if state.thread.opened == number else "taken up now" if state.last_mention == number else "",
+        "just opened"
+        if state.thread.opened == number
+        else "taken up now"
+        if state.last_mention == number
+        else "",
         "" if until is None else f"due in {until}",
     ]
     why = "; ".join(filter(None, reasons)) or "named in the response"

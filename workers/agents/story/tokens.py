@@ -47,4 +47,6 @@ def take_turns(
     turns = [turn for column in columns for turn in column if turn is not None]
     kept = turns[: shrink([text(one) for _, one in turns], before)]
     by_row = {name: tuple(one for owner, one in kept if owner == name) for name in rows}
-    return {name: row for name, row in by_row.items() if row}, sum(count_tokens(text(one)) for _, one in kept)
+    return {name: row for name, row in by_row.items() if row}, sum(
+        count_tokens(text(one)) for _, one in kept
+    )

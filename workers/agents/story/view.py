@@ -10,7 +10,13 @@ from pydantic import ValidationError
 
 from contracts.analysis.background import KnownFact
 from contracts.analysis.immediate import EntityAnalysis
-from contracts.analysis.stories import Entity, Relations, StoryMemory, StoryResponse, StorySettings
+from contracts.analysis.stories import (
+    Entity,
+    Relations,
+    StoryMemory,
+    StoryResponse,
+    StorySettings,
+)
 from memory.stories.view import PastScene, ThreadState
 from workers import Parameters
 from workers.agents.story.names import Handles
@@ -64,7 +70,9 @@ class StoryView:
     @cached_property
     def characters(self) -> tuple[str, ...]:
         """The characters that the response names, in the order of first appearance."""
-        return tuple(name for name in self.mentions if self.by_name[name].kind == "character")
+        return tuple(
+            name for name in self.mentions if self.by_name[name].kind == "character"
+        )
 
     @property
     def open_threads(self) -> list[ThreadState]:
@@ -106,7 +114,13 @@ async def read(story: TaskStory, needs: Collection[str]) -> StoryView:
     fields = {name: await load() for name, load in loads.items() if name in needs}
     if "tier2" in needs:
         with contextlib.suppress(ValidationError):
-            section = EntityAnalysis.model_validate(await story.section("entity_analysis"))
-            fields["tier2"] = None if section.status is not None else tuple(one.name for one in section.tier2)
+            section = EntityAnalysis.model_validate(
+                await story.section("entity_analysis")
+            )
+            fields["tier2"] = (
+                None
+                if section.status is not None
+                else tuple(one.name for one in section.tier2)
+            )
     response, settings = await story.response(), await story.settings()
     return StoryView(response, settings, await story.entities(), **fields)  # type: ignore[arg-type]

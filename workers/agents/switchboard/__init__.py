@@ -27,7 +27,9 @@ MOST_RUNS = 3
 #: Characters of an error that stand in the table as the reason.
 _LONGEST_REASON = 500
 
-agent = Agent("SwitchboardAgent", description="Hears what people say of themselves in a chat.")
+agent = Agent(
+    "SwitchboardAgent", description="Hears what people say of themselves in a chat."
+)
 
 
 @agent.listen("turns")
@@ -45,14 +47,27 @@ async def extract(batch: TurnBatch, context: ListenContext) -> Sequence[TurnFact
         heard = await extract_facts(context, model, scene)
     except LlmError as error:
         is_unusable = isinstance(error, LlmMalformed | LlmCutOff)
-        is_final = isinstance(error, LlmRefused) or (is_unusable and context.attempt >= MOST_RUNS)
-        log.warning("turns_read_without_a_model", error=type(error).__name__, is_final=is_final)
+        is_final = isinstance(error, LlmRefused) or (
+            is_unusable and context.attempt >= MOST_RUNS
+        )
+        log.warning(
+            "turns_read_without_a_model", error=type(error).__name__, is_final=is_final
+        )
         # Plain statements are worth more now than all facts later; the rest is not lost.
-        reason = None if is_final else f"{type(error).__name__}: {error}"[:_LONGEST_REASON]
+        reason = (
+            None if is_final else f"{type(error).__name__}: {error}"[:_LONGEST_REASON]
+        )
         asked = {turn.turn_id for turn in scene.turns}
-        plain = [await _read_plainly(turn, batch, context.kinds) for turn in batch.turns if turn.turn_id in asked]
+        plain = [
+            await _read_plainly(turn, batch, context.kinds)
+            for turn in batch.turns
+            if turn.turn_id in asked
+        ]
         return [TurnFacts(one.turn_id, one.facts, reason) for one in plain]
-    return [TurnFacts(turn_id, (*batch.known.get(turn_id, ()), *facts)) for turn_id, facts in heard.items()]
+    return [
+        TurnFacts(turn_id, (*batch.known.get(turn_id, ()), *facts))
+        for turn_id, facts in heard.items()
+    ]
 
 
 async def _read_plainly(turn: ChatTurn, batch: TurnBatch, kinds: Kinds) -> TurnFacts:
@@ -65,6 +80,9 @@ async def _read_plainly(turn: ChatTurn, batch: TurnBatch, kinds: Kinds) -> TurnF
     found: list[Fact] = list(known)
     for statement in statements:
         fact = from_statement(fact_id(turn.turn_id, len(found)), statement, kinds)
-        if all((fact.text, fact.relation) != (other.text, other.relation) for other in found):
+        if all(
+            (fact.text, fact.relation) != (other.text, other.relation)
+            for other in found
+        ):
             found.append(fact)
     return TurnFacts(turn.turn_id, tuple(found))

@@ -25,7 +25,9 @@ def _read_text(value: object) -> object:
 
     Half of a surrogate pair is no text that could be passed on.
     """
-    text = "" if value is None else str(value) if isinstance(value, int | float) else value
+    text = (
+        "" if value is None else str(value) if isinstance(value, int | float) else value
+    )
     return text.encode("utf-8", "replace").decode() if isinstance(text, str) else text
 
 
@@ -55,7 +57,9 @@ class HeardFact(Answer):
     turn: Annotated[int, BeforeValidator(_read_number)] = -1
     valid_from: _Text = ""
     until: _Text = ""
-    durability: Annotated[_Text, Field(json_schema_extra=_word(DURABILITIES))] = "long_term"
+    durability: Annotated[_Text, Field(json_schema_extra=_word(DURABILITIES))] = (
+        "long_term"
+    )
     said: Annotated[_Text, Field(json_schema_extra=_word(SAID))] = "stated"
     relation: Annotated[_Text, Field(json_schema_extra=_word(RELATIONS))] = "new"
     items: Annotated[tuple[_Text, ...], BeforeValidator(_read_texts)] = ()

@@ -67,7 +67,9 @@ class Checker:
     *facts* are those of the answer, by number from 1, None for one that is not kept.
     """
 
-    def __init__(self, scene: Scene, kinds: Kinds, facts: Mapping[int, HeardFact | None]) -> None:
+    def __init__(
+        self, scene: Scene, kinds: Kinds, facts: Mapping[int, HeardFact | None]
+    ) -> None:
         self._scene = scene
         self._kinds = kinds
         self._facts = facts
@@ -76,44 +78,79 @@ class Checker:
         """Return fact *number* as it may be kept, or all its faults."""
         faults = list(self._faults_of_form(heard))
         is_placed = home_of(heard.category, heard.subject, self._kinds) is not None
-        if not is_placed and not (heard.relation == "forget" and self._is_topic(heard.category)):
+        if not is_placed and not (
+            heard.relation == "forget" and self._is_topic(heard.category)
+        ):
             faults.append(Veto("category", "must be one of the list", "place"))
         quotation = ""
         if 1 <= heard.turn <= len(self._scene.turns):
             quotation = self._quotation_of(heard) or ""
             if not quotation:
-                faults.append(Veto("quotation", f"does not stand in turn {heard.turn}; copy its words", "evidence"))
+                faults.append(
+                    Veto(
+                        "quotation",
+                        f"does not stand in turn {heard.turn}; copy its words",
+                        "evidence",
+                    )
+                )
         else:
-            faults.append(Veto("turn", f"must be 1 to {len(self._scene.turns)}", "evidence"))
+            faults.append(
+                Veto("turn", f"must be 1 to {len(self._scene.turns)}", "evidence")
+            )
         days = self._read_days(heard, faults)
         named = self._read_items(heard, number, faults)
         faults += self._faults_of_value(heard, named, days)
         faults += self._faults_of_protected(heard, named)
         if faults:
             return faults
-        references = tuple(dict.fromkeys(one.reference if isinstance(one, Entry) else one for one in named))
+        references = tuple(
+            dict.fromkeys(
+                one.reference if isinstance(one, Entry) else one for one in named
+            )
+        )
         text = heard.statement.strip()
         if self.says_too_much(heard, named):
-            value = heard.value.strip() or ", ".join(one.text for one in named if isinstance(one, Entry))
+            value = heard.value.strip() or ", ".join(
+                one.text for one in named if isinstance(one, Entry)
+            )
             text = f"{heard.category or heard.relation}: {value}"
         return Checked(heard, text, quotation, *days, references)
 
-    def says_too_much(self, heard: HeardFact, named: Sequence[Entry | str] = ()) -> bool:
+    def says_too_much(
+        self, heard: HeardFact, named: Sequence[Entry | str] = ()
+    ) -> bool:
         """Return whether the statement has numbers, or many words, that were neither said nor shown.
 
         The day of the turns and the days of the fact are shown, too.
         """
-        said = "\n".join([self._scene.text, *(one.text for one in named if isinstance(one, Entry))])
-        days = self._scene.today, _day(heard.valid_from, is_last=False), _day(heard.until, is_last=True)
+        said = "\n".join(
+            [self._scene.text, *(one.text for one in named if isinstance(one, Entry))]
+        )
+        days = (
+            self._scene.today,
+            _day(heard.valid_from, is_last=False),
+            _day(heard.until, is_last=True),
+        )
         grounded = _amounts(said) | _parts(days)
-        if any(n.readings and grounded.isdisjoint(n.readings) for n in numbers_in(heard.statement)):
+        if any(
+            n.readings and grounded.isdisjoint(n.readings)
+            for n in numbers_in(heard.statement)
+        ):
             return True
         stems = _stems(heard.statement)
-        most = _OWN_PAIRS if any(map(_is_unspaced, _WORDS.findall(heard.statement))) else _OWN_WORDS
+        most = (
+            _OWN_PAIRS
+            if any(map(_is_unspaced, _WORDS.findall(heard.statement)))
+            else _OWN_WORDS
+        )
         return len(stems - _stems(said)) > min(most, max(_OWN_FEW, len(stems) * 3 // 5))
 
     def _faults_of_form(self, heard: HeardFact) -> Iterator[Veto]:
-        for field, words in (("said", SAID), ("relation", RELATIONS), ("durability", DURABILITIES)):
+        for field, words in (
+            ("said", SAID),
+            ("relation", RELATIONS),
+            ("durability", DURABILITIES),
+        ):
             if getattr(heard, field) not in words:
                 yield Veto(field, f"must be one of {', '.join(words)}", "shape")
         for field, most in (
@@ -123,50 +160,82 @@ class Checker:
             ("subject", LONGEST_VALUE),
         ):
             if len(getattr(heard, field)) > most:
-                yield Veto(field, f"has more than {most} characters; shorten it", "shape")
+                yield Veto(
+                    field, f"has more than {most} characters; shorten it", "shape"
+                )
         if not heard.statement.strip():
             yield Veto("statement", "is needed", "shape")
-        if not heard.value.strip() and not (heard.relation in _NAMING and heard.items) and heard.relation != "forget":
+        if (
+            not heard.value.strip()
+            and not (heard.relation in _NAMING and heard.items)
+            and heard.relation != "forget"
+        ):
             yield Veto("value", "is needed", "shape")
 
     def _is_topic(self, category: str) -> bool:
         """Return whether *category* is a prefix of several places, or empty, which means all."""
-        places = (str(place.path) for kind in self._kinds.by_id.values() for place in kind.places)
+        places = (
+            str(place.path)
+            for kind in self._kinds.by_id.values()
+            for place in kind.places
+        )
         return not category or any(path.startswith(f"{category}.") for path in places)
 
     def _quotation_of(self, heard: HeardFact) -> str | None:
         """Return the quotation as it stands in its turn, None when it does not."""
         text = self._scene.turns[heard.turn - 1].text
-        if len(heard.quotation) > LONGEST_QUOTATION or not any(map(str.isalnum, heard.quotation)):
+        if len(heard.quotation) > LONGEST_QUOTATION or not any(
+            map(str.isalnum, heard.quotation)
+        ):
             return None
         place = next(locate(heard.quotation, text), None)
         return None if place is None else text[place.start : place.end]
 
-    def _read_days(self, heard: HeardFact, faults: list[Veto]) -> tuple[date | None, date | None]:
+    def _read_days(
+        self, heard: HeardFact, faults: list[Veto]
+    ) -> tuple[date | None, date | None]:
         days: list[date | None] = []
         for field, is_last in (("valid_from", False), ("until", True)):
             said = getattr(heard, field).strip()
             day = _day(said, is_last=is_last) if said else None
             if said and day is None:
-                faults.append(Veto(field, 'must be a day as YYYY-MM-DD, or ""', "dates"))
+                faults.append(
+                    Veto(field, 'must be a day as YYYY-MM-DD, or ""', "dates")
+                )
             days.append(day)
         begin, end = days
         if begin is not None and end is not None and end < begin:
             faults.append(Veto("until", "is before valid_from", "dates"))
         return begin, end
 
-    def _read_items(self, heard: HeardFact, number: int, faults: list[Veto]) -> list[Entry | str]:
+    def _read_items(
+        self, heard: HeardFact, number: int, faults: list[Veto]
+    ) -> list[Entry | str]:
         """Return the entries that the marks of *heard* name, or references of facts before it."""
         if len(heard.items) > MOST_ITEMS:
             faults.append(Veto("items", f"names more than {MOST_ITEMS}", "sweep"))
             return []
         named: list[Entry | str] = []
         for mark in heard.items:
-            found = self._fact_at(mark, number) if mark.startswith("@") else self._scene.shown.at(mark)
+            found = (
+                self._fact_at(mark, number)
+                if mark.startswith("@")
+                else self._scene.shown.at(mark)
+            )
             if found is None:
                 last = len(self._scene.shown.entries)
-                known = f"#1 to #{last}, or @1 for an earlier fact of this answer" if last else "none, so give []"
-                faults.append(Veto("items", f"{mark[:20]!r} is no mark that was shown; there are {known}", "path"))
+                known = (
+                    f"#1 to #{last}, or @1 for an earlier fact of this answer"
+                    if last
+                    else "none, so give []"
+                )
+                faults.append(
+                    Veto(
+                        "items",
+                        f"{mark[:20]!r} is no mark that was shown; there are {known}",
+                        "path",
+                    )
+                )
             elif found:
                 named.append(found)
         return named
@@ -177,35 +246,69 @@ class Checker:
         if not digits.isdecimal() or len(digits) > 4 or not 1 <= int(digits) < number:
             return None
         heard = self._facts.get(int(digits))
-        place = home_of(heard.category, heard.subject, self._kinds) if heard is not None else None
-        return reference_of(place, heard.value) if heard is not None and place is not None and heard.value else ""
+        place = (
+            home_of(heard.category, heard.subject, self._kinds)
+            if heard is not None
+            else None
+        )
+        return (
+            reference_of(place, heard.value)
+            if heard is not None and place is not None and heard.value
+            else ""
+        )
 
     def _faults_of_value(
-        self, heard: HeardFact, named: list[Entry | str], days: tuple[date | None, date | None]
+        self,
+        heard: HeardFact,
+        named: list[Entry | str],
+        days: tuple[date | None, date | None],
     ) -> Iterator[Veto]:
         """Yield numbers and words of value and subject that were neither said nor shown."""
         entries = [one for one in named if isinstance(one, Entry)]
-        said = "\n".join([self._scene.text, *(f"{one.subject} {one.text}" for one in entries)])
+        said = "\n".join(
+            [self._scene.text, *(f"{one.subject} {one.text}" for one in entries)]
+        )
         grounded = _parts(days) | _amounts(said)
         for number in numbers_in(heard.value):
             if number.readings and grounded.isdisjoint(number.readings):
                 written = heard.value[number.start : number.end]
-                yield Veto("value", f"{written} was not said; write it as the person does", "number")
+                yield Veto(
+                    "value",
+                    f"{written} was not said; write it as the person does",
+                    "number",
+                )
         known = _stems(said)
         for field in ("value", "subject"):
             stems = _stems(getattr(heard, field))
             if stems and 2 * len(stems & known) < len(stems):
-                yield Veto(field, "its words were not said; use those of the turn, in its language", "support")
+                yield Veto(
+                    field,
+                    "its words were not said; use those of the turn, in its language",
+                    "support",
+                )
 
-    def _faults_of_protected(self, heard: HeardFact, named: list[Entry | str]) -> Iterator[Veto]:
+    def _faults_of_protected(
+        self, heard: HeardFact, named: list[Entry | str]
+    ) -> Iterator[Veto]:
         """Yield entries about health that are to go and that no turn names: the harm is too great for a slip."""
         if heard.relation not in _RETIRING:
             return
         said = _stems(self._scene.text)
         for entry in named:
-            kind = self._kinds.get(entry.resource_id) if isinstance(entry, Entry) else None
-            if isinstance(entry, Entry) and kind is not None and kind.guarded and not _stems(entry.text) & said:
-                yield Veto("items", f"{entry.text[:60]!r} is about health, and no turn names it", "guarded")
+            kind = (
+                self._kinds.get(entry.resource_id) if isinstance(entry, Entry) else None
+            )
+            if (
+                isinstance(entry, Entry)
+                and kind is not None
+                and kind.guarded
+                and not _stems(entry.text) & said
+            ):
+                yield Veto(
+                    "items",
+                    f"{entry.text[:60]!r} is about health, and no turn names it",
+                    "guarded",
+                )
 
 
 def _day(said: str, *, is_last: bool) -> date | None:
@@ -213,31 +316,48 @@ def _day(said: str, *, is_last: bool) -> date | None:
     match = _DAY.match(said)
     if match is None:
         return None
-    year, month, day = int(match[1]), int(match[2] or (12 if is_last else 1)), int(match[3] or 0)
+    year, month, day = (
+        int(match[1]),
+        int(match[2] or (12 if is_last else 1)),
+        int(match[3] or 0),
+    )
     try:
         if day:
             return date(year, month, day)
         first = date(year, month, 1)
-        return first.replace(day=calendar.monthrange(year, month)[1]) if is_last else first
+        return (
+            first.replace(day=calendar.monthrange(year, month)[1]) if is_last else first
+        )
     except ValueError:
         return None
 
 
 def _parts(days: Iterable[date | None]) -> set[Decimal]:
     """Return years, months and days of *days* as numbers."""
-    return {Decimal(part) for day in days if day is not None for part in (day.year, day.month, day.day)}
+    return {
+        Decimal(part)
+        for day in days
+        if day is not None
+        for part in (day.year, day.month, day.day)
+    }
 
 
 def _amounts(text: str) -> set[Decimal]:
     """Return every number of *text*, in digits of any script or in words that are known."""
     found = {reading for number in numbers_in(text) for reading in number.readings}
-    return found | {reading for amount in find_amounts(text) for reading in amount.readings}
+    return found | {
+        reading for amount in find_amounts(text) for reading in amount.readings
+    }
 
 
 def _stems(text: str) -> set[str]:
     """Return the beginnings of the longer words of *text*; where words are not spaced, pairs of its signs."""
     stems: set[str] = set()
-    plain = "".join(sign for sign in unicodedata.normalize("NFKD", text.casefold()) if not unicodedata.combining(sign))
+    plain = "".join(
+        sign
+        for sign in unicodedata.normalize("NFKD", text.casefold())
+        if not unicodedata.combining(sign)
+    )
     for word in _WORDS.findall(plain):
         if _is_unspaced(word):
             stems |= {word[at : at + 2] for at in range(max(1, len(word) - 1))}
@@ -247,4 +367,7 @@ def _stems(text: str) -> set[str]:
 
 
 def _is_unspaced(word: str) -> bool:
-    return any(unicodedata.name(sign, "").startswith(("CJK", "HIRAGANA", "KATAKANA", "THAI")) for sign in word)
+    return any(
+        unicodedata.name(sign, "").startswith(("CJK", "HIRAGANA", "KATAKANA", "THAI"))
+        for sign in word
+    )

@@ -31,7 +31,9 @@ class _Faulty:
     faults: tuple[Veto, ...]
 
 
-async def extract_facts(context: ListenContext, model: TaskLlm, scene: Scene) -> dict[str, list[Fact]]:
+async def extract_facts(
+    context: ListenContext, model: TaskLlm, scene: Scene
+) -> dict[str, list[Fact]]:
     """Return the facts of *scene* by turn id, those that were set aside among them.
 
     Numbers of facts go on behind those that are known already.
@@ -45,14 +47,27 @@ async def extract_facts(context: ListenContext, model: TaskLlm, scene: Scene) ->
     heard = await model.ask(files.role, Heard, system=system, user=question)
     for _ in heard.facts[MOST_FACTS:]:
         context.refused("too_many")
-    facts = {number: _drop_unsaid(context, fact) for number, fact in enumerate(heard.facts[:MOST_FACTS], start=1)}
+    facts = {
+        number: _drop_unsaid(context, fact)
+        for number, fact in enumerate(heard.facts[:MOST_FACTS], start=1)
+    }
     checker = Checker(scene, context.kinds, facts)
     good, faulty = _check_all(checker, facts.items())
     if faulty:
         asked = f"{question}\n{_complaint(faulty)}"
-        mended, faulty = await _mend(context, model, files, system, asked, checker, good, faulty)
+        mended, faulty = await _mend(
+            context, model, files, system, asked, checker, good, faulty
+        )
         good = sorted([*good, *mended], key=lambda pair: pair[0])
-    return _facts_by_turn(context, checker, scene, good, faulty, heard.reasoning, model.role(files.role).model)
+    return _facts_by_turn(
+        context,
+        checker,
+        scene,
+        good,
+        faulty,
+        heard.reasoning,
+        model.role(files.role).model,
+    )
 
 
 def _drop_unsaid(context: ListenContext, heard: HeardFact) -> HeardFact | None:
@@ -98,15 +113,23 @@ async def _mend(
         return [], list(faulty)
     # Some models say all once more.
     known = {(checked.heard.statement, checked.heard.category) for _, checked in good}
-    anew = [heard for heard in answer.facts if (heard.statement, heard.category) not in known]
-    kept = [_drop_unsaid(context, heard) for heard in anew[: min(len(faulty), _MOST_MENDED)]]
+    anew = [
+        heard
+        for heard in answer.facts
+        if (heard.statement, heard.category) not in known
+    ]
+    kept = [
+        _drop_unsaid(context, heard) for heard in anew[: min(len(faulty), _MOST_MENDED)]
+    ]
     again = [(one.number, heard) for one, heard in zip(faulty, kept, strict=False)]
     good, still = _check_all(checker, again)
     return good, [*still, *faulty[len(kept) :]]
 
 
 def _complaint(faulty: Sequence[_Faulty]) -> str:
-    lines = ["refused before; answer these facts alone, mended, in this order, said: joke for what cannot be mended"]
+    lines = [
+        "refused before; answer these facts alone, mended, in this order, said: joke for what cannot be mended"
+    ]
     for one in faulty[:_MOST_MENDED]:
         lines.append(one.heard.model_dump_json(exclude_defaults=True)[:_LONGEST_MENDED])
         lines += [f"- {fault}" for fault in one.faults]
@@ -130,11 +153,17 @@ def _facts_by_turn(
 
     for _, checked in good:
         turn_id = scene.turns[checked.heard.turn - 1].turn_id
-        fact = from_model(new_id(turn_id), checked, context.kinds, reasoning=reasoning, model=model)
+        fact = from_model(
+            new_id(turn_id), checked, context.kinds, reasoning=reasoning, model=model
+        )
         found[turn_id].append(fact)
     for one in faulty:
         context.refused(one.faults[0].word)
-        at = one.heard.turn if 1 <= one.heard.turn <= len(scene.turns) else len(scene.turns)
+        at = (
+            one.heard.turn
+            if 1 <= one.heard.turn <= len(scene.turns)
+            else len(scene.turns)
+        )
         turn_id = scene.turns[at - 1].turn_id
         text = "" if checker.says_too_much(one.heard) else one.heard.statement
         found[turn_id].append(set_aside(new_id(turn_id), text, one.faults, model))

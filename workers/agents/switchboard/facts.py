@@ -46,7 +46,9 @@ def from_statement(identity: str, statement: Statement, kinds: Kinds) -> Fact:
     )
 
 
-def from_model(identity: str, checked: Checked, kinds: Kinds, *, reasoning: str, model: str) -> Fact:
+def from_model(
+    identity: str, checked: Checked, kinds: Kinds, *, reasoning: str, model: str
+) -> Fact:
     """Return a checked fact of a model as a fact for the wire."""
     heard = checked.heard
     is_implied = heard.said == "implied"

@@ -26,17 +26,25 @@ class Shown:
     @property
     def lines(self) -> list[str]:
         """A line for each, with its mark, its category and when it was said."""
-        return [_line(number, entry) for number, entry in enumerate(self.entries, start=1)]
+        return [
+            _line(number, entry) for number, entry in enumerate(self.entries, start=1)
+        ]
 
     def at(self, mark: str) -> Entry | None:
         """Return the entry of *mark*, with or without its sign; None when none has it."""
         number = mark.strip().removeprefix("#")
-        if not number.isdecimal() or len(number) > 4 or not 1 <= int(number) <= len(self.entries):
+        if (
+            not number.isdecimal()
+            or len(number) > 4
+            or not 1 <= int(number) <= len(self.entries)
+        ):
             return None
         return self.entries[int(number) - 1]
 
 
-def items_near(text: str, bodies: Mapping[str, Body], kinds: Kinds, today: date) -> Shown:
+def items_near(
+    text: str, bodies: Mapping[str, Body], kinds: Kinds, today: date
+) -> Shown:
     """Return entries of *bodies* that *text* may be about, as many as fit the budget.
 
     Those that share words with it come first, then protected and pinned ones, single-valued ones, and the newest: "I
@@ -44,7 +52,10 @@ def items_near(text: str, bodies: Mapping[str, Body], kinds: Kinds, today: date)
     """
     entries = live_entries(bodies, kinds, today)
     scores = rank(text, [f"{entry.subject} {entry.text}" for entry in entries])
-    order = sorted(range(len(entries)), key=lambda number: (-scores[number], *_standing(entries[number]), number))
+    order = sorted(
+        range(len(entries)),
+        key=lambda number: (-scores[number], *_standing(entries[number]), number),
+    )
     shown: list[Entry] = []
     spent = 0
     for number in order:
@@ -59,7 +70,15 @@ def items_near(text: str, bodies: Mapping[str, Body], kinds: Kinds, today: date)
 def _standing(entry: Entry) -> Sequence[int]:
     """Return how far back an entry stands among those that share no word: its place first, then its age."""
     place, item = entry.place, entry.item
-    rank_of_place = 2 if place is None else 0 if place.protected or place.pinned else 1 if place.single else 2
+    rank_of_place = (
+        2
+        if place is None
+        else 0
+        if place.protected or place.pinned
+        else 1
+        if place.single
+        else 2
+    )
     added = item.added.toordinal() if item is not None and item.added is not None else 0
     return rank_of_place, -added
 

@@ -47,13 +47,23 @@ def scene_of(batch: TurnBatch, bodies: Mapping[str, Body], kinds: Kinds) -> Scen
     """Return the scene of *batch* over the documents *bodies*; without turns where none of the person has a word."""
     own = {turn.turn_id for turn in batch.turns if turn.speaker == "person"}
     heard = [with_own_words(turn) for turn in batch.turns]
-    turns = tuple(turn for turn in heard if turn.turn_id in own and any(map(str.isalnum, turn.text)))
+    turns = tuple(
+        turn
+        for turn in heard
+        if turn.turn_id in own and any(map(str.isalnum, turn.text))
+    )
     if not turns:
         return Scene(())
-    others = [with_own_words(turn, from_end=True) for turn in batch.before if turn.at <= turns[-1].at]
+    others = [
+        with_own_words(turn, from_end=True)
+        for turn in batch.before
+        if turn.at <= turns[-1].at
+    ]
     first = turns[0].at
     earlier = [turn for turn in others if turn.at <= first][-_BEFORE:]
-    between = [turn for turn in others if turn.at > first] + [turn for turn in heard if turn.turn_id not in own]
+    between = [turn for turn in others if turn.at > first] + [
+        turn for turn in heard if turn.turn_id not in own
+    ]
     around = tuple(sorted((*earlier, *between, *turns), key=lambda turn: turn.at))
     scene = Scene(turns, around, known=batch.known)
     return replace(scene, shown=items_near(scene.text, bodies, kinds, scene.today))
@@ -62,13 +72,17 @@ def scene_of(batch: TurnBatch, bodies: Mapping[str, Body], kinds: Kinds) -> Scen
 def with_own_words(turn: ChatTurn, *, from_end: bool = False) -> ChatTurn:
     """Return *turn* with its speaker's own words alone, as far as they are shown."""
     words = own_words(turn.text)
-    return turn.model_copy(update={"text": words[-_BEFORE_SHOWN:] if from_end else words[:LONGEST]})
+    return turn.model_copy(
+        update={"text": words[-_BEFORE_SHOWN:] if from_end else words[:LONGEST]}
+    )
 
 
 def own_words(text: str) -> str:
     """Return *text* without rendered memory and without quoted lines (`> ...`)."""
     kept = without_rendered(text)
-    return "\n".join(line for line in kept.splitlines() if not line.lstrip().startswith(">"))
+    return "\n".join(
+        line for line in kept.splitlines() if not line.lstrip().startswith(">")
+    )
 
 
 def question_of(scene: Scene) -> str:
@@ -88,9 +102,17 @@ def _turn_lines(scene: Scene) -> Iterable[str]:
         said = json.dumps(turn.text, ensure_ascii=False)
         day = "" if turn.at.date() == scene.today else f" {turn.at.date()}"
         who = "person" if turn.speaker == "person" else "assistant"
-        yield f"{numbers[turn.turn_id]}{day}: {said}" if turn.turn_id in numbers else f"[{who}{day}] {said}"
+        yield (
+            f"{numbers[turn.turn_id]}{day}: {said}"
+            if turn.turn_id in numbers
+            else f"[{who}{day}] {said}"
+        )
 
 
 def categories_of(kinds: Kinds) -> Sequence[str]:
     """Return a line for each place of the documents."""
-    return [f"{place.path}: {place.meaning}" for kind in kinds.by_id.values() for place in kind.places]
+    return [
+        f"{place.path}: {place.meaning}"
+        for kind in kinds.by_id.values()
+        for place in kind.places
+    ]

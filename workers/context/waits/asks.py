@@ -99,17 +99,40 @@ class TaskAsker:
             UndeclaredAccess: the task's answers are remembered.
         """
         return await self._waits.ask(
-            question, answer, arguments, who=who, within=within, otherwise=otherwise, remind=remind, escalate=escalate
+            question,
+            answer,
+            arguments,
+            who=who,
+            within=within,
+            otherwise=otherwise,
+            remind=remind,
+            escalate=escalate,
         )
 
     @overload
-    async def signal(self, name: str, /, *, within: timedelta = _WEEK, otherwise: Any = None) -> Any: ...
+    async def signal(
+        self, name: str, /, *, within: timedelta = _WEEK, otherwise: Any = None
+    ) -> Any: ...
 
     @overload
-    async def signal(self, name: str, model: type[R], /, *, within: timedelta = _WEEK, otherwise: Any = None) -> R: ...
+    async def signal(
+        self,
+        name: str,
+        model: type[R],
+        /,
+        *,
+        within: timedelta = _WEEK,
+        otherwise: Any = None,
+    ) -> R: ...
 
     async def signal(
-        self, name: str, model: type[Any] | None = None, /, *, within: timedelta = _WEEK, otherwise: Any = None
+        self,
+        name: str,
+        model: type[Any] | None = None,
+        /,
+        *,
+        within: timedelta = _WEEK,
+        otherwise: Any = None,
     ) -> Any:
         """Return the value of the signal *name* of this task, as *model*; waits as `ask_person`.
 
@@ -129,12 +152,20 @@ class TaskAsker:
     @property
     def can_wait(self) -> bool:
         """Whether the task may wait: its answers are not remembered."""
-        return self._task.remember == "never" and self._steps is not None and self._park is not None
+        return (
+            self._task.remember == "never"
+            and self._steps is not None
+            and self._park is not None
+        )
 
     def longest_wait(self, span: timedelta) -> timedelta:
         """Return *span*, or less where the deadline of the task comes before."""
         deadline = self._assignment.deadline
-        return span if deadline is None else min(span, aware(deadline) - self._services.now() - MARGIN)
+        return (
+            span
+            if deadline is None
+            else min(span, aware(deadline) - self._services.now() - MARGIN)
+        )
 
     async def demand_start(self, parameters: BaseModel) -> datetime:
         """Return when the person agreed whose yes the assignment needs before anything else; for the host.
@@ -153,6 +184,15 @@ class TaskAsker:
 
     def _make_waits(self) -> TaskWaits:
         if self._steps is None or self._park is None:
-            raise InvalidInput("only a task can wait, in a worker or in the testing kit")
+            raise InvalidInput(
+                "only a task can wait, in a worker or in the testing kit"
+            )
         services = self._services
-        return TaskWaits(services.waits, self._steps, self._assignment, self._generation, services.now, self._park)
+        return TaskWaits(
+            services.waits,
+            self._steps,
+            self._assignment,
+            self._generation,
+            services.now,
+            self._park,
+        )

@@ -22,7 +22,13 @@ from contracts.admission.waits import (
     demand_person,
     signal_slot,
 )
-from contracts.errors import ApprovalChanged, InvalidInput, NotAnswered, NotApproved, TaskloreError
+from contracts.errors import (
+    ApprovalChanged,
+    InvalidInput,
+    NotAnswered,
+    NotApproved,
+    TaskloreError,
+)
 from contracts.messages import TaskAssignment
 from workers.context.children import aware
 
@@ -88,17 +94,26 @@ class TaskWaits:
     ) -> R:
         """Return the answer of a person; see `Context.ask_person`."""
         if otherwise is not None and model is Approval:
-            otherwise = _WORDS.get(otherwise, otherwise) if isinstance(otherwise, str) else otherwise
+            otherwise = (
+                _WORDS.get(otherwise, otherwise)
+                if isinstance(otherwise, str)
+                else otherwise
+            )
         adapter = TypeAdapter(model)
         schema = None if model is Approval else adapter.json_schema()
         text = _fill(question, arguments)
         asked = [text, dict(arguments), who, schema]
         slot = str(self._steps.take_place(f"the question {question!r}"))
-        wait = self._make("ask", slot, text, asked, within, adapter, otherwise).model_copy(
+        wait = self._make(
+            "ask", slot, text, asked, within, adapter, otherwise
+        ).model_copy(
             update={
                 "who": who and demand_person(who),
                 "remind_s": remind and remind.total_seconds(),
-                "escalation": escalate and Escalation(who=demand_person(escalate[0]), at=self._now() + escalate[1]),
+                "escalation": escalate
+                and Escalation(
+                    who=demand_person(escalate[0]), at=self._now() + escalate[1]
+                ),
                 "answer_schema": schema,
             }
         )
@@ -115,33 +130,67 @@ class TaskWaits:
             return self._now()
         call, shown = assignment.task, parameters.model_dump(mode="json")
         lines = [f"{name}: {_spell(value)}" for name, value in shown.items()]
-        asker = f"asked by {_spell(assignment.user_id)}" if assignment.user_id else "asked"
-        words = f" in the words {_spell(needed.words[:_MOST_WORDS])}" if needed.words else ""
-        text = _demand_short("\n".join([f"Start {assignment.agent_id}.{call.name}?", *lines, f"{asker}{words}"]))
+        asker = (
+            f"asked by {_spell(assignment.user_id)}" if assignment.user_id else "asked"
+        )
+        words = (
+            f" in the words {_spell(needed.words[:_MOST_WORDS])}"
+            if needed.words
+            else ""
+        )
+        text = _demand_short(
+            "\n".join(
+                [f"Start {assignment.agent_id}.{call.name}?", *lines, f"{asker}{words}"]
+            )
+        )
         # What was sent is in the digest too: a field may not be shown.
         asked = [text, shown, call.parameters, demand_person(needed.who)]
-        wait = self._make("ask", START, text, asked, needed.until - self._now(), _APPROVAL, _WORDS["reject"])
-        answer = await self._await(wait.model_copy(update={"who": needed.who, "until": needed.until}))
+        wait = self._make(
+            "ask",
+            START,
+            text,
+            asked,
+            needed.until - self._now(),
+            _APPROVAL,
+            _WORDS["reject"],
+        )
+        answer = await self._await(
+            wait.model_copy(update={"who": needed.who, "until": needed.until})
+        )
         said = Approval.model_validate(answer.value)
         if not said.approved:
-            who = f"{answer.by} said no" if answer.by else f"{needed.who} did not say yes"
-            raise NotApproved(f"{who}{f': {said.note}' if said.note else ''}; nothing was started")
+            who = (
+                f"{answer.by} said no" if answer.by else f"{needed.who} did not say yes"
+            )
+            raise NotApproved(
+                f"{who}{f': {said.note}' if said.note else ''}; nothing was started"
+            )
         return answer.at
 
-    async def signal(self, name: str, model: type[R] | None, *, within: timedelta, otherwise: Any) -> R | Any:
+    async def signal(
+        self, name: str, model: type[R] | None, *, within: timedelta, otherwise: Any
+    ) -> R | Any:
         """Return the value of a signal; see `Context.signal`."""
         adapter = TypeAdapter(model) if model is not None else _JSON
         self._steps.take_place(f"the signal {name!r}")
-        answer = await self._await(self._make("signal", signal_slot(name), name, [name], within, adapter, otherwise))
+        answer = await self._await(
+            self._make(
+                "signal", signal_slot(name), name, [name], within, adapter, otherwise
+            )
+        )
         try:
             return adapter.validate_json(to_json(answer.value))
         except ValidationError as error:
-            raise InvalidInput(f"signal {name!r} came with a value that does not fit: {error}") from error
+            raise InvalidInput(
+                f"signal {name!r} came with a value that does not fit: {error}"
+            ) from error
 
     async def sleep(self, span: timedelta) -> None:
         """Return when *span* is over; see `Context.sleep`."""
         slot = str(self._steps.take_place("a sleep"))
-        await self._await(self._make("sleep", slot, "", [span.total_seconds()], span, _JSON, None))
+        await self._await(
+            self._make("sleep", slot, "", [span.total_seconds()], span, _JSON, None)
+        )
 
     def _make(
         self,
@@ -166,13 +215,19 @@ class TaskWaits:
             raise InvalidInput(msg)
         try:
             spelled = to_json([kind, *asked])
-            value = None if otherwise is None else to_jsonable_python(adapter.validate_python(otherwise))
+            value = (
+                None
+                if otherwise is None
+                else to_jsonable_python(adapter.validate_python(otherwise))
+            )
         except PydanticSerializationError as error:
             raise InvalidInput(
                 f"the arguments of {kind} are no JSON ({error}); pass numbers, texts or models"
             ) from error
         except ValidationError as error:
-            raise InvalidInput(f"otherwise={otherwise!r} is no answer: {error}") from error
+            raise InvalidInput(
+                f"otherwise={otherwise!r} is no answer: {error}"
+            ) from error
         return Wait(
             kind=kind,
             slot=slot,
@@ -198,10 +253,19 @@ class TaskWaits:
         known, answer = await self._store.find(task_id, wait.slot)
         if answer is not None:
             if wait.kind == "ask" and answer.digest != wait.digest:
-                said = f"{answer.by} answered at {answer.at:%Y-%m-%d %H:%M} UTC" if answer.by else "it was answered"
-                raise ApprovalChanged(f"{said}, and the question is another one now: {wait.text!r}; nothing was done")
+                said = (
+                    f"{answer.by} answered at {answer.at:%Y-%m-%d %H:%M} UTC"
+                    if answer.by
+                    else "it was answered"
+                )
+                raise ApprovalChanged(
+                    f"{said}, and the question is another one now: {wait.text!r}; nothing was done"
+                )
             return answer
-        if known is not None and (known.digest, known.generation) == (wait.digest, wait.generation):
+        if known is not None and (known.digest, known.generation) == (
+            wait.digest,
+            wait.generation,
+        ):
             # Its time counts from the first run that asked.
             wait = known
         left_s = (wait.until - self._now()).total_seconds()
@@ -211,18 +275,23 @@ class TaskWaits:
             # Until it is cancelled, which that has asked for.
             await asyncio.Event().wait()
         await asyncio.sleep(max(0.0, left_s))
-        late = WaitAnswer(value=wait.otherwise, at=self._now(), door="time", digest=wait.digest)
+        late = WaitAnswer(
+            value=wait.otherwise, at=self._now(), door="time", digest=wait.digest
+        )
         if wait.kind == "sleep":
             return late
         if wait.otherwise is None:
-            msg = (
-                f"{wait.text!r} was not answered until {wait.until:%Y-%m-%d %H:%M} UTC; say with otherwise how to go on"
-            )
+            msg = f"{wait.text!r} was not answered until {wait.until:%Y-%m-%d %H:%M} UTC; say with otherwise how to go on"
             raise NotAnswered(msg)
         if known is None:
             # No person saw it, and its time is over.
             return late
-        return await self._store.answer(task_id, wait.slot, late, is_signal=wait.kind == "signal") or late
+        return (
+            await self._store.answer(
+                task_id, wait.slot, late, is_signal=wait.kind == "signal"
+            )
+            or late
+        )
 
 
 def _fill(question: str, arguments: Mapping[str, Any]) -> str:
@@ -241,17 +310,26 @@ def _fill(question: str, arguments: Mapping[str, Any]) -> str:
     }
     try:
         named = {
-            field.partition(".")[0].partition("[")[0] for _, field, _, _ in string.Formatter().parse(question) if field
+            field.partition(".")[0].partition("[")[0]
+            for _, field, _, _ in string.Formatter().parse(question)
+            if field
         }
         text = question.format(**shown)
     except (KeyError, IndexError, ValueError, AttributeError) as error:
-        raise InvalidInput(f"the question {question!r} cannot be filled in ({error!r}); give what it names") from error
-    return _demand_short(text + "".join(f"\n{name}: {shown[name]}" for name in shown if name not in named))
+        raise InvalidInput(
+            f"the question {question!r} cannot be filled in ({error!r}); give what it names"
+        ) from error
+    return _demand_short(
+        text
+        + "".join(f"\n{name}: {shown[name]}" for name in shown if name not in named)
+    )
 
 
 def _demand_short(text: str) -> str:
     if len(text) > _MOST_TEXT:
-        raise InvalidInput(f"the question has {len(text):,} characters, more than {_MOST_TEXT:,}; shorten it")
+        raise InvalidInput(
+            f"the question has {len(text):,} characters, more than {_MOST_TEXT:,}; shorten it"
+        )
     return text
 
 
@@ -263,6 +341,8 @@ def _spell(value: Any) -> str:
 def _escape(text: str) -> str:
     """Return *text* with the codes of characters that are not seen or that turn the order of others."""
     return "".join(
-        f"\\u{ord(one):04x}" if category(one) in ("Cc", "Cf", "Zl", "Zp") and one not in _JOINERS else one
+        f"\\u{ord(one):04x}"
+        if category(one) in ("Cc", "Cf", "Zl", "Zp") and one not in _JOINERS
+        else one
         for one in text
     )

@@ -29,7 +29,10 @@ class Stumble(Parameters):
 
     number: int
     times: int = 1
-    after_s: float = Field(0.0, description="Seconds that a failed run asks to wait; 0 leaves the pause to the worker.")
+    after_s: float = Field(
+        0.0,
+        description="Seconds that a failed run asks to wait; 0 leaves the pause to the worker.",
+    )
 
 
 class Roll(Parameters):
@@ -118,4 +121,8 @@ async def census(_roll: Roll) -> Census:
     """Count what this process keeps alive, after a full collection."""
     gc.collect()
     # What was imported is frozen away at the start, so that the list is short.
-    return Census(pid=os.getpid(), asyncio_tasks=len(asyncio.all_tasks()), objects=len(gc.get_objects()))
+    return Census(
+        pid=os.getpid(),
+        asyncio_tasks=len(asyncio.all_tasks()),
+        objects=len(gc.get_objects()),
+    )

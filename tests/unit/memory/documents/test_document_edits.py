@@ -40,7 +40,10 @@ def applied(*edits: Edit, body: Any = FOOD) -> Applied:
     assert json.dumps(body) == json.dumps(given)
     assert json.dumps(back) == json.dumps(given)
     assert json.dumps(apply_changes(back, outcome.changes)) == json.dumps(outcome.body)
-    assert load_changes(json.loads(json.dumps(dump_changes(outcome.changes)))) == outcome.changes
+    assert (
+        load_changes(json.loads(json.dumps(dump_changes(outcome.changes))))
+        == outcome.changes
+    )
     return outcome
 
 
@@ -61,7 +64,9 @@ def likes(*edits: Edit) -> list[str]:
         ("food.likes[-1]", ["pasta", "omelettes", "eggs", "fish", "new", "rice"]),
     ],
 )
-def test_an_insert_goes_to_the_end_of_a_list_or_before_an_item(path: str, expected: list[str]) -> None:
+def test_an_insert_goes_to_the_end_of_a_list_or_before_an_item(
+    path: str, expected: list[str]
+) -> None:
     assert likes(Insert(path=path, new_value="new")) == expected
 
 
@@ -109,7 +114,13 @@ def test_inserts_at_one_place_keep_the_order_of_the_plan() -> None:
 
 def test_an_update_to_the_same_number_of_another_kind_is_one() -> None:
     """1, 1.0 and true are different JSON."""
-    for old, new in ((1, True), (1, 1.0), (0, False), ([1], [True]), ({"a": 0}, {"a": 0.0})):
+    for old, new in (
+        (1, True),
+        (1, 1.0),
+        (0, False),
+        ([1], [True]),
+        ({"a": 0}, {"a": 0.0}),
+    ):
         outcome = applied(Update(path="a", new_value=new), body={"a": old})
         assert json.dumps(outcome.body) == json.dumps({"a": new})
 
@@ -117,9 +128,17 @@ def test_an_update_to_the_same_number_of_another_kind_is_one() -> None:
 @pytest.mark.parametrize(
     ("edit", "reason", "says"),
     [
-        (Insert(path="food.likes[", new_value=1), "path", "character 12: found the end"),
+        (
+            Insert(path="food.likes[", new_value=1),
+            "path",
+            "character 12: found the end",
+        ),
         (Insert(path="food.*", new_value=1), "path", "selects any number of places"),
-        (Insert(path="note", new_value=1), "path", "something at 'note' already; use update"),
+        (
+            Insert(path="note", new_value=1),
+            "path",
+            "something at 'note' already; use update",
+        ),
         (Insert(path="$", new_value=1), "path", "use update"),
         (Delete(path="$"), "path", "cannot be deleted"),
         (Insert(path="drinks.hot", new_value=1), "missing", "there is no 'drinks.hot'"),
@@ -129,7 +148,9 @@ def test_an_update_to_the_same_number_of_another_kind_is_one() -> None:
         (Delete(path="food.likes[-]"), "missing", "[-] is where to insert"),
     ],
 )
-def test_an_edit_that_does_not_fit_refuses_the_whole_plan(edit: Edit, reason: str, says: str) -> None:
+def test_an_edit_that_does_not_fit_refuses_the_whole_plan(
+    edit: Edit, reason: str, says: str
+) -> None:
     """With its word and a cure; the edits beside it are not applied either."""
     with pytest.raises(EditRefused) as refused:
         applied(Update(path="note", new_value="y"), edit)
@@ -145,7 +166,10 @@ def test_an_edit_that_does_not_fit_refuses_the_whole_plan(edit: Edit, reason: st
         [Update(path="note", new_value=1), Update(path="$['note']", new_value=2)],
         [Insert(path="new", new_value=1), Insert(path="new", new_value=2)],
         [Delete(path="food"), Update(path="food.diet", new_value=1)],
-        [Update(path="food.likes", new_value=[]), Insert(path="food.likes[0]", new_value=1)],
+        [
+            Update(path="food.likes", new_value=[]),
+            Insert(path="food.likes[0]", new_value=1),
+        ],
         [Update(path="$", new_value={}), Insert(path="new", new_value=1)],
     ],
 )
@@ -161,7 +185,10 @@ def test_a_value_that_was_inserted_is_not_written_to_by_later_changes() -> None:
     """The edit that brought it in keeps its own."""
     edit = Insert(path="food.new", new_value={"deep": [1]})
     first = applied(edit)
-    second = apply_edits(first.body, [Delete(path="food.new.deep[0]"), Insert(path="food.new.more", new_value=2)])
+    second = apply_edits(
+        first.body,
+        [Delete(path="food.new.deep[0]"), Insert(path="food.new.more", new_value=2)],
+    )
     again = apply_changes(FOOD, (*first.changes, *second.changes))
 
     assert edit.new_value == {"deep": [1]}
@@ -177,7 +204,9 @@ def test_a_value_that_was_inserted_is_not_written_to_by_later_changes() -> None:
         ({"food": None}, "missing"),
     ],
 )
-def test_changes_are_refused_by_a_document_they_were_not_made_of(body: Any, reason: str) -> None:
+def test_changes_are_refused_by_a_document_they_were_not_made_of(
+    body: Any, reason: str
+) -> None:
     """So that a stale record damages nothing."""
     changes = applied(Delete(path="food.likes[1]")).changes
 

@@ -53,7 +53,9 @@ def test_a_path_is_read_in_both_dialects(text: str, steps: tuple[object, ...]) -
         (("line\u2028end\x00",), '["line\\u2028end\\u0000"]'),
     ],
 )
-def test_the_canonical_spelling_stays_on_one_printable_line(steps: tuple[Any, ...], spelled: str) -> None:
+def test_the_canonical_spelling_stays_on_one_printable_line(
+    steps: tuple[Any, ...], spelled: str
+) -> None:
     """So that a name from outside cannot look like another line of a prompt or a log."""
     assert str(Path(steps)) == spelled
     assert spelled.isprintable()
@@ -87,7 +89,9 @@ def test_the_canonical_spelling_stays_on_one_printable_line(steps: tuple[Any, ..
         ("$[\u00a01]", 3, "'\\xa0'"),
     ],
 )
-def test_what_cannot_be_read_is_refused_with_its_place(text: str, at: int, found: str) -> None:
+def test_what_cannot_be_read_is_refused_with_its_place(
+    text: str, at: int, found: str
+) -> None:
     """Every message has the character (from 1), what stands there and what would fit."""
     with pytest.raises(InvalidPath) as refused:
         parse(text)
@@ -107,24 +111,37 @@ def test_what_cannot_be_read_is_refused_with_its_place(text: str, at: int, found
         ("$[ ?@.a ]", 4, "filter"),
     ],
 )
-def test_what_selects_several_places_is_refused_as_such(text: str, at: int, word: str) -> None:
+def test_what_selects_several_places_is_refused_as_such(
+    text: str, at: int, word: str
+) -> None:
     """It may be a fine query; an edit names one place, and the message says so."""
     with pytest.raises(
-        InvalidPath, match=rf"character {at}: .*{word}.* selects any number of places.*one edit for each"
+        InvalidPath,
+        match=rf"character {at}: .*{word}.* selects any number of places.*one edit for each",
     ):
         parse(text)
 
 
 @pytest.mark.parametrize(
     "text",
-    ["[" * MAX_PATH, ".a" * (MAX_PATH // 2), "$" + "[0]" * 333, "['" + "\\u0041" * 165, "$" + " " * (MAX_PATH - 1)],
+    [
+        "[" * MAX_PATH,
+        ".a" * (MAX_PATH // 2),
+        "$" + "[0]" * 333,
+        "['" + "\\u0041" * 165,
+        "$" + " " * (MAX_PATH - 1),
+    ],
 )
-def test_a_path_as_long_as_allowed_costs_little_and_one_longer_is_refused(text: str) -> None:
+def test_a_path_as_long_as_allowed_costs_little_and_one_longer_is_refused(
+    text: str,
+) -> None:
     """Depth and length are bounded by the characters; nothing recurses."""
     assert len(text) <= MAX_PATH
     with suppress(InvalidPath):
         assert parse(str(parse(text))) == parse(text)
-    with pytest.raises(InvalidPath, match=r"a path of 1001 characters is longer than the 1000"):
+    with pytest.raises(
+        InvalidPath, match=r"a path of 1001 characters is longer than the 1000"
+    ):
         parse(text.ljust(MAX_PATH + 1, "x"))
 
 
@@ -133,14 +150,20 @@ def test_a_path_as_long_as_allowed_costs_little_and_one_longer_is_refused(text: 
     [
         ("food.like", "'food' has names, none is 'like'", "food.likes"),
         ("food.likes[3]", "'food.likes' is a list of 3", "food.likes[2]"),
-        ("food.likes.2", "'food.likes' is a list of 3, whose items have an [index]", "food.likes[2]"),
+        (
+            "food.likes.2",
+            "'food.likes' is a list of 3, whose items have an [index]",
+            "food.likes[2]",
+        ),
         ("food[0]", "'food' has names and no index", "food"),
         ("food.likes[-]", "[-] is where to insert", "food.likes"),
         ("foods.likes[2]", "'$' has names, none is 'foods'", "food.likes[2]"),
         ("xyz", "'$' has names", "$"),
     ],
 )
-def test_what_is_not_there_is_refused_with_the_nearest_path(text: str, why: str, near: str) -> None:
+def test_what_is_not_there_is_refused_with_the_nearest_path(
+    text: str, why: str, near: str
+) -> None:
     """A person or a model can mend the path from the message alone."""
     with pytest.raises(UnknownPath) as refused:
         lookup(FOOD, parse(text))

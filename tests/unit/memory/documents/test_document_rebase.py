@@ -9,7 +9,10 @@ from contracts.errors import EditRefused, UndoRefused
 from memory.documents.edits import apply_changes, apply_edits, inverse
 from memory.documents.rebase import PlanChanges, cross, rebase_edits, take_back
 
-FOOD: Any = {"food": {"likes": [{"item": letter} for letter in "abcde"], "diet": None}, "grid": [[1, 2], [3, 4]]}
+FOOD: Any = {
+    "food": {"likes": [{"item": letter} for letter in "abcde"], "diet": None},
+    "grid": [[1, 2], [3, 4]],
+}
 
 
 def rebased(edit: Edit, *over: Edit, body: Any = FOOD) -> str:
@@ -59,10 +62,16 @@ def undone(plan: list[Edit], *later: list[Edit], body: Any = FOOD) -> Any:
         ("food.likes[2].item", Delete(path="food.likes[1]"), "food.likes[1].item"),
         ("grid[1][0]", Delete(path="grid[0]"), "grid[0][0]"),
         ("food.diet", Insert(path="food.drinks", new_value=1), "food.diet"),
-        ("$['food']['diet']", Insert(path="food.drinks", new_value=1), "$['food']['diet']"),
+        (
+            "$['food']['diet']",
+            Insert(path="food.drinks", new_value=1),
+            "$['food']['diet']",
+        ),
     ],
 )
-def test_a_place_moves_along_with_what_stands_there(path: str, over: Edit, expected: str) -> None:
+def test_a_place_moves_along_with_what_stands_there(
+    path: str, over: Edit, expected: str
+) -> None:
     """For an update and for a delete."""
     assert rebased(Delete(path=path), over) == expected
     assert rebased(Update(path=path, new_value=7), over) == expected
@@ -87,24 +96,46 @@ def test_where_an_insert_goes_moves_along(path: str, over: Edit, expected: str) 
 @pytest.mark.parametrize(
     ("edit", "over"),
     [
-        (Update(path="food.diet", new_value="x"), Update(path="food.diet", new_value="y")),
-        (Update(path="food.likes[2].item", new_value="x"), Delete(path="food.likes[2]")),
-        (Update(path="food.likes[2]", new_value="x"), Update(path="food.likes[2].item", new_value="y")),
-        (Delete(path="food.likes[2]"), Insert(path="food.likes[2].note", new_value="y")),
+        (
+            Update(path="food.diet", new_value="x"),
+            Update(path="food.diet", new_value="y"),
+        ),
+        (
+            Update(path="food.likes[2].item", new_value="x"),
+            Delete(path="food.likes[2]"),
+        ),
+        (
+            Update(path="food.likes[2]", new_value="x"),
+            Update(path="food.likes[2].item", new_value="y"),
+        ),
+        (
+            Delete(path="food.likes[2]"),
+            Insert(path="food.likes[2].note", new_value="y"),
+        ),
         (Delete(path="food.likes[2]"), Delete(path="food.likes[2]")),
-        (Insert(path="food.likes[0]", new_value="x"), Update(path="food", new_value={})),
-        (Insert(path="food.new", new_value="x"), Insert(path="food.new", new_value="y")),
+        (
+            Insert(path="food.likes[0]", new_value="x"),
+            Update(path="food", new_value={}),
+        ),
+        (
+            Insert(path="food.new", new_value="x"),
+            Insert(path="food.new", new_value="y"),
+        ),
         (Update(path="$", new_value="x"), Update(path="food.diet", new_value="y")),
     ],
 )
 def test_edits_that_meet_a_change_are_refused(edit: Edit, over: Edit) -> None:
     """At one place, or one in what the other replaced or deleted; the message names the place."""
-    with pytest.raises(EditRefused, match="has changed since the edit was planned") as refused:
+    with pytest.raises(
+        EditRefused, match="has changed since the edit was planned"
+    ) as refused:
         rebased(edit, over)
     assert refused.value.reason == "overlap"
 
 
-def test_an_index_from_the_end_needs_the_older_body_where_its_list_has_changed() -> None:
+def test_an_index_from_the_end_needs_the_older_body_where_its_list_has_changed() -> (
+    None
+):
     edit = Delete(path="food.likes[-1]")
     longer = apply_edits(FOOD, [Insert(path="food.likes", new_value=1)]).changes
     elsewhere = apply_edits(FOOD, [Delete(path="grid[0]")]).changes
@@ -118,7 +149,9 @@ def test_an_index_from_the_end_needs_the_older_body_where_its_list_has_changed()
 
 def test_inserts_that_come_to_one_place_keep_the_order_they_had_in_the_list() -> None:
     """Not that of the plan, when what stood between them is gone."""
-    first = apply_edits(FOOD, [Delete(path="food.likes[2]"), Delete(path="food.likes[3]")])
+    first = apply_edits(
+        FOOD, [Delete(path="food.likes[2]"), Delete(path="food.likes[3]")]
+    )
     second = [
         Insert(path="food.likes[4]", new_value="third"),
         Insert(path="food.likes[2]", new_value="first"),
@@ -128,7 +161,15 @@ def test_inserts_that_come_to_one_place_keep_the_order_they_had_in_the_list() ->
     ]
     body: Any = apply_edits(first.body, rebase_edits(second, first.changes, FOOD)).body
 
-    items = [{"item": "a"}, {"item": "b"}, "first", "second", "third", "fourth", {"item": "e"}]
+    items = [
+        {"item": "a"},
+        {"item": "b"},
+        "first",
+        "second",
+        "third",
+        "fourth",
+        {"item": "e"},
+    ]
     assert body["food"]["likes"] == items
 
 
@@ -143,10 +184,21 @@ def test_an_undo_passes_over_what_others_changed_elsewhere() -> None:
         plan,
         [Insert(path="food.likes[0]", new_value="first")],
         [Delete(path="food.likes[1]")],
-        [Insert(path="food.likes", new_value="last"), Delete(path="grid[0]"), Insert(path="food.drinks", new_value=[])],
+        [
+            Insert(path="food.likes", new_value="last"),
+            Delete(path="grid[0]"),
+            Insert(path="food.drinks", new_value=[]),
+        ],
     )
 
-    assert body["food"]["likes"] == ["first", {"item": "b"}, {"item": "c"}, {"item": "d"}, {"item": "e"}, "last"]
+    assert body["food"]["likes"] == [
+        "first",
+        {"item": "b"},
+        {"item": "c"},
+        {"item": "d"},
+        {"item": "e"},
+        "last",
+    ]
     assert body["food"]["diet"] is None
     assert (body["food"]["drinks"], body["grid"]) == ([], [[3, 4]])
 
@@ -154,17 +206,35 @@ def test_an_undo_passes_over_what_others_changed_elsewhere() -> None:
 @pytest.mark.parametrize(
     ("plan", "later", "place"),
     [
-        (Update(path="food.diet", new_value="x"), Update(path="food.diet", new_value="y"), "food.diet"),
-        (Insert(path="food.likes[0]", new_value={}), Insert(path="food.likes[0].item", new_value="y"), "food.likes[0]"),
-        (Delete(path="food.diet"), Insert(path="food.diet", new_value="y"), "food.diet"),
+        (
+            Update(path="food.diet", new_value="x"),
+            Update(path="food.diet", new_value="y"),
+            "food.diet",
+        ),
+        (
+            Insert(path="food.likes[0]", new_value={}),
+            Insert(path="food.likes[0].item", new_value="y"),
+            "food.likes[0]",
+        ),
+        (
+            Delete(path="food.diet"),
+            Insert(path="food.diet", new_value="y"),
+            "food.diet",
+        ),
         (Delete(path="food.likes[0]"), Delete(path="food.likes"), "food.likes[0]"),
         (Update(path="$", new_value={"a": 1}), Update(path="a", new_value=2), "$"),
     ],
 )
-def test_an_undo_of_what_was_changed_again_is_refused_with_its_place(plan: Edit, later: Edit, place: str) -> None:
+def test_an_undo_of_what_was_changed_again_is_refused_with_its_place(
+    plan: Edit, later: Edit, place: str
+) -> None:
     """The later edit is to be undone first."""
     with pytest.raises(UndoRefused) as refused:
-        undone([plan], [Insert(path="unrelated", new_value=0)] if plan.path != "$" else [], [later])
+        undone(
+            [plan],
+            [Insert(path="unrelated", new_value=0)] if plan.path != "$" else [],
+            [later],
+        )
     assert f"{place!r} was changed again by plan" in str(refused.value)
 
 
@@ -172,10 +242,19 @@ def test_an_undo_is_free_again_when_the_later_plan_was_undone() -> None:
     """Even with others in between, and when the place has moved meanwhile."""
     body, history = history_of(
         [Insert(path="food.likes", new_value={"item": "f"})],
-        [Update(path="food.likes[5].item", new_value="g"), Insert(path="food.likes[5].note", new_value=1)],
-        [Insert(path="food.likes[0]", new_value="front"), Update(path="food.diet", new_value="y")],
+        [
+            Update(path="food.likes[5].item", new_value="g"),
+            Insert(path="food.likes[5].note", new_value=1),
+        ],
+        [
+            Insert(path="food.likes[0]", new_value="front"),
+            Update(path="food.diet", new_value="y"),
+        ],
     )
-    with pytest.raises(UndoRefused, match=r"'plan 0' cannot .* 'food\.likes\[5\]' was changed again by plan 'plan 1'"):
+    with pytest.raises(
+        UndoRefused,
+        match=r"'plan 0' cannot .* 'food\.likes\[5\]' was changed again by plan 'plan 1'",
+    ):
         take_back(history, "plan 0")
     body = undo(body, history, "plan 1")
     body = undo(body, history, "plan 0")

@@ -18,13 +18,23 @@ FOOD, ROUTINE = "resource_user_food_prefs", "resource_user_routine"
 
 def body(*likes: Any) -> dict[str, Any]:
     """Return a document with *likes*."""
-    metadata = {"resource_id": FOOD, "revision": 4, "last_updated": "2026-01-01", "tags": ["food"]}
+    metadata = {
+        "resource_id": FOOD,
+        "revision": 4,
+        "last_updated": "2026-01-01",
+        "tags": ["food"],
+    }
     return {"_metadata": metadata, "food": {"likes": list(likes), "diets": []}}
 
 
-def draft_of(*likes: Any, limits: Limits = LIMITS, known: tuple[str, ...] = ()) -> Draft:
+def draft_of(
+    *likes: Any, limits: Limits = LIMITS, known: tuple[str, ...] = ()
+) -> Draft:
     """Return a draft of two documents of which the first has *likes*."""
-    documents = {FOOD: Document(FOOD, 4, body(*likes)), ROUTINE: Document(ROUTINE, 0, {"routine": {"daily": []}})}
+    documents = {
+        FOOD: Document(FOOD, 4, body(*likes)),
+        ROUTINE: Document(ROUTINE, 0, {"routine": {"daily": []}}),
+    }
     return Draft(Snapshot("u", documents), limits, NOW, known=known)
 
 
@@ -48,10 +58,15 @@ def test_plans_build_on_each_other() -> None:
     """Paths refer to what the plans before have left; every plan is a revision."""
     draft = draft_of("tea")
     draft.apply(plan("p1", insert("rice", "food.likes[0]")))
-    second = draft.apply(plan("p2", Delete(path="food.likes[0]", file=FOOD), insert("jam")))
+    second = draft.apply(
+        plan("p2", Delete(path="food.likes[0]", file=FOOD), insert("jam"))
+    )
     assert likes(draft) == ["tea", "jam"]
     assert second.revisions == {FOOD: 6}
-    assert [str(change.path) for change in second.changes[FOOD]] == ["food.likes[2]", "food.likes[0]"]
+    assert [str(change.path) for change in second.changes[FOOD]] == [
+        "food.likes[2]",
+        "food.likes[0]",
+    ]
     assert [applied.plan.plan_id for applied in draft.applied] == ["p1", "p2"]
 
 
@@ -59,7 +74,13 @@ def test_the_snapshot_is_left_as_it_was() -> None:
     """Down to the last value, and whatever is shared with it."""
     draft = draft_of("tea", {"display": "Eggs"})
     before = json_bytes(draft.snapshot.documents[FOOD].body)
-    draft.apply(plan("p1", Update(path="food.likes[1].display", new_value="Ham", file=FOOD), insert("rice")))
+    draft.apply(
+        plan(
+            "p1",
+            Update(path="food.likes[1].display", new_value="Ham", file=FOOD),
+            insert("rice"),
+        )
+    )
     assert json_bytes(draft.snapshot.documents[FOOD].body) == before
     food: Any = draft.snapshot.documents[FOOD].body["food"]
     assert draft.body(FOOD)["food"]["diets"] is food["diets"]  # type: ignore[index,call-overload]
@@ -69,10 +90,22 @@ def test_paths_can_refer_to_an_earlier_state() -> None:
     """Several plans made for one snapshot are applied in turn, each where its places are by then."""
     draft = draft_of("a", "b", "c")
     draft.apply(plan("p1", Delete(path="food.likes[0]", file=FOOD)), as_of=0)
-    draft.apply(plan("p2", Delete(path="food.likes[-1]", file=FOOD), insert("d", "food.likes[1]")), as_of=0)
-    draft.apply(plan("p3", Update(path="food.likes[1]", new_value="B", file=FOOD)), as_of=0)
+    draft.apply(
+        plan(
+            "p2", Delete(path="food.likes[-1]", file=FOOD), insert("d", "food.likes[1]")
+        ),
+        as_of=0,
+    )
+    draft.apply(
+        plan("p3", Update(path="food.likes[1]", new_value="B", file=FOOD)), as_of=0
+    )
     assert likes(draft) == ["d", "B"]
-    draft.apply(plan("p4", insert("e", "food.likes[1]"), Delete(path="food.likes[0]", file=FOOD)), as_of=2)
+    draft.apply(
+        plan(
+            "p4", insert("e", "food.likes[1]"), Delete(path="food.likes[0]", file=FOOD)
+        ),
+        as_of=2,
+    )
     assert likes(draft) == ["e", "B"]
 
 
@@ -81,7 +114,9 @@ def test_two_plans_made_for_one_state_cannot_touch_one_place() -> None:
     draft = draft_of("a", "b")
     draft.apply(plan("p1", Delete(path="food.likes[0]", file=FOOD)))
     with pytest.raises(EditRefused) as refused:
-        draft.apply(plan("p2", Update(path="food.likes[0]", new_value="A", file=FOOD)), as_of=0)
+        draft.apply(
+            plan("p2", Update(path="food.likes[0]", new_value="A", file=FOOD)), as_of=0
+        )
     assert refused.value.reason == "overlap"
     assert (likes(draft), len(draft.applied)) == (["b"], 1)
 
@@ -97,7 +132,9 @@ def test_two_plans_made_for_one_state_cannot_touch_one_place() -> None:
         (insert("x" * 2_001), "size"),
     ],
 )
-def test_an_edit_that_does_not_fit_is_refused_with_its_whole_plan(edit: Edit, reason: str) -> None:
+def test_an_edit_that_does_not_fit_is_refused_with_its_whole_plan(
+    edit: Edit, reason: str
+) -> None:
     """By one word, and the draft is as it was, its other documents too."""
     draft = draft_of("tea")
     before = dict(draft.documents)
@@ -119,14 +156,31 @@ def test_a_document_cannot_outgrow_its_limit() -> None:
             draft.apply(plan("p", insert("x" * 200)))
         assert refused.value.reason == "size"
         assert len(json_bytes(draft.documents[FOOD].body)) + 203 > 900
-        draft.apply(plan("q", Delete(path="food.likes[0]", file=FOOD), insert("x" * 150)))
+        draft.apply(
+            plan("q", Delete(path="food.likes[0]", file=FOOD), insert("x" * 150))
+        )
 
 
 def test_new_items_say_when_they_were_added() -> None:
     draft = draft_of({"display": "Eggs", "added": "2025-01-01"})
-    draft.apply(plan("p1", insert({"confidence": 1.0, "display": "Ham", "item": "ham"})))
-    draft.apply(plan("p2", insert({"display": "Tea", "added": "2020-02-02"}), insert({"count": 1})))
-    draft.apply(plan("p3", Update(path="food.likes[0]", new_value={"display": "Fried eggs"}, file=FOOD)))
+    draft.apply(
+        plan("p1", insert({"confidence": 1.0, "display": "Ham", "item": "ham"}))
+    )
+    draft.apply(
+        plan(
+            "p2",
+            insert({"display": "Tea", "added": "2020-02-02"}),
+            insert({"count": 1}),
+        )
+    )
+    draft.apply(
+        plan(
+            "p3",
+            Update(
+                path="food.likes[0]", new_value={"display": "Fried eggs"}, file=FOOD
+            ),
+        )
+    )
     draft.apply(plan("p4", insert([{"display": "Soy"}, "milk"], "food.vegan")))
     assert likes(draft) == [
         {"display": "Fried eggs", "added": "2025-01-01"},
@@ -149,7 +203,10 @@ def test_a_plan_is_applied_once() -> None:
 @pytest.mark.parametrize(
     "before",
     [
-        {"_metadata": {"revision": 1, "last_updated": "2025-01-01", "tags": []}, "a": 1},
+        {
+            "_metadata": {"revision": 1, "last_updated": "2025-01-01", "tags": []},
+            "a": 1,
+        },
         {"a": 1, "_metadata": {"tags": [], "last_updated": "2025-01-01"}},
         {"a": 1, "_metadata": {}},
         {"a": 1},
@@ -165,7 +222,10 @@ def test_a_stamp_can_be_taken_off(before: dict[str, Any]) -> None:
 
 def test_the_metadata_of_a_file_gets_the_stamps_that_are_there() -> None:
     """The rest of it is the file's; a file without any gets all."""
-    former = {"_metadata": {"tags": ["a"], "revision": 3, "last_updated": "2026-01-01"}, "x": 1}
+    former = {
+        "_metadata": {"tags": ["a"], "revision": 3, "last_updated": "2026-01-01"},
+        "x": 1,
+    }
     file = {"_metadata": {"revision": 9, "tags": ["b"]}, "x": 2}
     metadata = {"revision": 3, "tags": ["b"], "last_updated": "2026-01-01"}
     assert with_stamp_of(file, former) == {"_metadata": metadata, "x": 2}

@@ -25,7 +25,11 @@ from memory.documents.paths import lookup, parse
 DAY = date(2025, 12, 28)
 
 
-PASTA: Body = {"item": "pasta_carbonara", "display": "Pasta (especially carbonara)", "added": "2025-12-28"}
+PASTA: Body = {
+    "item": "pasta_carbonara",
+    "display": "Pasta (especially carbonara)",
+    "added": "2025-12-28",
+}
 
 
 def test_a_new_item_has_every_field_in_order() -> None:
@@ -43,24 +47,53 @@ def test_a_new_item_has_every_field_in_order() -> None:
     }
 
 
-@pytest.mark.parametrize(("display", "confidence"), [("", 1.0), (" \n", 1.0), ("tea", 1.01), ("tea", float("nan"))])
-def test_an_item_without_text_or_with_an_odd_confidence_is_refused(display: str, confidence: float) -> None:
+@pytest.mark.parametrize(
+    ("display", "confidence"),
+    [("", 1.0), (" \n", 1.0), ("tea", 1.01), ("tea", float("nan"))],
+)
+def test_an_item_without_text_or_with_an_odd_confidence_is_refused(
+    display: str, confidence: float
+) -> None:
     with pytest.raises(InvalidInput, match=r"no text|0 to 1"):
         make_item(display, added=DAY, confidence=confidence, source="told")
 
 
 def test_what_an_item_lacks_is_taken_as_imported_and_certain() -> None:
     """An older file says much less."""
-    assert Item.read({"display": "Tea"}) == Item("tea", "Tea", None, None, 1.0, "long_term", "imported")
-    assert Item.read({"item": "green_tea", "note": 1}) == Item("green_tea", "green tea", others={"note": 1})
+    assert Item.read({"display": "Tea"}) == Item(
+        "tea", "Tea", None, None, 1.0, "long_term", "imported"
+    )
+    assert Item.read({"item": "green_tea", "note": 1}) == Item(
+        "green_tea", "green tea", others={"note": 1}
+    )
 
 
 @pytest.mark.parametrize(
     "value",
     [
-        {"display": "x", "added": "yesterday", "expiry": 5, "confidence": "high", "durability": "eternal", "source": 7},
-        {"display": "x", "added": None, "expiry": "", "confidence": True, "durability": None, "source": " "},
-        {"display": "x", "added": ["2025-01-01"], "expiry": {}, "confidence": float("nan"), "durability": []},
+        {
+            "display": "x",
+            "added": "yesterday",
+            "expiry": 5,
+            "confidence": "high",
+            "durability": "eternal",
+            "source": 7,
+        },
+        {
+            "display": "x",
+            "added": None,
+            "expiry": "",
+            "confidence": True,
+            "durability": None,
+            "source": " ",
+        },
+        {
+            "display": "x",
+            "added": ["2025-01-01"],
+            "expiry": {},
+            "confidence": float("nan"),
+            "durability": [],
+        },
     ],
 )
 def test_what_cannot_be_read_is_as_if_it_were_missing(value: Body) -> None:
@@ -69,7 +102,18 @@ def test_what_cannot_be_read_is_as_if_it_were_missing(value: Body) -> None:
 
 
 @pytest.mark.parametrize(
-    "value", [None, "tea", 5, [], {}, {"display": ""}, {"item": 5}, {"display": {}}, {"name": "x"}]
+    "value",
+    [
+        None,
+        "tea",
+        5,
+        [],
+        {},
+        {"display": ""},
+        {"item": 5},
+        {"display": {}},
+        {"name": "x"},
+    ],
 )
 def test_what_has_no_text_of_its_own_is_no_item(value: JsonValue) -> None:
     """Plain values and sections are read otherwise."""
@@ -118,7 +162,11 @@ def test_every_leaf_is_seen_once_by_its_path() -> None:
     """Items, plain values and odd names; neither metadata nor empty places."""
     body: Body = {
         "_metadata": {"tags": ["food"]},
-        "food": {"likes": [PASTA, "tea", 5, ["deep"]], "dislikes": [], "mood": {"now": None}},
+        "food": {
+            "likes": [PASTA, "tea", 5, ["deep"]],
+            "dislikes": [],
+            "mood": {"now": None},
+        },
         "odd key": True,
     }
 
@@ -157,7 +205,9 @@ def test_a_lasting_name_does_not_move_with_the_list() -> None:
         ({"until": "soon", "since": 3}, "current"),
     ],
 )
-def test_an_item_says_how_it_stands_on_a_day(fields: dict[str, JsonValue], state: str) -> None:
+def test_an_item_says_how_it_stands_on_a_day(
+    fields: dict[str, JsonValue], state: str
+) -> None:
     """`until` is the day on which it ended, `expiry` and `paused_until` are last days; nonsense counts as missing."""
     item = Item.read({"item": "tea", "display": "tea", **fields})
 
@@ -167,7 +217,13 @@ def test_an_item_says_how_it_stands_on_a_day(fields: dict[str, JsonValue], state
 
 def test_a_new_item_says_whom_it_is_about_only_where_that_is_somebody_else() -> None:
     plain = make_item("tea", added=date(2026, 11, 20), source="stated:t")
-    mias = make_item("nuts", added=date(2026, 11, 20), source="stated:t", subject="Mia", category="health.allergies")
+    mias = make_item(
+        "nuts",
+        added=date(2026, 11, 20),
+        source="stated:t",
+        subject="Mia",
+        category="health.allergies",
+    )
 
     assert tuple(plain) == FIELDS
     assert (mias["subject"], mias["category"]) == ("Mia", "health.allergies")
@@ -176,23 +232,39 @@ def test_a_new_item_says_whom_it_is_about_only_where_that_is_somebody_else() -> 
 TODAY = date(2026, 1, 1)
 
 
-@pytest.mark.parametrize("durability", [name for name, half_life in HALF_LIVES.items() if half_life is not None])
-def test_half_of_the_confidence_is_left_after_a_half_life(durability: Durability) -> None:
+@pytest.mark.parametrize(
+    "durability",
+    [name for name, half_life in HALF_LIVES.items() if half_life is not None],
+)
+def test_half_of_the_confidence_is_left_after_a_half_life(
+    durability: Durability,
+) -> None:
     """And a quarter after two."""
     half_life = HALF_LIVES[durability] or timedelta()
-    ages = [confidence_now(Item("x", "x", TODAY - half_life * n, None, 0.8, durability), TODAY) for n in range(3)]
+    ages = [
+        confidence_now(
+            Item("x", "x", TODAY - half_life * n, None, 0.8, durability), TODAY
+        )
+        for n in range(3)
+    ]
 
     assert ages == pytest.approx([0.8, 0.4, 0.2])
 
 
 def test_what_is_permanent_never_fades() -> None:
     """A birthday of a hundred years ago."""
-    assert confidence_now(Item("x", "x", date(1926, 1, 1), None, 0.9, "permanent"), TODAY) == 0.9
+    assert (
+        confidence_now(Item("x", "x", date(1926, 1, 1), None, 0.9, "permanent"), TODAY)
+        == 0.9
+    )
 
 
 def test_an_unknown_or_future_day_takes_nothing_away() -> None:
     assert confidence_now(Item("x", "x", None, None, 0.7, "momentary"), TODAY) == 0.7
-    assert confidence_now(Item("x", "x", date(2027, 1, 1), None, 0.7, "momentary"), TODAY) == 0.7
+    assert (
+        confidence_now(Item("x", "x", date(2027, 1, 1), None, 0.7, "momentary"), TODAY)
+        == 0.7
+    )
     assert confidence_now("tea", TODAY) == 1.0
 
 

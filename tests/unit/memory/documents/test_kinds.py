@@ -45,7 +45,9 @@ def test_what_must_not_be_lost_is_protected_and_what_is_protected_is_pinned() ->
         "health.conditions",
         "health.needs",
     }
-    assert {str(place.path) for place in places if place.pinned and not place.protected} == {
+    assert {
+        str(place.path) for place in places if place.pinned and not place.protected
+    } == {
         "general.communication_style",
         "general.language",
     }
@@ -54,7 +56,11 @@ def test_what_must_not_be_lost_is_protected_and_what_is_protected_is_pinned() ->
 def test_headings_of_one_kind_mean_one_place_each() -> None:
     """Else an older file could be read in two ways."""
     for kind in Kinds.load().by_id.values():
-        names = [name for place in kind.places for name in {str(place.path.last).replace("_", " "), *place.headings}]
+        names = [
+            name
+            for place in kind.places
+            for name in {str(place.path.last).replace("_", " "), *place.headings}
+        ]
         assert len(names) == len(set(names)), kind.resource_id
 
 
@@ -75,7 +81,9 @@ def test_a_place_is_found_by_relation_in_one_document_or_in_all() -> None:
     assert where("nonsense") is None
 
 
-def test_a_folder_adds_a_kind_whose_template_follows_from_its_places(tmp_path: File) -> None:
+def test_a_folder_adds_a_kind_whose_template_follows_from_its_places(
+    tmp_path: File,
+) -> None:
     """Shipped ones stay."""
     kinds = Kinds.load(_folder(tmp_path, music=MUSIC))
 
@@ -88,7 +96,9 @@ def test_a_folder_adds_a_kind_whose_template_follows_from_its_places(tmp_path: F
 
 def test_a_folder_replaces_a_kind_of_the_same_id(tmp_path: File) -> None:
     """The later one counts, in the place of the earlier."""
-    mine = MUSIC.replace("resource_user_music", FOOD).replace("meaning", "single = true\nmeaning")
+    mine = MUSIC.replace("resource_user_music", FOOD).replace(
+        "meaning", "single = true\nmeaning"
+    )
     kinds = Kinds.load(_folder(tmp_path, mine=mine))
 
     assert len(kinds.ids) == len(Kinds.load().ids)
@@ -102,17 +112,25 @@ def test_a_folder_replaces_a_kind_of_the_same_id(tmp_path: File) -> None:
         ("title = ", "music.toml is no TOML"),
         (MUSIC.replace("title", "titel"), "title: add it; titel: no such field"),
         (MUSIC.replace("music.bands", "music.*"), "places.0.path.*character 7"),
-        (MUSIC.replace("music.bands", "_metadata.bands"), "places.0.path.*no place for items"),
+        (
+            MUSIC.replace("music.bands", "_metadata.bands"),
+            "places.0.path.*no place for items",
+        ),
         (f'{MUSIC}opposite = "dislike"', "places.0.opposite.*'dislike'.*add one"),
         (
             f"{MUSIC}[template.music]\nsongs = []",
             r"places.0.path: 'music.bands' is not in the template; add `bands = \[\]`",
         ),
         (f"{MUSIC}[template._metadata]\nx = 1", "template._metadata"),
-        (MUSIC.replace("title", "catch_all = true\ntitle"), "exactly one kind must say `catch_all"),
+        (
+            MUSIC.replace("title", "catch_all = true\ntitle"),
+            "exactly one kind must say `catch_all",
+        ),
     ],
 )
-def test_a_wrong_file_is_refused_with_its_name_the_field_and_the_cure(tmp_path: File, text: str, named: str) -> None:
+def test_a_wrong_file_is_refused_with_its_name_the_field_and_the_cure(
+    tmp_path: File, text: str, named: str
+) -> None:
     """A process does not start with it."""
     with pytest.raises(ConfigurationError, match=named) as raised:
         Kinds.load(_folder(tmp_path, music=text))
@@ -135,7 +153,12 @@ def test_an_imported_document_gets_the_places_it_lacks_and_keeps_what_it_has() -
 
     whole = Kinds.load().by_id[FOOD].complete(body)
 
-    assert whole["food"] == {"likes": ["tea"], "diets": "none", "dislikes": [], "avoids": []}
+    assert whole["food"] == {
+        "likes": ["tea"],
+        "diets": "none",
+        "dislikes": [],
+        "avoids": [],
+    }
     assert next(iter(whole)) == METADATA
     assert whole["extra"] == 1
     assert body == {"food": {"likes": ["tea"], "diets": "none"}, "extra": 1}
@@ -167,7 +190,9 @@ class _Snapshot:
 
 
 def _of(**tags: object) -> _Snapshot:
-    return _Snapshot({name: _Stored({"_metadata": {"tags": own}}) for name, own in tags.items()})  # type: ignore[dict-item]  # any JSON
+    return _Snapshot(
+        {name: _Stored({"_metadata": {"tags": own}}) for name, own in tags.items()}
+    )  # type: ignore[dict-item]  # any JSON
 
 
 def test_a_tag_leads_to_the_document_of_its_kind() -> None:
@@ -178,11 +203,18 @@ def test_a_tag_leads_to_the_document_of_its_kind() -> None:
 
 def test_a_tag_leads_to_what_a_stored_document_says_of_itself() -> None:
     """A document of no kind is known by that alone; one of ours has its kind's tags too."""
-    snapshot = _of(resource_user_music=["Music", "loud songs"], resource_user_food_prefs=["cooking"])
+    snapshot = _of(
+        resource_user_music=["Music", "loud songs"],
+        resource_user_food_prefs=["cooking"],
+    )
 
     assert targets(["music"], snapshot, KINDS) == ("resource_user_music",)
     assert targets(["loud-songs"], snapshot, KINDS) == ("resource_user_music",)
-    assert targets(["cooking"], snapshot, KINDS) == targets(["food"], snapshot, KINDS) == (FOOD,)
+    assert (
+        targets(["cooking"], snapshot, KINDS)
+        == targets(["food"], snapshot, KINDS)
+        == (FOOD,)
+    )
 
 
 def test_unknown_tags_and_none_at_all_lead_to_the_general_document() -> None:
@@ -196,11 +228,17 @@ def test_metadata_of_any_shape_is_read() -> None:
     """An imported file may say anything, or nothing."""
     for own in (None, "food", 5, {}, [None, 5, ["food"]]):
         assert FOOD in targets(["food"], _of(resource_user_food_prefs=own), KINDS)
-    assert targets(["songs"], _of(resource_user_music="songs"), KINDS) == ("resource_user_music",)
+    assert targets(["songs"], _of(resource_user_music="songs"), KINDS) == (
+        "resource_user_music",
+    )
     assert targets(["food"], _Snapshot({FOOD: _Stored({})}), KINDS) == (FOOD,)
-    assert targets(["food"], _Snapshot({FOOD: _Stored({"_metadata": "x"})}), KINDS) == (FOOD,)
+    assert targets(["food"], _Snapshot({FOOD: _Stored({"_metadata": "x"})}), KINDS) == (
+        FOOD,
+    )
 
 
 def test_tags_are_compared_by_their_words() -> None:
     """Case, blanks and dashes are spelling."""
-    assert {tag_form(tag) for tag in ("Daily Routine", "daily_routine", " daily-routine ")} == {"daily_routine"}
+    assert {
+        tag_form(tag) for tag in ("Daily Routine", "daily_routine", " daily-routine ")
+    } == {"daily_routine"}

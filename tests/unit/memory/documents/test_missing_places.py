@@ -30,4 +30,6 @@ def test_the_mark_of_a_conflict_is_no_place() -> None:
     """A field of an item is added to it as it is."""
     mark = Insert(path="food.likes[0].conflict", new_value="plan", file="f")
 
-    assert with_missing_places([mark], lambda _: {"food": {"likes": [item("Eggs")]}}) == (mark,)
+    assert with_missing_places(
+        [mark], lambda _: {"food": {"likes": [item("Eggs")]}}
+    ) == (mark,)

@@ -37,7 +37,11 @@ def test_entries_under_a_known_heading_become_items_of_its_place() -> None:
         "Dislikes:\n---------\n+ Cilantro\n"
     )
 
-    assert _displays(made, "food.likes") == ["Pasta (especially carbonara)", "Sushi on Fridays", "Pho"]
+    assert _displays(made, "food.likes") == [
+        "Pasta (especially carbonara)",
+        "Sushi on Fridays",
+        "Pho",
+    ]
     assert _displays(made, "food.dislikes") == ["Cilantro"]
     assert _at(made, "food.likes")[0] == {
         "item": "pasta_especially_carbonara",
@@ -62,9 +66,13 @@ def test_headings_without_a_place_stay_with_their_items() -> None:
         ("pasta", "Italian"),
         ("minestrone", "Italian / Soups"),
     ]
-    assert [(item["display"], item["group"]) for item in _at(made, "food.other")] == [("eggs", "Breakfast")]
+    assert [(item["display"], item["group"]) for item in _at(made, "food.other")] == [
+        ("eggs", "Breakfast")
+    ]
     assert "group" not in _at(made, "food.dislikes")[0]
-    assert [(one.line, one.text, one.kept_at) for one in made.unparsed] == [(7, "eggs", "food.other")]
+    assert [(one.line, one.text, one.kept_at) for one in made.unparsed] == [
+        (7, "eggs", "food.other")
+    ]
 
 
 def test_entries_below_an_entry_are_its_details_or_its_list() -> None:

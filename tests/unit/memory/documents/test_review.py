@@ -30,7 +30,11 @@ def _texts(spots: tuple[Spot, ...] | None) -> list[str]:
 
 def test_the_same_text_in_opposite_places_is_a_conflict() -> None:
     """In whatever case and punctuation, and seen once."""
-    documents = _food(likes=[_item("Coriander!"), _item("tea")], dislikes=[_item("coriander")], avoids=["tea"])
+    documents = _food(
+        likes=[_item("Coriander!"), _item("tea")],
+        dislikes=[_item("coriander")],
+        avoids=["tea"],
+    )
 
     found = conflicts(documents, KINDS, today=TODAY)
 
@@ -44,12 +48,20 @@ def test_the_same_text_in_opposite_places_is_a_conflict() -> None:
 def test_what_has_expired_contradicts_nothing() -> None:
     """A diet that is over."""
     over = _item("coriander", expiry="2026-05-31")
-    assert conflicts(_food(likes=[over], dislikes=["coriander"]), KINDS, today=TODAY) == ()
+    assert (
+        conflicts(_food(likes=[over], dislikes=["coriander"]), KINDS, today=TODAY) == ()
+    )
 
 
 def test_what_was_marked_when_it_was_stored_stays_a_conflict() -> None:
     """Both items carry the id of one plan; a mark is not text."""
-    documents = _food(likes=[_item("tea", conflict="p1"), _item("rice", conflict="p2"), _item("no tea", conflict="p1")])
+    documents = _food(
+        likes=[
+            _item("tea", conflict="p1"),
+            _item("rice", conflict="p2"),
+            _item("no tea", conflict="p1"),
+        ]
+    )
 
     found = conflicts(documents, KINDS, today=TODAY)
 
@@ -67,19 +79,35 @@ def test_a_place_for_one_item_with_two_is_a_conflict(tmp_path: File) -> None:
     )
     kinds = Kinds.load(tmp_path)
 
-    found = conflicts({"home": {"home": {"city": [_item("Rome"), _item("Oslo")]}}}, kinds, today=TODAY)
+    found = conflicts(
+        {"home": {"home": {"city": [_item("Rome"), _item("Oslo")]}}}, kinds, today=TODAY
+    )
 
-    assert [(conflict.why, _texts(conflict.spots)) for conflict in found] == [("single", ["Rome", "Oslo"])]
-    assert conflicts({"home": {"home": {"city": [_item("Rome")]}}}, kinds, today=TODAY) == ()
+    assert [(conflict.why, _texts(conflict.spots)) for conflict in found] == [
+        ("single", ["Rome", "Oslo"])
+    ]
+    assert (
+        conflicts({"home": {"home": {"city": [_item("Rome")]}}}, kinds, today=TODAY)
+        == ()
+    )
 
 
 def test_the_same_text_twice_in_a_place_is_a_duplicate() -> None:
-    documents = _food(likes=[_item("Green tea"), _item("green-tea"), _item("GREEN TEA."), _item("tea")])
+    documents = _food(
+        likes=[
+            _item("Green tea"),
+            _item("green-tea"),
+            _item("GREEN TEA."),
+            _item("tea"),
+        ]
+    )
     documents[FOOD]["counts"] = {"cats": 2, "dogs": 2}
 
     found = review(documents, KINDS, today=TODAY)
 
-    assert [_texts(group) for group in found.duplicates] == [["Green tea", "green-tea", "GREEN TEA."]]
+    assert [_texts(group) for group in found.duplicates] == [
+        ["Green tea", "green-tea", "GREEN TEA."]
+    ]
     assert found.rates["duplicate"] == pytest.approx(2 / 6)
 
 
@@ -94,7 +122,9 @@ def test_the_same_text_twice_in_a_place_is_a_duplicate() -> None:
         ("7:30", "7 30"),
     ],
 )
-def test_numbers_units_negations_and_names_tell_texts_apart(one: str, other: str) -> None:
+def test_numbers_units_negations_and_names_tell_texts_apart(
+    one: str, other: str
+) -> None:
     """Nothing of them is punctuation."""
     assert plain_form(one) != plain_form(other)
 
@@ -110,7 +140,11 @@ def test_what_has_expired_or_faded_is_stale() -> None:
             _item("fresh"),
         ]
     )
-    assert _texts(review(documents, KINDS, today=TODAY).stale) == ["over", "old mood", "doubtful"]
+    assert _texts(review(documents, KINDS, today=TODAY).stale) == [
+        "over",
+        "old mood",
+        "doubtful",
+    ]
 
 
 def test_what_was_never_shown_is_told_when_somebody_counts() -> None:
@@ -118,7 +152,12 @@ def test_what_was_never_shown_is_told_when_somebody_counts() -> None:
     tea = _item("tea")
     documents = _food(likes=[_item("rice"), tea])
 
-    found = review(documents, KINDS, today=TODAY, reads={(FOOD, lasting_name(parse("food.likes[7]"), tea))})
+    found = review(
+        documents,
+        KINDS,
+        today=TODAY,
+        reads={(FOOD, lasting_name(parse("food.likes[7]"), tea))},
+    )
 
     assert _texts(found.never_read) == ["rice"]
     assert found.rates["never_read"] == 0.5
@@ -126,13 +165,22 @@ def test_what_was_never_shown_is_told_when_somebody_counts() -> None:
 
 def test_what_stands_in_no_place_is_an_orphan() -> None:
     """No rule finds it there; a document of no kind has no places at all."""
-    documents: dict[str, Body] = {**_food(likes=["tea"], snacks=["nuts"]), "resource_unknown": {"a": ["b"]}}
+    documents: dict[str, Body] = {
+        **_food(likes=["tea"], snacks=["nuts"]),
+        "resource_unknown": {"a": ["b"]},
+    }
 
     assert _texts(review(documents, KINDS, today=TODAY).orphans) == ["nuts", "b"]
 
 
 def test_a_day_that_is_none_is_pointed_out() -> None:
     documents = _food(
-        likes=[_item("a", expiry="next Friday"), _item("b", added="long ago"), _item("c", expiry=""), _item("d"), "e"]
+        likes=[
+            _item("a", expiry="next Friday"),
+            _item("b", added="long ago"),
+            _item("c", expiry=""),
+            _item("d"),
+            "e",
+        ]
     )
     assert _texts(review(documents, KINDS, today=TODAY).unreadable) == ["a", "b"]

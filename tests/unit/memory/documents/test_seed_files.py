@@ -63,7 +63,9 @@ def _stamped(body: Body) -> Body:
     metadata = body.get(METADATA)
     own = metadata if isinstance(metadata, dict) else {}
     stamped: Body = {**own, "last_updated": "2026-06-01", "revision": 4}
-    return {**body, METADATA: stamped} if METADATA in body else {METADATA: stamped, **body}
+    return (
+        {**body, METADATA: stamped} if METADATA in body else {METADATA: stamped, **body}
+    )
 
 
 @pytest.mark.parametrize("text", REGULAR.values(), ids=REGULAR)
@@ -79,7 +81,9 @@ def test_a_file_that_follows_rules_comes_back_by_them(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", IRREGULAR.values(), ids=IRREGULAR)
-def test_a_file_that_follows_none_comes_back_word_for_word_and_says_so(text: str) -> None:
+def test_a_file_that_follows_none_comes_back_word_for_word_and_says_so(
+    text: str,
+) -> None:
     """By the first line that the rules would write otherwise."""
     found = read(text.encode())
 
@@ -88,8 +92,12 @@ def test_a_file_that_follows_none_comes_back_word_for_word_and_says_so(text: str
     assert write(found.body, found.form) == text.encode()
 
 
-@pytest.mark.parametrize("text", [*REGULAR.values(), *IRREGULAR.values()], ids=[*REGULAR, *IRREGULAR])
-def test_what_is_stamped_into_the_metadata_does_not_show_while_the_content_is_the_same(text: str) -> None:
+@pytest.mark.parametrize(
+    "text", [*REGULAR.values(), *IRREGULAR.values()], ids=[*REGULAR, *IRREGULAR]
+)
+def test_what_is_stamped_into_the_metadata_does_not_show_while_the_content_is_the_same(
+    text: str,
+) -> None:
     """After an edit and its undo, too."""
     found = read(text.encode())
     assert write(_stamped(found.body), found.form) == text.encode()
@@ -105,13 +113,21 @@ def test_an_edited_document_is_written_by_the_rules_of_its_file(text: str) -> No
     assert json.loads(written) == edited
     assert '"new": ["x", "y"]' in written
     assert "1.50" not in written
-    kept = [line for line in PUBLISHED.splitlines() if "last_updated" not in line and line.strip() not in ("}", "]")]
+    kept = [
+        line
+        for line in PUBLISHED.splitlines()
+        if "last_updated" not in line and line.strip() not in ("}", "]")
+    ]
     assert text != PUBLISHED or set(kept) <= set(written.splitlines())
 
 
 def test_metadata_that_is_null_is_not_metadata_that_is_missing() -> None:
     """Both come back as they were."""
-    for text in ('{"_metadata": null, "a": 1}', '{"a": 1}', '{"a": 1, "_metadata": {}}'):
+    for text in (
+        '{"_metadata": null, "a": 1}',
+        '{"a": 1}',
+        '{"a": 1, "_metadata": {}}',
+    ):
         found = read(text.encode())
         assert write(_stamped(found.body), found.form) == text.encode()
 

@@ -14,7 +14,13 @@ from contracts.messages import ChatTurn, PersonReply, Usage
 from runtime.models.llm import Expense, Llm, Reply, Spent
 from supervisor.catalogue import Catalogue
 from supervisor.http.chat.errors import error_body
-from supervisor.http.chat.forms import AssistantMessage, ChatMessage, ChatRequest, ResponseFormat, demand_served
+from supervisor.http.chat.forms import (
+    AssistantMessage,
+    ChatMessage,
+    ChatRequest,
+    ResponseFormat,
+    demand_served,
+)
 from supervisor.http.chat.history import History, derive_conversation
 from supervisor.http.chat.stream import ChatAnswer, complete, split_pieces
 from supervisor.http.chat.structured import AnswerFormat
@@ -36,16 +42,39 @@ def said(role: str, content: Any) -> dict[str, Any]:
 
 
 def request(*messages: dict[str, Any], **options: Any) -> ChatRequest:
-    body = {"model": "tasklore", "messages": messages or (said("user", "hi"),), **options}
+    body = {
+        "model": "tasklore",
+        "messages": messages or (said("user", "hi"),),
+        **options,
+    }
     return ChatRequest.model_validate_json(json.dumps(body))
 
 
 @pytest.mark.parametrize(
     "options",
     [
-        {"temperature": 0, "top_p": 0.1, "seed": 7, "max_tokens": 5, "max_completion_tokens": 5, "stop": ["."]},
-        {"tools": None, "n": None, "stream": None, "stream_options": None, "metadata": None, "tool_choice": "auto"},
-        {"store": True, "service_tier": "auto", "reasoning_effort": "low", "of_tomorrow": {"a": 1}},
+        {
+            "temperature": 0,
+            "top_p": 0.1,
+            "seed": 7,
+            "max_tokens": 5,
+            "max_completion_tokens": 5,
+            "stop": ["."],
+        },
+        {
+            "tools": None,
+            "n": None,
+            "stream": None,
+            "stream_options": None,
+            "metadata": None,
+            "tool_choice": "auto",
+        },
+        {
+            "store": True,
+            "service_tier": "auto",
+            "reasoning_effort": "low",
+            "of_tomorrow": {"a": 1},
+        },
     ],
 )
 def test_options_without_effect_are_ignored(options: dict[str, Any]) -> None:
@@ -60,11 +89,17 @@ def test_options_without_effect_are_ignored(options: dict[str, Any]) -> None:
         ({"logprobs": True}, "logprobs"),
     ],
 )
-def test_options_that_cannot_be_served_are_refused(options: dict[str, Any], param: str) -> None:
+def test_options_that_cannot_be_served_are_refused(
+    options: dict[str, Any], param: str
+) -> None:
     with pytest.raises(Refused) as refusal:
         demand_served(request(**options))
     error = error_body(refusal.value.problem.model_dump()).error
-    assert (error.param, error.type, error.code) == (param, "invalid_request_error", "unsupported_parameter")
+    assert (error.param, error.type, error.code) == (
+        param,
+        "invalid_request_error",
+        "unsupported_parameter",
+    )
 
 
 @pytest.mark.parametrize(
@@ -76,29 +111,53 @@ def test_options_that_cannot_be_served_are_refused(options: dict[str, Any], para
         ([said("user", "x" * 20_001)], 413),
     ],
 )
-def test_an_unanswerable_last_message_is_refused(messages: list[dict[str, Any]], status: int) -> None:
+def test_an_unanswerable_last_message_is_refused(
+    messages: list[dict[str, Any]], status: int
+) -> None:
     with pytest.raises(Refused) as refusal:
         demand_served(request(*messages))
     assert refusal.value.problem.status == status
 
 
-@pytest.mark.parametrize("content", ["\ud800", ["\ud800"], [{"type": "text", "text": "\udfff"}]])
+@pytest.mark.parametrize(
+    "content", ["\ud800", ["\ud800"], [{"type": "text", "text": "\udfff"}]]
+)
 def test_half_a_surrogate_pair_is_refused(content: Any) -> None:
     with pytest.raises(ValidationError):
-        ChatRequest.model_validate({"model": "tasklore", "messages": [said("user", content)]})
+        ChatRequest.model_validate(
+            {"model": "tasklore", "messages": [said("user", content)]}
+        )
 
 
 def test_a_conversation_keeps_its_id_as_it_grows_and_owners_differ() -> None:
     begun = request(said("system", "It is noon."), said("user", "hi")).messages
     grown = request(
-        said("system", "It is one."), said("user", "hi"), said("assistant", "ho"), said("user", "!")
+        said("system", "It is one."),
+        said("user", "hi"),
+        said("assistant", "ho"),
+        said("user", "!"),
     ).messages
-    assert derive_conversation(["key", "ana"], begun) == derive_conversation(["key", "ana"], grown)
-    others = [derive_conversation(owner, begun) for owner in (["key", "bob"], ["key", None], ["k2", "ana"])]
-    assert (
-        len({*others, derive_conversation(["key", "ana"], begun), derive_conversation(["key", "ana"], grown[1:])}) == 4
+    assert derive_conversation(["key", "ana"], begun) == derive_conversation(
+        ["key", "ana"], grown
     )
-    assert derive_conversation(["key", "ana"], request(said("user", "ho")).messages) not in others
+    others = [
+        derive_conversation(owner, begun)
+        for owner in (["key", "bob"], ["key", None], ["k2", "ana"])
+    ]
+    assert (
+        len(
+            {
+                *others,
+                derive_conversation(["key", "ana"], begun),
+                derive_conversation(["key", "ana"], grown[1:]),
+            }
+        )
+        == 4
+    )
+    assert (
+        derive_conversation(["key", "ana"], request(said("user", "ho")).messages)
+        not in others
+    )
 
 
 @dataclass
@@ -142,12 +201,19 @@ async def test_an_answer_about_several_tasks_becomes_a_turn_for_each() -> None:
         {"role": "user", "content": asked},
         {"role": "assistant", "content": "1. Remaining: 550\n\n2. Remaining: 600"},
     )
-    assert [turn.task.parameters["spent"] for turn in before if turn.task is not None] == [350, 400]
-    assert understood("again with 500 spent", before) == {"budget_limit": 1000, "spent": 500}
+    assert [
+        turn.task.parameters["spent"] for turn in before if turn.task is not None
+    ] == [350, 400]
+    assert understood("again with 500 spent", before) == {
+        "budget_limit": 1000,
+        "spent": 500,
+    }
 
 
 @pytest.mark.parametrize("is_away", [False, True])
-async def test_a_history_unknown_to_the_store_can_be_referred_to(*, is_away: bool) -> None:
+async def test_a_history_unknown_to_the_store_can_be_referred_to(
+    *, is_away: bool
+) -> None:
     before = await recollected(
         Standing(Stored(is_away=is_away)),
         said("system", "Be kind."),
@@ -183,7 +249,9 @@ async def test_a_stored_turn_of_the_same_words_and_user_counts() -> None:
     before = await recollected(Standing(Stored(stored)), *sent)
     assert understood("again with spent 1", before) == {**call, "spent": 1}
     # Words that were not answered so are not that answer.
-    others = await recollected(Standing(Stored(stored)), sent[0], said("assistant", "Badly."))
+    others = await recollected(
+        Standing(Stored(stored)), sent[0], said("assistant", "Badly.")
+    )
     assert others[-1].task is None
     # Nor are those that another user was told.
     of_bob = [turn.model_copy(update={"user_id": "bob"}) for turn in stored]
@@ -191,11 +259,16 @@ async def test_a_stored_turn_of_the_same_words_and_user_counts() -> None:
 
 
 async def test_a_long_history_is_cut_to_twenty_turns() -> None:
-    before = await recollected(Standing(), *[said(role, f"{n}") for n in range(300) for role in ("user", "assistant")])
+    before = await recollected(
+        Standing(),
+        *[said(role, f"{n}") for n in range(300) for role in ("user", "assistant")],
+    )
     assert (len(before), before[-1].text) == (20, "299")
 
 
-@pytest.mark.parametrize("text", ["", "a  b\n\n  c\n", "日本語" * 200, "x" * 1000, "\U0001f600 " * 50])
+@pytest.mark.parametrize(
+    "text", ["", "a  b\n\n  c\n", "日本語" * 200, "x" * 1000, "\U0001f600 " * 50]
+)
 def test_pieces_of_an_answer_join_to_the_whole(text: str) -> None:
     told = list(split_pieces(text))
     assert "".join(told) == text
@@ -204,11 +277,24 @@ def test_pieces_of_an_answer_join_to_the_whole(text: str) -> None:
 
 def test_usage_sums_agent_and_understanding() -> None:
     paid = report(usage=Usage(input_tokens=100, output_tokens=10))
-    reply = PersonReply(request_id="r", conversation_id="c", kind="answer", text="ok", report=paid)
+    reply = PersonReply(
+        request_id="r", conversation_id="c", kind="answer", text="ok", report=paid
+    )
     words = AssistantMessage(content="ok")
-    usage = complete(ChatAnswer(reply, Usage(input_tokens=5, output_tokens=2), 0, words)).usage
-    assert (usage.prompt_tokens, usage.completion_tokens, usage.total_tokens) == (105, 12, 117)
-    assert complete(ChatAnswer(reply.model_copy(update={"report": None}), Usage(), 0, words)).usage.total_tokens == 0
+    usage = complete(
+        ChatAnswer(reply, Usage(input_tokens=5, output_tokens=2), 0, words)
+    ).usage
+    assert (usage.prompt_tokens, usage.completion_tokens, usage.total_tokens) == (
+        105,
+        12,
+        117,
+    )
+    assert (
+        complete(
+            ChatAnswer(reply.model_copy(update={"report": None}), Usage(), 0, words)
+        ).usage.total_tokens
+        == 0
+    )
 
 
 def fitting(schema: Any) -> AnswerFormat:
@@ -223,13 +309,27 @@ def fitting(schema: Any) -> AnswerFormat:
         ({"$ref": "http://127.0.0.1/schema"}, "is not followed"),
         ({"$id": "http://a/", "$ref": "#/$defs/a"}, "is not followed"),
         ({"$ref": "#/$defs/a"}, "leads nowhere"),
-        ({"$defs": {"a": {"items": {"$ref": "#/$defs/a"}}}, "$ref": "#/$defs/a"}, "refers to itself"),
+        (
+            {"$defs": {"a": {"items": {"$ref": "#/$defs/a"}}}, "$ref": "#/$defs/a"},
+            "refers to itself",
+        ),
         ({"pattern": "(?=a)"}, "regex"),
         ({"allOf": [{}] * 3_000}, "more than 2,000 parts"),
-        ({"$defs": {f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(40)} | {"d40": {}}}, ""),
+        (
+            {
+                "$defs": {
+                    f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2}
+                    for n in range(40)
+                }
+                | {"d40": {}}
+            },
+            "",
+        ),
     ],
 )
-def test_a_schema_that_cannot_be_checked_at_once_is_refused(schema: dict[str, Any], fault: str) -> None:
+def test_a_schema_that_cannot_be_checked_at_once_is_refused(
+    schema: dict[str, Any], fault: str
+) -> None:
     """What would be looked up elsewhere, or would take for ever; parts that are not referred to cost nothing."""
     if not fault:
         fitting(schema)
@@ -244,10 +344,18 @@ def test_a_schema_that_cannot_be_checked_at_once_is_refused(schema: dict[str, An
 
 
 def test_an_answer_without_a_result_is_no_json() -> None:
-    reply = PersonReply(request_id="r", conversation_id="c", kind="question", text="What is spent?")
+    reply = PersonReply(
+        request_id="r", conversation_id="c", kind="question", text="What is spent?"
+    )
     assert fitting({}).write(reply) is None
-    assert fitting({}).write(reply.model_copy(update={"report": report(status="failed")})) is None
-    assert fitting({}).write(reply.model_copy(update={"report": report(result=None)})) == "null"
+    assert (
+        fitting({}).write(reply.model_copy(update={"report": report(status="failed")}))
+        is None
+    )
+    assert (
+        fitting({}).write(reply.model_copy(update={"report": report(result=None)}))
+        == "null"
+    )
 
 
 class Paid:
@@ -255,7 +363,9 @@ class Paid:
 
     configured = True
 
-    async def ask(self, role: str, answer: Any, *, spent: Spent | None = None, **_: Any) -> Reply[Any]:
+    async def ask(
+        self, role: str, answer: Any, *, spent: Spent | None = None, **_: Any
+    ) -> Reply[Any]:
         if spent is not None:
             spent.add(Expense(input_tokens=2))
         return Reply(answer, Expense(input_tokens=2), "m", 1, 0.0)

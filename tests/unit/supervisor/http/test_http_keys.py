@@ -32,7 +32,11 @@ def test_a_key_file_holds_hashes_for_its_owner_alone(tmp_path: Path) -> None:
     assert key not in path.read_text()
     assert path.stat().st_mode & 0o777 == 0o600
     [entry] = read_keys(path).keys
-    assert (entry.sha256, entry.roles, entry.user) == (hash_of(key), ("ask", "read"), "alice")
+    assert (entry.sha256, entry.roles, entry.user) == (
+        hash_of(key),
+        ("ask", "read"),
+        "alice",
+    )
 
 
 def test_adding_a_key_keeps_link_and_mode_of_the_file(tmp_path: Path) -> None:
@@ -55,7 +59,9 @@ def test_two_keys_of_one_name_are_refused(tmp_path: Path) -> None:
     assert len(read_keys(path).keys) == 2
 
 
-@pytest.mark.parametrize("content", ["", "[]", '{"keys": [{"name": "x"}]}', '{"keys": [], "more": 1}'])
+@pytest.mark.parametrize(
+    "content", ["", "[]", '{"keys": [{"name": "x"}]}', '{"keys": [], "more": 1}']
+)
 def test_an_invalid_key_file_is_refused(tmp_path: Path, content: str) -> None:
     path = tmp_path / "keys.json"
     path.write_text(content)
@@ -121,8 +127,13 @@ def test_a_burst_is_taken_and_then_so_many_a_second() -> None:
 
 @pytest.mark.parametrize("sizes", [(3000,), (1500, 1500)])
 async def test_a_body_is_limited_however_it_is_cut(sizes: tuple[int, ...]) -> None:
-    pieces = [{"type": "http.request", "body": b"x" * size, "more_body": True} for size in sizes]
-    messages = iter([*pieces, {"type": "http.request", "body": b"", "more_body": False}])
+    pieces = [
+        {"type": "http.request", "body": b"x" * size, "more_body": True}
+        for size in sizes
+    ]
+    messages = iter(
+        [*pieces, {"type": "http.request", "body": b"", "more_body": False}]
+    )
 
     async def receive() -> Message:
         return next(messages)
@@ -131,7 +142,9 @@ async def test_a_body_is_limited_however_it_is_cut(sizes: tuple[int, ...]) -> No
         await BodyReader(receive, 2000, 60).receive()
 
 
-@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "127.8.0.1:80", "[::1]:8080"])
+@pytest.mark.parametrize(
+    "host", ["localhost", "127.0.0.1", "127.8.0.1:80", "[::1]:8080"]
+)
 def test_names_of_this_machine_are_local(host: str) -> None:
     assert is_local(host)
 
@@ -139,8 +152,23 @@ def test_names_of_this_machine_are_local(host: str) -> None:
 @pytest.mark.parametrize(
     "host",
     [
-        *("", "evil.com", "[::1]evil.com", "[::1", "127.0.0.1:80@evil.com", "127.0.0.1:", "127.0.0.1.evil.com"),
-        *("::1.x", "127.0.0.1\n", "localhost:80:80", "user@localhost", "127.999.0.1", "10.0.0.1"),
+        *(
+            "",
+            "evil.com",
+            "[::1]evil.com",
+            "[::1",
+            "127.0.0.1:80@evil.com",
+            "127.0.0.1:",
+            "127.0.0.1.evil.com",
+        ),
+        *(
+            "::1.x",
+            "127.0.0.1\n",
+            "localhost:80:80",
+            "user@localhost",
+            "127.999.0.1",
+            "10.0.0.1",
+        ),
     ],
 )
 def test_lookalikes_of_this_machine_are_not_local(host: str) -> None:
@@ -148,7 +176,10 @@ def test_lookalikes_of_this_machine_are_not_local(host: str) -> None:
 
 
 def test_conversations_of_a_world_differ_by_user() -> None:
-    named = [world_conversation("Walker", "Ana", user) for user in (None, "alice", "bob", "x" * 256)]
+    named = [
+        world_conversation("Walker", "Ana", user)
+        for user in (None, "alice", "bob", "x" * 256)
+    ]
     assert named[0] == "Walker.Ana"
     assert len(set(named)) == 4
     assert max(map(len, named)) < 256

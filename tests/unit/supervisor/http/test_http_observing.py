@@ -25,15 +25,21 @@ async def context_within(*headers: tuple[str, str]) -> TraceContext | None:
         """Answer nobody."""
 
     lines = [(name.encode(), value.encode()) for name, value in headers]
-    await ObservationMiddleware(app, Metrics())({"type": "http", "method": "GET", "headers": lines}, receive, send)
+    await ObservationMiddleware(app, Metrics())(
+        {"type": "http", "method": "GET", "headers": lines}, receive, send
+    )
     return found[0]
 
 
 async def test_a_trace_state_in_several_lines_is_joined() -> None:
-    found = await context_within(("traceparent", PARENT), ("tracestate", "a=1"), ("tracestate", "b=2"))
+    found = await context_within(
+        ("traceparent", PARENT), ("tracestate", "a=1"), ("tracestate", "b=2")
+    )
     assert found == TraceContext(PARENT, "a=1,b=2")
 
 
 @pytest.mark.parametrize("second", [PARENT, made_context(9, 8, 1).parent, "x"])
 async def test_several_trace_contexts_are_ignored(second: str) -> None:
-    assert await context_within(("traceparent", PARENT), ("traceparent", second)) is None
+    assert (
+        await context_within(("traceparent", PARENT), ("traceparent", second)) is None
+    )

@@ -18,11 +18,15 @@ ASK = frozenset({"ask"})
         (Caller("a", ASK, user_scope="ann"), None, None),
     ],
 )
-def test_a_task_is_of_the_tenant_of_its_key(caller: Caller, named: str | None, tenant: str | None) -> None:
+def test_a_task_is_of_the_tenant_of_its_key(
+    caller: Caller, named: str | None, tenant: str | None
+) -> None:
     assert caller.demand_tenant(named) == tenant
 
 
-@pytest.mark.parametrize("caller", [Caller("a", ASK, tenant="acme"), Caller("a", ASK, user_scope="ann")])
+@pytest.mark.parametrize(
+    "caller", [Caller("a", ASK, tenant="acme"), Caller("a", ASK, user_scope="ann")]
+)
 def test_a_key_of_one_tenant_or_user_spends_no_other_budget(caller: Caller) -> None:
     with pytest.raises(Refused, match="may not name that tenant"):
         caller.demand_tenant("rich")

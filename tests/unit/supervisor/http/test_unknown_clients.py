@@ -81,7 +81,12 @@ def test_each_address_or_ipv6_network_has_its_own_rate() -> None:
 def test_the_oldest_connection_without_a_key_makes_room() -> None:
     unknown = UnknownClients(Origins(PROXIES))
     closed: list[int] = []
-    for host, port in (("192.0.2.1", 1), ("192.0.2.1", 2), ("192.0.2.2", 3), ("10.0.0.5", 4)):
+    for host, port in (
+        ("192.0.2.1", 1),
+        ("192.0.2.1", 2),
+        ("192.0.2.2", 3),
+        ("10.0.0.5", 4),
+    ):
         unknown.connect((host, port), lambda port=port: closed.append(port))  # type: ignore[misc]
     unknown.settle(("192.0.2.1", 1))
     assert [unknown.make_room() for _ in range(3)] == [True, True, False]

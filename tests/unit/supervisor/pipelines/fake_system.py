@@ -60,13 +60,18 @@ class LinkedRuns(FakePipelineRuns):
         if made:
             pipeline = new.pipeline
             await self._sessions.create(
-                new.session_id, domain=pipeline.domain, ttl=pipeline.ttl, dependencies=new.dependencies
+                new.session_id,
+                domain=pipeline.domain,
+                ttl=pipeline.ttl,
+                dependencies=new.dependencies,
             )
             self._sessions.put_state(new.session_id, new.state)
             self._sessions.put_run(new.session_id, 0)
         return made
 
-    async def begin_phase(self, session_id: str, fence: int, phase: str, task_id: str, run: int) -> bool:
+    async def begin_phase(
+        self, session_id: str, fence: int, phase: str, task_id: str, run: int
+    ) -> bool:
         self._note("begin_phase")
         begun = await super().begin_phase(session_id, fence, phase, task_id, run)
         if begun:
@@ -74,17 +79,26 @@ class LinkedRuns(FakePipelineRuns):
         return begun
 
     async def settle_phase(
-        self, session_id: str, fence: int, phase: str, state: PhaseState, corrects: str | None = None
+        self,
+        session_id: str,
+        fence: int,
+        phase: str,
+        state: PhaseState,
+        corrects: str | None = None,
     ) -> bool:
         self._note("settle_phase")
         settled = await super().settle_phase(session_id, fence, phase, state, corrects)
         if settled:
-            self._sessions.put_phase(session_id, phase, self._runs[session_id].record.phases[phase])
+            self._sessions.put_phase(
+                session_id, phase, self._runs[session_id].record.phases[phase]
+            )
             if corrects is not None and state.status == "done":
                 self._sessions.put_correction(session_id, corrects, phase)
         return settled
 
-    async def reset_phases(self, session_id: str, why: Mapping[str, str], **fields: Any) -> RunRecord | None:
+    async def reset_phases(
+        self, session_id: str, why: Mapping[str, str], **fields: Any
+    ) -> RunRecord | None:
         self._note("reset_phases")
         record = await super().reset_phases(session_id, why, **fields)
         if record is not None:
@@ -98,10 +112,19 @@ class LinkedRuns(FakePipelineRuns):
         return record
 
     async def end(
-        self, session_id: str, fence: int, state: EndState, outcome: bytes, *, keep: bool, error: str = ""
+        self,
+        session_id: str,
+        fence: int,
+        state: EndState,
+        outcome: bytes,
+        *,
+        keep: bool,
+        error: str = "",
     ) -> bool:
         self._note("end")
-        ended = await super().end(session_id, fence, state, outcome, keep=keep, error=error)
+        ended = await super().end(
+            session_id, fence, state, outcome, keep=keep, error=error
+        )
         if ended and await self.read(session_id) is None:
             await self._sessions.drop(session_id, force=True)
         elif ended:
@@ -131,7 +154,9 @@ class FakeWorkers:
         self._reports: dict[str, asyncio.Future[CompletionReport]] = {}
         self._doing: set[asyncio.Task[None]] = set()
 
-    async def assign(self, assignment: TaskAssignment, *, patience_s: float = 10.0) -> None:
+    async def assign(
+        self, assignment: TaskAssignment, *, patience_s: float = 10.0
+    ) -> None:
         if self.refuses:
             self.refuses -= 1
             raise NotAccepted("no room", 0.01)
@@ -148,14 +173,20 @@ class FakeWorkers:
     async def report_of(
         self, assignment: TaskAssignment, within_s: float, *, is_new: bool = False
     ) -> CompletionReport | None:
-        await asyncio.wait([report := self._report(assignment.task_id)], timeout=within_s)
+        await asyncio.wait(
+            [report := self._report(assignment.task_id)], timeout=within_s
+        )
         return report.result() if report.done() else None
 
     async def is_under_way(self, task_id: str) -> bool:
-        begun = any(one.task_id == task_id and one.phase in self.runs for one in self.assigned)
+        begun = any(
+            one.task_id == task_id and one.phase in self.runs for one in self.assigned
+        )
         return begun and not self._report(task_id).done()
 
-    async def cancel(self, task_id: str, reason: str, *, grace_s: float = 2.0) -> Cancelling:
+    async def cancel(
+        self, task_id: str, reason: str, *, grace_s: float = 2.0
+    ) -> Cancelling:
         report = self._report(task_id)
         if report.done():
             return Cancelling("too_late", report.result().status)
@@ -164,7 +195,15 @@ class FakeWorkers:
         if known is None:
             return Cancelling("noted")
         error = ErrorNote(type="TaskCancelled", message=reason)
-        report.set_result(report_on(known, "cancelled", run_ms=TOOK_MS, error=error, usage=self.spent_by_cancelled))
+        report.set_result(
+            report_on(
+                known,
+                "cancelled",
+                run_ms=TOOK_MS,
+                error=error,
+                usage=self.spent_by_cancelled,
+            )
+        )
         return Cancelling("cancelled", "cancelled")
 
     async def _do(self, assignment: TaskAssignment) -> None:
@@ -189,16 +228,24 @@ class FakeWorkers:
                 )
                 for name in assignment.writes or ()
             ]
-            await self.sessions.set_many(assignment.session_id or "", entries, task_id=assignment.task_id)
+            await self.sessions.set_many(
+                assignment.session_id or "", entries, task_id=assignment.task_id
+            )
             if assignment.writes is None:
                 report = report.model_copy(update={"result": result})
         except PhaseReplaced as error:
             report = report_on(
-                assignment, "cancelled", run_ms=TOOK_MS, error=ErrorNote(type="PhaseReplaced", message=str(error))
+                assignment,
+                "cancelled",
+                run_ms=TOOK_MS,
+                error=ErrorNote(type="PhaseReplaced", message=str(error)),
             )
         except Exception as error:  # noqa: BLE001 - a crash becomes a report
             report = report_on(
-                assignment, "failed", run_ms=TOOK_MS, error=ErrorNote(type=type(error).__name__, message=str(error))
+                assignment,
+                "failed",
+                run_ms=TOOK_MS,
+                error=ErrorNote(type=type(error).__name__, message=str(error)),
             )
         return report
 
@@ -235,7 +282,10 @@ class FakeSystem:
         self.requests = PipelineRequests(
             self.parts,
             cards=lambda: {"A": self.card()},
-            driving=Driving(lambda session_id: self.woken.append(session_id), lambda _session, _reason: False),
+            driving=Driving(
+                lambda session_id: self.woken.append(session_id),
+                lambda _session, _reason: False,
+            ),
         )
 
     def parts_of(self, workers: FakeWorkers) -> Parts:
@@ -254,14 +304,28 @@ class FakeSystem:
         )
 
     def card(self) -> AgentCard:
-        schema = {"type": "object", "properties": {name: {} for name in "abcdefxyz"}, "additionalProperties": True}
-        tasks = tuple(TaskCard(name=name, parameters=schema) for name in self.workers.works)
+        schema = {
+            "type": "object",
+            "properties": {name: {} for name in "abcdefxyz"},
+            "additionalProperties": True,
+        }
+        tasks = tuple(
+            TaskCard(name=name, parameters=schema) for name in self.workers.works
+        )
         return AgentCard(agent_id="A", tasks=tasks, digest="0")
 
-    async def ask(self, action: str, session_id: str | None = "s1", **fields: Any) -> PipelineReply:
+    async def ask(
+        self, action: str, session_id: str | None = "s1", **fields: Any
+    ) -> PipelineReply:
         pipeline = fields.pop("pipeline", None)
-        declared = pipeline.model_dump(mode="json", exclude_defaults=True) if pipeline is not None else None
-        request = PipelineRequest(action=action, session_id=session_id, pipeline=declared, **fields)
+        declared = (
+            pipeline.model_dump(mode="json", exclude_defaults=True)
+            if pipeline is not None
+            else None
+        )
+        request = PipelineRequest(
+            action=action, session_id=session_id, pipeline=declared, **fields
+        )
         return await self.requests.answer(request)
 
     async def begin(self, pipeline: Pipeline, **fields: Any) -> PipelineReply:
@@ -269,7 +333,9 @@ class FakeSystem:
         assert reply.kind == "accepted", reply
         return reply
 
-    async def drive(self, session_id: str = "s1", holder: str = "h", parts: Parts | None = None) -> None:
+    async def drive(
+        self, session_id: str = "s1", holder: str = "h", parts: Parts | None = None
+    ) -> None:
         async with asyncio.timeout(PATIENCE_S):
             fence = await self.claim(session_id, holder)
             await Drive(parts or self.parts, session_id, fence).run()
@@ -304,10 +370,17 @@ class FakeSystem:
 
     async def statuses(self, session_id: str = "s1") -> dict[str, str]:
         """Return the status of each phase."""
-        return {name: state.status for name, state in (await self.record(session_id)).phases.items()}
+        return {
+            name: state.status
+            for name, state in (await self.record(session_id)).phases.items()
+        }
 
     def kinds(self, *kinds: str) -> list[tuple[str, str | None]]:
-        return [(one.kind, one.phase) for one in self.events if not kinds or one.kind in kinds]
+        return [
+            (one.kind, one.phase)
+            for one in self.events
+            if not kinds or one.kind in kinds
+        ]
 
 
 @contextlib.asynccontextmanager
@@ -346,7 +419,10 @@ def a_phase(name: str = "p", task: str = "echo", **fields: Any) -> Phase:
 def a_chain(*names: str, task: str = "echo", **fields: Any) -> Pipeline:
     """Return phases that each read the results of the one before."""
     phases = [a_phase(names[0], task, parameters={"x": "${input.x}"})]
-    phases += [a_phase(name, task, parameters={"x": f"${{{before}:results.x}}"}) for before, name in pairwise(names)]
+    phases += [
+        a_phase(name, task, parameters={"x": f"${{{before}:results.x}}"})
+        for before, name in pairwise(names)
+    ]
     return a_pipeline(*phases, inputs={"x": Input(default=1)}, **fields)
 
 

@@ -21,14 +21,20 @@ from tests.unit.supervisor.pipelines.fake_system import (
 )
 
 
-async def test_a_user_has_half_of_the_places_at_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_user_has_half_of_the_places_at_most(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("supervisor.pipelines.desk.RUNS_AT_ONCE", 4)
     monkeypatch.setattr("supervisor.pipelines.desk.RUNS_OF_ONE", 2)
     monkeypatch.setattr("supervisor.pipelines.desk._CROWDED_S", 0.05)
     wait = Waiting()
     system = FakeSystem(tmp_path, wait=wait, echo=echo)
     for number in range(6):
-        await system.begin(a_pipeline(a_phase("one", "wait")), session_id=f"s{number}", user_id="mallory")
+        await system.begin(
+            a_pipeline(a_phase("one", "wait")),
+            session_id=f"s{number}",
+            user_id="mallory",
+        )
     await system.begin(a_chain("two"), session_id="other", user_id="ann")
     async with at_work(system.desk()) as desk:
         assert (await the_end(system, "other"))["state"] == "completed"
@@ -38,7 +44,9 @@ async def test_a_user_has_half_of_the_places_at_most(tmp_path: Path, monkeypatch
             await the_end(system, f"s{number}")
 
 
-async def test_a_run_begins_as_soon_as_the_desk_is_woken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_run_begins_as_soon_as_the_desk_is_woken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("runtime.lease_loop.LOOK_S", 3600.0)
     system = FakeSystem(tmp_path, echo=echo)
     looks: list[str] = []
@@ -140,7 +148,9 @@ async def test_a_run_that_cannot_be_driven_fails(tmp_path: Path) -> None:
     assert [one["event"] for one in logged].count("driving_failed") == 4
 
 
-async def test_a_run_over_which_drivers_died_is_set_aside_until_resumed(tmp_path: Path) -> None:
+async def test_a_run_over_which_drivers_died_is_set_aside_until_resumed(
+    tmp_path: Path,
+) -> None:
     system = FakeSystem(tmp_path, echo=echo)
     await system.begin(a_chain("one"))
     for holder in ("a", "b", "c"):
@@ -156,7 +166,9 @@ async def test_a_run_over_which_drivers_died_is_set_aside_until_resumed(tmp_path
         await until(lambda: system.workers.runs["one"] == 2)
 
 
-async def test_a_lease_that_lapsed_while_the_store_was_away_does_not_count(tmp_path: Path) -> None:
+async def test_a_lease_that_lapsed_while_the_store_was_away_does_not_count(
+    tmp_path: Path,
+) -> None:
     system = FakeSystem(tmp_path, echo=echo)
     await system.begin(a_chain("one"))
     for holder in ("a", "b", "c"):

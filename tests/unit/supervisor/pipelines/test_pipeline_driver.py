@@ -41,11 +41,18 @@ async def test_a_chain_runs_in_order_and_passes_values_on(tmp_path: Path) -> Non
     ended = await system.outcome()
     assert ended["result"] == {"three:results": {"x": 4}}
     # What a phase reads of another one of the same run was computed in it, and saved nothing.
-    assert (ended["stats"]["total_hits"], ended["stats"]["total_saved_time_ms"]) == (2, 0)
+    assert (ended["stats"]["total_hits"], ended["stats"]["total_saved_time_ms"]) == (
+        2,
+        0,
+    )
     assert [one["saved_ms"] for one in ended["phases"]] == [0, 0, 0]
     assert await system.runs.read("s1") is None
     assert await system.sessions.root("s1") is None
-    assert [one.through for one in system.events if one.kind == "phase_done"] == [1, 2, 3]
+    assert [one.through for one in system.events if one.kind == "phase_done"] == [
+        1,
+        2,
+        3,
+    ]
 
 
 async def test_independent_phases_run_side_by_side(tmp_path: Path) -> None:
@@ -56,22 +63,33 @@ async def test_independent_phases_run_side_by_side(tmp_path: Path) -> None:
         return parameters
 
     system = FakeSystem(tmp_path, meet=meet, echo=echo)
-    join = a_phase("join", parameters={"a": "${left:results.x}", "b": "${right:results.x}"})
-    left, right = (a_phase(name, "meet", parameters={"x": name}) for name in ("left", "right"))
+    join = a_phase(
+        "join", parameters={"a": "${left:results.x}", "b": "${right:results.x}"}
+    )
+    left, right = (
+        a_phase(name, "meet", parameters={"x": name}) for name in ("left", "right")
+    )
     await system.begin(a_pipeline(left, right, join))
     await system.drive()
-    assert (await system.outcome())["result"] == {"join:results": {"a": "left", "b": "right"}}
+    assert (await system.outcome())["result"] == {
+        "join:results": {"a": "left", "b": "right"}
+    }
 
 
 async def test_a_phase_whose_condition_does_not_hold_is_skipped(tmp_path: Path) -> None:
     system = FakeSystem(tmp_path, echo=echo)
     review = a_phase("review", when="${look:results.x} > 5")
-    report = a_phase("report", parameters={"a": "${review:results?}", "b": "${look:results.x}"})
+    report = a_phase(
+        "report", parameters={"a": "${review:results?}", "b": "${look:results.x}"}
+    )
     await system.begin(a_pipeline(a_phase("look", parameters={"x": 3}), review, report))
     await system.drive()
     ended = await system.outcome()
     assert ended["result"] == {"report:results": {"a": None, "b": 3}}
-    assert [(one["status"], "${look:results.x} > 5" in one["why"]) for one in ended["phases"]][1] == ("skipped", True)
+    assert [
+        (one["status"], "${look:results.x} > 5" in one["why"])
+        for one in ended["phases"]
+    ][1] == ("skipped", True)
     assert system.workers.runs == {"look": 1, "report": 1}
     assert ("phase_skipped", "review") in system.kinds()
 
@@ -83,7 +101,12 @@ async def test_a_failure_stops_its_dependents_alone(tmp_path: Path) -> None:
     after_good = a_phase("after_good", parameters={"x": "${good:results.x}"})
     await system.begin(a_pipeline(bad, good, after_bad, after_good))
     await system.drive()
-    wanted = {"bad": "failed", "good": "done", "after_bad": "pending", "after_good": "done"}
+    wanted = {
+        "bad": "failed",
+        "good": "done",
+        "after_bad": "pending",
+        "after_good": "done",
+    }
     assert await system.statuses() == wanted
     ended = await system.outcome()
     assert (ended["state"], ended["result"]) == ("failed", None)
@@ -94,7 +117,9 @@ async def test_a_failure_stops_its_dependents_alone(tmp_path: Path) -> None:
     assert set(bundle["session"]["cache"]) == {"good:results", "after_good:results"}
 
 
-async def test_a_run_ends_although_its_evidence_cannot_be_written(tmp_path: Path) -> None:
+async def test_a_run_ends_although_its_evidence_cannot_be_written(
+    tmp_path: Path,
+) -> None:
     system = FakeSystem(tmp_path, fail=fail)
     await system.begin(a_pipeline(a_phase("bad", "fail")))
 
@@ -124,7 +149,9 @@ async def test_a_lost_or_forgotten_run_leaves_nothing_behind(
     tmp_path: Path, happen: Callable[[FakeSystem], Awaitable[None]], when: str
 ) -> None:
     system = FakeSystem(tmp_path, fail=fail)
-    await system.begin(a_pipeline(a_phase("bad", "fail"), project="shop"), user_id="ann")
+    await system.begin(
+        a_pipeline(a_phase("bad", "fail"), project="shop"), user_id="ann"
+    )
     real = getattr(system.runs, when)
 
     async def meanwhile(*told: Any, **more: Any) -> Any:
@@ -163,7 +190,9 @@ async def test_evidence_of_another_driver_is_not_removed(tmp_path: Path) -> None
     assert place.read_text() == "of another driver"
 
 
-async def test_each_run_is_recorded_once_in_its_projects_history(tmp_path: Path) -> None:
+async def test_each_run_is_recorded_once_in_its_projects_history(
+    tmp_path: Path,
+) -> None:
     system = FakeSystem(tmp_path, echo=echo)
     await system.begin(a_chain("one", project="shop"), user_id="ann")
 
@@ -178,13 +207,19 @@ async def test_each_run_is_recorded_once_in_its_projects_history(tmp_path: Path)
     fence = await system.steal()
     await Drive(system.parts, "s1", fence).run()
     [record] = await system.projects.search("shop", kind="history")
-    assert (record.by, record.session_id, record.data["state"]) == ("ann", "s1", "completed")
+    assert (record.by, record.session_id, record.data["state"]) == (
+        "ann",
+        "s1",
+        "completed",
+    )
     # That the result was read for the outcome, and read again, is no use of it.
     assert (await system.outcome())["stats"]["total_hits"] == 0
     assert system.workers.runs == {"one": 1}
 
 
-async def test_an_assignment_has_deadline_attempts_user_and_memory_of_its_phase(tmp_path: Path) -> None:
+async def test_an_assignment_has_deadline_attempts_user_and_memory_of_its_phase(
+    tmp_path: Path,
+) -> None:
     system = FakeSystem(tmp_path, echo=echo)
     one = a_phase("one", timeout="90s", retries=4, memory="bypass", keep_for="2m")
     await system.begin(a_pipeline(one), user_id="ann")
@@ -192,9 +227,17 @@ async def test_an_assignment_has_deadline_attempts_user_and_memory_of_its_phase(
     [assignment] = system.workers.assigned
     assert assignment.deadline is not None
     assert (assignment.deadline - assignment.created_at).total_seconds() == 90
-    assert (assignment.max_attempts, assignment.user_id, assignment.memory) == (5, "ann", "bypass")
+    assert (assignment.max_attempts, assignment.user_id, assignment.memory) == (
+        5,
+        "ann",
+        "bypass",
+    )
     assert assignment.keep_ms == 120_000
-    assert (assignment.session_id, assignment.phase, assignment.writes) == ("s1", "one", ("results",))
+    assert (assignment.session_id, assignment.phase, assignment.writes) == (
+        "s1",
+        "one",
+        ("results",),
+    )
 
 
 async def test_a_reference_to_nothing_fails_its_phase(tmp_path: Path) -> None:
@@ -208,9 +251,15 @@ async def test_a_reference_to_nothing_fails_its_phase(tmp_path: Path) -> None:
     assert system.workers.runs == {"look": 1}
 
 
-async def test_parameters_too_large_for_a_message_fail_with_the_cure(tmp_path: Path) -> None:
+async def test_parameters_too_large_for_a_message_fail_with_the_cure(
+    tmp_path: Path,
+) -> None:
     system = FakeSystem(tmp_path, big=lambda _told: {"x": "y" * 1_000_000}, echo=echo)
-    await system.begin(a_pipeline(a_phase("big", "big"), a_phase("next", parameters={"x": "${big:results.x}"})))
+    await system.begin(
+        a_pipeline(
+            a_phase("big", "big"), a_phase("next", parameters={"x": "${big:results.x}"})
+        )
+    )
     await system.drive()
     state = (await system.record()).phases["next"]
     assert (state.status, state.error_type) == ("failed", "MessageTooLarge")
@@ -244,7 +293,9 @@ async def test_a_driver_that_lost_its_lease_stops_silently(tmp_path: Path) -> No
         assert (await system.record()).state == "running"
 
 
-async def test_another_driver_goes_on_with_the_task_of_the_first(tmp_path: Path) -> None:
+async def test_another_driver_goes_on_with_the_task_of_the_first(
+    tmp_path: Path,
+) -> None:
     wait = Waiting()
     system = FakeSystem(tmp_path, echo=echo, wait=wait)
     await system.begin(a_pipeline(a_phase("one", parameters={"x": 1}), a_phase("two", "wait", parameters={
@@ -255,10 +306,16 @@ async def test_another_driver_goes_on_with_the_task_of_the_first(tmp_path: Path)
     await asyncio.gather(first, return_exceptions=True)
     fence = await system.steal()
     began = (await system.record()).phases["two"]
-    system.runs._update(system.runs._runs["s1"], "two", replace(began, since_ms=(began.since_ms or 0) - 60_000))
+    system.runs._update(
+        system.runs._runs["s1"],
+        "two",
+        replace(began, since_ms=(began.since_ms or 0) - 60_000),
+    )
     looks, report_of = list[bool](), system.workers.report_of
 
-    async def note_looks(assignment: TaskAssignment, within_s: float, *, is_new: bool = False) -> Any:
+    async def note_looks(
+        assignment: TaskAssignment, within_s: float, *, is_new: bool = False
+    ) -> Any:
         looks.append(not is_new)
         return await report_of(assignment, within_s, is_new=is_new)
 
@@ -277,7 +334,9 @@ async def test_another_driver_goes_on_with_the_task_of_the_first(tmp_path: Path)
     assert (await system.outcome())["stats"]["total_hits"] == 1
 
 
-async def test_a_task_that_ended_without_a_driver_is_settled_by_its_report(tmp_path: Path) -> None:
+async def test_a_task_that_ended_without_a_driver_is_settled_by_its_report(
+    tmp_path: Path,
+) -> None:
     system = FakeSystem(tmp_path, echo=echo)
     await system.begin(a_chain("one"))
     lost = asyncio.create_task(Drive(system.parts, "s1", await system.claim()).run())
@@ -290,7 +349,9 @@ async def test_a_task_that_ended_without_a_driver_is_settled_by_its_report(tmp_p
     assert (await system.outcome())["state"] == "completed"
 
 
-async def test_a_cancellation_after_the_last_phase_changes_nothing(tmp_path: Path) -> None:
+async def test_a_cancellation_after_the_last_phase_changes_nothing(
+    tmp_path: Path,
+) -> None:
     system = FakeSystem(tmp_path, echo=echo)
     await system.begin(a_pipeline(a_phase("only", parameters={"x": 1})))
     drive = Drive(system.parts, "s1", await system.claim())
@@ -310,7 +371,11 @@ async def test_a_cancellation_after_the_last_phase_changes_nothing(tmp_path: Pat
 
 async def test_a_cancellation_cancels_running_tasks_and_the_run(tmp_path: Path) -> None:
     system = FakeSystem(tmp_path, echo=echo, wait=Waiting())
-    await system.begin(a_pipeline(a_phase("one", parameters={"x": 1}), a_phase("two", "wait", after=("one",))))
+    await system.begin(
+        a_pipeline(
+            a_phase("one", parameters={"x": 1}), a_phase("two", "wait", after=("one",))
+        )
+    )
     drive = Drive(system.parts, "s1", await system.claim())
     running = asyncio.create_task(drive.run())
     await until(lambda: system.workers.runs["two"])
@@ -318,9 +383,14 @@ async def test_a_cancellation_cancels_running_tasks_and_the_run(tmp_path: Path) 
     await running
     record = await system.record()
     assert record.state == "cancelled"
-    assert system.workers.cancelled == {record.phases["two"].task_id: "no longer wanted"}
+    assert system.workers.cancelled == {
+        record.phases["two"].task_id: "no longer wanted"
+    }
     ended = await system.outcome()
-    assert (ended["state"], [one["status"] for one in ended["phases"]]) == ("cancelled", ["done", "cancelled"])
+    assert (ended["state"], [one["status"] for one in ended["phases"]]) == (
+        "cancelled",
+        ["done", "cancelled"],
+    )
     assert system.kinds()[-1] == ("cancelled", None)
 
 
@@ -353,13 +423,18 @@ async def test_secret_inputs_reach_tasks_and_no_evidence(tmp_path: Path) -> None
     inputs = {"key": Input(type="text", secret=True)}
     use = a_phase("use", parameters={"x": "${input.key}"})
     await system.begin(
-        a_pipeline(use, a_phase("bad", "fail", after=("use",)), inputs=inputs), inputs={"key": "hunter2!"}
+        a_pipeline(use, a_phase("bad", "fail", after=("use",)), inputs=inputs),
+        inputs={"key": "hunter2!"},
     )
     await system.drive()
     assert system.workers.assigned[0].task.parameters == {"x": "hunter2!"}
     written = evidence_in(await system.outcome())
     assert "hunter2!" not in written
-    assert json.loads(written)["masked"] == {"inputs": ["key"], "entries": ["use:results"], "pipeline": []}
+    assert json.loads(written)["masked"] == {
+        "inputs": ["key"],
+        "entries": ["use:results"],
+        "pipeline": [],
+    }
 
 
 async def test_an_error_that_quotes_a_secret_is_stored_masked(tmp_path: Path) -> None:

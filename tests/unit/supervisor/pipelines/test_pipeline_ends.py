@@ -6,7 +6,13 @@ from typing import Any
 
 from memory.sessions.pipeline_records import PhaseState, phase_in
 from supervisor.pipelines.evidence import read_bundle, restore
-from tests.unit.supervisor.pipelines.fake_system import FakeSystem, a_phase, a_pipeline, echo, fail
+from tests.unit.supervisor.pipelines.fake_system import (
+    FakeSystem,
+    a_phase,
+    a_pipeline,
+    echo,
+    fail,
+)
 
 
 def a_failing_chain() -> Any:
@@ -35,7 +41,9 @@ async def test_the_timeline_has_the_ends_of_earlier_runs(tmp_path: Path) -> None
     assert [one["at"] for one in timeline] == sorted(one["at"] for one in timeline)
 
 
-async def test_a_phase_that_never_began_is_not_stale_after_a_restore(tmp_path: Path) -> None:
+async def test_a_phase_that_never_began_is_not_stale_after_a_restore(
+    tmp_path: Path,
+) -> None:
     system = FakeSystem(tmp_path, echo=echo, fail=fail)
     await system.begin(a_failing_chain())
     await system.drive()

@@ -12,8 +12,19 @@ import pytest
 from contracts.errors import InvalidInput
 from contracts.pipelines import Input, Pipeline
 from memory.sessions.pipeline_records import PhaseState, RunRecord
-from supervisor.pipelines.declaration.masker import MASK, MOST_LEVELS, Masker, is_secret_name
-from supervisor.pipelines.evidence import FORMAT, bundle_of, read_bundle, restore, write_bundle
+from supervisor.pipelines.declaration.masker import (
+    MASK,
+    MOST_LEVELS,
+    Masker,
+    is_secret_name,
+)
+from supervisor.pipelines.evidence import (
+    FORMAT,
+    bundle_of,
+    read_bundle,
+    restore,
+    write_bundle,
+)
 from tests.unit.supervisor.pipelines.fake_system import LinkedRuns, a_phase, a_pipeline
 from workers.testing.sessions import FakeSessions
 
@@ -33,7 +44,18 @@ def test_names_of_secrets_in_any_spelling(name: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["currentTokenUsage", "token_count", "max_tokens", "tokens", "key", "keys", "author", "passes", "compass", ""],
+    [
+        "currentTokenUsage",
+        "token_count",
+        "max_tokens",
+        "tokens",
+        "key",
+        "keys",
+        "author",
+        "passes",
+        "compass",
+        "",
+    ],
 )
 def test_names_that_only_look_like_secrets(name: str) -> None:
     assert not is_secret_name(name)
@@ -72,7 +94,13 @@ def test_secrets_are_masked_in_values_and_names(text: str) -> None:
             "ok": True,
             "no": None,
         },
-        {"has_password": True, "password": None, "token": "", "api_key": "${input.key}", "secret": False},
+        {
+            "has_password": True,
+            "password": None,
+            "token": "",
+            "api_key": "${input.key}",
+            "secret": False,
+        },
         "the bearer of bad news",
         [],
     ],
@@ -82,40 +110,86 @@ def test_other_values_are_left_alone(value: Any) -> None:
 
 
 def test_everything_below_a_secret_name_is_masked() -> None:
-    shown, hidden = Masker().mask({"credentials": {"user": "ann", "pin": 1234, "list": ["x"], "on": True}})
+    shown, hidden = Masker().mask(
+        {"credentials": {"user": "ann", "pin": 1234, "list": ["x"], "on": True}}
+    )
     assert hidden
-    assert shown == {"credentials": {"user": MASK, "pin": MASK, "list": [MASK], "on": True}}
+    assert shown == {
+        "credentials": {"user": MASK, "pin": MASK, "list": [MASK], "on": True}
+    }
 
 
 def test_secret_inputs_are_masked_in_texts() -> None:
-    masker = Masker.of({"a": "hunter2", "b": "hunter2-more", "c": "ab", "d": ["deep-secret"]}, frozenset("abcd"))
-    assert masker.mask_text("hunter2-more hunter2 ab deep-secret") == f"{MASK} {MASK} ab {MASK}"
+    masker = Masker.of(
+        {"a": "hunter2", "b": "hunter2-more", "c": "ab", "d": ["deep-secret"]},
+        frozenset("abcd"),
+    )
+    assert (
+        masker.mask_text("hunter2-more hunter2 ab deep-secret")
+        == f"{MASK} {MASK} ab {MASK}"
+    )
 
 
 def test_secret_numbers_are_masked_in_values() -> None:
-    masker = Masker.of({"pin": 83451290, "ratio": 0.12345, "on": True}, frozenset({"pin", "ratio", "on"}))
-    value: Any = {"a": 83451290, "b": [83451290.0, 0.12345], "c": "it is 83451290", "83451290": 8345129, "ok": True}
-    shown = {"a": MASK, "b": [MASK, MASK], "c": f"it is {MASK}", MASK: 8345129, "ok": True}
+    masker = Masker.of(
+        {"pin": 83451290, "ratio": 0.12345, "on": True},
+        frozenset({"pin", "ratio", "on"}),
+    )
+    value: Any = {
+        "a": 83451290,
+        "b": [83451290.0, 0.12345],
+        "c": "it is 83451290",
+        "83451290": 8345129,
+        "ok": True,
+    }
+    shown = {
+        "a": MASK,
+        "b": [MASK, MASK],
+        "c": f"it is {MASK}",
+        MASK: 8345129,
+        "ok": True,
+    }
     assert masker.mask(value) == (shown, True)
     assert Masker.of({"x": 10**5000}, frozenset("x")).mask(10**5000) == (MASK, True)
 
 
 @pytest.mark.parametrize(
-    "secret", ["pa\"ss\\wo'rd\nline", "it's-open", 'say "open"', "ürgent/key + more?", "back\\slash\\ok"]
+    "secret",
+    [
+        "pa\"ss\\wo'rd\nline",
+        "it's-open",
+        'say "open"',
+        "ürgent/key + more?",
+        "back\\slash\\ok",
+    ],
 )
 def test_a_secret_is_masked_however_it_is_quoted(secret: str) -> None:
     masker = Masker.of({"k": secret}, frozenset("k"))
     either = secret + "\"'"
     for quoted in (
-        *(repr(secret), repr({"k": secret}), json.dumps(secret), json.dumps(secret, ensure_ascii=False)),
-        *(repr(f'"{secret}'), repr(f"'{secret}"), repr(either), f"x?{urlencode({'k': secret})}", quote(secret)),
+        *(
+            repr(secret),
+            repr({"k": secret}),
+            json.dumps(secret),
+            json.dumps(secret, ensure_ascii=False),
+        ),
+        *(
+            repr(f'"{secret}'),
+            repr(f"'{secret}"),
+            repr(either),
+            f"x?{urlencode({'k': secret})}",
+            quote(secret),
+        ),
     ):
         shown = masker.mask_text(f"cannot use {quoted}!")
         assert MASK in shown
         assert "o" not in shown.removeprefix("cannot use").replace("else", "")
 
 
-@pytest.mark.parametrize("deep", [lambda inner: [inner], lambda inner: {"n": inner}, lambda inner: {"token": inner}])
+@pytest.mark.parametrize(
+    "deep",
+    [lambda inner: [inner], lambda inner: {"n": inner}, lambda inner: {"token": inner}],
+)
 def test_a_value_nested_too_deeply_is_masked_whole(deep: Any) -> None:
     value: Any = 1
     for _ in range(100_000):
@@ -131,8 +205,25 @@ def test_a_value_nested_too_deeply_is_masked_whole(deep: Any) -> None:
 
 #: Texts out of which a pattern could be led to read the same again and again, each to be repeated.
 HOSTILE = (
-    *("-eyJaaaaaaaa", "eyJaaaaaaaa.", "-eyJaaaaaaaa.bbbb", "://a", "://:", "://a:", "://a:b ", "bearer ", "bearer\n"),
-    *("-----BEGIN PRIVATE KEY", "-----BEGIN ", "-----BEGIN PRIVATE KEY-----", "-----END ", "-ghp_aaaaaaa", "-sk-"),
+    *(
+        "-eyJaaaaaaaa",
+        "eyJaaaaaaaa.",
+        "-eyJaaaaaaaa.bbbb",
+        "://a",
+        "://:",
+        "://a:",
+        "://a:b ",
+        "bearer ",
+        "bearer\n",
+    ),
+    *(
+        "-----BEGIN PRIVATE KEY",
+        "-----BEGIN ",
+        "-----BEGIN PRIVATE KEY-----",
+        "-----END ",
+        "-ghp_aaaaaaa",
+        "-sk-",
+    ),
     *("a:", " ", "AKIA", "A", "-ghp_aaaaaaaaaaaaaaaaaaaaaaaaa"),
 )
 
@@ -147,7 +238,9 @@ def _cpu_s(text: str) -> float:
     return min(found)
 
 
-@pytest.mark.parametrize("start", ["", "://a:", "eyJaaaaaaaa.", "-----BEGIN PRIVATE KEY-----"])
+@pytest.mark.parametrize(
+    "start", ["", "://a:", "eyJaaaaaaaa.", "-----BEGIN PRIVATE KEY-----"]
+)
 @pytest.mark.parametrize("unit", HOSTILE)
 def test_masking_takes_linear_time(unit: str, start: str) -> None:
     # Both are within one piece: what it costs from one piece to the next is the same anyway.
@@ -160,10 +253,19 @@ def test_masking_takes_linear_time(unit: str, start: str) -> None:
 def test_secrets_across_the_pieces_of_a_long_text_are_masked() -> None:
     token, rest = f"eyJ{'a' * 9_000}.{'b' * 70_000}.c", "some words and " * 4_000
     address = "postgres://ann:hunter2@db"
-    text = "".join(f"{rest}{' ' * shift}{one} " for shift in range(0, 4_000, 397) for one in (token, address, "eyJ"))
+    text = "".join(
+        f"{rest}{' ' * shift}{one} "
+        for shift in range(0, 4_000, 397)
+        for one in (token, address, "eyJ")
+    )
     shown = Masker().mask_text(text)
     assert len(text) > 2_000_000
-    assert (shown.count(MASK), "aaaa" in shown, "bbbb" in shown, "hunter2" in shown) == (22, False, False, False)
+    assert (
+        shown.count(MASK),
+        "aaaa" in shown,
+        "bbbb" in shown,
+        "hunter2" in shown,
+    ) == (22, False, False, False)
     assert shown.replace(MASK, "") == text.replace(token, "").replace("ann:hunter2", "")
     key = f"-----BEGIN PRIVATE KEY-----{'x' * 2_000_000}-----END PRIVATE KEY-----"
     assert Masker().mask_text(f"{rest}{key}{rest}") == f"{rest}{MASK}{rest}"
@@ -182,7 +284,15 @@ def a_record(pipeline: Pipeline, **told: Any) -> RunRecord:
 PHASES = {
     "look": PhaseState("done", 1, "t1", since_ms=1_100, ended_ms=1_500, took_ms=400),
     "login": PhaseState("done", 1, "t2", since_ms=1_200, ended_ms=1_400),
-    "use": PhaseState("failed", 2, "t3", since_ms=1_600, ended_ms=1_900, error_type="OSError", error="no hunter2!"),
+    "use": PhaseState(
+        "failed",
+        2,
+        "t3",
+        since_ms=1_600,
+        ended_ms=1_900,
+        error_type="OSError",
+        error="no hunter2!",
+    ),
     "late": PhaseState("running", 1, "t4", since_ms=1_700),
 }
 
@@ -192,7 +302,10 @@ def a_declaration(**told: Any) -> Pipeline:
     return a_pipeline(
         a_phase("look", parameters={"x": "${input.x}"} | told),
         a_phase("login", parameters={"k": "${input.key}"}),
-        a_phase("use", parameters={"x": "${look:results}", "token": "${login:results.token}"}),
+        a_phase(
+            "use",
+            parameters={"x": "${look:results}", "token": "${login:results.token}"},
+        ),
         a_phase("late"),
         inputs={"key": Input(type="text", secret=True), "x": Input(default=1)},
     )
@@ -207,7 +320,11 @@ def a_bundle(pipeline: Pipeline | None = None) -> dict[str, Any]:
             "created_at": "2026-11-21T10:00:00.000Z",
             "created_by_phase": key.split(":")[0],
         }
-        for key, value in {"look:results": {"x": 1}, "login:results": {"token": "abc"}, "login:cookie": "y"}.items()
+        for key, value in {
+            "look:results": {"x": 1},
+            "login:results": {"token": "abc"},
+            "login:cookie": "y",
+        }.items()
     }
     session = {
         "version": "2.0.0", "session_id": "s1", "domain": "data", "created_at": "2026-11-21T10:00:00.000Z",
@@ -215,14 +332,24 @@ def a_bundle(pipeline: Pipeline | None = None) -> dict[str, Any]:
     }  # fmt: skip
     record = a_record(pipeline or a_declaration())
     bundle = bundle_of(
-        record, PHASES, {}, session, {"look": {"f:a.py": "1:2:3"}}, error="phase 'use': no hunter2!", made_at=NOW
+        record,
+        PHASES,
+        {},
+        session,
+        {"look": {"f:a.py": "1:2:3"}},
+        error="phase 'use': no hunter2!",
+        made_at=NOW,
     )
     return json.loads(json.dumps(bundle))
 
 
 def test_a_bundle_has_everything_but_secrets() -> None:
     bundle = a_bundle()
-    assert bundle["masked"] == {"inputs": ["key"], "entries": ["login:results", "login:cookie"], "pipeline": []}
+    assert bundle["masked"] == {
+        "inputs": ["key"],
+        "entries": ["login:results", "login:cookie"],
+        "pipeline": [],
+    }
     assert bundle["inputs"] == {"key": MASK, "x": 1}
     assert bundle["session"]["cache"]["look:results"]["value"] == {"x": 1}
     assert bundle["phases"]["use"]["error"] == f"no {MASK}"
@@ -231,7 +358,11 @@ def test_a_bundle_has_everything_but_secrets() -> None:
         ("", "the run was accepted"), ("look", "began its run 1"), ("login", "began its run 1"), ("login", "done"),
         ("look", "done"), ("use", "began its run 2"), ("late", "began its run 1"), ("use", f"failed: no {MASK}"),
     ]  # fmt: skip
-    assert (bundle["format"], bundle["run"], bundle["seen"]) == (FORMAT, 3, {"look": {"f:a.py": "1:2:3"}})
+    assert (bundle["format"], bundle["run"], bundle["seen"]) == (
+        FORMAT,
+        3,
+        {"look": {"f:a.py": "1:2:3"}},
+    )
 
 
 def test_evidence_is_written_atomically_for_its_owner_alone(tmp_path: Path) -> None:
@@ -253,7 +384,9 @@ def test_a_file_that_is_no_evidence_is_refused(tmp_path: Path, text: str) -> Non
         read_bundle(tmp_path / "none.json")
 
 
-async def restored(bundle: dict[str, Any], **inputs: Any) -> tuple[LinkedRuns, FakeSessions]:
+async def restored(
+    bundle: dict[str, Any], **inputs: Any
+) -> tuple[LinkedRuns, FakeSessions]:
     sessions = FakeSessions()
     runs = LinkedRuns(sessions)
     await restore(bundle, runs, sessions, inputs, supervisor_id="S", now=lambda: NOW)  # type: ignore[arg-type]
@@ -264,7 +397,12 @@ async def test_a_run_is_restored_as_failed() -> None:
     runs, sessions = await restored(a_bundle(), key="hunter2!")
     record = await runs.read("s1")
     assert record is not None
-    assert (record.state, record.run, record.user_id, record.project) == ("failed", 3, "ann", "shop")
+    assert (record.state, record.run, record.user_id, record.project) == (
+        "failed",
+        3,
+        "ann",
+        "shop",
+    )
     assert record.inputs == {"key": "hunter2!", "x": 1}
     assert {name: state.status for name, state in record.phases.items()} == {
         "look": "done", "login": "done", "use": "failed", "late": "pending",
@@ -282,7 +420,9 @@ async def test_restoring_twice_does_no_harm() -> None:
     await restore(a_bundle(), runs, sessions, {"key": "hunter2!"}, **told)  # type: ignore[arg-type]
     assert [entry.key for entry in await sessions.entries("s1")] == ["look:results"]
     with pytest.raises(InvalidInput, match="without the evidence"):
-        await restore(a_bundle() | {"run": 4}, runs, sessions, {"key": "hunter2!"}, **told)  # type: ignore[arg-type]
+        await restore(
+            a_bundle() | {"run": 4}, runs, sessions, {"key": "hunter2!"}, **told
+        )  # type: ignore[arg-type]
 
 
 async def test_restoring_needs_the_masked_inputs() -> None:
@@ -302,9 +442,14 @@ async def test_a_declaration_with_a_secret_cannot_be_restored() -> None:
         await restored(bundle, key="hunter2!")
 
 
-@pytest.mark.parametrize("part", ["session_id", "pipeline", "inputs", "phases", "session", "masked", "run"])
+@pytest.mark.parametrize(
+    "part", ["session_id", "pipeline", "inputs", "phases", "session", "masked", "run"]
+)
 async def test_a_broken_bundle_is_refused(part: str) -> None:
-    for broken in ({name: one for name, one in a_bundle().items() if name != part}, a_bundle() | {part: 5.5}):
+    for broken in (
+        {name: one for name, one in a_bundle().items() if name != part},
+        a_bundle() | {part: 5.5},
+    ):
         if part == "run" and "run" in broken:
             broken["run"] = "x"
         with pytest.raises(InvalidInput):
@@ -314,8 +459,20 @@ async def test_a_broken_bundle_is_refused(part: str) -> None:
 @pytest.mark.parametrize(
     "tampered",
     [
-        *({"user_id": 5}, {"user_id": ""}, {"project": ["x"]}, {"run": 10**400}, {"run": -5}, {"run": 1.5}),
-        *({"run": True}, {"corrected": {"look": 5}}, {"corrected": [["look", "use"]]}, {"user_id": "x" * 300}),
+        *(
+            {"user_id": 5},
+            {"user_id": ""},
+            {"project": ["x"]},
+            {"run": 10**400},
+            {"run": -5},
+            {"run": 1.5},
+        ),
+        *(
+            {"run": True},
+            {"corrected": {"look": 5}},
+            {"corrected": [["look", "use"]]},
+            {"user_id": "x" * 300},
+        ),
     ],
 )
 async def test_a_tampered_bundle_is_refused(tampered: dict[str, Any]) -> None:
@@ -324,7 +481,15 @@ async def test_a_tampered_bundle_is_refused(tampered: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    "tampered", [{"run": "x"}, {"run": 2**60}, {"status": "weird"}, {"took_ms": "q"}, {"error": ["x"]}, {"why": 5}]
+    "tampered",
+    [
+        {"run": "x"},
+        {"run": 2**60},
+        {"status": "weird"},
+        {"took_ms": "q"},
+        {"error": ["x"]},
+        {"why": 5},
+    ],
 )
 async def test_a_tampered_phase_is_refused(tampered: dict[str, Any]) -> None:
     bundle = a_bundle()
@@ -335,7 +500,10 @@ async def test_a_tampered_phase_is_refused(tampered: dict[str, Any]) -> None:
 
 async def test_an_entry_keeps_the_rest_of_its_time_to_live() -> None:
     bundle = a_bundle()
-    bundle["session"]["cache"]["look:results"] |= {"created_at": "2026-11-21T09:59:50.000Z", "ttl_ms": 60_000}
+    bundle["session"]["cache"]["look:results"] |= {
+        "created_at": "2026-11-21T09:59:50.000Z",
+        "ttl_ms": 60_000,
+    }
     _, sessions = await restored(bundle, key="hunter2!")
     [entry] = await sessions.entries("s1")
     assert (entry.key, entry.ttl_ms) == ("look:results", 50_000)

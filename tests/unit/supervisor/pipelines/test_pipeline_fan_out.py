@@ -11,7 +11,12 @@ import pytest
 from contracts.pipelines import MOST_ITEMS, Phase, Pipeline
 from supervisor.pipelines.declaration.checks import problems_of
 from supervisor.pipelines.driver import Drive
-from tests.unit.supervisor.pipelines.fake_system import FakeSystem, a_phase, a_pipeline, until
+from tests.unit.supervisor.pipelines.fake_system import (
+    FakeSystem,
+    a_phase,
+    a_pipeline,
+    until,
+)
 
 
 class Reader:
@@ -37,14 +42,24 @@ class Reader:
         self.at_once -= 1
         if told["paper"] in self.bad:
             raise OSError(f"{told['paper']} is torn")
-        return {"of": told["paper"], "number": told["number"]} if "number" in told else f"about {told['paper']}"
+        return (
+            {"of": told["paper"], "number": told["number"]}
+            if "number" in told
+            else f"about {told['paper']}"
+        )
 
     def system(self, folder: Path) -> FakeSystem:
-        return FakeSystem(folder, plan=self.plan, summarise=self.summarise, join=lambda told: told)
+        return FakeSystem(
+            folder, plan=self.plan, summarise=self.summarise, join=lambda told: told
+        )
 
 
 def _pipeline(**told: Any) -> Pipeline:
-    fan = {"for_each": "${plan:results.papers}", "parameters": {"paper": "${item}"}, **told}
+    fan = {
+        "for_each": "${plan:results.papers}",
+        "parameters": {"paper": "${item}"},
+        **told,
+    }
     return a_pipeline(
         a_phase("plan", "plan", writes=("results",)),
         Phase(name="read", agent="A", task="summarise", **fan),
@@ -65,8 +80,19 @@ async def test_results_come_in_the_order_of_the_items(tmp_path: Path) -> None:
     assert await _result(system) == [f"about {number}" for number in range(150)]
     assert reader.most_at_once == 7
     assert set(reader.read.values()) == {1}
-    assert system.kinds("phase_done") == [("phase_done", "plan"), ("phase_done", "read"), ("phase_done", "join")]
-    assert next(one.text for one in system.events if (one.kind, one.phase) == ("phase_done", "read")) == "150 items"
+    assert system.kinds("phase_done") == [
+        ("phase_done", "plan"),
+        ("phase_done", "read"),
+        ("phase_done", "join"),
+    ]
+    assert (
+        next(
+            one.text
+            for one in system.events
+            if (one.kind, one.phase) == ("phase_done", "read")
+        )
+        == "150 items"
+    )
 
 
 async def test_items_and_their_numbers_are_parameters(tmp_path: Path) -> None:
@@ -90,7 +116,9 @@ async def test_no_items_give_an_empty_list(tmp_path: Path) -> None:
     assert await _result(system) == []
 
 
-async def test_a_failed_item_fails_the_phase_and_a_resume_runs_it_alone(tmp_path: Path) -> None:
+async def test_a_failed_item_fails_the_phase_and_a_resume_runs_it_alone(
+    tmp_path: Path,
+) -> None:
     reader = Reader(*range(10))
     reader.bad = {4}
     system = reader.system(tmp_path)
@@ -122,16 +150,20 @@ async def test_a_failed_item_fails_the_phase_and_a_resume_runs_it_alone(tmp_path
         ),
     ],
 )
-async def test_a_phase_may_skip_or_collect_failed_items(tmp_path: Path, on_failure: str, found: Any) -> None:
+async def test_a_phase_may_skip_or_collect_failed_items(
+    tmp_path: Path, on_failure: str, found: Any
+) -> None:
     reader = Reader(0, 1, 2)
     reader.bad = {1}
     system = reader.system(tmp_path)
     await system.begin(_pipeline(on_failure=on_failure))
     await system.drive()
     assert await _result(system) == found
-    assert next(one.text for one in system.events if (one.kind, one.phase) == ("phase_done", "read")) == (
-        "3 items, 1 failed"
-    )
+    assert next(
+        one.text
+        for one in system.events
+        if (one.kind, one.phase) == ("phase_done", "read")
+    ) == ("3 items, 1 failed")
 
 
 async def test_only_new_items_of_a_changed_list_run(tmp_path: Path) -> None:
@@ -177,9 +209,14 @@ async def test_many_items_are_reported_in_few_events(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("papers", "words"),
-    [("many", "is a text; refer to a list"), ([0] * (MOST_ITEMS + 1), "has 10,001 items; keep to 10,000")],
+    [
+        ("many", "is a text; refer to a list"),
+        ([0] * (MOST_ITEMS + 1), "has 10,001 items; keep to 10,000"),
+    ],
 )
-async def test_a_value_that_is_no_list_or_too_long_fails_the_phase(tmp_path: Path, papers: Any, words: str) -> None:
+async def test_a_value_that_is_no_list_or_too_long_fails_the_phase(
+    tmp_path: Path, papers: Any, words: str
+) -> None:
     reader = Reader()
     reader.papers = papers
     system = reader.system(tmp_path)
@@ -193,17 +230,27 @@ async def test_a_value_that_is_no_list_or_too_long_fails_the_phase(tmp_path: Pat
     ("told", "words"),
     [
         ({"for_each": "all of them"}, "write one reference to a list"),
-        ({"for_each": "${plan:results.papers} ${plan:results.papers}"}, "write one reference to a list"),
+        (
+            {"for_each": "${plan:results.papers} ${plan:results.papers}"},
+            "write one reference to a list",
+        ),
         ({"for_each": "${plans:results}"}, "there is no phase 'plans'"),
         ({"writes": ("results", "pages")}, "writes `results` alone"),
         ({"corrects": "plan"}, "corrects none"),
-        ({"for_each": None, "parameters": {"paper": "${item}"}}, "the phase has no `for_each`"),
+        (
+            {"for_each": None, "parameters": {"paper": "${item}"}},
+            "the phase has no `for_each`",
+        ),
     ],
 )
 def test_an_invalid_fan_out_is_refused(told: dict[str, Any], words: str) -> None:
-    assert words in "; ".join(problem.text for problem in problems_of(_pipeline(**told)))
+    assert words in "; ".join(
+        problem.text for problem in problems_of(_pipeline(**told))
+    )
 
 
 def test_a_phase_named_like_the_items_of_another_is_refused() -> None:
     pipeline = a_pipeline(*_pipeline().phases, a_phase("read-items"))
-    assert "rename that phase" in "; ".join(problem.text for problem in problems_of(pipeline))
+    assert "rename that phase" in "; ".join(
+        problem.text for problem in problems_of(pipeline)
+    )

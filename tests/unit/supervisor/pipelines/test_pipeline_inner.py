@@ -11,15 +11,29 @@ import pytest
 from contracts.pipelines import Input, Phase, Pipeline
 from supervisor.pipelines.declaration.checks import all_problems, problems_of
 from supervisor.pipelines.declaration.files import read_pipeline
-from tests.unit.supervisor.pipelines.fake_system import FakeSystem, a_phase, a_pipeline, at_work, the_end, until
+from tests.unit.supervisor.pipelines.fake_system import (
+    FakeSystem,
+    a_phase,
+    a_pipeline,
+    at_work,
+    the_end,
+    until,
+)
 
 INNER = Pipeline(
     name="review",
     inputs={"paper": Input(type="text"), "depth": Input(type="number", default=1)},
     result="judge:results",
     phases=(
-        Phase(name="read", agent="A", task="read", parameters={"paper": "${input.paper}"}),
-        Phase(name="judge", agent="A", task="judge", parameters={"of": "${read:results}", "depth": "${input.depth}"}),
+        Phase(
+            name="read", agent="A", task="read", parameters={"paper": "${input.paper}"}
+        ),
+        Phase(
+            name="judge",
+            agent="A",
+            task="judge",
+            parameters={"of": "${read:results}", "depth": "${input.depth}"},
+        ),
     ),
 )
 
@@ -46,7 +60,13 @@ class Office:
         return {"said": f"{told['of']} is good", "depth": told["depth"]}
 
     def system(self, folder: Path) -> FakeSystem:
-        return FakeSystem(folder, read=self.read, judge=self.judge, plan=lambda told: told, join=lambda told: told)
+        return FakeSystem(
+            folder,
+            read=self.read,
+            judge=self.judge,
+            plan=lambda told: told,
+            join=lambda told: told,
+        )
 
 
 def _pipeline(**told: Any) -> Pipeline:
@@ -59,7 +79,11 @@ def _pipeline(**told: Any) -> Pipeline:
 
 
 def _each(**told: Any) -> Pipeline:
-    return _pipeline(for_each="${plan:results.papers}", parameters={"paper": "${item}", "depth": "${index}"}, **told)
+    return _pipeline(
+        for_each="${plan:results.papers}",
+        parameters={"paper": "${item}", "depth": "${index}"},
+        **told,
+    )
 
 
 async def _result(system: FakeSystem) -> Any:
@@ -84,11 +108,17 @@ async def test_the_inner_result_is_the_phases_result(tmp_path: Path) -> None:
     await system.begin(_pipeline())
     await drive(system)
     assert await _result(system) == {"said": "text of a is good", "depth": 1}
-    assert system.kinds("phase_done")[:3] == [("phase_done", "plan"), ("phase_done", "read"), ("phase_done", "judge")]
+    assert system.kinds("phase_done")[:3] == [
+        ("phase_done", "plan"),
+        ("phase_done", "read"),
+        ("phase_done", "judge"),
+    ]
 
 
 @pytest.mark.parametrize("is_list", [False, True])
-async def test_a_resume_goes_on_where_the_inner_run_failed(tmp_path: Path, is_list: bool) -> None:
+async def test_a_resume_goes_on_where_the_inner_run_failed(
+    tmp_path: Path, is_list: bool
+) -> None:
     office = Office()
     office.bad = {"text of a"}
     system = office.system(tmp_path)
@@ -117,10 +147,15 @@ async def test_a_cancellation_cancels_the_inner_run(tmp_path: Path) -> None:
         desk.cancel("s1", "enough")
         await system.runs.request_cancel("s1", "enough")
         [inner] = [name for name in system.runs._runs if name != "s1"]
-        assert [(await the_end(system, name))["state"] for name in ("s1", inner)] == ["cancelled", "cancelled"]
+        assert [(await the_end(system, name))["state"] for name in ("s1", inner)] == [
+            "cancelled",
+            "cancelled",
+        ]
 
 
-async def test_inner_runs_do_not_count_against_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_inner_runs_do_not_count_against_limits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("supervisor.pipelines.desk.RUNS_AT_ONCE", 1)
     monkeypatch.setattr("supervisor.pipelines.desk.RUNS_OF_ONE", 1)
     office = Office()
@@ -135,22 +170,41 @@ async def test_inner_runs_do_not_count_against_limits(tmp_path: Path, monkeypatc
 
 
 @pytest.mark.parametrize("is_list", [False, True])
-async def test_phases_go_on_without_a_late_inner_run(tmp_path: Path, is_list: bool) -> None:
+async def test_phases_go_on_without_a_late_inner_run(
+    tmp_path: Path, is_list: bool
+) -> None:
     office = Office()
     office.gate.clear()
     system = office.system(tmp_path)
     late = (_each if is_list else _pipeline)(late_after=0.05)
-    phases = (*late.phases[:2], a_phase("join", "join", parameters={"a": "${review:results?}"}))
-    await system.begin(late.model_copy(update={"phases": phases, "result": "review:results"}), keep=True)
+    phases = (
+        *late.phases[:2],
+        a_phase("join", "join", parameters={"a": "${review:results?}"}),
+    )
+    await system.begin(
+        late.model_copy(update={"phases": phases, "result": "review:results"}),
+        keep=True,
+    )
     async with at_work(system.desk()):
         await until(lambda: ("phase_done", "join") in system.kinds())
         record = await system.record()
-        assert (record.phases["review"].status, record.lateness("review")) == ("running", "late: join began without it")
+        assert (record.phases["review"].status, record.lateness("review")) == (
+            "running",
+            "late: join began without it",
+        )
         office.gate.set()
         ended = await the_end(system)
-    said = [{"said": f"text of {one} is good", "depth": n} for n, one in enumerate("abc")]
-    assert ended["result"] == (said if is_list else {"said": "text of a is good", "depth": 1})
-    assert [one["late"] for one in ended["phases"]] == ["", "late: join began without it", ""]
+    said = [
+        {"said": f"text of {one} is good", "depth": n} for n, one in enumerate("abc")
+    ]
+    assert ended["result"] == (
+        said if is_list else {"said": "text of a is good", "depth": 1}
+    )
+    assert [one["late"] for one in ended["phases"]] == [
+        "",
+        "late: join began without it",
+        "",
+    ]
     [join] = await system.sessions.peek("s1", ["join:results"])
     assert join is not None
     assert join.value == {"a": None}
@@ -163,7 +217,8 @@ async def test_evidence_of_the_inner_run_masks_secrets(tmp_path: Path) -> None:
     system = office.system(tmp_path)
     outer = _pipeline(parameters={"paper": "${input.key}"})
     await system.begin(
-        outer.model_copy(update={"inputs": {"key": Input(type="text", secret=True)}}), inputs={"key": "hunter2-hunter2"}
+        outer.model_copy(update={"inputs": {"key": Input(type="text", secret=True)}}),
+        inputs={"key": "hunter2-hunter2"},
     )
     await drive(system)
     files = list(system.evidence.iterdir())
@@ -184,20 +239,33 @@ async def test_an_inner_run_past_its_timeout_is_cancelled(tmp_path: Path) -> Non
     ("told", "words"),
     [
         ({"parameters": {}}, "parameters.paper is missing"),
-        ({"parameters": {"paper": "a", "deep": 1}}, "parameters.deep is no parameter of 'review'"),
+        (
+            {"parameters": {"paper": "a", "deep": 1}},
+            "parameters.deep is no parameter of 'review'",
+        ),
         ({"parameters": {"paper": ["a"]}}, "parameters.paper must be a text"),
     ],
 )
-def test_parameters_must_be_inputs_of_the_inner_pipeline(told: dict[str, Any], words: str) -> None:
-    assert words in "; ".join(problem.text for problem in all_problems(_pipeline(**told), {}))
+def test_parameters_must_be_inputs_of_the_inner_pipeline(
+    told: dict[str, Any], words: str
+) -> None:
+    assert words in "; ".join(
+        problem.text for problem in all_problems(_pipeline(**told), {})
+    )
 
 
 def test_problems_inside_are_reported_with_both_names(tmp_path: Path) -> None:
     torn = INNER.model_copy(update={"result": "nothing:results"})
-    assert "pipeline 'review': result is 'nothing:results'" in problems_of(_pipeline(pipeline=torn))[0].text
+    assert (
+        "pipeline 'review': result is 'nothing:results'"
+        in problems_of(_pipeline(pipeline=torn))[0].text
+    )
     deep = INNER
     for _ in range(4):
-        deep = Pipeline(name="deeper", phases=(Phase(name="a", pipeline=deep, parameters={"paper": "a"}),))
+        deep = Pipeline(
+            name="deeper",
+            phases=(Phase(name="a", pipeline=deep, parameters={"paper": "a"}),),
+        )
     assert "more than 4 pipelines inside each other" in problems_of(deep)[0].text
 
 
@@ -206,9 +274,15 @@ def test_a_file_may_name_another_and_not_itself(tmp_path: Path) -> None:
         'name = "inner"\n[inputs.paper]\ntype = "text"\n[[phase]]\nname = "a"\nagent = "A"\ntask = "read"\n'
     )
     outer = tmp_path / "outer.toml"
-    outer.write_text('name = "o"\n[[phase]]\nname = "x"\npipeline = "inner.toml"\nparameters = { paper = "a" }\n')
+    outer.write_text(
+        'name = "o"\n[[phase]]\nname = "x"\npipeline = "inner.toml"\nparameters = { paper = "a" }\n'
+    )
     [phase] = read_pipeline(outer).pipeline.phases
-    assert (phase.pipeline is not None and phase.pipeline.name, phase.agent, phase.agents) == (
+    assert (
+        phase.pipeline is not None and phase.pipeline.name,
+        phase.agent,
+        phase.agents,
+    ) == (
         "inner",
         "Pipeline",
         ("A",),

@@ -31,7 +31,10 @@ def beside(*, slow: str = "slow", **told: Any) -> Pipeline:
 
 async def ended(system: FakeSystem) -> dict[str, Any]:
     """Return how the run ended, by the events and the session."""
-    return {"statuses": await system.statuses(), "end": system.kinds("completed", "failed")}
+    return {
+        "statuses": await system.statuses(),
+        "end": system.kinds("completed", "failed"),
+    }
 
 
 async def test_a_run_completes_without_a_failed_optional_phase(tmp_path: Path) -> None:
@@ -58,7 +61,9 @@ async def test_a_resume_runs_a_failed_optional_phase_again(tmp_path: Path) -> No
     assert system.workers.runs == {"weather": 2, "letter": 2}
 
 
-async def test_phases_begin_without_a_late_one_whose_result_counts(tmp_path: Path) -> None:
+async def test_phases_begin_without_a_late_one_whose_result_counts(
+    tmp_path: Path,
+) -> None:
     slow = Waiting()
     system = FakeSystem(tmp_path, slow=slow, echo=echo)
     await system.begin(beside(late_after=SOON), keep=True)
@@ -74,7 +79,10 @@ async def test_phases_begin_without_a_late_one_whose_result_counts(tmp_path: Pat
         "late after 0.05 s: the phases after it go on without it"
     ]
     record = await system.record()
-    assert [record.lateness(name) for name in record.phases] == ["late: letter began without it", ""]
+    assert [record.lateness(name) for name in record.phases] == [
+        "late: letter began without it",
+        "",
+    ]
 
 
 @pytest.mark.parametrize(("optional", "end"), [(True, "completed"), (False, "failed")])
@@ -84,9 +92,14 @@ async def test_a_late_phase_is_cancelled_after_cancel_after(
     monkeypatch.setattr("supervisor.pipelines.phase_task._OVERDUE_S", 0.0)
     monkeypatch.setattr("supervisor.pipelines.phase_task._LAST_LOOK_S", 0.0)
     system = FakeSystem(tmp_path, slow=Waiting(), echo=echo)
-    await system.begin(beside(late_after=SOON, cancel_after=SOON, optional=optional), keep=True)
+    await system.begin(
+        beside(late_after=SOON, cancel_after=SOON, optional=optional), keep=True
+    )
     await system.drive()
-    assert await ended(system) == {"statuses": {"weather": "failed", "letter": "done"}, "end": [(end, None)]}
+    assert await ended(system) == {
+        "statuses": {"weather": "failed", "letter": "done"},
+        "end": [(end, None)],
+    }
     assert len(system.workers.cancelled) == 1
 
 
@@ -111,12 +124,34 @@ async def test_lateness_counts_from_the_first_driver(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("phases", "said"),
     [
-        ((a_phase("a", optional=True), a_phase("b", parameters={"x": "${a:results}"})), "being `optional`"),
-        ((a_phase("a", late_after=SOON), a_phase("b", parameters={"x": "${a:results}"})), "by its `late_after`"),
+        (
+            (
+                a_phase("a", optional=True),
+                a_phase("b", parameters={"x": "${a:results}"}),
+            ),
+            "being `optional`",
+        ),
+        (
+            (
+                a_phase("a", late_after=SOON),
+                a_phase("b", parameters={"x": "${a:results}"}),
+            ),
+            "by its `late_after`",
+        ),
         ((a_phase("a", cancel_after=SOON),), "give it a `late_after`"),
-        ((a_phase("a", late_after=SOON, cancel_after=SOON, for_each="${input.x}"),), "only a phase of one task"),
+        (
+            (a_phase("a", late_after=SOON, cancel_after=SOON, for_each="${input.x}"),),
+            "only a phase of one task",
+        ),
         ((a_phase("a"), a_phase("b", corrects="a", late_after=SOON)), "would mix both"),
-        ((a_phase("a", late_after=timedelta(days=5), cancel_after=timedelta(days=5)),), "cancel_after is 10 days"),
+        (
+            (
+                a_phase(
+                    "a", late_after=timedelta(days=5), cancel_after=timedelta(days=5)
+                ),
+            ),
+            "cancel_after is 10 days",
+        ),
     ],
 )
 def test_invalid_lateness_is_refused(phases: tuple[Phase, ...], said: str) -> None:

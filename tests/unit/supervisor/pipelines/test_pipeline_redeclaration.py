@@ -8,7 +8,13 @@ import pytest
 from contracts.pipelines import Input, Phase, Pipeline
 from memory.sessions.pipeline_records import PhaseState, RunRecord
 from supervisor.pipelines.resumption import redeclare
-from tests.unit.supervisor.pipelines.fake_system import FakeSystem, a_phase, a_pipeline, echo, fail
+from tests.unit.supervisor.pipelines.fake_system import (
+    FakeSystem,
+    a_phase,
+    a_pipeline,
+    echo,
+    fail,
+)
 
 
 def a_declaration(**changes: dict[str, Any]) -> Pipeline:
@@ -17,16 +23,23 @@ def a_declaration(**changes: dict[str, Any]) -> Pipeline:
         "look": {"parameters": {"x": "${input.x}"}},
         "side": {"parameters": {"x": 2}},
         "build": {"task": "fail", "parameters": {"x": "${look:results.x}"}},
-        "report": {"parameters": {"a": "${build:results.x}", "b": "${side:results.x?}"}},
+        "report": {
+            "parameters": {"a": "${build:results.x}", "b": "${side:results.x?}"}
+        },
     }
-    phases = [a_phase(name, **(fields | changes.get(name, {}))) for name, fields in told.items()]
+    phases = [
+        a_phase(name, **(fields | changes.get(name, {})))
+        for name, fields in told.items()
+    ]
     return a_pipeline(*phases, inputs={"x": Input(default=1)})
 
 
 MENDED: dict[str, Any] = {"task": "echo"}
 
 
-async def a_failed_run(folder: Path, pipeline: Pipeline | None = None, **told: Any) -> FakeSystem:
+async def a_failed_run(
+    folder: Path, pipeline: Pipeline | None = None, **told: Any
+) -> FakeSystem:
     """Return a run whose phase "build" failed."""
     system = FakeSystem(folder, echo=echo, fail=fail)
     await system.begin(pipeline or a_declaration(), keep=True, **told)
@@ -37,7 +50,9 @@ async def a_failed_run(folder: Path, pipeline: Pipeline | None = None, **told: A
     return system
 
 
-async def test_a_corrected_phase_runs_again_and_the_rest_is_reused(tmp_path: Path) -> None:
+async def test_a_corrected_phase_runs_again_and_the_rest_is_reused(
+    tmp_path: Path,
+) -> None:
     system = await a_failed_run(tmp_path)
     mended = a_declaration(build=MENDED)
     reply = await system.ask("resume", pipeline=mended)
@@ -60,20 +75,38 @@ async def test_a_corrected_phase_runs_again_and_the_rest_is_reused(tmp_path: Pat
         {"when": "${input.x} == 1"}, {"after": ("look",)}, {"standards": ("style",)}, {"design": ("colours",)},
     ],
 )  # fmt: skip
-async def test_a_change_of_any_field_a_result_rests_on_makes_it_stale(tmp_path: Path, change: dict[str, Any]) -> None:
+async def test_a_change_of_any_field_a_result_rests_on_makes_it_stale(
+    tmp_path: Path, change: dict[str, Any]
+) -> None:
     system = await a_failed_run(tmp_path)
-    reply = await system.ask("resume", pipeline=a_declaration(side=change, build=MENDED))
-    assert {one.phase: one.why for one in reply.stale}.get("side") == "its declaration changed"
+    reply = await system.ask(
+        "resume", pipeline=a_declaration(side=change, build=MENDED)
+    )
+    assert {one.phase: one.why for one in reply.stale}.get(
+        "side"
+    ) == "its declaration changed"
 
 
 async def test_timeouts_retries_and_the_like_make_nothing_stale(tmp_path: Path) -> None:
     system = await a_failed_run(tmp_path)
-    how = {"timeout": "90s", "retries": 7, "keep_for": "2m", "description": "slow", "memory": "bypass"}
-    reply = await system.ask("resume", pipeline=a_declaration(side=how, build=MENDED | how))
+    how = {
+        "timeout": "90s",
+        "retries": 7,
+        "keep_for": "2m",
+        "description": "slow",
+        "memory": "bypass",
+    }
+    reply = await system.ask(
+        "resume", pipeline=a_declaration(side=how, build=MENDED | how)
+    )
     assert [one.phase for one in reply.reused] == ["look", "side"]
     await system.drive()
     [assigned] = [one for one in system.workers.assigned if one.phase == "build"][1:]
-    assert (assigned.max_attempts, assigned.keep_ms, assigned.memory) == (8, 120_000, "bypass")
+    assert (assigned.max_attempts, assigned.keep_ms, assigned.memory) == (
+        8,
+        120_000,
+        "bypass",
+    )
     assert assigned.deadline is not None
 
 
@@ -81,7 +114,9 @@ async def test_phases_come_and_go_with_the_declaration(tmp_path: Path) -> None:
     system = await a_failed_run(tmp_path)
     look, _, build, _ = a_declaration(build=MENDED).phases
     other = a_phase("other", parameters={"x": "${look:results.x}"})
-    changed = Pipeline(name="p", inputs={"x": Input(default=1)}, phases=(look, other, build))
+    changed = Pipeline(
+        name="p", inputs={"x": Input(default=1)}, phases=(look, other, build)
+    )
     reply = await system.ask("resume", pipeline=changed)
     assert {one.phase: one.why for one in reply.stale} == {
         "other": "it is new",
@@ -89,7 +124,9 @@ async def test_phases_come_and_go_with_the_declaration(tmp_path: Path) -> None:
     }
     assert "no longer declared: side, report" in reply.text
     assert system.kinds("phase_stale") == [("phase_stale", "build")]
-    assert [entry.key for entry in await system.sessions.entries("s1")] == ["look:results"]
+    assert [entry.key for entry in await system.sessions.entries("s1")] == [
+        "look:results"
+    ]
     assert (await system.record()).phases["other"] == PhaseState()
     await system.drive()
     assert system.workers.runs == {"other": 1, "build": 1}
@@ -97,10 +134,17 @@ async def test_phases_come_and_go_with_the_declaration(tmp_path: Path) -> None:
 
 
 async def test_a_reader_of_a_removed_correction_is_stale(tmp_path: Path) -> None:
-    first, second = a_phase("one", parameters={"x": 1}), a_phase("two", parameters={"x": 2}, corrects="one")
+    first, second = (
+        a_phase("one", parameters={"x": 1}),
+        a_phase("two", parameters={"x": 2}, corrects="one"),
+    )
     reader = a_phase("reader", parameters={"x": "${one:results.x}"})
-    system = await a_failed_run(tmp_path, a_pipeline(first, second, reader, a_phase("bad", "fail")))
-    reply = await system.ask("resume", pipeline=a_pipeline(first, reader, a_phase("bad")))
+    system = await a_failed_run(
+        tmp_path, a_pipeline(first, second, reader, a_phase("bad", "fail"))
+    )
+    reply = await system.ask(
+        "resume", pipeline=a_pipeline(first, reader, a_phase("bad"))
+    )
     why = {one.phase: one.why for one in reply.stale}
     assert why["reader"] == "it rests on a phase whose declaration changed"
     await system.drive()
@@ -108,7 +152,9 @@ async def test_a_reader_of_a_removed_correction_is_stale(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("action", ["invalidate", "cancel"])
-async def test_a_declaration_beside_an_action_that_takes_none_is_refused(tmp_path: Path, action: str) -> None:
+async def test_a_declaration_beside_an_action_that_takes_none_is_refused(
+    tmp_path: Path, action: str
+) -> None:
     system = await a_failed_run(tmp_path)
     reply = await system.ask(action, pipeline=a_declaration(build=MENDED))
     assert (reply.kind, "leave it out" in reply.text) == ("refused", True)
@@ -121,14 +167,21 @@ async def test_inputs_follow_the_declaration(tmp_path: Path) -> None:
     mended = mended.model_copy(update={"inputs": inputs})
     reply = await system.ask("resume", pipeline=mended, inputs={"y": "new"})
     assert reply.kind == "accepted", reply
-    assert {one.phase: one.why for one in reply.stale}["look"] == "the default of input 'x' changed"
+    assert {one.phase: one.why for one in reply.stale}[
+        "look"
+    ] == "the default of input 'x' changed"
     assert (await system.record()).inputs == {"x": 5, "y": "new", "z": 3}
 
 
 async def test_a_given_input_stays(tmp_path: Path) -> None:
     system = await a_failed_run(tmp_path, inputs={"x": 4})
-    mended = a_declaration(build=MENDED).model_copy(update={"inputs": {"x": Input(default=5)}})
-    assert "start a new run" in (await system.ask("resume", pipeline=mended, inputs={"x": 6})).text
+    mended = a_declaration(build=MENDED).model_copy(
+        update={"inputs": {"x": Input(default=5)}}
+    )
+    assert (
+        "start a new run"
+        in (await system.ask("resume", pipeline=mended, inputs={"x": 6})).text
+    )
     reply = await system.ask("resume", pipeline=mended)
     assert [one.phase for one in reply.reused] == ["look", "side"]
     assert (await system.record()).inputs == {"x": 4}
@@ -144,9 +197,14 @@ def a_record(pipeline: Pipeline, status: Any = "done") -> RunRecord:
 
 
 def test_another_root_makes_readers_of_files_stale() -> None:
-    phases: tuple[Phase, ...] = (a_phase("files", reads_files=("*.py",)), a_phase("none"))
+    phases: tuple[Phase, ...] = (
+        a_phase("files", reads_files=("*.py",)),
+        a_phase("none"),
+    )
     before, after = a_pipeline(*phases, root="/a"), a_pipeline(*phases, root="/b")
-    assert redeclare(a_record(before), after, {}).stale == {"files": "the root of its files changed"}
+    assert redeclare(a_record(before), after, {}).stale == {
+        "files": "the root of its files changed"
+    }
     assert redeclare(a_record(before, "pending"), after, {}).stale == {}
 
 

@@ -9,7 +9,14 @@ from structlog.testing import capture_logs
 
 from contracts.pipelines import Input
 from memory.sessions.pipeline_records import PhaseState
-from tests.unit.supervisor.pipelines.fake_system import TOOK_MS, FakeSystem, a_chain, a_phase, a_pipeline, echo
+from tests.unit.supervisor.pipelines.fake_system import (
+    TOOK_MS,
+    FakeSystem,
+    a_chain,
+    a_phase,
+    a_pipeline,
+    echo,
+)
 
 
 class Flaky:
@@ -32,7 +39,9 @@ async def a_failed_run(folder: Path, **told: Any) -> tuple[FakeSystem, Flaky]:
         a_phase("look", parameters={"x": 1}, **told),
         a_phase("side", parameters={"x": 2}),
         a_phase("build", "flaky", parameters={"x": "${look:results.x}"}),
-        a_phase("report", parameters={"a": "${build:results.x}", "b": "${side:results.x}"}),
+        a_phase(
+            "report", parameters={"a": "${build:results.x}", "b": "${side:results.x}"}
+        ),
     ]
     await system.begin(a_pipeline(*phases, root=str(folder)), keep=True)
     await system.drive()
@@ -52,20 +61,35 @@ async def test_a_run_without_an_id_gets_one_and_wakes_the_desk(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"{", b"[]", b'{"action": 3}', b'{"action": "run", "session_id": "a b"}', b"\xff"]
+    "body",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b'{"action": 3}',
+        b'{"action": "run", "session_id": "a b"}',
+        b"\xff",
+    ],
 )
-async def test_an_invalid_request_is_refused_in_words(tmp_path: Path, body: bytes) -> None:
+async def test_an_invalid_request_is_refused_in_words(
+    tmp_path: Path, body: bytes
+) -> None:
     reply = await FakeSystem(tmp_path).requests.answer_bytes(body)
     assert reply.kind == "refused"
     assert reply.problems
 
 
-async def test_a_resume_runs_failed_phases_and_counts_reused_ones_once(tmp_path: Path) -> None:
+async def test_a_resume_runs_failed_phases_and_counts_reused_ones_once(
+    tmp_path: Path,
+) -> None:
     system, _ = await a_failed_run(tmp_path)
     before = (await system.sessions.stats("s1")).total_saved_time_ms
     reply = await system.ask("resume")
     assert reply.kind == "accepted", reply
-    assert {one.phase: one.saved_ms for one in reply.reused} == {"look": TOOK_MS, "side": TOOK_MS}
+    assert {one.phase: one.saved_ms for one in reply.reused} == {
+        "look": TOOK_MS,
+        "side": TOOK_MS,
+    }
     assert {one.phase: one.why for one in reply.stale}.keys() == {"build", "report"}
     assert system.kinds() == [
         ("phase_stale", "build"), ("phase_reused", "look"), ("phase_reused", "side"), ("accepted", None),
@@ -77,7 +101,10 @@ async def test_a_resume_runs_failed_phases_and_counts_reused_ones_once(tmp_path:
     record = await system.record()
     assert (record.state, record.run) == ("completed", 2)
     # However often it was read since.
-    assert (before, (await system.sessions.stats("s1")).total_saved_time_ms) == (0, 2 * TOOK_MS)
+    assert (before, (await system.sessions.stats("s1")).total_saved_time_ms) == (
+        0,
+        2 * TOOK_MS,
+    )
 
 
 async def test_an_interrupted_resume_counts_no_use_twice(tmp_path: Path) -> None:
@@ -101,7 +128,9 @@ async def test_a_failed_phase_is_computed_anew_by_another_task(tmp_path: Path) -
     builds = [one for one in system.workers.assigned if one.phase == "build"]
     assert [one.memory for one in builds] == ["use", "refresh"]
     assert len({one.task_id for one in builds}) == 2
-    assert [one.memory for one in system.workers.assigned if one.phase == "report"] == ["use"]
+    assert [one.memory for one in system.workers.assigned if one.phase == "report"] == [
+        "use"
+    ]
 
 
 async def test_stale_phases_run_with_the_next_resume(tmp_path: Path) -> None:
@@ -111,7 +140,9 @@ async def test_stale_phases_run_with_the_next_resume(tmp_path: Path) -> None:
     system.workers.runs.clear()
     reply = await system.ask("invalidate", keys=("look:results",))
     assert [one.phase for one in reply.stale] == ["look", "build", "report"]
-    assert {entry.key for entry in await system.sessions.entries("s1")} == {"side:results"}
+    assert {entry.key for entry in await system.sessions.entries("s1")} == {
+        "side:results"
+    }
     assert (await system.record()).state == "completed"
     assert (await system.ask("resume")).kind == "accepted"
     await system.drive()
@@ -119,9 +150,13 @@ async def test_stale_phases_run_with_the_next_resume(tmp_path: Path) -> None:
     assert (await system.ask("invalidate")).text == "nothing is stale"
 
 
-async def test_a_resume_finds_changed_files_and_standards_itself(tmp_path: Path) -> None:
+async def test_a_resume_finds_changed_files_and_standards_itself(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "a.py").write_text("one")
-    system, _ = await a_failed_run(tmp_path, reads_files=("*.py",), standards=("style",))
+    system, _ = await a_failed_run(
+        tmp_path, reads_files=("*.py",), standards=("style",)
+    )
     (tmp_path / "b.py").write_text("two")
     await system.projects.append("p", "standard", "spaces", tags=["style"])
     reply = await system.ask("resume")
@@ -131,9 +166,13 @@ async def test_a_resume_finds_changed_files_and_standards_itself(tmp_path: Path)
 
 
 @pytest.mark.parametrize("named", ["path", "file", "design", "standard", "phase"])
-async def test_a_change_may_be_named_by_file_tag_or_phase(tmp_path: Path, named: str) -> None:
+async def test_a_change_may_be_named_by_file_tag_or_phase(
+    tmp_path: Path, named: str
+) -> None:
     (tmp_path / "a.py").write_text("one")
-    system, _ = await a_failed_run(tmp_path, reads_files=("*.py",), design=("colours",), standards=("style",))
+    system, _ = await a_failed_run(
+        tmp_path, reads_files=("*.py",), design=("colours",), standards=("style",)
+    )
     told: dict[str, Any] = {
         "path": {"changed": (str(tmp_path / "a.py"),)},
         "file": {"changed": ("a.py",)},
@@ -141,7 +180,9 @@ async def test_a_change_may_be_named_by_file_tag_or_phase(tmp_path: Path, named:
         "standard": {"standards": ("style",)},
         "phase": {"phase": "look"},
     }[named]
-    strange = await system.ask("invalidate", changed=("b.txt",), design=("style",), standards=("colours",))
+    strange = await system.ask(
+        "invalidate", changed=("b.txt",), design=("style",), standards=("colours",)
+    )
     assert strange.text == "nothing is stale"
     reply = await system.ask("invalidate", **told)
     assert [one.phase for one in reply.stale] == ["look", "build"]
@@ -178,7 +219,10 @@ async def test_a_resume_takes_secret_inputs_alone(tmp_path: Path) -> None:
     system = FakeSystem(tmp_path, flaky=flaky)
     inputs = {"key": Input(type="text", secret=True), "x": Input(default=1)}
     await system.begin(
-        a_pipeline(a_phase("one", "flaky", parameters={"x": "${input.key}"}), inputs=inputs), inputs={"key": "old"}
+        a_pipeline(
+            a_phase("one", "flaky", parameters={"x": "${input.key}"}), inputs=inputs
+        ),
+        inputs={"key": "old"},
     )
     await system.drive()
     flaky.is_broken = False
@@ -186,7 +230,10 @@ async def test_a_resume_takes_secret_inputs_alone(tmp_path: Path) -> None:
     assert (await system.ask("resume", inputs={"y": 2})).kind == "refused"
     assert (await system.ask("resume", inputs={"key": "new"})).kind == "accepted"
     await system.drive()
-    assert [one.task.parameters["x"] for one in system.workers.assigned] == ["old", "new"]
+    assert [one.task.parameters["x"] for one in system.workers.assigned] == [
+        "old",
+        "new",
+    ]
 
 
 async def test_the_second_of_two_resumes_is_refused(tmp_path: Path) -> None:

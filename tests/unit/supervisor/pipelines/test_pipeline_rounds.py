@@ -10,7 +10,12 @@ import pytest
 from contracts.pipelines import Phase, Pipeline
 from supervisor.pipelines.declaration.checks import problems_of
 from supervisor.pipelines.driver import Drive
-from tests.unit.supervisor.pipelines.fake_system import FakeSystem, a_phase, a_pipeline, until
+from tests.unit.supervisor.pipelines.fake_system import (
+    FakeSystem,
+    a_phase,
+    a_pipeline,
+    until,
+)
 
 
 class Writer:
@@ -28,7 +33,9 @@ class Writer:
         return {"draft": f"draft {told['round']}", "score": told["round"]}
 
     def system(self, folder: Path) -> FakeSystem:
-        return FakeSystem(folder, better=self.better, goal=lambda told: told, join=lambda told: told)
+        return FakeSystem(
+            folder, better=self.better, goal=lambda told: told, join=lambda told: told
+        )
 
 
 def _pipeline(**told: Any) -> Pipeline:
@@ -56,10 +63,26 @@ async def test_rounds_run_until_the_condition_holds(tmp_path: Path) -> None:
     await system.drive()
     assert await _result(system) == "draft 3"
     assert [one["round"] for one in writer.told] == [0, 1, 2, 3]
-    assert [one["before"] and one["before"]["score"] for one in writer.told] == [None, 0, 1, 2]
-    assert next(one.text for one in system.events if (one.kind, one.phase) == ("phase_done", "write")) == "4 rounds"
+    assert [one["before"] and one["before"]["score"] for one in writer.told] == [
+        None,
+        0,
+        1,
+        2,
+    ]
+    assert (
+        next(
+            one.text
+            for one in system.events
+            if (one.kind, one.phase) == ("phase_done", "write")
+        )
+        == "4 rounds"
+    )
     told = [one.text for one in system.events if one.kind == "phase_progress"]
-    assert told == ["round 1 of at most 10", "round 2 of at most 10", "round 3 of at most 10"]
+    assert told == [
+        "round 1 of at most 10",
+        "round 2 of at most 10",
+        "round 3 of at most 10",
+    ]
 
 
 async def test_a_phase_that_ran_out_of_rounds_goes_on_with_more(tmp_path: Path) -> None:
@@ -69,7 +92,9 @@ async def test_a_phase_that_ran_out_of_rounds_goes_on_with_more(tmp_path: Path) 
     await system.drive()
     record = await system.record()
     assert record.phases["write"].error_type == "NotReached"
-    assert "does not hold after 2 rounds; raise `at_most`, then resume" in (record.phases["write"].error or "")
+    assert "does not hold after 2 rounds; raise `at_most`, then resume" in (
+        record.phases["write"].error or ""
+    )
     more = _pipeline(at_most=5)
     assert (await system.ask("resume", pipeline=more)).kind == "accepted"
     await system.drive()
@@ -98,7 +123,11 @@ async def test_no_round_runs_twice_when_drivers_die(tmp_path: Path) -> None:
     system = writer.system(tmp_path)
     await system.begin(_pipeline(repeat_until="${last.score} >= 20", at_most=50))
     for death in range(6):
-        fence = await system.claim(holder=f"h{death}") if not death else await system.steal()
+        fence = (
+            await system.claim(holder=f"h{death}")
+            if not death
+            else await system.steal()
+        )
         driving = asyncio.create_task(Drive(system.parts, "s1", fence).run())
         await until(lambda: len(writer.told) >= 3 * (death + 1))  # noqa: B023 - it is awaited here
         driving.cancel()
@@ -132,12 +161,20 @@ async def test_a_condition_without_its_value_fails_the_phase(tmp_path: Path) -> 
     ("told", "words"),
     [
         ({"repeat_until": "${last.score} >="}, "repeat_until: "),
-        ({"repeat_until": "${write:results.score} > 1"}, "that is what it writes itself"),
+        (
+            {"repeat_until": "${write:results.score} > 1"},
+            "that is what it writes itself",
+        ),
         ({"for_each": "${goal:results}"}, "a phase with `for_each` has no rounds"),
         ({"writes": ("draft",)}, "writes `results` alone"),
         ({"corrects": "goal"}, "corrects none"),
-        ({"repeat_until": None, "parameters": {"before": "${last}"}}, "the phase has no `repeat_until`"),
+        (
+            {"repeat_until": None, "parameters": {"before": "${last}"}},
+            "the phase has no `repeat_until`",
+        ),
     ],
 )
 def test_invalid_rounds_are_refused(told: dict[str, Any], words: str) -> None:
-    assert words in "; ".join(problem.text for problem in problems_of(_pipeline(**told)))
+    assert words in "; ".join(
+        problem.text for problem in problems_of(_pipeline(**told))
+    )

@@ -12,7 +12,12 @@ from memory.ledger.ledger import LedgerEntry
 from memory.sessions.pipeline_records import PhaseState
 from supervisor.reports.reports import ReportDesk
 from tests.fakes.ledger import FakeLedger
-from tests.unit.supervisor.pipelines.fake_system import FakeSystem, Waiting, a_phase, a_pipeline
+from tests.unit.supervisor.pipelines.fake_system import (
+    FakeSystem,
+    Waiting,
+    a_phase,
+    a_pipeline,
+)
 
 #: Longer than any test is waited for.
 FOR_EVER_S = 10_000.0
@@ -26,18 +31,25 @@ async def ended(system: FakeSystem) -> PhaseState:
     return record.phases["one"]
 
 
-async def test_a_task_that_nobody_runs_ends_at_its_timeout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_task_that_nobody_runs_ends_at_its_timeout(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("supervisor.pipelines.phase_task._OVERDUE_S", FOR_EVER_S)
     monkeypatch.setattr("supervisor.pipelines.phase_task._LAST_LOOK_S", 0.0)
     system = FakeSystem(tmp_path, wait=lambda told: told)
     system.workers.is_away = True
     state = await ended(system)
     assert (state.status, state.error_type) == ("failed", "TaskExpired")
-    assert state.error == "no worker began it within its timeout of 0.05 s; is one of A up?"
+    assert (
+        state.error
+        == "no worker began it within its timeout of 0.05 s; is one of A up?"
+    )
     assert list(system.workers.cancelled) == [state.task_id]
 
 
-async def test_a_running_task_may_still_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_running_task_may_still_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("supervisor.pipelines.phase_task._OVERDUE_S", FOR_EVER_S)
     is_over = asyncio.Event()
 
@@ -60,7 +72,9 @@ async def test_a_running_task_may_still_report(tmp_path: Path, monkeypatch: pyte
     assert system.workers.cancelled == {}
 
 
-async def test_a_silent_task_ends_after_a_grace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_silent_task_ends_after_a_grace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("supervisor.pipelines.phase_task._OVERDUE_S", 0.01)
     monkeypatch.setattr("supervisor.pipelines.phase_task._LAST_LOOK_S", 0.0)
     state = await ended(FakeSystem(tmp_path, wait=Waiting()))

@@ -9,7 +9,14 @@ from contracts.parameters.model import Parameters
 from supervisor.catalogue import Catalogue
 from supervisor.replies.report_texts import report_reply
 from supervisor.understanding import Clarification, Understood
-from tests.understanding_cases import EVERYBODY, budget_turn, card_for, parameters_of, said, understand
+from tests.understanding_cases import (
+    EVERYBODY,
+    budget_turn,
+    card_for,
+    parameters_of,
+    said,
+    understand,
+)
 from tests.unit.supervisor.reports import report
 from tests.unit.supervisor.test_replies import ASSIGNMENT
 
@@ -24,12 +31,17 @@ class Stay(Parameters):
     rooms: int = 1
 
 
-STAY = card_for("StayAgent", "book_stay", Stay, "Book a stay in an inn.", ("stay", "inn"))
+STAY = card_for(
+    "StayAgent", "book_stay", Stay, "Book a stay in an inn.", ("stay", "inn")
+)
 ALL = Catalogue([*EVERYBODY.cards.values(), STAY])
 
 
 def after(agent: str, task: str, **parameters: Any) -> list[ChatTurn]:
-    return [said("person", "x"), said("assistant", "Done.", TaskCall(name=task, parameters=parameters), agent)]
+    return [
+        said("person", "x"),
+        said("assistant", "Done.", TaskCall(name=task, parameters=parameters), agent),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -40,14 +52,21 @@ def after(agent: str, task: str, **parameters: Any) -> list[ChatTurn]:
         ("again, but with 300 spent", {"spent": 300}),
     ],
 )
-def test_a_difference_is_computed_and_other_values_stay(text: str, changed: dict[str, Any]) -> None:
+def test_a_difference_is_computed_and_other_values_stay(
+    text: str, changed: dict[str, Any]
+) -> None:
     assert parameters_of(understand(text, BEFORE)) == {**EARLIER, **changed}
 
 
 def test_differences_are_exact() -> None:
-    before = budget_turn(budget_limit="123456789012345678901", spent="0.1234567890123456789")
+    before = budget_turn(
+        budget_limit="123456789012345678901", spent="0.1234567890123456789"
+    )
     found = parameters_of(understand("double the limit and 10 % more spent", before))
-    assert found == {"budget_limit": "246913578024691357802", "spent": "0.13580246791358024679"}
+    assert found == {
+        "budget_limit": "246913578024691357802",
+        "spent": "0.13580246791358024679",
+    }
 
 
 def test_a_computed_value_points_to_its_words_and_turn() -> None:
@@ -66,7 +85,12 @@ def test_the_reply_shows_the_computation() -> None:
     assert isinstance(found, Understood)
     assignment = ASSIGNMENT.model_copy(update={"task": found.task})
     reply = report_reply(
-        report(), None, assignment=assignment, request_id="r", conversation_id="c", computed=found.computed
+        report(),
+        None,
+        assignment=assignment,
+        request_id="r",
+        conversation_id="c",
+        computed=found.computed,
     )
     assert "budget limit 1,600 (double 800); spent 250" in reply.text
 
@@ -81,20 +105,31 @@ def test_a_missing_earlier_value_is_asked_for() -> None:
     found = understand("double the limit")
     assert isinstance(found, Clarification)
     assert found.question.startswith("This conversation has no earlier budget limit.")
-    other = understand("double the limit", after("TripAgent", "share_trip", hotel=1200, travellers=4))
+    other = understand(
+        "double the limit", after("TripAgent", "share_trip", hotel=1200, travellers=4)
+    )
     assert isinstance(other, Clarification)
 
 
 @pytest.mark.parametrize(
     ("text", "question"),
     [
-        ("three times the limit", "I cannot work out 'three times the limit' of the earlier 800."),
+        (
+            "three times the limit",
+            "I cannot work out 'three times the limit' of the earlier 800.",
+        ),
         ("limit 900, spent 250, double the limit", "Is budget limit 900 or 1600?"),
         ("remove 40 from the history", "of the earlier [30, 40]."),
     ],
 )
-def test_a_difference_without_a_plain_value_is_asked_about(text: str, question: str) -> None:
-    previous = after("StayAgent", "book_stay", nights=3, rooms=2) if "nights" in text else BEFORE
+def test_a_difference_without_a_plain_value_is_asked_about(
+    text: str, question: str
+) -> None:
+    previous = (
+        after("StayAgent", "book_stay", nights=3, rooms=2)
+        if "nights" in text
+        else BEFORE
+    )
     found = understand(text, previous, ALL)
     assert isinstance(found, Clarification)
     assert question in found.question

@@ -55,16 +55,26 @@ def talk(*sentences: str) -> Interpretation:
 
 def _turn(turn_id: str, speaker: Any, text: str, **more: Any) -> ChatTurn:
     return ChatTurn(
-        turn_id=turn_id, conversation_id="c", speaker=speaker, text=text, at=NOW, request_id=turn_id[1:], **more
+        turn_id=turn_id,
+        conversation_id="c",
+        speaker=speaker,
+        text=text,
+        at=NOW,
+        request_id=turn_id[1:],
+        **more,
     )
 
 
 def _answered(turn_id: str, part: Any) -> ChatTurn:
     if isinstance(part, Understood):
-        return _turn(turn_id, "assistant", "Done.", agent_id=part.agent_id, task=part.task)
+        return _turn(
+            turn_id, "assistant", "Done.", agent_id=part.agent_id, task=part.task
+        )
     if isinstance(part, Unfitting):
         return _turn(turn_id, "assistant", part.text)
-    return _turn(turn_id, "assistant", part.question, agent_id=part.agent_id, task=part.call)
+    return _turn(
+        turn_id, "assistant", part.question, agent_id=part.agent_id, task=part.call
+    )
 
 
 def shown(found: Interpretation) -> object:
@@ -73,11 +83,18 @@ def shown(found: Interpretation) -> object:
         return [shown(part) for part in found.parts]
     if isinstance(found, Understood):
         return found.task.parameters
-    return found.question if isinstance(found, Clarification) else found.text.partition(".")[0]
+    return (
+        found.question
+        if isinstance(found, Clarification)
+        else found.text.partition(".")[0]
+    )
 
 
 LEFT = "All right, I leave it"
-BUDGET_ASKS, TRIP_ASKS = "What are budget limit and spent?", "What are hotel and travellers?"
+BUDGET_ASKS, TRIP_ASKS = (
+    "What are budget limit and spent?",
+    "What are hotel and travellers?",
+)
 
 
 @pytest.mark.parametrize(
@@ -92,7 +109,10 @@ def test_answers_to_which_task(answer: str, wanted: object) -> None:
     assert shown(talk(*WHICH_TASK, answer)) == wanted
 
 
-@pytest.mark.parametrize("answer", ["yes", "yes please", "right", "ok", "that's right", "yes, the first", "meeting"])
+@pytest.mark.parametrize(
+    "answer",
+    ["yes", "yes please", "right", "ok", "that's right", "yes, the first", "meeting"],
+)
 def test_answers_that_agree_to_the_only_task(answer: str) -> None:
     assert shown(talk(*ONE_TASK)) == "Do you mean book meeting (MeetAgent)?"
     assert shown(talk(*ONE_TASK, answer)) == "What is when?"
@@ -101,7 +121,10 @@ def test_answers_that_agree_to_the_only_task(answer: str) -> None:
 @pytest.mark.parametrize(
     ("answer", "wanted"),
     [
-        *((answer, "What is spent?") for answer in ("the limit", "budget limit", "it's the limit", "the first")),
+        *(
+            (answer, "What is spent?")
+            for answer in ("the limit", "budget limit", "it's the limit", "the first")
+        ),
         ("neither", LEFT),
         ("yes", "What is '50k': budget limit or spent?"),
     ],
@@ -114,8 +137,20 @@ def test_answers_to_which_field(answer: str, wanted: object) -> None:
 @pytest.mark.parametrize(
     ("answer", "spent"),
     [
-        *((answer, 1500) for answer in ("the second", "1500", "the 1500 one", "option 2")),
-        *((answer, 1.5) for answer in ("the first one", "1.5", "it's 1.5", "not the second", "former")),
+        *(
+            (answer, 1500)
+            for answer in ("the second", "1500", "the 1500 one", "option 2")
+        ),
+        *(
+            (answer, 1.5)
+            for answer in (
+                "the first one",
+                "1.5",
+                "it's 1.5",
+                "not the second",
+                "former",
+            )
+        ),
         ("1700", 1700),
     ],
 )
@@ -127,7 +162,10 @@ def test_answers_to_which_number(answer: str, spent: object) -> None:
     ("answer", "wanted"),
     [
         ("40k", NO_SPENT | {"spent": 40000}),
-        *((answer, "What is spent?") for answer in ("yes", "no", "the first", "both", "spent", "the limit")),
+        *(
+            (answer, "What is spent?")
+            for answer in ("yes", "no", "the first", "both", "spent", "the limit")
+        ),
         ("never mind", LEFT),
     ],
 )
@@ -145,5 +183,7 @@ def test_a_missing_value_is_asked_for_until_given(answer: str, wanted: object) -
         ("40k", "trip with hotel 900", "3", "41k"),
     ],
 )
-def test_an_answer_to_an_earlier_question_starts_nothing(after: tuple[str, ...]) -> None:
+def test_an_answer_to_an_earlier_question_starts_nothing(
+    after: tuple[str, ...],
+) -> None:
     assert isinstance(talk(*MISSING, *after), Unfitting)

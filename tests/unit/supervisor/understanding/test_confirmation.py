@@ -8,7 +8,13 @@ import pytest
 from contracts.messages import ChatTurn, TaskCall
 from contracts.parameters.model import Parameters
 from supervisor.understanding.model import LlmInterpreter
-from supervisor.understanding.outcome import Clarification, Interpretation, Several, Understood, Unfitting
+from supervisor.understanding.outcome import (
+    Clarification,
+    Interpretation,
+    Several,
+    Understood,
+    Unfitting,
+)
 from supervisor.understanding.rules import RuleInterpreter
 from tests.understanding.recorded import CATALOGUE, NOW, Model, answers, cases
 from workers.agent import Agent
@@ -25,7 +31,12 @@ SHOWN = {"quote_number": "Q-415", "pickup": "2026-12-01"}
 QUESTION = "Do you mean book freight with quote number Q-415, pickup 2026-12-01?"
 
 
-def asked(text: str, values: Mapping[str, Any], place: int = 1, task: str = "FreightDesk.book_freight") -> ChatTurn:
+def asked(
+    text: str,
+    values: Mapping[str, Any],
+    place: int = 1,
+    task: str = "FreightDesk.book_freight",
+) -> ChatTurn:
     """Return the assistant's turn that shows *values*."""
     agent_id, name = task.split(".")
     return ChatTurn(
@@ -41,7 +52,9 @@ def asked(text: str, values: Mapping[str, Any], place: int = 1, task: str = "Fre
 
 
 def understand(text: str, previous: Sequence[ChatTurn] = ()) -> Interpretation:
-    return RuleInterpreter().understand(text, catalogue=CATALOGUE, previous=previous, now=NOW)
+    return RuleInterpreter().understand(
+        text, catalogue=CATALOGUE, previous=previous, now=NOW
+    )
 
 
 def test_a_task_with_effects_is_shown_first() -> None:
@@ -52,15 +65,34 @@ def test_a_task_with_effects_is_shown_first() -> None:
 
 
 @pytest.mark.parametrize(
-    "yes", ["yes", "Yes, please!", "ok", "that's right", "ja", "Oui", "sí", "好的", "はい", "نعم", "да"]
+    "yes",
+    [
+        "yes",
+        "Yes, please!",
+        "ok",
+        "that's right",
+        "ja",
+        "Oui",
+        "sí",
+        "好的",
+        "はい",
+        "نعم",
+        "да",
+    ],
 )
 def test_a_yes_starts_exactly_what_was_shown(yes: str) -> None:
     found = understand(yes, [asked(QUESTION, SHOWN)])
     assert isinstance(found, Understood)
-    assert (found.agent_id, found.task.name, found.task.parameters) == ("FreightDesk", "book_freight", SHOWN)
+    assert (found.agent_id, found.task.name, found.task.parameters) == (
+        "FreightDesk",
+        "book_freight",
+        SHOWN,
+    )
 
 
-@pytest.mark.parametrize("no", ["no", "nein", "no thanks", "never mind", "いいえ", "leave it"])
+@pytest.mark.parametrize(
+    "no", ["no", "nein", "no thanks", "never mind", "いいえ", "leave it"]
+)
 def test_a_no_leaves_it(no: str) -> None:
     found = understand(no, [asked(QUESTION, SHOWN)])
     assert isinstance(found, Unfitting)
@@ -76,16 +108,25 @@ def test_a_changed_proposal_is_shown_again() -> None:
 
 def test_a_yes_to_a_report_starts_nothing() -> None:
     turn = asked(QUESTION, SHOWN)
-    assert isinstance(understand("yes", [turn.model_copy(update={"kind": "question"})]), Understood)
-    assert not isinstance(understand("yes", [turn.model_copy(update={"kind": "answer"})]), Understood)
+    assert isinstance(
+        understand("yes", [turn.model_copy(update={"kind": "question"})]), Understood
+    )
+    assert not isinstance(
+        understand("yes", [turn.model_copy(update={"kind": "answer"})]), Understood
+    )
 
 
 def test_one_yes_answers_several_proposals() -> None:
     other = {"quote_number": "Q-20", "pickup": "2026-12-04"}
-    turns = [asked(QUESTION, SHOWN), asked("Do you mean book freight with quote number Q-20?", other, 2)]
+    turns = [
+        asked(QUESTION, SHOWN),
+        asked("Do you mean book freight with quote number Q-20?", other, 2),
+    ]
     found = understand("yes", turns)
     assert isinstance(found, Several)
-    assert [part.task.parameters for part in found.parts if isinstance(part, Understood)] == [SHOWN, other]
+    assert [
+        part.task.parameters for part in found.parts if isinstance(part, Understood)
+    ] == [SHOWN, other]
     assert isinstance(understand("no", turns), Unfitting)
 
 
@@ -100,11 +141,15 @@ async def test_a_yes_needs_no_model() -> None:
     case = next(one for one in cases() if one.id == "en24")
     model = Model(answers()["en24"])
     interpreter = LlmInterpreter(model)
-    shown = await interpreter.interpret(case.say, catalogue=CATALOGUE, previous=[], now=NOW)
+    shown = await interpreter.interpret(
+        case.say, catalogue=CATALOGUE, previous=[], now=NOW
+    )
     assert isinstance(shown, Clarification)
     assert shown.call is not None
     turn = asked(shown.question, shown.call.parameters)
-    found = await interpreter.interpret("yes", catalogue=CATALOGUE, previous=[turn], now=NOW)
+    found = await interpreter.interpret(
+        "yes", catalogue=CATALOGUE, previous=[turn], now=NOW
+    )
     assert isinstance(found, Understood)
     assert found.task == shown.call
     assert len(model.users) == 1

@@ -35,20 +35,45 @@ class Counting:
         now: datetime | None = None,
     ) -> Interpretation:
         self.times += 1
-        found = await self._rules.interpret(text, catalogue=catalogue, previous=previous, user_id=user_id, now=now)
-        return replace(found, by_model=self._by_model) if isinstance(found, Understood) else found
+        found = await self._rules.interpret(
+            text, catalogue=catalogue, previous=previous, user_id=user_id, now=now
+        )
+        return (
+            replace(found, by_model=self._by_model)
+            if isinstance(found, Understood)
+            else found
+        )
 
 
 def visits() -> Catalogue:
-    schema = {"type": "object", "required": ["day"], "properties": {"day": {"type": "string", "format": "date"}}}
+    schema = {
+        "type": "object",
+        "required": ["day"],
+        "properties": {"day": {"type": "string", "format": "date"}},
+    }
     return Catalogue(
-        [AgentCard(agent_id="V", tasks=(TaskCard(name="book_visit", parameters=schema),), digest="0" * 16)]
+        [
+            AgentCard(
+                agent_id="V",
+                tasks=(TaskCard(name="book_visit", parameters=schema),),
+                digest="0" * 16,
+            )
+        ]
     )
 
 
-async def read(known: CachedInterpreter, text: str, catalogue: Catalogue, *, days: int = 0, **more: object) -> object:
+async def read(
+    known: CachedInterpreter,
+    text: str,
+    catalogue: Catalogue,
+    *,
+    days: int = 0,
+    **more: object,
+) -> object:
     later = NOW + timedelta(days=days)
-    return await known.interpret(text, **{"catalogue": catalogue, "previous": (), "now": later, **more})  # type: ignore[arg-type]
+    return await known.interpret(
+        text, **{"catalogue": catalogue, "previous": (), "now": later, **more}
+    )  # type: ignore[arg-type]
 
 
 async def test_a_repeated_sentence_is_read_once() -> None:
@@ -67,7 +92,10 @@ async def test_a_repeated_sentence_is_read_once() -> None:
 async def test_a_sentence_with_a_day_is_read_anew() -> None:
     reading, catalogue = Counting(), visits()
     known = CachedInterpreter(reading)
-    found = [await read(known, "book a visit tomorrow", catalogue, days=days) for days in range(4)]
+    found = [
+        await read(known, "book a visit tomorrow", catalogue, days=days)
+        for days in range(4)
+    ]
     told = [one.task.parameters["day"] for one in found if isinstance(one, Understood)]
     assert told == ["2026-11-24", "2026-11-25", "2026-11-26", "2026-11-27"]
     assert reading.times == 4
@@ -86,7 +114,9 @@ async def test_a_changed_catalogue_is_read_anew() -> None:
 async def test_a_sentence_in_a_conversation_is_read_anew() -> None:
     reading, catalogue = Counting(), Catalogue([card_of(agent)])
     known = CachedInterpreter(reading)
-    said = ChatTurn(turn_id="t", conversation_id="c", speaker="person", text="hello", at=NOW)
+    said = ChatTurn(
+        turn_id="t", conversation_id="c", speaker="person", text="hello", at=NOW
+    )
     await read(known, BUDGET, catalogue)
     await read(known, BUDGET, catalogue, previous=(said,))
     assert reading.times == 2

@@ -14,9 +14,37 @@ MOST_TIMES = 2.6
 
 
 PARTS = (
-    *("limit 50k, spent 42,000 and ", "the quick brown fox ", "1", "1 2 3 ", "[", '"a" ', "'a ", "Ada Bob ", ", "),
-    *(". a ", "greet Ada and ", '{"agent":', "2026-11-23 at 9 ", "1.", "limit ", "double the limit by 10 % more "),
-    *("or 5 ", "same history as before ", "never mind ", "5 % of ", "\n", "(e.g. 5) ", "limit_", "a         ", "1) "),
+    *(
+        "limit 50k, spent 42,000 and ",
+        "the quick brown fox ",
+        "1",
+        "1 2 3 ",
+        "[",
+        '"a" ',
+        "'a ",
+        "Ada Bob ",
+        ", ",
+    ),
+    *(
+        ". a ",
+        "greet Ada and ",
+        '{"agent":',
+        "2026-11-23 at 9 ",
+        "1.",
+        "limit ",
+        "double the limit by 10 % more ",
+    ),
+    *(
+        "or 5 ",
+        "same history as before ",
+        "never mind ",
+        "5 % of ",
+        "\n",
+        "(e.g. 5) ",
+        "limit_",
+        "a         ",
+        "1) ",
+    ),
 )
 
 
@@ -25,7 +53,11 @@ PARTS = (
 def test_a_long_text_is_read_in_linear_time(part: str, length: int) -> None:
     """By itself, as an answer, and after a task."""
     text = part * (2 * length)
-    for previous in ([], budget_turn("What are budget limit and spent?"), budget_turn(budget_limit=5, spent=3)):
+    for previous in (
+        [],
+        budget_turn("What are budget limit and spent?"),
+        budget_turn(budget_limit=5, spent=3),
+    ):
         read = partial(understand, previous=previous)
         once, twice = steps(read, text[:length]), steps(read, text[: 2 * length])
         assert twice <= MOST_TIMES * once + 5_000
@@ -51,7 +83,9 @@ async def test_a_text_read_in_a_thread_gives_the_same() -> None:
 def test_numbers_of_list_items_are_no_values() -> None:
     found = understand("1. greet Ada\n2. check my budget, limit 900, spent 350")
     assert isinstance(found, Several)
-    assert [part.task.parameters for part in found.parts if isinstance(part, Understood)] == [
+    assert [
+        part.task.parameters for part in found.parts if isinstance(part, Understood)
+    ] == [
         {"name": "Ada"},
         {"budget_limit": 900, "spent": 350},
     ]

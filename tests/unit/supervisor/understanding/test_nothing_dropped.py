@@ -9,7 +9,14 @@ from contracts.messages import ChatTurn
 from contracts.parameters.model import Field, Parameters
 from quantities.amounts import Amount
 from supervisor.catalogue import Catalogue
-from supervisor.understanding import Clarification, Interpretation, RuleInterpreter, Several, Understood, Unfitting
+from supervisor.understanding import (
+    Clarification,
+    Interpretation,
+    RuleInterpreter,
+    Several,
+    Understood,
+    Unfitting,
+)
 from tests.understanding_cases import AT, EVERYBODY, card_for, said
 
 
@@ -49,18 +56,32 @@ class Words(Parameters):
 
 ALL = Catalogue(
     [
-        card_for("PizzaAgent", "order_pizza", Pizza, "Order pizzas.", ("pizza", "order")),
-        card_for("HaircutAgent", "book_haircut", Haircut, "Book a haircut.", ("haircut",)),
+        card_for(
+            "PizzaAgent", "order_pizza", Pizza, "Order pizzas.", ("pizza", "order")
+        ),
+        card_for(
+            "HaircutAgent", "book_haircut", Haircut, "Book a haircut.", ("haircut",)
+        ),
         card_for("RunAgent", "log_run", Run, "Log a run.", ("run",)),
-        card_for("ShowAgent", "buy_tickets", Show, "Buy tickets for a show.", ("tickets", "show")),
-        card_for("TranslateAgent", "translate", Words, "Translate a text.", ("translate",)),
+        card_for(
+            "ShowAgent",
+            "buy_tickets",
+            Show,
+            "Buy tickets for a show.",
+            ("tickets", "show"),
+        ),
+        card_for(
+            "TranslateAgent", "translate", Words, "Translate a text.", ("translate",)
+        ),
         *EVERYBODY.cards.values(),
     ]
 )
 
 
 def understand(text: str, previous: list[ChatTurn] | None = None) -> Interpretation:
-    return RuleInterpreter().understand(text, catalogue=ALL, previous=previous or [], now=AT)
+    return RuleInterpreter().understand(
+        text, catalogue=ALL, previous=previous or [], now=AT
+    )
 
 
 @pytest.mark.parametrize(
@@ -84,7 +105,10 @@ def test_a_value_that_no_field_takes_is_asked_about(text: str, words: str) -> No
 def test_a_yes_leaves_the_value_out_and_a_no_starts_nothing() -> None:
     found = understand("haircut for 2 dogs on Friday")
     assert isinstance(found, Clarification)
-    asked = [said("person", "x"), said("assistant", found.question, found.call, found.agent_id)]
+    asked = [
+        said("person", "x"),
+        said("assistant", found.question, found.call, found.agent_id),
+    ]
     agreed = understand("yes please", asked)
     assert isinstance(agreed, Understood)
     assert agreed.task.parameters == {"day": "2026-11-27"}
@@ -113,7 +137,10 @@ def test_values_alone_choose_no_task(text: str) -> None:
         ("cancel my haircut", "nothing was cancelled"),
         ("please cancel the order", "`tasklore cancel TASK`"),
         ("thanks!", "You are welcome."),
-        ('{"agent": "HaircutAgent", "task": "book_haircut", "parameters": {"day": "2026-12-01"}}', "/v1/tasks"),
+        (
+            '{"agent": "HaircutAgent", "task": "book_haircut", "parameters": {"day": "2026-12-01"}}',
+            "/v1/tasks",
+        ),
     ],
 )
 def test_a_sentence_without_a_task_gets_help(text: str, words: str) -> None:
@@ -124,8 +151,12 @@ def test_a_sentence_without_a_task_gets_help(text: str, words: str) -> None:
 
 
 def test_a_task_that_cancels_can_be_asked_for() -> None:
-    card = card_for("StopAgent", "cancel_booking", Haircut, "Cancel a booking.", ("booking",))
-    found = RuleInterpreter().understand("cancel my booking of Friday", catalogue=Catalogue([card]), now=AT)
+    card = card_for(
+        "StopAgent", "cancel_booking", Haircut, "Cancel a booking.", ("booking",)
+    )
+    found = RuleInterpreter().understand(
+        "cancel my booking of Friday", catalogue=Catalogue([card]), now=AT
+    )
     assert isinstance(found, Understood)
 
 

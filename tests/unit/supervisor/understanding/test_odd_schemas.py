@@ -9,7 +9,13 @@ from pydantic import BaseModel
 from contracts.errors import LlmRefused
 from contracts.messages import AgentCard, TaskCall, TaskCard
 from supervisor.catalogue import Catalogue
-from supervisor.understanding import Clarification, LlmInterpreter, RuleInterpreter, Understood, Unfitting
+from supervisor.understanding import (
+    Clarification,
+    LlmInterpreter,
+    RuleInterpreter,
+    Understood,
+    Unfitting,
+)
 from supervisor.understanding.routing import problem_of
 from supervisor.understanding.schema import task_schema as shape_of
 from tests.understanding_cases import BUDGET, EVERYBODY, parameters_of, said, understand
@@ -27,8 +33,14 @@ def nested(depth: int) -> Any:
 
 def odd_card(parameters: Any, agent_id: str = "OddAgent") -> AgentCard:
     """Return a card that asks for the budget's words with *parameters*."""
-    task = TaskCard(name="analyze_budget", description=BUDGET.tasks[0].description, parameters=parameters)
-    return AgentCard(agent_id=agent_id, keywords=("budget", "limit"), tasks=(task,), digest="0")
+    task = TaskCard(
+        name="analyze_budget",
+        description=BUDGET.tasks[0].description,
+        parameters=parameters,
+    )
+    return AgentCard(
+        agent_id=agent_id, keywords=("budget", "limit"), tasks=(task,), digest="0"
+    )
 
 
 def of_field(**schema: Any) -> dict[str, Any]:
@@ -47,7 +59,10 @@ ODD = [
     (of_field(enum=[10**5000]), "cannot be written as JSON"),
     (of_field(cues=["limit"] * 1000), "1001 names, aliases and cues; keep to 100"),
     (of_field(type="number", unit="\x00"), "is no unit"),
-    ({"properties": {f"f{number}": {} for number in range(201)}}, "201 fields; keep to 200"),
+    (
+        {"properties": {f"f{number}": {} for number in range(201)}},
+        "201 fields; keep to 200",
+    ),
     (of_field(description="x" * 70_000), "characters; keep to 65,536"),
 ]
 
@@ -56,7 +71,8 @@ STRANGE = [
     {"required": None, "properties": None, "$defs": None},
     {"properties": {"": {}, "\x00": {}, "limit": False}},
     of_field(**{"$ref": "#"}),
-    of_field(**{"$ref": "#/$defs/A"}) | {"$defs": {"A": {"anyOf": [{"$ref": "#/$defs/A"}] * 20}}},
+    of_field(**{"$ref": "#/$defs/A"})
+    | {"$defs": {"A": {"anyOf": [{"$ref": "#/$defs/A"}] * 20}}},
     of_field(**nested(80)),
     of_field(type=["number", {}]),
     of_field(enum=[{}, [], None, [1], "limit", 1.5]),
@@ -64,7 +80,9 @@ STRANGE = [
 
 
 @pytest.mark.parametrize(("parameters", "words"), ODD, ids=[words for _, words in ODD])
-def test_an_invalid_schema_is_reported_with_its_place(parameters: Any, words: str) -> None:
+def test_an_invalid_schema_is_reported_with_its_place(
+    parameters: Any, words: str
+) -> None:
     problem = problem_of(odd_card(parameters))
     assert problem is not None
     assert problem.startswith("task 'analyze_budget': ")
@@ -77,31 +95,49 @@ def test_an_unusual_schema_is_accepted(parameters: Any) -> None:
     assert shape_of(odd_card(parameters).tasks[0]) is not None
 
 
-@pytest.mark.parametrize("said", [{"keywords": ("budget",) * 20_000}, {"description": "budget " * 20_000}])
+@pytest.mark.parametrize(
+    "said", [{"keywords": ("budget",) * 20_000}, {"description": "budget " * 20_000}]
+)
 def test_texts_of_an_agent_with_many_tasks_are_limited(said: dict[str, Any]) -> None:
-    tasks = tuple(TaskCard(name=f"task_{n}", parameters={"type": "object"}) for n in range(20))
-    problem = problem_of(AgentCard(agent_id="OddAgent", tasks=tasks, digest="0", **said))
+    tasks = tuple(
+        TaskCard(name=f"task_{n}", parameters={"type": "object"}) for n in range(20)
+    )
+    problem = problem_of(
+        AgentCard(agent_id="OddAgent", tasks=tasks, digest="0", **said)
+    )
     assert problem is not None
     assert "keep to 12,500" in problem
-    assert problem_of(AgentCard(agent_id="OddAgent", tasks=tasks[:1], digest="0", **said)) is None
+    assert (
+        problem_of(AgentCard(agent_id="OddAgent", tasks=tasks[:1], digest="0", **said))
+        is None
+    )
 
 
-@pytest.mark.parametrize("parameters", [*(parameters for parameters, _ in ODD), *STRANGE], ids=lambda _: "")
+@pytest.mark.parametrize(
+    "parameters", [*(parameters for parameters, _ in ODD), *STRANGE], ids=lambda _: ""
+)
 def test_other_agents_are_understood_beside_an_odd_card(parameters: Any) -> None:
     catalogue = EVERYBODY.with_card(odd_card(parameters))
     understanding = RuleInterpreter()
-    found = understanding.understand(f"BudgetTrackerAgent, {CHECK}", catalogue=catalogue)
+    found = understanding.understand(
+        f"BudgetTrackerAgent, {CHECK}", catalogue=catalogue
+    )
     assert isinstance(found, Understood)
     assert (found.agent_id, parameters_of(found)) == ("BudgetTrackerAgent", EXPECTED)
     assert understanding.understand("Sing a song", catalogue=catalogue) is not None
-    assert understanding.understand("OddAgent: x 5, limit 7 km", catalogue=catalogue) is not None
+    assert (
+        understanding.understand("OddAgent: x 5, limit 7 km", catalogue=catalogue)
+        is not None
+    )
 
 
 def test_an_unreadable_card_is_not_offered() -> None:
     catalogue = Catalogue([odd_card({"required": 5})])
     call = TaskCall(name="analyze_budget", parameters={"limit": 1})
     previous = [said("assistant", "What is limit?", call, "OddAgent")]
-    found = RuleInterpreter().understand("limit 5", catalogue=catalogue, previous=previous)
+    found = RuleInterpreter().understand(
+        "limit 5", catalogue=catalogue, previous=previous
+    )
     assert isinstance(found, Unfitting)
     assert "No agent has reported yet" in found.text
 
@@ -115,7 +151,13 @@ class CuriousModel:
         self.shown: list[str] = []
 
     async def ask(
-        self, role: str, answer: type[BaseModel], *, system: str, user: str, deadline_s: float | None = None
+        self,
+        role: str,
+        answer: type[BaseModel],
+        *,
+        system: str,
+        user: str,
+        deadline_s: float | None = None,
     ) -> Any:
         self.shown.append(user)
         raise LlmRefused("nothing fits")
@@ -125,7 +167,9 @@ async def test_a_model_is_not_shown_an_unreadable_card() -> None:
     catalogue = EVERYBODY.with_card(odd_card(of_field(enum=[10**5000])))
     model, rules = CuriousModel(), RuleInterpreter()
     router = rules.router(catalogue)
-    await LlmInterpreter(model, rules=rules).interpret("Sing a song", catalogue=catalogue, previous=())
+    await LlmInterpreter(model, rules=rules).interpret(
+        "Sing a song", catalogue=catalogue, previous=()
+    )
     [shown] = model.shown
     assert "BudgetTrackerAgent" in shown
     assert "OddAgent" not in shown
@@ -135,7 +179,8 @@ async def test_a_model_is_not_shown_an_unreadable_card() -> None:
 def test_abilities_and_choices_are_limited() -> None:
     novel = BUDGET.tasks[0].model_copy(update={"description": "x" * 500_000})
     crowd = Catalogue(
-        BUDGET.model_copy(update={"agent_id": f"Agent{number}", "tasks": (novel,)}) for number in range(1000)
+        BUDGET.model_copy(update={"agent_id": f"Agent{number}", "tasks": (novel,)})
+        for number in range(1000)
     )
     assert len(crowd.abilities()) < 4000
     found = understand(CHECK, catalogue=crowd)

@@ -43,16 +43,29 @@ OUTAGES = (
 )
 
 
-def card(agent_id: str, examples: Sequence[str], keywords: Sequence[str] = (), name: str = "answer") -> AgentCard:
+def card(
+    agent_id: str,
+    examples: Sequence[str],
+    keywords: Sequence[str] = (),
+    name: str = "answer",
+) -> AgentCard:
     """Return an agent with one task that is known by its examples."""
     task = TaskCard(
-        name=name, parameters=NoValues.schema_for_cards(), examples=tuple(examples), keywords=tuple(keywords)
+        name=name,
+        parameters=NoValues.schema_for_cards(),
+        examples=tuple(examples),
+        keywords=tuple(keywords),
     )
     return AgentCard(agent_id=agent_id, tasks=(task,), digest="0")
 
 
 OFFICE = Catalogue(
-    [card("RoomAgent", ROOMS), card("InvoiceAgent", INVOICES), card("leave", HOLIDAY), card("HelpAgent", OUTAGES)]
+    [
+        card("RoomAgent", ROOMS),
+        card("InvoiceAgent", INVOICES),
+        card("leave", HOLIDAY),
+        card("HelpAgent", OUTAGES),
+    ]
 )
 
 
@@ -75,12 +88,16 @@ def test_examples_alone_route_other_words(text: str, agent: str) -> None:
 
 
 def test_a_named_agent_outweighs_examples() -> None:
-    assert chosen("InvoiceAgent: is there a room free on friday morning") == "InvoiceAgent"
+    assert (
+        chosen("InvoiceAgent: is there a room free on friday morning") == "InvoiceAgent"
+    )
 
 
 def test_tasks_with_equal_examples_are_asked_about() -> None:
     catalogue = Catalogue([card("NorthAgent", ROOMS), card("SouthAgent", ROOMS)])
-    found = RuleInterpreter().understand("is there a room free on monday", catalogue=catalogue)
+    found = RuleInterpreter().understand(
+        "is there a room free on monday", catalogue=catalogue
+    )
     assert isinstance(found, Clarification)
     assert "NorthAgent" in found.question
     assert "SouthAgent" in found.question
@@ -90,7 +107,10 @@ def test_among_many_tasks_the_same_one_is_chosen() -> None:
     crowd = [
         card(
             f"Crowd{number}Agent",
-            [f"could you {verb} thing {number} on wednesday" for verb in ("polish", "paint", "stack")],
+            [
+                f"could you {verb} thing {number} on wednesday"
+                for verb in ("polish", "paint", "stack")
+            ],
         )
         for number in range(120)
     ]
@@ -99,7 +119,9 @@ def test_among_many_tasks_the_same_one_is_chosen() -> None:
     assert chosen("how many planets are there in the solar system", many) is None
 
 
-@pytest.mark.parametrize("text", ["who wrote Faust", "on Friday", "5", "", "!!!", "sing me a song"])
+@pytest.mark.parametrize(
+    "text", ["who wrote Faust", "on Friday", "5", "", "!!!", "sing me a song"]
+)
 def test_small_words_and_values_choose_no_agent(text: str) -> None:
     assert chosen(text) is None
 
@@ -108,5 +130,7 @@ def test_the_ranking_for_a_model_has_every_task_once() -> None:
     router = Router(OFFICE)
     ranked = router.rank(Utterance("a meeting room"), 10)
     assert ranked[0].offer.agent.agent_id == "RoomAgent"
-    assert sorted(task.key for task in ranked) == sorted(task.key for task in router.tasks)
+    assert sorted(task.key for task in ranked) == sorted(
+        task.key for task in router.tasks
+    )
     assert len(router.rank(Utterance("a meeting room"), 2)) == 2

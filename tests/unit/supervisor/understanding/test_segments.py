@@ -7,8 +7,21 @@ import pytest
 from contracts.parameters.model import Field, Parameters
 from quantities.amounts import Amount
 from supervisor.catalogue import Catalogue
-from supervisor.understanding import Clarification, Interpretation, Several, Single, Understood, Unfitting
-from tests.understanding_cases import EVERYBODY, budget_turn, card_for, parameters_of, understand
+from supervisor.understanding import (
+    Clarification,
+    Interpretation,
+    Several,
+    Single,
+    Understood,
+    Unfitting,
+)
+from tests.understanding_cases import (
+    EVERYBODY,
+    budget_turn,
+    card_for,
+    parameters_of,
+    understand,
+)
 
 
 class Weather(Parameters):
@@ -21,7 +34,13 @@ class Nothing(Parameters):
     """No values at all."""
 
 
-WEATHER = card_for("WeatherAgent", "tell_weather", Weather, "Tell the weather of a place.", ("weather",))
+WEATHER = card_for(
+    "WeatherAgent",
+    "tell_weather",
+    Weather,
+    "Tell the weather of a place.",
+    ("weather",),
+)
 JOKER = card_for("JokeAgent", "tell_joke", Nothing, "Tell a joke.", ("joke",))
 ALL = Catalogue([*EVERYBODY.cards.values(), WEATHER, JOKER])
 
@@ -67,7 +86,9 @@ def test_each_part_with_a_task_becomes_one(text: str, expected: list[Part]) -> N
          {"distance": 12, "note": "check my budget and greet Bob"}),
     ],
 )  # fmt: skip
-def test_a_sentence_about_one_task_is_not_cut(text: str, expected: dict[str, Any]) -> None:
+def test_a_sentence_about_one_task_is_not_cut(
+    text: str, expected: dict[str, Any]
+) -> None:
     assert parameters_of(understand(text, catalogue=ALL)) == expected
 
 
@@ -88,7 +109,9 @@ LISTED = Catalogue(
     [
         *ALL.cards.values(),
         card_for("NapAgent", "take_nap", Nap, "Take a nap.", ("nap",)),
-        card_for("MoneyAgent", "send_money", Transfer, "Send money.", ("send", "money")),
+        card_for(
+            "MoneyAgent", "send_money", Transfer, "Send money.", ("send", "money")
+        ),
     ]
 )
 
@@ -111,7 +134,12 @@ def test_every_span_points_into_the_whole_sentence() -> None:
     text = "check my budget of 900 with 350 spent and what is the weather in Lima"
     found = understand(text, catalogue=ALL)
     assert isinstance(found, Several)
-    spans = [span for part in found.parts if isinstance(part, Understood) for span in part.spans]
+    spans = [
+        span
+        for part in found.parts
+        if isinstance(part, Understood)
+        for span in part.spans
+    ]
     assert [span.text for span in spans] == ["900", "350", "Lima"]
     assert all(text[span.start : span.end] == span.text for span in spans)
 
@@ -122,7 +150,9 @@ def test_too_many_tasks_at_once_start_nothing() -> None:
     assert "9 tasks" in found.text
     assert "8 in one sentence" in found.text
     assert len(parts_of(understand(" and ".join(["greet Ada"] * 8)))) == 8
-    assert isinstance(understand("greet Ada. book a ride, drive 3 km. " * 100), Unfitting)
+    assert isinstance(
+        understand("greet Ada. book a ride, drive 3 km. " * 100), Unfitting
+    )
 
 
 @pytest.mark.parametrize(
@@ -153,12 +183,27 @@ def test_one_part_is_left_out_and_the_other_starts(text: str) -> None:
     left, done = found.parts
     assert isinstance(left, Unfitting)
     assert isinstance(done, Understood)
-    assert (done.agent_id, [text[span.start : span.end] for span in done.spans]) == ("RideAgent", ["12 km"])
+    assert (done.agent_id, [text[span.start : span.end] for span in done.spans]) == (
+        "RideAgent",
+        ["12 km"],
+    )
 
 
 def test_a_repeat_and_a_new_task_in_one_sentence() -> None:
-    found = understand("again with 450 spent and greet Bob", budget_turn(budget_limit=900, spent=350), ALL)
+    found = understand(
+        "again with 450 spent and greet Bob",
+        budget_turn(budget_limit=900, spent=350),
+        ALL,
+    )
     repeated = {"budget_limit": 900, "spent": 450}
-    assert parts_of(found) == [("BudgetTrackerAgent", repeated), ("GreeterAgent", {"name": "Bob"})]
-    doubtful = understand("again with 450 and greet Bob", budget_turn(budget_limit=900, spent=350), ALL)
-    assert parts_of(doubtful) == [("BudgetTrackerAgent", Clarification), ("GreeterAgent", {"name": "Bob"})]
+    assert parts_of(found) == [
+        ("BudgetTrackerAgent", repeated),
+        ("GreeterAgent", {"name": "Bob"}),
+    ]
+    doubtful = understand(
+        "again with 450 and greet Bob", budget_turn(budget_limit=900, spent=350), ALL
+    )
+    assert parts_of(doubtful) == [
+        ("BudgetTrackerAgent", Clarification),
+        ("GreeterAgent", {"name": "Bob"}),
+    ]

@@ -25,8 +25,16 @@ class Events(Parameters):
     place: str = Field(cues=("in",))
 
 
-WEATHER = card_for("WeatherAgent", "tell_weather", Weather, "Tell the weather of a place.", ("weather",))
-EVENTS = card_for("EventsAgent", "list_events", Events, "List the concerts of a place.", ("concerts",))
+WEATHER = card_for(
+    "WeatherAgent",
+    "tell_weather",
+    Weather,
+    "Tell the weather of a place.",
+    ("weather",),
+)
+EVENTS = card_for(
+    "EventsAgent", "list_events", Events, "List the concerts of a place.", ("concerts",)
+)
 ALL = Catalogue([*EVERYBODY.cards.values(), WEATHER, EVENTS])
 NUMBERS = "check my budget, limit 70k; and share a trip, hotel 500"
 PLACES = "what is the weather and which concerts are there?"
@@ -50,11 +58,22 @@ def answers(first: str, *later: str) -> Interpretation:
 def turns_of(found: Interpretation, request_id: str) -> list[ChatTurn]:
     """Return the turns that answer *found*, as the service keeps them: what asks back last."""
     turns: list[ChatTurn] = []
-    for part in sorted(parts_of(found), key=lambda part: isinstance(part, Clarification)):
+    for part in sorted(
+        parts_of(found), key=lambda part: isinstance(part, Clarification)
+    ):
         text = part.question if isinstance(part, Clarification) else "Done."
-        call = part.task if isinstance(part, Understood) else getattr(part, "call", None)
+        call = (
+            part.task if isinstance(part, Understood) else getattr(part, "call", None)
+        )
         turn = said("assistant", text, call, getattr(part, "agent_id", None))
-        turns.append(turn.model_copy(update={"request_id": request_id, "turn_id": f"{request_id}-{len(turns)}"}))
+        turns.append(
+            turn.model_copy(
+                update={
+                    "request_id": request_id,
+                    "turn_id": f"{request_id}-{len(turns)}",
+                }
+            )
+        )
     return turns
 
 
@@ -81,7 +100,10 @@ def told(found: Interpretation) -> Parts:
     ],
 )
 def test_one_answer_completes_all_questions(answer: str) -> None:
-    assert told(answers(NUMBERS, answer)) == [("BudgetTrackerAgent", 50_000), ("TripAgent", 4)]
+    assert told(answers(NUMBERS, answer)) == [
+        ("BudgetTrackerAgent", 50_000),
+        ("TripAgent", 4),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -89,14 +111,21 @@ def test_one_answer_completes_all_questions(answer: str) -> None:
     [
         ("spent 50k", [("BudgetTrackerAgent", 50_000), ("TripAgent", ASKED)]),
         ("4 travellers", [("BudgetTrackerAgent", ASKED), ("TripAgent", 4)]),
-        ("limit 90k, spent 20k", [("BudgetTrackerAgent", 20_000), ("TripAgent", ASKED)]),
+        (
+            "limit 90k, spent 20k",
+            [("BudgetTrackerAgent", 20_000), ("TripAgent", ASKED)],
+        ),
     ],
 )
 def test_open_questions_are_asked_again(answer: str, expected: Parts) -> None:
     found = answers(NUMBERS, answer)
     assert told(found) == expected
     [again] = [part for part in parts_of(found) if isinstance(part, Clarification)]
-    before = {part.agent_id: part for part in parts_of(answers(NUMBERS)) if isinstance(part, Clarification)}
+    before = {
+        part.agent_id: part
+        for part in parts_of(answers(NUMBERS))
+        if isinstance(part, Clarification)
+    }
     assert (again.question, again.known, again.missing) == (
         before[again.agent_id].question,
         before[again.agent_id].known,
@@ -107,52 +136,92 @@ def test_open_questions_are_asked_again(answer: str, expected: Parts) -> None:
 
 def test_an_ambiguous_answer_starts_nothing() -> None:
     found = answers(NUMBERS, "50k")
-    assert told(found) == told(answers(NUMBERS, "50k", "50k")) == [("BudgetTrackerAgent", ASKED), ("TripAgent", ASKED)]
+    assert (
+        told(found)
+        == told(answers(NUMBERS, "50k", "50k"))
+        == [("BudgetTrackerAgent", ASKED), ("TripAgent", ASKED)]
+    )
     first = parts_of(answers(NUMBERS, "50k", "50k"))[0]
     assert isinstance(first, Clarification)
-    assert first.question == "What is spent? (I cannot tell which of these questions that answers.)"
-    assert told(answers(NUMBERS, "50k", "50k and 4")) == [("BudgetTrackerAgent", 50_000), ("TripAgent", 4)]
+    assert (
+        first.question
+        == "What is spent? (I cannot tell which of these questions that answers.)"
+    )
+    assert told(answers(NUMBERS, "50k", "50k and 4")) == [
+        ("BudgetTrackerAgent", 50_000),
+        ("TripAgent", 4),
+    ]
 
 
 def test_an_answer_may_come_with_another_task() -> None:
     found = answers(NUMBERS, "spent 50k; greet Bob")
-    assert told(found) == [("BudgetTrackerAgent", 50_000), ("TripAgent", ASKED), ("GreeterAgent", "Bob")]
+    assert told(found) == [
+        ("BudgetTrackerAgent", 50_000),
+        ("TripAgent", ASKED),
+        ("GreeterAgent", "Bob"),
+    ]
     unplaced = answers(NUMBERS, "50k; greet Bob")
-    assert told(unplaced) == [("BudgetTrackerAgent", ASKED), ("TripAgent", ASKED), ("GreeterAgent", "Bob")]
+    assert told(unplaced) == [
+        ("BudgetTrackerAgent", ASKED),
+        ("TripAgent", ASKED),
+        ("GreeterAgent", "Bob"),
+    ]
 
 
-@pytest.mark.parametrize("answer", ["greet Bob", "never mind", "tell me the weather in Lima"])
+@pytest.mark.parametrize(
+    "answer", ["greet Bob", "never mind", "tell me the weather in Lima"]
+)
 def test_a_sentence_about_something_else_ends_the_questions(answer: str) -> None:
-    assert ASKED not in [value for agent_id, value in told(answers(NUMBERS, answer)) if agent_id != "None"]
+    assert ASKED not in [
+        value
+        for agent_id, value in told(answers(NUMBERS, answer))
+        if agent_id != "None"
+    ]
 
 
 @pytest.mark.parametrize(
     "answer",
     ["cancel both", "forget it, thanks", "neither", "no thanks"],
 )
-@pytest.mark.parametrize("questions", [NUMBERS, PLACES, MIXED, "check my budget, limit 70k"])
+@pytest.mark.parametrize(
+    "questions", [NUMBERS, PLACES, MIXED, "check my budget, limit 70k"]
+)
 def test_all_questions_can_be_left(questions: str, answer: str) -> None:
     assert told(answers(questions, answer)) == [("None", ASKED)]
 
 
 @pytest.mark.parametrize(
     "answer",
-    ["forget the first", "skip the second, 50k for the first", "4 travellers, forget the budget", "drop the second"],
+    [
+        "forget the first",
+        "skip the second, 50k for the first",
+        "4 travellers, forget the budget",
+        "drop the second",
+    ],
 )
 def test_leaving_one_question_asks_all_again(answer: str) -> None:
-    assert told(answers(NUMBERS, answer)) == [("BudgetTrackerAgent", ASKED), ("TripAgent", ASKED)]
+    assert told(answers(NUMBERS, answer)) == [
+        ("BudgetTrackerAgent", ASKED),
+        ("TripAgent", ASKED),
+    ]
     assert ASKED in [value for _, value in told(answers(PLACES, "forget the first"))]
 
 
 @pytest.mark.parametrize("questions", [NUMBERS, PLACES, "check my budget, limit 70k"])
-@pytest.mark.parametrize("answer", ["never mind, greet Bob", "Never mind. Please greet Bob"])
+@pytest.mark.parametrize(
+    "answer", ["never mind, greet Bob", "Never mind. Please greet Bob"]
+)
 def test_another_task_instead_starts(questions: str, answer: str) -> None:
     assert told(answers(questions, answer)) == [("GreeterAgent", "Bob")]
 
 
-@pytest.mark.parametrize("answer", ["between 40k and 50k", "50k or 60k", "50.000 und 4 Personen"])
+@pytest.mark.parametrize(
+    "answer", ["between 40k and 50k", "50k or 60k", "50.000 und 4 Personen"]
+)
 @pytest.mark.parametrize("questions", [NUMBERS, MIXED])
-def test_a_text_field_takes_no_value_of_another_question(questions: str, answer: str) -> None:
+def test_a_text_field_takes_no_value_of_another_question(
+    questions: str, answer: str
+) -> None:
     assert [value for _, value in told(answers(questions, answer))] == [ASKED, ASKED]
 
 
@@ -165,4 +234,8 @@ def test_a_text_field_takes_no_value_of_another_question(questions: str, answer:
     ],
 )
 def test_an_answer_without_order_starts_nothing(answer: str) -> None:
-    assert not [part for part in parts_of(answers(NUMBERS, answer)) if isinstance(part, Understood)]
+    assert not [
+        part
+        for part in parts_of(answers(NUMBERS, answer))
+        if isinstance(part, Understood)
+    ]

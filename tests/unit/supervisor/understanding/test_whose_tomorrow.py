@@ -27,16 +27,27 @@ TAVERN = card_for("tavern", "reserve", Table, "Reserve a table", keywords=("rese
 DINER = card_for("diner", "reserve", Table, "Reserve a table", keywords=("reserve",))
 
 
-async def day_of(request: PersonRequest, catalogue: Catalogue, before: list[ChatTurn], time_zone: str) -> object:
+async def day_of(
+    request: PersonRequest, catalogue: Catalogue, before: list[ChatTurn], time_zone: str
+) -> object:
     """Return the day that *request* is read as, or what is asked back."""
     understanding = RequestReadings(
-        RuleInterpreter(), lambda: catalogue, FakeConversations(), lambda _turn: None, lambda: LATE, time_zone
+        RuleInterpreter(),
+        lambda: catalogue,
+        FakeConversations(),
+        lambda _turn: None,
+        lambda: LATE,
+        time_zone,
     )
     asked = Incoming(request, "r", "c", "t", lambda _assignment: None)
     reading = await understanding.of(asked, before)
     assert not isinstance(reading, PersonReply)
     part = reading.parts[0]
-    return part.task.parameters["day"] if part.kind == "task" and part.task is not None else part.text
+    return (
+        part.task.parameters["day"]
+        if part.kind == "task" and part.task is not None
+        else part.text
+    )
 
 
 @pytest.mark.parametrize(
@@ -49,7 +60,9 @@ async def day_of(request: PersonRequest, catalogue: Catalogue, before: list[Chat
 async def test_tomorrow_is_read_in_the_requests_or_the_supervisors_time_zone(
     of_all: str, of_one: str | None, day: str
 ) -> None:
-    request = PersonRequest(text="reserve a table for tomorrow", request_id="r", time_zone=of_one)
+    request = PersonRequest(
+        text="reserve a table for tomorrow", request_id="r", time_zone=of_one
+    )
     assert await day_of(request, Catalogue([TAVERN]), [], of_all) == day
 
 
@@ -57,6 +70,19 @@ async def test_earlier_words_are_read_in_the_same_time_zone() -> None:
     both = Catalogue([TAVERN, DINER])
     text = "reserve a table for tomorrow"
     question = await day_of(PersonRequest(text=text), both, [], "Europe/Berlin")
-    said = ChatTurn(turn_id="1", conversation_id="c", speaker="person", text=text, at=LATE)
-    back = ChatTurn(turn_id="2", conversation_id="c", speaker="assistant", text=str(question), at=LATE)
-    assert await day_of(PersonRequest(text="the tavern"), both, [said, back], "Europe/Berlin") == "2026-11-23"
+    said = ChatTurn(
+        turn_id="1", conversation_id="c", speaker="person", text=text, at=LATE
+    )
+    back = ChatTurn(
+        turn_id="2",
+        conversation_id="c",
+        speaker="assistant",
+        text=str(question),
+        at=LATE,
+    )
+    assert (
+        await day_of(
+            PersonRequest(text="the tavern"), both, [said, back], "Europe/Berlin"
+        )
+        == "2026-11-23"
+    )

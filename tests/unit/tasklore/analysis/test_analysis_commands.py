@@ -14,7 +14,12 @@ from contracts.errors import InvalidInput, UnknownPath, Unreachable
 from memory.rendering.prompt_context import condense
 from tasklore.analysis.documents import document_of, is_file
 from tasklore.analysis.paths import value_at
-from tasklore.analysis.views import print_check, print_context, print_document, print_value
+from tasklore.analysis.views import (
+    print_check,
+    print_context,
+    print_document,
+    print_value,
+)
 
 HERE = Path(__file__).parent
 EXAMPLE = HERE / "example.json"
@@ -40,15 +45,23 @@ def test_a_path_finds_its_value(path: str, value: object) -> None:
 @pytest.mark.parametrize(
     ("path", "nearest"),
     [
-        ("background.relationship.interaction[0].score", "background.relationship.interactions[0].score"),
+        (
+            "background.relationship.interaction[0].score",
+            "background.relationship.interactions[0].score",
+        ),
         ("meta.resp_no", "meta.resp_num"),
         ('facts["Nobody"][0]', "immediate.fact_extract.facts"),
         ('facts["David Perk"][0]', 'immediate.fact_extract.facts["David Park"][0]'),
-        ("relationships.interactions[9].previous", "background.relationship.interactions[0].prev"),
+        (
+            "relationships.interactions[9].previous",
+            "background.relationship.interactions[0].prev",
+        ),
     ],
 )
 def test_an_unknown_path_names_the_nearest(path: str, nearest: str) -> None:
-    with pytest.raises(UnknownPath, match=f"the nearest is {re.escape(repr(nearest))}$"):
+    with pytest.raises(
+        UnknownPath, match=f"the nearest is {re.escape(repr(nearest))}$"
+    ):
         value_at(BODY, path)
 
 
@@ -59,9 +72,18 @@ def test_an_unknown_path_names_the_nearest(path: str, nearest: str) -> None:
             'facts["Nobody"][0]',
             "'immediate.fact_extract.facts' has the names 'David Park', 'Sarah Mitchell'; the nearest",
         ),
-        ("meta.status.x", "'meta.status' has a single value; the nearest is 'meta.status'"),
-        ("nonsense", "'$' has the names 'version', 'meta', 'background', 'immediate', 'stats'; the nearest is '$'"),
-        ("reduction.x", "it begins in more than one place: 'immediate.fact_extract.reduction', "),
+        (
+            "meta.status.x",
+            "'meta.status' has a single value; the nearest is 'meta.status'",
+        ),
+        (
+            "nonsense",
+            "'$' has the names 'version', 'meta', 'background', 'immediate', 'stats'; the nearest is '$'",
+        ),
+        (
+            "reduction.x",
+            "it begins in more than one place: 'immediate.fact_extract.reduction', ",
+        ),
     ],
 )
 def test_an_unknown_path_lists_what_is_there(path: str, told: str) -> None:
@@ -73,24 +95,34 @@ def test_an_unknown_path_lists_what_is_there(path: str, told: str) -> None:
     ("path", "value"),
     [
         ('facts["david"][0]', "Marcus's best friend since college"),
-        ('immediate.fact_extract.facts["the blunt one"][0]', "Marcus's best friend since college"),
+        (
+            'immediate.fact_extract.facts["the blunt one"][0]',
+            "Marcus's best friend since college",
+        ),
         ("memory_extract.memories['Marcus Thompson'][0].id", "MEM-120"),
     ],
 )
 def test_a_path_takes_any_declared_name(path: str, value: str) -> None:
-    entities = (Entity(name="David Park", aliases=("the blunt one",)), Entity(name="Marcus Thompson"))
+    entities = (
+        Entity(name="David Park", aliases=("the blunt one",)),
+        Entity(name="Marcus Thompson"),
+    )
     assert value_at(BODY, path, entities) == value
 
 
 def test_unknown_and_ambiguous_names_are_refused() -> None:
-    two = BODY | {"immediate": {"fact_extract": {"facts": {"Ann Lee": ["a"], "Bo Lee": ["b"]}}}}
+    two = BODY | {
+        "immediate": {"fact_extract": {"facts": {"Ann Lee": ["a"], "Bo Lee": ["b"]}}}
+    }
     for path in ('facts["Lee"]', 'facts["Gandalf"]'):
         with pytest.raises(UnknownPath):
             value_at(two, path)
     assert value_at(two, 'facts["bo"][0]') == "b"
 
 
-def test_names_are_read_from_the_storys_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_names_are_read_from_the_storys_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "state").mkdir()
     (tmp_path / "entities").mkdir()
     (tmp_path / "story.toml").write_text('story_id = "cafe"\n', "utf-8")
@@ -107,7 +139,9 @@ def test_names_are_read_from_the_storys_folder(tmp_path: Path, capsys: pytest.Ca
 
 
 def test_an_ambiguous_path_is_refused() -> None:
-    with pytest.raises(InvalidInput, match=r"immediate\.fact_extract\.reduction\.pct.*thread_extract"):
+    with pytest.raises(
+        InvalidInput, match=r"immediate\.fact_extract\.reduction\.pct.*thread_extract"
+    ):
         value_at(BODY, "reduction.pct")
 
 
@@ -116,16 +150,23 @@ def test_the_context_is_printed_and_a_pipe_is_read(
 ) -> None:
     print_context(str(EXAMPLE), 500, as_json=False)
     assert capsys.readouterr().out == condense(read_document(BODY)) + "\n"
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(EXAMPLE.read_bytes())))
+    monkeypatch.setattr(
+        sys, "stdin", io.TextIOWrapper(io.BytesIO(EXAMPLE.read_bytes()))
+    )
     print_context("-", 100, as_json=True)
     printed = json.loads(capsys.readouterr().out)
     assert printed["tokens"] <= 100
     assert f"({printed['left_out']} more left out)" in printed["text"]
     print_context(str(EXAMPLE), 3, as_json=False)
-    assert capsys.readouterr() == ("", "tasklore: 3 tokens are too few for any of it; allow 60 or more\n")
+    assert capsys.readouterr() == (
+        "",
+        "tasklore: 3 tokens are too few for any of it; allow 60 or more\n",
+    )
 
 
-def test_a_document_and_its_values_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_document_and_its_values_are_printed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     print_document(str(EXAMPLE), as_json=False)
     shown = capsys.readouterr().out
     assert "Response 120, fresh" in shown
@@ -135,38 +176,63 @@ def test_a_document_and_its_values_are_printed(capsys: pytest.CaptureFixture[str
     assert json.loads(capsys.readouterr().out) == BODY
     print_value(str(EXAMPLE), "background.relationship.interactions[0].tier")
     print_value(str(EXAMPLE), "background.relationship.interactions[0].chars")
-    assert capsys.readouterr().out.split("\n", 1) == ["Acquaintance", '[\n  "Marcus",\n  "Lily"\n]\n']
+    assert capsys.readouterr().out.split("\n", 1) == [
+        "Acquaintance",
+        '[\n  "Marcus",\n  "Lily"\n]\n',
+    ]
 
 
-def test_a_word_is_a_file_or_the_id_of_a_story(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_word_is_a_file_or_the_id_of_a_story(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     Path("here").touch()
     Path("quay", "state").mkdir(parents=True)
     Path("quay", "state", "agent_analysis.json").write_bytes(EXAMPLE.read_bytes())
     words = ("-", "a.json", "./quay", "here", "quay", "nobody")
-    assert [word for word in words if is_file(word)] == ["-", "a.json", "./quay", "here"]
+    assert [word for word in words if is_file(word)] == [
+        "-",
+        "a.json",
+        "./quay",
+        "here",
+    ]
     assert document_of("./quay") == read_document(BODY)
-    with pytest.raises(InvalidInput, match=r"--response goes with the id of a story; './quay' is a file"):
+    with pytest.raises(
+        InvalidInput,
+        match=r"--response goes with the id of a story; './quay' is a file",
+    ):
         document_of("./quay", 3)
-    with pytest.raises(InvalidInput, match=r"none/a\.json cannot be read \(No such file"):
+    with pytest.raises(
+        InvalidInput, match=r"none/a\.json cannot be read \(No such file"
+    ):
         document_of("none/a.json")
     with pytest.raises(InvalidInput, match="here: this is no JSON"):
         document_of("here")
     monkeypatch.setenv("TASKLORE_DATA_DIR", str(tmp_path / "nothing"))
     for name in ("TASKLORE_NATS_URL", "TASKLORE_REDIS_URL"):
         monkeypatch.delenv(name, raising=False)
-    with pytest.raises(Unreachable, match="'quay' is no file here, so it names a story: no system is known here"):
+    with pytest.raises(
+        Unreachable,
+        match="'quay' is no file here, so it names a story: no system is known here",
+    ):
         document_of("quay")
 
 
-def test_a_check_reports_places_and_sums(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_check_reports_places_and_sums(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert print_check(str(EXAMPLE), as_json=False) == 0
     printed = capsys.readouterr()
     assert "version 1.0; nothing is wrong" in printed.out
-    assert "stats.total_reduction.after is 1515, and its parts sum to 1485" in printed.err
+    assert (
+        "stats.total_reduction.after is 1515, and its parts sum to 1485" in printed.err
+    )
     wrong = BODY | {"meta": BODY["meta"] | {"agents_ok": 3}}
     (tmp_path / "wrong.json").write_text(json.dumps(wrong), "utf-8")
     assert print_check(str(tmp_path / "wrong.json"), as_json=False) == 2
-    assert "meta: agents_ok, agents_fail and agents_skip sum to 3" in capsys.readouterr().err
+    assert (
+        "meta: agents_ok, agents_fail and agents_skip sum to 3"
+        in capsys.readouterr().err
+    )
     assert print_check(str(tmp_path / "wrong.json"), as_json=True) == 2
     assert json.loads(capsys.readouterr().out)["problems"][0]["place"] == "meta"

@@ -7,7 +7,14 @@ from typing import Any
 import pytest
 
 from contracts.analysis.background import Background, Knowledge, KnownFact
-from contracts.analysis.document import AnalysisDocument, Meta, problems_in, read_document, schema, upcast
+from contracts.analysis.document import (
+    AnalysisDocument,
+    Meta,
+    problems_in,
+    read_document,
+    schema,
+    upcast,
+)
 from contracts.errors import InvalidInput
 
 HERE = Path(__file__).parent
@@ -37,7 +44,10 @@ def test_order_unknown_keys_and_number_spellings_are_kept() -> None:
     body = dict(reversed(json.loads(EXAMPLE).items()))
     body["mood"] = {"z": 1, "a": [None, 2.0]}
     body["background"] = {"weather": {"dur": 12, "sky": "grey"}, **body["background"]}
-    body["background"]["resp_analyzer"] = {"x": 1, **dict(reversed(body["background"]["resp_analyzer"].items()))}
+    body["background"]["resp_analyzer"] = {
+        "x": 1,
+        **dict(reversed(body["background"]["resp_analyzer"].items())),
+    }
     body["background"]["resp_analyzer"]["scene"]["tension"] = 6.0
     body["background"]["memory_create"]["memories"][0]["smell"] = "coffee"
     assert read_document(_minified(body)).minified() == _minified(body)
@@ -57,9 +67,13 @@ def test_a_new_document_has_short_keys_and_its_version() -> None:
         agents_run=1, agents_ok=1, agents_failed=0, agents_skipped=0,
     )  # fmt: skip
     fact = KnownFact(subject="Cafe", fact="It is closed")
-    document = AnalysisDocument(meta=meta, background=Background(knowledge=Knowledge(facts=(fact,))))
+    document = AnalysisDocument(
+        meta=meta, background=Background(knowledge=Knowledge(facts=(fact,)))
+    )
     assert document.body()["version"] == "1.1"
-    assert document.body()["background"] == {"knowledge": {"facts": [{"subj": "Cafe", "fact": "It is closed"}]}}
+    assert document.body()["background"] == {
+        "knowledge": {"facts": [{"subj": "Cafe", "fact": "It is closed"}]}
+    }
     assert read_document(document.minified()).minified() == document.minified()
 
 
@@ -100,7 +114,9 @@ def test_problems_have_their_place(body: Any, place: str) -> None:
         read_document(json.dumps(body))
 
 
-@pytest.mark.parametrize("raw", ["{", b"\xff", '{"a": NaN}', '{"a": "\\ud800"}', "[" * 100_000])
+@pytest.mark.parametrize(
+    "raw", ["{", b"\xff", '{"a": NaN}', '{"a": "\\ud800"}', "[" * 100_000]
+)
 def test_invalid_json_is_refused(raw: str | bytes) -> None:
     with pytest.raises(InvalidInput, match=r"examples\.migrate_analyses"):
         read_document(raw)

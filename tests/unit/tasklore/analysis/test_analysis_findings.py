@@ -40,7 +40,11 @@ def test_each_section_of_the_example_in_words() -> None:
         ("memory_create", {"memories": []}, "none"),
         (
             "relationship",
-            {"interactions": [{"chars": ["A", other], "change": -2} for other in "BCD"]},
+            {
+                "interactions": [
+                    {"chars": ["A", other], "change": -2} for other in "BCD"
+                ]
+            },
             "A \u2194 B -2; A \u2194 C -2; 1 more",
         ),
         ("knowledge", {}, "nothing new"),
@@ -50,24 +54,47 @@ def test_each_section_of_the_example_in_words() -> None:
             "1 contradiction; 1 major; the lamp",
         ),
         ("fact_extract", {"facts": {}}, "none"),
-        ("memory_extract", {"memories": {}, "reduction": {"before": 0, "after": 0, "pct": 0}}, "none"),
-        ("knowledge", {"status": "failed", "error": "KeyError:\n 'x'"}, "failed: KeyError: 'x'"),
+        (
+            "memory_extract",
+            {"memories": {}, "reduction": {"before": 0, "after": 0, "pct": 0}},
+            "none",
+        ),
+        (
+            "knowledge",
+            {"status": "failed", "error": "KeyError:\n 'x'"},
+            "failed: KeyError: 'x'",
+        ),
         ("knowledge", {"by": "rules", "note": UNJUDGED, "facts": []}, UNJUDGED),
-        ("plot_threads", {"note": UNJUDGED, "mentioned": [{"id": "T"}]}, f"1 mentioned ({UNJUDGED})"),
+        (
+            "plot_threads",
+            {"note": UNJUDGED, "mentioned": [{"id": "T"}]},
+            f"1 mentioned ({UNJUDGED})",
+        ),
         ("thread_extract", {"status": "late"}, "late: it did not answer in time"),
-        ("weather", {"sky": ["grey", "low"], "wind": {"from": "north"}, "note": "a\x1b[31m"}, "sky: 2, wind: 1"),
+        (
+            "weather",
+            {"sky": ["grey", "low"], "wind": {"from": "north"}, "note": "a\x1b[31m"},
+            "sky: 2, wind: 1",
+        ),
         ("weather", {"status": "unsure", "sky": ["low"]}, "unsure: sky: 1"),
         # As somebody else wrote it: nothing of it is as ours.
         ("knowledge", {"facts": [{"nonsense": 1}]}, "facts: 1"),
     ],
 )
-def test_empty_failed_and_foreign_sections_in_words(section: str, body: dict[str, JsonValue], said: str) -> None:
+def test_empty_failed_and_foreign_sections_in_words(
+    section: str, body: dict[str, JsonValue], said: str
+) -> None:
     assert step_of(section, body).text == said
 
 
 def test_waiting_sections_come_first() -> None:
     document = read_document(
-        EXAMPLE.body() | {"background": {"weather": {"by": "m-1", "dur": 7}}, "immediate": {}, "stats": {}}
+        EXAMPLE.body()
+        | {
+            "background": {"weather": {"by": "m-1", "dur": 7}},
+            "immediate": {},
+            "stats": {},
+        }
     )
     found = section_steps(document, ["knowledge", "fact_extract"])
     assert [(one.name, one.status, one.by, one.took_ms) for one in found] == [
@@ -82,6 +109,13 @@ def test_waiting_sections_come_first() -> None:
 
 def test_the_page_lists_the_agents() -> None:
     part = PAGE.read_text("utf-8").split("\n## The agents\n", 1)[1].split("\n## ", 1)[0]
-    rows = [line.strip("|").split("|") for line in part.splitlines() if line.startswith("| `")]
+    rows = [
+        line.strip("|").split("|")
+        for line in part.splitlines()
+        if line.startswith("| `")
+    ]
     listed = [(*(re.findall(r"\w+", cell) for cell in row[:4]),) for row in rows]
-    assert listed == [([seat.section], [seat.agent_id], [seat.group], list(seat.after)) for seat in ROSTER]
+    assert listed == [
+        ([seat.section], [seat.agent_id], [seat.group], list(seat.after))
+        for seat in ROSTER
+    ]

@@ -35,7 +35,11 @@ def wait(monkeypatch: pytest.MonkeyPatch) -> Pass:
 def _with(*sections: str, **changed: Any) -> AnalysisDocument:
     body = EXAMPLE.body()
     groups = {
-        group: {name: changed.get(name, one) for name, one in body[group].items() if name in sections}
+        group: {
+            name: changed.get(name, one)
+            for name, one in body[group].items()
+            if name in sections
+        }
         for group in ("background", "immediate")
     }
     return read_document({**body, **groups})
@@ -57,7 +61,9 @@ def test_a_still_analysis_is_doubted_less_and_less_often(wait: Pass) -> None:
 
 
 @pytest.mark.parametrize("waited", [SECTIONS, IMMEDIATE])
-def test_a_complete_analysis_is_asked_for_and_then_over(waited: list[str], wait: Pass) -> None:
+def test_a_complete_analysis_is_asked_for_and_then_over(
+    waited: list[str], wait: Pass
+) -> None:
     progress = Progress(SECTIONS, waited, None)
     progress.take(_with(*waited[1:]))
     wait(OVER_S)
@@ -87,7 +93,11 @@ def test_an_earlier_document_does_not_count(wait: Pass) -> None:
     progress = Progress(SECTIONS, SECTIONS, EXAMPLE)
     progress.take(EXAMPLE)
     wait(60)
-    assert (progress.since_asked, progress.is_over, progress.has_moved) == (None, False, False)
+    assert (progress.since_asked, progress.is_over, progress.has_moved) == (
+        None,
+        False,
+        False,
+    )
     progress.take(None)
     assert progress.since_asked is None
     progress.take(_with("knowledge"))

@@ -17,7 +17,10 @@ def test_the_markdown_form_of_the_example_becomes_the_example(tmp_path: Path) ->
     file = tmp_path / "analysis.md"
     file.write_bytes((HERE / "example.md").read_bytes())
     assert migrate(file) == []
-    assert json.loads((tmp_path / "analysis.json").read_bytes()) == upcast(read_document(BODY)).body()
+    assert (
+        json.loads((tmp_path / "analysis.json").read_bytes())
+        == upcast(read_document(BODY)).body()
+    )
     assert file.read_bytes() == (HERE / "example.md").read_bytes()
     with pytest.raises(InvalidInput, match=r"analysis\.json is there already"):
         migrate(file)
@@ -28,6 +31,8 @@ def test_the_markdown_form_of_the_example_becomes_the_example(tmp_path: Path) ->
 
 def test_a_file_without_a_response_number_is_refused(tmp_path: Path) -> None:
     (tmp_path / "r.md").write_text("# Notes\n\n- buy milk\n", "utf-8")
-    with pytest.raises(InvalidInput, match=r"r\.md:3 was not read(?s:.*)meta\.resp_num: is needed"):
+    with pytest.raises(
+        InvalidInput, match=r"r\.md:3 was not read(?s:.*)meta\.resp_num: is needed"
+    ):
         migrate(tmp_path / "r.md")
     assert not (tmp_path / "r.json").exists()

@@ -15,15 +15,26 @@ def _crowded() -> dict[str, Any]:
     """Return the example with five of everything that is capped, none of the threads critical."""
     body: dict[str, Any] = json.loads(EXAMPLE)
     background, immediate = body["background"], body["immediate"]
-    threads = [{"id": f"THREAD-{number}", "title": f"Title {number}", "status": "active"} for number in MORE]
+    threads = [
+        {"id": f"THREAD-{number}", "title": f"Title {number}", "status": "active"}
+        for number in MORE
+    ]
     background["plot_threads"] |= {"new": [], "mentioned": threads}
-    background["knowledge"]["facts"] = [{"subj": f"Subject {number}", "fact": "It is so"} for number in MORE]
+    background["knowledge"]["facts"] = [
+        {"subj": f"Subject {number}", "fact": "It is so"} for number in MORE
+    ]
     immediate["thread_extract"]["loaded"] = threads
     immediate["fact_extract"]["facts"] = {
-        f"Name {number}": [f"fact {number}.{place}, whole and to its end" for place in MORE] for number in MORE
+        f"Name {number}": [
+            f"fact {number}.{place}, whole and to its end" for place in MORE
+        ]
+        for number in MORE
     }
     immediate["memory_extract"]["memories"] = {
-        f"Name {number}": [{"id": f"MEM-{number}{place}", "sig": place} for place in MORE] for number in MORE
+        f"Name {number}": [
+            {"id": f"MEM-{number}{place}", "sig": place} for place in MORE
+        ]
+        for number in MORE
     }
     return body
 

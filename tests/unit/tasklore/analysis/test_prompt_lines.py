@@ -15,7 +15,11 @@ from memory.rendering.tokens import estimate
 HERE = Path(__file__).parent
 EXAMPLE = (HERE / "example.json").read_text("utf-8")
 POISON = json.loads((HERE.parents[2] / "poison.json").read_text("utf-8"))
-SECTIONS = [(group, agent) for group in ("background", "immediate") for agent in json.loads(EXAMPLE)[group]]
+SECTIONS = [
+    (group, agent)
+    for group in ("background", "immediate")
+    for agent in json.loads(EXAMPLE)[group]
+]
 
 
 def _body() -> dict[str, Any]:
@@ -54,7 +58,11 @@ def test_without_sections_the_frame_is_left(left: str) -> None:
         if left == "groups":
             del body[group]
         else:
-            body[group] = {} if left == "all" else {agent: {"status": "failed"} for agent in body[group]}
+            body[group] = (
+                {}
+                if left == "all"
+                else {agent: {"status": "failed"} for agent in body[group]}
+            )
     assert condense(read_document(body)) == f"{OPEN}\n{CLOSE}"
 
 
@@ -62,12 +70,18 @@ def test_relationships_are_separated() -> None:
     body = _body()
     more = {"chars": ["Marcus", "David"], "change": -3}
     body["background"]["relationship"]["interactions"].append(more)
-    assert "Marcus ↔ Lily: +10 (now 28, Acquaintance); Marcus ↔ David: -3\n" in condense(read_document(body))
+    assert (
+        "Marcus ↔ Lily: +10 (now 28, Acquaintance); Marcus ↔ David: -3\n"
+        in condense(read_document(body))
+    )
 
 
 def test_critical_threads_come_first_and_are_not_capped() -> None:
     body = _body()
-    threads = [{"id": f"T{number}", "status": "critical" if number > 2 else "active"} for number in range(1, 7)]
+    threads = [
+        {"id": f"T{number}", "status": "critical" if number > 2 else "active"}
+        for number in range(1, 7)
+    ]
     body["background"]["plot_threads"]["mentioned"] = threads
     assert "⚠️ T3, ⚠️ T4, ⚠️ T5, ⚠️ T6, ⚠️ THREAD-001" in condense(read_document(body))
     body["background"]["plot_threads"]["mentioned"] = threads[:3]
@@ -88,7 +102,13 @@ def test_a_countdown_makes_a_thread_critical() -> None:
 
 def test_a_contradiction_is_shown_with_both_its_sources() -> None:
     body = _body()
-    found = {"subj": "Cafe", "old": "It is closed", "old_src": "Ch1-R2", "new": "It is open", "new_src": "Ch5-R120"}
+    found = {
+        "subj": "Cafe",
+        "old": "It is closed",
+        "old_src": "Ch1-R2",
+        "new": "It is open",
+        "new_src": "Ch5-R120",
+    }
     body["background"]["contradiction"] = {"enabled": True, "found": [found]}
     line = "**Contradictions**: Cafe: It is open (Ch5-R120) against It is closed (Ch1-R2)\n"
     assert line in condense(read_document(body))
@@ -106,7 +126,14 @@ def test_a_smaller_budget_drops_the_least_important_first() -> None:
     texts = list(_shrinking())
     kept = [
         sum(word in text for text in texts)
-        for word in ("Knowledge Added", "Very close with Marcus", "MEM-105", "Marcus ↔ Lily", "Lily Chen", "Last 4/5")
+        for word in (
+            "Knowledge Added",
+            "Very close with Marcus",
+            "MEM-105",
+            "Marcus ↔ Lily",
+            "Lily Chen",
+            "Last 4/5",
+        )
     ]
     assert kept == sorted(kept)
     assert kept[0] < kept[-1]
@@ -135,6 +162,9 @@ def test_hostile_texts_stay_within_their_line(number: int) -> None:
     body["background"]["resp_analyzer"]["alerts"]["variety"] = text
     body["immediate"]["fact_extract"]["facts"] = {text: [text]}
     rendered = condense(read_document(body))
-    assert len(rendered.splitlines()) == len(condense(read_document(EXAMPLE)).splitlines()) - 1
+    assert (
+        len(rendered.splitlines())
+        == len(condense(read_document(EXAMPLE)).splitlines()) - 1
+    )
     assert rendered.count("<") == rendered.count(">") == 3
     assert rendered.count("**Scene**") == 1

@@ -8,5 +8,7 @@ from memory.rendering.prompt_context import condense
 
 here = Path(__file__).parent
 example = read_document((here / "example.json").read_bytes())
-(here / "AnalysisDocument.v1.json").write_text(json.dumps(schema(), indent=1, sort_keys=True) + "\n", "utf-8")
+(here / "AnalysisDocument.v1.json").write_text(
+    json.dumps(schema(), indent=1, sort_keys=True) + "\n", "utf-8"
+)
 (here / "context.txt").write_text(condense(example) + "\n", "utf-8")

@@ -56,7 +56,9 @@ def test_an_invalid_input_is_refused_by_name(typed: list[str], said: str) -> Non
         read_inputs(PIPELINE, typed)
 
 
-def test_an_input_may_come_from_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_input_may_come_from_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     Path("rules.json").write_bytes(b'\xef\xbb\xbf{"a": 1}\n')
     Path("big.txt").write_bytes(b"x" * (MAX_FILE + 1))
@@ -69,7 +71,10 @@ def test_an_input_may_come_from_a_file(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_secrets_are_masked() -> None:
-    assert mask(PIPELINE, {"token": 7, "folder": "src"}) == {"token": "***", "folder": "src"}
+    assert mask(PIPELINE, {"token": 7, "folder": "src"}) == {
+        "token": "***",
+        "folder": "src",
+    }
     with pytest.raises(InvalidInput, match="token") as refusal:
         read_inputs(PIPELINE, ["token=hunter2"])
     assert "hunter2" not in str(refusal.value)

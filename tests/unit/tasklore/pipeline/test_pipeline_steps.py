@@ -24,8 +24,12 @@ def _look(state: str = "running", **phases: PhaseState) -> Look:
 
 def test_a_step_explains_the_status_of_its_phase() -> None:
     look = _look(
-        one=PhaseState("running", 1, "p-1", since_ms=time.time_ns() // 1_000_000 - 3_000),
-        two=PhaseState("failed", 1, "p-2", took_ms=7, error_type="GiveUp", error="no\x1b[2J\nway"),
+        one=PhaseState(
+            "running", 1, "p-1", since_ms=time.time_ns() // 1_000_000 - 3_000
+        ),
+        two=PhaseState(
+            "failed", 1, "p-2", took_ms=7, error_type="GiveUp", error="no\x1b[2J\nway"
+        ),
         three=PhaseState("skipped", why="its condition does not hold"),
         four=PhaseState("done", 1, "p-4", took_ms=1_500, attempts=2, memory="hit"),
         five=PhaseState(),
@@ -48,23 +52,53 @@ def test_a_step_names_phases_that_began_without_it(has_session: bool) -> None:
     next_, last = (PhaseState("done", 1, "p", since_ms=at) for at in (2_010, 5_010))
     look = _look(look=late, next=next_, last=last)
     assert look.record is not None
-    record = dataclasses.replace(look.record, dependencies={"next": ("look",), "last": ("look", "next")})
+    record = dataclasses.replace(
+        look.record, dependencies={"next": ("look",), "last": ("look", "next")}
+    )
     notes = [("look", "late: next began without it"), ("next", ""), ("last", "")]
-    phases = [{"phase": name, "status": "done", "late": record.lateness(name)} for name in record.phases]
-    look = Look("report-1", record, None) if has_session else Look("report-1", None, {"phases": phases})
+    phases = [
+        {"phase": name, "status": "done", "late": record.lateness(name)}
+        for name in record.phases
+    ]
+    look = (
+        Look("report-1", record, None)
+        if has_session
+        else Look("report-1", None, {"phases": phases})
+    )
     assert [(one.name, one.note) for one in steps_of(look)] == notes
 
 
 def test_steps_come_from_the_outcome_without_a_session() -> None:
-    phase = {"phase": "look", "agent": "A", "status": "failed", "run": 2, "took_ms": 7, "saved_ms": 0, "attempts": 1}
-    outcome = {"state": "failed", "phases": [{**phase, "memory": "", "why": "", "error_type": "GiveUp", "error": "no"}]}
+    phase = {
+        "phase": "look",
+        "agent": "A",
+        "status": "failed",
+        "run": 2,
+        "took_ms": 7,
+        "saved_ms": 0,
+        "attempts": 1,
+    }
+    outcome = {
+        "state": "failed",
+        "phases": [
+            {**phase, "memory": "", "why": "", "error_type": "GiveUp", "error": "no"}
+        ],
+    }
     [step] = steps_of(Look("report-1", None, outcome))
-    assert (step.name, step.status, step.took_ms, step.note, step.run) == ("look", "failed", 7, "GiveUp: no", 2)
+    assert (step.name, step.status, step.took_ms, step.note, step.run) == (
+        "look",
+        "failed",
+        7,
+        "GiveUp: no",
+        2,
+    )
 
 
 def test_a_running_phase_without_a_worker_waits_for_one() -> None:
     begun = PhaseState("running", 1, "p-1", since_ms=1)
-    away = dataclasses.replace(_look(look=begun, done=PhaseState("done", 1, "p-2")), away=frozenset({"A"}))
+    away = dataclasses.replace(
+        _look(look=begun, done=PhaseState("done", 1, "p-2")), away=frozenset({"A"})
+    )
     assert [(one.status, one.note) for one in steps_of(away, {"look": "50%"})] == [
         ("away", "waits for a worker of A"),
         ("done", ""),
@@ -75,7 +109,10 @@ def test_a_running_phase_without_a_worker_waits_for_one() -> None:
 
 def test_a_phase_is_reused_until_it_runs_again() -> None:
     reused = {("old", 1): 900}
-    first, again = PhaseState("done", 1, "p-1", took_ms=900), PhaseState("done", 2, "p-2", took_ms=950)
+    first, again = (
+        PhaseState("done", 1, "p-1", took_ms=900),
+        PhaseState("done", 2, "p-2", took_ms=950),
+    )
     assert [one.status for one in steps_of(_look(old=first), {}, reused)] == ["reused"]
     assert [one.status for one in steps_of(_look(old=again), {}, reused)] == ["done"]
 
@@ -99,8 +136,17 @@ def test_each_change_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     ]
 
 
-def test_the_end_of_a_run_is_printed_without_its_outcome(capsys: pytest.CaptureFixture[str]) -> None:
-    assert print_end(_look("failed", one=PhaseState("failed", 1, error="x")), as_json=False) == 1
+def test_the_end_of_a_run_is_printed_without_its_outcome(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert (
+        print_end(
+            _look("failed", one=PhaseState("failed", 1, error="x")), as_json=False
+        )
+        == 1
+    )
     printed = capsys.readouterr().err
     assert "go on with: tasklore pipeline resume report-1\n" in printed
-    assert printed.endswith("correct the file? `tasklore pipeline resume report-1 --file FILE`\n")
+    assert printed.endswith(
+        "correct the file? `tasklore pipeline resume report-1 --file FILE`\n"
+    )

@@ -7,7 +7,9 @@ import pytest
 
 from tests.memory_reading import recorded
 
-PEOPLE = json.loads(Path(recorded.__file__).with_name("people.json").read_text("utf-8"))["people"]
+PEOPLE = json.loads(
+    Path(recorded.__file__).with_name("people.json").read_text("utf-8")
+)["people"]
 
 
 @pytest.mark.parametrize(
@@ -18,10 +20,19 @@ PEOPLE = json.loads(Path(recorded.__file__).with_name("people.json").read_text("
     ],
 )
 async def test_facts_stored_from_recorded_answers_match_the_key(
-    part: str, people: int, turns: int, right: int, kept: int, found: int, wanted: int, trapped: int
+    part: str,
+    people: int,
+    turns: int,
+    right: int,
+    kept: int,
+    found: int,
+    wanted: int,
+    trapped: int,
 ) -> None:
     """Precision, recall and traps of the part that prompts were made with, and of the part that was kept apart."""
     score = await recorded.run([one for one in PEOPLE if one["part"] == part], None)
     assert (score.people, score.turns) == (people, turns)
     assert (score.kept_right, score.kept) == (right, kept), score.misses
-    assert (score.found, score.wanted, score.trapped) == (found, wanted, trapped), score.misses
+    assert (score.found, score.wanted, score.trapped) == (found, wanted, trapped), (
+        score.misses
+    )

@@ -27,13 +27,20 @@ async def test_an_operators_prompt_and_model_take_the_place_of_ours(
         agent_files=tmp_path,
     )
     context.model.settings = llm_settings_of(Settings.load(), files_of(agent, tmp_path))
-    (ruling,) = await edit(batch(fact("You are vegan", category="food.diets", value="Vegan")), context)
-    assert [(role, system) for role, system, _ in context.model.asked] == [("finder", "Find as the fact says.")]
+    (ruling,) = await edit(
+        batch(fact("You are vegan", category="food.diets", value="Vegan")), context
+    )
+    assert [(role, system) for role, system, _ in context.model.asked] == [
+        ("finder", "Find as the fact says.")
+    ]
     assert ruling.plan is not None
     assert '"model": "house-model"' in json.dumps(ruling.plan.origin.finder)
 
     monkeypatch.setenv("TASKLORE_LLM_FINDER_MODEL", "operators-choice")
-    assert llm_settings_of(Settings.load(), files_of(agent, tmp_path)).role("finder").model == "operators-choice"
+    assert (
+        llm_settings_of(Settings.load(), files_of(agent, tmp_path)).role("finder").model
+        == "operators-choice"
+    )
 
 
 def test_a_role_that_an_operator_misspelled_is_told_of(tmp_path: Path) -> None:

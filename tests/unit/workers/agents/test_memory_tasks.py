@@ -19,7 +19,11 @@ async def test_a_task_takes_an_edit_back_and_says_what_did() -> None:
     kit = AgentKit(agent)
     await commit(kit.services.edits, plan("p1", like("Eggs")))
     report = await kit.run("undo", {"plan_id": "p1"}, user_id=USER)
-    assert (report.status, report.result["undoes"], report.result["revisions"]) == ("completed", "p1", {FOOD: 2})
+    assert (report.status, report.result["undoes"], report.result["revisions"]) == (
+        "completed",
+        "p1",
+        {FOOD: 2},
+    )
     assert await liked(kit.services.edits) == []
 
 
@@ -68,7 +72,12 @@ async def test_edits_of_nobody_are_refused() -> None:
 def _assigned(task: str) -> TaskAssignment:
     call = TaskCall(name=task, parameters={})
     return TaskAssignment(
-        task_id="task-1", agent_id="MemoryAgent", supervisor_id="S", task=call, created_at=NOW, user_id=USER
+        task_id="task-1",
+        agent_id="MemoryAgent",
+        supervisor_id="S",
+        task=call,
+        created_at=NOW,
+        user_id=USER,
     )
 
 
@@ -85,7 +94,9 @@ async def test_an_item_is_added_changed_and_deleted_under_the_id_of_its_task() -
     """Each is a plan that the history has, with who did it."""
     kit = AgentKit(agent)
     store = kit.services.edits
-    added = await _change(kit, operation="add", category="food.likes", value="eggs", since="2025-12-01")
+    added = await _change(
+        kit, operation="add", category="food.likes", value="eggs", since="2025-12-01"
+    )
     assert added.result == {"plan_id": added.task_id, "revisions": {FOOD: 1}}
     assert await liked(store) == ["Eggs"]
 
@@ -104,7 +115,13 @@ async def test_a_run_after_a_crash_finds_what_the_first_did() -> None:
     asked = ItemChange(operation="delete", reference=EGGS)
     first, again = [
         await change_item(
-            asked, Context(agent.tasks["change_item"], _assigned("change_item"), kit.services, attempt=attempt)
+            asked,
+            Context(
+                agent.tasks["change_item"],
+                _assigned("change_item"),
+                kit.services,
+                attempt=attempt,
+            ),
         )
         for attempt in (1, 2)
     ]
@@ -116,21 +133,37 @@ async def test_what_is_protected_is_flagged_when_somebody_deletes_it_by_hand() -
     """The audit lists it for a while."""
     kit = AgentKit(agent)
     await _change(kit, operation="add", category="health.allergies", value="peanuts")
-    await _change(kit, operation="delete", reference=f"{HEALTH}:health.allergies.peanuts")
-    assert (await kit.services.edits.history(USER))[0].origin.reasoning.startswith(PROTECTED)
+    await _change(
+        kit, operation="delete", reference=f"{HEALTH}:health.allergies.peanuts"
+    )
+    assert (await kit.services.edits.history(USER))[0].origin.reasoning.startswith(
+        PROTECTED
+    )
 
 
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
         ({"operation": "add", "category": "food.likes"}, "value is missing"),
-        ({"operation": "add", "category": "food.loves", "value": "eggs"}, "it is one of food.likes"),
+        (
+            {"operation": "add", "category": "food.loves", "value": "eggs"},
+            "it is one of food.likes",
+        ),
         ({"operation": "delete"}, "reference is missing"),
         ({"operation": "delete", "reference": f"{FOOD}:food.likes.ham"}, "no item has"),
-        ({"operation": "change", "reference": f"{FOOD}:food.likes.twins", "value": "x"}, "2 items have"),
+        (
+            {
+                "operation": "change",
+                "reference": f"{FOOD}:food.likes.twins",
+                "value": "x",
+            },
+            "2 items have",
+        ),
     ],
 )
-async def test_what_cannot_be_done_is_refused_with_the_field_and_the_cure(asked: dict[str, str], words: str) -> None:
+async def test_what_cannot_be_done_is_refused_with_the_field_and_the_cure(
+    asked: dict[str, str], words: str
+) -> None:
     """And nothing is changed."""
     kit = AgentKit(agent)
     twins = [like("Twins"), like("Twins", note="another")]

@@ -29,9 +29,18 @@ TODAY = NOW.date()
 WORK, PEOPLE = "resource_user_work", "resource_user_people"
 
 
-def fact_of(category: str, value: str, fact_id: str = "f1", *, text: str = "", **fields: Any) -> PendingFact:
+def fact_of(
+    category: str, value: str, fact_id: str = "f1", *, text: str = "", **fields: Any
+) -> PendingFact:
     """Return a stated fact of that category."""
-    return fact(text or f"You: {value}", fact_id, tags=(), category=category, value=value, **fields)
+    return fact(
+        text or f"You: {value}",
+        fact_id,
+        tags=(),
+        category=category,
+        value=value,
+        **fields,
+    )
 
 
 async def ruled(
@@ -53,7 +62,9 @@ def states(context: BenchContext, resource_id: str, path: str) -> dict[str, str]
     return {one.display: one.state(TODAY) for one in items if one is not None}
 
 
-def item_at(context: BenchContext, resource_id: str, path: str, index: int) -> dict[str, Any]:
+def item_at(
+    context: BenchContext, resource_id: str, path: str, index: int
+) -> dict[str, Any]:
     """Return one item as it is stored."""
     value: Any = context.draft.documents[resource_id].body
     for step in path.split("."):
@@ -70,7 +81,11 @@ async def test_a_fact_of_somebody_else_ends_nothing_of_the_person() -> None:
         fact_of("work.employer", "Delta", "f3", subject="Bob"),
     )
     assert states(context, WORK, "work.employer") == {"Acme": "current"}
-    assert states(context, PEOPLE, "people.facts") == {"Beta": "past", "Gamma": "current", "Delta": "current"}
+    assert states(context, PEOPLE, "people.facts") == {
+        "Beta": "past",
+        "Gamma": "current",
+        "Delta": "current",
+    }
     first = item_at(context, PEOPLE, "people.facts", 0)
     assert (first["subject"], first["category"]) == ("Mia", "work.employer")
 
@@ -78,10 +93,20 @@ async def test_a_fact_of_somebody_else_ends_nothing_of_the_person() -> None:
 async def test_an_update_ends_what_it_names_alone() -> None:
     """In a list of many."""
     switched = fact_of(
-        "work.tools", "Neovim", relation="updates", related=(f"{WORK}:work.tools.vs_code",), valid_from=date(2026, 2, 1)
+        "work.tools",
+        "Neovim",
+        relation="updates",
+        related=(f"{WORK}:work.tools.vs_code",),
+        valid_from=date(2026, 2, 1),
     )
-    context, (ruling,) = await ruled(documents(work__tools=["Git", "VS Code"]), switched)
-    assert states(context, WORK, "work.tools") == {"Git": "current", "VS Code": "past", "Neovim": "current"}
+    context, (ruling,) = await ruled(
+        documents(work__tools=["Git", "VS Code"]), switched
+    )
+    assert states(context, WORK, "work.tools") == {
+        "Git": "current",
+        "VS Code": "past",
+        "Neovim": "current",
+    }
     assert item_at(context, WORK, "work.tools", 1)["until"] == "2026-02-01"
     assert item_at(context, WORK, "work.tools", 2)["since"] == "2026-02-01"
     assert ruling.notices == ("no longer: VS Code", "You: Neovim")
@@ -89,12 +114,16 @@ async def test_an_update_ends_what_it_names_alone() -> None:
 
 async def test_the_contrary_of_the_same_thing_ends_it_unnamed() -> None:
     """Which place says the contrary is data of the kind."""
-    context, _ = await ruled(documents(food__likes=["Olives", "Figs"]), fact_of("food.dislikes", "olives"))
+    context, _ = await ruled(
+        documents(food__likes=["Olives", "Figs"]), fact_of("food.dislikes", "olives")
+    )
     assert states(context, FOOD, "food.likes") == {"Olives": "past", "Figs": "current"}
 
 
 async def test_an_end_inserts_nothing() -> None:
-    gone = fact_of("work.employer", "", relation="ends", related=(f"{WORK}:work.employer.acme",))
+    gone = fact_of(
+        "work.employer", "", relation="ends", related=(f"{WORK}:work.employer.acme",)
+    )
     context, (ruling,) = await ruled(documents(work__employer=["Acme"]), gone)
     assert states(context, WORK, "work.employer") == {"Acme": "past"}
     assert ruling.notices == ("no longer: Acme",)
@@ -109,11 +138,22 @@ async def test_what_is_temporary_hides_and_comes_back(relation: str) -> None:
     category = "food.dislikes" if relation == "new" else "food.likes"
     context, _ = await ruled(
         documents(food__likes=["Coffee"]),
-        fact_of(category, value, relation=relation, related=named, expiry=until, durability="short_term"),
+        fact_of(
+            category,
+            value,
+            relation=relation,
+            related=named,
+            expiry=until,
+            durability="short_term",
+        ),
     )
     coffee = Item.read(item_at(context, FOOD, "food.likes", 0))
     assert coffee is not None
-    assert [coffee.state(TODAY), coffee.state(until), coffee.state(until + timedelta(days=1))] == [
+    assert [
+        coffee.state(TODAY),
+        coffee.state(until),
+        coffee.state(until + timedelta(days=1)),
+    ] == [
         "paused",
         "paused",
         "current",
@@ -131,31 +171,45 @@ async def test_forgetting_deletes_and_undo_is_there() -> None:
 async def test_what_is_said_again_is_renewed_and_never_doubled() -> None:
     """Its day and its source; said twice on one day nothing changes."""
     guessed = item("Sushi", source="inferred:t0", confidence=0.7)
-    again = fact_of("food.likes", "sushi", relation="same", related=(f"{FOOD}:food.likes.sushi",))
+    again = fact_of(
+        "food.likes", "sushi", relation="same", related=(f"{FOOD}:food.likes.sushi",)
+    )
     context, (first, second) = await ruled(
         documents(food__likes=[guessed]), again, fact_of("food.likes", "SUSHI", "f2")
     )
     assert shown(context, FOOD, "food.likes") == ["Sushi"]
     renewed = item_at(context, FOOD, "food.likes", 0)
-    assert (renewed["added"], renewed["confidence"], renewed["source"]) == (TODAY.isoformat(), 1.0, "stated:t1")
+    assert (renewed["added"], renewed["confidence"], renewed["source"]) == (
+        TODAY.isoformat(),
+        1.0,
+        "stated:t1",
+    )
     assert (first.outcome, second.outcome) == ("applied", "known")
 
 
 async def test_what_was_past_and_is_said_again_is_current() -> None:
     """It stands once."""
     old = item("Acme", until="2026-01-15")
-    context, _ = await ruled(documents(work__employer=[old, "Beta"]), fact_of("work.employer", "Acme"))
+    context, _ = await ruled(
+        documents(work__employer=[old, "Beta"]), fact_of("work.employer", "Acme")
+    )
     assert states(context, WORK, "work.employer") == {"Acme": "current", "Beta": "past"}
 
 
 async def test_what_was_only_inferred_overrules_nothing_that_was_said() -> None:
     """Both stand, and both say so."""
     context, (ruling,) = await ruled(
-        documents(work__employer=["Acme"]), fact_of("work.employer", "Beta", inferred=True, confidence=0.7)
+        documents(work__employer=["Acme"]),
+        fact_of("work.employer", "Beta", inferred=True, confidence=0.7),
     )
     assert ruling.outcome == "conflict"
-    assert states(context, WORK, "work.employer") == {"Acme": "current", "Beta": "current"}
-    assert [item_at(context, WORK, "work.employer", at)["conflict"] for at in (0, 1)] == ["f1", "f1"]
+    assert states(context, WORK, "work.employer") == {
+        "Acme": "current",
+        "Beta": "current",
+    }
+    assert [
+        item_at(context, WORK, "work.employer", at)["conflict"] for at in (0, 1)
+    ] == ["f1", "f1"]
     assert context.refusals == ["rank"]
 
 
@@ -167,10 +221,18 @@ async def test_what_was_only_inferred_overrules_nothing_that_was_said() -> None:
         ({"evidence": ""}, "protected"),
     ],
 )
-async def test_an_allergy_ends_by_the_persons_own_quoted_words_alone(fields: dict[str, Any], why: str) -> None:
+async def test_an_allergy_ends_by_the_persons_own_quoted_words_alone(
+    fields: dict[str, Any], why: str
+) -> None:
     """Else it stays, and the contradiction is listed."""
     named = (f"{HEALTH}:health.allergies.peanuts",)
-    gone = fact_of("health.allergies", "", relation="ends", related=named, text="Your allergy is gone")
+    gone = fact_of(
+        "health.allergies",
+        "",
+        relation="ends",
+        related=named,
+        text="Your allergy is gone",
+    )
     gone = PendingFact(gone.fact.model_copy(update=fields), "t1")
     context, (ruling,) = await ruled(documents(health__allergies=["Peanuts"]), gone)
     assert ruling.outcome == "conflict"
@@ -180,7 +242,11 @@ async def test_an_allergy_ends_by_the_persons_own_quoted_words_alone(fields: dic
 
 async def test_an_allergy_that_the_person_says_is_gone_is_past_and_flagged() -> None:
     gone = fact_of(
-        "health.allergies", "", relation="ends", related=(f"{HEALTH}:health.allergies.peanuts",), text="It is gone"
+        "health.allergies",
+        "",
+        relation="ends",
+        related=(f"{HEALTH}:health.allergies.peanuts",),
+        text="It is gone",
     )
     context, (ruling,) = await ruled(documents(health__allergies=["Peanuts"]), gone)
     assert states(context, HEALTH, "health.allergies") == {"Peanuts": "past"}
@@ -201,21 +267,28 @@ async def test_what_was_said_before_what_is_kept_becomes_the_past() -> None:
 
 async def test_a_late_end_ends_nothing_newer() -> None:
     """It was said of something else."""
-    late = fact_of("work.employer", "", relation="ends", related=(f"{WORK}:work.employer.beta",))
+    late = fact_of(
+        "work.employer", "", relation="ends", related=(f"{WORK}:work.employer.beta",)
+    )
     late = PendingFact(late.fact, "t1", said=datetime(2025, 6, 1, tzinfo=UTC))
     context, _ = await ruled(documents(work__employer=["Beta"]), late)
     assert states(context, WORK, "work.employer") == {"Beta": "current"}
 
 
 async def test_what_is_over_tomorrow_is_no_item() -> None:
-    context, (ruling,) = await ruled(documents(), fact_of("food.likes", "This soup", durability="momentary"))
+    context, (ruling,) = await ruled(
+        documents(), fact_of("food.likes", "This soup", durability="momentary")
+    )
     assert ruling.outcome == "rejected"
     assert context.draft.applied == ()
 
 
 def finding(*locations: tuple[int, str]) -> Respond:
     """Return a finder that names these lines."""
-    found = [{"fact": number, "path": path, "relevance": "it has meat"} for number, path in locations]
+    found = [
+        {"fact": number, "path": path, "relevance": "it has meat"}
+        for number, path in locations
+    ]
     return lambda _role, _user: {"reasoning": "read all lines", "locations": found}
 
 
@@ -227,7 +300,11 @@ async def test_a_diet_ends_what_a_model_finds_in_its_document() -> None:
         fact_of("food.likes", "Lentils", "f2"),
         respond=respond,
     )
-    assert states(context, FOOD, "food.likes") == {"Carbonara": "past", "Figs": "current", "Lentils": "current"}
+    assert states(context, FOOD, "food.likes") == {
+        "Carbonara": "past",
+        "Figs": "current",
+        "Lentils": "current",
+    }
     ((role, _, asked),) = context.model.asked
     assert role == "finder"
     assert '1: "You: Vegan" (new)' in asked
@@ -247,16 +324,27 @@ async def test_a_diet_ends_what_a_model_finds_in_its_document() -> None:
 async def test_a_sweep_ends_nothing_that_is_protected() -> None:
     """A model's opinion is not enough for that."""
     respond = finding((1, f"{FOOD}:food.diets[0]"))
-    context, (ruling,) = await ruled(documents(food__diets=["Halal"]), fact_of("food.diets", "Vegan"), respond=respond)
-    assert states(context, FOOD, "food.diets") == {"Halal": "current", "Vegan": "current"}
+    context, (ruling,) = await ruled(
+        documents(food__diets=["Halal"]),
+        fact_of("food.diets", "Vegan"),
+        respond=respond,
+    )
+    assert states(context, FOOD, "food.diets") == {
+        "Halal": "current",
+        "Vegan": "current",
+    }
     assert ruling.outcome == "applied"
 
 
 async def test_forgetting_what_nobody_named_is_found_by_a_model() -> None:
     """In all documents where the fact says no category; a list stands for all that is in it."""
     respond = finding((1, f"{FOOD}:food.likes"))
-    wish = fact_of("", "breakfast things", relation="forget", text="You want breakfast forgotten")
-    context, (ruling,) = await ruled(documents(food__likes=["Eggs", "Toast"]), wish, respond=respond)
+    wish = fact_of(
+        "", "breakfast things", relation="forget", text="You want breakfast forgotten"
+    )
+    context, (ruling,) = await ruled(
+        documents(food__likes=["Eggs", "Toast"]), wish, respond=respond
+    )
     assert shown(context, FOOD, "food.likes") == []
     assert ruling.outcome == "applied"
 
@@ -270,7 +358,9 @@ async def test_forgetting_waits_for_a_model_where_none_is_configured() -> None:
 
 async def test_a_diet_is_noted_without_a_model_too() -> None:
     """Nothing is swept then, and the reason says so."""
-    context, (ruling,) = await ruled(documents(food__likes=["Carbonara"]), fact_of("food.diets", "Vegan"))
+    context, (ruling,) = await ruled(
+        documents(food__likes=["Carbonara"]), fact_of("food.diets", "Vegan")
+    )
     assert states(context, FOOD, "food.diets") == {"Vegan": "current"}
     assert states(context, FOOD, "food.likes") == {"Carbonara": "current"}
     assert "no model is configured" in ruling.reasoning
@@ -279,22 +369,41 @@ async def test_a_diet_is_noted_without_a_model_too() -> None:
 async def test_facts_wait_for_a_model_that_is_away() -> None:
     with pytest.raises(LlmTimeout):
         await ruled(
-            documents(food__likes=["Eel"]), fact_of("food.diets", "Vegan"), respond=lambda *_: LlmTimeout("late")
+            documents(food__likes=["Eel"]),
+            fact_of("food.diets", "Vegan"),
+            respond=lambda *_: LlmTimeout("late"),
         )
 
 
 async def test_a_whole_category_is_forgotten_at_a_word() -> None:
     """Or all of a topic; nothing beside it."""
-    bodies = documents(food__likes=["Eggs", "Figs"], food__dislikes=["Olives"], routine__daily=["Yoga"])
-    context, _ = await ruled(bodies, fact_of("food.likes", "", relation="forget", text="forget what I like to eat"))
-    assert (shown(context, FOOD, "food.likes"), shown(context, FOOD, "food.dislikes")) == ([], ["Olives"])
-    context, _ = await ruled(bodies, fact_of("food", "", relation="forget", text="forget what I eat"))
-    assert (shown(context, FOOD, "food.likes"), shown(context, FOOD, "food.dislikes")) == ([], [])
+    bodies = documents(
+        food__likes=["Eggs", "Figs"], food__dislikes=["Olives"], routine__daily=["Yoga"]
+    )
+    context, _ = await ruled(
+        bodies,
+        fact_of("food.likes", "", relation="forget", text="forget what I like to eat"),
+    )
+    assert (
+        shown(context, FOOD, "food.likes"),
+        shown(context, FOOD, "food.dislikes"),
+    ) == ([], ["Olives"])
+    context, _ = await ruled(
+        bodies, fact_of("food", "", relation="forget", text="forget what I eat")
+    )
+    assert (
+        shown(context, FOOD, "food.likes"),
+        shown(context, FOOD, "food.dislikes"),
+    ) == ([], [])
     assert shown(context, "resource_user_routine", "routine.daily") == ["Yoga"]
 
 
-@pytest.mark.parametrize(("said", "left"), [("I love pizza", ["Peanuts"]), ("forget my allergies", [])])
-async def test_what_is_protected_is_deleted_where_the_words_point_to_it_alone(said: str, left: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("said", "left"), [("I love pizza", ["Peanuts"]), ("forget my allergies", [])]
+)
+async def test_what_is_protected_is_deleted_where_the_words_point_to_it_alone(
+    said: str, left: list[str]
+) -> None:
     """By its own name, or that of its place."""
     wish = fact_of("health.allergies", "", relation="forget", text=said)
     context, _ = await ruled(documents(health__allergies=["Peanuts"]), wish)

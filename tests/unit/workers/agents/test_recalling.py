@@ -13,11 +13,21 @@ SAID = ("I moved to Krakow in March", "did I move?", "I'm allergic to peanuts")
 
 
 def _worded(answer: str, *quotations: str, is_answered: bool = True) -> Worded:
-    return Worded(reasoning="it stands there", is_answered=is_answered, answer=answer, quotations=quotations)
+    return Worded(
+        reasoning="it stands there",
+        is_answered=is_answered,
+        answer=answer,
+        quotations=quotations,
+    )
 
 
 def _kit(*answers: Worded | LlmUnavailable) -> AgentKit:
-    return AgentKit(agent, llm=answers, conversation=SAID, documents=documents(food__likes=["Sushi", "Pasta"]))
+    return AgentKit(
+        agent,
+        llm=answers,
+        conversation=SAID,
+        documents=documents(food__likes=["Sushi", "Pasta"]),
+    )
 
 
 async def _ask(kit: AgentKit, question: str) -> tuple[str, list[str]]:
@@ -49,7 +59,9 @@ async def test_a_model_answers_in_words_with_quotations() -> None:
 
     answer, quotations = await _ask(kit, "where do I live now?")
 
-    assert answer == 'You moved to Krakow in March.\n- "moved to Krakow" (you, 2026-01-01)'
+    assert (
+        answer == 'You moved to Krakow in March.\n- "moved to Krakow" (you, 2026-01-01)'
+    )
     assert quotations == ["moved to Krakow"]
 
 
@@ -62,25 +74,37 @@ async def test_a_model_answers_in_words_with_quotations() -> None:
         _worded("", "I moved to Krakow"),
     ],
 )
-async def test_what_a_model_makes_up_is_refused_and_the_words_themselves_are_quoted(ungrounded: Worded) -> None:
+async def test_what_a_model_makes_up_is_refused_and_the_words_themselves_are_quoted(
+    ungrounded: Worded,
+) -> None:
     kit = _kit(ungrounded, ungrounded)
 
-    assert (await _ask(kit, "did I move to Krakow?"))[1] == ["I moved to Krakow in March"]
+    assert (await _ask(kit, "did I move to Krakow?"))[1] == [
+        "I moved to Krakow in March"
+    ]
     assert len(kit.asked) == 2
     assert "refused before" in kit.asked[1].user
 
 
 async def test_a_model_may_mend_what_was_refused() -> None:
     """The second answer counts."""
-    kit = _kit(_worded("Krakow.", "I live in Krakow"), _worded("Krakow.", "I moved to Krakow"))
+    kit = _kit(
+        _worded("Krakow.", "I live in Krakow"), _worded("Krakow.", "I moved to Krakow")
+    )
 
     assert (await _ask(kit, "where do I live?"))[1] == ["I moved to Krakow"]
 
 
-async def test_a_model_says_that_nothing_was_said_and_a_silent_one_leaves_it_to_the_search() -> None:
+async def test_a_model_says_that_nothing_was_said_and_a_silent_one_leaves_it_to_the_search() -> (
+    None
+):
     """The one is an answer, the other none."""
-    assert await _ask(_kit(_worded("", is_answered=False)), "did I move to Krakow?") == (NOTHING_SAID, [])
-    assert (await _ask(_kit(LlmUnavailable("away")), "did I move to Krakow?"))[1] == ["I moved to Krakow in March"]
+    assert await _ask(
+        _kit(_worded("", is_answered=False)), "did I move to Krakow?"
+    ) == (NOTHING_SAID, [])
+    assert (await _ask(_kit(LlmUnavailable("away")), "did I move to Krakow?"))[1] == [
+        "I moved to Krakow in March"
+    ]
 
 
 async def test_what_is_known_is_told_by_category() -> None:

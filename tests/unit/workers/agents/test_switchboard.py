@@ -7,7 +7,14 @@ from typing import Any
 
 import pytest
 
-from contracts.errors import LlmCutOff, LlmError, LlmMalformed, LlmRefused, LlmTimeout, LlmUnavailable
+from contracts.errors import (
+    LlmCutOff,
+    LlmError,
+    LlmMalformed,
+    LlmRefused,
+    LlmTimeout,
+    LlmUnavailable,
+)
 from contracts.messages import ChatTurn, Fact
 from memory.documents.items import Body, make_item
 from memory.documents.kinds import Kinds
@@ -23,7 +30,9 @@ MONDAY = datetime(2026, 11, 23, 9, 30, tzinfo=UTC)
 SUSHI = "Honestly, sushi is my favourite"
 
 
-def turn(number: int, text: str, speaker: str = "person", at: datetime | None = None) -> ChatTurn:
+def turn(
+    number: int, text: str, speaker: str = "person", at: datetime | None = None
+) -> ChatTurn:
     """Return a turn, a minute after the one before."""
     return ChatTurn(
         turn_id=f"t{number}",
@@ -56,12 +65,17 @@ class Bench:
     """A switchboard over a user's documents, with a model that answers in turn, or none."""
 
     def __init__(
-        self, *answers: Heard | LlmError, attempt: int = 1, documents: Mapping[str, Body] | None = None
+        self,
+        *answers: Heard | LlmError,
+        attempt: int = 1,
+        documents: Mapping[str, Body] | None = None,
     ) -> None:
         self.refused: list[str] = []
         self.llm = ScriptedLlm(answers)
         services = KitServices(self.llm, NOW, documents=FakeDocuments(documents))
-        self.context = ListenContext("user-1", services, attempt=attempt, count_refused=self.refused.append)
+        self.context = ListenContext(
+            "user-1", services, attempt=attempt, count_refused=self.refused.append
+        )
 
     async def hear(
         self,
@@ -70,12 +84,19 @@ class Bench:
         known: Mapping[str, tuple[Fact, ...]] | None = None,
     ) -> Sequence[TurnFacts]:
         """Return what *turns* teach."""
-        said = tuple(turn(at, one) if isinstance(one, str) else one for at, one in enumerate(turns, start=1))
-        return await extract(TurnBatch("user-1", said, tuple(before), known or {}), self.context)
+        said = tuple(
+            turn(at, one) if isinstance(one, str) else one
+            for at, one in enumerate(turns, start=1)
+        )
+        return await extract(
+            TurnBatch("user-1", said, tuple(before), known or {}), self.context
+        )
 
     async def facts(self, *turns: ChatTurn | str, **options: Any) -> list[Fact]:
         """Return the facts of *turns*."""
-        return [fact for one in await self.hear(*turns, **options) for fact in one.facts]
+        return [
+            fact for one in await self.hear(*turns, **options) for fact in one.facts
+        ]
 
     def asked(self, number: int = 0) -> str:
         """Return the question of that number."""
@@ -84,23 +105,48 @@ class Bench:
 
 async def test_a_fact_of_a_model_is_kept_with_all_that_it_says() -> None:
     """Its quotation as it stands in the turn, its category and value, and when it holds."""
-    answer = heard(loves_sushi(valid_from="2026-11-01", until="2026-12", durability="short_term"))
+    answer = heard(
+        loves_sushi(valid_from="2026-11-01", until="2026-12", durability="short_term")
+    )
 
     (fact,) = await Bench(answer).facts(SUSHI)
 
-    assert (fact.fact_id, fact.text, fact.category, fact.value) == ("t1-0", "You love sushi", "food.likes", "Sushi")
-    assert (fact.evidence, fact.tags, fact.relation) == ("sushi is my favourite", ("food",), "new")
+    assert (fact.fact_id, fact.text, fact.category, fact.value) == (
+        "t1-0",
+        "You love sushi",
+        "food.likes",
+        "Sushi",
+    )
+    assert (fact.evidence, fact.tags, fact.relation) == (
+        "sushi is my favourite",
+        ("food",),
+        "new",
+    )
     assert (fact.valid_from, fact.expiry) == (date(2026, 11, 1), date(2026, 12, 31))
-    assert (fact.inferred, fact.confidence, fact.reasoning) == (False, 1.0, "they say so")
+    assert (fact.inferred, fact.confidence, fact.reasoning) == (
+        False,
+        1.0,
+        "they say so",
+    )
     assert fact.extracted_by not in ("", "rules")
 
 
 @pytest.mark.parametrize(
     ("said", "value", "statement", "kept"),
     [
-        ("my son is nine", "nine", "Your son is 9 in November 2026", "Your son is 9 in November 2026"),
+        (
+            "my son is nine",
+            "nine",
+            "Your son is 9 in November 2026",
+            "Your son is 9 in November 2026",
+        ),
         ("my son is nine", "nine", "Your son is 9, born in 2017", "people.facts: nine"),
-        ("右膝が悪いから坂道なしで", "右膝が悪い", "あなたは右膝が悪いです。", "あなたは右膝が悪いです。"),
+        (
+            "右膝が悪いから坂道なしで",
+            "右膝が悪い",
+            "あなたは右膝が悪いです。",
+            "あなたは右膝が悪いです。",
+        ),
     ],
 )
 async def test_a_statement_is_kept_when_its_numbers_and_words_were_said_or_shown(
@@ -108,7 +154,13 @@ async def test_a_statement_is_kept_when_its_numbers_and_words_were_said_or_shown
 ) -> None:
     """The day of the turn counts as shown; otherwise category and value stand for the statement."""
     answer = heard(
-        loves_sushi(statement=statement, category="people.facts", value=value, quotation=said, subject=value[:3])
+        loves_sushi(
+            statement=statement,
+            category="people.facts",
+            value=value,
+            quotation=said,
+            subject=value[:3],
+        )
     )
 
     assert [fact.text for fact in await Bench(answer, answer).facts(said)] == [kept]
@@ -116,7 +168,13 @@ async def test_a_statement_is_kept_when_its_numbers_and_words_were_said_or_shown
 
 async def test_turns_of_one_batch_share_one_question() -> None:
     """And each has its own facts, under ids of its own."""
-    vegan = loves_sushi(statement="You are vegan", category="food.diets", value="vegan", quotation="I am vegan", turn=2)
+    vegan = loves_sushi(
+        statement="You are vegan",
+        category="food.diets",
+        value="vegan",
+        quotation="I am vegan",
+        turn=2,
+    )
     bench = Bench(heard(loves_sushi(), vegan))
 
     learned = await bench.hear(SUSHI, "By the way I am vegan", "ok")
@@ -131,11 +189,21 @@ async def test_turns_of_one_batch_share_one_question() -> None:
 
 async def test_a_yes_is_understood_by_the_question_before_it() -> None:
     """The quotation is the answer, the words of the value are those of the question."""
-    yes = loves_sushi(statement="You are vegan", category="food.diets", value="vegan", quotation="Yes, I am.")
+    yes = loves_sushi(
+        statement="You are vegan",
+        category="food.diets",
+        value="vegan",
+        quotation="Yes, I am.",
+    )
     bench = Bench(heard(yes))
 
     (fact,) = await bench.facts(
-        turn(5, "Yes, I am."), before=[turn(4, "Are you vegan?", "assistant"), turn(3, "hi"), turn(9, "later")]
+        turn(5, "Yes, I am."),
+        before=[
+            turn(4, "Are you vegan?", "assistant"),
+            turn(3, "hi"),
+            turn(9, "later"),
+        ],
     )
 
     assert (fact.value, fact.evidence) == ("vegan", "Yes, I am.")
@@ -145,7 +213,11 @@ async def test_a_yes_is_understood_by_the_question_before_it() -> None:
 
 async def test_what_is_kept_and_near_is_shown_and_can_be_named() -> None:
     """By a mark that becomes a lasting reference."""
-    tools = {"work": {"tools": [make_item("VS Code", added=date(2026, 1, 1), source="stated:t0")]}}
+    tools = {
+        "work": {
+            "tools": [make_item("VS Code", added=date(2026, 1, 1), source="stated:t0")]
+        }
+    }
     switch = loves_sushi(
         statement="You use Neovim", category="work.tools", value="Neovim", quotation="switching to Neovim",
         relation="updates", items=["#1"],
@@ -155,17 +227,30 @@ async def test_what_is_kept_and_near_is_shown_and_can_be_named() -> None:
     (fact,) = await bench.facts("I'm switching to Neovim")
 
     assert "#1 work.tools: VS Code (2026-01-01)" in bench.asked()
-    assert (fact.relation, fact.related) == ("updates", ("resource_user_work:work.tools.vs_code",))
+    assert (fact.relation, fact.related) == (
+        "updates",
+        ("resource_user_work:work.tools.vs_code",),
+    )
 
 
 async def test_a_fact_may_name_one_before_it_in_the_same_answer() -> None:
     """It will be kept under that reference; one that is not kept is not named."""
-    code = loves_sushi(statement="You use VS Code", category="work.tools", value="VS Code", quotation="used VS Code")
+    code = loves_sushi(
+        statement="You use VS Code",
+        category="work.tools",
+        value="VS Code",
+        quotation="used VS Code",
+    )
     vim = loves_sushi(
         statement="You use Neovim", category="work.tools", value="Neovim", quotation="now Neovim", turn=2,
         relation="updates", items=["@1", "@2"],
     )  # fmt: skip
-    joke = loves_sushi(said="joke", statement="You eat stones", value="stones", quotation="used VS Code")
+    joke = loves_sushi(
+        said="joke",
+        statement="You eat stones",
+        value="stones",
+        quotation="used VS Code",
+    )
 
     *_, fact = await Bench(heard(code, joke, vim)).facts("I used VS Code", "now Neovim")
 
@@ -191,7 +276,10 @@ FAULTS: Sequence[tuple[dict[str, Any], str]] = [
     ({"value": "sushi " * 50}, "value: has more than"),
     ({"relation": "replaces"}, "relation: must be one of new"),
     ({"valid_from": "next week"}, "valid_from: must be a day"),
-    ({"valid_from": "2026-12-01", "until": "2026-11-01"}, "until: is before valid_from"),
+    (
+        {"valid_from": "2026-12-01", "until": "2026-11-01"},
+        "until: is before valid_from",
+    ),
     ({"items": ["#1"]}, "items: '#1' is no mark that was shown"),
     ({"items": ["#1"] * 30}, "items: names more than"),
 ]
@@ -202,7 +290,10 @@ async def test_a_fault_goes_back_once_and_then_that_fact_alone_is_set_aside(
     fields: dict[str, Any], complaint: str
 ) -> None:
     """With its reason and a cure; the other facts of the answer count."""
-    good, bad = loves_sushi(), loves_sushi(**{"statement": "You did something", **fields})
+    good, bad = (
+        loves_sushi(),
+        loves_sushi(**{"statement": "You did something", **fields}),
+    )
     bench = Bench(heard(bad, good), heard(bad))
 
     kept, aside = await bench.facts(SUSHI)
@@ -217,14 +308,24 @@ async def test_a_fault_goes_back_once_and_then_that_fact_alone_is_set_aside(
     assert len(bench.refused) == 1
 
 
-async def test_a_model_that_is_away_for_the_repair_costs_the_faulty_fact_alone() -> None:
-    bench = Bench(heard(loves_sushi(), loves_sushi(quotation="raw fish")), LlmTimeout("late"))
+async def test_a_model_that_is_away_for_the_repair_costs_the_faulty_fact_alone() -> (
+    None
+):
+    bench = Bench(
+        heard(loves_sushi(), loves_sushi(quotation="raw fish")), LlmTimeout("late")
+    )
     assert [fact.confidence for fact in await bench.facts(SUSHI)] == [1.0, 0.0]
 
 
 async def test_what_is_about_health_is_taken_back_where_a_turn_names_it_alone() -> None:
     """A slip of a model would do harm there."""
-    body = {"health": {"allergies": [make_item("Peanuts", added=date(2026, 1, 1), source="stated:t0")]}}
+    body = {
+        "health": {
+            "allergies": [
+                make_item("Peanuts", added=date(2026, 1, 1), source="stated:t0")
+            ]
+        }
+    }
     gone = loves_sushi(
         statement="Your allergy is gone", category="health.allergies", value="", quotation="That is over",
         relation="ends", items=["#1"],
@@ -235,8 +336,13 @@ async def test_what_is_about_health_is_taken_back_where_a_turn_names_it_alone() 
     assert aside.confidence == 0
 
     bench = Bench(heard(gone), documents=documents)  # type: ignore[arg-type]  # a body
-    (fact,) = await bench.facts("That is over", before=[turn(0, "And the peanuts?", "assistant")])
-    assert (fact.relation, fact.related) == ("ends", ("resource_user_health:health.allergies.peanuts",))
+    (fact,) = await bench.facts(
+        "That is over", before=[turn(0, "And the peanuts?", "assistant")]
+    )
+    assert (fact.relation, fact.related) == (
+        "ends",
+        ("resource_user_health:health.allergies.peanuts",),
+    )
 
 
 async def test_a_turn_cannot_end_its_frame() -> None:
@@ -246,13 +352,19 @@ async def test_a_turn_cannot_end_its_frame() -> None:
     await bench.hear(said)
     (line,) = [line for line in bench.asked().splitlines() if line.startswith("1: ")]
     assert json.loads(line.removeprefix("1: ")) == said
-    assert not any(line.startswith(("2: ", "#9")) for line in bench.asked().splitlines())
+    assert not any(
+        line.startswith(("2: ", "#9")) for line in bench.asked().splitlines()
+    )
 
 
 async def test_memory_that_comes_back_and_quoted_mail_are_not_learned_from() -> None:
     """Nor are they shown."""
-    food = {"food": {"likes": [make_item("Liver", added=date(2026, 1, 1), source="told")]}}
-    block = render({"resource_user_food_prefs": food}, Kinds.load(), today=date(2026, 11, 23)).text  # type: ignore[dict-item]
+    food = {
+        "food": {"likes": [make_item("Liver", added=date(2026, 1, 1), source="told")]}
+    }
+    block = render(
+        {"resource_user_food_prefs": food}, Kinds.load(), today=date(2026, 11, 23)
+    ).text  # type: ignore[dict-item]
     bench = Bench(heard(loves_sushi(quotation="Liver", value="Liver")), heard())
     facts = await bench.facts(f"{block}\n> I love liver\n{SUSHI}")
     assert [fact.confidence for fact in facts] == [0.0]
@@ -261,8 +373,12 @@ async def test_memory_that_comes_back_and_quoted_mail_are_not_learned_from() -> 
 
 async def test_turns_of_others_are_shown_and_not_learned_from() -> None:
     """What the assistant says is no word of the person's."""
-    bench = Bench(heard(loves_sushi(quotation="You love anchovies", value="anchovies")), heard())
-    learned = await bench.hear(turn(1, "You love anchovies", "assistant"), turn(2, "ok then"))
+    bench = Bench(
+        heard(loves_sushi(quotation="You love anchovies", value="anchovies")), heard()
+    )
+    learned = await bench.hear(
+        turn(1, "You love anchovies", "assistant"), turn(2, "ok then")
+    )
     assert {one.turn_id for one in learned} == {"t2"}
     assert [fact.confidence for one in learned for fact in one.facts] == [0.0]
 
@@ -271,21 +387,37 @@ async def test_without_a_model_plain_statements_are_read() -> None:
     (one,) = await Bench().hear("I love sushi")
     (fact,) = one.facts
     assert one.waits_for is None
-    assert (fact.category, fact.evidence, fact.extracted_by) == ("food.likes", "I love sushi", "rules")
+    assert (fact.category, fact.evidence, fact.extracted_by) == (
+        "food.likes",
+        "I love sushi",
+        "rules",
+    )
 
 
 @pytest.mark.parametrize(
-    "error", [LlmTimeout("late"), LlmUnavailable("503"), LlmMalformed("no JSON"), LlmCutOff("cut")]
+    "error",
+    [
+        LlmTimeout("late"),
+        LlmUnavailable("503"),
+        LlmMalformed("no JSON"),
+        LlmCutOff("cut"),
+    ],
 )
-async def test_while_a_model_is_away_what_is_plain_is_read_and_the_turn_waits(error: LlmError) -> None:
+async def test_while_a_model_is_away_what_is_plain_is_read_and_the_turn_waits(
+    error: LlmError,
+) -> None:
     """Nothing that was said is lost."""
     (one,) = await Bench(error).hear("I love sushi")
     assert [fact.category for fact in one.facts] == ["food.likes"]
     assert one.waits_for == f"{type(error).__name__}: {error}"
 
 
-@pytest.mark.parametrize(("error", "attempt"), [(LlmRefused("no"), 1), (LlmMalformed("no JSON"), MOST_RUNS)])
-async def test_a_model_that_will_never_say_more_is_not_waited_for(error: LlmError, attempt: int) -> None:
+@pytest.mark.parametrize(
+    ("error", "attempt"), [(LlmRefused("no"), 1), (LlmMalformed("no JSON"), MOST_RUNS)]
+)
+async def test_a_model_that_will_never_say_more_is_not_waited_for(
+    error: LlmError, attempt: int
+) -> None:
     (one,) = await Bench(error, attempt=attempt).hear("I love sushi")
     assert len(one.facts) == 1
     assert one.waits_for is None

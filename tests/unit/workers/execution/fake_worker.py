@@ -88,7 +88,14 @@ class FakeOutbox:
         self.refuses: set[str] = set()
         self._order = order
 
-    def send(self, subject: str, body: bytes, message_id: str, settled: Settled, **_options: Any) -> None:
+    def send(
+        self,
+        subject: str,
+        body: bytes,
+        message_id: str,
+        settled: Settled,
+        **_options: Any,
+    ) -> None:
         """Store a letter, and tell."""
         kind = subject.partition(".")[0]
         if kind in self.refuses:
@@ -98,7 +105,15 @@ class FakeOutbox:
         self.stored.append((subject, body, message_id))
         settled(None)
 
-    async def put(self, subject: str, body: bytes, message_id: str, *, headers: Any = None, **_options: Any) -> None:
+    async def put(
+        self,
+        subject: str,
+        body: bytes,
+        message_id: str,
+        *,
+        headers: Any = None,
+        **_options: Any,
+    ) -> None:
         """Store a letter, or raise."""
         if subject.partition(".")[0] in self.refuses:
             raise NotAccepted(f"{subject}: not stored")
@@ -125,7 +140,9 @@ class Counts:
         """Count terminal reports."""
         self.seen[f"{task}:{outcome}"] += number
 
-    def observe_task(self, agent: str, task: str, *, queued_s: float, run_s: float | None) -> None:
+    def observe_task(
+        self, agent: str, task: str, *, queued_s: float, run_s: float | None
+    ) -> None:
         """Count measured runs."""
         self.seen["ran"] += run_s is not None
 
@@ -180,7 +197,9 @@ class AwayLedger(FakeLedger):
             raise MemoryUnavailable("away")
         return await super().begin(*arguments, **options)
 
-    async def park(self, run: Ended, wait_ms: int, assignment: bytes | None = None) -> None:
+    async def park(
+        self, run: Ended, wait_ms: int, assignment: bytes | None = None
+    ) -> None:
         """Note it, unless away."""
         if self.parks_away:
             raise MemoryUnavailable("away")
@@ -256,7 +275,11 @@ class FakeWorker:
     ) -> None:
         self.runs: list[str] = []
         self.order: list[str] = []
-        self.engine, self.outbox, self.counts = FakeEngine(), FakeOutbox(self.order), Counts()
+        self.engine, self.outbox, self.counts = (
+            FakeEngine(),
+            FakeOutbox(self.order),
+            Counts(),
+        )
         self.hits = Counter[str]()
         self.ledger: AwayLedger = ledger or AwayLedger(self.order)
         self.memory: AwayMemory = memory or AwayMemory(self.order)
@@ -277,8 +300,20 @@ class FakeWorker:
         counts: Any = self.counts
         post: Any = self.outbox
         none: Any = None
-        self.stores = Stores(self.memory, self.ledger, FakeSingleFlight[bytes](), self.sessions, self.hits)  # type: ignore[arg-type]
-        hooks = Hooks([NearMatches(self.memory), Metering(self.agent.agent_id, self.agent.tasks, counts), *middleware])
+        self.stores = Stores(
+            self.memory,
+            self.ledger,
+            FakeSingleFlight[bytes](),
+            self.sessions,
+            self.hits,
+        )  # type: ignore[arg-type]
+        hooks = Hooks(
+            [
+                NearMatches(self.memory),
+                Metering(self.agent.agent_id, self.agent.tasks, counts),
+                *middleware,
+            ]
+        )
         acknowledger = Acknowledger(hooks)
         publisher = ReportPublisher(
             self.agent.agent_id,
@@ -293,12 +328,21 @@ class FakeWorker:
             worker_id,
             self.stores,
             publisher,
-            Retries(self.stores, cast("Any", KitWaits()), post, counts, acknowledger, now=lambda: NOW),
+            Retries(
+                self.stores,
+                cast("Any", KitWaits()),
+                post,
+                counts,
+                acknowledger,
+                now=lambda: NOW,
+            ),
             RetryPolicy(1.0, 8.0),
             make_context,
             counts,
             exclusive=ExclusiveRuns(),
-            bounded=BoundedRuns(worker_id, none, none, none, none, none, read_no_limits),
+            bounded=BoundedRuns(
+                worker_id, none, none, none, none, none, read_no_limits
+            ),
             hooks=hooks,
             now=lambda: NOW,
         )
@@ -341,7 +385,12 @@ class FakeWorker:
 
 
 def a_task(
-    word: str = "hello", task: str = "speak", *, task_id: str = "t1", deliveries: int = 1, **fields: Any
+    word: str = "hello",
+    task: str = "speak",
+    *,
+    task_id: str = "t1",
+    deliveries: int = 1,
+    **fields: Any,
 ) -> Delivery:
     """Return a delivery of an assignment."""
     headers = fields.pop("headers", None)
@@ -353,7 +402,15 @@ def a_task(
         "created_at": "2026-01-01T12:00:00Z",
     }
     body = json.dumps(whole | fields).encode()
-    return Delivery(f"tasks.DeskAgent.{task}", body, headers, f"$JS.ACK.{task_id}.{deliveries}", deliveries, 7, 0.0)
+    return Delivery(
+        f"tasks.DeskAgent.{task}",
+        body,
+        headers,
+        f"$JS.ACK.{task_id}.{deliveries}",
+        deliveries,
+        7,
+        0.0,
+    )
 
 
 def raising(error: BaseException) -> Callable[[str, Context], None]:

@@ -52,7 +52,9 @@ SLIPS: dict[str, Callable[[Any], object]] = {
 @pytest.fixture
 def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     """Return a module that lies where libraries do, and raises an AttributeError."""
-    (tmp_path / "wire_library.py").write_text("def send(connection):\n    return connection.write(b'')\n")
+    (tmp_path / "wire_library.py").write_text(
+        "def send(connection):\n    return connection.write(b'')\n"
+    )
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr("workers.user_code._INSTALLED", (str(tmp_path),))
     yield importlib.import_module("wire_library")
@@ -78,15 +80,22 @@ async def runs_of(kind: str, library: ModuleType, **options: Any) -> int:
     return len(runs)
 
 
-@pytest.mark.parametrize("kind", ["type", "float", "builtin", "attribute", "name", "import", "syntax", "todo"])
-async def test_a_slip_in_a_tasks_own_code_is_run_once(kind: str, library: ModuleType) -> None:
+@pytest.mark.parametrize(
+    "kind",
+    ["type", "float", "builtin", "attribute", "name", "import", "syntax", "todo"],
+)
+async def test_a_slip_in_a_tasks_own_code_is_run_once(
+    kind: str, library: ModuleType
+) -> None:
     """Also where the standard library or our own values raise for it; asked for by the task, it is run again."""
     assert await runs_of(kind, library) == 1
     assert await runs_of(kind, library, retry_on=(Exception,)) == 3
 
 
 @pytest.mark.parametrize("kind", ["key", "index", "assert", "value", "library"])
-async def test_what_need_not_be_a_slip_of_the_task_is_run_again(kind: str, library: ModuleType) -> None:
+async def test_what_need_not_be_a_slip_of_the_task_is_run_again(
+    kind: str, library: ModuleType
+) -> None:
     """What another system answered decides about some of them; a library's error may be its connection's."""
     assert await runs_of(kind, library) == 3
 
@@ -116,7 +125,11 @@ async def test_a_slip_is_dead_at_once_and_the_letter_says_why() -> None:
     """The worker's own way: one run, one failed report, one letter with the reason."""
     worker = FakeWorker(does=raising(TypeError("a float is no Amount")))
     await worker.work(a_task("t1"))
-    (letter,) = [json.loads(body) for subject, body, _ in worker.outbox.stored if subject.startswith("dead.")]
+    (letter,) = [
+        json.loads(body)
+        for subject, body, _ in worker.outbox.stored
+        if subject.startswith("dead.")
+    ]
     assert (letter["reason"], letter["attempts"]) == ("code_error", 1)
     (report,) = worker.outbox.reports()
     assert (report.status, report.attempt) == ("failed", 1)
@@ -129,5 +142,7 @@ async def work(call: Call) -> None:
 @pytest.mark.parametrize("wrong", [("TypeError",), (int,), (KeyboardInterrupt,)])
 def test_retry_on_takes_exceptions_only(wrong: Any) -> None:
     """It is found at the declaration."""
-    with pytest.raises(ConfigurationError, match="retry_on takes classes of exceptions"):
+    with pytest.raises(
+        ConfigurationError, match="retry_on takes classes of exceptions"
+    ):
         Agent("SlipAgent").task(retry_on=wrong)(work)

@@ -23,11 +23,16 @@ def worker() -> FakeWorker:
     return FakeWorker()
 
 
-async def test_a_task_is_run_remembered_written_to_the_ledger_reported_and_settled(worker: FakeWorker) -> None:
+async def test_a_task_is_run_remembered_written_to_the_ledger_reported_and_settled(
+    worker: FakeWorker,
+) -> None:
     """In this order, so that a crash anywhere in between repeats at most what counts once."""
     delivery = a_task()
     await worker.work(delivery)
-    assert (worker.report().status, worker.report().result) == ("completed", {"word": "hello"})
+    assert (worker.report().status, worker.report().result) == (
+        "completed",
+        {"word": "hello"},
+    )
     assert (worker.report().memory.outcome, worker.report().fence) == ("miss", "ledger")
     assert worker.order == ["memory", "ledger", "reports"]
     assert worker.engine.settled == [delivery]
@@ -35,10 +40,15 @@ async def test_a_task_is_run_remembered_written_to_the_ledger_reported_and_settl
     assert (subject, message_id) == ("reports.S.t1.1", "t1:1:report")
 
 
-async def test_a_batch_is_recalled_at_once_and_hits_are_served_without_a_run(worker: FakeWorker) -> None:
+async def test_a_batch_is_recalled_at_once_and_hits_are_served_without_a_run(
+    worker: FakeWorker,
+) -> None:
     """One question to the memory for all of them, and nothing of the answer is computed again."""
     await worker.work(a_task())
-    await worker.work(*(a_task(task_id=f"again-{number}") for number in range(5)), a_task("other", task_id="new"))
+    await worker.work(
+        *(a_task(task_id=f"again-{number}") for number in range(5)),
+        a_task("other", task_id="new"),
+    )
     assert worker.runs == ["hello", "other"]
     assert 6 in worker.memory.asked
     outcomes = Counter(report.memory.outcome for report in worker.outbox.reports())
@@ -47,11 +57,16 @@ async def test_a_batch_is_recalled_at_once_and_hits_are_served_without_a_run(wor
     assert worker.counts.seen["hit"] == 5
 
 
-async def test_identical_questions_in_one_batch_are_computed_once(worker: FakeWorker) -> None:
+async def test_identical_questions_in_one_batch_are_computed_once(
+    worker: FakeWorker,
+) -> None:
     """The others join the one that runs."""
     await worker.work(*(a_task(task_id=f"t{number}") for number in range(10)))
     assert worker.runs == ["hello"]
-    assert Counter(report.memory.outcome for report in worker.outbox.reports()) == {"miss": 1, "joined": 9}
+    assert Counter(report.memory.outcome for report in worker.outbox.reports()) == {
+        "miss": 1,
+        "joined": 9,
+    }
     assert len(worker.engine.settled) == 10
 
 
@@ -64,7 +79,9 @@ async def test_copies_of_one_task_are_run_once(worker: FakeWorker) -> None:
     assert len(worker.engine.settled) == 3
 
 
-async def test_a_later_result_than_the_ledgers_is_refused_and_counted(worker: FakeWorker) -> None:
+async def test_a_later_result_than_the_ledgers_is_refused_and_counted(
+    worker: FakeWorker,
+) -> None:
     """Whichever attempt finishes first wins; the other publishes the winner's words."""
     winner = b'{"won": true}'
 
@@ -78,10 +95,14 @@ async def test_a_later_result_than_the_ledgers_is_refused_and_counted(worker: Fa
     assert len(worker.engine.settled) == 1
 
 
-async def test_a_task_whose_memory_is_being_asked_when_the_worker_leaves_is_handed_back(worker: FakeWorker) -> None:
+async def test_a_task_whose_memory_is_being_asked_when_the_worker_leaves_is_handed_back(
+    worker: FakeWorker,
+) -> None:
     """It has not begun to run; waiting for another's answer, it would hold the worker for its whole grace period."""
     worker.memory.answers_when.clear()
-    work = asyncio.create_task(worker.work(a_task(), a_task(task="mutter", task_id="t2")))
+    work = asyncio.create_task(
+        worker.work(a_task(), a_task(task="mutter", task_id="t2"))
+    )
     while not worker.memory.asked:  # noqa: ASYNC110 - the loop's own turns
         await asyncio.sleep(0)
     worker.consumer.jobs.leave()
@@ -91,10 +112,15 @@ async def test_a_task_whose_memory_is_being_asked_when_the_worker_leaves_is_hand
     assert [pause_s for _, pause_s in worker.engine.handed_back] == [0.0, 0.0]
 
 
-async def test_without_the_memory_a_task_is_computed_and_says_so(worker: FakeWorker) -> None:
+async def test_without_the_memory_a_task_is_computed_and_says_so(
+    worker: FakeWorker,
+) -> None:
     worker.memory.is_away = True
     await worker.work(a_task())
-    assert (worker.report().status, worker.report().memory.outcome) == ("completed", "unavailable")
+    assert (worker.report().status, worker.report().memory.outcome) == (
+        "completed",
+        "unavailable",
+    )
 
 
 async def test_without_the_ledger_a_task_runs_unfenced(worker: FakeWorker) -> None:
@@ -104,7 +130,9 @@ async def test_without_the_ledger_a_task_runs_unfenced(worker: FakeWorker) -> No
     assert len(worker.engine.settled) == 1
 
 
-async def test_without_the_ledger_a_task_that_must_not_run_twice_is_parked(worker: FakeWorker) -> None:
+async def test_without_the_ledger_a_task_that_must_not_run_twice_is_parked(
+    worker: FakeWorker,
+) -> None:
     """It is handed back unstarted, with a pause."""
     worker.ledger.begins_away = True
     await worker.work(a_task(task="swear"))
@@ -113,17 +141,27 @@ async def test_without_the_ledger_a_task_that_must_not_run_twice_is_parked(worke
     assert pause_s > 0
 
 
-async def test_when_the_ledger_leaves_during_such_a_task_its_report_waits(worker: FakeWorker) -> None:
+async def test_when_the_ledger_leaves_during_such_a_task_its_report_waits(
+    worker: FakeWorker,
+) -> None:
     """It is done, and would run twice if it were handed back: its delivery is kept until the ledger answers."""
     worker.ledger.finishes_away = True
     work = asyncio.create_task(worker.work(a_task(task="swear")))
     while not worker.runs:  # noqa: ASYNC110 - the loop's own turns
         await asyncio.sleep(0)
     await asyncio.sleep(0.05)
-    assert (worker.outbox.stored, worker.engine.handed_back, worker.engine.settled) == ([], [], [])
+    assert (worker.outbox.stored, worker.engine.handed_back, worker.engine.settled) == (
+        [],
+        [],
+        [],
+    )
     worker.ledger.finishes_away = False
     await work
-    assert (worker.runs, worker.report().status, worker.report().fence) == (["hello"], "completed", "ledger")
+    assert (worker.runs, worker.report().status, worker.report().fence) == (
+        ["hello"],
+        "completed",
+        "ledger",
+    )
 
 
 async def test_a_report_that_is_not_stored_is_not_settled(worker: FakeWorker) -> None:
@@ -144,7 +182,10 @@ async def test_the_last_attempt_goes_to_dead_and_then_to_its_sender() -> None:
     report = worker.report()
     assert (report.status, report.attempt) == ("failed", 5)
     assert report.error is not None
-    assert (report.error.type, report.error.message) == ("ConnectionError", "the bank is closed")
+    assert (report.error.type, report.error.message) == (
+        "ConnectionError",
+        "the bank is closed",
+    )
     assert worker.order == ["dead", "ledger", "reports"]
     assert worker.outbox.stored[0][0] == "dead.tasks.DeskAgent.speak"
     assert worker.counts.seen["dead:attempts"] == 1
@@ -159,8 +200,13 @@ async def test_a_failure_that_cannot_be_kept_in_dead_is_not_told_yet() -> None:
     assert len(worker.engine.handed_back) == 1
 
 
-@pytest.mark.parametrize("error", [SystemExit(3), asyncio.CancelledError(), KeyboardInterrupt(), GeneratorExit()])
-async def test_what_would_end_the_process_is_a_failure_of_the_task(error: BaseException) -> None:
+@pytest.mark.parametrize(
+    "error",
+    [SystemExit(3), asyncio.CancelledError(), KeyboardInterrupt(), GeneratorExit()],
+)
+async def test_what_would_end_the_process_is_a_failure_of_the_task(
+    error: BaseException,
+) -> None:
     """The desk goes on, and the error is named."""
     worker = FakeWorker(raising(error))
     await worker.work(a_task(headers={"Tasklore-Attempt": "5"}))
@@ -170,10 +216,14 @@ async def test_what_would_end_the_process_is_a_failure_of_the_task(error: BaseEx
     assert type(error).__name__ in report.error.message
 
 
-async def test_a_task_that_takes_its_worker_along_each_time_is_given_up_in_the_end(worker: FakeWorker) -> None:
+async def test_a_task_that_takes_its_worker_along_each_time_is_given_up_in_the_end(
+    worker: FakeWorker,
+) -> None:
     """Runs that ended without a word count; deliveries that were never started do not."""
     for number in range(4):
-        run = await worker.ledger.begin("t2", 1, f"dead{number}", 0, 0, alone=number > 0, token=f"{number}")
+        run = await worker.ledger.begin(
+            "t2", 1, f"dead{number}", 0, 0, alone=number > 0, token=f"{number}"
+        )
         assert run == Run(number + 1, number, is_news=number > 0)
     await worker.work(a_task(deliveries=50))
     await worker.work(a_task(task_id="t2", word="poison", deliveries=6))
@@ -197,7 +247,9 @@ async def test_crashes_are_held_only_against_what_must_not_run_twice(
     assert worker.counts.seen["crashed"] == 1
 
 
-async def test_a_copy_of_what_runs_at_another_worker_is_left_to_it(worker: FakeWorker) -> None:
+async def test_a_copy_of_what_runs_at_another_worker_is_left_to_it(
+    worker: FakeWorker,
+) -> None:
     """It comes again, and finds the report by then."""
     assert await worker.ledger.begin("t1", 1, "elsewhere", 0, 60_000) == Run(1)
     await worker.work(a_task(task="mutter"))
@@ -228,7 +280,9 @@ async def test_a_wish_to_cancel_ends_the_run(worker: FakeWorker) -> None:
     assert "changed my mind" in report.error.message
 
 
-async def test_a_desk_that_is_cancelled_hands_everything_back(worker: FakeWorker) -> None:
+async def test_a_desk_that_is_cancelled_hands_everything_back(
+    worker: FakeWorker,
+) -> None:
     """What outlasts the grace period belongs to another worker at once."""
     begun = asyncio.Event()
 
@@ -243,20 +297,29 @@ async def test_a_desk_that_is_cancelled_hands_everything_back(worker: FakeWorker
     work.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await work
-    assert {delivery.reply for delivery, _ in worker.engine.handed_back} == {delivery.reply for delivery in both}
+    assert {delivery.reply for delivery, _ in worker.engine.handed_back} == {
+        delivery.reply for delivery in both
+    }
     assert {pause_s for _, pause_s in worker.engine.handed_back} == {0.0}
 
 
-async def test_what_cannot_be_read_is_buried_and_its_neighbours_are_served(worker: FakeWorker) -> None:
-    broken = Delivery("tasks.DeskAgent.speak", b"\xff", None, "$JS.ACK.broken", 1, 8, 0.0)
+async def test_what_cannot_be_read_is_buried_and_its_neighbours_are_served(
+    worker: FakeWorker,
+) -> None:
+    broken = Delivery(
+        "tasks.DeskAgent.speak", b"\xff", None, "$JS.ACK.broken", 1, 8, 0.0
+    )
     await worker.work(
-        broken, a_task(), a_task("x", "sing", task_id="t2"), a_task(task_id="t3", deadline="2020-01-01T00:00:00Z")
+        broken,
+        a_task(),
+        a_task("x", "sing", task_id="t2"),
+        a_task(task_id="t3", deadline="2020-01-01T00:00:00Z"),
     )
     statuses = {report.task_id: report.status for report in worker.outbox.reports()}
     assert statuses == {"t1": "completed", "t2": "rejected", "t3": "expired"}
-    assert [subject for subject, _, _ in worker.outbox.stored if subject.startswith("dead.")] == [
-        "dead.tasks.DeskAgent.speak"
-    ]
+    assert [
+        subject for subject, _, _ in worker.outbox.stored if subject.startswith("dead.")
+    ] == ["dead.tasks.DeskAgent.speak"]
     assert len(worker.engine.settled) == 4
     assert worker.counts.seen["unknown:rejected"] == 1
 
@@ -286,7 +349,9 @@ def _no_logs(capsys: pytest.CaptureFixture[str]) -> Iterator[None]:
     capsys.readouterr()
 
 
-async def test_a_long_body_is_read_beside_the_loop(worker: FakeWorker, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_long_body_is_read_beside_the_loop(
+    worker: FakeWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A megabyte of numbers takes seconds to read, in which no other task of the worker would go on."""
     threads: list[bool] = []
     read = JobReader.read

@@ -16,7 +16,9 @@ class LosingLedger(FakeLedger):
 
     loses = False
 
-    async def once(self, task_id: str, generation: int, worker_id: str, name: str, token: str) -> bool | None:
+    async def once(
+        self, task_id: str, generation: int, worker_id: str, name: str, token: str
+    ) -> bool | None:
         """Answer, unless that is lost."""
         answer = await super().once(task_id, generation, worker_id, name, token)
         if self.loses:
@@ -26,7 +28,9 @@ class LosingLedger(FakeLedger):
 
 def a_job() -> Job:
     """Return a task that makes effects."""
-    job = JobReader(FakeWorker().agent).read(a_task(task="mutter"), datetime(2026, 1, 1, 12, tzinfo=UTC))
+    job = JobReader(FakeWorker().agent).read(
+        a_task(task="mutter"), datetime(2026, 1, 1, 12, tzinfo=UTC)
+    )
     assert isinstance(job, Job)
     return job
 

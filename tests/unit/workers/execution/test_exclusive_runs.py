@@ -16,7 +16,14 @@ class Visits:
         self.inside: list[str] = []
         self.seen: list[list[str]] = []
 
-    async def visit(self, name: str, leaves: asyncio.Event, *, alone: bool = False, grouped: bool = False) -> None:
+    async def visit(
+        self,
+        name: str,
+        leaves: asyncio.Event,
+        *,
+        alone: bool = False,
+        grouped: bool = False,
+    ) -> None:
         """Be in until *leaves* is set."""
         await self.exclusive.enter(alone=alone, grouped=grouped)
         self.inside.append(name)
@@ -31,9 +38,16 @@ async def _turns(count: int = 5) -> None:
         await asyncio.sleep(0)
 
 
-async def test_who_wants_to_be_alone_waits_for_all_and_nobody_enters_meanwhile() -> None:
+async def test_who_wants_to_be_alone_waits_for_all_and_nobody_enters_meanwhile() -> (
+    None
+):
     """Newcomers go in afterwards, and taking anything is paused from the wish to the end."""
-    visits, early, lonely, late = Visits(), asyncio.Event(), asyncio.Event(), asyncio.Event()
+    visits, early, lonely, late = (
+        Visits(),
+        asyncio.Event(),
+        asyncio.Event(),
+        asyncio.Event(),
+    )
     async with asyncio.TaskGroup() as group:
         group.create_task(visits.visit("a", early))
         group.create_task(visits.visit("b", early))
@@ -104,11 +118,17 @@ async def test_a_group_is_small_and_others_go_in_beside_it() -> None:
         for number in range(GROUP):
             tasks.create_task(visits.visit(f"suspect {number}", leaves, grouped=True))
         await _turns()
-        waiting = [tasks.create_task(visits.visit(f"waiting {number}", leaves, grouped=True)) for number in range(2)]
+        waiting = [
+            tasks.create_task(visits.visit(f"waiting {number}", leaves, grouped=True))
+            for number in range(2)
+        ]
         await _turns()
         tasks.create_task(visits.visit("other", others_leave))
         await _turns()
-        assert visits.inside == [*(f"suspect {number}" for number in range(GROUP)), "other"]
+        assert visits.inside == [
+            *(f"suspect {number}" for number in range(GROUP)),
+            "other",
+        ]
         waiting[0].cancel()
         await _turns()
         leaves.set()

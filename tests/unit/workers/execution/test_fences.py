@@ -43,7 +43,11 @@ async def test_a_wish_that_comes_while_it_runs_beats_its_success() -> None:
 
     worker = FakeWorker(wish)
     await worker.work(a_task(task="mutter"))
-    assert (worker.runs, worker.report().status, worker.report().result) == (["hello"], "cancelled", None)
+    assert (worker.runs, worker.report().status, worker.report().result) == (
+        ["hello"],
+        "cancelled",
+        None,
+    )
 
 
 async def test_a_served_answer_does_not_overwrite_a_cancellation() -> None:
@@ -52,7 +56,10 @@ async def test_a_served_answer_does_not_overwrite_a_cancellation() -> None:
     await worker.work(a_task(task_id="before"))
     await worker.ledger.cancel("t1", None, "no need")
     await worker.work(a_task())
-    assert [report.status for report in worker.outbox.reports()] == ["completed", "cancelled"]
+    assert [report.status for report in worker.outbox.reports()] == [
+        "completed",
+        "cancelled",
+    ]
 
 
 async def test_a_child_of_a_cancelled_task_is_not_begun() -> None:
@@ -75,7 +82,9 @@ async def test_what_waits_for_an_identical_question_is_cancelled_too() -> None:
     leader = asyncio.create_task(worker.work(a_task(task_id="leader")))
     await begun.wait()
     follower = asyncio.create_task(worker.work(a_task(task_id="follower")))
-    await _until(lambda: worker.consumer.jobs.cancel("follower", "not me") == (True, set()))
+    await _until(
+        lambda: worker.consumer.jobs.cancel("follower", "not me") == (True, set())
+    )
     await follower
     done.set()
     await leader
@@ -101,9 +110,9 @@ async def test_a_worker_that_leaves_hands_back_what_waits_and_keeps_what_runs() 
     await asyncio.sleep(0)
     worker.consumer.jobs.leave()
     await waiting
-    assert [(delivery.reply, pause_s) for delivery, pause_s in worker.engine.handed_back] == [
-        ("$JS.ACK.waiting.1", 0.0)
-    ]
+    assert [
+        (delivery.reply, pause_s) for delivery, pause_s in worker.engine.handed_back
+    ] == [("$JS.ACK.waiting.1", 0.0)]
     done.set()
     await running
     assert worker.report().task_id == "running"
@@ -138,12 +147,21 @@ async def test_a_suspect_runs_beside_others_at_first_and_then_alone(
 
     worker = FakeWorker(note)
     for number in range(crashes):
-        assert isinstance(await worker.ledger.begin("suspect", 1, f"{number}", 0, 0, most_crashes=9), Run)
-    works = [asyncio.create_task(worker.work(a_task("early", "mutter", task_id="early")))]
+        assert isinstance(
+            await worker.ledger.begin("suspect", 1, f"{number}", 0, 0, most_crashes=9),
+            Run,
+        )
+    works = [
+        asyncio.create_task(worker.work(a_task("early", "mutter", task_id="early")))
+    ]
     await _until(lambda: seen == [["early"]])
-    works.append(asyncio.create_task(worker.work(a_task("suspect", task, task_id="suspect"))))
+    works.append(
+        asyncio.create_task(worker.work(a_task("suspect", task, task_id="suspect")))
+    )
     await _until(lambda: worker.counts.seen["crashed"] == 1)
-    works.append(asyncio.create_task(worker.work(a_task("late", "mutter", task_id="late"))))
+    works.append(
+        asyncio.create_task(worker.work(a_task("late", "mutter", task_id="late")))
+    )
     if len(expected[-1]) > 1:
         await _until(lambda: len(seen) == 3)
     early.set()
@@ -152,7 +170,9 @@ async def test_a_suspect_runs_beside_others_at_first_and_then_alone(
     assert {report.status for report in worker.outbox.reports()} == {"completed"}
 
 
-async def test_a_run_whose_task_another_worker_took_is_stopped_without_a_report() -> None:
+async def test_a_run_whose_task_another_worker_took_is_stopped_without_a_report() -> (
+    None
+):
     """And without a word on its delivery, which is that worker's by now."""
     begun = asyncio.Event()
 
@@ -166,7 +186,11 @@ async def test_a_run_whose_task_another_worker_took_is_stopped_without_a_report(
     assert worker.consumer.jobs.running() == [("t1", 1)]
     worker.consumer.jobs.replace([("t1", 1), ("unknown", 1)])
     await work
-    assert (worker.outbox.stored, len(worker.engine.forgotten), worker.counts.seen["replaced"]) == ([], 1, 1)
+    assert (
+        worker.outbox.stored,
+        len(worker.engine.forgotten),
+        worker.counts.seen["replaced"],
+    ) == ([], 1, 1)
     assert worker.consumer.jobs.running() == []
 
 
@@ -174,11 +198,17 @@ async def test_a_run_that_may_make_no_effect_any_more_ends_without_a_report() ->
     """`context.once` says so by an error of its own."""
     worker = FakeWorker(raising(RunReplaced("taken")))
     await worker.work(a_task(task="mutter"))
-    assert (worker.outbox.stored, len(worker.engine.forgotten), worker.counts.seen["replaced"]) == ([], 1, 1)
+    assert (
+        worker.outbox.stored,
+        len(worker.engine.forgotten),
+        worker.counts.seen["replaced"],
+    ) == ([], 1, 1)
 
 
 @pytest.mark.parametrize("task", ["mutter", "swear"])
-async def test_a_task_whose_time_is_over_when_its_turn_comes_is_not_started(task: str) -> None:
+async def test_a_task_whose_time_is_over_when_its_turn_comes_is_not_started(
+    task: str,
+) -> None:
     """It waited behind another one; the clock of the worker stands still, so its deadline is now."""
     worker = FakeWorker()
     delivery = a_task(task=task, deadline="2026-01-01T12:00:00.000001Z")
@@ -222,10 +252,14 @@ async def test_a_word_that_the_ledger_missed_is_told_when_it_is_back() -> None:
     worker.ledger.parks_away = False
     await worker.stores.ended.flush(worker.ledger)
     await worker.stores.ended.flush(worker.ledger)
-    assert await worker.ledger.begin("t1", 1, "elsewhere", 0, 60_000, token="next") == Run(2)
+    assert await worker.ledger.begin(
+        "t1", 1, "elsewhere", 0, 60_000, token="next"
+    ) == Run(2)
 
 
-async def test_a_task_that_is_not_due_is_left_alone_until_it_is(worker: FakeWorker) -> None:
+async def test_a_task_that_is_not_due_is_left_alone_until_it_is(
+    worker: FakeWorker,
+) -> None:
     """For the whole time, and not every two seconds."""
     await worker.ledger.begin("t1", 1, "w0", 0, 60_000, token="first")
     await worker.ledger.park(Ended("t1", 1, "first"), 3_600_000)

@@ -61,17 +61,26 @@ def body(task: str = "buy", parameters: Any = None, **fields: Any) -> bytes:
         "task_id": "t1",
         "agent_id": "ShopAgent",
         "supervisor_id": "S",
-        "task": {"name": task, "parameters": {"price": "5k"} if parameters is None else parameters},
+        "task": {
+            "name": task,
+            "parameters": {"price": "5k"} if parameters is None else parameters,
+        },
         "created_at": "2026-01-01T11:59:59.500Z",
     }
     return json.dumps(whole | fields).encode()
 
 
 def read(
-    content: bytes, *, headers: dict[str, str] | None = None, deliveries: int = 1, remembers: bool = True
+    content: bytes,
+    *,
+    headers: dict[str, str] | None = None,
+    deliveries: int = 1,
+    remembers: bool = True,
 ) -> Job | UnfitJob:
     """Read a delivery of *content*."""
-    delivery = Delivery("tasks.ShopAgent.buy", content, headers, "$JS.ACK.x", deliveries, 1, 0.0)
+    delivery = Delivery(
+        "tasks.ShopAgent.buy", content, headers, "$JS.ACK.x", deliveries, 1, 0.0
+    )
     return JobReader(agent, remembers=remembers).read(delivery, NOW)
 
 
@@ -95,14 +104,25 @@ def test_a_job_holds_what_its_run_and_its_report_need() -> None:
     assert (found.memory, found.queued_ms) == ("miss", 500)
     assert found.question.startswith("buy:5000")
     assert found.memory_key is not None
-    assert found.memory_key.startswith(f"tl:ltm:{{ShopAgent}}:v3.2-{agent.tasks['buy'].code}:buy:5000")
+    assert found.memory_key.startswith(
+        f"tl:ltm:{{ShopAgent}}:v3.2-{agent.tasks['buy'].code}:buy:5000"
+    )
     assert (found.generation, found.attempt) == (1, 1)
     assert found.deadline == datetime(2026, 1, 1, 12, 0, 59, 500_000, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
     ("header", "deliveries", "attempt"),
-    [(None, 1, 1), (None, 3, 3), ("4", 1, 4), ("4", 2, 5), ("x", 2, 2), ("-1", 1, 1), ("9" * 30, 1, 1), ("²", 1, 1)],
+    [
+        (None, 1, 1),
+        (None, 3, 3),
+        ("4", 1, 4),
+        ("4", 2, 5),
+        ("x", 2, 2),
+        ("-1", 1, 1),
+        ("9" * 30, 1, 1),
+        ("²", 1, 1),
+    ],
 )
 def test_attempts_are_those_before_this_stream_and_its_deliveries(
     header: str | None, deliveries: int, attempt: int
@@ -122,13 +142,17 @@ def test_attempts_are_those_before_this_stream_and_its_deliveries(
         ("look", "use", True, "off", False),
     ],
 )
-def test_what_the_memory_has_to_do_with_it(task: str, word: str, remembers: bool, outcome: str, keyed: bool) -> None:
+def test_what_the_memory_has_to_do_with_it(
+    task: str, word: str, remembers: bool, outcome: str, keyed: bool
+) -> None:
     found = job(body(task, memory=word), remembers=remembers)
     assert (found.memory, found.memory_key is not None) == (outcome, keyed)
 
 
 def test_what_is_remembered_for_a_user_is_keyed_by_the_user() -> None:
-    ann, bob = (job(body("buy_for_me", user_id=name)).memory_key for name in ("ann", "bob"))
+    ann, bob = (
+        job(body("buy_for_me", user_id=name)).memory_key for name in ("ann", "bob")
+    )
     assert ann != bob
     nobody = unfit(body("buy_for_me"))
     assert "user_id" in str(nobody.problem)
@@ -148,7 +172,9 @@ def test_what_is_remembered_for_a_user_is_keyed_by_the_user() -> None:
         (body(deadline="tomorrow"), ["deadline"]),
     ],
 )
-def test_what_no_run_can_mend_names_the_field_and_whom_to_tell(content: bytes, words: list[str]) -> None:
+def test_what_no_run_can_mend_names_the_field_and_whom_to_tell(
+    content: bytes, words: list[str]
+) -> None:
     """The sender is known although something else is wrong."""
     found = unfit(content)
     assert not found.is_expired
@@ -190,7 +216,10 @@ def test_an_oversized_body_is_refused_to_its_sender() -> None:
     assert str(960 * 1024) in str(found.problem)
 
 
-@pytest.mark.parametrize("deadline", ["2026-01-01T12:00:00Z", "2026-01-01T12:00:00", "0001-01-01T00:00:00+14:00"])
+@pytest.mark.parametrize(
+    "deadline",
+    ["2026-01-01T12:00:00Z", "2026-01-01T12:00:00", "0001-01-01T00:00:00+14:00"],
+)
 def test_what_is_past_its_deadline_is_expired(deadline: str) -> None:
     """Also at the very moment, and without a time zone, which means UTC."""
     found = unfit(body(deadline=deadline))

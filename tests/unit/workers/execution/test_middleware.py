@@ -50,7 +50,9 @@ class Recording(Middleware):
         """Note it."""
         self._note(f"before {job.task.name}")
 
-    async def after_run(self, job: Job, context: Context, error: BaseException | None) -> None:
+    async def after_run(
+        self, job: Job, context: Context, error: BaseException | None
+    ) -> None:
         """Note it."""
         self._note(f"after {type(error).__name__}")
 
@@ -90,7 +92,9 @@ def broken(error: type[BaseException], *names: str) -> Middleware:
         function.__qualname__ = f"Broken.{name}"
         return function
 
-    kind: type[Middleware] = type("Broken", (Middleware,), {name: hook(name) for name in names})
+    kind: type[Middleware] = type(
+        "Broken", (Middleware,), {name: hook(name) for name in names}
+    )
     return kind()
 
 
@@ -102,7 +106,9 @@ async def work(worker: FakeWorker, *deliveries: Any, acknowledged: int = 1) -> N
             await asyncio.sleep(0)
 
 
-async def test_hooks_are_called_on_the_way_of_a_task_and_of_a_remembered_answer() -> None:
+async def test_hooks_are_called_on_the_way_of_a_task_and_of_a_remembered_answer() -> (
+    None
+):
     """In the order of the way, those of one middleware before those of the next; nothing runs for a served answer."""
     calls: list[str] = []
     worker = FakeWorker(middleware=[Recording("", calls), Recording("then ", calls)])
@@ -114,20 +120,38 @@ async def test_hooks_are_called_on_the_way_of_a_task_and_of_a_remembered_answer(
     assert calls[1::2] == [f"then {call}" for call in calls[::2]]
     calls.clear()
     await work(worker, a_task(task_id="t2"), acknowledged=2)
-    assert calls[::2] == ["deliveries 1", "read t2", "recalled [True]", "reports ['completed']", "acknowledge t2"]
+    assert calls[::2] == [
+        "deliveries 1",
+        "read t2",
+        "recalled [True]",
+        "reports ['completed']",
+        "acknowledge t2",
+    ]
 
 
 @pytest.mark.parametrize(
     ("error", "calls", "acknowledged"),
-    [(ValueError("no"), ["retry no"], 0), (RetryLater("no", 3600), ["retry no", "acknowledge t1"], 1)],
+    [
+        (ValueError("no"), ["retry no"], 0),
+        (RetryLater("no", 3600), ["retry no", "acknowledge t1"], 1),
+    ],
 )
-async def test_a_run_that_is_repeated_tells_its_hooks(error: Exception, calls: list[str], acknowledged: int) -> None:
+async def test_a_run_that_is_repeated_tells_its_hooks(
+    error: Exception, calls: list[str], acknowledged: int
+) -> None:
     """No report; a delivery that is handed back is not acknowledged, one before a scheduled run is."""
     recording = Recording()
     worker = FakeWorker(raising(error), middleware=[recording])
     await work(worker, a_task(task="mutter"), acknowledged=acknowledged)
-    assert recording.calls[2:] == ["before mutter", f"after {type(error).__name__}", *calls]
-    assert (len(worker.engine.settled), len(worker.engine.handed_back)) == (acknowledged, 1 - acknowledged)
+    assert recording.calls[2:] == [
+        "before mutter",
+        f"after {type(error).__name__}",
+        *calls,
+    ]
+    assert (len(worker.engine.settled), len(worker.engine.handed_back)) == (
+        acknowledged,
+        1 - acknowledged,
+    )
 
 
 @pytest.mark.parametrize("error", [KeyError, asyncio.CancelledError])
@@ -141,17 +165,32 @@ async def test_hooks_that_raise_change_nothing(error: type[BaseException]) -> No
     recording = Recording()
     worker = FakeWorker(does, middleware=[broken(error, *HARMLESS), recording])
     with capture_logs() as logs:
-        await work(worker, a_task(), a_task("bye", task_id="t2"), a_task("no", task_id="t3"), acknowledged=2)
+        await work(
+            worker,
+            a_task(),
+            a_task("bye", task_id="t2"),
+            a_task("no", task_id="t3"),
+            acknowledged=2,
+        )
     assert {(report.task_id, report.status) for report in worker.outbox.reports()} == {
         ("t1", "completed"),
         ("t2", "completed"),
     }
     assert (len(worker.engine.settled), len(worker.engine.handed_back)) == (2, 1)
-    assert {entry["hook"] for entry in logs if entry["event"] == "middleware_failed"} == {
-        f"Broken.{name}" for name in HARMLESS
-    }
+    assert {
+        entry["hook"] for entry in logs if entry["event"] == "middleware_failed"
+    } == {f"Broken.{name}" for name in HARMLESS}
     kinds = {call.split()[0] for call in recording.calls}
-    assert kinds == {"deliveries", "read", "recalled", "before", "after", "retry", "reports", "acknowledge"}
+    assert kinds == {
+        "deliveries",
+        "read",
+        "recalled",
+        "before",
+        "after",
+        "retry",
+        "reports",
+        "acknowledge",
+    }
 
 
 async def test_a_hook_ends_when_its_worker_does() -> None:
@@ -184,7 +223,9 @@ async def test_a_slow_hook_after_a_run_does_not_cost_its_result(
     monkeypatch.setattr(middleware, "AFTER_RUN_S", 0.2)
 
     class Slow(Middleware):
-        async def after_run(self, job: Job, context: Context, error: BaseException | None) -> None:
+        async def after_run(
+            self, job: Job, context: Context, error: BaseException | None
+        ) -> None:
             await asyncio.sleep(60)
 
     worker = FakeWorker(middleware=[Slow()])

@@ -12,7 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from contracts import subjects
-from contracts.messages import CompletionReport, DeadLetter, TaskAssignment, TaskCall, Usage
+from contracts.messages import (
+    CompletionReport,
+    DeadLetter,
+    TaskAssignment,
+    TaskCall,
+    Usage,
+)
 from runtime.messaging.dead_letter import DEAD_BODY, dead_letter, error_note
 from runtime.messaging.pull import Delivery
 from workers import Agent, Amount, Field, Parameters
@@ -66,14 +72,25 @@ def job(text: str, more: list[str] | None = None) -> Job:
 
 def buried(taken: Delivery, error: BaseException, **fields: Any) -> DeadLetter:
     """Return the dead letter about *taken*, as whoever reads DEAD finds it."""
-    known: dict[str, Any] = {"reason": "gave_up", "attempts": 3, "generation": 2, "agent_id": "WordAgent"} | fields
-    return DeadLetter.model_validate_json(dead_letter(taken, error=error, worker_id="w1", **known))
+    known: dict[str, Any] = {
+        "reason": "gave_up",
+        "attempts": 3,
+        "generation": 2,
+        "agent_id": "WordAgent",
+    } | fields
+    return DeadLetter.model_validate_json(
+        dead_letter(taken, error=error, worker_id="w1", **known)
+    )
 
 
 def outcome(**fields: object) -> Outcome:
     """Return an outcome of a plain assignment."""
     assignment = TaskAssignment(
-        task_id="t1", agent_id="WordAgent", supervisor_id="S", task=TaskCall(name="weigh"), created_at=NOW
+        task_id="t1",
+        agent_id="WordAgent",
+        supervisor_id="S",
+        task=TaskCall(name="weigh"),
+        created_at=NOW,
     )
     return Outcome(delivery(), assignment, 2, 3, "completed", "w1", "hit", **fields)  # type: ignore[arg-type]
 
@@ -81,23 +98,47 @@ def outcome(**fields: object) -> Outcome:
 @given(st.text(max_size=60), st.lists(st.text(max_size=10), max_size=3))
 def test_a_report_is_json_whatever_the_question_was(text: str, more: list[str]) -> None:
     """No text of a parameter breaks out of the key that the report names."""
-    made = outcome_of(job(text, more), "completed", "w1", result_json=b'{"x":1}', run_ms=3)
+    made = outcome_of(
+        job(text, more), "completed", "w1", result_json=b'{"x":1}', run_ms=3
+    )
     report = CompletionReport.model_validate_json(made.body("ledger"))
-    assert (report.memory.key, report.result, report.memory.outcome) == (made.question, {"x": 1}, "miss")
+    assert (report.memory.key, report.result, report.memory.outcome) == (
+        made.question,
+        {"x": 1},
+        "miss",
+    )
 
 
-@pytest.mark.parametrize("usage", [None, Usage(input_tokens=3, output_tokens=4, cost_usd=0.25)])
-@pytest.mark.parametrize("result", [b"null", b"1.5", b'"text"', b'{"a":[1,{"b":null}]}'])
-def test_what_is_put_together_by_hand_equals_what_the_model_writes(result: bytes, usage: Usage | None) -> None:
+@pytest.mark.parametrize(
+    "usage", [None, Usage(input_tokens=3, output_tokens=4, cost_usd=0.25)]
+)
+@pytest.mark.parametrize(
+    "result", [b"null", b"1.5", b'"text"', b'{"a":[1,{"b":null}]}']
+)
+def test_what_is_put_together_by_hand_equals_what_the_model_writes(
+    result: bytes, usage: Usage | None
+) -> None:
     """The quick way and the model's way give the same report."""
-    made = outcome(result_json=result, question="weigh:x", age_ms=7, queued_ms=1, run_ms=2, usage=usage)
+    made = outcome(
+        result_json=result,
+        question="weigh:x",
+        age_ms=7,
+        queued_ms=1,
+        run_ms=2,
+        usage=usage,
+    )
     quick = json.loads(made.body("none"))
     slow = json.loads(made._report("none").model_dump_json())
     del quick["finished_at"], slow["finished_at"]
     for name in ("distance", "computed_for"):
         slow["memory"].pop(name)
     assert quick == slow
-    assert (quick["generation"], quick["attempt"], quick["fence"], quick["memory"]["age_ms"]) == (2, 3, "none", 7)
+    assert (
+        quick["generation"],
+        quick["attempt"],
+        quick["fence"],
+        quick["memory"]["age_ms"],
+    ) == (2, 3, "none", 7)
 
 
 @pytest.mark.parametrize(
@@ -126,7 +167,10 @@ def test_every_error_can_be_told(error: Exception, message: str) -> None:
 def test_a_dead_letter_keeps_half_a_mebibyte_and_tells_of_the_rest() -> None:
     """Size, digest and the place in the origin stream are of the whole."""
     body = bytes(range(256)) * 3000
-    letter = buried(delivery(body, {"Nats-Msg-Id": "m", "Tasklore-Generation": "2"}), ValueError("x"))
+    letter = buried(
+        delivery(body, {"Nats-Msg-Id": "m", "Tasklore-Generation": "2"}),
+        ValueError("x"),
+    )
     assert base64.b64decode(letter.body) == body[:DEAD_BODY]
     assert (letter.body_bytes, letter.sequence) == (len(body), 42)
     assert letter.body_digest == hashlib.blake2b(body, digest_size=16).hexdigest()
@@ -145,10 +189,18 @@ def test_a_dead_letter_has_the_traceback_also_when_it_holds_odd_names() -> None:
 
 def test_a_dead_letter_fits_into_a_message_whatever_headers_came_along() -> None:
     """The longest body, the longest error, and the headers that are too many to keep."""
-    long = {"X-Long": "x" * 300_000} | {f"X-{number}": "y" * 1000 for number in range(300)}
+    long = {"X-Long": "x" * 300_000} | {
+        f"X-{number}": "y" * 1000 for number in range(300)
+    }
     taken = delivery(b"\0" * 900_000, long | {"Tasklore-Generation": "2"})
     letter = dead_letter(
-        taken, reason="gave_up", error=ValueError("\0" * 9000), attempts=1, generation=2, agent_id="A", worker_id="w"
+        taken,
+        reason="gave_up",
+        error=ValueError("\0" * 9000),
+        attempts=1,
+        generation=2,
+        agent_id="A",
+        worker_id="w",
     )
     assert len(letter) <= subjects.MAX_BODY
     kept = DeadLetter.model_validate_json(letter).headers

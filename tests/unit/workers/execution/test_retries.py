@@ -8,7 +8,13 @@ from typing import Any, cast
 import pytest
 
 from contracts import subjects
-from contracts.errors import GiveUp, LlmRateLimited, LlmUnavailable, MemoryUnavailable, RetryLater
+from contracts.errors import (
+    GiveUp,
+    LlmRateLimited,
+    LlmUnavailable,
+    MemoryUnavailable,
+    RetryLater,
+)
 from memory.ledger.runs import NotDue
 from runtime.messaging.link import Link
 from runtime.messaging.outbox import Outbox
@@ -18,7 +24,12 @@ from tests.unit.workers.execution.fake_worker import NOW, FakeWorker, a_task, ra
 from workers import Agent, Parameters
 from workers.execution.acknowledger import Acknowledger
 from workers.execution.job import Job, JobReader
-from workers.execution.retry_decision import RetryDecision, RetryPolicy, decide_retry, longest_wait_s
+from workers.execution.retry_decision import (
+    RetryDecision,
+    RetryPolicy,
+    decide_retry,
+    longest_wait_s,
+)
 from workers.execution.retry_scheduling import Retries
 from workers.testing.waits import KitWaits
 
@@ -26,16 +37,28 @@ RETRY = RetryPolicy(base_s=1.0, cap_s=8.0)
 TASK = FakeWorker().agent.tasks["speak"]
 
 
-def decide(error: Exception, *, attempt: int = 1, left_s: float | None = None) -> RetryDecision:
+def decide(
+    error: Exception, *, attempt: int = 1, left_s: float | None = None
+) -> RetryDecision:
     """Return what follows from *error*, five runs allowed."""
-    return decide_retry(error, task=TASK, attempt=attempt, max_attempts=5, retry=RETRY, now=NOW, left_s=left_s)
+    return decide_retry(
+        error,
+        task=TASK,
+        attempt=attempt,
+        max_attempts=5,
+        retry=RETRY,
+        now=NOW,
+        left_s=left_s,
+    )
 
 
 @pytest.mark.parametrize("attempt", [1, 2, 3, 4])
 def test_pauses_are_drawn_from_the_whole_range(attempt: int) -> None:
     """Full jitter: from nothing to the doubled base, never above the cap."""
     longest_s = min(8.0, 2.0 ** (attempt - 1))
-    pauses = [decide(ValueError("no"), attempt=attempt).pause_s or 0.0 for _ in range(400)]
+    pauses = [
+        decide(ValueError("no"), attempt=attempt).pause_s or 0.0 for _ in range(400)
+    ]
     assert 0 <= min(pauses) < longest_s / 4
     assert 3 * longest_s / 4 < max(pauses) <= longest_s
 
@@ -45,12 +68,22 @@ def test_pauses_are_drawn_from_the_whole_range(attempt: int) -> None:
     [
         (RetryLater("soon", 7.5), 7.5),
         (RetryLater("then", at=NOW + timedelta(minutes=10)), 600.0),
-        (RetryLater("then", at=(NOW + timedelta(minutes=1)).astimezone(timezone(timedelta(hours=5)))), 60.0),
+        (
+            RetryLater(
+                "then",
+                at=(NOW + timedelta(minutes=1)).astimezone(
+                    timezone(timedelta(hours=5))
+                ),
+            ),
+            60.0,
+        ),
         (RetryLater("long ago", at=datetime(2020, 1, 1, tzinfo=UTC)), 0.0),
         (LlmRateLimited("slow down", 42.0), 42.0),
     ],
 )
-def test_a_task_is_parked_until_the_time_it_names(error: Exception, pause_s: float) -> None:
+def test_a_task_is_parked_until_the_time_it_names(
+    error: Exception, pause_s: float
+) -> None:
     """Also where that time is a provider's Retry-After."""
     assert decide(error) == RetryDecision(pause_s=pause_s)
 
@@ -66,8 +99,12 @@ def test_a_task_is_parked_until_the_time_it_names(error: Exception, pause_s: flo
 )
 def test_a_wait_ends_before_the_task_is_forgotten(error: Exception) -> None:
     """It is run earlier than it asked for, and may ask again: what waits longer than it is kept would be lost."""
-    assert decide(error) == RetryDecision(pause_s=(timedelta(days=7) - timedelta(hours=1)).total_seconds())
-    assert decide(error, left_s=timedelta(days=20).total_seconds()) == RetryDecision(dead_reason="deadline")
+    assert decide(error) == RetryDecision(
+        pause_s=(timedelta(days=7) - timedelta(hours=1)).total_seconds()
+    )
+    assert decide(error, left_s=timedelta(days=20).total_seconds()) == RetryDecision(
+        dead_reason="deadline"
+    )
 
 
 @pytest.mark.parametrize(
@@ -78,7 +115,9 @@ def test_a_wait_ends_before_the_task_is_forgotten(error: Exception) -> None:
         (timedelta(days=365), timedelta(days=29)),
     ],
 )
-def test_the_longest_wait_is_shorter_than_the_ledger_and_later_keep(keep: timedelta, longest: timedelta) -> None:
+def test_the_longest_wait_is_shorter_than_the_ledger_and_later_keep(
+    keep: timedelta, longest: timedelta
+) -> None:
     """Whatever is set, and for tasks with pauses of their own too."""
     policy = RetryPolicy(longest_s=longest_wait_s(keep))
     agent = Agent("Patient")
@@ -95,24 +134,39 @@ def test_the_longest_wait_is_shorter_than_the_ledger_and_later_keep(keep: timede
 def test_no_task_dies_of_an_outage_of_the_ledger(attempt: int) -> None:
     """Runs that ended for want of it are not held against the task, and the pauses stay short."""
     pause_s = decide_retry(
-        MemoryUnavailable("away"), task=TASK, attempt=attempt, max_attempts=5, retry=RetryPolicy(60.0, 300.0), now=NOW
+        MemoryUnavailable("away"),
+        task=TASK,
+        attempt=attempt,
+        max_attempts=5,
+        retry=RetryPolicy(60.0, 300.0),
+        now=NOW,
     ).pause_s
     assert pause_s is not None
     assert 1.0 <= pause_s <= 5.0
-    assert decide(MemoryUnavailable("away"), left_s=0.0) == RetryDecision(dead_reason="deadline")
+    assert decide(MemoryUnavailable("away"), left_s=0.0) == RetryDecision(
+        dead_reason="deadline"
+    )
 
 
 def test_a_run_that_would_begin_after_the_deadline_is_none() -> None:
-    assert decide(RetryLater("later", 10), left_s=10.0) == RetryDecision(dead_reason="deadline")
+    assert decide(RetryLater("later", 10), left_s=10.0) == RetryDecision(
+        dead_reason="deadline"
+    )
     assert decide(RetryLater("later", 10), left_s=10.5) == RetryDecision(pause_s=10)
     assert decide(GiveUp("no"), left_s=0.5) == RetryDecision(dead_reason="gave_up")
-    assert decide(ValueError("no"), attempt=5, left_s=0.5) == RetryDecision(dead_reason="attempts")
+    assert decide(ValueError("no"), attempt=5, left_s=0.5) == RetryDecision(
+        dead_reason="attempts"
+    )
 
 
 async def test_a_long_pause_is_scheduled_and_the_delivery_settled() -> None:
     """With the attempt counted on, the trace kept, and an id that a repeated publish shares."""
     worker = FakeWorker(raising(RetryLater("later", 60)))
-    headers = {"traceparent": "00-" + "1" * 32 + "-" + "2" * 16 + "-01", "Nats-Msg-Id": "t1:1", "Tasklore-Attempt": "2"}
+    headers = {
+        "traceparent": "00-" + "1" * 32 + "-" + "2" * 16 + "-01",
+        "Nats-Msg-Id": "t1:1",
+        "Tasklore-Attempt": "2",
+    }
     await worker.work(a_task(task="mutter", headers=headers))
     [(subject, body, message_id)] = worker.outbox.stored
     assert (subject, message_id) == ("schedules.tasks.t1.1", "t1:1:a3")
@@ -130,7 +184,10 @@ async def test_a_long_pause_is_scheduled_and_the_delivery_settled() -> None:
     assert len(worker.engine.settled) == 1
     entry = await worker.ledger.read("t1")
     assert entry is not None
-    assert (entry.generations[1].state, entry.generations[1].assignment) == ("waiting", body)
+    assert (entry.generations[1].state, entry.generations[1].assignment) == (
+        "waiting",
+        body,
+    )
     assert worker.counts.seen["retry:schedule"] == 1
 
 
@@ -148,10 +205,15 @@ async def test_a_pause_that_cannot_be_scheduled_is_spent_in_the_queue() -> None:
     worker = FakeWorker(raising(RetryLater("later", 60)))
     worker.outbox.refuses = {"schedules"}
     await worker.work(a_task(task="mutter"))
-    assert (worker.engine.settled, [pause_s for _, pause_s in worker.engine.handed_back]) == ([], [60.0])
+    assert (
+        worker.engine.settled,
+        [pause_s for _, pause_s in worker.engine.handed_back],
+    ) == ([], [60.0])
 
 
-async def test_a_pause_whose_schedule_is_too_large_for_the_server_is_spent_in_the_queue() -> None:
+async def test_a_pause_whose_schedule_is_too_large_for_the_server_is_spent_in_the_queue() -> (
+    None
+):
     """The task only just fitted; with the headers of a schedule it would end the connection of its worker."""
     worker = FakeWorker()
     taken = a_task(task="mutter", headers={"X-Long": "x" * 65_000})
@@ -161,7 +223,12 @@ async def test_a_pause_whose_schedule_is_too_large_for_the_server_is_spent_in_th
     link = DeafLink(asyncio.get_running_loop())
     outbox = Outbox(cast("Link", link))
     retries = Retries(
-        worker.stores, cast("Any", KitWaits()), outbox, cast("Any", worker.counts), Acknowledger(), now=lambda: NOW
+        worker.stores,
+        cast("Any", KitWaits()),
+        outbox,
+        cast("Any", worker.counts),
+        Acknowledger(),
+        now=lambda: NOW,
     )
     await retries.retry(job, 60.0, cast("PullEngine", worker.engine))
     assert (link.sent, worker.engine.settled) == ([], [])
@@ -172,7 +239,10 @@ async def test_a_short_pause_stays_in_the_queue() -> None:
     """Five seconds are not worth a schedule."""
     worker = FakeWorker(raising(RetryLater("later", 5)))
     await worker.work(a_task(task="mutter"))
-    assert (worker.outbox.stored, [pause_s for _, pause_s in worker.engine.handed_back]) == ([], [5.0])
+    assert (
+        worker.outbox.stored,
+        [pause_s for _, pause_s in worker.engine.handed_back],
+    ) == ([], [5.0])
     assert worker.counts.seen["retry:nak"] == 1
 
 
@@ -186,8 +256,12 @@ def away(away_s: float) -> LlmUnavailable:
 def test_a_run_that_found_its_model_away_is_none_and_ends_with_the_deadline() -> None:
     """However many attempts there were: it waits for its provider, and expires."""
     assert decide(away(3.0), attempt=5) == RetryDecision(pause_s=3.0, waits_for="m")
-    assert decide(away(3.0), attempt=5, left_s=2.0) == RetryDecision(pause_s=2.0, waits_for="m")
-    assert decide(LlmUnavailable("503"), attempt=5) == RetryDecision(dead_reason="attempts")
+    assert decide(away(3.0), attempt=5, left_s=2.0) == RetryDecision(
+        pause_s=2.0, waits_for="m"
+    )
+    assert decide(LlmUnavailable("503"), attempt=5) == RetryDecision(
+        dead_reason="attempts"
+    )
 
 
 @pytest.mark.parametrize("away_s", [2.0, 9.0])
@@ -214,7 +288,10 @@ def test_a_task_spins_through_no_outage(excused: int) -> None:
     """The pauses grow with the runs that were lost to it, though its own retries follow at once."""
     policy, error = RetryPolicy(0.0, 0.0), MemoryUnavailable("full")
     pauses = [
-        decide_retry(error, attempt=1, max_attempts=1, retry=policy, now=NOW, excused=excused).pause_s or 0.0
+        decide_retry(
+            error, attempt=1, max_attempts=1, retry=policy, now=NOW, excused=excused
+        ).pause_s
+        or 0.0
         for _ in range(200)
     ]
     assert min(pauses) >= max(1.0, min(5.0, 2 ** (1 + excused)) / 2)

@@ -47,7 +47,14 @@ def slot_of(engine: Engine) -> tuple[RunSlot, ExclusiveRuns]:
     exclusive = ExclusiveRuns()
     assert exclusive.enter_at_once()
     running = cast("Any", Running(engine))
-    return RunSlot(running, RunningJobs(), cast("Any", engine), exclusive, alone=False, grouped=False), exclusive
+    return RunSlot(
+        running,
+        RunningJobs(),
+        cast("Any", engine),
+        exclusive,
+        alone=False,
+        grouped=False,
+    ), exclusive
 
 
 async def test_a_slot_is_lent_again_after_a_wait_for_it_was_given_up() -> None:

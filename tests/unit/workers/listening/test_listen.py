@@ -61,7 +61,10 @@ def keeper() -> Agent:
         plans = [plan_for(pending.fact, now=context.now()) for pending in batch.facts]
         for plan in plans:
             context.draft.apply(plan)
-        return [Ruling(plan.origin.fact_id or "", "applied", "as told", plan) for plan in plans]
+        return [
+            Ruling(plan.origin.fact_id or "", "applied", "as told", plan)
+            for plan in plans
+        ]
 
     return agent
 
@@ -72,7 +75,9 @@ async def test_a_listener_of_turns_returns_facts() -> None:
 
     @agent.listen("turns")
     async def hear(turn: ChatTurn, context: ListenContext) -> list[Fact]:
-        return [learned(f"{context.user_id} said {turn.text!r} on {context.now().date()}")]
+        return [
+            learned(f"{context.user_id} said {turn.text!r} on {context.now().date()}")
+        ]
 
     heard = await listen(agent, "hello", user_id="ann")
     assert [fact.text for fact in heard.facts] == ["ann said 'hello' on 2026-01-01"]
@@ -128,14 +133,25 @@ def said_unapplied(batch: FactBatch, context: ListenContext) -> list[Ruling]:
     ("ruled", "told"),
     [
         (lambda _batch, _context: [], "ruled 0 times on fact 'fact-1'"),
-        (lambda _batch, _context: [Ruling("fact-1", "known")] * 2, "ruled 2 times on fact 'fact-1'"),
-        (lambda _batch, _context: [Ruling("fact-1", "known"), Ruling("x", "known")], "ruled 1 times on fact 'x'"),
-        (lambda _batch, _context: [Ruling("fact-1", "applied")], "applied without a plan"),
+        (
+            lambda _batch, _context: [Ruling("fact-1", "known")] * 2,
+            "ruled 2 times on fact 'fact-1'",
+        ),
+        (
+            lambda _batch, _context: [Ruling("fact-1", "known"), Ruling("x", "known")],
+            "ruled 1 times on fact 'x'",
+        ),
+        (
+            lambda _batch, _context: [Ruling("fact-1", "applied")],
+            "applied without a plan",
+        ),
         (said_unapplied, "hand it to context.draft.apply"),
         (applied_unsaid, "of which no ruling speaks"),
     ],
 )
-async def test_rulings_that_do_not_fit_are_refused_before_anything_is_stored(ruled: Ruled, told: str) -> None:
+async def test_rulings_that_do_not_fit_are_refused_before_anything_is_stored(
+    ruled: Ruled, told: str
+) -> None:
     """One for each fact, and each edit accounted for."""
     agent = Agent("Judge")
 
@@ -167,7 +183,9 @@ RETRY = RetryPolicy(base_s=1.0, cap_s=8.0)
         (InvalidInput("wrong"), "failed"),
     ],
 )
-def test_an_error_becomes_the_fate_of_what_it_was_raised_over(error: Exception, state: str) -> None:
+def test_an_error_becomes_the_fate_of_what_it_was_raised_over(
+    error: Exception, state: str
+) -> None:
     fate = fate_of(error, attempt=1, allowed=5, rests=0, retry=RETRY, now=NOW)
     assert fate.state == state
     assert type(error).__name__ in fate.reason
@@ -194,13 +212,21 @@ async def test_a_listener_that_takes_too_long_is_tried_again() -> None:
         return []
 
     listener = agent.listeners["turns"]
-    turn = ChatTurn(turn_id="t", conversation_id="c", speaker="person", text="hi", at=datetime.now(UTC))
+    turn = ChatTurn(
+        turn_id="t",
+        conversation_id="c",
+        speaker="person",
+        text="hi",
+        at=datetime.now(UTC),
+    )
     with pytest.raises(TaskloreError, match="did not end within"):
         await contain(listener, listener.learn(TurnBatch("u", (turn,)), None))  # type: ignore[arg-type]  # not looked at
 
 
 @pytest.mark.parametrize("raised", [asyncio.CancelledError, SystemExit])
-async def test_what_would_end_the_worker_is_the_listeners_failure_alone(raised: type[BaseException]) -> None:
+async def test_what_would_end_the_worker_is_the_listeners_failure_alone(
+    raised: type[BaseException],
+) -> None:
     agent = Agent("Mad")
 
     @agent.listen("turns")
@@ -208,7 +234,9 @@ async def test_what_would_end_the_worker_is_the_listeners_failure_alone(raised: 
         raise raised
 
     listener = agent.listeners["turns"]
-    turn = ChatTurn(turn_id="t", conversation_id="c", speaker="person", text="hi", at=NOW)
+    turn = ChatTurn(
+        turn_id="t", conversation_id="c", speaker="person", text="hi", at=NOW
+    )
     with pytest.raises(TaskloreError, match=raised.__name__):
         await contain(listener, listener.learn(TurnBatch("u", (turn,)), None))  # type: ignore[arg-type]  # not looked at
 
@@ -242,11 +270,21 @@ def return_one(turn: ChatTurn) -> Fact:
     ("queue", "options", "function", "cure"),
     [
         ("rumours", {}, hear, 'takes "turns" or "facts", not \'rumours\''),
-        ("facts", {}, rule_on_turns, "a listener of facts takes named arguments of FactBatch, ListenContext only"),
+        (
+            "facts",
+            {},
+            rule_on_turns,
+            "a listener of facts takes named arguments of FactBatch, ListenContext only",
+        ),
         ("facts", {}, take_nothing, "add an argument with that annotation"),
         ("turns", {}, take_two, "two of ChatTurn: 'turn' and 'other'; drop one"),
         ("turns", {}, return_one, "returns Sequence[Fact], or a list or tuple of them"),
-        ("turns", {"items": 0}, hear, "items must be a whole number from 1 to 500, not 0"),
+        (
+            "turns",
+            {"items": 0},
+            hear,
+            "items must be a whole number from 1 to 500, not 0",
+        ),
     ],
 )
 def test_what_cannot_be_served_is_refused_with_the_cure(

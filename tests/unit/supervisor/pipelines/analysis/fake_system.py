@@ -88,16 +88,23 @@ class FakeWorkers(fake_system.FakeWorkers):
         self.traces: list[str] = []
         self.begun_at: dict[str, float] = {}
 
-    async def assign(self, assignment: TaskAssignment, *, patience_s: float = 10.0) -> None:
+    async def assign(
+        self, assignment: TaskAssignment, *, patience_s: float = 10.0
+    ) -> None:
         await asyncio.sleep(0)
         await super().assign(assignment)
         self.traces.append(str(tracing.current() or ""))
 
     async def is_under_way(self, task_id: str) -> bool:
-        return any(one.task_id == task_id for one in self.assigned) and not self._report(task_id).done()
+        return (
+            any(one.task_id == task_id for one in self.assigned)
+            and not self._report(task_id).done()
+        )
 
     def ids_of(self, agent: str) -> list[str]:
-        return list(dict.fromkeys(one.task_id for one in self.assigned if one.agent_id == agent))
+        return list(
+            dict.fromkeys(one.task_id for one in self.assigned if one.agent_id == agent)
+        )
 
     async def _run(self, assignment: TaskAssignment) -> CompletionReport:
         agent = assignment.agent_id
@@ -109,13 +116,20 @@ class FakeWorkers(fake_system.FakeWorkers):
         except ValueError as error:
             problem = ErrorNote(type="ValueError", message=str(error))
             return report_on(assignment, "failed", run_ms=TOOK_MS, error=problem)
-        return found if isinstance(found, CompletionReport) else report_on(assignment, result=found, run_ms=TOOK_MS)
+        return (
+            found
+            if isinstance(found, CompletionReport)
+            else report_on(assignment, result=found, run_ms=TOOK_MS)
+        )
 
 
 def cards(*agents: tuple[str, str]) -> Catalogue:
     """Return what a supervisor knows of *agents*, each with its one task."""
     return Catalogue(
-        AgentCard(agent_id=agent, tasks=(TaskCard(name=task, parameters={}),), digest="d") for agent, task in agents
+        AgentCard(
+            agent_id=agent, tasks=(TaskCard(name=task, parameters={}),), digest="d"
+        )
+        for agent, task in agents
     )
 
 
@@ -131,7 +145,9 @@ class Broken(FakeAnalyses):
     folds = 0
     is_gone = False
 
-    async def record(self, story_id: str, number: int) -> tuple[int, bytes | None, bytes | None]:
+    async def record(
+        self, story_id: str, number: int
+    ) -> tuple[int, bytes | None, bytes | None]:
         if self.is_gone:
             raise MemoryUnavailable("away")
         return await super().record(story_id, number)
@@ -151,9 +167,13 @@ class Broken(FakeAnalyses):
 class FakeSystem:
     """Everything that analyses are worked on with; `works` are functions by the ids of agents."""
 
-    def __init__(self, works: Mapping[str, Work] | None = None, **settings: Any) -> None:
+    def __init__(
+        self, works: Mapping[str, Work] | None = None, **settings: Any
+    ) -> None:
         self.stories = FakeStories()
-        self.analyses = Broken(self.stories, clock_ms=lambda: int(now().timestamp() * 1000))
+        self.analyses = Broken(
+            self.stories, clock_ms=lambda: int(now().timestamp() * 1000)
+        )
         self.workers = FakeWorkers()
         self.workers.works |= works or {}
         self.metrics = Metrics("1")
@@ -161,7 +181,9 @@ class FakeSystem:
         self.keep = 100
         self.load(**settings)
 
-    def load(self, *, agents: Mapping[str, SeatSettings] | None = None, **settings: Any) -> None:
+    def load(
+        self, *, agents: Mapping[str, SeatSettings] | None = None, **settings: Any
+    ) -> None:
         told = StorySettings(story_id=STORY, agents=dict(agents or {}), **settings)
         self.stories.put(StoryBase(settings=told))
 
@@ -204,13 +226,20 @@ class FakeSystem:
 class Supervisor:
     """A desk at work, and whoever answers requests beside it."""
 
-    def __init__(self, desk: AnalysisDesk, requests: AnalysisRequests, working: asyncio.Task[None]) -> None:
+    def __init__(
+        self,
+        desk: AnalysisDesk,
+        requests: AnalysisRequests,
+        working: asyncio.Task[None],
+    ) -> None:
         self.desk = desk
         self.working = working
         self._requests = requests
 
     async def ask(self, number: int = 1, **wish: Any) -> AnalysisReply:
-        request = AnalysisRequest(**{"story_id": STORY, "response_number": number, "text": TEXT, **wish})
+        request = AnalysisRequest(
+            **{"story_id": STORY, "response_number": number, "text": TEXT, **wish}
+        )
         return await self._requests.answer(request)
 
     async def ask_bytes(self, body: bytes) -> AnalysisReply:

@@ -15,11 +15,21 @@ from contracts.messages import TaskAssignment, Usage
 from contracts.traces import made_context
 from runtime import tracing
 from supervisor.pipelines.analysis.records import read_record
-from tests.unit.supervisor.pipelines.analysis.fake_system import STORY, TEXT, FakeSystem, cards, virtually
+from tests.unit.supervisor.pipelines.analysis.fake_system import (
+    STORY,
+    TEXT,
+    FakeSystem,
+    cards,
+    virtually,
+)
 from tests.unit.supervisor.reports import report_on
 
 ON = SeatSettings(enabled=True)
-MEMORIES, THREADS, RECALL = "StoryMemoryCreationAgent", "StoryThreadAgent", "StoryMemoryRecallAgent"
+MEMORIES, THREADS, RECALL = (
+    "StoryMemoryCreationAgent",
+    "StoryThreadAgent",
+    "StoryMemoryRecallAgent",
+)
 KNOWLEDGE, ENTITIES, FACTS = "StoryKnowledgeAgent", "StoryEntityAgent", "StoryFactAgent"
 RELATIONS = "StoryRelationshipAgent"
 
@@ -38,7 +48,9 @@ def in_virtual_time(test: Callable[..., Awaitable[None]]) -> Callable[..., None]
     return run
 
 
-def napping(seconds: float, found: Any = None) -> Callable[[TaskAssignment], Awaitable[Any]]:
+def napping(
+    seconds: float, found: Any = None
+) -> Callable[[TaskAssignment], Awaitable[Any]]:
     """Return an agent that takes *seconds* for what it finds."""
 
     async def work(_assignment: TaskAssignment) -> Any:
@@ -74,12 +86,20 @@ async def test_ten_agents_take_as_long_as_the_longest_chain() -> None:
     late = {FACTS, RECALL, "StoryThreadRecallAgent", "StoryContradictionAgent"}
     assert {agent for agent, at in system.workers.begun_at.items() if at >= 0.2} == late
     meta = (await system.document()).meta
-    assert (meta.agents_run, meta.agents_ok, meta.agents_failed, meta.agents_skipped) == (10, 10, 0, 0)
+    assert (
+        meta.agents_run,
+        meta.agents_ok,
+        meta.agents_failed,
+        meta.agents_skipped,
+    ) == (10, 10, 0, 0)
 
 
 @in_virtual_time
 async def test_findings_of_a_late_agent_are_added_later() -> None:
-    system = FakeSystem({KNOWLEDGE: napping(90, {"facts": [{"subj": "Harbour", "fact": "frozen"}]})}, late_s=60)
+    system = FakeSystem(
+        {KNOWLEDGE: napping(90, {"facts": [{"subj": "Harbour", "fact": "frozen"}]})},
+        late_s=60,
+    )
     async with system.supervisor() as supervisor:
         reply = await supervisor.ask(wait_ms=600_000)
         at_s, late = elapsed_s(), await system.document()
@@ -95,9 +115,12 @@ async def test_findings_of_a_late_agent_are_added_later() -> None:
 
 @in_virtual_time
 @pytest.mark.parametrize(
-    ("agent", "section", "given_up_s"), [(KNOWLEDGE, "knowledge", 70), (ENTITIES, "entity_analysis", 20)]
+    ("agent", "section", "given_up_s"),
+    [(KNOWLEDGE, "knowledge", 70), (ENTITIES, "entity_analysis", 20)],
 )
-async def test_an_agent_that_hangs_is_cancelled(agent: str, section: str, given_up_s: float) -> None:
+async def test_an_agent_that_hangs_is_cancelled(
+    agent: str, section: str, given_up_s: float
+) -> None:
     system = FakeSystem({agent: napping(10_000)}, late_s=10)
     async with system.supervisor() as supervisor:
         await supervisor.ask(wait_ms=600_000)
@@ -115,18 +138,32 @@ async def test_an_agent_that_hangs_is_cancelled(agent: str, section: str, given_
     ("found", "error"),
     [
         ([1, 2], "Nonsense: section 'knowledge' has to be a JSON object, this is list"),
-        ({"facts": "many"}, "Nonsense: this is no section 'knowledge': facts: must be a list"),
+        (
+            {"facts": "many"},
+            "Nonsense: this is no section 'knowledge': facts: must be a list",
+        ),
         ({"facts": [], "x": "y" * 70_000}, "Nonsense: section 'knowledge' has 70,0"),
-        ({"facts": [], "x": float("nan")}, "Nonsense: section 'knowledge' cannot be written as JSON"),
-        ({"facts": [], "x": "\ud800"}, "Nonsense: section 'knowledge' cannot be written as JSON"),
-        ({"facts": [], "x": nested(64)}, "Nonsense: section 'knowledge' is nested deeper than 64"),
+        (
+            {"facts": [], "x": float("nan")},
+            "Nonsense: section 'knowledge' cannot be written as JSON",
+        ),
+        (
+            {"facts": [], "x": "\ud800"},
+            "Nonsense: section 'knowledge' cannot be written as JSON",
+        ),
+        (
+            {"facts": [], "x": nested(64)},
+            "Nonsense: section 'knowledge' is nested deeper than 64",
+        ),
         (
             {"facts": [{"subj": "a", "fact": "b"}] * 65},
             "Nonsense: section 'knowledge' has 65 items in 'facts', at most",
         ),
     ],
 )
-async def test_an_invalid_result_fails_its_own_section_alone(found: Any, error: str) -> None:
+async def test_an_invalid_result_fails_its_own_section_alone(
+    found: Any, error: str
+) -> None:
     async def nonsense(assignment: TaskAssignment) -> Any:
         return report_on(assignment, "completed", result=found)
 
@@ -139,15 +176,34 @@ async def test_an_invalid_result_fails_its_own_section_alone(found: Any, error: 
     assert section["error"].startswith(error)
     assert len(section["error"]) <= 300
     meta = (await system.document()).meta
-    assert (meta.agents_run, meta.agents_ok, meta.agents_failed, meta.agents_skipped) == (10, 8, 1, 1)
+    assert (
+        meta.agents_run,
+        meta.agents_ok,
+        meta.agents_failed,
+        meta.agents_skipped,
+    ) == (10, 8, 1, 1)
 
 
 @in_virtual_time
 async def test_status_and_duration_reported_by_an_agent_are_ignored() -> None:
-    system = FakeSystem({KNOWLEDGE: lambda _: {"facts": [], "status": "skipped", "error": "?", "dur": 1, "by": "m"}})
+    system = FakeSystem(
+        {
+            KNOWLEDGE: lambda _: {
+                "facts": [],
+                "status": "skipped",
+                "error": "?",
+                "dur": 1,
+                "by": "m",
+            }
+        }
+    )
     async with system.supervisor() as supervisor:
         await supervisor.ask()
-    assert (await system.sections())["knowledge"] == {"dur": 200, "facts": [], "by": "m"}
+    assert (await system.sections())["knowledge"] == {
+        "dur": 200,
+        "facts": [],
+        "by": "m",
+    }
     assert (await system.document()).meta.agents_ok == 9
 
 
@@ -167,16 +223,27 @@ async def test_failed_agents_alone_are_asked_again() -> None:
         again = await supervisor.ask()
 
     assert first.document is not None
-    assert first.document["immediate"]["entity_analysis"]["error"] == "ValueError: no entities today"  # type: ignore[index,call-overload]
+    assert (
+        first.document["immediate"]["entity_analysis"]["error"]
+        == "ValueError: no entities today"
+    )  # type: ignore[index,call-overload]
     assert again.served is False
     assert (await system.document()).meta.status == "fresh"
     assert system.workers.ran[ENTITIES] == len(system.workers.ids_of(ENTITIES)) == 2
-    assert {agent: count for agent, count in system.workers.ran.items() if count > 1} == {ENTITIES: 2}
+    assert {
+        agent: count for agent, count in system.workers.ran.items() if count > 1
+    } == {ENTITIES: 2}
 
 
 @in_virtual_time
 async def test_a_refresh_asks_all_agents_again() -> None:
-    system = FakeSystem({RELATIONS: lambda _: {"interactions": [{"chars": ["Mara", "Tom"], "change": 5}]}})
+    system = FakeSystem(
+        {
+            RELATIONS: lambda _: {
+                "interactions": [{"chars": ["Mara", "Tom"], "change": 5}]
+            }
+        }
+    )
     async with system.supervisor() as supervisor:
         await supervisor.ask()
         await supervisor.ask(refresh=True)
@@ -201,7 +268,12 @@ async def test_a_request_for_a_replaced_text_is_refused() -> None:
 @in_virtual_time
 async def test_two_supervisors_of_one_analysis_ask_each_agent_once() -> None:
     system = FakeSystem(
-        {**every(1), RELATIONS: napping(1, {"interactions": [{"chars": ["Mara", "Tom"], "change": 5}]})}
+        {
+            **every(1),
+            RELATIONS: napping(
+                1, {"interactions": [{"chars": ["Mara", "Tom"], "change": 5}]}
+            ),
+        }
     )
     async with system.supervisor() as one, system.supervisor() as other:
         replies = await asyncio.gather(one.ask(), other.ask(), other.ask(), one.ask())
@@ -234,7 +306,10 @@ async def test_an_analysis_stays_in_the_trace_of_its_request() -> None:
 @in_virtual_time
 async def test_a_renewed_lease_keeps_others_away() -> None:
     system = FakeSystem({KNOWLEDGE: napping(30)})
-    async with system.supervisor(lease_s=2) as first, system.supervisor(lease_s=2) as second:
+    async with (
+        system.supervisor(lease_s=2) as first,
+        system.supervisor(lease_s=2) as second,
+    ):
         asking = asyncio.create_task(first.ask(wait_ms=600_000))
         await asyncio.sleep(1)
         seen = set[tuple[tuple[str, int], ...]]()
@@ -247,7 +322,13 @@ async def test_a_renewed_lease_keeps_others_away() -> None:
 @in_virtual_time
 @pytest.mark.parametrize("trouble", ["away", "lost"])
 async def test_an_absent_store_loses_nothing(trouble: str) -> None:
-    system = FakeSystem({RELATIONS: lambda _: {"interactions": [{"chars": ["Mara", "Tom"], "change": 5}]}})
+    system = FakeSystem(
+        {
+            RELATIONS: lambda _: {
+                "interactions": [{"chars": ["Mara", "Tom"], "change": 5}]
+            }
+        }
+    )
     async with system.supervisor() as supervisor:
         asking = asyncio.create_task(supervisor.ask())
         while not system.analyses.folds:  # noqa: ASYNC110 - virtual time
@@ -258,7 +339,10 @@ async def test_an_absent_store_loses_nothing(trouble: str) -> None:
     assert (await system.document()).meta.agents_ok == 9
     assert set(system.workers.ran.values()) == {1}
     assert (await system.stories.standing(STORY, 2)).scores == {"Mara|Tom": 5}
-    assert 'analysis_sections_total{agent="StoryRelationshipAgent",outcome="ok"}' in system.metrics.render().decode()
+    assert (
+        'analysis_sections_total{agent="StoryRelationshipAgent",outcome="ok"}'
+        in system.metrics.render().decode()
+    )
 
 
 @in_virtual_time
@@ -294,22 +378,33 @@ async def test_a_task_that_was_not_accepted_is_sent_again() -> None:
 async def test_an_unknown_agent_fails_its_section_with_the_cure() -> None:
     system = FakeSystem()
     ten = system.catalogue
-    system.catalogue = cards(*[(seat.agent_id, seat.task) for seat in ROSTER if seat.agent_id != ENTITIES])
+    system.catalogue = cards(
+        *[(seat.agent_id, seat.task) for seat in ROSTER if seat.agent_id != ENTITIES]
+    )
     async with system.supervisor() as supervisor:
         await supervisor.ask()
         section = (await system.sections())["entity_analysis"]
         system.catalogue = ten
         await supervisor.ask()
-    assert section["error"].startswith("UnknownAgent: no agent 'StoryEntityAgent' is known; start `tasklore worker")
+    assert section["error"].startswith(
+        "UnknownAgent: no agent 'StoryEntityAgent' is known; start `tasklore worker"
+    )
     assert (await system.document()).meta.status == "fresh"
     assert system.workers.ran[ENTITIES] == 1
 
 
 @in_virtual_time
 async def test_an_agent_of_the_storys_own_takes_part() -> None:
-    tone = SeatSettings(agent="ToneAgent", task="hear", group="immediate", after=("knowledge",))
-    system = FakeSystem({"ToneAgent": lambda _: {"tone": {"warm": 0.7}}, KNOWLEDGE: napping(2)}, agents={"tone": tone})
-    system.catalogue = cards(*[(seat.agent_id, seat.task) for seat in ROSTER], ("ToneAgent", "hear"))
+    tone = SeatSettings(
+        agent="ToneAgent", task="hear", group="immediate", after=("knowledge",)
+    )
+    system = FakeSystem(
+        {"ToneAgent": lambda _: {"tone": {"warm": 0.7}}, KNOWLEDGE: napping(2)},
+        agents={"tone": tone},
+    )
+    system.catalogue = cards(
+        *[(seat.agent_id, seat.task) for seat in ROSTER], ("ToneAgent", "hear")
+    )
     async with system.supervisor() as supervisor:
         reply = await supervisor.ask()
     assert reply.document is not None
@@ -320,7 +415,9 @@ async def test_an_agent_of_the_storys_own_takes_part() -> None:
 
 @in_virtual_time
 async def test_a_disabled_agent_is_not_asked() -> None:
-    system = FakeSystem({KNOWLEDGE: lambda _: {"facts": [{"subj": "Lamp", "fact": "lit"}]}})
+    system = FakeSystem(
+        {KNOWLEDGE: lambda _: {"facts": [{"subj": "Lamp", "fact": "lit"}]}}
+    )
     off = {"knowledge": SeatSettings(enabled=False), "contradiction": ON}
     async with system.supervisor() as supervisor:
         await supervisor.ask()
@@ -329,7 +426,12 @@ async def test_a_disabled_agent_is_not_asked() -> None:
     assert (await system.sections())["knowledge"] == {"dur": 0, "status": "skipped"}
     assert (await system.stories.standing(STORY, 2)).knowledge == ()
     meta = (await system.document()).meta
-    assert (meta.agents_run, meta.agents_ok, meta.agents_skipped, meta.status) == (10, 9, 1, "fresh")
+    assert (meta.agents_run, meta.agents_ok, meta.agents_skipped, meta.status) == (
+        10,
+        9,
+        1,
+        "fresh",
+    )
 
 
 @in_virtual_time
@@ -346,9 +448,17 @@ async def test_costs_are_summed_exactly() -> None:
         await supervisor.ask()
 
     stats = (await system.document()).stats
-    assert (first.background_cost_usd, first.immediate_cost_usd, first.total_cost_usd) == (0.5, 0.4, 0.9)
+    assert (
+        first.background_cost_usd,
+        first.immediate_cost_usd,
+        first.total_cost_usd,
+    ) == (0.5, 0.4, 0.9)
     assert (stats.background_cost_usd, stats.total_cost_usd) == (0.6, 1.0)
-    assert (first.background_tokens, first.immediate_tokens, first.total_tokens) == (55, 44, 99)
+    assert (first.background_tokens, first.immediate_tokens, first.total_tokens) == (
+        55,
+        44,
+        99,
+    )
     assert (stats.background_tokens, stats.total_tokens) == (66, 110)
 
 
@@ -377,13 +487,20 @@ async def test_more_analyses_than_are_kept_run_once_each() -> None:
     system = FakeSystem(every(0.2))
     system.keep = 2
     async with system.supervisor() as one, system.supervisor() as other:
-        asked = [(one, other)[number % 2].ask(number, text=f"{TEXT} {number}") for number in range(1, 7)]
+        asked = [
+            (one, other)[number % 2].ask(number, text=f"{TEXT} {number}")
+            for number in range(1, 7)
+        ]
         replies = await asyncio.gather(*asked)
         await asyncio.sleep(20)
         assert one.desk.driven == other.desk.driven == ()
     assert {reply.kind for reply in replies} == {"done"}
     assert set(system.workers.ran.values()) == {6}
-    assert {"TASKLORE_ANALYSES_KEPT" in reply.text for reply in replies if reply.document is None} <= {True}
+    assert {
+        "TASKLORE_ANALYSES_KEPT" in reply.text
+        for reply in replies
+        if reply.document is None
+    } <= {True}
     assert len(await system.analyses.numbers(STORY)) == 2
 
 
@@ -399,7 +516,10 @@ async def test_a_deleted_story_ends_its_analyses_although_it_comes_again() -> No
             if has_text:
                 system.stories.add_response(STORY, StoryResponse(number=1, text=TEXT))
             reply = await asking
-            assert (reply.kind, "again" in reply.text or "send its text" in reply.text) == ("refused", True), reply
+            assert (
+                reply.kind,
+                "again" in reply.text or "send its text" in reply.text,
+            ) == ("refused", True), reply
             await asyncio.sleep(20)
             assert not supervisor.desk.driven
 
@@ -445,7 +565,12 @@ async def test_asking_a_failed_agent_again_keeps_a_document_stale() -> None:
             raise ValueError("nothing today")
         return {"facts": []}
 
-    system = FakeSystem({KNOWLEDGE: know, RELATIONS: lambda one: changes.pop() if one.response_number == 1 else {}})
+    system = FakeSystem(
+        {
+            KNOWLEDGE: know,
+            RELATIONS: lambda one: changes.pop() if one.response_number == 1 else {},
+        }
+    )
     async with system.supervisor() as supervisor:
         await supervisor.ask(1)
         await supervisor.ask(2)
@@ -458,7 +583,9 @@ async def test_asking_a_failed_agent_again_keeps_a_document_stale() -> None:
 
 
 @in_virtual_time
-async def test_requests_beyond_the_limit_are_not_held(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_requests_beyond_the_limit_are_not_held(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("supervisor.pipelines.analysis.requests.HELD", 3)
     system = FakeSystem({KNOWLEDGE: napping(5)})
     async with system.supervisor() as supervisor:
@@ -476,7 +603,9 @@ async def test_requests_beyond_the_limit_are_not_held(monkeypatch: pytest.Monkey
 async def test_a_number_beyond_the_limit_is_refused() -> None:
     system = FakeSystem()
     async with system.supervisor() as supervisor:
-        reply = await supervisor.ask_bytes(b'{"story_id":"harbour","response_number":1000000001,"text":"x"}')
+        reply = await supervisor.ask_bytes(
+            b'{"story_id":"harbour","response_number":1000000001,"text":"x"}'
+        )
     assert reply.kind == "refused"
     assert "response_number: must be less than or equal to 1000000000" in reply.text
     assert await system.stories.numbers(STORY) == ()
@@ -487,9 +616,13 @@ async def test_absurd_costs_leave_the_document_json() -> None:
     async def spend(assignment: TaskAssignment) -> Any:
         usage = Usage(input_tokens=10**4000, output_tokens=-3, cost_usd=1e308)
         saved = {"before": 10**12, "after": 0, "pct": 100}
-        return report_on(assignment, "completed", result={"reduction": saved}, usage=usage)
+        return report_on(
+            assignment, "completed", result={"reduction": saved}, usage=usage
+        )
 
-    system = FakeSystem({seat.agent_id: spend for seat in ROSTER}, reader_usd_per_million=1_000_000)
+    system = FakeSystem(
+        {seat.agent_id: spend for seat in ROSTER}, reader_usd_per_million=1_000_000
+    )
     async with system.supervisor() as supervisor:
         reply = await supervisor.ask()
 
@@ -532,7 +665,9 @@ async def test_asking_again_is_recorded_once() -> None:
         raise ValueError("never")
 
     system = FakeSystem({KNOWLEDGE: never})
-    system.catalogue = cards(*[(seat.agent_id, seat.task) for seat in ROSTER if seat.agent_id != ENTITIES])
+    system.catalogue = cards(
+        *[(seat.agent_id, seat.task) for seat in ROSTER if seat.agent_id != ENTITIES]
+    )
     async with system.supervisor() as supervisor:
         await supervisor.ask()
         system.analyses.lost = 1
@@ -585,17 +720,24 @@ async def test_an_agent_goes_on_without_late_findings_after_its_patience() -> No
 async def test_responses_of_one_story_lose_no_update_of_each_other() -> None:
 
     def open_thread(assignment: TaskAssignment) -> Any:
-        return {"new": [{"id": "?", "title": f"Thread of {assignment.response_number}"}]}
+        return {
+            "new": [{"id": "?", "title": f"Thread of {assignment.response_number}"}]
+        }
 
     points = {"interactions": [{"chars": ["Mara", "Tom"], "change": 5}]}
     system = FakeSystem({THREADS: open_thread, RELATIONS: lambda _: points})
     async with system.supervisor() as one, system.supervisor() as other:
-        asked = [(one, other)[number % 2].ask(number, text=f"{TEXT} {number}") for number in range(1, 9)]
+        asked = [
+            (one, other)[number % 2].ask(number, text=f"{TEXT} {number}")
+            for number in range(1, 9)
+        ]
         replies = await asyncio.gather(*asked)
 
     standing = await system.stories.standing(STORY, 9)
     assert {reply.kind for reply in replies} == {"done"}
-    assert sorted(state.thread.id for state in standing.threads) == [f"THREAD-{number:03}" for number in range(1, 9)]
+    assert sorted(state.thread.id for state in standing.threads) == [
+        f"THREAD-{number:03}" for number in range(1, 9)
+    ]
     assert standing.scores == {"Mara|Tom": 40}
 
 
@@ -610,7 +752,10 @@ async def test_a_repeated_request_is_served_and_changes_nothing() -> None:
     assert (first.served, again.served) == (False, True)
     assert again.document == first.document
     assert (system.analyses.folds, len(system.workers.assigned)) == (folds, asked)
-    assert 'tasklore_analyses_total{outcome="served"} 1.0' in system.metrics.render().decode()
+    assert (
+        'tasklore_analyses_total{outcome="served"} 1.0'
+        in system.metrics.render().decode()
+    )
 
 
 @in_virtual_time
@@ -622,7 +767,10 @@ async def test_without_any_agent_an_analysis_is_refused() -> None:
         system.catalogue = ten
         reply = await supervisor.ask()
 
-    assert (refused.kind, "tasklore worker workers.agents.story" in refused.text) == ("refused", True)
+    assert (refused.kind, "tasklore worker workers.agents.story" in refused.text) == (
+        "refused",
+        True,
+    )
     assert (reply.kind, reply.served) == ("done", False)
 
 
@@ -639,7 +787,10 @@ async def test_settings_beyond_the_limits_end_a_running_analysis() -> None:
         await waiting
         await asyncio.sleep(1)
         assert not supervisor.desk.driven
-    assert (refused.kind, refused.text.partition(" of the story")[0]) == ("refused", "late_s")
+    assert (refused.kind, refused.text.partition(" of the story")[0]) == (
+        "refused",
+        "late_s",
+    )
     assert served.kind == "done"
 
 

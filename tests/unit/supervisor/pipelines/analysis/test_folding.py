@@ -22,19 +22,27 @@ SPENT = Usage(input_tokens=10, output_tokens=2, cost_usd=0.1)
 def a_draft() -> AnalysisDraft:
     """Return an analysis in which everybody who waits for nobody was asked."""
     response = StoryResponse(number=1, text="Mara set the lamp down.")
-    draft = AnalysisDraft(AnalysisRecord.open(SETTINGS, response, ROSTER, "digest", 1_000), {})
+    draft = AnalysisDraft(
+        AnalysisRecord.open(SETTINGS, response, ROSTER, "digest", 1_000), {}
+    )
     draft.skip()
     draft.ask(1_000, lambda _seat: None)
     return draft
 
 
 def report(
-    draft: AnalysisDraft, section: str, status: Any = "completed", result: Any = None, **told: Any
+    draft: AnalysisDraft,
+    section: str,
+    status: Any = "completed",
+    result: Any = None,
+    **told: Any,
 ) -> SectionReport:
     """Return the report of whoever was asked for *section*."""
     seat = draft.record.by_section[section]
     assignment = draft.record.assignment(seat, "S")
-    found = report_on(assignment, status, result=result or {"by": "rules"}, usage=SPENT, **told)
+    found = report_on(
+        assignment, status, result=result or {"by": "rules"}, usage=SPENT, **told
+    )
     return SectionReport(section, assignment.task_id, 2_000, found)
 
 
@@ -44,11 +52,19 @@ def state(draft: AnalysisDraft, section: str) -> SectionRecord:
 
 def test_a_repeated_report_is_folded_once() -> None:
     draft = a_draft()
-    found = report(draft, "relationship", result={"interactions": [{"chars": ["Mara", "Tom"], "change": 5}]})
+    found = report(
+        draft,
+        "relationship",
+        result={"interactions": [{"chars": ["Mara", "Tom"], "change": 5}]},
+    )
     draft.fold([found, found], STORY)
     once = draft.record, dict(draft.sections), dict(draft.changes)
-    failed = report(draft, "relationship", "failed", error=ErrorNote(type="E", message="m"))
-    draft.fold([found, failed, SectionReport("relationship", found.task_id, 3_000)], STORY)
+    failed = report(
+        draft, "relationship", "failed", error=ErrorNote(type="E", message="m")
+    )
+    draft.fold(
+        [found, failed, SectionReport("relationship", found.task_id, 3_000)], STORY
+    )
     assert (draft.record, draft.sections, draft.changes) == once
     assert state(draft, "relationship").cost_usd == Decimal("0.1")
 
@@ -58,7 +74,9 @@ def test_a_report_of_another_run_changes_nothing() -> None:
     before = draft.record, dict(draft.sections)
     found = report(draft, "knowledge")
     strange = SectionReport("tone", found.task_id, 2_000, found.report)
-    draft.fold([SectionReport("knowledge", "a-other", 2_000, found.report), strange], STORY)
+    draft.fold(
+        [SectionReport("knowledge", "a-other", 2_000, found.report), strange], STORY
+    )
     assert (draft.record, draft.sections) == before
 
 
@@ -74,20 +92,36 @@ def test_a_report_of_another_run_changes_nothing() -> None:
         ("other", False, "failed"),
     ],
 )
-def test_the_status_of_a_report_becomes_the_sections_state(status: str, was_late: bool, becomes: str) -> None:
+def test_the_status_of_a_report_becomes_the_sections_state(
+    status: str, was_late: bool, becomes: str
+) -> None:
     draft = a_draft()
     if was_late:
         draft.mark_late(61_000)
         assert state(draft, "knowledge").state == "late"
-    draft.fold([report(draft, "knowledge", status, error=ErrorNote(type="E", message="x" * 400))], STORY)
+    draft.fold(
+        [
+            report(
+                draft, "knowledge", status, error=ErrorNote(type="E", message="x" * 400)
+            )
+        ],
+        STORY,
+    )
     seat = state(draft, "knowledge")
-    assert (seat.state, seat.cost_usd, seat.input_tokens, seat.output_tokens) == (becomes, Decimal("0.1"), 10, 2)
+    assert (seat.state, seat.cost_usd, seat.input_tokens, seat.output_tokens) == (
+        becomes,
+        Decimal("0.1"),
+        10,
+        2,
+    )
     assert len(str(draft.sections["knowledge"].get("error", ""))) <= 300
 
 
 def test_a_failed_section_takes_its_earlier_change_back() -> None:
     draft = a_draft()
-    failed = report(draft, "knowledge", "failed", error=ErrorNote(type="E", message="m"))
+    failed = report(
+        draft, "knowledge", "failed", error=ErrorNote(type="E", message="m")
+    )
     draft.fold([failed, report(draft, "entity_analysis")], STORY)
     assert draft.changes == {"knowledge": None}
 
@@ -97,13 +131,25 @@ def test_a_waiting_section_is_asked_once_all_before_it_ended() -> None:
     draft.fold([report(draft, "memory_create")], STORY)
     draft.ask(2_000, lambda _seat: None)
     assert state(draft, "memory_extract").state == "waiting"
-    draft.fold([report(draft, "plot_threads", "failed", error=ErrorNote(type="E", message="m"))], STORY)
+    draft.fold(
+        [
+            report(
+                draft, "plot_threads", "failed", error=ErrorNote(type="E", message="m")
+            )
+        ],
+        STORY,
+    )
     draft.ask(2_500, lambda _seat: None)
-    assert (state(draft, "memory_extract").state, state(draft, "memory_extract").asked_ms) == ("asked", 2_500)
+    assert (
+        state(draft, "memory_extract").state,
+        state(draft, "memory_extract").asked_ms,
+    ) == ("asked", 2_500)
     assert state(draft, "fact_extract").state == "waiting"
 
 
-@pytest.mark.parametrize(("said", "exact"), [(0.1, "0.1"), (1e-7, "1E-7"), (0.0, "0.0"), (float("nan"), "0")])
+@pytest.mark.parametrize(
+    ("said", "exact"), [(0.1, "0.1"), (1e-7, "1E-7"), (0.0, "0.0"), (float("nan"), "0")]
+)
 def test_an_amount_is_taken_as_it_was_written(said: float, exact: str) -> None:
     assert exact_usd(said) == Decimal(exact)
     assert exact_usd(float("inf")) == 0

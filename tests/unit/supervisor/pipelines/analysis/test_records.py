@@ -26,7 +26,15 @@ from supervisor.pipelines.analysis.reducer import AnalysisDraft
 
 RESPONSE = StoryResponse(number=7, chapter=2, text="Mara set the lamp down.")
 SETTINGS = StorySettings(story_id="harbour")
-STATES: tuple[SectionState, ...] = ("waiting", "asked", "late", "missed", "ok", "failed", "skipped")
+STATES: tuple[SectionState, ...] = (
+    "waiting",
+    "asked",
+    "late",
+    "missed",
+    "ok",
+    "failed",
+    "skipped",
+)
 
 
 def a_record(now_ms: int = 1_000_000) -> AnalysisRecord:
@@ -71,22 +79,40 @@ def test_an_assignment_is_the_same_whenever_it_is_sent() -> None:
     assert quick.deadline is not None
     assert slow.deadline - slow.created_at == timedelta(seconds=60 + SETTINGS.late_s)
     assert quick.deadline - quick.created_at == timedelta(seconds=20)
-    assert (slow.story_id, slow.response_number, slow.memory) == ("harbour", 7, "bypass")
+    assert (slow.story_id, slow.response_number, slow.memory) == (
+        "harbour",
+        7,
+        "bypass",
+    )
 
 
 @pytest.mark.parametrize(
     ("seats", "late_s", "words"),
     [
-        ({"knowledge": {"deadline_s": 1e-9}}, 1.0, "agents.knowledge.deadline_s of the story must be a span"),
-        ({"knowledge": {"after": ["plot_threads"] * 501}}, 1.0, "agents.knowledge.after of the story has 501 items"),
+        (
+            {"knowledge": {"deadline_s": 1e-9}},
+            1.0,
+            "agents.knowledge.deadline_s of the story must be a span",
+        ),
+        (
+            {"knowledge": {"after": ["plot_threads"] * 501}},
+            1.0,
+            "agents.knowledge.after of the story has 501 items",
+        ),
         ({}, 1e-9, "late_s of the story must be a span of time above zero"),
-        ({f"own_{n}": {"agent": "A", "task": "t"} for n in range(491)}, 1.0, "agents: 501 sections, at most 500"),
+        (
+            {f"own_{n}": {"agent": "A", "task": "t"} for n in range(491)},
+            1.0,
+            "agents: 501 sections, at most 500",
+        ),
     ],
 )
 def test_settings_beyond_the_limits_are_refused_by_their_names(
     seats: dict[str, dict[str, Any]], late_s: float, words: str
 ) -> None:
-    settings = StorySettings.model_validate({"story_id": "harbour", "agents": seats, "late_s": late_s})
+    settings = StorySettings.model_validate(
+        {"story_id": "harbour", "agents": seats, "late_s": late_s}
+    )
     with pytest.raises(InvalidInput, match=re.escape(words)):
         roster_for(settings)
 
@@ -102,17 +128,33 @@ def test_text_chapter_and_base_make_the_digest() -> None:
     assert digest_of("base", RESPONSE.model_copy()) in digests
 
 
-@given(states=st.lists(st.sampled_from(STATES), min_size=len(ROSTER), max_size=len(ROSTER)))
+@given(
+    states=st.lists(st.sampled_from(STATES), min_size=len(ROSTER), max_size=len(ROSTER))
+)
 def test_counts_of_a_document_add_up(states: list[SectionState]) -> None:
     record = a_record()
-    seats = [seat.model_copy(update={"state": state}) for seat, state in zip(record.seats, states, strict=True)]
+    seats = [
+        seat.model_copy(update={"state": state})
+        for seat, state in zip(record.seats, states, strict=True)
+    ]
     record = record.model_copy(update={"seats": tuple(seats)})
-    found = {seat.section: {"status": "late"} for seat in seats if seat.state in ("late", "missed")}
-    document = AnalysisDocument.model_validate(AnalysisDraft(record, dict(found)).body("2026-01-01T12:00:00+00:00"))
+    found = {
+        seat.section: {"status": "late"}
+        for seat in seats
+        if seat.state in ("late", "missed")
+    }
+    document = AnalysisDocument.model_validate(
+        AnalysisDraft(record, dict(found)).body("2026-01-01T12:00:00+00:00")
+    )
     meta = document.meta
     assert meta.agents_run == sum(state not in ("waiting", "asked") for state in states)
-    assert (meta.agents_ok, meta.agents_skipped) == (states.count("ok"), states.count("skipped"))
-    assert (meta.status == "fresh") == all(state in ("ok", "skipped") for state in states)
+    assert (meta.agents_ok, meta.agents_skipped) == (
+        states.count("ok"),
+        states.count("skipped"),
+    )
+    assert (meta.status == "fresh") == all(
+        state in ("ok", "skipped") for state in states
+    )
     assert sections_of(document.minified()) == found
 
 
@@ -128,7 +170,12 @@ def test_savings_are_the_sum_of_their_parts() -> None:
     }
     stats = stats_of(record.with_section(paid), sections)  # type: ignore[arg-type] # JSON
 
-    assert stats["total_reduction"] == {"before": 24200, "after": 1515, "pct": 94, "saved": 22685}
+    assert stats["total_reduction"] == {
+        "before": 24200,
+        "after": 1515,
+        "pct": 94,
+        "saved": 22685,
+    }
     assert (stats["total_cost"], stats["roi"]) == (0.0016, 42.5)
     assert stats_of(record, sections)["roi"] is None  # type: ignore[arg-type] # JSON
     assert "total_reduction" not in stats_of(record, {})
@@ -136,4 +183,10 @@ def test_savings_are_the_sum_of_their_parts() -> None:
 
 
 def test_an_unreadable_document_has_no_sections() -> None:
-    assert sections_of(None) == sections_of(b"[") == sections_of(b"[]") == sections_of(b'{"background": 1}') == {}
+    assert (
+        sections_of(None)
+        == sections_of(b"[")
+        == sections_of(b"[]")
+        == sections_of(b'{"background": 1}')
+        == {}
+    )

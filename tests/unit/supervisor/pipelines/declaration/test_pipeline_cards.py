@@ -88,7 +88,9 @@ def a_phase(name: str, task: str = "find", **fields: Any) -> Phase:
     return Phase(**{"name": name, "agent": "ReaderAgent", "task": task, **fields})
 
 
-def misfits_of(*phases: Phase, cards: dict[str, AgentCard] = CARDS, **fields: Any) -> list[Flaw]:
+def misfits_of(
+    *phases: Phase, cards: dict[str, AgentCard] = CARDS, **fields: Any
+) -> list[Flaw]:
     """Return the problems of *phases* with *cards*; by themselves they have none."""
     pipeline = Pipeline(**{"name": "x", "phases": phases, **fields})
     assert problems_of(pipeline) == []
@@ -98,13 +100,18 @@ def misfits_of(*phases: Phase, cards: dict[str, AgentCard] = CARDS, **fields: An
 def test_an_unknown_agent_or_task_is_reported_with_the_nearest() -> None:
     (near,) = misfits_of(a_phase("a", agent="ReadrAgent"))
     assert near.place == ("phases", 0, "agent")
-    assert near.text.endswith("is not known; did you mean 'ReaderAgent'? or start it with `tasklore worker`")
+    assert near.text.endswith(
+        "is not known; did you mean 'ReaderAgent'? or start it with `tasklore worker`"
+    )
     (far,) = misfits_of(a_phase("a", agent="Zzz"))
     assert "known are 'ReaderAgent'" in far.text
     (none,) = misfits_of(a_phase("a"), cards={})
     assert "no agent has reported yet" in none.text
     (task,) = misfits_of(a_phase("a", task="fnd"))
-    assert task == Flaw(("phases", 0, "task"), "task 'fnd' is none of 'ReaderAgent'; did you mean 'find'?")
+    assert task == Flaw(
+        ("phases", 0, "task"),
+        "task 'fnd' is none of 'ReaderAgent'; did you mean 'find'?",
+    )
 
 
 def test_parameters_are_checked_by_name_and_alias() -> None:
@@ -115,9 +122,18 @@ def test_parameters_are_checked_by_name_and_alias() -> None:
         a_phase("d", task="need", parameters={"file": "x"}),
     )
     assert [(problem.place, problem.text) for problem in problems] == [
-        (("phases", 0, "parameters", "conut"), "parameters.conut is no parameter of 'find'; did you mean 'count'?"),
-        (("phases", 1, "parameters", "count"), "parameters.count is the same parameter as 'n'; give it once"),
-        (("phases", 2, "parameters"), "parameters.path is missing; task 'need' needs it"),
+        (
+            ("phases", 0, "parameters", "conut"),
+            "parameters.conut is no parameter of 'find'; did you mean 'count'?",
+        ),
+        (
+            ("phases", 1, "parameters", "count"),
+            "parameters.count is the same parameter as 'n'; give it once",
+        ),
+        (
+            ("phases", 2, "parameters"),
+            "parameters.path is missing; task 'need' needs it",
+        ),
     ]
 
 
@@ -125,7 +141,11 @@ def test_parameters_are_checked_by_name_and_alias() -> None:
     ("name", "value", "words"),
     [
         ("text", 5, "parameters.text must be a text, not 5"),
-        ("words", "abcdef", 'parameters.words is not right: "abcdef" is longer than 5 characters'),
+        (
+            "words",
+            "abcdef",
+            'parameters.words is not right: "abcdef" is longer than 5 characters',
+        ),
         ("count", 1.5, '1.5 is not of type "integer"'),
         ("count", 10, "10 is greater than the maximum of 9"),
         ("count", {"unit": "km"}, "must be a number, not "),
@@ -138,7 +158,9 @@ def test_parameters_are_checked_by_name_and_alias() -> None:
         ("mixed", 1, "must be a list or a text, not 1"),
     ],
 )
-def test_a_value_of_another_type_is_refused(name: str, value: JsonValue, words: str) -> None:
+def test_a_value_of_another_type_is_refused(
+    name: str, value: JsonValue, words: str
+) -> None:
     (problem,) = misfits_of(a_phase("a", parameters={name: value}))
     assert problem.place == ("phases", 0, "parameters", name)
     assert words in problem.text
@@ -177,20 +199,28 @@ def test_a_value_that_a_task_can_read_is_accepted(name: str, value: JsonValue) -
         ("names", "${a:results}", "must be a list, and '${a:results}' is an object"),
         ("count", "${a:results}", "must be a number, and '${a:results}' is an object"),
         ("places", "${a:results.by_name.x.path}", "must be an object, and"),
-        ("names", "all of ${a:places}", "must be a list, and 'all of ${a:places}' is a text"),
+        (
+            "names",
+            "all of ${a:places}",
+            "must be a list, and 'all of ${a:places}' is a text",
+        ),
         ("names", ["${a:results.score}"], "parameters.names.0 must be a text"),
         ("names", "${standards.0.text}", "is a text"),
         ("count", "${b:results}", "is a list"),
     ],
 )
-def test_an_entry_of_another_type_is_refused(name: str, reference: JsonValue, words: str) -> None:
+def test_an_entry_of_another_type_is_refused(
+    name: str, reference: JsonValue, words: str
+) -> None:
     problems = misfits_of(
         a_phase("a", writes=("results", "text", "ok", "places")),
         a_phase("b", task="need", parameters={"path": "x"}),
         a_phase("c", parameters={name: reference}, standards=("x",)),
         inputs={"n": {"type": "number"}, "deep": {"type": "flag"}},
     )
-    assert [problem.place for problem in problems] == [("phases", 2, "parameters", name)]
+    assert [problem.place for problem in problems] == [
+        ("phases", 2, "parameters", name)
+    ]
     assert words in problems[0].text
 
 
@@ -225,7 +255,13 @@ def test_an_entry_that_may_fit_is_accepted(name: str, reference: JsonValue) -> N
 def test_a_path_that_an_entry_never_has_is_refused() -> None:
     problems = misfits_of(
         a_phase("a"),
-        a_phase("b", parameters={"free": "${a:results.plces.0}", "text": "x ${a:results.text.x}"}),
+        a_phase(
+            "b",
+            parameters={
+                "free": "${a:results.plces.0}",
+                "text": "x ${a:results.text.x}",
+            },
+        ),
         a_phase("c", when="${a:results.okay} and ${input.n.x} == 1"),
         inputs={"n": {"type": "number"}},
     )
@@ -237,7 +273,9 @@ def test_a_path_that_an_entry_never_has_is_refused() -> None:
         ),
         (
             ("phases", 1, "parameters", "text"),
-            "parameters.text reads 'x ${a:results.text.x}', but 'a:results.text' is a text".replace("'x $", "'$"),
+            "parameters.text reads 'x ${a:results.text.x}', but 'a:results.text' is a text".replace(
+                "'x $", "'$"
+            ),
         ),
         (("phases", 2, "when"), problems[2].text),
         (("phases", 2, "when"), "when reads '${input.n.x}', but 'n' is a number"),
@@ -248,10 +286,15 @@ def test_a_path_that_an_entry_never_has_is_refused() -> None:
 def test_a_property_that_a_result_lacks_is_refused_under_writes() -> None:
     problems = misfits_of(
         a_phase("a", writes=("results", "plces", "by_name")),
-        a_phase("b", task="need", parameters={"path": "x"}, writes=("results", "count")),
+        a_phase(
+            "b", task="need", parameters={"path": "x"}, writes=("results", "count")
+        ),
     )
     assert [(problem.place, problem.text) for problem in problems] == [
-        (("phases", 0, "writes", 1), "writes 'plces', but the result of 'find' has no 'plces'; did you mean 'places'?"),
+        (
+            ("phases", 0, "writes", 1),
+            "writes 'plces', but the result of 'find' has no 'plces'; did you mean 'places'?",
+        ),
         (
             ("phases", 1, "writes", 1),
             "writes 'count', but the result of 'need' is a list; write 'results', which is all of it",
@@ -261,14 +304,26 @@ def test_a_property_that_a_result_lacks_is_refused_under_writes() -> None:
 
 def test_a_corrected_entry_may_have_either_type() -> None:
     first = a_phase("one", writes=("results",))
-    second = a_phase("two", task="need", corrects="one", parameters={"path": "x"}, after=("before",))
+    second = a_phase(
+        "two", task="need", corrects="one", parameters={"path": "x"}, after=("before",)
+    )
     problems = misfits_of(
         first,
         a_phase("before", parameters={"names": "${one:results}"}),
         second,
-        a_phase("later", parameters={"names": "${one:results}", "place": "${one:results}", "flag": "${one:results}"}),
+        a_phase(
+            "later",
+            parameters={
+                "names": "${one:results}",
+                "place": "${one:results}",
+                "flag": "${one:results}",
+            },
+        ),
     )
-    assert [problem.place[1:] for problem in problems] == [(1, "parameters", "names"), (3, "parameters", "flag")]
+    assert [problem.place[1:] for problem in problems] == [
+        (1, "parameters", "names"),
+        (3, "parameters", "flag"),
+    ]
 
 
 FOREIGN: list[JsonValue] = [
@@ -283,7 +338,10 @@ FOREIGN: list[JsonValue] = [
     {"properties": {"x": {"anyOf": [{"type": "null"}], "properties": {"a": {}}}}},
     {"properties": {"y": {}}, "additionalProperties": True},
     {"properties": {"y": {}}, "patternProperties": {"x": {"type": "object"}}},
-    {"$ref": "#/$defs/p", "$defs": {"p": {"properties": {"x": {"type": "object"}}, "required": ["y"]}}},
+    {
+        "$ref": "#/$defs/p",
+        "$defs": {"p": {"properties": {"x": {"type": "object"}}, "required": ["y"]}},
+    },
     {"properties": {"x": {"type": "object", "aliases": "y"}}, "required": [1]},
 ]
 
@@ -293,7 +351,13 @@ def test_an_unusual_schema_refuses_nothing(schema: dict[str, JsonValue]) -> None
     task = TaskCard(name="t", parameters=schema, result=schema)
     card = AgentCard(agent_id="F", tasks=(task,), digest="0")
     phases = (
-        Phase(name="a", agent="F", task="t", parameters={"x": {"a": 1}}, writes=("results", "x")),
+        Phase(
+            name="a",
+            agent="F",
+            task="t",
+            parameters={"x": {"a": 1}},
+            writes=("results", "x"),
+        ),
         Phase(name="b", agent="F", task="t", parameters={"x": "${a:x}"}),
     )
     assert misfits_of(*phases, cards={"F": card}) == []
@@ -305,26 +369,40 @@ def test_an_unusual_schema_refuses_nothing(schema: dict[str, JsonValue]) -> None
         ({"enum": [1, 2]}, 3, "one of 1, 2"),
         ({"const": "a"}, "b", "one of 'a'"),
         ({"type": ["string", "null"]}, 1, "null or a text"),
-        ({"type": "array", "prefixItems": [{"type": "string"}], "items": False}, [1], ".0 must be a text"),
+        (
+            {"type": "array", "prefixItems": [{"type": "string"}], "items": False},
+            [1],
+            ".0 must be a text",
+        ),
         (False, 1, "must be nothing"),
     ],
 )
-def test_other_keywords_of_json_schema_are_checked(schema: JsonValue, value: JsonValue, words: str) -> None:
+def test_other_keywords_of_json_schema_are_checked(
+    schema: JsonValue, value: JsonValue, words: str
+) -> None:
     task = TaskCard(name="t", parameters={"properties": {"x": schema}})
     card = AgentCard(agent_id="F", tasks=(task,), digest="0")
-    (problem,) = misfits_of(Phase(name="a", agent="F", task="t", parameters={"x": value}), cards={"F": card})
+    (problem,) = misfits_of(
+        Phase(name="a", agent="F", task="t", parameters={"x": value}), cards={"F": card}
+    )
     assert words in problem.text
 
 
 def test_a_recursive_schema_is_followed_lazily() -> None:
-    tree: JsonValue = {"properties": {"next": {"anyOf": [{"$ref": "#/$defs/T"}, {"type": "null"}]}}, "type": "object"}
+    tree: JsonValue = {
+        "properties": {"next": {"anyOf": [{"$ref": "#/$defs/T"}, {"type": "null"}]}},
+        "type": "object",
+    }
     inner = Schema.of({"$ref": "#/$defs/T", "$defs": {"T": tree}})
     for _ in range(50):
         inner = inner.inside("next") or ANY
     assert inner.kinds() == {"object", "null"}
     assert inner.names() == ("next",)
     assert inner.inside("nxt") is None
-    branches: JsonValue = [{"type": "array", "items": {"$ref": "#"}}, {"type": "array", "items": {"$ref": "#"}}]
+    branches: JsonValue = [
+        {"type": "array", "items": {"$ref": "#"}},
+        {"type": "array", "items": {"$ref": "#"}},
+    ]
     deep: JsonValue = 1
     for _ in range(100):
         deep = [deep]

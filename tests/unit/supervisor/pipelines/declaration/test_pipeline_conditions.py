@@ -70,7 +70,9 @@ def test_a_condition_holds(text: str) -> None:
         ("'a' in null", "a text", "null"),
     ],
 )
-def test_values_of_different_types_are_not_compared(text: str, one: str, other: str) -> None:
+def test_values_of_different_types_are_not_compared(
+    text: str, one: str, other: str
+) -> None:
     with pytest.raises(InvalidInput) as caught:
         Condition.parse(text).holds(lookup)
     assert f"cannot tell {one} " in str(caught.value)
@@ -116,6 +118,18 @@ def test_conditions_up_to_the_limits_are_read() -> None:
 
 
 def test_references_of_a_condition_are_known_without_evaluating_it() -> None:
-    condition = Condition.parse("${input.n} > 1 or ${a:results.score?} in [1, ${b:results}] and len(${c:results}) > 0")
-    assert [reference.name for reference in condition.references] == ["n", "a:results", "b:results", "c:results"]
-    assert [reference.optional for reference in condition.references] == [False, True, False, False]
+    condition = Condition.parse(
+        "${input.n} > 1 or ${a:results.score?} in [1, ${b:results}] and len(${c:results}) > 0"
+    )
+    assert [reference.name for reference in condition.references] == [
+        "n",
+        "a:results",
+        "b:results",
+        "c:results",
+    ]
+    assert [reference.optional for reference in condition.references] == [
+        False,
+        True,
+        False,
+        False,
+    ]

@@ -12,7 +12,12 @@ from contracts.errors import InvalidPipeline
 from contracts.pipelines import Input, Phase, Pipeline
 from supervisor.pipelines.declaration.checks import problems_of
 from supervisor.pipelines.declaration.declarations import pipeline_from
-from supervisor.pipelines.declaration.files import describe_problems, lines_of, read_pipeline, with_lines
+from supervisor.pipelines.declaration.files import (
+    describe_problems,
+    lines_of,
+    read_pipeline,
+    with_lines,
+)
 
 Write = Callable[[str, str], Path]
 
@@ -84,7 +89,13 @@ def test_a_toml_file_is_a_pipeline(write: Write) -> None:
                 parameters={"folder": "${input.folder}"},
                 timeout=timedelta(seconds=90),
             ),
-            Phase(name="analysis", agent="ImportsAgent", task="map", reads=("query:results",), parameters={"depth": 3}),
+            Phase(
+                name="analysis",
+                agent="ImportsAgent",
+                task="map",
+                reads=("query:results",),
+                parameters={"depth": 3},
+            ),
         ),
     )
     assert source.label == "health.toml"
@@ -167,7 +178,11 @@ BROKEN: list[tuple[str, int | None, str]] = [
     (HEAD + "phase = [5]\n", 2, "phase 1: it must be"),
     (PHASE, None, "name is missing"),
     (HEAD + PHASE.replace('agent = "A"\n', ""), 2, "phase a: agent is missing"),
-    (HEAD + PHASE + 'timout = "5m"\n', 6, "phase a: 'timout' is not known here; did you mean 'timeout'?"),
+    (
+        HEAD + PHASE + 'timout = "5m"\n',
+        6,
+        "phase a: 'timout' is not known here; did you mean 'timeout'?",
+    ),
     (HEAD + PHASE + 'depends_on = ["b"]\n', 6, "did you mean 'after'?"),
     (HEAD + "[inputs.x]\ndefalt = 1\n" + PHASE, 3, "did you mean 'default'?"),
     (HEAD + PHASE.replace('"a"', '"a b"'), 3, "name 'a b' must be 1 to 64 letters"),
@@ -177,21 +192,37 @@ BROKEN: list[tuple[str, int | None, str]] = [
     (HEAD + PHASE + "retries = 100\n", 6, "less than or equal to 99, not 100"),
     (HEAD + PHASE + 'reads = "a:b"\n', 6, "reads must be a list, not 'a:b'"),
     (HEAD + PHASE + 'reads = [\n"a:b",\n5,\n]\n', 6, "reads.1 must be a text, not 5"),
-    (HEAD + PHASE + "parameters = { x = [{ y = 07:32:00 }] }\n", 6, "which JSON does not know"),
+    (
+        HEAD + PHASE + "parameters = { x = [{ y = 07:32:00 }] }\n",
+        6,
+        "which JSON does not know",
+    ),
     (HEAD + "[inputs.x]\ndefault = 2024-05-01\n" + PHASE, 3, "inputs.x.default is"),
     # These are pipelines, and cannot run.
     (HEAD + PHASE + "parameters = { x = nan }\n", 6, "parameters.x has a number"),
     (HEAD + PHASE + PHASE, 7, "phase a: name: another phase is called 'a'"),
     (HEAD + PHASE + '[phase.parameters]\nx = "${input.y}"\n', 7, "no input 'y'"),
-    (HEAD + PHASE + 'after = ["b"]\n' + PHASE.replace('"a"', '"b"') + 'after = ["a"]\n', 2, "a -> b -> a"),
+    (
+        HEAD
+        + PHASE
+        + 'after = ["b"]\n'
+        + PHASE.replace('"a"', '"b"')
+        + 'after = ["a"]\n',
+        2,
+        "a -> b -> a",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("text", "line", "words"), BROKEN)
-def test_a_broken_toml_file_is_reported_with_its_line(write: Write, text: str, line: int | None, words: str) -> None:
+def test_a_broken_toml_file_is_reported_with_its_line(
+    write: Write, text: str, line: int | None, words: str
+) -> None:
     sentences = problems_at(write("x.toml", text))
     prefix = f"x.toml:{line}: " if line else "x.toml: "
-    assert [one for one in sentences if one.startswith(prefix) and words in one], sentences
+    assert [one for one in sentences if one.startswith(prefix) and words in one], (
+        sentences
+    )
 
 
 def test_an_unusable_file_is_refused(write: Write) -> None:
@@ -204,7 +235,9 @@ def test_an_unusable_file_is_refused(write: Write) -> None:
         "health.yaml: a pipeline is written in a file that ends in .toml or .py"
     ]
     Path("latin.toml").write_bytes(b'name = "\xe9"')
-    assert problems_at(Path("latin.toml")) == ["latin.toml: it is no text in UTF-8; save it as such"]
+    assert problems_at(Path("latin.toml")) == [
+        "latin.toml: it is no text in UTF-8; save it as such"
+    ]
     assert "more than" in problems_at(write("large.toml", "#" * (5 * 1024 * 1024)))[0]
 
 
@@ -238,15 +271,21 @@ def test_a_python_file_declares_its_pipeline(write: Write) -> None:
     for name in ("pipeline", "other"):
         source = read_pipeline(write(f"{name}_file.py", PYTHON.format(name=name)))
         assert [phase.name for phase in source.pipeline.phases] == ["a", "b", "c", "d"]
-    both = PYTHON.format(name="pipeline") + "second = pipeline.model_copy(update={'name': 'y'})\n"
+    both = (
+        PYTHON.format(name="pipeline")
+        + "second = pipeline.model_copy(update={'name': 'y'})\n"
+    )
     assert read_pipeline(write("both.py", both)).pipeline.name == "x"
     twice = PYTHON.format(name="one") + "second = one\n"
     assert read_pipeline(write("twice.py", twice)).pipeline.name == "x"
 
 
-def test_phases_of_a_python_file_have_the_lines_where_they_are_made(write: Write) -> None:
+def test_phases_of_a_python_file_have_the_lines_where_they_are_made(
+    write: Write,
+) -> None:
     write(
-        "names.py", 'from contracts.pipelines import Phase\nAGENT = "A"\nOTHER = Phase(name="o", agent="A", task="t")\n'
+        "names.py",
+        'from contracts.pipelines import Phase\nAGENT = "A"\nOTHER = Phase(name="o", agent="A", task="t")\n',
     )
     source = read_pipeline(write("x.py", PYTHON.format(name="pipeline")))
 
@@ -256,9 +295,13 @@ def test_phases_of_a_python_file_have_the_lines_where_they_are_made(write: Write
     assert source.line_of(("inputs", "n")) == 10
     assert source.line_of(("result",)) == 7
     sentences = describe_problems(problems_of(source.pipeline), source)
-    assert sentences[0].startswith("x.py:20: phase c: runs after 'e', but there is no phase 'e'")
+    assert sentences[0].startswith(
+        "x.py:20: phase c: runs after 'e', but there is no phase 'e'"
+    )
 
-    borrowed = PYTHON.replace("import AGENT", "import AGENT, OTHER").replace("FIRST,", "FIRST, OTHER,")
+    borrowed = PYTHON.replace("import AGENT", "import AGENT, OTHER").replace(
+        "FIRST,", "FIRST, OTHER,"
+    )
     source = read_pipeline(write("y.py", borrowed.format(name="pipeline")))
     assert source.line_of(("phases", 1, "after")) == source.line_of(()) == 7
 
@@ -266,10 +309,18 @@ def test_phases_of_a_python_file_have_the_lines_where_they_are_made(write: Write
 @pytest.mark.parametrize(
     ("text", "sentences"),
     [
-        ("x = 1\n", ["x.py: it declares no pipeline; write `pipeline = Pipeline(...)` at its top level"]),
+        (
+            "x = 1\n",
+            [
+                "x.py: it declares no pipeline; write `pipeline = Pipeline(...)` at its top level"
+            ],
+        ),
         ("\nx = (\n", ["x.py:2: this is no Python: '(' was never closed"]),
         ("\nx = 1 / 0\n", ["x.py:2: it raised ZeroDivisionError: division by zero"]),
-        ("import no_such_thing\n", ["x.py:1: it raised ModuleNotFoundError: No module named 'no_such_thing'"]),
+        (
+            "import no_such_thing\n",
+            ["x.py:1: it raised ModuleNotFoundError: No module named 'no_such_thing'"],
+        ),
         ("raise SystemExit(3)\n", ["x.py:1: it raised SystemExit: 3"]),
         (
             "from contracts.pipelines import Phase\n\nPhase(name='a', agent='A b', tsk='t')\n",
@@ -284,12 +335,15 @@ def test_phases_of_a_python_file_have_the_lines_where_they_are_made(write: Write
             ["x.py:2: phases is empty; give at least 1"],
         ),
         (
-            PYTHON.format(name="one").replace("from names import AGENT", "AGENT = 'A'") + "two = one.model_copy()\n",
+            PYTHON.format(name="one").replace("from names import AGENT", "AGENT = 'A'")
+            + "two = one.model_copy()\n",
             ["x.py: it declares one, two; call the one that is meant `pipeline`"],
         ),
     ],
 )
-def test_a_broken_python_file_is_reported_with_its_line(write: Write, text: str, sentences: list[str]) -> None:
+def test_a_broken_python_file_is_reported_with_its_line(
+    write: Write, text: str, sentences: list[str]
+) -> None:
     before = set(sys.modules)
     assert sorted(problems_at(write("x.py", text))) == sorted(sentences)
     assert "declares" in sentences[0] or set(sys.modules) <= before
@@ -299,15 +353,26 @@ def test_a_broken_python_file_is_reported_with_its_line(write: Write, text: str,
     ("mapping", "problems"),
     [
         ({}, ["name is missing; give it", "phases is missing; give it"]),
-        ({"name": "x", "phases": [{"name": "a", "agent": 5}]}, ["phase a: agent", "phase a: task is missing; give it"]),
-        ({"name": "x", "phases": [{}, 5]}, ["phase 1: name is missing", "phase 2: it must be"]),
+        (
+            {"name": "x", "phases": [{"name": "a", "agent": 5}]},
+            ["phase a: agent", "phase a: task is missing; give it"],
+        ),
+        (
+            {"name": "x", "phases": [{}, 5]},
+            ["phase 1: name is missing", "phase 2: it must be"],
+        ),
     ],
 )
-def test_an_invalid_pipeline_in_a_message_is_refused(mapping: dict[str, Any], problems: list[str]) -> None:
+def test_an_invalid_pipeline_in_a_message_is_refused(
+    mapping: dict[str, Any], problems: list[str]
+) -> None:
     with pytest.raises(InvalidPipeline) as caught:
         pipeline_from(mapping)
     for words in problems:
-        assert [one for one in caught.value.problems if one.startswith(words)], (words, caught.value.problems)
+        assert [one for one in caught.value.problems if one.startswith(words)], (
+            words,
+            caught.value.problems,
+        )
 
 
 def test_problems_from_a_supervisor_get_their_lines(write: Write) -> None:

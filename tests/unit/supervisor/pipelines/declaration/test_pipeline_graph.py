@@ -18,7 +18,12 @@ CORRECTIVE = (
     a_phase("pass_1", reads=("analysis:results",), writes=("results", "files")),
     a_phase("review", parameters={"files": "${pass_1:files}"}),
     a_phase("notes", after=("review",)),
-    a_phase("pass_2", corrects="pass_1", parameters={"found": "${review:results}"}, writes=("results", "files")),
+    a_phase(
+        "pass_2",
+        corrects="pass_1",
+        parameters={"found": "${review:results}"},
+        writes=("results", "files"),
+    ),
     a_phase("qa", parameters={"files": "${pass_1:files}"}),
     a_phase("report", reads=("qa:results",)),
 )
@@ -26,7 +31,13 @@ CORRECTIVE = (
 
 def test_a_phase_depends_on_those_it_reads_runs_after_and_corrects() -> None:
     graph = graph_of(
-        a_phase("last", after=("a", "b"), reads=("b:results",), when="${c:results} and ${d:results?}", corrects="e"),
+        a_phase(
+            "last",
+            after=("a", "b"),
+            reads=("b:results",),
+            when="${c:results} and ${d:results?}",
+            corrects="e",
+        ),
         a_phase("d", parameters={"x": ["${a:results.files}"]}),
         *(a_phase(name) for name in "abce"),
     )
@@ -41,7 +52,11 @@ def test_a_phase_depends_on_those_it_reads_runs_after_and_corrects() -> None:
 
 def test_the_declared_order_is_kept_where_possible() -> None:
     assert graph_of(*(a_phase(name) for name in "cab")).order == ("c", "a", "b")
-    assert graph_of(a_phase("z", after=("y",)), a_phase("x"), a_phase("y")).order == ("x", "y", "z")
+    assert graph_of(a_phase("z", after=("y",)), a_phase("x"), a_phase("y")).order == (
+        "x",
+        "y",
+        "z",
+    )
 
 
 def test_a_reader_of_a_corrected_phase_waits_for_the_correction() -> None:
@@ -51,7 +66,9 @@ def test_a_reader_of_a_corrected_phase_waits_for_the_correction() -> None:
     assert graph.dependencies["notes"] == ("review",)
     assert graph.dependencies["pass_2"] == ("pass_1", "review")
     assert graph.dependents(["pass_2"]) == ("qa", "report")
-    assert graph.reason("qa", "pass_2") == "reads 'pass_1:files', which 'pass_2' corrects"
+    assert (
+        graph.reason("qa", "pass_2") == "reads 'pass_1:files', which 'pass_2' corrects"
+    )
 
 
 def test_replacements_depend_on_the_reader() -> None:
@@ -108,7 +125,14 @@ def test_an_unreadable_reference_is_refused() -> None:
 
 def test_dependents_and_ancestors_are_transitive() -> None:
     graph = graph_of(*CORRECTIVE)
-    assert graph.dependents(["analysis"]) == ("pass_1", "review", "notes", "pass_2", "qa", "report")
+    assert graph.dependents(["analysis"]) == (
+        "pass_1",
+        "review",
+        "notes",
+        "pass_2",
+        "qa",
+        "report",
+    )
     assert graph.dependents(["review", "pass_2"]) == ("notes", "qa", "report")
     assert graph.dependents([]) == ()
     assert graph.ancestors("qa") == {"analysis", "pass_1", "review", "pass_2"}
@@ -117,7 +141,12 @@ def test_dependents_and_ancestors_are_transitive() -> None:
 
 
 def test_the_result_is_of_the_last_phases_unless_named() -> None:
-    phases = (a_phase("a"), a_phase("b", after=("a",), writes=("x", "y")), a_phase("c"), a_phase("d", writes=()))
+    phases = (
+        a_phase("a"),
+        a_phase("b", after=("a",), writes=("x", "y")),
+        a_phase("c"),
+        a_phase("d", writes=()),
+    )
     pipeline = Pipeline(name="p", phases=phases)
     assert result_keys(pipeline, Graph.of(pipeline)) == ("b:x", "b:y", "c:results")
     named = Pipeline(name="p", phases=phases, result="a:results")
@@ -125,7 +154,10 @@ def test_the_result_is_of_the_last_phases_unless_named() -> None:
 
 
 def test_five_hundred_phases_in_a_row() -> None:
-    row = [a_phase("p0"), *(a_phase(f"p{n}", after=(f"p{n - 1}",)) for n in range(1, 500))]
+    row = [
+        a_phase("p0"),
+        *(a_phase(f"p{n}", after=(f"p{n - 1}",)) for n in range(1, 500)),
+    ]
     graph = graph_of(*reversed(row))
     assert graph.order == tuple(f"p{n}" for n in range(500))
     assert len(graph.ancestors("p499")) == len(graph.dependents(["p0"])) == 499

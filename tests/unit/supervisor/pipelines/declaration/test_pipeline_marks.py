@@ -40,14 +40,20 @@ def test_a_change_is_new_gone_or_changed(tmp_path: Path) -> None:
     write(tmp_path, a="one", d="4")
     (tmp_path / "b.py").unlink()
     after = file_marks(tmp_path, ["*.py"], before)
-    assert changes(before, after) == ["file 'a.py' changed", "file 'b.py' is gone", "file 'd.py' is new"]
+    assert changes(before, after) == [
+        "file 'a.py' changed",
+        "file 'b.py' is gone",
+        "file 'd.py' is new",
+    ]
 
 
 def test_a_file_of_the_same_size_with_another_content_changed(tmp_path: Path) -> None:
     write(tmp_path, a="1")
     before = file_marks(tmp_path, ["*.py"])
     write(tmp_path, a="2")
-    assert changes(before, file_marks(tmp_path, ["*.py"], before)) == ["file 'a.py' changed"]
+    assert changes(before, file_marks(tmp_path, ["*.py"], before)) == [
+        "file 'a.py' changed"
+    ]
 
 
 def test_a_rewritten_file_with_the_same_content_was_touched(tmp_path: Path) -> None:
@@ -58,7 +64,9 @@ def test_a_rewritten_file_with_the_same_content_was_touched(tmp_path: Path) -> N
     assert changes(before, after) == ["file 'a.py' was touched"]
     assert changes(without_times(before), after) == []
     write(tmp_path, a="2")
-    assert changes(without_times(before), file_marks(tmp_path, ["*.py"])) == ["file 'a.py' changed"]
+    assert changes(without_times(before), file_marks(tmp_path, ["*.py"])) == [
+        "file 'a.py' changed"
+    ]
     assert without_times({"f:": "", "s:style": "s1"}) == {"f:": "", "s:style": "s1"}
 
 
@@ -86,7 +94,9 @@ def test_a_pattern_that_leads_out_is_refused(tmp_path: Path, glob: str) -> None:
         file_marks(tmp_path, [glob])
 
 
-def test_too_many_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_files_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write(tmp_path, **{f"f{number}": "" for number in range(5)})
     with pytest.raises(InvalidInput, match="FINGERPRINT_FILES"):
         file_marks(tmp_path, ["*.py"], budget=Budget(files=4))
@@ -110,10 +120,15 @@ def test_too_many_bytes_or_seconds_are_refused(tmp_path: Path) -> None:
 def test_names_in_other_encodings_stay_distinct(tmp_path: Path) -> None:
     (tmp_path / os.fsdecode(b"caf\xe9.py")).write_text("1")
     (tmp_path / "two\nlines.py").write_text("2")
-    assert sorted(file_marks(tmp_path, ["*.py"])) == ["f:caf\\xe9.py", "f:two\nlines.py"]
+    assert sorted(file_marks(tmp_path, ["*.py"])) == [
+        "f:caf\\xe9.py",
+        "f:two\nlines.py",
+    ]
 
 
-def test_a_folder_replaced_by_a_link_meanwhile_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_replaced_by_a_link_meanwhile_is_skipped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     home = tmp_path / "home"
     write(home, src__a="1")
     write(tmp_path, out__a="2")
@@ -138,9 +153,16 @@ def test_folders_of_version_control_are_skipped_unless_named(tmp_path: Path) -> 
 
 
 def test_tags_have_marks_beside_files() -> None:
-    before = tag_marks(STANDARD, {"style": "s1"}) | tag_marks(DESIGN, {"style": ""}) | {"f:": ""}
+    before = (
+        tag_marks(STANDARD, {"style": "s1"})
+        | tag_marks(DESIGN, {"style": ""})
+        | {"f:": ""}
+    )
     after = tag_marks(STANDARD, {"style": "s2"}) | tag_marks(DESIGN, {"style": "d1"})
-    assert changes(before, after) == ["design 'style' changed", "standard 'style' changed"]
+    assert changes(before, after) == [
+        "design 'style' changed",
+        "standard 'style' changed",
+    ]
     assert changes({"f:": ""}, {}) == []
 
 
@@ -153,7 +175,9 @@ def test_a_pipe_is_skipped_without_waiting(tmp_path: Path) -> None:
     write(tmp_path, a="1")
     os.mkfifo(tmp_path / "b.py")
     found: list[dict[str, str]] = []
-    looking = threading.Thread(target=lambda: found.append(file_marks(tmp_path, ["*.py"])), daemon=True)
+    looking = threading.Thread(
+        target=lambda: found.append(file_marks(tmp_path, ["*.py"])), daemon=True
+    )
     looking.start()
     looking.join(30)
     assert [sorted(marks) for marks in found] == [["f:a.py"]]
@@ -168,7 +192,14 @@ def test_linked_folders_outside_are_skipped_however_named(tmp_path: Path) -> Non
     (home / "same").symlink_to(home / "src")
     (home / "circle").symlink_to(home / "circle")
     (home / "circle.py").symlink_to(home / "circle.py")
-    names = ("link/*.py", "link/c.py", "link/deep/*.py", "src/up/*.py", "src/up/deep/d.py", "same/up/*.py")
+    names = (
+        "link/*.py",
+        "link/c.py",
+        "link/deep/*.py",
+        "src/up/*.py",
+        "src/up/deep/d.py",
+        "same/up/*.py",
+    )
     globs = ["**/*.py", *names, "circle/*.py"]
     for glob in globs[1:]:
         assert file_marks(home, [glob]) == {}

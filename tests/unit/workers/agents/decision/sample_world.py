@@ -46,15 +46,22 @@ def moment(sensed: Mapping[str, Any] | None = None, **more: Any) -> Moment:
 
 def said(number: int, text: str, speaker: str = "Bob") -> Utterance:
     """Return what somebody said at the time *number*."""
-    return Utterance(message_id=f"m{number}", speaker=speaker, message=text, time=number)
+    return Utterance(
+        message_id=f"m{number}", speaker=speaker, message=text, time=number
+    )
 
 
 def texted(time: float, to: str = "Bob") -> Observation:
     """Return that Ana texted somebody."""
-    return Observation(time=time, did=Action(action="text", target=AgentTarget(agent=to), utterance="Hello."))
+    return Observation(
+        time=time,
+        did=Action(action="text", target=AgentTarget(agent=to), utterance="Hello."),
+    )
 
 
-def known(*messages: Utterance, new: int = 0, seen: Sequence[Observation] = ()) -> TakenMessages:
+def known(
+    *messages: Utterance, new: int = 0, seen: Sequence[Observation] = ()
+) -> TakenMessages:
     """Return what Ana knows, of which the last *new* messages are new."""
     return TakenMessages(History(messages, new), tuple(seen))
 
@@ -64,12 +71,18 @@ def wish(action: str, **parts: Any) -> Wish:
     return Wish(reasoning="It is good.", action=action, **parts)
 
 
-def kit(*answers: Wish | LlmError, history: KitHistory | None = None, **more: Any) -> AgentKit:
+def kit(
+    *answers: Wish | LlmError, history: KitHistory | None = None, **more: Any
+) -> AgentKit:
     """Return Ana's agent on fakes, with a model that gives these answers when there are any."""
-    return AgentKit(more.pop("agent", AGENT), llm=answers, history=history or KitHistory(), **more)
+    return AgentKit(
+        more.pop("agent", AGENT), llm=answers, history=history or KitHistory(), **more
+    )
 
 
-async def decided(stand: AgentKit, sensed: Mapping[str, Any] | None = None, **more: Any) -> Decision:
+async def decided(
+    stand: AgentKit, sensed: Mapping[str, Any] | None = None, **more: Any
+) -> Decision:
     """Return what is decided."""
     report = await stand.run("decide", asking(sensed, **more))
     assert report.status == "completed", report.error

@@ -28,10 +28,14 @@ from workers.agents.decision.answer import Wish
 from workers.testing import AgentKit, KitHistory
 from workers.testing.inbox import FakeInbox
 
-NEW = [{"sender": "Bob", "message": "Where are the coins?", "message_id": "b1", "time": 6}]
+NEW = [
+    {"sender": "Bob", "message": "Where are the coins?", "message_id": "b1", "time": 6}
+]
 
 
-async def stored(stand: AgentKit, conversation: str = CONVERSATION) -> list[tuple[str, str]]:
+async def stored(
+    stand: AgentKit, conversation: str = CONVERSATION
+) -> list[tuple[str, str]]:
     """Return who said what in a conversation."""
     page = await stand.services.inbox.page(conversation)
     return [(one.speaker, one.message) for one in page.messages]
@@ -57,11 +61,16 @@ async def test_what_is_heard_and_said_is_one_conversation() -> None:
         "delivered": False,
         "prompt": None,
     }
-    assert await stored(stand) == [("Bob", "Where are the coins?"), ("Ana", decision.utterance)]
+    assert await stored(stand) == [
+        ("Bob", "Where are the coins?"),
+        ("Ana", decision.utterance),
+    ]
     [seen] = await observed(stand)
     assert seen.time == 7
     assert seen.sensed == moment({"worldObjects": coins((5, 5))}).sensory_data
-    assert seen.did == Action(action="text", target=AgentTarget(agent="Bob"), utterance=decision.utterance)
+    assert seen.did == Action(
+        action="text", target=AgentTarget(agent="Bob"), utterance=decision.utterance
+    )
 
 
 async def test_a_message_is_new_once() -> None:
@@ -74,7 +83,9 @@ async def test_a_message_is_new_once() -> None:
 
     assert "New messages:\n- Bob said: 'Where are the coins?'" in first
     for later in (second, third):
-        assert "- At time 6s Bob said: 'Where are the coins?'\nNo new messages." in later
+        assert (
+            "- At time 6s Bob said: 'Where are the coins?'\nNo new messages." in later
+        )
 
 
 async def test_messages_without_an_id_are_told_apart_by_their_task() -> None:
@@ -94,8 +105,14 @@ async def test_a_text_is_delivered_where_the_world_says() -> None:
 
     assert decision.delivered
     [message] = taken.history.current
-    assert (message.message_id, message.speaker, message.message) == (decision.message_id, "Ana", decision.utterance)
-    assert not (await decided(kit(), new_messages=NEW, conversations={"Carol": "carol"})).delivered
+    assert (message.message_id, message.speaker, message.message) == (
+        decision.message_id,
+        "Ana",
+        decision.utterance,
+    )
+    assert not (
+        await decided(kit(), new_messages=NEW, conversations={"Carol": "carol"})
+    ).delivered
 
 
 async def test_a_world_that_wishes_it_is_told_what_the_agent_was_shown() -> None:
@@ -103,7 +120,10 @@ async def test_a_world_that_wishes_it_is_told_what_the_agent_was_shown() -> None
     asked, unasked = kit(*[wish("wait")] * 3), kit()
     for stand in (asked, unasked):
         await decided(stand, {"worldObjects": coins((5, 5))}, simulation_time=3)
-    told = [await decided(stand, new_messages=NEW, tell_prompt=True) for stand in (asked, unasked)]
+    told = [
+        await decided(stand, new_messages=NEW, tell_prompt=True)
+        for stand in (asked, unasked)
+    ]
 
     question = asked.asked[-1]
     assert told[0].prompt == f"{question.system}\n\n{question.user}"
@@ -117,12 +137,20 @@ async def test_a_world_that_wishes_it_is_told_what_the_agent_was_shown() -> None
 class Failing(FakeInbox):
     """Fails once at *seam*, before or after it has done its work; `note` is the first half of settling."""
 
-    def __init__(self, seam: Literal["post", "settle", "note"], *, after: bool = True) -> None:
+    def __init__(
+        self, seam: Literal["post", "settle", "note"], *, after: bool = True
+    ) -> None:
         super().__init__()
         self._seam: str | None = seam
         self._after = after
 
-    async def _pass(self, seam: str, work: Callable[..., Awaitable[Any]], *arguments: Any, **options: Any) -> Any:
+    async def _pass(
+        self,
+        seam: str,
+        work: Callable[..., Awaitable[Any]],
+        *arguments: Any,
+        **options: Any,
+    ) -> Any:
         """Do *work*; at the seam do it or not, and raise."""
         if seam != self._seam:
             return await work(*arguments, **options)
@@ -147,18 +175,34 @@ class Failing(FakeInbox):
         """Settle, or raise, or both, or note what was done and be gone before the rest."""
         if self._seam == "note" and observation is not None:
             await self._pass("note", self.note, owner, task_id, observation)
-        await self._pass("settle", super().settle, owner, task_id, said, observation=observation, user_id=user_id)
+        await self._pass(
+            "settle",
+            super().settle,
+            owner,
+            task_id,
+            said,
+            observation=observation,
+            user_id=user_id,
+        )
 
 
 async def heard_by_bob(stand: AgentKit) -> list[tuple[str, str]]:
     """Return what Bob hears: who said it, and what."""
-    return [(one.speaker, one.message) for one in (await stand.services.inbox.take("bob", "look")).history.current]
+    return [
+        (one.speaker, one.message)
+        for one in (await stand.services.inbox.take("bob", "look")).history.current
+    ]
 
 
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("seam", ["settle", "post"])
-async def test_what_is_delivered_is_what_stands(seam: Literal["settle", "post"], after: bool) -> None:
-    stand = kit(wish("text", agent="Bob", utterance="First."), wish("text", agent="Bob", utterance="Second."))
+async def test_what_is_delivered_is_what_stands(
+    seam: Literal["settle", "post"], after: bool
+) -> None:
+    stand = kit(
+        wish("text", agent="Bob", utterance="First."),
+        wish("text", agent="Bob", utterance="Second."),
+    )
     stand.services.inbox = Failing(seam, after=after)
     decision = await decided(stand, new_messages=NEW, conversations={"Bob": "bob"})
 
@@ -174,7 +218,10 @@ async def test_what_is_delivered_is_what_stands(seam: Literal["settle", "post"],
 
 async def test_what_was_noted_stands_though_the_messages_are_not_settled() -> None:
     """Its words, its deed and what Bob hears are one."""
-    stand = kit(wish("text", agent="Bob", utterance="First."), wish("text", agent="Bob", utterance="Second."))
+    stand = kit(
+        wish("text", agent="Bob", utterance="First."),
+        wish("text", agent="Bob", utterance="Second."),
+    )
     stand.services.inbox = Failing("note")
     decision = await decided(stand, new_messages=NEW, conversations={"Bob": "bob"})
 
@@ -185,22 +232,45 @@ async def test_what_was_noted_stands_though_the_messages_are_not_settled() -> No
 
 
 @pytest.mark.parametrize(
-    "words", ["I found a coin near the old mill, and there may be more of them.", "\u5f7c\u5973\u306f\u786c\u8ca8" * 20]
+    "words",
+    [
+        "I found a coin near the old mill, and there may be more of them.",
+        "\u5f7c\u5973\u306f\u786c\u8ca8" * 20,
+    ],
 )
-async def test_a_question_keeps_its_budget_with_a_thousand_of_everything(words: str) -> None:
+async def test_a_question_keeps_its_budget_with_a_thousand_of_everything(
+    words: str,
+) -> None:
     """Instructions, the schema as it is sent, and the situation, counted exactly; the latest of all of it is there."""
-    past = tuple(said(number, f"{number} {words}", ("Bob", "Carol")[number % 2]) for number in range(1_000))
-    look = {"worldObjects": [{"type": f"coin {kind}", "position": at(kind / 4, 1)} for kind in range(40)]}
+    past = tuple(
+        said(number, f"{number} {words}", ("Bob", "Carol")[number % 2])
+        for number in range(1_000)
+    )
+    look = {
+        "worldObjects": [
+            {"type": f"coin {kind}", "position": at(kind / 4, 1)} for kind in range(40)
+        ]
+    }
     sensed = moment(look).sensory_data
     seen = tuple(
-        Observation(time=number, sensed=sensed, did=Action(action="move", target=Position(x=2, z=1)))
+        Observation(
+            time=number,
+            sensed=sensed,
+            did=Action(action="move", target=Position(x=2, z=1)),
+        )
         for number in range(1_000)
     )
     others = [f"Agent {number} \u5f7c\u5973" for number in range(400)]
     stand = kit(wish("wait"), history=KitHistory(past, observations=seen))
     inbox = FakeInbox(window=1_000)
     stand.services.inbox = inbox
-    await decided(stand, look, new_messages=NEW, agents=["Bob", "Carol", *others], simulation_time=1_001)
+    await decided(
+        stand,
+        look,
+        new_messages=NEW,
+        agents=["Bob", "Carol", *others],
+        simulation_time=1_001,
+    )
     [asked] = stand.asked
     count, schema = counter(), json.dumps(_response_format(asked.answer))
 
@@ -222,10 +292,21 @@ def dance(wished: Wish, now: Moment) -> Action | Refusal:
 DANCER = decision_agent(
     "DancerAgent",
     skills=(
-        Skill("dance", "dance: with agent, who must be near", dance, lambda done: f"I danced with {done.target.agent}"),
+        Skill(
+            "dance",
+            "dance: with agent, who must be near",
+            dance,
+            lambda done: f"I danced with {done.target.agent}",
+        ),
     ),  # type: ignore[union-attr]
-    senses={"music": lambda value, tense: f"{'I hear' if tense == 'present' else 'I heard'} {value}"},
-    policy=lambda _now, _taken: Choice(Action(action="dance", target=AgentTarget(agent="Bob")), "Why not?"),
+    senses={
+        "music": lambda value, tense: (
+            f"{'I hear' if tense == 'present' else 'I heard'} {value}"
+        )
+    },
+    policy=lambda _now, _taken: Choice(
+        Action(action="dance", target=AgentTarget(agent="Bob")), "Why not?"
+    ),
 )
 
 
@@ -236,7 +317,11 @@ async def test_a_world_brings_actions_senses_and_rules_of_its_own() -> None:
     second = await decided(stand, ball, allowed=["dance"])
     alone = await decided(kit(agent=DANCER), allowed=["dance"])
 
-    assert (first.action, first.target, first.by) == ("dance", AgentTarget(agent="Bob"), "scripted")
+    assert (first.action, first.target, first.by) == (
+        "dance",
+        AgentTarget(agent="Bob"),
+        "scripted",
+    )
     assert (second.action, second.by, second.refused) == (
         "dance", "rules", "scripted wished what is not possible: Carol is not near",
     )  # fmt: skip

@@ -5,7 +5,14 @@ from typing import Any
 import pytest
 
 from contracts.errors import InvalidParameters
-from tests.unit.workers.agents.decision.sample_world import CONVERSATION, asking, at, coins, kit, said
+from tests.unit.workers.agents.decision.sample_world import (
+    CONVERSATION,
+    asking,
+    at,
+    coins,
+    kit,
+    said,
+)
 from workers.agents.decision import Moment
 from workers.testing import KitHistory
 
@@ -65,7 +72,9 @@ def test_what_cannot_be_sent_is_refused(case: str) -> None:
 async def test_nothing_is_stored_of_what_is_refused(case: str) -> None:
     """The conversation is as it was, what waits stays new, and the task is not run again."""
     wrong, told = BAD[case]
-    stand = kit(history=KitHistory(past=(said(0, "Before."),), waiting=(said(1, "Hello!"),)))
+    stand = kit(
+        history=KitHistory(past=(said(0, "Before."),), waiting=(said(1, "Hello!"),))
+    )
     report = await stand.run("decide", {**asking(), **wrong})
 
     assert report.status in ("failed", "rejected")
@@ -84,8 +93,17 @@ async def test_nothing_is_stored_of_what_is_refused(case: str) -> None:
 async def test_what_can_be_is_taken() -> None:
     """Everything at its bounds: a world of one place, signs of every script, lines in a message."""
     edge = {
-        **asking(sensing(worldObjects=coins((2, 1)), texture="rough", unreadMessages=3)["sensory_data"]),
-        **new(sender="Bob", message="Hel\u00adlo \U0001f9d1\u200d\U0001f680\n\t\u5f7c\u5973", message_id="a-1", time=0),
+        **asking(
+            sensing(worldObjects=coins((2, 1)), texture="rough", unreadMessages=3)[
+                "sensory_data"
+            ]
+        ),
+        **new(
+            sender="Bob",
+            message="Hel\u00adlo \U0001f9d1\u200d\U0001f680\n\t\u5f7c\u5973",
+            message_id="a-1",
+            time=0,
+        ),
         "bounds": {"low": at(2, 1), "high": at(2, 1)},
         "agents": ["Bob", "O'Brien", "npc:42", "\u6613\u601d", "\u2728"],
         "conversations": {"Bob": "bob"},

@@ -10,7 +10,9 @@ from workers.testing import KitHistory
 PAST = tuple(said(number, f"word {number}") for number in range(80))
 
 
-async def test_a_summary_is_made_beside_the_decision_and_shown_to_the_next_one() -> None:
+async def test_a_summary_is_made_beside_the_decision_and_shown_to_the_next_one() -> (
+    None
+):
     summary = Summary(reasoning="They count.", summary="Bob said 'thirty' words.")
     stand = kit(summary, wish("wait"), wish("wait"), history=KitHistory(past=PAST))
 

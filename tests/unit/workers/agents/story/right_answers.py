@@ -10,7 +10,13 @@ from workers.agents.story.memory_create import FoundMemories, FoundMemory
 from workers.agents.story.memory_extract import ChosenMemories, ChosenMemory
 from workers.agents.story.plot_threads import FoundThreads, OpenedThread, TouchedThread
 from workers.agents.story.relationship import FoundShow, FoundShows
-from workers.agents.story.response_analyzer import Elapsed, Moment, Person, Place, SceneReading
+from workers.agents.story.response_analyzer import (
+    Elapsed,
+    Moment,
+    Person,
+    Place,
+    SceneReading,
+)
 from workers.agents.story.thread_extract import ChosenThread, ChosenThreads
 from workers.answers import Answer
 
@@ -19,10 +25,22 @@ SCENE = SceneReading(
     scene_type="dialogue",
     tension=6,
     characters=(
-        Person(name="the keeper", presence="in_scene", quotation="Mara closed the book"),
-        Person(name="Tobias", presence="in_scene", quotation="Tobias put his hand on hers"),
-        Person(name="Ines", presence="mentioned", quotation="Ines asked after the forty crowns"),
-        Person(name="Corwin Ashdown", presence="mentioned", quotation="Corwin Ashdown heard it all"),
+        Person(
+            name="the keeper", presence="in_scene", quotation="Mara closed the book"
+        ),
+        Person(
+            name="Tobias", presence="in_scene", quotation="Tobias put his hand on hers"
+        ),
+        Person(
+            name="Ines",
+            presence="mentioned",
+            quotation="Ines asked after the forty crowns",
+        ),
+        Person(
+            name="Corwin Ashdown",
+            presence="mentioned",
+            quotation="Corwin Ashdown heard it all",
+        ),
     ),
     places=(Place(name="lantern house", quotation="the windows of Lantern House"),),
     moments=(Moment(words="Monday 9:15 PM", quotation="Monday, 9:15 PM."),),
@@ -79,7 +97,9 @@ SHOWS = FoundShows(
 THREADS = FoundThreads(
     reasoning="so",
     touched=(
-        TouchedThread(id="THREAD-001", quotation="the debt is due before the ice comes"),
+        TouchedThread(
+            id="THREAD-001", quotation="the debt is due before the ice comes"
+        ),
         TouchedThread(id="thread-002", quotation="the bell rang once"),
     ),
     new=(
@@ -136,26 +156,46 @@ CONDENSED = CondensedFacts(
     reasoning="so",
     facts=(
         CondensedFact(
-            name="Ines Calder", fact="Smuggles lamp oil", quotation="Smuggles lamp oil past the customs boat"
+            name="Ines Calder",
+            fact="Smuggles lamp oil",
+            quotation="Smuggles lamp oil past the customs boat",
         ),
         CondensedFact(
-            name="Ines Calder", fact="Distrusts Corwin.", quotation="Distrusts Corwin Ashdown since the fire"
+            name="Ines Calder",
+            fact="Distrusts Corwin.",
+            quotation="Distrusts Corwin Ashdown since the fire",
         ),
-        CondensedFact(name="Corwin", fact="Owns the tavern", quotation="Owner of the Salt Quay Tavern"),
+        CondensedFact(
+            name="Corwin",
+            fact="Owns the tavern",
+            quotation="Owner of the Salt Quay Tavern",
+        ),
     ),
 )
 RECALLED = ChosenMemories(
     reasoning="so",
     memories=(
-        ChosenMemory(id="MEM-001-debt", why="The debt is asked for", quotation="the forty crowns"),
-        ChosenMemory(id="MEM-000", why="Root of what she confesses", quotation="I let go of the rope"),
+        ChosenMemory(
+            id="MEM-001-debt", why="The debt is asked for", quotation="the forty crowns"
+        ),
+        ChosenMemory(
+            id="MEM-000",
+            why="Root of what she confesses",
+            quotation="I let go of the rope",
+        ),
     ),
 )
 LOADED = ChosenThreads(
     reasoning="so",
     threads=(
-        ChosenThread(id="THREAD-002", why="The bell rang tonight", quotation="the bell rang once"),
-        ChosenThread(id="THREAD-001", why="Ines asks for the crowns", quotation="Ines asked after the forty crowns"),
+        ChosenThread(
+            id="THREAD-002", why="The bell rang tonight", quotation="the bell rang once"
+        ),
+        ChosenThread(
+            id="THREAD-001",
+            why="Ines asks for the crowns",
+            quotation="Ines asked after the forty crowns",
+        ),
     ),
 )
 

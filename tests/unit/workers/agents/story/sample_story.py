@@ -27,7 +27,13 @@ from memory.rendering.tokens import counter
 from workers import Agent
 from workers.testing import AgentKit, KitStory
 
-MARA, TOBIAS, INES, CORWIN, HANNE = "Mara Voss", "Tobias Reed", "Ines Calder", "Corwin Ashdown", "Hanne Brook"
+MARA, TOBIAS, INES, CORWIN, HANNE = (
+    "Mara Voss",
+    "Tobias Reed",
+    "Ines Calder",
+    "Corwin Ashdown",
+    "Hanne Brook",
+)
 LANTERN, TAVERN = "Lantern House", "Salt Quay Tavern"
 
 _FILES: Mapping[str, str] = {
@@ -109,7 +115,12 @@ def entity(name: str, text: str | None = None, **fields: Any) -> Entity:
     written = _FILES.get(name, "") if text is None else text
     kind = "location" if name in (LANTERN, TAVERN) else "character"
     aliases = {MARA: ("the keeper",), INES: ("the captain",)}.get(name, ())
-    told = {"kind": kind, "aliases": aliases, "file": f"entities/{name.split()[0]}.md", "tokens": counter()(written)}
+    told = {
+        "kind": kind,
+        "aliases": aliases,
+        "file": f"entities/{name.split()[0]}.md",
+        "tokens": counter()(written),
+    }
     return Entity(name=name, text=written, **{**told, **fields})
 
 
@@ -119,7 +130,10 @@ BASE = StoryBase(
     settings=StorySettings(
         story_id="lantern",
         title="The Lantern House",
-        traits={"honesty": ("admitted", "confessed", "told the truth"), "recklessness": ("dared", "leapt", "gambled")},
+        traits={
+            "honesty": ("admitted", "confessed", "told the truth"),
+            "recklessness": ("dared", "leapt", "gambled"),
+        },
     ),
     entities=ENTITIES,
     memories=(
@@ -158,7 +172,10 @@ BASE = StoryBase(
             MARA: Tastes(likes={"honesty": 10}, dislikes={"recklessness": 6}),
             TOBIAS: Tastes(likes={"recklessness": 4}),
         },
-        bonds=(Bond(characters=(MARA, TOBIAS), score=18), Bond(characters=(MARA, INES), score=-4)),
+        bonds=(
+            Bond(characters=(MARA, TOBIAS), score=18),
+            Bond(characters=(MARA, INES), score=-4),
+        ),
     ),
     threads=(
         StoryThread(
@@ -191,8 +208,18 @@ BASE = StoryBase(
         ),
     ),
     knowledge=(
-        KnownFact(category="location", subject=LANTERN, fact="The lamp burns whale oil", confidence="high"),
-        KnownFact(category="character", subject=TOBIAS, fact="Tobias is 19 years old", confidence="high"),
+        KnownFact(
+            category="location",
+            subject=LANTERN,
+            fact="The lamp burns whale oil",
+            confidence="high",
+        ),
+        KnownFact(
+            category="character",
+            subject=TOBIAS,
+            fact="Tobias is 19 years old",
+            confidence="high",
+        ),
     ),
 )
 
@@ -228,19 +255,35 @@ Tobias put his hand on hers, and did not take it away.""",
 
 #: What the responses before it changed, as their analyses found it.
 CHANGES: Mapping[int, Mapping[str, StoryChange]] = {
-    1: {"resp_analyzer": StoryChange(scene="dialogue", tension=3, timestamp="Monday, 6:00 PM")},
+    1: {
+        "resp_analyzer": StoryChange(
+            scene="dialogue", tension=3, timestamp="Monday, 6:00 PM"
+        )
+    },
     2: {
-        "resp_analyzer": StoryChange(scene="dialogue", tension=3, timestamp="Monday, 8:30 PM"),
+        "resp_analyzer": StoryChange(
+            scene="dialogue", tension=3, timestamp="Monday, 8:30 PM"
+        ),
         "plot_threads": StoryChange(mentioned=("THREAD-002",)),
     },
 }
 
 
-def story(text: str | None = None, base: StoryBase = BASE, *, number: int = RESPONSE.number, **fields: Any) -> KitStory:
+def story(
+    text: str | None = None,
+    base: StoryBase = BASE,
+    *,
+    number: int = RESPONSE.number,
+    **fields: Any,
+) -> KitStory:
     """Return the story at response *number*, with *text* in place of its own; further fields are KitStory's."""
-    response = RESPONSE.model_copy(update={"number": number, "text": RESPONSE.text if text is None else text})
+    response = RESPONSE.model_copy(
+        update={"number": number, "text": RESPONSE.text if text is None else text}
+    )
     earlier = tuple(one for one in EARLIER if one.number < number)
-    return KitStory(base, response, **{"earlier": earlier, "changes": CHANGES, **fields})
+    return KitStory(
+        base, response, **{"earlier": earlier, "changes": CHANGES, **fields}
+    )
 
 
 async def analysed(

@@ -26,11 +26,21 @@ WRONG = (
     ("plot_threads", "new", {"title": "The 70 boats"}, "title"),
     ("knowledge", "facts", {"subject": "Atlantis"}, "subject"),
     ("knowledge", "facts", {"known_by": ("Gandalf",)}, "known_by"),
-    ("contradiction", "contradictions", {"old_quotation": "Mara swam ashore"}, "old_quotation"),
+    (
+        "contradiction",
+        "contradictions",
+        {"old_quotation": "Mara swam ashore"},
+        "old_quotation",
+    ),
     ("entity_analysis", "entities", {"name": "Gandalf"}, "name"),
     ("entity_analysis", "entities", {"name": "Lantern House", "role": "focus"}, "role"),
     ("fact_extract", "facts", {"fact": "Has 70 ships"}, "fact"),
-    ("fact_extract", "facts", {"quotation": "I was in the boat that night"}, "quotation"),
+    (
+        "fact_extract",
+        "facts",
+        {"quotation": "I was in the boat that night"},
+        "quotation",
+    ),
     ("memory_extract", "memories", {"id": "MEM-999"}, "id"),
     ("thread_extract", "threads", {"id": "THREAD-999"}, "id"),
 )
@@ -58,13 +68,17 @@ async def test_a_finding_that_does_not_hold_goes_back_once_and_is_then_left_out(
     """With the field and the cure; it is counted, and the others stand."""
     answer = spoilt(section, field, wrong)
 
-    found, kit = await analysed(AGENTS[section], answer, answer, told=story(sections=TIERS))
+    found, kit = await analysed(
+        AGENTS[section], answer, answer, told=story(sections=TIERS)
+    )
 
     assert (found["by"], found["left_out"], len(kit.asked)) == ("scripted", 1, 2)
     complaint = kit.asked[1].user.removeprefix(kit.asked[0].user)
     assert f"\n{field}: {{" in complaint
     assert f"\n- {told}: " in complaint
-    others = RIGHT[section].model_copy(update={field: getattr(RIGHT[section], field)[1:]})
+    others = RIGHT[section].model_copy(
+        update={field: getattr(RIGHT[section], field)[1:]}
+    )
     without, _ = await analysed(AGENTS[section], others, told=story(sections=TIERS))
     assert {**found, "left_out": None} == {**without, "left_out": None}
 
@@ -72,10 +86,21 @@ async def test_a_finding_that_does_not_hold_goes_back_once_and_is_then_left_out(
 @pytest.mark.parametrize("section", SECTIONS)
 async def test_a_quotation_that_stands_nowhere_is_no_finding(section: str) -> None:
     """Invented, of two places, half a word, nothing but signs, or the whole text."""
-    field = next(field for field in lists_of(RIGHT[section]) if getattr(RIGHT[section], field))
-    for quotation in ("She flew away", "rope boat", "he ledge", "...", RESPONSE.text, ""):
+    field = next(
+        field for field in lists_of(RIGHT[section]) if getattr(RIGHT[section], field)
+    )
+    for quotation in (
+        "She flew away",
+        "rope boat",
+        "he ledge",
+        "...",
+        RESPONSE.text,
+        "",
+    ):
         answer = spoilt(section, field, {"quotation": quotation})
-        found, kit = await analysed(AGENTS[section], answer, answer, told=story(sections=TIERS))
+        found, kit = await analysed(
+            AGENTS[section], answer, answer, told=story(sections=TIERS)
+        )
         assert found["left_out"] == 1, quotation
         assert "- quotation: " in kit.asked[1].user
 
@@ -88,7 +113,9 @@ async def test_a_finding_that_is_mended_counts_as_if_it_had_been_right(
     for second in (mended(section, field), RIGHT[section]):
         answers = spoilt(section, field, wrong), second
         found, _ = await analysed(AGENTS[section], *answers, told=story(sections=TIERS))
-        right, _ = await analysed(AGENTS[section], RIGHT[section], told=story(sections=TIERS))
+        right, _ = await analysed(
+            AGENTS[section], RIGHT[section], told=story(sections=TIERS)
+        )
         assert "left_out" not in found, told
         assert sorted(map(str, _leaves(found))) == sorted(map(str, _leaves(right)))
 
@@ -99,16 +126,26 @@ def _leaves(body: Any) -> list[Any]:
     if isinstance(body, str):
         # Of what was shown to a pair, the last comes last.
         return body.split("; ")
-    return [leaf for value in body for leaf in _leaves(value)] if isinstance(body, list) else [body]
+    return (
+        [leaf for value in body for leaf in _leaves(value)]
+        if isinstance(body, list)
+        else [body]
+    )
 
 
 async def test_a_repair_that_gets_no_answer_costs_the_faulty_finding_alone() -> None:
     """What held stays."""
     answer = spoilt("knowledge", "facts", {"subject": "Atlantis"})
 
-    found, _ = await analysed(AGENTS["knowledge"], answer, LlmTimeout("late"), told=story(sections=TIERS))
+    found, _ = await analysed(
+        AGENTS["knowledge"], answer, LlmTimeout("late"), told=story(sections=TIERS)
+    )
 
-    assert (found["by"], found["left_out"], [one["subj"] for one in found["facts"]]) == ("scripted", 1, ["crowns"])
+    assert (
+        found["by"],
+        found["left_out"],
+        [one["subj"] for one in found["facts"]],
+    ) == ("scripted", 1, ["crowns"])
 
 
 @pytest.mark.parametrize(
@@ -133,16 +170,36 @@ def test_what_is_no_number_or_no_text_costs_its_finding_and_not_the_answer() -> 
     body = RIGHT["knowledge"].model_dump(mode="json")
     body["facts"][0] |= {"subject": None, "fact": 7, "known_by": "Mara"}
     read = PARTS["knowledge"].answer.model_validate(body)
-    assert (read.facts[0].subject, read.facts[0].fact, read.facts[0].known_by) == ("", "7", ("Mara",))
+    assert (read.facts[0].subject, read.facts[0].fact, read.facts[0].known_by) == (
+        "",
+        "7",
+        ("Mara",),
+    )
     body = RIGHT["memory_create"].model_dump(mode="json")
     body["memories"][0]["significance"] = "grave"
-    assert PARTS["memory_create"].answer.model_validate(body).memories[0].significance == -1
+    assert (
+        PARTS["memory_create"].answer.model_validate(body).memories[0].significance
+        == -1
+    )
 
 
 async def test_fifty_findings_are_no_more_than_a_section_holds() -> None:
     """And nothing fails for it."""
     for section, answer in RIGHT.items():
-        many = answer.model_copy(update={field: getattr(answer, field)[:1] * 50 for field in lists_of(answer)})
+        many = answer.model_copy(
+            update={
+                field: getattr(answer, field)[:1] * 50 for field in lists_of(answer)
+            }
+        )
         found, _ = await analysed(AGENTS[section], many, told=story(sections=TIERS))
-        for name in ("memories", "new", "mentioned", "found", "tier1", "loaded", "interactions", "facts"):
+        for name in (
+            "memories",
+            "new",
+            "mentioned",
+            "found",
+            "tier1",
+            "loaded",
+            "interactions",
+            "facts",
+        ):
             assert len(found.get(name, ())) <= 8, (section, name)

@@ -11,7 +11,13 @@ from contracts.errors import LlmRefused
 from memory.rendering.tokens import counter
 from runtime.models.client import _response_format
 from tests.architecture.tree import ROOT
-from tests.unit.workers.agents.story.sample_story import BASE, ENTITIES, RESPONSE, analysed, story
+from tests.unit.workers.agents.story.sample_story import (
+    BASE,
+    ENTITIES,
+    RESPONSE,
+    analysed,
+    story,
+)
 from tests.unit.workers.agents.story.test_sections import AGENTS
 from workers.agent_files import find_roles
 from workers.agents.story.question import MOST_RESPONSE_TOKENS, MOST_TOKENS, SHARED
@@ -30,24 +36,50 @@ PROSE = {
 
 def crowded(prose: str) -> KitStory:
     """Return a story of forty persons, of which any part, and the response too, is longer than a question may be."""
-    names = [f"Person-{number} {'Featherstonehaugh' * (number % 3)}Reed{number}" for number in range(COUNT)]
+    names = [
+        f"Person-{number} {'Featherstonehaugh' * (number % 3)}Reed{number}"
+        for number in range(COUNT)
+    ]
     told = [prose.format(name=name, number=number) for number, name in enumerate(names)]
     lines = list(zip(names, told, strict=True))
-    pages = [RESPONSE.text, *(f'{name} rose. "I know the debt," said {name}. {line}' for name, line in lines * 2)]
+    pages = [
+        RESPONSE.text,
+        *(
+            f'{name} rose. "I know the debt," said {name}. {line}'
+            for name, line in lines * 2
+        ),
+    ]
     file = "\n".join(f"- {line}" for line in told)
     memories = [
-        StoryMemory(id=f"MEM-1{number:02}", character=name, title=line[:60], summary=line, text=line * 3)
+        StoryMemory(
+            id=f"MEM-1{number:02}",
+            character=name,
+            title=line[:60],
+            summary=line,
+            text=line * 3,
+        )
         for number, (name, line) in enumerate(lines * 2)
     ]
     cast = tuple(names[:9])
     threads = [
-        StoryThread(id=f"THREAD-1{number:02}", title=line[:60], text=line * 3, characters=cast, keywords=("debt",))
+        StoryThread(
+            id=f"THREAD-1{number:02}",
+            title=line[:60],
+            text=line * 3,
+            characters=cast,
+            keywords=("debt",),
+        )
         for number, (_, line) in enumerate(lines)
     ]
-    facts = [KnownFact(subject=name, fact=line, category="character") for name, line in lines]
+    facts = [
+        KnownFact(subject=name, fact=line, category="character") for name, line in lines
+    ]
     whole = BASE.model_copy(
         update={
-            "entities": (*ENTITIES, *(Entity(name=name, text=file, tokens=9_000) for name in names)),
+            "entities": (
+                *ENTITIES,
+                *(Entity(name=name, text=file, tokens=9_000) for name in names),
+            ),
             "memories": (*BASE.memories, *memories),
             "threads": (*BASE.threads, *threads),
             "knowledge": (*BASE.knowledge, *facts),
@@ -61,13 +93,17 @@ def parts_of(asked: Asked) -> tuple[int, int]:
     count, schema = counter(), json.dumps(_response_format(asked.answer))
     before, _, rest = asked.user.partition("<response>\n")
     told, _, after = rest.partition("\n</response>")
-    return count(asked.system) + count(schema) + count(before) + count(after), count(told)
+    return count(asked.system) + count(schema) + count(before) + count(after), count(
+        told
+    )
 
 
 @pytest.mark.parametrize("prose", PROSE)
 @pytest.mark.parametrize("section", AGENTS)
 async def test_a_question_keeps_its_budget(section: str, prose: str) -> None:
-    _, kit = await analysed(AGENTS[section], LlmRefused("no"), told=crowded(PROSE[prose]))
+    _, kit = await analysed(
+        AGENTS[section], LlmRefused("no"), told=crowded(PROSE[prose])
+    )
 
     [asked] = kit.asked
     beside, response = parts_of(asked)
@@ -90,6 +126,8 @@ async def test_a_question_about_a_short_response_shows_all_of_it(section: str) -
 
 def test_every_seat_has_its_agent_and_its_role() -> None:
     """Ten of them, each role the section's own, and one for a question that is shared."""
-    assert {agent.agent_id for agent in AGENTS.values()} == {seat.agent_id for seat in ROSTER}
+    assert {agent.agent_id for agent in AGENTS.values()} == {
+        seat.agent_id for seat in ROSTER
+    }
     roles = find_roles(ROOT / "workers" / "agents" / "story")
     assert {role.name for role in roles} == {*(seat.section for seat in ROSTER), SHARED}

@@ -40,15 +40,27 @@ from workers.agents.story.prose import (
         ("He left. She stayed.", ["He left.", "She stayed."]),
         ("Dr. Voss met Mr. T. Reed at 3 p.m. on the quay. It rained.", 2),
         ('"Go!" she said. "Now."', ['"Go!" she said.', '"Now."']),
-        ("“Is it true?” He nodded… Then he left.", ["“Is it true?”", "He nodded…", "Then he left."]),
-        ("# The quay\n\nA wall\nof stone. A boat.", ["# The quay", "A wall\nof stone.", "A boat."]),
+        (
+            "“Is it true?” He nodded… Then he left.",
+            ["“Is it true?”", "He nodded…", "Then he left."],
+        ),
+        (
+            "# The quay\n\nA wall\nof stone. A boat.",
+            ["# The quay", "A wall\nof stone.", "A boat."],
+        ),
         ("", []),
     ],
 )
-def test_a_text_is_cut_where_its_sentences_end(text: str, expected: list[str] | int) -> None:
+def test_a_text_is_cut_where_its_sentences_end(
+    text: str, expected: list[str] | int
+) -> None:
     found = sentences(text)
 
-    assert [one.text for one in found] == expected if isinstance(expected, list) else len(found) == expected
+    assert (
+        [one.text for one in found] == expected
+        if isinstance(expected, list)
+        else len(found) == expected
+    )
     assert all(text[one.start : one.end] == one.text for one in found)
 
 
@@ -134,7 +146,9 @@ She is _tall_. She sails; see [the Heron](heron.md).
         "Never sleeps ashore.",
     )
     assert lines_of("") == lines_of("# Tobias Reed\n\n- Kind: character\n") == ()
-    assert lines_of(entity(TOBIAS).text)[0] == "Apprentice at Lantern House for two years"
+    assert (
+        lines_of(entity(TOBIAS).text)[0] == "Apprentice at Lantern House for two years"
+    )
 
 
 def test_a_text_names_by_full_name_alias_and_part() -> None:
@@ -144,7 +158,13 @@ def test_a_text_names_by_full_name_alias_and_part() -> None:
     )
 
     assert list(count.items()) == [(MARA, 3), (TOBIAS, 1), (LANTERN, 1), (INES, 1)]
-    assert set(Handles(ENTITIES).count(RESPONSE.text)) == {MARA, TOBIAS, INES, CORWIN, LANTERN}
+    assert set(Handles(ENTITIES).count(RESPONSE.text)) == {
+        MARA,
+        TOBIAS,
+        INES,
+        CORWIN,
+        LANTERN,
+    }
 
 
 @pytest.mark.parametrize(
@@ -169,7 +189,9 @@ def test_a_name_that_two_share_is_nobody_s() -> None:
     assert Handles([*two, Entity(name="Cy", aliases=("Lee",))]).owner("Lee") == "Cy"
 
 
-@pytest.mark.parametrize("text", ["a mark", "will you", "Marab", "unmara", "the reed bent"])
+@pytest.mark.parametrize(
+    "text", ["a mark", "will you", "Marab", "unmara", "the reed bent"]
+)
 def test_a_word_is_no_name(text: str) -> None:
     entities = [*ENTITIES, Entity(name="Will Marsh"), Entity(name="Captain Flint")]
     assert Handles(entities).find(text) == []
@@ -179,7 +201,10 @@ def test_a_word_is_no_name(text: str) -> None:
 def test_names_may_be_typed_otherwise() -> None:
     """Another apostrophe, another dash, a line end between two words."""
     entities = [Entity(name="Nan O'Dea"), Entity(name="Jean-Luc Roy")]
-    assert Handles(entities).find("Nan\nO\u2019Dea met Jean\u2010Luc Roy.") == ["Nan O'Dea", "Jean-Luc Roy"]
+    assert Handles(entities).find("Nan\nO\u2019Dea met Jean\u2010Luc Roy.") == [
+        "Nan O'Dea",
+        "Jean-Luc Roy",
+    ]
     assert Handles(ENTITIES).find("Hanne's boat") == [HANNE]
     assert Handles([]).find("Hanne") == []
 
@@ -212,8 +237,34 @@ def repeated(fragment: str) -> str:
             "He left?! ",
             '"Go." ',
         ),
-        *("'", "'x ", "'x", "'x' ", "x,' ", "\u2018x,\u2019 ", '"', '"x" ', "\u201cx\u201d\n", "\u201cx", "\u00abx"),
-        *("\n", " \n", "[", "![", "[a](", "](", "~", "_a", "> a", "- ", "Mara's ", "the the ", "M"),
+        *(
+            "'",
+            "'x ",
+            "'x",
+            "'x' ",
+            "x,' ",
+            "\u2018x,\u2019 ",
+            '"',
+            '"x" ',
+            "\u201cx\u201d\n",
+            "\u201cx",
+            "\u00abx",
+        ),
+        *(
+            "\n",
+            " \n",
+            "[",
+            "![",
+            "[a](",
+            "](",
+            "~",
+            "_a",
+            "> a",
+            "- ",
+            "Mara's ",
+            "the the ",
+            "M",
+        ),
     ],
 )
 def test_every_reader_comes_to_the_end_of_a_text(fragment: str) -> None:
@@ -244,5 +295,7 @@ async def test_the_longest_response_is_read(section: str) -> None:
     text = "\n\n".join([RESPONSE.text] * (LENGTH // len(RESPONSE.text)))
 
     for llm in ((), (RIGHT[section],)):
-        found, _ = await analysed(AGENTS[section], *llm, told=story(text, sections=TIERS))
+        found, _ = await analysed(
+            AGENTS[section], *llm, told=story(text, sections=TIERS)
+        )
         assert found["by"] == ("scripted" if llm else "rules")

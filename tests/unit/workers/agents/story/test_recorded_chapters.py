@@ -24,13 +24,22 @@ EXPECTED = {
 
 
 async def test_what_agents_find_in_recorded_answers_matches_the_key() -> None:
-    score, _, unanswered = await recorded.run(recorded.stories_in(CHAPTERS), None, None, "ten")
+    score, _, unanswered = await recorded.run(
+        recorded.stories_in(CHAPTERS), None, None, "ten"
+    )
 
     assert (score.chapters, unanswered) == (6, 0)
     figures = {
-        name: (score.right[name], score.found[name], score.met[name], score.wanted[name])
+        name: (
+            score.right[name],
+            score.found[name],
+            score.met[name],
+            score.wanted[name],
+        )
         for name in score.wanted | score.found
     }
     assert figures == EXPECTED, score.misses
     assert all(after <= before for _, before, after, _ in score.reductions)
-    assert all(percent >= 70 for _, before, _, percent in score.reductions if before > 1_000)
+    assert all(
+        percent >= 70 for _, before, _, percent in score.reductions if before > 1_000
+    )

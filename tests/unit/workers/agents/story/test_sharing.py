@@ -20,7 +20,11 @@ from workers.agents.story.question import sharers
 from workers.testing import NOW, KitServices, KitStory, ScriptedLlm
 
 ON = BASE.model_copy(
-    update={"settings": BASE.settings.model_copy(update={"agents": {"contradiction": SeatSettings(enabled=True)}})}
+    update={
+        "settings": BASE.settings.model_copy(
+            update={"agents": {"contradiction": SeatSettings(enabled=True)}}
+        )
+    }
 )
 
 
@@ -37,7 +41,9 @@ class Oracle(ScriptedLlm):
         """Return a model of that name."""
         return LlmRole(model=f"model of {name}", temperature=None)
 
-    async def ask(self, role: str, answer: Any, *, system: str, user: str, **_: Any) -> Reply[Any]:
+    async def ask(
+        self, role: str, answer: Any, *, system: str, user: str, **_: Any
+    ) -> Reply[Any]:
         """Answer for each part."""
         self.calls.append((role, system, user))
         await asyncio.sleep(0)
@@ -68,7 +74,9 @@ async def sections(
             **kit_story.fields,
         )
         task = agent.tasks["analyse"]
-        found = await task.handler.function(task.parameters(), Context(task, assignment, services))
+        found = await task.handler.function(
+            task.parameters(), Context(task, assignment, services)
+        )
         return dict(found.model_dump(mode="json"))
 
     found = await asyncio.gather(*(run(seat.section) for seat in ROSTER))
@@ -76,7 +84,9 @@ async def sections(
 
 
 @pytest.mark.parametrize(("calls", "count"), [("ten", 10), ("grouped", 2), ("one", 1)])
-async def test_each_way_asks_as_often_as_it_says_and_finds_the_same(calls: str, count: int) -> None:
+async def test_each_way_asks_as_often_as_it_says_and_finds_the_same(
+    calls: str, count: int
+) -> None:
     llm, alone = Oracle(), Oracle()
 
     found, expected = await sections(calls, llm), await sections("ten", alone)
@@ -115,7 +125,10 @@ async def test_a_shared_question_without_an_answer_is_asked_once(calls: str) -> 
 
 def test_who_shares_with_whom() -> None:
     """The enabled ones of a group, or all; not one that a story switches off or gives to an agent of its own."""
-    own = {"knowledge": SeatSettings(agent="OwnAgent", task="look"), "relationship": SeatSettings(enabled=False)}
+    own = {
+        "knowledge": SeatSettings(agent="OwnAgent", task="look"),
+        "relationship": SeatSettings(enabled=False),
+    }
     settings = BASE.settings.model_copy(update={"agents": own})
 
     immediate = ["entity_analysis", "fact_extract", "memory_extract", "thread_extract"]
@@ -129,7 +142,9 @@ def test_who_shares_with_whom() -> None:
 
 async def test_what_cannot_be_judged_is_not_asked_for() -> None:
     """A story without threads, memories and files has four parts in its question."""
-    bare = ON.model_copy(update={"entities": (), "memories": (), "threads": (), "knowledge": ()})
+    bare = ON.model_copy(
+        update={"entities": (), "memories": (), "threads": (), "knowledge": ()}
+    )
     llm = Oracle()
 
     await sections("one", llm, replace(story(base=bare), changes={}))
