@@ -96,7 +96,10 @@ def _row(lane: Lane, samples: dict[str, _Samples]) -> Row:
             f"CPU {ratio(cpu, median(rate.cpu_us for rate in raw.rates))}, "
             f"p50 {ratio(p50, percentile(raw.latencies_ms, 0.5))} raw"
         )
-    spread = f"{min(rate.tasks_per_s for rate in ours.rates):,.0f} to {max(rate.tasks_per_s for rate in ours.rates):,.0f}/s"
+    spread = (
+        f"{min(rate.tasks_per_s for rate in ours.rates):,.0f} to "
+        f"{max(rate.tasks_per_s for rate in ours.rates):,.0f}/s"
+    )
     outcomes = ours.rates[-1].outcomes
     seen = (
         ""

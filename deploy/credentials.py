@@ -264,9 +264,9 @@ def _nkeys() -> Any:
 def _openssl(*words: str) -> None:
     command = ["openssl", *words]
     try:
-        subprocess.run(
+        subprocess.run(  # noqa: S603 - our words
             command, check=True, capture_output=True, text=True, timeout=_OPENSSL_S
-        )  # noqa: S603 - our words
+        )
     except FileNotFoundError as error:
         raise ConfigurationError("openssl is missing; install it") from error
     except subprocess.CalledProcessError as error:

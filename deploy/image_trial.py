@@ -120,12 +120,12 @@ def _confined(root: Path, *more: str) -> list[str]:
             str(root),
             "/",
             "--tmpfs",
-            "/tmp",
+            "/tmp",  # noqa: S108
             "--proc",
             "/proc",
             "--dev",
             "/dev",
-        ),  # noqa: S108
+        ),
         *(
             "--unshare-all",
             "--share-net",

@@ -138,8 +138,8 @@ class CommandBatch:
 
     async def _run_once(self, commands: Sequence[Command]) -> list[Any]:
         connection = (
-            self._idle.pop() if self._idle else await self._pool.get_connection()
-        )  # type: ignore[no-untyped-call] # redis-py
+            self._idle.pop() if self._idle else await self._pool.get_connection()  # type: ignore[no-untyped-call] # redis-py
+        )
         try:
             if not _is_ready(connection):
                 # As the pool does: connects again what the server has closed meanwhile.

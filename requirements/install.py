@@ -40,8 +40,8 @@ def _has_pip() -> bool:
     command = [str(python), "-m", "pip", "--version"]
     return (
         python.exists()
-        and subprocess.run(command, capture_output=True, check=False).returncode == 0
-    )  # noqa: S603
+        and subprocess.run(command, capture_output=True, check=False).returncode == 0  # noqa: S603
+    )
 
 
 def _pip(*arguments: str) -> int:

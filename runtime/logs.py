@@ -26,8 +26,10 @@ _TALKATIVE = (
 
 
 def configure(
-    level: Level = "info", format: Format = "auto", stream: TextIO | None = None
-) -> None:  # noqa: A002  # as the setting is called
+    level: Level = "info",
+    format: Format = "auto",  # noqa: A002 - as the setting is called
+    stream: TextIO | None = None,
+) -> None:
     """Send all that is logged from now on to *stream* (None is stderr); may be called again.
 
     `auto` is `console` on a terminal and `json` elsewhere. Libraries are heard from warning on, at any *level*: what

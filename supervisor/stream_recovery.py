@@ -121,9 +121,9 @@ class Recovery:
                     await self.look()
                 failures = 0
             except TaskloreError as error:
-                pause_s = random.uniform(0.5, 1.0) * min(
+                pause_s = random.uniform(0.5, 1.0) * min(  # noqa: S311 - jitter
                     _PAUSE_CAP_S, _PAUSE_S * 2**failures
-                )  # noqa: S311 - jitter
+                )
                 failures = min(failures + 1, 10)
                 log.warning(
                     "recovery_failed", error=str(error), pause_s=round(pause_s, 2)

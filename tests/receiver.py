@@ -85,9 +85,9 @@ class Receiver:
             self.open -= 1
             writer.close()
 
-    async def _answer(
+    async def _answer(  # noqa: C901
         self, path: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:  # noqa: C901
+    ) -> None:
         status = self.statuses.pop(0) if self.statuses else 200
         what, _, rest = path.strip("/").partition("/")
         if what == "hang":

@@ -169,7 +169,10 @@ class Draft:
         name = None if file is None else resource_of(file)
         if name is None or name not in documents:
             given = "no file" if file is None else repr(file)
-            msg = f"an edit names {given}, but the documents here are {', '.join(documents) or 'none'}; name one of them"
+            msg = (
+                f"an edit names {given}, but the documents here are "
+                f"{', '.join(documents) or 'none'}; name one of them"
+            )
             raise EditRefused(msg, "file")
         return documents[name]
 

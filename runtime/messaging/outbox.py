@@ -267,9 +267,9 @@ class Outbox:
         self._misses_stream |= refusal.reason == "no_stream"
         now = self._loop.time()
         letter.answer = letter.refusal = refusal
-        letter.next_try_at = now + random.uniform(0.5, 1.0) * min(
+        letter.next_try_at = now + random.uniform(0.5, 1.0) * min(  # noqa: S311 - jitter
             _PAUSE_CAP_S, 0.1 * 2**letter.tries
-        )  # noqa: S311 - jitter
+        )
         if refusal.reason == "full" and not letter.waits_when_full:
             letter.gives_up_at = min(letter.gives_up_at, now + FULL_S)
 

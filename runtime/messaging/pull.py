@@ -318,9 +318,9 @@ class PullEngine:
         except TaskloreError as error:
             self._meter.count_consumer_missing()
             self._turned_at = self._loop.time()
-            pause_s = random.uniform(0.5, 1.0) * min(
+            pause_s = random.uniform(0.5, 1.0) * min(  # noqa: S311 - jitter
                 _PAUSE_CAP_S, _PAUSE_S * 2**self._failures
-            )  # noqa: S311 - jitter
+            )
             tell = log.info if self._missing else log.warning
             tell(
                 "consumer_missing",

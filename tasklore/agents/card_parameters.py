@@ -112,7 +112,10 @@ def _scalar(field: Any, name: str, *, keeps_text: bool) -> Any:
         else _number(options, keeps_text=keeps_text)
     )
     if kind is None:
-        msg = f"{name} has a type that a file cannot carry; import it with `tasklore worker --config`, which has the code"
+        msg = (
+            f"{name} has a type that a file cannot carry; import it with `tasklore "
+            "worker --config`, which has the code"
+        )
         raise InvalidInput(msg)
     return Optional[kind] if may_be_none else kind  # noqa: UP045  # made at run time
 

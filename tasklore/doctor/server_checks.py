@@ -296,7 +296,10 @@ def find_jetstream_durability(
         return "standard", ok(
             check, f"JetStream writes to disk every {interval_s:g} s{of_one}"
         )
-    found = f"JetStream writes to disk only every {interval_s:g} s: a power cut loses accepted tasks of that time{of_one}"
+    found = (
+        f"JetStream writes to disk only every {interval_s:g} s: a power cut loses "
+        f"accepted tasks of that time{of_one}"
+    )
     infos = [info for name in nats.streams if (info := nats.stream(name)) is not None]
     copies = min((info["config"].get("num_replicas", 1) for info in infos), default=1)
     if copies >= SAFE_COPIES:

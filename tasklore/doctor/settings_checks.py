@@ -48,15 +48,24 @@ def check_settings(
     )
     if settings.durability == "strict" and found in ("standard", "lazy"):
         problem = f"TASKLORE_DURABILITY is strict, and the servers give less ({found})"
-        cure = "it is obeyed by the servers of `tasklore up` alone; set `sync_interval: always` and `appendfsync always`"
+        cure = (
+            "it is obeyed by the servers of `tasklore up` alone; set "
+            "`sync_interval: always` and `appendfsync always`"
+        )
         findings.append(Diagnosis("settings.durability", "warning", problem, cure))
     llm = settings.llm()
     for model in (
         sorted({role.model for role in llm.roles.values()}) if llm.configured else ()
     ):
         if not is_priced(model, llm.base_url or OPENAI_URL, llm.prices):
-            problem = f"the price of {model!r} is not known: reports name no cost for it, and no alert of cost counts it"
-            cure = f"set TASKLORE_LLM_PRICES={model}=INPUT/OUTPUT/CACHED, in US dollars per million tokens (0/0 is free)"
+            problem = (
+                f"the price of {model!r} is not known: reports name no cost for "
+                "it, and no alert of cost counts it"
+            )
+            cure = (
+                f"set TASKLORE_LLM_PRICES={model}=INPUT/OUTPUT/CACHED, in US "
+                "dollars per million tokens (0/0 is free)"
+            )
             findings.append(Diagnosis("settings.llm_prices", "warning", problem, cure))
     for variable, nearest in unknown.items():
         cure = (

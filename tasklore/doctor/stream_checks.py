@@ -153,7 +153,10 @@ def _check_copies(nats: NatsFacts, found: Mapping[str, Answer]) -> Iterator[Diag
         for copy in cluster.get("replicas") or []
         if copy.get("offline") or not copy.get("current")
     )
-    scarce = f"fewer than {SAFE_COPIES} copies in a cluster of several servers: {_names(few)}; when the server of one is "
+    scarce = (
+        f"fewer than {SAFE_COPIES} copies in a cluster of several servers: "
+        f"{_names(few)}; when the server of one is "
+    )
     scarce += "lost, so is what it held, and with two of them it stops"
     rows: tuple[tuple[list[str], Mark, str, str], ...] = (
         (

@@ -32,7 +32,10 @@ def copy_into(folder: Path) -> None:
             FOLDER, folder, copy_function=shutil.copyfile, dirs_exist_ok=True
         )
     except (OSError, shutil.Error) as error:
-        msg = f"DIR {str(folder)!r} cannot be written to ({getattr(error, 'strerror', None) or error}); name another one"
+        msg = (
+            f"DIR {str(folder)!r} cannot be written to "
+            f"({getattr(error, 'strerror', None) or error}); name another one"
+        )
         raise InvalidInput(msg) from error
     shown = printable(str(folder))
     print(

@@ -41,9 +41,9 @@ def monitored(urls: Sequence[str], stream: str, consumer: str) -> int | None:
     for url in urls:
         with urllib.request.urlopen(f"{url}/varz", timeout=_PAGE_S) as page:  # noqa: S310 - our own server
             own_name = json.load(page)["server_name"]
-        with urllib.request.urlopen(
+        with urllib.request.urlopen(  # noqa: S310
             f"{url}/jsz?consumers=true&config=true", timeout=_PAGE_S
-        ) as page:  # noqa: S310
+        ) as page:
             accounts = json.load(page).get("account_details") or []
         for found in _consumers(accounts, stream):
             leader = (found.get("cluster") or {}).get("leader", own_name)

@@ -260,11 +260,11 @@ async def main(url: str) -> None:
         }
         report = await program.ask("BudgetTrackerAgent", "analyze_budget", parameters)
         stored = await program.reports()
-        print(
+        print(  # noqa: T201 - a program
             json.dumps(
                 {"report": report, "stored": stored, "heard": len(program.heard)}
             )
-        )  # noqa: T201 - a program
+        )
 
 
 if __name__ == "__main__":

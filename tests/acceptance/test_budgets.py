@@ -239,9 +239,9 @@ async def test_our_books_and_the_providers_agree_while_workers_are_killed(
         billed = provider.tokens * 1_000
         booked = round(ours.usd * NANO_USD)
         figures = f"{provider.calls} calls, {lost} unconfirmed: {billed} billed, {booked} booked"
-        print(
+        print(  # noqa: T201 - the figures
             f"{figures}; free again {time.monotonic() - ended:.1f} s after the last report"
-        )  # noqa: T201 - the figures
+        )
         # A call whose worker died behind its report and before its settlement stays unconfirmed.
         assert provider.calls >= tasks
         assert lost >= 0
@@ -316,9 +316,9 @@ async def test_parked_tasks_hold_nothing_and_begin_in_order_when_there_is_room(
     order = [begun[number] for _, number in turns]
     early = sum(later + 1 < sooner for sooner, later in pairwise(order))
     p95 = late[int(0.95 * len(late))]
-    print(
+    print(  # noqa: T201 - the figures
         f"{tasks} parked: begun p50 {late[len(late) // 2]:.2f} s, p95 {p95:.2f} s late, {early} out of turn"
-    )  # noqa: T201 - the figures
+    )
     assert len(begun) == tasks == provider.calls
     assert p95 <= 1
 

@@ -28,9 +28,9 @@ class Questions:
 
     def call(self, path: str, body: Any = None) -> Any:
         data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(
+        request = urllib.request.Request(  # noqa: S310 - our own address
             self._url + path, data, {"Content-Type": "application/json"}
-        )  # noqa: S310 - our own address
+        )
         with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310 - as above
             return json.loads(answer.read())
 

@@ -45,9 +45,9 @@ def world(house: House) -> Iterator[Shown]:
 @pytest.fixture
 def page(world: Shown, window: Window) -> Page:
     """Open the page of the world, which plays whatever a test before left."""
-    with urllib.request.urlopen(
+    with urllib.request.urlopen(  # noqa: S310 - our own address
         f"{world.url}state", timeout=PATIENCE_MS / 1000
-    ) as state:  # noqa: S310 - our own address
+    ) as state:
         left = json.load(state)["left"]
     if left < PLENTY:
         world.kill()

@@ -39,8 +39,9 @@ def supervisor(monkeypatch: pytest.MonkeyPatch) -> Supervisor:
 
 def subscribed(broker: NatsBroker) -> set[str]:
     return {
-        getattr(subscriber, "subject").template for subscriber in broker.subscribers
-    }  # noqa: B009 - not in their base
+        getattr(subscriber, "subject").template  # noqa: B009 - not in their base
+        for subscriber in broker.subscribers
+    }
 
 
 def test_brokers_serve_neither_tasks_nor_reports() -> None:
@@ -60,9 +61,9 @@ def test_brokers_serve_neither_tasks_nor_reports() -> None:
     worker = Worker([agent], SETTINGS, remembers=True, on_ready=lambda _address: None)
     assert subscribed(worker.process.broker) == {subjects.CANCEL_ANY}
     published = {
-        getattr(publisher, "subject").template
+        getattr(publisher, "subject").template  # noqa: B009
         for publisher in worker.process.broker.publishers
-    }  # noqa: B009
+    }
     assert published == {"progress.SupervisorAgent.task"}
 
 

@@ -243,9 +243,7 @@ async def test_a_body_is_limited_in_size(stand: Stand) -> None:
         connection.writer.write(
             b"POST /v1/requests HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
             b"Transfer-Encoding: chunked\r\n\r\n"
-            + b"c00\r\n"
-            + b"x" * 0xC00
-            + b"\r\n0\r\n\r\n"
+            b"c00\r\n" + b"x" * 0xC00 + b"\r\n0\r\n\r\n"
         )
         problem(await connection.answer(), 413)
 

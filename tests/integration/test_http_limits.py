@@ -22,7 +22,10 @@ from tests.integration.http_stand import Stand, http_stand
 
 HELLO = {"text": "hello"}
 #: A request whose body stops in the middle.
-HALF = b"POST /v1/requests HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
+HALF = (
+    b"POST /v1/requests HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+    b"application/json\r\nContent-Length: 100\r\n\r\n{"
+)
 
 
 @pytest.fixture

@@ -135,9 +135,9 @@ async def crash(ledger: Ledger, *, alone: bool = False) -> Suspect:
         Run,
     )
     async with asyncio.timeout(60):
-        while isinstance(
+        while isinstance(  # noqa: ASYNC110 - a clock
             found := await ledger.begin(TASK, 1, "w2", 1000, LEASE_MS), Held
-        ):  # noqa: ASYNC110 - a clock
+        ):
             await asyncio.sleep(0.001)
     assert isinstance(found, Suspect)
     return found
@@ -193,10 +193,10 @@ async def test_tolerated_crashes_let_a_run_begin_beside_others(ledger: Ledger) -
         2, crashes=1
     )
     async with asyncio.timeout(60):
-        while isinstance(
+        while isinstance(  # noqa: ASYNC110 - a clock
             found := await ledger.begin(TASK, 1, "w2", 1000, LEASE_MS, most_crashes=2),
             Held,
-        ):  # noqa: ASYNC110 - a clock
+        ):
             await asyncio.sleep(0.001)
     assert found == Run(3, crashes=2, is_news=True)
     assert await ledger.begin(TASK, 1, "w2", 1000, LEASE_MS, most_crashes=2) == Run(

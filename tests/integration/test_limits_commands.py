@@ -239,8 +239,8 @@ async def test_a_budget_shows_accounts_and_spending(
     assert "\x1b" not in shown
     assert (
         rows[3][:10]
-        == "tenants tenant=acme $20.00 a day $15.00 $0.50 $1.00 $3.50 82%".split()
-    )  # noqa: SIM905
+        == "tenants tenant=acme $20.00 a day $15.00 $0.50 $1.00 $3.50 82%".split()  # noqa: SIM905
+    )
     assert ["acme", "2", "1,000", "500", "$3.00", "$0.50"] in rows
     assert ["in", "all", "4", "2,000", "1,000", "$4.00", "$1.00"] in rows
     document = json.loads(await show(printed, days=3, by="model", as_json=True))

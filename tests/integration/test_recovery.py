@@ -322,9 +322,9 @@ async def test_without_the_ledger_recovery_waits_for_it(
         await own_servers.valkey.stop()
         await delete(scene)
         async with asyncio.timeout(PATIENCE_S):
-            while (
+            while (  # noqa: ASYNC110 - no event
                 await ask_or_none(scene.client, f"STREAM.INFO.{subjects.TASKS}") is None
-            ):  # noqa: ASYNC110 - no event
+            ):
                 await asyncio.sleep(0.02)
         assert await scene.queued() == []
         await own_servers.valkey.start()

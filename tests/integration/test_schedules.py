@@ -110,9 +110,9 @@ async def test_a_paused_schedule_withdraws_its_next_tick_and_missed_none_when_it
     running = asyncio.create_task(desk.run())
     store = stand.parts.schedules.store
     async with asyncio.timeout(PATIENCE_S):
-        while (
+        while (  # noqa: ASYNC110
             kept := (await store.read("slow"))[0]
-        ) is None or kept.state.task_id is None:  # noqa: ASYNC110
+        ) is None or kept.state.task_id is None:
             await asyncio.sleep(0.02)
     paused = (await ask(stand.url, "POST", "/v1/schedules/slow/pause")).body
     assert (paused["paused"], paused["next"], paused["version"]) == (True, [], 2)

@@ -110,9 +110,9 @@ async def test_streams_have_the_properties_that_outside_programs_rely_on(
     )
     assert "error" not in answer
     async with asyncio.timeout(60):
-        while not (await ask_jetstream(client, "STREAM.INFO.TASKS"))["state"][
-            "messages"
-        ]:  # noqa: ASYNC110 - no event
+        while (  # noqa: ASYNC110 - no event
+            not (await ask_jetstream(client, "STREAM.INFO.TASKS"))["state"]["messages"]
+        ):
             await asyncio.sleep(0.05)
     info = await ask_jetstream(client, "STREAM.INFO.TASKS", {"subjects_filter": ">"})
     assert info["state"]["subjects"] == {"tasks.Somebody.x": 1}

@@ -87,10 +87,10 @@ async def until_counts(outbox: WebhookOutbox, waiting: int, failed: int = 0) -> 
 async def the_one(outbox: WebhookOutbox) -> Kept:
     """Return the webhook that waits, once it was tried."""
     async with asyncio.timeout(PATIENCE_S):
-        while (
+        while (  # noqa: ASYNC110
             not (found := await outbox.find("waiting", 2))
             or not found[0].state.attempts
-        ):  # noqa: ASYNC110
+        ):
             await asyncio.sleep(0.02)
     return found[0]
 

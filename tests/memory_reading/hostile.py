@@ -221,9 +221,9 @@ async def attack(seed: int, outcome: Outcome) -> None:
     bodies = a_body()
     facts = await _heard(rng, bodies)
     before = draft_of(bodies).documents
-    respond = lambda _role, _user: rng.choice(
+    respond = lambda _role, _user: rng.choice(  # noqa: E731 - one line
         (a_finding(rng), a_finding(rng), LlmMalformed("odd"))
-    )  # noqa: E731 - one line
+    )
     context = BenchContext(Model(respond), draft_of(bodies))
     pending = tuple(PendingFact(fact, turn_id, said=NOW) for turn_id, fact in facts)
     rulings = await edit(FactBatch("u1", pending), context)

@@ -269,9 +269,9 @@ def test_lengths_of_time_are_seconds_and_months_are_not_days(number: int) -> Non
 
 
 @given(
-    st.datetimes(min_value=datetime(1000, 1, 2), max_value=datetime(9000, 1, 1)),
+    st.datetimes(min_value=datetime(1000, 1, 2), max_value=datetime(9000, 1, 1)),  # noqa: DTZ001
     st.integers(-14, 14),
-)  # noqa: DTZ001
+)
 def test_equal_instants_are_one_moment_and_a_local_time_is_another(
     moment: datetime, hours: int
 ) -> None:

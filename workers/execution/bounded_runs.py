@@ -275,7 +275,10 @@ class BoundedRuns:
             return False
         if isinstance(found, Entangled):
             name = f"{job.assignment.agent_id}.{job.task.name}"
-            msg = f"{name} would wait for ever: a task above it holds its place (at_most={place.limit}) and waits for it"
+            msg = (
+                f"{name} would wait for ever: a task above it holds its place "
+                f"(at_most={place.limit}) and waits for it"
+            )
             raise InvalidInput(
                 f"{msg}; do its work in that task, or call it with another value of `per`"
             )

@@ -176,7 +176,10 @@ class RunningJob:
             task = asyncio.current_task()
             if task is None or not task.cancelling():
                 # Only the run was cancelled.
-                msg = f"{self.job.task.name} let a CancelledError escape that nobody asked for; catch it where it cancels"
+                msg = (
+                    f"{self.job.task.name} let a CancelledError escape that nobody "
+                    "asked for; catch it where it cancels"
+                )
                 raise self._end or TaskloreError(msg) from None
             run.cancel()
             raise

@@ -39,8 +39,8 @@ class Sweeper:
         while True:
             await self.sweep_all()
             await asyncio.sleep(
-                self._every_s * random.uniform(1 - _JITTER, 1 + _JITTER)
-            )  # noqa: S311 - jitter
+                self._every_s * random.uniform(1 - _JITTER, 1 + _JITTER)  # noqa: S311 - jitter
+            )
 
     async def sweep_all(self) -> int:
         """Sweep everybody once and return how many had something expired; what fails is left for the next time."""

@@ -76,7 +76,10 @@ def demand_one_listener(agents: Sequence[Agent]) -> None:
     for agent in agents:
         for queue, listener in agent.listeners.items():
             if queue in heard:
-                msg = f"{heard[queue].label} and {listener.label} both listen to {queue!r}; a row goes to one: serve one"
+                msg = (
+                    f"{heard[queue].label} and {listener.label} both listen to "
+                    f"{queue!r}; a row goes to one: serve one"
+                )
                 raise ConfigurationError(msg)
             heard[queue] = listener
 

@@ -100,8 +100,10 @@ class FakeOwnDocuments:
         return ()
 
     async def explain(
-        self, resource: str, path: "Path | str"
-    ) -> "tuple[PlanRecord, ...]":  # noqa: ARG002 - as above
+        self,
+        resource: str,  # noqa: ARG002 - as above
+        path: "Path | str",  # noqa: ARG002 - as above
+    ) -> "tuple[PlanRecord, ...]":
         """Return nothing."""
         return ()
 
@@ -154,8 +156,11 @@ class ScriptedLlm:
         return None
 
     def pause_s(
-        self, attempt: int, error: LlmError, left_s: float | None
-    ) -> float | None:  # noqa: ARG002
+        self,
+        attempt: int,  # noqa: ARG002 - as above
+        error: LlmError,  # noqa: ARG002 - as above
+        left_s: float | None,  # noqa: ARG002 - as above
+    ) -> float | None:
         """Return None: a request that failed is not sent again."""
         return None
 
@@ -398,8 +403,12 @@ class KitServices:
         return self.at
 
     def open_output(
-        self, supervisor_id: str, task_id: str, generation: int, attempt: int
-    ) -> "KitOutput":  # noqa: ARG002 - no subject here
+        self,
+        supervisor_id: str,  # noqa: ARG002 - no subject here
+        task_id: str,  # noqa: ARG002 - no subject here
+        generation: int,  # noqa: ARG002 - no subject here
+        attempt: int,
+    ) -> "KitOutput":
         """Return the output of a run, whose events are kept for the test to look at."""
         return KitOutput(self.emitted, attempt)
 

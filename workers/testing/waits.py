@@ -58,9 +58,9 @@ class KitWaits:
         value, is_there = None, False
         if wait.kind == "ask":
             self.questions.append(wait.text)
-            assert self._script, (
+            assert self._script, (  # noqa: S101 - the test's own
                 f"the task asks {wait.text!r}; pass an answer: AgentKit(agent, answers=[...])"
-            )  # noqa: S101 - the test's own
+            )
             value = self._script.popleft()
             value, is_there = (
                 Approval(approved=value) if isinstance(value, bool) else value,

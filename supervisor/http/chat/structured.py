@@ -35,7 +35,10 @@ class AnswerFormat:
                 if name != "$schema"
             }
         elif asked.type == "json_schema":
-            detail = "type 'json_schema' needs json_schema with a name and a schema; give them, or ask for 'json_object'"
+            detail = (
+                "type 'json_schema' needs json_schema with a name and a schema; "
+                "give them, or ask for 'json_object'"
+            )
             raise refuse_field(
                 400, "invalid_value", "response_format.json_schema", detail
             )

@@ -116,9 +116,9 @@ def serve_agents(references: list[str], answers: int) -> int:
     try:
         settings = Settings.load()
         logs.configure(settings.log_level, settings.log_format)
-        ready: Callable[[str], None] = lambda _address: say(
+        ready: Callable[[str], None] = lambda _address: say(  # noqa: E731
             {"ready": os.getpid()}, answers
-        )  # noqa: E731
+        )
         is_supervisor = os.environ.get(ROLE_VARIABLE) == "supervisor"
         serving = (
             run_supervisor(settings, on_ready=ready)

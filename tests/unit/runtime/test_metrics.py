@@ -192,8 +192,14 @@ def test_gauges_are_read_when_scraped() -> None:
 def test_what_counts_a_loss_stands_at_zero_before_the_first() -> None:
     """Otherwise the first loss is a new series, and no rise."""
     found = samples(Metrics())
-    losses = "stale_reports_refused consumer_missing publish_retries publish_refused dead_letters reconnects crashed_runs"
-    losses = f"{losses} turns facts document_edits edits_refused stale_drafts listen_retries pipeline_runs pipeline_phases"
+    losses = (
+        "stale_reports_refused consumer_missing publish_retries publish_refused "
+        "dead_letters reconnects crashed_runs"
+    )
+    losses = (
+        f"{losses} turns facts document_edits edits_refused stale_drafts "
+        "listen_retries pipeline_runs pipeline_phases"
+    )
     losses = f"{losses} analyses analysis_sections http_connections_refused"
     for name in f"{losses} replaced_runs orphaned_deliveries streams_lost tasks_republished retries".split():
         assert set(found[f"tasklore_{name}_total"].values()) == {0.0}

@@ -281,7 +281,10 @@ class TaskWaits:
         if wait.kind == "sleep":
             return late
         if wait.otherwise is None:
-            msg = f"{wait.text!r} was not answered until {wait.until:%Y-%m-%d %H:%M} UTC; say with otherwise how to go on"
+            msg = (
+                f"{wait.text!r} was not answered until {wait.until:%Y-%m-%d %H:%M} "
+                "UTC; say with otherwise how to go on"
+            )
             raise NotAnswered(msg)
         if known is None:
             # No person saw it, and its time is over.
