@@ -223,7 +223,8 @@ def main() -> None:
     """Measure, print the table, write it when asked."""
     options = parse()
     profile = SHORT if options.short else FULL
-    load_before, calibration_ms = os.getloadavg()[0], calibrate_ms()
+    load_before = os.getloadavg()[0]
+    calibration_ms = calibrate_ms()
     rows = uvloop.run(measure(profile, options.families, Console(stderr=True)))
     caption = describe_run(profile, load_before, calibration_ms)
     # Piped output must not wrap cells to a terminal that is not there.

@@ -31,7 +31,8 @@ from supervisor.dispatch import Dispatch
 
 AGENT = "BenchAgent"
 #: Messages under way at once, and of ten thousand raw ones how many are to be moved in the same time.
-_AT_ONCE, ASKED = 256, 0.3
+_AT_ONCE = 256
+ASKED = 0.3
 
 
 class _Ample(Room):
@@ -67,7 +68,8 @@ async def measure(nats_url: str, redis_url: str, profile: Profile) -> list[Row]:
 
 
 async def _publish_raw(client: Client, number: int) -> float:
-    stream, began = client.jetstream(), time.perf_counter()
+    stream = client.jetstream()
+    began = time.perf_counter()
     for begin in range(0, number, _AT_ONCE):
         await asyncio.gather(
             *(
@@ -110,7 +112,8 @@ async def _move(
         holder="bench",
         read_shares=read_shares,
     )
-    running, began = asyncio.create_task(desk.run()), 0.0
+    running = asyncio.create_task(desk.run())
+    began = 0.0
     while (left := (await _state(link, subjects.WAITING))["messages"]) > 0:
         began = began or (time.perf_counter() if left < number else 0.0)
         await asyncio.sleep(0.02)
@@ -145,10 +148,8 @@ async def _send_straight(link: Link, redis: Redis, outbox: Outbox, number: int) 
     found: dict[bool, list[float]] = {False: [], True: []}
     for turn in range(6):
         is_gated = turn % 2 == 1
-        dispatch, began = (
-            Dispatch(outbox, ledger, gate if is_gated else None),
-            time.perf_counter(),
-        )
+        dispatch = Dispatch(outbox, ledger, gate if is_gated else None)
+        began = time.perf_counter()
         for begin in range(0, number, _AT_ONCE):
             await asyncio.gather(
                 *(

@@ -36,25 +36,23 @@ from workers.agents.story.prose import quotations, sentences
 SUPERVISOR = "bench-analyses"
 _AGENTS = len(ROSTER)
 #: Agents one after the other in the longest chain, and milliseconds that each sleeps.
-CHAIN, NAP_MS = 2, 200
+CHAIN = 2
+NAP_MS = 200
 #: Milliseconds that an analysis may take beyond its longest chain, and that each agent may cost beyond its task.
-ASKED_MS, ASKED_EACH_MS = 100.0, 5.0
+ASKED_MS = 100.0
+ASKED_EACH_MS = 5.0
 #: Responses of one story: fewer than a supervisor keeps, so that the first can be served in the end.
 MOST = 90
 #: Seconds between two requests to a supervisor that is about to serve.
 _AGAIN_S = 0.1
-_SLOW, _FAST = (
-    f"analysis by ten agents of {NAP_MS} ms",
-    "analysis by ten instant agents",
-)
+_SLOW = f"analysis by ten agents of {NAP_MS} ms"
+_FAST = "analysis by ten instant agents"
 _HOSTILE = "hostile 64 KB response, names and counts"
 #: What such a response repeats: each was read anew from every place of it once.
 _REPEATED = (".", "Mr. ", "'x ", "'x,' ", '"No." ', "\u00ab a", "Mara and ", "7 ")
-_SERVED, _READ, _CONTEXT = (
-    "analysis served from memory",
-    "analysis read from the store",
-    "context of an analysis",
-)
+_SERVED = "analysis served from memory"
+_READ = "analysis read from the store"
+_CONTEXT = "context of an analysis"
 
 
 async def measure(nats_url: str, redis_url: str, profile: Profile) -> list[Row]:
@@ -112,7 +110,8 @@ class _Stage:
             StoryBase(settings=StorySettings(story_id=story_id, agents=on))
         )
         await self._ready(story_id)
-        supervisor, took = self._processes[0], list[float]()
+        supervisor = self._processes[0]
+        took = list[float]()
         cpu_s = supervisor.cpu_s()
         for number in range(1, count + 1):
             taken_ms, reply = await self.ask(
@@ -207,7 +206,8 @@ async def _read(redis_url: str, count: int) -> tuple[list[float], list[float]]:
         store = AnalysisStore(redis)
         raw = await store.raw("fast", 1)
         await redis.set("bench:document", raw or b"")
-        reads, gets = list[float](), list[float]()
+        reads = list[float]()
+        gets = list[float]()
         for _ in range(count):
             reads.append(await _timed(lambda: store.read("fast", 1)))
             gets.append(await _timed(lambda: redis.get("bench:document")))
@@ -269,7 +269,8 @@ def _read_row(reads: list[float], gets: list[float]) -> Row:
 
 
 def _context(document: AnalysisDocument) -> Row:
-    took, tokens = list[float](), 0
+    took = list[float]()
+    tokens = 0
     for _ in range(200):
         started = time.perf_counter()
         tokens = within(document).tokens

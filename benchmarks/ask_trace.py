@@ -51,7 +51,8 @@ _WARM = (
 )
 _ASKED = "How is my budget doing? $50,000.00 limit, forty-two thousand spent so far."
 #: Seconds that a process may take to be ready, and that one answer may take.
-_READY_S, _ANSWER_S = 30.0, 10.0
+_READY_S = 30.0
+_ANSWER_S = 10.0
 
 
 async def trace() -> dict[str, list[tuple[str, str]]]:

@@ -19,7 +19,8 @@ def parameters(number: int) -> dict[str, Any]:
 
 def analyze(question: dict[str, Any]) -> dict[str, Any]:
     """Return the budget analysis of one question: the computation alone, nothing validated."""
-    spent, history = question["spent"], question["history"]
+    spent = question["spent"]
+    history = question["history"]
     rate = sum(history) / len(history) if history else 0
     predicted = spent + rate * len(history)
     anomalies = [

@@ -22,7 +22,9 @@ from memory.budgets.store import Budgets
 from memory.functions import load_functions
 
 #: Calls a second that one store is to check, ms for the 99th of a hundred, calls under way in a process.
-ASKED_PER_S, ASKED_P99_MS, AT_ONCE = 2_000, 1.0, 64
+ASKED_PER_S = 2_000
+ASKED_P99_MS = 1.0
+AT_ONCE = 64
 #: Processes that call side by side: one of Python is at the limit of its core before the store is.
 PROCESSES = 2
 #: Seconds in which each has imported what it needs, and made its first call.
@@ -74,7 +76,8 @@ async def measure(redis_url: str, profile: Profile) -> list[Row]:
 
 
 async def _one_by_one(redis: Redis, governor: Governor, profile: Profile) -> Row:
-    reserved, pinged = list[float](), list[float]()
+    reserved = list[float]()
+    pinged = list[float]()
     held: Reservation | None = None
     for number in range(profile.questions):
         began = time.perf_counter()
@@ -96,7 +99,8 @@ async def _one_by_one(redis: Redis, governor: Governor, profile: Profile) -> Row
 
 
 async def _side_by_side(redis_url: str, profile: Profile) -> Row:
-    calls, begins_at = profile.questions * 5 // PROCESSES, time.time() + _IMPORTED_S
+    calls = profile.questions * 5 // PROCESSES
+    begins_at = time.time() + _IMPORTED_S
     with ProcessPoolExecutor(PROCESSES, get_context("spawn")) as pool:
         loop = asyncio.get_running_loop()
         spans = await asyncio.gather(

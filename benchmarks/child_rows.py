@@ -17,8 +17,12 @@ from benchmarks.table import Row, missing, percentile, ratio
 
 #: Items of a map, those under way at once, the share of the rate of bare tasks that is asked, and how much longer a
 #: recalled call may take than a recalled task.
-ITEMS, AT_ONCE, ASKED_SHARE, ASKED_LONGER = 1_000, 200, 0.6, 1.5
-_CALL, _MAP = "call of a recalled task", f"map over {ITEMS:,} tasks that do nothing"
+ITEMS = 1_000
+AT_ONCE = 200
+ASKED_SHARE = 0.6
+ASKED_LONGER = 1.5
+_CALL = "call of a recalled task"
+_MAP = f"map over {ITEMS:,} tasks that do nothing"
 
 
 async def measure(nats_url: str, redis_url: str, profile: Profile) -> list[Row]:
@@ -57,7 +61,8 @@ async def _recalled(producer: Producer, count: int) -> Row:
     ):
         # The first also waits for both to start, and remembers the answer.
         await _ask(asking, lane, 2)
-        bare, called = list[float](), list[float]()
+        bare = list[float]()
+        called = list[float]()
         for _ in range(2):
             called += await _ask(asking, lane, count // 2)
             for _ in range(count // 2):
@@ -83,11 +88,13 @@ async def _mapped(producer: Producer, rounds: int) -> Row:
         producer.asking(NOTHING) as asking_bare,
     ):
         await _ask(asking, lane, 50)
-        bare_s, mapped_s = list[float](), list[float]()
+        bare_s = list[float]()
+        mapped_s = list[float]()
         for _ in range(max(2, rounds)):
             mapped_s.append(await _ask(asking, lane, ITEMS))
             bare_s.append(await _side_by_side(asking_bare))
-    bare, mapped = ITEMS / min(bare_s), ITEMS / min(mapped_s)
+    bare = ITEMS / min(bare_s)
+    mapped = ITEMS / min(mapped_s)
     return Row(
         _MAP,
         tasks_per_s=mapped,

@@ -93,7 +93,8 @@ def patch_verdicts(cases: list[dict[str, Any]]) -> Iterator[Verdict]:
 
 def patch_fault(case: dict[str, Any]) -> str | None:
     """Say what is wrong with how a patch comes out, None when nothing is."""
-    body, given = case["doc"], deepcopy(case["doc"])
+    body = case["doc"]
+    given = deepcopy(case["doc"])
     try:
         patched = apply_patch(body, case["patch"])
     except NotAPatch as error:
@@ -173,7 +174,8 @@ def singular_fault(case: dict[str, Any]) -> str | None:
         found = [lookup(case["document"], path)]
         places = [resolve(case["document"], path)]
     except UnknownPath:
-        found, places = [], []
+        found = []
+        places = []
     if json.dumps(found) != json.dumps(case["result"]):
         return f"found {found!r}, expected {case['result']!r}"
     if "result_paths" in case and places != [

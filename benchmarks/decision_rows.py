@@ -47,9 +47,11 @@ async def measure(profile: Profile) -> list[Row]:
 def _question(profile: Profile) -> Row:
     files = load_agent_files(Path(decision.__file__).parent)
     schema = counter()(json.dumps(Wish.model_json_schema()))
-    tokens, took = [], []
+    tokens = []
+    took = []
     for number in range(max(20, profile.questions // 10)):
-        taken, moment = _taken(number), _moment(number)
+        taken = _taken(number)
+        moment = _moment(number)
         started = time.process_time()
         question = question_on(files, moment, taken, SKILLS, Narrator())
         took.append((time.process_time() - started) * 1000)
@@ -64,9 +66,11 @@ def _question(profile: Profile) -> Row:
 
 
 def _situation(words: str, count: Count, profile: Profile) -> Row:
-    took, tokens = [], 0
+    took = []
+    tokens = 0
     for number in range(max(20, profile.questions // 10)):
-        taken, moment = _taken(number), _moment(number)
+        taken = _taken(number)
+        moment = _moment(number)
         started = time.process_time()
         text = situation(
             taken.history,
@@ -111,12 +115,11 @@ def _moment(number: int) -> Moment:
 
 def _taken(number: int) -> TakenMessages:
     """Return a past like no other: who met whom where, and what they made of it."""
-    said, seen = [], []
+    said = []
+    seen = []
     for time_s in range(PAST):
-        speaker, words = (
-            _NAMES[(time_s + number) % 4],
-            f"I counted {time_s * 7 + number} coins east of the old mill",
-        )
+        speaker = _NAMES[(time_s + number) % 4]
+        words = f"I counted {time_s * 7 + number} coins east of the old mill"
         is_own = speaker == "Ana"
         said.append(
             Utterance(

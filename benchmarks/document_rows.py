@@ -84,7 +84,8 @@ def like(number: int) -> Insert:
 
 async def _fill(store: DocumentStore, user: str, size: int) -> bytes:
     """Give *user* a document of *size* bytes and return its body."""
-    number, body = 0, b""
+    number = 0
+    body = b""
     while len(body) < size:
         # In batches: a plan has at most 500 edits.
         await edit(
@@ -154,7 +155,8 @@ async def _small_commits(bare: Redis, lent: Redis, profile: Profile) -> list[Row
     store = DocumentStore(lent, KINDS)
     users = [f"small-{number}" for number in range(SIDE_BY_SIDE)]
     sizes = [len(await _fill(store, user, 1024)) for user in users]
-    sha, body = await bare.script_load(_BARE), b"x" * sizes[0]
+    sha = await bare.script_load(_BARE)
+    body = b"x" * sizes[0]
 
     async def bare_script(user: str, number: int) -> None:
         if not await bare.evalsha(
@@ -198,7 +200,8 @@ async def _side_by_side(
 
     warm_up = each // 10
     await asyncio.gather(*(lead(user, range(warm_up)) for user in users))
-    started, cpu = time.perf_counter(), time.process_time()
+    started = time.perf_counter()
+    cpu = time.process_time()
     await asyncio.gather(
         *(lead(user, range(warm_up, warm_up + each)) for user in users)
     )
@@ -213,7 +216,8 @@ async def _rendered(bare: Redis, lent: Redis, profile: Profile) -> list[Row]:
     await edit(store, "told", 0, *(like(number) for number in range(TOLD)))
     body = json_bytes((await store.snapshot("told", [FOOD])).documents[FOOD].body)
     await bare.set("bench:told", body)
-    today, tokens = datetime.now(UTC).date(), list[int]()
+    today = datetime.now(UTC).date()
+    tokens = list[int]()
 
     async def recall(_number: int) -> object:
         found = await store.snapshot("told")
@@ -257,9 +261,11 @@ async def in_turns(calls: Sequence[Call], count: int) -> list[Times]:
     for number in range(-(count // 10), count):
         if number == 0:
             for times in taken:
-                times.ms, times.cpu_s = [], 0.0
+                times.ms = []
+                times.cpu_s = 0.0
         for call, times in order:
-            started, cpu = time.perf_counter(), time.process_time()
+            started = time.perf_counter()
+            cpu = time.process_time()
             await call(number)
             times.ms.append((time.perf_counter() - started) * 1000)
             times.cpu_s += time.process_time() - cpu

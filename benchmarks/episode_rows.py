@@ -14,9 +14,11 @@ from runtime.servers import valkey
 from tests.episodes.chats import Person, Turn, make_people
 
 #: Turns of the person who is asked about, and hits of a search.
-TURNS, FOUND = 10_000, 40
+TURNS = 10_000
+FOUND = 40
 #: Milliseconds at the 95th percentile that keeping a turn may add to a reply, and that a search may take.
-KEPT_MS, SEARCHED_MS = 5.0, 20.0
+KEPT_MS = 5.0
+SEARCHED_MS = 20.0
 
 
 async def measure(redis_url: str, profile: Profile) -> list[Row]:

@@ -19,17 +19,14 @@ from benchmarks.table import Row, missing, percentile
 
 #: Clients of the crowd, each with a connection that it keeps.
 CROWD = 200
-_ALONE, _TOGETHER = (
-    "HTTP request in words, one at a time",
-    f"HTTP requests in words, {CROWD} at once",
-)
-_KNOWN_ALONE, _KNOWN_TOGETHER = f"{_ALONE}, remembered", f"{_TOGETHER}, remembered"
+_ALONE = "HTTP request in words, one at a time"
+_TOGETHER = f"HTTP requests in words, {CROWD} at once"
+_KNOWN_ALONE = f"{_ALONE}, remembered"
+_KNOWN_TOGETHER = f"{_TOGETHER}, remembered"
 #: Different questions among those that are asked again and again.
 _QUESTIONS = 8
-_ANONYMOUS, _WITH_MEMORY = (
-    "chat answer, anonymous",
-    "chat answer, turns handed to memory",
-)
+_ANONYMOUS = "chat answer, anonymous"
+_WITH_MEMORY = "chat answer, turns handed to memory"
 #: Milliseconds that memory may add to an answer in the chat, p95.
 _ASKED_MS = 5.0
 _MEMORY = ("workers.agents.memory_worker", "workers.agents.switchboard")
@@ -79,7 +76,8 @@ async def _compare_with_memory(api: str, count: int) -> list[Row]:
     users: tuple[str | None, str | None] = (None, "bench-chat")
     for user in users:
         await _client(api, range(9_000, 9_020), user)
-    started, took = time.perf_counter(), {user: list[float]() for user in users}
+    started = time.perf_counter()
+    took = {user: list[float]() for user in users}
     for number in range(10_000, 10_000 + count, 10):
         for user in users:
             took[user] += await _client(api, range(number, number + 10), user)

@@ -40,7 +40,8 @@ LOOK_S = 0.05
 #: Scripts that are run in a row for the figure beside facts/s.
 SCRIPTS = 2_000
 _BARE = "return redis.call('HSET', KEYS[1], 'body', ARGV[1])"
-_RAW_STREAM, _RAW_SUBJECT = "RAW_TURNS", "rawturns.bench"
+_RAW_STREAM = "RAW_TURNS"
+_RAW_SUBJECT = "rawturns.bench"
 
 
 async def measure(nats_url: str, redis_url: str, profile: Profile) -> list[Row]:
@@ -95,7 +96,8 @@ class _Bench:
             await self._append(names, BACKLOG // PEOPLE)
             async with self._worker() as worker:
                 await self._until(worker, BACKLOG - 1)
-                busy, left = Publishings(), BACKLOG
+                busy = Publishings()
+                left = BACKLOG
                 while left and len(busy.ours.ms) < self._profile.said:
                     busy.add(await _publish(stream, outbox, 20))
                     left = await self._facts.pending_total()
@@ -134,10 +136,8 @@ class _Bench:
             last, ended, cpu_after = await self._until(worker, 0)
         await self._check(names, count // PEOPLE)
         measured = first - last
-        speed, cpu = (
-            measured / (ended - started),
-            (cpu_after - cpu_before) * 1e6 / measured,
-        )
+        speed = measured / (ended - started)
+        cpu = (cpu_after - cpu_before) * 1e6 / measured
         return [
             Row(
                 "redis-py EVALSHA, one by one",
@@ -207,7 +207,8 @@ async def _publish(stream: JetStreamContext, outbox: Outbox, count: int) -> Publ
     """Publish *count* turns either way, in turns."""
     # A name of its own for each call: the server drops what it was sent before.
     owner = f"bench-{secrets.token_hex(4)}"
-    mine, theirs = sayings.turns(owner), sayings.turns(f"{owner}-raw")
+    mine = sayings.turns(owner)
+    theirs = sayings.turns(f"{owner}-raw")
     subject = subjects.turns(owner)
 
     async def raw(_number: int) -> None:

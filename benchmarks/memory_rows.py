@@ -104,10 +104,8 @@ async def _neighbours(memory: LongTermMemory) -> tuple[_Call, _Call]:
     """Remember a thousand plans that differ in their limits; return an exact recall and one that finds a neighbour."""
     for limit in range(_NEIGHBOURS):
         await _remember(memory, _Plan.read({"limit": 100_000 + 10 * limit}))
-    known, (asked, near) = (
-        _standing(_Plan.read({"limit": 104_000}))[0],
-        _standing(_Plan.read({"limit": 104_003})),
-    )
+    known = _standing(_Plan.read({"limit": 104_000}))[0]
+    asked, near = _standing(_Plan.read({"limit": 104_003}))
 
     async def find() -> Near | None:
         return (
@@ -126,10 +124,8 @@ async def _neighbours_in_two(memory: LongTermMemory) -> tuple[_Call, _Call]:
     trips = [_trip(drawn, "") for _ in range(_NEIGHBOURS)]
     for trip in trips:
         await _remember(memory, trip)
-    known, questions = (
-        _standing(trips[0])[0],
-        cycle([_standing(_trip(drawn, "5")) for _ in range(_NEIGHBOURS)]),
-    )
+    known = _standing(trips[0])[0]
+    questions = cycle([_standing(_trip(drawn, "5")) for _ in range(_NEIGHBOURS)])
 
     async def find() -> Near | None:
         asked, near = next(questions)

@@ -83,11 +83,10 @@ async def _latencies(producer: Producer, lane: Lane, count: int) -> list[float]:
 
 def _row(lane: Lane, samples: dict[str, _Samples]) -> Row:
     ours = samples[lane.name]
-    speed, cpu = (
-        median(rate.tasks_per_s for rate in ours.rates),
-        median(rate.cpu_us for rate in ours.rates),
-    )
-    p50, p99 = percentile(ours.latencies_ms, 0.5), percentile(ours.latencies_ms, 0.99)
+    speed = median(rate.tasks_per_s for rate in ours.rates)
+    cpu = median(rate.cpu_us for rate in ours.rates)
+    p50 = percentile(ours.latencies_ms, 0.5)
+    p99 = percentile(ours.latencies_ms, 0.99)
     compared = ""
     raw = samples.get(RAW.name)
     if lane is not RAW and raw is not None and raw.rates and raw.latencies_ms:

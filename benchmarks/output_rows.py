@@ -20,14 +20,14 @@ from benchmarks.table import Row, missing, percentile
 
 #: Words a second of each stream.
 RATE = 50
-_FIRST, _TOGETHER, _AGAIN = (
-    "output, first word after a pause",
-    "output, {} streams of 50 words a second",
-    "reconnects",
-)
-_READY_S, _STREAM_S = 60.0, 300.0
+_FIRST = "output, first word after a pause"
+_TOGETHER = "output, {} streams of 50 words a second"
+_AGAIN = "reconnects"
+_READY_S = 60.0
+_STREAM_S = 300.0
 #: Streams that are opened at once, and how often each is tried.
-_OPENING, _TRIES = asyncio.Semaphore(16), 10
+_OPENING = asyncio.Semaphore(16)
+_TRIES = 10
 
 
 @dataclass
@@ -80,16 +80,21 @@ async def _measure_together(served: _Served, streams: int, seconds: int) -> Row:
     expected = "".join(f"{number} " for number in range(words))
 
     async def read(task_id: str) -> bool:
-        text, seen, last = "", "", ""
+        text = ""
+        seen = ""
+        last = ""
         while seen != "done":
             async for kind, data, name in _events(served.apis[0], task_id, last):
-                seen, last = kind, name
+                seen = kind
+                last = name
                 text += data["text"] if kind == "text" else ""
         return text == expected
 
     reading = [asyncio.create_task(read(task_id)) for task_id in ids]
     await asyncio.sleep(max(0.0, begin_at - time.time()))
-    before, started, own = served.cpu_s(), time.perf_counter(), time.process_time()
+    before = served.cpu_s()
+    started = time.perf_counter()
+    own = time.process_time()
     whole = sum(await asyncio.gather(*reading))
     took_s = time.perf_counter() - started
     used = {name: (cpu - before[name]) / took_s for name, cpu in served.cpu_s().items()}
@@ -114,7 +119,9 @@ async def _measure_reconnects(served: _Served, count: int) -> Row:
         if kind == "text":
             pieces.append((name, data["text"]))
     whole = "".join(text for _, text in pieces)
-    wrong, took_ms, left = 0, [], count
+    wrong = 0
+    took_ms = []
+    left = count
     parts = {
         name: "".join(text for _, text in pieces[place + 1 :])
         for place, (name, _) in enumerate(pieces)
@@ -131,8 +138,10 @@ async def _measure_reconnects(served: _Served, count: int) -> Row:
         nonlocal wrong, left
         while left > 0:
             left -= 1
-            api, after = served.apis[rng.randrange(3) == 0], rng.choice(names)
-            started, text = time.perf_counter(), ""
+            api = served.apis[rng.randrange(3) == 0]
+            after = rng.choice(names)
+            started = time.perf_counter()
+            text = ""
             async for kind, data, _ in _events(api, task_id, after):
                 text += data["text"] if kind == "text" else ""
             took_ms.append((time.perf_counter() - started) * 1000)

@@ -45,10 +45,14 @@ STEPS = 40
 ASKED_MS = 2.0
 #: Seconds between two requests to a supervisor that is about to serve.
 _AGAIN_S = 0.1
-_BARE, _STEP = "bare task that does nothing", "pipeline step that does nothing"
+_BARE = "bare task that does nothing"
+_STEP = "pipeline step that does nothing"
 #: Items of the fan-out, those under way at once, the rate of bare tasks that it may not fall below a share of, and
 #: megabytes that the supervisor may grow by.
-ITEMS, ITEMS_AT_ONCE, ASKED_SHARE, ASKED_MB = 10_000, 200, 0.5, 60
+ITEMS = 10_000
+ITEMS_AT_ONCE = 200
+ASKED_SHARE = 0.5
+ASKED_MB = 60
 _FAN = f"for_each over {ITEMS:,} items that do nothing"
 
 
@@ -85,7 +89,8 @@ async def _take_turns(
     nats_url: str, redis_url: str, rounds: int
 ) -> tuple[list[float], list[float], Row]:
     """Return the milliseconds of bare tasks and of steps, after a round that does not count, and the row of a list."""
-    bare, steps = list[float](), list[float]()
+    bare = list[float]()
+    steps = list[float]()
     environment = {
         "TASKLORE_NATS_URL": nats_url,
         "TASKLORE_REDIS_URL": redis_url,
@@ -127,7 +132,8 @@ async def _fan_out(client: Client, asking: Asking, driving: Worker) -> Row:
     started = time.perf_counter()
     await asyncio.gather(*(bare(number) for number in range(ITEMS)))
     bare_s = time.perf_counter() - started
-    before_mb, started = _resident_mb(driving), time.perf_counter()
+    before_mb = _resident_mb(driving)
+    started = time.perf_counter()
     event = await _ended(
         client, "bench-items", _items(), {"numbers": list(range(ITEMS))}
     )
@@ -195,7 +201,8 @@ async def _bare(asking: Asking, number: int) -> float:
 
 async def _chain(client: Client, number: int) -> list[float]:
     """Return the milliseconds of every step but the first of one run."""
-    session_id, done_at = f"bench-steps-{number}", list[float]()
+    session_id = f"bench-steps-{number}"
+    done_at = list[float]()
     ended: asyncio.Future[PipelineEvent] = asyncio.get_running_loop().create_future()
 
     async def hear(message: Msg) -> None:

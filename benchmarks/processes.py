@@ -92,7 +92,8 @@ def tree_cpu_s(pid: int) -> float:
             number = int(directory.name)
             children.setdefault(int(fields[1]), []).append(number)
             ticks[number] = int(fields[11]) + int(fields[12])
-    total, waiting = 0, [pid]
+    total = 0
+    waiting = [pid]
     while waiting:
         current = waiting.pop()
         total += ticks.get(current, 0)

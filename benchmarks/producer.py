@@ -80,10 +80,8 @@ class Producer:
 
     async def _create(self, lane: Lane) -> None:
         """Create the streams in the leanest form that still stores every task and report on disk."""
-        tasks, reports = (
-            f"{lane.task_subject.partition('.')[0]}.>",
-            f"{lane.reports_prefix}.>",
-        )
+        tasks = f"{lane.task_subject.partition('.')[0]}.>"
+        reports = f"{lane.reports_prefix}.>"
         await self._stream.add_stream(
             name=lane.tasks_stream,
             subjects=[tasks],

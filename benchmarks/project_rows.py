@@ -20,7 +20,8 @@ from runtime.servers import valkey
 
 PROJECT = "bench"
 #: Decisions that are searched, and words of each.
-DECISIONS, WORDS = 10_000, (15, 40)
+DECISIONS = 10_000
+WORDS = (15, 40)
 #: Different words of all of them, which differ in how often they are said as words of a language do.
 VOCABULARY = 8_000
 #: Tags of all of them, two on each.
@@ -67,7 +68,8 @@ async def measure(redis_url: str, profile: Profile) -> list[Row]:
         valkey.connect(redis_url, deadline_s=60.0) as lent,
     ):
         # A pause of the machine is a slow sample here; with the deadline of a task it would end the measurement.
-        memory, chance = ProjectMemory(lent, deadline_s=60.0), random.Random(7)
+        memory = ProjectMemory(lent, deadline_s=60.0)
+        chance = random.Random(7)
         words = _words(chance)
         say = _sayings(words, chance)
         before = await _used(bare)

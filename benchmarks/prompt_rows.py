@@ -41,7 +41,8 @@ async def measure(_profile: Profile) -> list[Row]:
 
 
 def _row(turns: int, items: int) -> Row:
-    kinds, count = Kinds.load(), counter()
+    kinds = Kinds.load()
+    count = counter()
     bodies = documents(
         food__likes=[
             f"{DISHES[number % len(DISHES)]}, recipe {number}"
@@ -50,10 +51,8 @@ def _row(turns: int, items: int) -> Row:
     )
     batch = TurnBatch("u1", tuple(_turn(number) for number in range(turns)))
     files = load_agent_files(Path(switchboard.__file__).parent)
-    system, user = (
-        files.render(categories=categories_of(kinds)),
-        question_of(scene_of(batch, bodies, kinds)),
-    )
+    system = files.render(categories=categories_of(kinds))
+    user = question_of(scene_of(batch, bodies, kinds))
     tokens = (count(system) + count(user)) / turns
     schema = count(json.dumps(Heard.model_json_schema(), separators=(",", ":"))) / turns
     return Row(

@@ -34,7 +34,8 @@ def full_process() -> Metrics:
     """Return metrics as of a process with twenty agents that counted each of their tasks, and four roles of models."""
     metrics = families()
     for number in range(2 * MAX_TASKS):
-        agent, task = f"Agent{number % AGENTS}", f"task_{number}"
+        agent = f"Agent{number % AGENTS}"
+        task = f"task_{number}"
         metrics.count_tasks(agent, task, "completed")
         metrics.observe_task(agent, task, queued_s=0.1, run_s=0.2)
         metrics.count_lookup(agent, "hit")
@@ -47,12 +48,15 @@ def _scrape(profile: Profile) -> Row:
     metrics = full_process()
     # As every process of ours does before it serves: else the row is of pauses that none of them has.
     calm_collector()
-    took, cpu, lines = [], [], 0
+    took = []
+    cpu = []
+    lines = 0
     with HealthServer(
         "127.0.0.1", 0, alive={}, ready={}, metrics=metrics.render
     ) as server:
         for _ in range(max(50, profile.questions // 10)):
-            started, started_cpu = time.perf_counter(), time.process_time()
+            started = time.perf_counter()
+            started_cpu = time.process_time()
             with urllib.request.urlopen(f"{server.url}/metrics", timeout=10) as reply:  # noqa: S310 - our own address
                 page = reply.read()
             took.append((time.perf_counter() - started) * 1000)
@@ -69,7 +73,8 @@ def _scrape(profile: Profile) -> Row:
 
 
 async def _tally(redis_url: str, profile: Profile) -> Row:
-    took, cpu = [], []
+    took = []
+    cpu = []
     async with valkey.connect(redis_url, name="bench-tally", deadline_s=10) as client:
         exchange = CommandBatch(client, 10.0)
         counters = list(keys.every_ended())
@@ -82,7 +87,8 @@ async def _tally(redis_url: str, profile: Profile) -> Row:
             )
         tally = Tally(client)
         for _ in range(max(5, profile.questions // 100)):
-            started, started_cpu = time.perf_counter(), time.process_time()
+            started = time.perf_counter()
+            started_cpu = time.process_time()
             await tally.read()
             took.append((time.perf_counter() - started) * 1000)
             cpu.append((time.process_time() - started_cpu) * 1000)

@@ -24,7 +24,9 @@ RESULT = {
     for number in range(40)
 }
 #: Sessions of the small listing and of the large one, and entries in each.
-FEW, MANY, ENTRIES = 100, 1_000, 50
+FEW = 100
+MANY = 1_000
+ENTRIES = 50
 #: Sessions of one page.
 PAGE = 50
 #: Times that a first page is asked for.
@@ -121,16 +123,16 @@ async def _listings(bare: Redis, cache: SessionCache) -> list[Row]:
     """Measure with few sessions and with many: time and memory of one have to stay what they are."""
     empty = await _used(bare)
     await _fill(cache, 0, FEW)
-    few, after_few = await _pages(cache), await _used(bare)
+    few = await _pages(cache)
+    after_few = await _used(bare)
     await _fill(cache, FEW, MANY)
-    many, after_many = await _pages(cache), await _used(bare)
+    many = await _pages(cache)
+    after_many = await _used(bare)
     one = await _timed_often(lambda: cache.entries("bench-0"))
     for number in range(MANY):
         await cache.drop(f"bench-{number}")
-    few_kb, many_kb = (
-        (after_few - empty) / FEW / 1024,
-        (after_many - empty) / MANY / 1024,
-    )
+    few_kb = (after_few - empty) / FEW / 1024
+    many_kb = (after_many - empty) / MANY / 1024
     return [
         _listing(
             f"first page of {FEW} sessions",

@@ -15,7 +15,9 @@ from workers.agents.budget import Budget, agent
 from workers.card import card_of
 
 #: What is allowed, in milliseconds of CPU of the 99th percentile.
-_AMOUNTS_MS, _SENTENCE_MS, _KEY_MS = 1.0, 5.0, 0.05
+_AMOUNTS_MS = 1.0
+_SENTENCE_MS = 5.0
+_KEY_MS = 0.05
 SENTENCES = (
     "Check my budget: limit 50000, spent 42000, history [5000, 7000, 8000, 6000]",
     "I have a budget of one hundred and ten thousand and spent 42.5k of it so far",
@@ -31,7 +33,8 @@ SENTENCES = (
 async def measure(profile: Profile) -> list[Row]:
     """Return a row for each thing that happens to a sentence."""
     rounds = max(1, profile.recalls // len(SENTENCES))
-    catalogue, interpreter = Catalogue([card_of(agent)]), RuleInterpreter()
+    catalogue = Catalogue([card_of(agent)])
+    interpreter = RuleInterpreter()
     plain = _times_ms(lambda text: text.lower().split(), rounds)
     found = _times_ms(find_amounts, rounds)
     understood = _times_ms(
@@ -46,7 +49,8 @@ async def measure(profile: Profile) -> list[Row]:
 
 
 def _row(what: str, times: list[float], allowed_ms: float, plain: list[float]) -> Row:
-    p50, p99 = percentile(times, 0.5), percentile(times, 0.99)
+    p50 = percentile(times, 0.5)
+    p99 = percentile(times, 0.99)
     return Row(
         what,
         cpu_us=1000 * sum(times) / len(times),

@@ -30,7 +30,8 @@ from supervisor.program_client import Asker, asking
 #: Milliseconds that 95 of 100 steps may take at most.
 ALLOWED_MS = 250.0
 #: Agents, steps, coins and edge of the world of the full profile, and of a quick look.
-LARGE, SMALL = (50, 200, 600, 60), (8, 15, 60, 12)
+LARGE = (50, 200, 600, 60)
+SMALL = (8, 15, 60, 12)
 SEED = 7
 #: Seconds until a worker that was killed is missed; 30 in a house that nobody measures.
 ACK_WAIT_S = 2
@@ -106,7 +107,8 @@ async def run_world(
 ) -> Run:
     """Run a world of *shape* as *world_id*, do something *halfway* in a step, and look where every text arrived."""
     count, steps, coins, size = shape
-    run, agents = Run(), Agents(OverNats(asker), world_id)
+    run = Run()
+    agents = Agents(OverNats(asker), world_id)
 
     def note(world: World, _choices: Mapping[str, Choice | None]) -> None:
         run.note(world, world_id, runner.took_ms)

@@ -28,10 +28,8 @@ _IN_WORDS = {
     "bool_parsing": "must be true or false",
 }
 #: It names the class of the value, and of a list the time at which it counted.
-_SHOULD, _COUNTED = (
-    re.compile(r"^[A-Z]\w* should (?=be|have|match)"),
-    re.compile(r"( items?) after validation"),
-)
+_SHOULD = re.compile(r"^[A-Z]\w* should (?=be|have|match)")
+_COUNTED = re.compile(r"( items?) after validation")
 _NO_NAME = "must be 1 to 64 letters, digits, '_' or '-'"
 
 

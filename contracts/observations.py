@@ -50,7 +50,8 @@ _SPEECH_WORDS = frozenset(
         "senders",
     }
 )
-_NUMBERS, _LISTS = (int, float), (list, tuple)
+_NUMBERS = (int, float)
+_LISTS = (list, tuple)
 #: Characters of a key whose meaning is kept.
 _LONGEST_KEY = 64
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")

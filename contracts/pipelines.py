@@ -47,9 +47,12 @@ KNOWN_DOMAINS = ("webdev", "ios", "data", "seo", "brand")
 TIME_TO_LIVE = timedelta(hours=1)
 
 #: Phases of a pipeline, names in one list of a phase, and items of a phase with `for_each`.
-MOST_PHASES, MOST_NAMES, MOST_ITEMS = 500, 500, 10_000
+MOST_PHASES = 500
+MOST_NAMES = 500
+MOST_ITEMS = 10_000
 #: Pipelines inside each other, and what stands for the agent of a phase that is one.
-MOST_LEVELS, PIPELINE_AGENT = 4, "Pipeline"
+MOST_LEVELS = 4
+PIPELINE_AGENT = "Pipeline"
 #: Rounds of a phase with `repeat_until`.
 MOST_ROUNDS = 100
 

@@ -31,10 +31,8 @@ def _read(value: Any) -> Any:
     else:
         span = _of_seconds(value)
     if span is None or span <= timedelta(0):
-        kind, text = (
-            "span",
-            "must be a span of time above zero, such as '90s', '15m' or '2h', or a number of seconds",
-        )
+        kind = "span"
+        text = "must be a span of time above zero, such as '90s', '15m' or '2h', or a number of seconds"
         raise PydanticCustomError(kind, text)
     return span
 

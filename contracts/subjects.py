@@ -39,11 +39,17 @@ CARD_NOTICES = f"$KV.{AGENTS_BUCKET}.*"
 TASKS_ALL = "tasks.>"
 WAITING_ALL = "waiting.>"
 SCHEDULES_ALL = "schedules.>"
-DUE_ALL, DUE_TASKS_ALL = "due.>", "due.tasks.>"
-REPORTS_ALL, DEAD_ALL, OUTPUT_ALL = "reports.>", "dead.>", "output.>"
-TURNS_ALL, FACTS_ALL, MESSAGES_ALL = "turns.>", "facts.>", "messages.>"
+DUE_ALL = "due.>"
+DUE_TASKS_ALL = "due.tasks.>"
+REPORTS_ALL = "reports.>"
+DEAD_ALL = "dead.>"
+OUTPUT_ALL = "output.>"
+TURNS_ALL = "turns.>"
+FACTS_ALL = "facts.>"
+MESSAGES_ALL = "messages.>"
 #: Requests to compare a report with the ledger, and the durable that reads them: `~` is in no supervisor's name.
-COMPARISONS, COMPARISONS_ALL = "~compare", "reports.~compare.>"
+COMPARISONS = "~compare"
+COMPARISONS_ALL = "reports.~compare.>"
 
 #: 1 for what a supervisor assigned; each redrive of a dead letter adds one.
 GENERATION_HEADER = "Tasklore-Generation"
@@ -85,7 +91,8 @@ _REPORT = re.compile(r"reports\.[A-Za-z0-9_-]{1,64}\.[A-Za-z0-9_-]{1,64}\.\d+")
 
 def covers(pattern: str, subject: str) -> bool:
     """Return whether *pattern* matches every subject that *subject*, perhaps a pattern too, matches."""
-    parts, wanted = pattern.split("."), subject.split(".")
+    parts = pattern.split(".")
+    wanted = subject.split(".")
     for place, part in enumerate(parts):
         if part == ">":
             return len(wanted) > place
@@ -262,16 +269,18 @@ def cancel(task_id: str) -> str:
 
 
 #: Every subject of its kind, as many words long as each of them is: what a role may say, or hear, of all.
-TASK_ANY, REPORT_ANY, PROGRESS_ANY, RUN_ANY = (
-    "tasks.*.*",
-    "reports.*.*.*",
-    "progress.*.*",
-    "runs.*",
-)
-WAITING_ANY, WAITS_ANY = "waiting.*.*.*.*", "waits.*"
-QUESTION_ANY, CANCEL_ANY = "questions.*", "cancel.*"
+TASK_ANY = "tasks.*.*"
+REPORT_ANY = "reports.*.*.*"
+PROGRESS_ANY = "progress.*.*"
+RUN_ANY = "runs.*"
+WAITING_ANY = "waiting.*.*.*.*"
+WAITS_ANY = "waits.*"
+QUESTION_ANY = "questions.*"
+CANCEL_ANY = "cancel.*"
 SCHEDULE_ANY = "schedules.tasks.*.*"
-TURN_ANY, FACT_ANY, MESSAGE_ANY = "turns.*.*", "facts.*.*", "messages.*.*.*"
+TURN_ANY = "turns.*.*"
+FACT_ANY = "facts.*.*"
+MESSAGE_ANY = "messages.*.*.*"
 OUTPUT_ANY = "output.*.*.*.*"
 
 

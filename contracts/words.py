@@ -20,10 +20,8 @@ def reads_unknown_as_other(words: Any) -> BeforeValidator:
 
 def _write(word: str) -> str:
     if word == OTHER:
-        kind, text = (
-            "unwritable_word",
-            "'other' stands for a word this version does not know; it is only read",
-        )
+        kind = "unwritable_word"
+        text = "'other' stands for a word this version does not know; it is only read"
         raise PydanticCustomError(kind, text)
     return word
 

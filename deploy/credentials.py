@@ -336,14 +336,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sys.stdout.write(as_yaml(secret_manifests(given.directory)))
         elif has_roles or given.api_tls:
             if has_roles:
-                workers, programs = (
-                    named(given.worker, "--worker"),
-                    named(given.program, "--program"),
-                )
-                calls, approvers = (
-                    named(given.calls, "--calls"),
-                    named(given.approver, "--approver"),
-                )
+                workers = named(given.worker, "--worker")
+                programs = named(given.program, "--program")
+                calls = named(given.calls, "--calls")
+                approvers = named(given.approver, "--approver")
                 add_roles(given.directory, Cast(workers, programs, calls, approvers))
             if given.api_tls:
                 make_api_certificate(given.directory)

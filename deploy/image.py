@@ -22,7 +22,8 @@ PACKAGES = ("buildah", "mmdebstrap", "bubblewrap")
 PROGRAMS = ("buildah", "mmdebstrap", "bwrap")
 #: What a base needs beyond the smallest Debian: the image's own default has it too.
 _IN_BASE = "ca-certificates,python3,python3-venv,python3-pip"
-_BASE, _IMAGE = "localhost/tasklore-base", "localhost/tasklore:trial"
+_BASE = "localhost/tasklore-base"
+_IMAGE = "localhost/tasklore:trial"
 #: Seconds for one command; the base and the wheels are downloaded.
 _COMMAND_S = 900
 _CERTIFICATES = Path("/etc/ssl/certs")
@@ -79,10 +80,8 @@ def _demand_programs() -> None:
 def _built(folder: Path) -> Path:
     """Return the root of the image, built in *folder*."""
     _say("making a base of Debian's packages")
-    archive, suite = (
-        folder / "base.tar",
-        platform.freedesktop_os_release().get("VERSION_CODENAME", "stable"),
-    )
+    archive = folder / "base.tar"
+    suite = platform.freedesktop_os_release().get("VERSION_CODENAME", "stable")
     _run(
         [
             "mmdebstrap",

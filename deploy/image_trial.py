@@ -19,7 +19,8 @@ from runtime.servers.embedded import EmbeddedServers
 USER_ID = "10001"
 #: Seconds until a worker is ready, until its report is there, and until it has left.
 _PATIENCE_S = 60.0
-_AGENT, _TASK = "BudgetTrackerAgent", "analyze_budget"
+_AGENT = "BudgetTrackerAgent"
+_TASK = "analyze_budget"
 _ASKED = {"budget_limit": 50_000, "spent": 42_000, "history": [5000, 7000, 8000, 6000]}
 
 
@@ -164,7 +165,8 @@ def _demand(holds: bool, otherwise: str) -> None:
 
 async def _answered(url: str) -> dict[str, object]:
     """Return the report on one task, sent as any program would send it."""
-    task_id, supervisor_id = str(uuid.uuid4()), f"Trial-{uuid.uuid4().hex[:8]}"
+    task_id = str(uuid.uuid4())
+    supervisor_id = f"Trial-{uuid.uuid4().hex[:8]}"
     assignment = {
         "schema_version": 1,
         "task_id": task_id,

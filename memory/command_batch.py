@@ -38,10 +38,12 @@ GRACE_S = 0.005
 
 
 #: Seconds between attempts to reach a server that refuses connections: the second one follows at once, then doubling.
-_FIRST_PAUSE_S, _MOST_PAUSE_S = 0.02, 0.25
+_FIRST_PAUSE_S = 0.02
+_MOST_PAUSE_S = 0.25
 
 #: What a reader returns while the next reply is not complete, and bytes that are read at once.
-_INCOMPLETE, _READ_BYTES = object(), 256 * 1024
+_INCOMPLETE = object()
+_READ_BYTES = 256 * 1024
 
 #: Batches under way at a time on one pool, over all stores that share it; on a small one half of what it has: a pool
 #: raises when it has no connection left.

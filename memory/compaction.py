@@ -15,7 +15,8 @@ from redis.exceptions import NoPermissionError, RedisError, ResponseError
 from contracts.errors import ConfigurationError, MemoryUnavailable
 
 #: Seconds between looks whether the server is done: first, and at most; a small store takes some 20 ms.
-_PAUSE_S, _PAUSE_CAP_S = 0.01, 0.5
+_PAUSE_S = 0.01
+_PAUSE_CAP_S = 0.5
 
 #: How the server says that it is still at an earlier one, or at the other of the two: it does one at a time.
 _BUSY = ("in progress", "process is active")

@@ -163,7 +163,8 @@ def _cuts(text: str, place: int) -> bool:
     """Return whether a word or a number goes on across *place*."""
     if not 0 < place < len(text):
         return False
-    before, after = text[place - 1], text[place]
+    before = text[place - 1]
+    after = text[place]
     if after.isdigit() and before in ".,":
         return place > 1 and text[place - 2].isdigit()
     if before.isdigit() and after in ".,":
@@ -189,7 +190,8 @@ def _number(text: str, match: re.Match[str]) -> Number:
     )
     factor = 1
     while (scale := _SCALE.match(text, end)) is not None:
-        factor, end = factor * _SCALES[scale[1].casefold()], scale.end()
+        factor = factor * _SCALES[scale[1].casefold()]
+        end = scale.end()
     joined = (text[start - 1] if start else " ") + (
         text[end] if end < len(text) else " "
     )

@@ -292,11 +292,9 @@ def stream(name: str) -> str:
 def conversation(conversation_id: str) -> key_parts.ConversationKeys:
     """Return the keys of a conversation and of what waits for it; the id is free text."""
     tag = f"{{{escape(conversation_id, 'conversation id')}}}"
-    said, inbox, observed = (
-        f"tl:conversation:{tag}",
-        f"tl:inbox:{tag}",
-        f"tl:observations:{tag}",
-    )
+    said = f"tl:conversation:{tag}"
+    inbox = f"tl:inbox:{tag}"
+    observed = f"tl:observations:{tag}"
     own = (
         said,
         f"{said}:ids",

@@ -80,7 +80,8 @@ async def search_memory(
         raise InvalidInput(f"query {query!r} has no word; say what to look for")
     if not 1 <= limit <= MAX_LIMIT:
         raise InvalidInput(f"limit {limit} must be 1 to {MAX_LIMIT}")
-    found, is_complete = SearchResult(), True
+    found = SearchResult()
+    is_complete = True
     try:
         found = await turns_for(query, user_id, episodes, now, at, within)
     except MemoryUnavailable as error:

@@ -126,7 +126,8 @@ class Sentence:
 
     def cut(self, first: int, end: int) -> tuple[int, int, str]:
         """Return where the tokens from *first* to before *end* stand, and their text as it was written."""
-        start, stop = self.tokens[first].start, self.tokens[end - 1].end
+        start = self.tokens[first].start
+        stop = self.tokens[end - 1].end
         return start, stop, self.written[start:stop]
 
 
@@ -134,7 +135,8 @@ def _tokens(text: str) -> list[Token]:
     tokens: list[Token] = []
     last = -1
     for match in _TOKEN.finditer(text):
-        kind, (start, end) = match.lastgroup, match.span()
+        kind = match.lastgroup
+        start, end = match.span()
         written = match.group()
         if kind == "word":
             written = written.lower()
@@ -160,7 +162,8 @@ def _add_groups(tokens: list[Token], written: str, start: int, is_glued: bool) -
         return
     for part in (first, *groups):
         tokens.append(Token("number", part, start, start + len(part), is_glued))
-        start, is_glued = start + len(part) + 1, False
+        start = start + len(part) + 1
+        is_glued = False
 
 
 def fold(text: str) -> str:

@@ -26,7 +26,8 @@ RENEWALS = 3
 #: Leases renewed at once: as many as there are turns on the connections.
 _RENEWED_AT_ONCE = 16
 #: Seconds between attempts to reach a store that is away: first, and at most.
-_PAUSE_S, PAUSE_CAP_S = 0.1, 2.0
+_PAUSE_S = 0.1
+PAUSE_CAP_S = 2.0
 #: Seconds for which a key rests that another process works on.
 ELSEWHERE_S = 0.5
 #: Seconds for giving leases back at the end.
@@ -248,7 +249,8 @@ class LeaseLoop(ABC, Generic[Key, Lease]):
                 if room > 0 and not self._due:
                     await self._look(room)
             except MemoryUnavailable as error:
-                self._failures, self._away_at = self._failures + 1, self._loop.time()
+                self._failures = self._failures + 1
+                self._away_at = self._loop.time()
                 log.info(f"{self._what}_waits_for_store", error=str(error))
                 return backoff(self._failures)
             self._failures = 0
@@ -268,7 +270,8 @@ class LeaseLoop(ABC, Generic[Key, Lease]):
         found = await self.due(
             room * self.ahead + len(self._serving) + len(self._rests)
         )
-        now, waiting = self._loop.time(), set(found)
+        now = self._loop.time()
+        waiting = set(found)
         # How often a key rested is forgotten once it is not due any more.
         self._rests = {
             key: rest

@@ -10,7 +10,8 @@ from types import ModuleType
 
 def place_in_package(path: Path) -> tuple[Path, str]:
     """Return the folder that must be importable, and the module path of the file from there."""
-    parts, folder = [path.stem], path.parent
+    parts = [path.stem]
+    folder = path.parent
     while (folder / "__init__.py").is_file():
         parts.insert(0, folder.name)
         folder = folder.parent

@@ -45,7 +45,8 @@ class Watchdog:
 
     def end_within(self, seconds: float) -> None:
         """End the process in *seconds*, whatever beats: it was asked to leave and may have that long."""
-        self._ends_at, self._beats_at = time.monotonic() + seconds, 0.0
+        self._ends_at = time.monotonic() + seconds
+        self._beats_at = 0.0
         self.beat()
 
     def stop(self) -> None:

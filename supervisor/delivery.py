@@ -62,7 +62,8 @@ class MessageDesk(PartitionDesk):
 
     async def _post(self, delivery: Delivery) -> None:
         message = read_message(delivery)
-        said, owner = message.as_utterance(), message.conversation_id
+        said = message.as_utterance()
+        owner = message.conversation_id
         is_new = await self._inbox.post(
             owner, said, user_id=message.user_id, known_as=inbox_id(message)
         )

@@ -69,10 +69,8 @@ class Dispatch:
             NotAccepted: it is not known to be stored; send it again with the same task id.
             MessageTooLarge: its parameters do not fit into a message; nothing was started.
         """
-        task_id, body = (
-            assignment.task_id,
-            assignment.model_dump_json(exclude_none=True).encode(),
-        )
+        task_id = assignment.task_id
+        body = assignment.model_dump_json(exclude_none=True).encode()
         headers, subject = first_run(assignment)
         waits = assignment.not_before is None and not await self._is_open(
             assignment.agent_id
@@ -151,7 +149,8 @@ class Dispatch:
 def first_run(assignment: TaskAssignment) -> tuple[dict[str, str], str]:
     """Return headers and subject of the first run of *assignment*: in TASKS, or in LATER until its `not_before`."""
     headers = {subjects.GENERATION_HEADER: "1", subjects.ATTEMPT_HEADER: "1"}
-    agent_id, name = assignment.agent_id, assignment.task.name
+    agent_id = assignment.agent_id
+    name = assignment.task.name
     if assignment.not_before is None:
         return headers, subjects.task(agent_id, name)
     headers |= subjects.schedule_headers(

@@ -174,7 +174,8 @@ async def asking(
     checked_name(supervisor_id, "supervisor_id")
     if nats_url is None or redis_url is None:
         found = find_endpoints(os.environ)
-        nats_url, redis_url = nats_url or found.nats, redis_url or found.redis_url
+        nats_url = nats_url or found.nats
+        redis_url = redis_url or found.redis_url
     async with AsyncExitStack() as stack:
         name = f"tasklore-asking-{supervisor_id}"
         client = await stack.enter_async_context(connected(nats_url, name))

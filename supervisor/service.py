@@ -51,7 +51,8 @@ log = structlog.get_logger(__name__)
 MAX_ATTEMPTS = 5
 
 #: The task of the memory agent that answers questions, and the characters of one.
-RECALL, LONGEST_QUESTION = "recall", 2_000
+RECALL = "recall"
+LONGEST_QUESTION = 2_000
 
 #: How a turn is published to TURNS: subject, body and message id; returns at once.
 Publish = Callable[[str, bytes, str], None]
@@ -288,7 +289,8 @@ class Service:
         self, assignment: TaskAssignment, asked: Incoming
     ) -> CompletionReport | None:
         """Hand *assignment* over and return its report, None when it takes longer than *asked* waits."""
-        within_s, state = asked.request.wait_ms / 1000, None
+        within_s = asked.request.wait_ms / 1000
+        state = None
         if assignment.approval is not None:
             state = await self._reports.state_of(assignment.task_id)
         is_late = assignment.waits_from > assignment.created_at + timedelta(
@@ -325,9 +327,11 @@ class Service:
         parent_id: str | None,
         approver: str | None = None,
     ) -> TaskAssignment:
-        now, request = self._now(), asked.request
+        now = self._now()
+        request = asked.request
         card = self._catalogue().card_of(agent_id, task.name)
-        starts_at, approval = request.not_before or now, None
+        starts_at = request.not_before or now
+        approval = None
         deadline = (
             starts_at + timedelta(seconds=card.deadline_s)
             if card is not None and card.deadline_s

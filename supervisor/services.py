@@ -168,10 +168,8 @@ def make_webhooks(
     """
     if settings.webhook_secret is None:
         return None
-    addresses, outbox = (
-        Addresses(networks_in(settings.webhook_networks)),
-        WebhookOutbox(redis),
-    )
+    addresses = Addresses(networks_in(settings.webhook_networks))
+    outbox = WebhookOutbox(redis)
     try:
         everywhere = (
             addresses.make_callback(settings.webhook_url)
@@ -184,7 +182,8 @@ def make_webhooks(
         addresses, parse_secrets(settings.webhook_secret.get_secret_value())
     )
     desk = WebhookDesk(outbox, sender, metrics)
-    hears_tasks, soon = settings.webhook_tasks, desk.look_soon
+    hears_tasks = settings.webhook_tasks
+    soon = desk.look_soon
     events = WebhookEvents(
         outbox, metrics, everywhere=everywhere, hears_tasks=hears_tasks, look_soon=soon
     )
@@ -194,10 +193,8 @@ def make_webhooks(
 
 def make_admission(opened: Connections, gate: Gate) -> AdmissionDesk:
     """Return the desk that moves waiting tasks into TASKS."""
-    budgets, holder = (
-        Budgets(opened.redis, deadline_s=1.0),
-        f"{opened.name}-{secrets.token_hex(4)}",
-    )
+    budgets = Budgets(opened.redis, deadline_s=1.0)
+    holder = f"{opened.name}-{secrets.token_hex(4)}"
 
     async def read_shares() -> Shares:
         return (await budgets.read()).limits.shares
@@ -262,10 +259,8 @@ def make_schedules(
     opened: Connections, pipelines: PipelineRequests
 ) -> tuple[ScheduleDesk, ScheduleBook, TickMaker]:
     """Return the desk of schedules, their book, and the maker of their ticks."""
-    supervisor_id, store = (
-        opened.settings.supervisor_id,
-        ScheduleStore(opened.redis, opened.settings.supervisor_id),
-    )
+    supervisor_id = opened.settings.supervisor_id
+    store = ScheduleStore(opened.redis, opened.settings.supervisor_id)
     book = ScheduleBook(store, lambda: opened.cards.catalogue)
     maker = TickMaker(
         supervisor_id,
@@ -319,7 +314,8 @@ async def open_delivering(
         eraser=Eraser(opened.link) if opened.settings.erase_said == "at_once" else None,
         publishers=open_publishers(access_of()),
     )
-    may_create, meter = opened.settings.provision == "auto", opened.metrics
+    may_create = opened.settings.provision == "auto"
+    meter = opened.metrics
     engines = await open_partitions(
         opened.link,
         inbox_sources(opened.settings.ack_wait_s),
@@ -367,7 +363,8 @@ def open_api(
     from supervisor.http.requests.work import Work
     from supervisor.http.server import HttpServer, demand_keys, demand_tls
 
-    records, secret = RequestRecords(opened.redis), settings.approval_secret
+    records = RequestRecords(opened.redis)
+    secret = settings.approval_secret
     parts = ApiParts(
         supervisor_id=settings.supervisor_id,
         client=opened.link.client,

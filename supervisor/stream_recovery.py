@@ -48,7 +48,8 @@ WATCHED = (subjects.TASKS, subjects.WAITING, subjects.LATER, subjects.REPORTS)
 #: Seconds between looks without a notice, which can be lost with a connection.
 LOOK_S = 30.0
 #: Seconds before a look that failed is repeated: at first, and at most.
-_PAUSE_S, _PAUSE_CAP_S = 0.25, 15.0
+_PAUSE_S = 0.25
+_PAUSE_CAP_S = 15.0
 #: Seconds for one task to be stored: a stream that was just made may have no leader yet, and one that is gone again is
 #: only made by the next look.
 _PATIENCE_S = 3.0
@@ -278,10 +279,8 @@ def letter_of(task: OpenTask) -> _Letter | None:
         # Another program wrote it: a foreign id is no part of a header.
         log.warning("misplaced_assignment", task_id=task.task_id)
         return None
-    message_id, attempt = (
-        subjects.task_message_id(task.task_id, task.generation),
-        max(1, task.attempts),
-    )
+    message_id = subjects.task_message_id(task.task_id, task.generation)
+    attempt = max(1, task.attempts)
     if task.is_waiting:
         # Its first message may have been in this very stream, which would swallow the id although it is acknowledged.
         attempt = task.attempts + 1

@@ -426,16 +426,13 @@ def make_watches(
     webhooks: WebhookEvents | None = None,
 ) -> tuple[Watcher, ...]:
     """Return the watches of a supervisor, to be run; *metrics* exports their last values."""
-    dead, messages = (
-        StreamWatch(link.client, subjects.DEAD),
-        StreamWatch(link.client, subjects.MESSAGES),
-    )
+    dead = StreamWatch(link.client, subjects.DEAD)
+    messages = StreamWatch(link.client, subjects.MESSAGES)
     backlog = BacklogWatch(link, lambda: cards.catalogue.cards, reports.run_times)
-    ledger, store = LedgerWatch(Tally(redis)), StoreWatch(redis)
-    limits, costs = (
-        LimitWatch(Budgets(redis)),
-        CostKeeper(Budgets(redis), reports.costs),
-    )
+    ledger = LedgerWatch(Tally(redis))
+    store = StoreWatch(redis)
+    limits = LimitWatch(Budgets(redis))
+    costs = CostKeeper(Budgets(redis), reports.costs)
     waits = WaitWatch(Waits(redis), WebhookOutbox(redis))
     metrics.watch_waits(lambda: waits.open)
     calling = () if webhooks is None else (CallbackWatch(webhooks, Ledger(redis)),)

@@ -194,7 +194,8 @@ class Supervisor:
         self._hear_cards()
 
     def _serve_requests(self) -> None:
-        broker, supervisor_id = self.process.broker, self._settings.supervisor_id
+        broker = self.process.broker
+        supervisor_id = self._settings.supervisor_id
         broker.add_middleware(make_refusals())
 
         listen = functools.partial(
@@ -281,7 +282,8 @@ class Supervisor:
             await self.process.end_tasks()
 
     async def _open(self, stack: AsyncExitStack) -> _Parts:
-        settings, process = self._settings, self.process
+        settings = self._settings
+        process = self.process
         connecting = connected(
             process.nats_url,
             f"tasklore-pull-{process.name}",
@@ -298,7 +300,8 @@ class Supervisor:
             process.nats_url, REPORT_ACK_WAIT_S, process.metrics, process.fail
         )
         leases = await stack.enter_async_context(leasing)
-        link, ledger = Link(client), self._make_ledger(redis)
+        link = Link(client)
+        ledger = self._make_ledger(redis)
         boxing = open_outbox(
             link,
             process.metrics,
@@ -399,11 +402,9 @@ class Supervisor:
         )
 
     def _connect_store(self) -> AbstractAsyncContextManager[Redis]:
-        url, name, most = (
-            self.process.redis_url,
-            self.process.name,
-            self._settings.redis_max_connections,
-        )
+        url = self.process.redis_url
+        name = self.process.name
+        most = self._settings.redis_max_connections
         return valkey.connect(
             url,
             name=name,
@@ -436,10 +437,8 @@ class Supervisor:
         )
 
     def _make_ledger(self, redis: Redis) -> Ledger:
-        keep, deadline_s = (
-            timedelta(days=self._settings.ledger_keep_days),
-            self._settings.ledger_deadline_ms / 1000,
-        )
+        keep = timedelta(days=self._settings.ledger_keep_days)
+        deadline_s = self._settings.ledger_deadline_ms / 1000
         return Ledger(redis, keep=keep, deadline_s=deadline_s, breaker=Breaker())
 
     async def start(self) -> None:

@@ -9,7 +9,8 @@ from supervisor.http.admission.key_file import ROLES, Role, make_key
 from tasklore.render.screen import say
 
 #: Where a supervisor looks for the keys, and where they are kept without it.
-_VARIABLE, _DEFAULT = "TASKLORE_API_KEYS_FILE", "api-keys.json"
+_VARIABLE = "TASKLORE_API_KEYS_FILE"
+_DEFAULT = "api-keys.json"
 
 
 def print_new_key(

@@ -107,10 +107,8 @@ def _branches(
     for number, entry in enumerate(entries, 1):
         is_last = number == len(entries)
         rest = indent + lines[2 + is_last]
-        first, under = (
-            mark + (indent + lines[is_last])[surplus + len(mark) :],
-            blank + rest[surplus + len(mark) :],
-        )
+        first = mark + (indent + lines[is_last])[surplus + len(mark) :]
+        under = blank + rest[surplus + len(mark) :]
         if not isinstance(entry, TracedTask):
             yield from _line(entry, first, under, width)
             continue

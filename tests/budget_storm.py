@@ -43,11 +43,9 @@ class Provider:
             self.refused += 1
             return False
         self.counted.append((now, tokens))
-        self.in_window, self.billed, self.served = (
-            self.in_window + tokens,
-            self.billed + tokens,
-            self.served + 1,
-        )
+        self.in_window = self.in_window + tokens
+        self.billed = self.billed + tokens
+        self.served = self.served + 1
         return True
 
 
@@ -73,8 +71,10 @@ async def run_storm(  # noqa: C901 - one loop over the events of a simulation
     most_tasks: int = 2_000,
 ) -> Storm:
     """Let every slot of every process take tasks for *seconds*, of which the first 60 are not measured."""
-    draw, clock = random.Random(seed), [1_790_000_000.0]
-    begin, number = clock[0], count()
+    draw = random.Random(seed)
+    clock = [1_790_000_000.0]
+    begin = clock[0]
+    number = count()
     provider = Provider(limit)
     storm = Storm(provider)
 
@@ -93,7 +93,8 @@ async def run_storm(  # noqa: C901 - one loop over the events of a simulation
             heapq.heappush(
                 events, (begin + draw.random(), next(number), process, -1, None)
             )
-    tasks, before = iter(range(most_tasks)), 0
+    tasks = iter(range(most_tasks))
+    before = 0
     while events:
         at, _, process, task, what = heapq.heappop(events)
         clock[0] = max(clock[0], at)
@@ -105,7 +106,8 @@ async def run_storm(  # noqa: C901 - one loop over the events of a simulation
         if isinstance(what, tuple):
             governor.settle(*what)
             await governor.flush()
-            task, what = -1, None
+            task = -1
+            what = None
         waits_until = what if isinstance(what, float) else clock[0] + _PATIENCE_S
         if task < 0:
             is_due = bool(parked) and parked[0][0] <= clock[0]
@@ -122,7 +124,8 @@ async def run_storm(  # noqa: C901 - one loop over the events of a simulation
                     ),
                 )
                 continue
-        prompt, output = 50 + task * 7919 % 400, 20 + task * 104_729 % 380
+        prompt = 50 + task * 7919 % 400
+        output = 20 + task * 104_729 % 380
         call = ModelCall(
             "gpt-6-luna",
             Payer(run=f"t{task}:1:1"),

@@ -30,7 +30,8 @@ pytest_plugins = ["tests.servers", "tests.fixtures_llm"]
 def _own_logs() -> Iterator[None]:
     """Undo what a test configured: its stream may be closed when the next one logs."""
     root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
+    handlers = root.handlers[:]
+    level = root.level
     yield
     structlog.reset_defaults()
     root.handlers[:] = handlers

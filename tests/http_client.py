@@ -29,7 +29,8 @@ class Connection:
         self._tls = tls
 
     async def __aenter__(self) -> Self:
-        host, port = self._place.hostname, self._place.port
+        host = self._place.hostname
+        port = self._place.port
         self.reader, self.writer = await asyncio.open_connection(
             host, port, limit=2**22, ssl=self._tls
         )

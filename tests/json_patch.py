@@ -77,7 +77,8 @@ def _copy(patched: Patched, operation: dict[str, Any]) -> None:
 
 
 def _move(patched: Patched, operation: dict[str, Any]) -> None:
-    source, target = _tokens(operation, "from"), _tokens(operation, "path")
+    source = _tokens(operation, "from")
+    target = _tokens(operation, "path")
     place = _place(patched.body, source)
     value = lookup(patched.body, place)
     if source == target:
@@ -89,10 +90,8 @@ def _move(patched: Patched, operation: dict[str, Any]) -> None:
 
 
 def _test(patched: Patched, operation: dict[str, Any]) -> None:
-    found, value = (
-        lookup(patched.body, _place(patched.body, _tokens(operation, "path"))),
-        _value(operation),
-    )
+    found = lookup(patched.body, _place(patched.body, _tokens(operation, "path")))
+    value = _value(operation)
     if not equal(found, value):
         raise NotAPatch(f"{found!r} is not {value!r}")
 

@@ -23,8 +23,10 @@ from workers.listening.values import FactBatch, PendingFact
 
 USER = "u1"
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
-FOOD, ROUTINE = "resource_user_food_prefs", "resource_user_routine"
-HEALTH, GENERAL = "resource_user_health", "resource_user_general_prefs"
+FOOD = "resource_user_food_prefs"
+ROUTINE = "resource_user_routine"
+HEALTH = "resource_user_health"
+GENERAL = "resource_user_general_prefs"
 KINDS = Kinds.load()
 
 #: What an answer to a question is: of the role and what was asked.

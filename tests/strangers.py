@@ -70,10 +70,8 @@ class Strangers:
     async def intrude(self, accesses: int) -> None:
         """Try *accesses* times; raises AssertionError when one of them gave or changed what is somebody else's."""
         for _ in range(accesses):
-            attempt, (me, other) = (
-                self._random.choice(self._tries),
-                self._random.sample(NAMES, 2),
-            )
+            attempt = self._random.choice(self._tries)
+            me, other = self._random.sample(NAMES, 2)
             if self._random.random() < 0.1:
                 me = self._random.choice(NOBODY)
             try:
@@ -93,7 +91,8 @@ class Strangers:
         """Raise AssertionError unless everybody's documents, rows and history are as they were."""
         for name in NAMES:
             found = await self._store.snapshot(name)
-            before, now = self._snapshots[name].documents[FOOD], found.documents[FOOD]
+            before = self._snapshots[name].documents[FOOD]
+            now = found.documents[FOOD]
             assert json_bytes(now.body) == json_bytes(before.body), name
             assert now.revision == 1
             assert len(await self._store.history(name)) == 1

@@ -275,7 +275,8 @@ class Agent:
         agent = copy.copy(self)
         agent._settings = changed_settings(self.agent_id, self._settings, values)  # noqa: SLF001 - its own class
         agent._fingerprint = fingerprint(agent._settings)  # noqa: SLF001
-        agent._tasks, agent._listeners = dict(self._tasks), dict(self._listeners)  # noqa: SLF001
+        agent._tasks = dict(self._tasks)  # noqa: SLF001
+        agent._listeners = dict(self._listeners)  # noqa: SLF001
         return agent
 
     def with_defaults(

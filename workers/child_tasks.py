@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 #: Seconds between looks for a report whose hint may have been lost: first, and at most.
-_LOOK_S, _LOOK_CAP_S = 2.0, 15.0
+_LOOK_S = 2.0
+_LOOK_CAP_S = 15.0
 #: Seconds for which an agent that was found is not looked for again.
 _CARD_S = 60.0
 #: Seconds in which a cancellation that a child has heard of gets into the ledger.
@@ -90,15 +91,15 @@ class ChildTasks:
             if not self._is_listening:
                 await self._link.listen(subjects.reports_to(self.caller_id), self._hear)
                 self._is_listening = True
-        task_id, generation, waiter = assignment.task_id, 1, _Waiter()
+        task_id = assignment.task_id
+        generation = 1
+        waiter = _Waiter()
         self._waiting[task_id].append(waiter)
         try:
             entry = await self._ledger.read(task_id) if may_be_known else None
             if entry is not None:
-                generation, stored = (
-                    entry.newest,
-                    entry.generations[entry.newest].report,
-                )
+                generation = entry.newest
+                stored = entry.generations[entry.newest].report
                 report = (
                     None
                     if stored is None
@@ -210,7 +211,9 @@ class ChildTasks:
     async def _note_published(self) -> None:
         """Note in the ledger what was published; what comes meanwhile is noted together."""
         while noted := self._published:
-            called, self._called, self._published = self._called, [], []
+            called = self._called
+            self._called = []
+            self._published = []
             try:
                 await self._ledger.accept_many(noted, called)
             except MemoryUnavailable as error:

@@ -137,7 +137,8 @@ class Host:
 
     async def flush_once(self, memory: LongTermMemory) -> None:
         """Write what was served since the last time; kept for the next time when Redis is away."""
-        served, own = Counter(self.hits), Counter(self.own_hits)
+        served = Counter(self.hits)
+        own = Counter(self.own_hits)
         if not served:
             return
         self.hits.clear()
@@ -168,7 +169,8 @@ class Host:
         async def hurry_up() -> None:
             await hurried.wait()
 
-        emptied, hurry = asyncio.create_task(empty()), asyncio.create_task(hurry_up())
+        emptied = asyncio.create_task(empty())
+        hurry = asyncio.create_task(hurry_up())
         await asyncio.wait(
             [emptied, hurry], timeout=grace_s, return_when=asyncio.FIRST_COMPLETED
         )

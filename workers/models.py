@@ -29,7 +29,8 @@ async def open_models(
     Raises:
         ConfigurationError: the file of limits cannot be read; the message names its field.
     """
-    deadline_s, unchecked = settings.ledger_deadline_ms / 1000, metrics.count_unchecked
+    deadline_s = settings.ledger_deadline_ms / 1000
+    unchecked = metrics.count_unchecked
     governor = Governor(
         redis, declared=_declared(settings), unchecked=unchecked, deadline_s=deadline_s
     )

@@ -296,7 +296,8 @@ def _demand_limits(options: TaskOptions, label: str) -> None:
 def _per(
     options: TaskOptions, label: str, parameters: type[Parameters]
 ) -> tuple[str, ...]:
-    most, per = options.at_most, options.per
+    most = options.at_most
+    per = options.per
     names = (per,) if isinstance(per, str) else words_of(per, f"{label}: per")
     if most is None:
         if names:

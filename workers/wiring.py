@@ -211,7 +211,8 @@ class Worker:
             await self.process.end_tasks()
 
     async def _open(self, stack: AsyncExitStack) -> _Parts:
-        settings, url = self._settings, self.process.nats_url
+        settings = self._settings
+        url = self.process.nats_url
         listener = self.process.listener(self._host.reconnected)
         client = await stack.enter_async_context(
             connected(url, f"tasklore-pull-{self._worker_id}", listener)
@@ -323,10 +324,8 @@ class Worker:
         )
 
     def _make_ledger(self, redis: Redis) -> Ledger:
-        keep, deadline_s = (
-            timedelta(days=self._settings.ledger_keep_days),
-            self._settings.ledger_deadline_ms / 1000,
-        )
+        keep = timedelta(days=self._settings.ledger_keep_days)
+        deadline_s = self._settings.ledger_deadline_ms / 1000
         return Ledger(redis, keep=keep, deadline_s=deadline_s, breaker=Breaker())
 
     def _make_places(self, redis: Redis) -> Places:
@@ -337,14 +336,13 @@ class Worker:
     @asynccontextmanager
     async def _renewing_runs(self) -> AsyncIterator[Beat]:
         """Open what the thread of leases needs to renew runs in the ledger too, whatever the event loop does."""
-        owner, lease_ms = (
-            self.process.loop,
-            max(1, int(self._settings.ack_wait_s * 1000)),
-        )
+        owner = self.process.loop
+        lease_ms = max(1, int(self._settings.ack_wait_s * 1000))
         async with valkey.connect(
             self.process.redis_url, name=f"{self._worker_id}-leases", max_connections=4
         ) as redis:
-            ledger, places = self._make_ledger(redis), self._make_places(redis)
+            ledger = self._make_ledger(redis)
+            places = self._make_places(redis)
 
             async def beat() -> None:
                 await self._host.places.renew(places, owner)
@@ -439,12 +437,10 @@ class Worker:
         self.process.spawn(engine.run())
 
     def _make_consumer(self, agent: Agent, parts: _Parts) -> Consumer:
-        settings, metrics, worker_id, host = (
-            self._settings,
-            self._metrics,
-            self._worker_id,
-            self._host,
-        )
+        settings = self._settings
+        metrics = self._metrics
+        worker_id = self._worker_id
+        host = self._host
         kept = parts.memory, parts.ledger, parts.flights, parts.services.sessions
         stores = Stores(*kept, host.hits, host.own_hits, host.ended, parts.governor)
         middleware: list[Middleware] = [
@@ -464,7 +460,8 @@ class Worker:
             acknowledger=acknowledger,
             hooks=hooks,
         )
-        waits, longest_s = parts.services.waits, settings.retry_schedule_s
+        waits = parts.services.waits
+        longest_s = settings.retry_schedule_s
         retries = Retries(
             stores,
             waits,

@@ -17,7 +17,8 @@ def run(
     latency: Callable[[int], Awaitable[list[float]]],
 ) -> None:
     """Carry out the command line and print its answer."""
-    command, count = sys.argv[1], int(sys.argv[2])
+    command = sys.argv[1]
+    count = int(sys.argv[2])
 
     async def carry_out() -> list[str] | list[float]:
         return await (enqueue(count) if command == "enqueue" else latency(count))

@@ -126,7 +126,8 @@ def main() -> None:
             read = readers[question]
             for text in texts[:20]:
                 _answer(read, text)
-            values, times = [], []
+            values = []
+            times = []
             for text in texts:
                 started = time.perf_counter_ns()
                 values.append(_answer(read, text))

@@ -12,7 +12,8 @@ from quantities.times import FoundDuration, find_durations
 SOURCES = {"durations": "microsoft/Recognizers-Text (MIT)"}
 #: The share that has to be right, of the tables of which one is asked.
 ASKED = {"durations": 0.8}
-_MONTH_S, _YEAR_S = 30 * 86_400, 365 * 86_400
+_MONTH_S = 30 * 86_400
+_YEAR_S = 365 * 86_400
 
 
 def measured(folder: Path) -> Iterator[tuple[str, Score]]:

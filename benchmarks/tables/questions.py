@@ -28,9 +28,11 @@ class Questions:
 def measured(folder: Path) -> Questions:
     """Read every sentence with the budget agent's card, and compare the keys of all pairs."""
     rows = json.loads((folder / "budget_wordings.json").read_text("utf-8"))
-    catalogue, interpreter = Catalogue([card_of(agent)]), RuleInterpreter()
+    catalogue = Catalogue([card_of(agent)])
+    interpreter = RuleInterpreter()
     keys: list[str | None] = []
-    reading_ns, keys_ns = [], []
+    reading_ns = []
+    keys_ns = []
     interpreter.understand(rows[0]["input"], catalogue=catalogue)
     for row in rows:
         started = perf_counter_ns()

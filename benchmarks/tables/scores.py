@@ -92,7 +92,8 @@ def timed(
     texts = list(texts)
     for text in texts:
         read(text)
-    answers, times = [], []
+    answers = []
+    times = []
     for text in texts:
         started = perf_counter_ns()
         answer = read(text)

@@ -17,7 +17,8 @@ from supervisor.understanding.routing import Router, RoutingTask
 from supervisor.understanding.slots import fill
 from supervisor.understanding.utterance import Utterance, collapse_space
 
-_SNIPS, _PEOPLE = "SNIPS numeric slots", "restaurant8k people"
+_SNIPS = "SNIPS numeric slots"
+_PEOPLE = "restaurant8k people"
 #: Of all sentences: those that start no task with another number than was said.
 _SERVED = f"{_PEOPLE}, none wrong and served"
 SOURCES = {
@@ -126,7 +127,9 @@ def _snips(rows: list[dict[str, Any]]) -> Score:
         "RateBook": _prepared("rate_book", RateBook),
         "BookRestaurant": _prepared("book_restaurant", BookRestaurant),
     }
-    right, misses, times = 0, [], []
+    right = 0
+    misses = []
+    times = []
     for row in rows:
         task = tasks.get(row["intent"])
         if task is None:
@@ -152,13 +155,16 @@ def _written(text: str) -> int | None:
 def _people(rows: list[dict[str, Any]]) -> tuple[Score, Score]:
     """Return the scores of the number, and of no task being started with another one."""
     task = _prepared("book_table", BookTable)
-    wrong, served, times = [], [], []
+    wrong = []
+    served = []
+    times = []
     for row in rows:
         filled, is_served, spent = _read(
             row["input"], task, is_asked="people" in row["requested"]
         )
         times.append(spent)
-        found, meant = filled.values.get("people"), people_meant(row["people"])
+        found = filled.values.get("people")
+        meant = people_meant(row["people"])
         if found is None or found != meant:
             miss = f"{row['input']!r}: {row['people']!r} are {meant}, found {found}"
             wrong.append(miss)

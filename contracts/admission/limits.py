@@ -28,7 +28,8 @@ Measure = Literal["requests", "tokens", "usd", "at_once", "at_most"]
 #: Money is counted in billionths of a dollar, so that a single token has a whole price.
 NANO_USD = 1_000_000_000
 #: Limits of one deployment, and the largest of any of them: sums stay exact in a double.
-MOST_LIMITS, _MOST = 200, 4_000_000
+MOST_LIMITS = 200
+_MOST = 4_000_000
 #: Runs that one limit may allow at once.
 MOST_RUNS = 100_000
 _DIMENSIONS = ("model", "tenant", "user", "agent", "task")
@@ -197,7 +198,8 @@ class Limit(BaseModel):
         }
         scope = {}
         for dimension in _DIMENSIONS:
-            wanted, value = getattr(self, dimension), values[dimension]
+            wanted = getattr(self, dimension)
+            value = values[dimension]
             if dimension == "user" and wanted not in ("", "*"):
                 wanted = user_token(wanted)
             if wanted:
@@ -287,7 +289,8 @@ class Limits(BaseModel):
     @model_validator(mode="after")
     def _check_names(self) -> Self:
         for model in self.fallbacks:
-            seen, chain = {model}, list(self.fallbacks[model])
+            seen = {model}
+            chain = list(self.fallbacks[model])
             while chain:
                 if (name := chain.pop()) in seen:
                     raise ValueError(

@@ -229,7 +229,8 @@ def _steps(
     for step in loc:
         holds = isinstance(body, dict) and step in body
         if isinstance(body, list) and isinstance(step, int) and step < len(body):
-            body, holds = body[step], True
+            body = body[step]
+            holds = True
         elif isinstance(body, dict) and isinstance(step, str) and holds:
             body = body[step]
         if not holds and not (is_missing and isinstance(body, dict)):

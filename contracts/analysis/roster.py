@@ -26,7 +26,8 @@ _LONG_NAMES: Mapping[str, str] = {
 }
 
 #: Seconds from dispatch until a section is marked late: the next response waits for the immediate ones.
-IMMEDIATE_S, BACKGROUND_S = 20.0, 60.0
+IMMEDIATE_S = 20.0
+BACKGROUND_S = 60.0
 #: The task of each of our agents.
 TASK = "analyse"
 

@@ -42,7 +42,8 @@ def leaf_types(annotation: Any) -> set[Any]:
 
 def held_types(kinds: set[Any]) -> set[Any]:
     """Return *kinds* with the types of all fields of the models among them."""
-    held, waiting = set(kinds), list(kinds)
+    held = set(kinds)
+    waiting = list(kinds)
     while waiting:
         kind = waiting.pop()
         if isinstance(kind, type) and issubclass(kind, BaseModel):

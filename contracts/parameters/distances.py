@@ -114,7 +114,8 @@ def _measured_quantity(value: "Quantity", tolerance: Tolerance) -> Measured | No
 
 
 def _measured_duration(value: "Duration", tolerance: Tolerance) -> Measured | None:
-    months, seconds = value.months, value.seconds
+    months = value.months
+    seconds = value.seconds
     counts_months = tolerance.unit == MONTHS or (
         tolerance.is_percent and not seconds and bool(months)
     )
@@ -186,7 +187,8 @@ def distance_between(asked: Any, other: Any) -> tuple[Decimal, str]:
         text = f"{canonical(number)} {asked.unit}"
     elif kind in {"Duration", "Moment"}:
         length = abs(asked - other)
-        number, text = length.months or length.seconds, str(length)
+        number = length.months or length.seconds
+        text = str(length)
     elif kind == "Percent":
         number = EXACT.subtract(asked.value, other.value).copy_abs()
         text = f"{canonical(number)} point{'' if number == 1 else 's'}"

@@ -102,7 +102,8 @@ class _Reading:
 
     def __init__(self, name: str, field: FieldInfo) -> None:
         kinds = leaf_types(field.annotation)
-        typed, numbers = set(filter(is_typed, kinds)), bool(kinds.intersection(NUMBERS))
+        typed = set(filter(is_typed, kinds))
+        numbers = bool(kinds.intersection(NUMBERS))
         self.name = name
         self.unit = _declared(field, "unit")
         self.typed: Any = next(iter(typed)) if len(typed) == 1 and not numbers else None
@@ -279,7 +280,8 @@ class Parameters(FailFastModel):
         _demand_few(cls, raw)
         ready: dict[str, Any] = {}
         problems: list[str] = []
-        aliases, readings = cls._aliases, cls._readings
+        aliases = cls._aliases
+        readings = cls._readings
         for given, value in raw.items():
             name: Any = aliases.get(given, given)
             reading = readings.get(name)
@@ -297,7 +299,8 @@ class Parameters(FailFastModel):
                 if reading.is_checked and (fault := reading.fault(value)):
                     problems.append(fault)
         if problems:
-            kind, text = "unreadable", "{problems}"
+            kind = "unreadable"
+            text = "{problems}"
             raise PydanticCustomError(kind, text, {"problems": "; ".join(problems)})
         # A default left out is the same question as the default sent: it is read in the same way.
         for name, value in cls._defaults.items():
@@ -356,7 +359,8 @@ def _tolerances(cls: type[Parameters]) -> dict[str, Tolerance]:
     """Return the tolerances that the fields of *cls* declare, and have its card tell them in their one spelling."""
     found = {}
     for name, field in cls.model_fields.items():
-        raw, extra = _declared(field, "tolerance"), field.json_schema_extra
+        raw = _declared(field, "tolerance")
+        extra = field.json_schema_extra
         if raw is None or not isinstance(extra, dict):
             continue
         kind = lone_kind(field.annotation)

@@ -141,10 +141,8 @@ class Neighbourhood:
             self.measures, numbers, self.tolerances, strict=True
         ):
             try:
-                distance, reach = (
-                    EXACT.subtract(measure.number, other).copy_abs(),
-                    tolerance.reach(measure.number),
-                )
+                distance = EXACT.subtract(measure.number, other).copy_abs()
+                reach = tolerance.reach(measure.number)
                 if distance > reach and not _is_doubtful(measure, distance, reach):
                     return None
             except decimal.DecimalException:
@@ -156,7 +154,8 @@ class Neighbourhood:
 
 
 def _window(measure: Measured, tolerance: Tolerance) -> Window:
-    score, reach = float(measure.number), float(tolerance.reach(measure.number))
+    score = float(measure.number)
+    reach = float(tolerance.reach(measure.number))
     wider = reach * (1 + _SLACK)
     return Window(
         score,
@@ -195,7 +194,9 @@ def neighbourhood(
     None when no field with a tolerance has a value: there is nothing that may differ. *bare_lists* is as in
     `contracts.parameters.questions.spell_field`.
     """
-    spelled, framed, places = [], [], []
+    spelled = []
+    framed = []
+    places = []
     tolerant: dict[str, Measured] = {}
     for index, (name, value) in enumerate(values.items()):
         text = spell_field(name, value, bare_list=bare_lists[name])

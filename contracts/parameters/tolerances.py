@@ -32,7 +32,8 @@ _LONGEST_TEXT = 32
 #: A dimension without a zero that people mean: nobody wants one percent of 20 degrees.
 WITHOUT_ZERO = "temperature"
 #: What time is counted in: the two cannot be converted.
-SECONDS, MONTHS = "s", "mo"
+SECONDS = "s"
+MONTHS = "mo"
 _POINTS = ("percent points", "percentage points", "points", "point")
 
 
@@ -160,7 +161,8 @@ def _of_quantity(raw: object, unit: str | None) -> Tolerance:
         raise TypeError(
             f"{read} is a {read.dimension} where a temperature is expected; write such as '2 {unit}'"
         )
-    (worth, dimension), (zero, _) = read.base, Quantity(0, read.unit).base
+    worth, dimension = read.base
+    zero, _ = Quantity(0, read.unit).base
     return Tolerance(
         EXACT.subtract(worth, zero), unit=base_code(dimension), told=str(read)
     )
@@ -194,7 +196,8 @@ def _of_moment(raw: object, unit: str | None) -> Tolerance:
     return found
 
 
-_IN_NUMBERS, _IN_POINTS = "250, '0.5' or '1%'", "2, '0.5' or '0.5 points'"
+_IN_NUMBERS = "250, '0.5' or '1%'"
+_IN_POINTS = "2, '0.5' or '0.5 points'"
 _IN_HOURS = "'1 hour' or '3 days'"
 _Reader = Callable[[object, str | None], Tolerance]
 #: By the name of the type: most agents never load these types.

@@ -45,8 +45,10 @@ def _elsewhere(
 
 
 _MODELS = {"tasklore.dev/asks-models": "true"}
-SUPERVISOR, MEMORY = _ours("supervisor", **_MODELS), _ours("memory", **_MODELS)
-WORKER, BOOTSTRAP = _ours("budget"), _ours("bootstrap")
+SUPERVISOR = _ours("supervisor", **_MODELS)
+MEMORY = _ours("memory", **_MODELS)
+WORKER = _ours("budget")
+BOOTSTRAP = _ours("bootstrap")
 OURS = (SUPERVISOR, MEMORY, WORKER, BOOTSTRAP)
 NATS = End("nats", labels={"app.kubernetes.io/name": "nats"})
 VALKEY = End("valkey", labels={"app.kubernetes.io/name": "valkey"})
@@ -58,11 +60,9 @@ STRANGERS = (
     ),
 )
 DNS = _elsewhere("kube-system", {"k8s-app": "kube-dns"})
-KEDA, MONITORING, OTHERS = (
-    _elsewhere("keda"),
-    _elsewhere("monitoring"),
-    _elsewhere("others"),
-)
+KEDA = _elsewhere("keda")
+MONITORING = _elsewhere("monitoring")
+OTHERS = _elsewhere("others")
 CALLERS = _elsewhere("callers", more={"tasklore.dev/may-call-api": "true"})
 MODEL = End("a language model", "", address="198.51.100.7")
 #: Nobody may be taken for one of ours because of a label alone, and nobody may look around in private networks.
@@ -230,7 +230,8 @@ def _is_peer(peer: object, other: End) -> bool:
         )
     if other.address is not None:
         return False
-    space, pods = at(peer, "namespaceSelector"), at(peer, "podSelector")
+    space = at(peer, "namespaceSelector")
+    pods = at(peer, "podSelector")
     is_there = (
         _chooses(space, other.namespace_labels)
         if space is not None

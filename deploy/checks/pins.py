@@ -12,7 +12,8 @@ from packaging.utils import canonicalize_name
 from deploy.checks.problem import Problem
 from deploy.checks.tools import ROOT
 
-IMAGE, TESTED = ROOT / "deploy" / "requirements.txt", ROOT / "requirements" / "dev.txt"
+IMAGE = ROOT / "deploy" / "requirements.txt"
+TESTED = ROOT / "requirements" / "dev.txt"
 #: Extras of ours that the image has.
 EXTRAS = ("api", "cli", "tokens", "tracing")
 _PIN = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[^]]*\])?==([^\s;\\]+)", re.MULTILINE)
@@ -30,7 +31,8 @@ def problems() -> list[Problem]:
         for one in (*project["dependencies"], *extras)
         for name in _names(Requirement(one))
     }
-    image, tested = pins(IMAGE), pins(TESTED)
+    image = pins(IMAGE)
+    tested = pins(TESTED)
     place = "deploy/requirements.txt"
     found = [
         Problem(place, f"lacks {name}", _CURE) for name in sorted(needed - image.keys())

@@ -53,10 +53,8 @@ def _alerts(manifest: Manifest, before: str) -> Iterator[Problem]:
     ):
         if (name := at(rule, "alert")) is None:
             continue
-        path, link = (
-            f"deploy/runbooks/{name}.md",
-            at(rule, "annotations", "runbook_url"),
-        )
+        path = f"deploy/runbooks/{name}.md"
+        link = at(rule, "annotations", "runbook_url")
         if link != before + path or not (ROOT / path).is_file():
             yield Problem(
                 f"alert {name}", f"links to {link}, not to {before}{path}", _CURE

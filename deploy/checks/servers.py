@@ -17,7 +17,8 @@ from deploy.privileges.cast_file import public_keys
 from deploy.privileges.roles import Cast
 from runtime.servers.embedded import ValkeyServer
 
-NATS, VALKEY = ROOT / "deploy" / "nats", ROOT / "deploy" / "valkey"
+NATS = ROOT / "deploy" / "nats"
+VALKEY = ROOT / "deploy" / "valkey"
 #: Commands that no role may call; each is refused by name.
 FORBIDDEN: tuple[tuple[str, ...], ...] = (
     ("FLUSHALL",),

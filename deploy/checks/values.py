@@ -67,7 +67,8 @@ def read(name: str) -> dict[str, object]:
 
 def find_unlike(name: str, values: object) -> list[Problem]:
     """Return where *values* for the chart *name* differ from `REQUIRED`."""
-    place, cure = f"k8s/values/{name}.yaml", "correct it; see deploy/checks/values.py"
+    place = f"k8s/values/{name}.yaml"
+    cure = "correct it; see deploy/checks/values.py"
     return [
         Problem(place, f"{path} is {found!r}, not {required!r}", cure)
         for path, required in REQUIRED[name].items()

@@ -15,7 +15,8 @@ from deploy.privileges.roles import Cast, named
 from deploy.privileges.valkey_users import valkey_users
 
 DEPLOY = Path(__file__).resolve().parents[1]
-ACCOUNTS, USERS = Path("nats", "accounts.conf"), Path("valkey", "users.acl.template")
+ACCOUNTS = Path("nats", "accounts.conf")
+USERS = Path("valkey", "users.acl.template")
 
 
 def generated(cast: Cast) -> dict[Path, str]:
@@ -61,10 +62,8 @@ def main() -> None:
     given = parser.parse_args()
     cast = Cast()
     try:
-        workers, programs = (
-            named(given.worker, "--worker"),
-            named(given.program, "--program"),
-        )
+        workers = named(given.worker, "--worker")
+        programs = named(given.program, "--program")
         calls = named(given.calls, "--calls")
         approvers = named(given.approver, "--approver")
         files = stale(

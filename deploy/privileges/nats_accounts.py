@@ -26,7 +26,8 @@ _STREAMED = re.compile(
 )
 #: How long a way back stays open without an answer: a pull request stands for 30 s and shows signs of life, and each
 #: takes half a kilobyte of the server's memory; what a supervisor is asked may take as long as a person waits.
-_STREAMED_FOR, _ASKED_FOR = "30s", "1h"
+_STREAMED_FOR = "30s"
+_ASKED_FOR = "1h"
 
 _HEADING = """\
 # Made by `python -m deploy.privileges`; change deploy/privileges/roles.py instead.

@@ -156,10 +156,8 @@ def examines() -> Operation:
 
 def announces(agent_id: str) -> Operation:
     """Put the card of *agent_id* and the presence of its workers into their buckets, having looked what lies there."""
-    agents, workers = (
-        subjects.bucket_stream(subjects.AGENTS_BUCKET),
-        subjects.bucket_stream(subjects.WORKERS_BUCKET),
-    )
+    agents = subjects.bucket_stream(subjects.AGENTS_BUCKET)
+    workers = subjects.bucket_stream(subjects.WORKERS_BUCKET)
     card = f"$KV.{subjects.AGENTS_BUCKET}.{agent_id}"
     return says(
         f"announce {agent_id}",

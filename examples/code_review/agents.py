@@ -13,7 +13,8 @@ from contracts.errors import InvalidInput, LlmCutOff, LlmMalformed, LlmRefused
 from workers import Agent, Context, Field, Parameters
 
 #: Lines of a function, and its arguments, from which on the rules find it hard to follow.
-LONG_FUNCTION, MANY_ARGUMENTS = 50, 6
+LONG_FUNCTION = 50
+MANY_ARGUMENTS = 6
 #: Findings that are kept of what a model says: who gets more reads none.
 MOST_FINDINGS = 20
 

@@ -65,7 +65,8 @@ async def _run(options: Options) -> None:
 async def _asked(options: Options) -> AsyncIterator[Runner]:
     """Open a runner that asks agents, and records what they choose where that is wished for."""
     # Kept before it is told: whoever hears of a step finds it in the recording.
-    notes, ends = list[Note](), list[Callable[[], None]]()
+    notes = list[Note]()
+    ends = list[Callable[[], None]]()
     if options.record:
         recorder = Recorder(options.record, options.plan)
         notes.append(recorder.note)

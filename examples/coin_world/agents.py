@@ -21,7 +21,8 @@ from examples.coin_world.running import Answer
 from examples.coin_world.world import Choice, Place, World
 from supervisor.program_client import Asker
 
-AGENT, TASK = "DecisionAgent", "decide"
+AGENT = "DecisionAgent"
+TASK = "decide"
 #: How long a step waits for an agent. A worker that dies is missed after 30 s, and another one decides then.
 PATIENCE = timedelta(seconds=60)
 

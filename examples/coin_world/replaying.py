@@ -68,7 +68,9 @@ def read_recording(path: Path) -> Recording:
         raise InvalidInput(
             f"cannot read {str(path)!r} ({error}); name a file that --record wrote"
         ) from error
-    contents, seal, cut = list[dict[str, Any]](), "", None
+    contents = list[dict[str, Any]]()
+    seal = ""
+    cut = None
     # What comes after the last line break is nothing, or a line that nobody could finish.
     rest = len(lines) if lines[-1] else None
     for number, line in enumerate(lines if rest else lines[:-1], start=1):
@@ -113,7 +115,8 @@ def _recording(contents: Sequence[dict[str, Any]], cut: int | None) -> Recording
     read = [
         _step(number, content, plan) for number, content in enumerate(kept, start=2)
     ]
-    choices, worlds = [choices for choices, _ in read], [world for _, world in read]
+    choices = [choices for choices, _ in read]
+    worlds = [world for _, world in read]
     return Recording(
         plan, choices, worlds, None if has_end else _told_of_its_end(len(read), cut)
     )
@@ -222,7 +225,8 @@ def _read(number: int, line: str, before: str) -> tuple[dict[str, Any], str]:
         content = json.loads(line)
         seal = sealed(before, content) if isinstance(content, dict) else ""
     except (ValueError, RecursionError):
-        content, seal = None, ""
+        content = None
+        seal = ""
     if not isinstance(content, dict):
         _refuse(
             number,

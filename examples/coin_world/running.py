@@ -165,7 +165,8 @@ class Runner:
                 if answer.problem
             },
         )
-        self._answers, self.took_ms = answers, (time.perf_counter() - started) * 1000
+        self._answers = answers
+        self.took_ms = (time.perf_counter() - started) * 1000
         for note in self._notes:
             note(self.world, choices)
         self._tell()

@@ -16,7 +16,8 @@ NAME = "CoinWorld"
 #: Ends a system with whoever started it, however that ends: the kernel closes the pipe that is read here.
 _WATCHED = 'exec 3<&0 </dev/null; { read -r _ <&3; kill -TERM -$$; } >/dev/null 2>&1 & exec "$@" 3<&-'
 #: Seconds a system may take to start, and to stop.
-STARTS_WITHIN_S, STOPS_WITHIN_S = 60.0, 30.0
+STARTS_WITHIN_S = 60.0
+STOPS_WITHIN_S = 30.0
 
 
 @contextlib.asynccontextmanager

@@ -18,7 +18,9 @@ from contracts.errors import InvalidInput
 #: What an agent may do here.
 ALLOWED = ("move", "text", "collect", "wait")
 #: How far an agent sees, reaches, and walks in one step, in units of the world.
-SIGHT, REACH, STRIDE = 5.0, 1.0, 1.0
+SIGHT = 5.0
+REACH = 1.0
+STRIDE = 1.0
 #: Seconds of the world that one step takes.
 STEP_S = 1.0
 #: Agents of one world: each is told the names of all others, and no request names more.
@@ -244,7 +246,8 @@ class World:
         name why nothing was chosen, where that is known; nothing else comes of it.
         """
         for name in sorted(self._bodies, key=self._lot):
-            body, choice = self._bodies[name], choices.get(name)
+            body = self._bodies[name]
+            choice = choices.get(name)
             refused = self._refusal(body, choice) if choice is not None else None
             waits = replace(WAITS, reasoning=problems.get(name, WAITS.reasoning))
             body.deed = Deed(choice or waits, refused, late=choice is None)

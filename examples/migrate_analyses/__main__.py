@@ -52,7 +52,8 @@ def main() -> int:
     reader.add_argument(
         "--force", action="store_true", help="write over a document that is there"
     )
-    given, failed = reader.parse_args(), 0
+    given = reader.parse_args()
+    failed = 0
     for file in given.files:
         try:
             for line in migrate(file, force=given.force):

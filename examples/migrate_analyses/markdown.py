@@ -91,7 +91,8 @@ def _blocks(text: str) -> Iterator[Heading | Entry | Unread]:
     open_entries: list[Entry] = []
     found: list[Heading | Entry | Unread] = []
     for number, line in enumerate(text.splitlines(), 1):
-        heading, bullet = _HEADING.match(line), _BULLET.match(line)
+        heading = _HEADING.match(line)
+        bullet = _BULLET.match(line)
         if heading:
             open_entries = []
             found.append(Heading(number, len(heading[1]), heading[2]))
@@ -146,7 +147,8 @@ class _Reader:
         """Return the shape of the part *name* of *above*, and what it is to be filled into."""
         if above.shape is None or not isinstance(above.holds, dict):
             return None, None
-        shape, key = above.shape.inner, name
+        shape = above.shape.inner
+        key = name
         if above.shape.model is not None:
             found = _key(above.shape.model, name)
             shape, key = (
@@ -282,7 +284,8 @@ def _with_meta(body: dict[str, JsonValue], updated: str) -> dict[str, JsonValue]
         section for part in parts if isinstance(part, dict) for section in part.values()
     ]
     told = [section.get("status") for section in sections if isinstance(section, dict)]
-    skipped, failed = told.count(SKIPPED), told.count("failed") + told.count("late")
+    skipped = told.count(SKIPPED)
+    failed = told.count("failed") + told.count("late")
     counted: dict[str, JsonValue] = {
         "agents_run": len(told),
         "agents_ok": len(told) - skipped - failed,

@@ -36,7 +36,8 @@ def keys_of(model: type[Piece]) -> tuple[Key, ...]:
 
 
 def _shape(annotation: Any) -> Shape:
-    origin, inside = get_origin(annotation), get_args(annotation)
+    origin = get_origin(annotation)
+    inside = get_args(annotation)
     if origin is Annotated:
         return _shape(inside[0])
     if origin in (Union, types.UnionType):

@@ -18,7 +18,8 @@ from workers import Agent, Context, Field, Parameters
 from workers.pydantic_agents import RoleModel, mcp_server, run
 
 #: Seconds for one paper, and bytes of it that are read.
-_FETCH_S, _MOST_BYTES = 20.0, 200_000
+_FETCH_S = 20.0
+_MOST_BYTES = 200_000
 
 glossary = mcp_server(
     "glossary", command=[sys.executable, str(Path(__file__).with_name("glossary.py"))]

@@ -37,7 +37,8 @@ from memory.rendering.tokens import Count, counter, estimate
 log = structlog.get_logger(__name__)
 
 #: Seconds that a reservation outlives its process, and between two renewals, which also look for other limits.
-LEASE_S, RENEWED_S = 20.0, 1.0
+LEASE_S = 20.0
+RENEWED_S = 1.0
 #: Seconds for one answer of the store.
 _DEADLINE_S = 1.0
 #: Seconds after which a call that waits for a far refill looks whether there is room before it.
@@ -73,7 +74,8 @@ class Governor:
         now: Callable[[], datetime] | None = None,
     ) -> None:
         self._batch = CommandBatch(client, deadline_s, Breaker())
-        self._declared, self._unchecked = declared, unchecked
+        self._declared = declared
+        self._unchecked = unchecked
         self._now = now or _now
         self._has_own_clock = now is not None
         self._process = uuid4().hex[:12]
@@ -127,7 +129,8 @@ class Governor:
             BudgetSpent: a limit leaves no room, and says that such a call is refused or goes to another model.
             MemoryUnavailable: the accounts cannot be read, and limits are not to be passed unchecked.
         """
-        payer, model = call.payer, call.model
+        payer = call.payer
+        model = call.model
         # No number is used again, also not by a run that goes on elsewhere under the same attempt.
         call_id = f"{payer.run}:{self._process}:{next(self._numbers)}"
         accounts = (await self.limits()).accounts_of(model, payer, self._now())
@@ -171,7 +174,8 @@ class Governor:
             self._learn(call.model, taken.input / held.counted)
         if taken is None and not held.accounts:
             return
-        book, numbers = book_of(self._now()), taken or CallUsage()
+        book = book_of(self._now())
+        numbers = taken or CallUsage()
         tree = (
             keys.budget("tree", call.payer.root_id or call.payer.task_id)
             if call.payer.task_id
@@ -239,7 +243,8 @@ class Governor:
         Raises:
             MemoryUnavailable: the store is away; it is kept for the next time.
         """
-        commands, self._settlements = self._settlements, []
+        commands = self._settlements
+        self._settlements = []
         try:
             await self._batch.run(commands)
         except MemoryUnavailable:
@@ -293,7 +298,8 @@ class Governor:
                 waits,
             )
         waiter = call.payer.run.rpartition(":")[0] or held.call_id
-        book, lease_ms = book_of(self._now()), int(LEASE_S * 1000)
+        book = book_of(self._now())
+        lease_ms = int(LEASE_S * 1000)
         heads = (
             self._clock(),
             held.call_id,
@@ -364,7 +370,8 @@ def _refusal(
     held: Reservation, account: Account, needs: dict[Measure, int], wait_ms: int
 ) -> Exception:
     """Return the error for a call that *account* has no room for within *wait_ms*, -1 for ever."""
-    need, unit = needs[account.measure], account.measure
+    need = needs[account.measure]
+    unit = account.measure
     shown: object = need
     if unit == "usd":
         shown = f"{need / NANO_USD:.6f}"
@@ -380,5 +387,6 @@ def _refusal(
         return BudgetSpent(msg, account.name, account.at_limit, unit=unit)
     error = LlmThrottled(msg)
     # Limits may be raised meanwhile: it looks again before long.
-    error.away_s, error.model = min(wait_ms / 1000, _LOOKS_AGAIN_S), held.call.model
+    error.away_s = min(wait_ms / 1000, _LOOKS_AGAIN_S)
+    error.model = held.call.model
     return error

@@ -29,7 +29,9 @@ MOST_ACCOUNTS = 1_000
 #: Costs of its last reports that are kept of a task.
 KEPT_COSTS = 20
 #: Ms in which a rate counts, see accounts.lua, and after which a waiter that did not come back is not shown any more.
-_SLOT_MS, _MINUTE_MS, _LOST_MS = 500, 60_000, 10_000
+_SLOT_MS = 500
+_MINUTE_MS = 60_000
+_LOST_MS = 10_000
 _SLOT = re.compile(r"s\d+")
 
 

@@ -147,7 +147,8 @@ class Inbox:
             MemoryUnavailable: Redis did not answer in time; settling again is safe.
             InvalidInput: an id is none.
         """
-        task, commands = checked_name(task_id, "task id"), self._noting(owner, user_id)
+        task = checked_name(task_id, "task id")
+        commands = self._noting(owner, user_id)
         # Before the messages: whoever finds the task settled finds what it did.
         if observation is not None:
             commands.append(self._observations.to_note(owner, task, observation))
@@ -319,7 +320,8 @@ def _history(reply: list[Any]) -> History:
     current = [
         body for body, past in zip(bodies[at:], is_past, strict=True) if not past
     ]
-    earlier, heard = _readable(past), _readable(current)
+    earlier = _readable(past)
+    heard = _readable(current)
     return History(
         (*earlier, *heard),
         len(heard),
@@ -337,7 +339,8 @@ def _digest(told: dict[bytes, bytes]) -> Digest:
         for field, count in told.items()
         if field.startswith(b"by:")
     }
-    since, until = told.get(b"since"), told.get(b"until")
+    since = told.get(b"since")
+    until = told.get(b"until")
     summary = told.get(b"summary")
     return Digest(
         count=int(told.get(b"count", 0)),

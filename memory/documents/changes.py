@@ -122,7 +122,8 @@ class WorkingCopy:
         Raises:
             EditRefused: `missing` or `overlap`.
         """
-        found, path = find(self.body, change.path), change.path
+        found = find(self.body, change.path)
+        path = change.path
         if change.before is not ABSENT and found is ABSENT:
             raise EditRefused(
                 f"there is no {str(path)!r} any more, it has changed since; look again",
@@ -142,7 +143,8 @@ class WorkingCopy:
         Raises:
             EditRefused: nothing can stand there (`missing`).
         """
-        last, after = change.path.last, change.after
+        last = change.path.last
+        after = change.after
         if last is None:
             self.body = None if isinstance(after, Absent) else after
             return change
@@ -244,7 +246,8 @@ def _load(entry: JsonValue) -> Change:
         raise InvalidInput(
             "a recorded change has path, before, after and ahead alone; the record is damaged"
         )
-    path, ahead = entry.get("path"), entry.get("ahead")
+    path = entry.get("path")
+    ahead = entry.get("ahead")
     if not isinstance(path, str) or not isinstance(ahead, str | None):
         raise InvalidInput(
             f"path and ahead of a recorded change are texts, not {path!r} and {ahead!r}; it is damaged"

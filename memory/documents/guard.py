@@ -154,7 +154,8 @@ def _check_values(before: Found, after: JsonValue, limits: Limits) -> None:
 
 def _differing(visit: _Visit) -> Iterator[_Visit]:
     """Yield what stands in a container and is not the very same that stood there before."""
-    before, after = visit.before, visit.after
+    before = visit.before
+    after = visit.after
     if isinstance(after, dict):
         for name, child in after.items():
             old = step_into(before, name)
@@ -266,7 +267,8 @@ def _check_kinds(
     steps: tuple[Step, ...], before: JsonValue, after: JsonValue, *, in_item: bool
 ) -> None:
     """Compare the kinds of the values before and after."""
-    old, new = _kind(before), _kind(after)
+    old = _kind(before)
+    new = _kind(after)
     if old != new and not _may_become(steps, before, after, in_item=in_item):
         raise EditRefused(
             f"{_at(steps)} is {old} and cannot become {new}; write {old}", "type"

@@ -88,7 +88,8 @@ class Item:
         """
         if not isinstance(value, dict) or not is_item(value):
             return None
-        display, name = _text(value.get("display")), _text(value.get("item"))
+        display = _text(value.get("display"))
+        name = _text(value.get("item"))
         return cls(
             item=name or slug(display),
             display=display or name.replace("_", " "),

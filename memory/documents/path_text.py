@@ -151,7 +151,8 @@ class _House:
         if mark == quote or mark in _ESCAPES:
             self.at += 1
             return _ESCAPES.get(mark, mark)
-        start, unit = self.at, self.code_unit()
+        start = self.at
+        unit = self.code_unit()
         if 0xD800 <= unit < 0xDC00 and self.take("\\"):
             low = self.code_unit()
             if 0xDC00 <= low < 0xE000:
@@ -195,8 +196,10 @@ class _House:
 
     def where(self) -> str:
         """Return the text around the cursor and the character it is at, counted from 1."""
-        start, end = max(0, self.at - _SHOWN), self.at + _SHOWN
-        before, behind = "..." if start else "", "..." if end < len(self.text) else ""
+        start = max(0, self.at - _SHOWN)
+        end = self.at + _SHOWN
+        before = "..." if start else ""
+        behind = "..." if end < len(self.text) else ""
         return f"path {before}{self.text[start:end]!r}{behind}, character {self.at + 1}"
 
 

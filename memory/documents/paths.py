@@ -35,7 +35,8 @@ Found: TypeAlias = JsonValue | Absent
 
 #: Existing paths that an error looks at for the nearest one, and characters of each that are compared: a few
 #: milliseconds at worst. What differs further back is not told apart.
-_LOOKED_AT, _COMPARED = 200, 100
+_LOOKED_AT = 200
+_COMPARED = 100
 #: Digits of a name that is taken for an index.
 _DIGITS = 9
 
@@ -156,7 +157,8 @@ def nearest(body: JsonValue, path: Path) -> Path:
     way = _way(body, path)
     if way == path:
         return path
-    step, rest = path.steps[len(way.steps)], path.steps[len(way.steps) + 1 :]
+    step = path.steps[len(way.steps)]
+    rest = path.steps[len(way.steps) + 1 :]
     holder = lookup(body, way)
     if isinstance(holder, list):
         item = _item_meant(holder, step)
@@ -213,7 +215,8 @@ def _below(value: JsonValue, path: Path) -> Iterator[Path]:
 def _unknown(body: JsonValue, path: Path) -> str:
     """Return the error for a missing *path*, with the nearest one."""
     way = _way(body, path)
-    step, value = path.steps[len(way.steps)], lookup(body, way)
+    step = path.steps[len(way.steps)]
+    value = lookup(body, way)
     if isinstance(step, Append):
         why = "[-] is where to insert, nothing stands there yet"
     elif isinstance(value, list):

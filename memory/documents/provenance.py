@@ -20,11 +20,13 @@ def touching(log: Sequence[LogEntry], path: Path) -> tuple[str, ...]:
     places = {entry.plan_id: place for place, entry in enumerate(log)}
     found: dict[str, None] = {}
     steps = path.steps
-    place, ended = len(log) - 1, None
+    place = len(log) - 1
+    ended = None
     while place >= 0:
         entry = log[place]
         changes = entry.changes[:ended]
-        place, ended = place - 1, None
+        place = place - 1
+        ended = None
         for number in range(len(changes) - 1, -1, -1):
             done, steps = _before(steps, changes[number])
             if done != "nothing":
@@ -61,7 +63,8 @@ def _unshift(steps: tuple[Step, ...], change: Change) -> tuple[Step, ...]:
     depth = len(change.path.steps) - 1
     if len(steps) <= depth or steps[:depth] != change.path.steps[:depth]:
         return steps
-    index, mine = change.path.steps[depth], steps[depth]
+    index = change.path.steps[depth]
+    mine = steps[depth]
     if not isinstance(index, int) or not isinstance(mine, int):
         return steps
     shift = 0

@@ -54,10 +54,9 @@ def cross(
         for change in changes:
             mine = change
             for number, other in enumerate(rest):
-                mine, rest[number] = (
-                    _move(mine, other, yields=False),
-                    _move(other, mine, yields=True),
-                )
+                moved_mine = _move(mine, other, yields=False)
+                rest[number] = _move(other, mine, yields=True)
+                mine = moved_mine
             moved.append(mine)
     except _Met as met:
         raise UndoRefused(f"{str(met.path)!r} was changed again") from met
@@ -120,9 +119,11 @@ def _settle(history: Sequence[PlanChanges], wanted: str) -> list[PlanChanges]:
 def _is_undo(history: Sequence[PlanChanges], plan_id: str) -> bool:
     """Return whether *plan_id* took a plan back, rather than being one or applying one again."""
     undoes = {deed.plan_id: deed.undoes for deed in history}
-    back, name = False, undoes.get(plan_id)
+    back = False
+    name = undoes.get(plan_id)
     while name is not None:
-        back, name = not back, undoes.get(name)
+        back = not back
+        name = undoes.get(name)
     return back
 
 
@@ -136,7 +137,8 @@ def _without(
     )
     if number is None:
         return None
-    back, between = inverse(kept[number].changes), list[PlanChanges]()
+    back = inverse(kept[number].changes)
+    between = list[PlanChanges]()
     for deed in kept[number + 1 :]:
         try:
             back, moved = cross(back, deed.changes)
@@ -217,7 +219,8 @@ def _shift_back(
         raise _Met(Path(steps))
     if steps[:depth] != where[:depth]:
         return steps
-    mine, other = steps[depth], where[depth]
+    mine = steps[depth]
+    other = where[depth]
     if isinstance(mine, int) and isinstance(other, int):
         shift = _shift(
             mine, over, other, in_gap=is_gap and len(steps) == depth + 1, yields=yields

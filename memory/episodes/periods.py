@@ -46,7 +46,8 @@ def period_of(question: str, now: datetime) -> AskedPeriod | None:
     """Return the one period that *question* names, reckoned from *now*; None where it names none, or several."""
     moments = find_moments(question, now, lean="past")
     if len(moments) == 1 and moments[0].value is not None:
-        found, value = moments[0], moments[0].value
+        found = moments[0]
+        value = moments[0].value
         day = value.date() if isinstance(value, datetime) else value
         unit = next((unit for unit in _AROUND if unit in found.text.casefold()), "")
         if day == now.date():
@@ -74,7 +75,9 @@ def period_of(question: str, now: datetime) -> AskedPeriod | None:
 
 
 def _days_of(parts: dict[str, str], today: date) -> tuple[date, date]:
-    year, of, which = parts.get("year"), parts.get("of"), parts.get("which")
+    year = parts.get("year")
+    of = parts.get("of")
+    which = parts.get("which")
     season = _SEASONS.get(parts.get("season", ""))
     month = _MONTHS.index(parts["month"]) + 1 if parts.get("month") else season
     if month is None:
@@ -102,10 +105,8 @@ def _unit_before(unit: str, is_this: bool, today: date) -> tuple[date, date]:
 
 
 def _end_of(begin: date, months: int) -> date:
-    month, year = (
-        (begin.month + months - 2) % 12 + 1,
-        begin.year + (begin.month + months - 2) // 12,
-    )
+    month = (begin.month + months - 2) % 12 + 1
+    year = begin.year + (begin.month + months - 2) // 12
     return date(year, month, monthrange(year, month)[1])
 
 

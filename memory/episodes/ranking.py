@@ -11,11 +11,14 @@ from memory.episodes.words import words_of
 __all__ = ["rank", "rank_items"]
 
 #: How much a word counts that comes again in one text, and how much a text's length takes from it.
-SATURATION, LENGTH_SHARE = 1.2, 0.6
+SATURATION = 1.2
+LENGTH_SHARE = 0.6
 #: A word tells nothing that more than so many places, and this share of them, are described by, such as "to".
-_MANY, _MANY_SHARE = 4, 1 / 8
+_MANY = 4
+_MANY_SHARE = 1 / 8
 #: Words are akin that begin with as many letters alike, and this share of both: "allergic" and "allergies".
-_ALIKE, _ALIKE_SHARE = 5, 0.7
+_ALIKE = 5
+_ALIKE_SHARE = 0.7
 
 
 def rank(query: str, texts: Sequence[str]) -> list[float]:
@@ -69,10 +72,8 @@ def _telling_words(query: str, held: set[str], kinds: Kinds) -> set[str]:
         for kind in kinds.by_id.values()
         for place in kind.places
     ]
-    often, most = (
-        Counter(chain.from_iterable(meanings)),
-        max(_MANY, _MANY_SHARE * len(meanings)),
-    )
+    often = Counter(chain.from_iterable(meanings))
+    most = max(_MANY, _MANY_SHARE * len(meanings))
     wanted = {word for word in words_of(query) if often[word] <= most}
     alike = {
         word[:_ALIKE]: {other for other in wanted if other.startswith(word[:_ALIKE])}

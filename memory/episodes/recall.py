@@ -96,7 +96,8 @@ async def recall(
 
 def pack(hits: Iterable[Hit], budget_tokens: int) -> tuple[Quotation, ...]:
     """Return the best of *hits* whose texts fit into *budget_tokens*, in the order of time."""
-    spent, kept = 0, list[Hit]()
+    spent = 0
+    kept = list[Hit]()
     for hit in hits:
         needed = tokens_of(hit.episode.text) + LINE_TOKENS
         if spent + needed <= budget_tokens:

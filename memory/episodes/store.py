@@ -111,7 +111,8 @@ class SearchResult:
 #: be said of few, since what was said in other words shares none.
 NOTHING_BELOW = 0.15
 #: With vectors: below this nearness no turn answers a question, unless it has half of its words.
-_FAR_BELOW, _HALF = 0.671, 0.5
+_FAR_BELOW = 0.671
+_HALF = 0.5
 #: How much the first places of a list count before the later ones, when two lists are made one.
 _FUSION = 20
 
@@ -350,7 +351,8 @@ class Episodes:
         first, last = await self._batch.run(
             [("HGET", of.meta, "first"), ("HGET", of.meta, "last")]
         )
-        start, end = int(first or 1), int(last or 0)
+        start = int(first or 1)
+        end = int(last or 0)
         bodies = await self._bodies(of.turns, start, min(end, start + TRIM - 1))
         arguments: list[str | bytes | int] = []
         reached = start

@@ -47,7 +47,9 @@ class Embeds(Protocol):
 
 
 #: What a deviation from the usual cosine counts; turns from which on there is a usual one, and what counts below that.
-_LEAD, _LEAST_TURNS, _USUAL_LEAD = 0.1, 50, 3.4
+_LEAD = 0.1
+_LEAST_TURNS = 50
+_USUAL_LEAD = 3.4
 
 
 class Near(NamedTuple):

@@ -23,7 +23,8 @@ from memory.ledger import scripts
 from memory.ledger.ledger import number_in
 
 #: Tasks above one another, and tasks of one tree, that are read.
-MOST_LEVELS, MOST_TASKS = MOST_ANCESTORS + 1, 2_000
+MOST_LEVELS = MOST_ANCESTORS + 1
+MOST_TASKS = 2_000
 #: Children with one name, and steps of one task, that are shown one by one.
 MOST_ALIKE = MOST_STEPS = 20
 #: Tasks read in one round trip, some 7 ms of work, in which nothing else is served.
@@ -144,7 +145,8 @@ class TaskTree:
         now_ms = self._now_ms()
         tasks: dict[str, TracedTask] = {}
         below: dict[str, list[str]] = {}
-        names, level = {task_id: ""}, [task_id]
+        names = {task_id: ""}
+        level = [task_id]
         for depth in range(MOST_LEVELS):
             left = MOST_TASKS - len(names) if depth + 1 < MOST_LEVELS else 0
             most = min(left, max(_SOME_CHILDREN, 2 * left // max(1, len(level))))
@@ -308,7 +310,8 @@ def fold_alike(
     by_name: dict[tuple[str, str], list[TracedTask]] = {}
     for child in children:
         by_name.setdefault((child.agent_id, child.task), []).append(child)
-    folded, alike = set[str](), []
+    folded = set[str]()
+    alike = []
     for (agent_id, task), group in by_name.items():
         rest = sorted(
             group,

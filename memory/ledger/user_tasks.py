@@ -93,11 +93,9 @@ class UserTasks:
 
         A worker that runs it still finds that it has ended.
         """
-        key, state, told = (
-            keys.task(task_id),
-            f"state:{generation}",
-            f"report:{generation}",
-        )
+        key = keys.task(task_id)
+        state = f"state:{generation}"
+        told = f"report:{generation}"
         fields: list[bytes] = (await self._batch.run([("HKEYS", key)]))[0]
         others = [
             field for field in fields if field not in (state.encode(), told.encode())

@@ -214,7 +214,8 @@ def _decode_foreign(value: bytes) -> Remembered | None:
     document = _parse(value)
     if document is None or "result" not in document:
         return None
-    created_at, computed = document.get("created_at"), document.get("computed_ms")
+    created_at = document.get("created_at")
+    computed = document.get("computed_ms")
     if not (isinstance(created_at, int | float) and isinstance(computed, int | float)):
         return None
     try:
@@ -228,7 +229,8 @@ def decode_entry(
     key: str, value: bytes, hits: int, expires_in_ms: int | None
 ) -> Entry | None:
     """Return the entry at *key* for a listing, or None when key or value is not one of ours."""
-    parts, answer = parse_ltm(key), decode(value)
+    parts = parse_ltm(key)
+    answer = decode(value)
     if parts is None or answer is None:
         return None
     document = _parse(value) or {}

@@ -18,7 +18,8 @@ _WIDTH = 8
 #: Of several, how many places are looked at in all before the nearest of them have to do: about a millisecond.
 MOST_LOOKED_AT = 2000
 #: Of the near ones, how many may be gone already before nobody looks any further: of one field, and of several.
-_TRIED_OF_ONE, _TRIED = 8, 4
+_TRIED_OF_ONE = 8
+_TRIED = 4
 #: How many places of several fields are ranked exactly: those that floats cannot tell apart are among them.
 _RANKED = 32
 
@@ -40,7 +41,8 @@ def remembering(
 
 def forgetting(entry_key: str) -> Command:
     """Return the command that removes an entry with its hits and its place; its reply is 1 when it was there."""
-    hits, begins = keys.hits_of(entry_key), keys.near_of(entry_key)
+    hits = keys.hits_of(entry_key)
+    begins = keys.near_of(entry_key)
     return ("FCALL", scripts.FORGET, 2, entry_key, hits, begins)
 
 

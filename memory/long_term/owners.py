@@ -68,7 +68,9 @@ class EntryOwners:
 
         Safe to repeat: an entry leaves the list after it is gone.
         """
-        index, removed, kept = keys.ltm_users(token), 0, 0
+        index = keys.ltm_users(token)
+        removed = 0
+        kept = 0
         while True:
             listed: list[bytes] = (
                 await self._batch.run([("ZRANGE", index, 0, PAGE - 1)])

@@ -63,7 +63,9 @@ def read(text: str | bytes, tasks: Mapping[str, TaskForm]) -> SeedFile:
     document = _load(text)
     complete = document.get("complete")
     digests = complete if isinstance(complete, dict) else {}
-    entries, quarantined, refused = [], [], {}
+    entries = []
+    quarantined = []
+    refused = {}
     for key, result in document["tasks"].items():
         try:
             task_name, parameters = parse_key(key, tasks)

@@ -272,7 +272,8 @@ class LongTermMemory:
         Raises:
             MemoryUnavailable: Redis did not answer a page in time.
         """
-        wanted, counts = Selection(in_force=in_force), defaultdict[str, int](int)
+        wanted = Selection(in_force=in_force)
+        counts = defaultdict[str, int](int)
         async for page in self._scan(keys.ltm_pattern()):
             for key in _select(page, wanted):
                 counts[_tag(key)] += 1
@@ -306,10 +307,8 @@ class LongTermMemory:
             return await self._forget_page([key], wanted)
         if user_token is not None:
             return await self._forget_user(user_token, wanted)
-        count, is_whole = (
-            0,
-            task is None and created_before_ms is None and in_force is None,
-        )
+        count = 0
+        is_whole = task is None and created_before_ms is None and in_force is None
         async for page in self._scan(keys.ltm_pattern(agent_id)):
             count += await self._forget_page(page, wanted)
             if is_whole:

@@ -127,7 +127,8 @@ class ProjectMemory(ProjectReader):
             InvalidInput: *project_id* can be none.
             MemoryUnavailable: no answer in time; some are loaded, so load again.
         """
-        report, sound = ProjectLoadReport(), list[Record]()
+        report = ProjectLoadReport()
+        sound = list[Record]()
         for record in records:
             try:
                 sound.append(check_loaded(record))
@@ -194,7 +195,8 @@ class ProjectMemory(ProjectReader):
         self, project_id: str, record_ids: Sequence[str], author: str
     ) -> int:
         part = keys.project_part
-        by, words_key = part(project_id, "by", author), part(project_id, "words")
+        by = part(project_id, "by", author)
+        words_key = part(project_id, "words")
         tables = (
             keys.project(project_id),
             words_key,
@@ -232,13 +234,15 @@ class ProjectMemory(ProjectReader):
 
 def _batches(records: Sequence[Record]) -> Iterator[list[Record]]:
     """Yield *records* in batches of which each is written well within a deadline."""
-    batch, letters = list[Record](), 0
+    batch = list[Record]()
+    letters = 0
     for record in records:
         if batch and (
             len(batch) == BATCH or letters + len(record.text) > _BATCH_LETTERS
         ):
             yield batch
-            batch, letters = [], 0
+            batch = []
+            letters = 0
         batch.append(record)
         letters += len(record.text)
     if batch:

@@ -139,10 +139,8 @@ class ProjectReader:
         Raises:
             InvalidInput: a tag or *kind* can be none.
         """
-        letter, names = (
-            LETTERS[kind_of(kind)],
-            [tag_text(tag) for tag in tags if check_tags([tag])],
-        )
+        letter = LETTERS[kind_of(kind)]
+        names = [tag_text(tag) for tag in tags if check_tags([tag])]
         if not names:
             return {}
         marks = (
@@ -157,7 +155,8 @@ class ProjectReader:
 
     async def export(self, project_id: str) -> AsyncIterator[Record]:
         """Yield every record, oldest first, as `load` takes them."""
-        timeline, after = keys.project_part(project_id, "timeline"), "-inf"
+        timeline = keys.project_part(project_id, "timeline")
+        after = "-inf"
         while True:
             page: Command = (
                 "ZRANGE",
@@ -188,7 +187,8 @@ class ProjectReader:
 
     async def projects(self) -> list[ProjectInfo]:
         """Return every project that has a record, the one with the newest first."""
-        names, found = await self._names(), list[ProjectInfo]()
+        names = await self._names()
+        found = list[ProjectInfo]()
         for start in range(0, len(names), BATCH):
             batch = names[start : start + BATCH]
             commands: list[Command] = []
@@ -243,7 +243,8 @@ class ProjectReader:
         if not all(known):
             return []
         conditions = conditions_of(project_id, wish, known)
-        found, place = list[Record](), f"{wish.until_ms * 1024}"
+        found = list[Record]()
+        place = f"{wish.until_ms * 1024}"
         while True:
             command = _search(
                 project_id, wish, conditions, place, min(BATCH, wish.limit - len(found))
@@ -260,7 +261,8 @@ class ProjectReader:
         self, project_id: str, record_id: str, links: str
     ) -> list[Record]:
         """Return the records to which *links* lead, the nearest first."""
-        part, found = keys.project_part, list[Record]()
+        part = keys.project_part
+        found = list[Record]()
         tables = (
             keys.project(project_id),
             part(project_id, "successors"),
@@ -291,7 +293,8 @@ class ProjectReader:
         self, user_id: str
     ) -> AsyncIterator[tuple[str, list[str]]]:
         """Yield the projects with records by *user_id*, and the ids of those."""
-        author, names = author_of(user_id), await self._names()
+        author = author_of(user_id)
+        names = await self._names()
         for start in range(0, len(names), BATCH):
             batch = names[start : start + BATCH]
             commands: list[Command] = [

@@ -22,7 +22,8 @@ MAX_TEXT = 8_000
 #: Bytes of the data beside a text, as compact JSON.
 MAX_DATA_BYTES = 64 * 1024
 #: Tags of one record, and characters of each.
-MAX_TAGS, MAX_TAG = 20, 64
+MAX_TAGS = 20
+MAX_TAG = 64
 #: Characters of a user id, as on the wire, and of a token.
 MAX_NAME = 256
 #: The first millisecond that is no time any more, in the year 2248: a place in the order is a time in 1,024ths of a ms.

@@ -71,10 +71,8 @@ def read_filter(
         raise InvalidInput(
             f"text has {len(words)} different words, at most {MAX_WORDS} are looked for; leave some out"
         )
-    since, until = (
-        max(0, since_ms or 0),
-        END_OF_TIME_MS if until_ms is None else min(until_ms, END_OF_TIME_MS),
-    )
+    since = max(0, since_ms or 0)
+    until = END_OF_TIME_MS if until_ms is None else min(until_ms, END_OF_TIME_MS)
     if (text.strip() and not words) or since >= until:
         return None
     if kind is not None:
@@ -122,7 +120,8 @@ def indexes_of(project_id: str, record: Record) -> list[str]:
 
 def vocabulary_lookup(project_id: str, words: Sequence[str]) -> list[Command]:
     """Return what asks for the words of the vocabulary that begin with each of *words*, one more than may be."""
-    vocabulary, most = keys.project_part(project_id, "vocabulary"), _most(len(words))
+    vocabulary = keys.project_part(project_id, "vocabulary")
+    most = _most(len(words))
     return [
         (
             "ZRANGEBYLEX",
@@ -141,7 +140,8 @@ def conditions_of(
     project_id: str, wish: SearchFilter, known: Sequence[Sequence[bytes]]
 ) -> list[IndexCondition]:
     """Return the conditions of *wish*; *known* are the replies to `vocabulary_lookup`."""
-    part, most = keys.project_part, _most(len(known))
+    part = keys.project_part
+    most = _most(len(known))
     conditions = []
     index = "in-force" if wish.in_force else "kind"
     if wish.kind is not None:

@@ -40,7 +40,8 @@ def tag_name(tag: str) -> str:
 
 
 def _split(text: str) -> list[str]:
-    found, word = list[str](), list[str]()
+    found = list[str]()
+    word = list[str]()
     for letter in text:
         is_alone = any(ord(letter) in block for block in _UNSPACED)
         is_part = unicodedata.category(letter)[0] in "LNM"

@@ -124,7 +124,8 @@ class PersonalQueue:
         """
         if not 1 <= limit <= MOST_ROWS:
             raise InvalidInput(f"a claim is of 1 to {MOST_ROWS} rows, not {limit}")
-        token, terms = _token_of(owner), (self._new_token(), limit, lease_ms, now_ms)
+        token = _token_of(owner)
+        terms = (self._new_token(), limit, lease_ms, now_ms)
         seen, found = await self._batch.run(
             [
                 ("ZSCORE", self._owners, token),
@@ -199,7 +200,8 @@ class PersonalQueue:
 
     async def resume_all(self, reason: Literal["needs_model"] = "needs_model") -> int:
         """Do `resume` for every owner, as once a model is there; return how many rows came back."""
-        resumed, cursor = 0, 0
+        resumed = 0
+        cursor = 0
         while True:
             # Every owner with a waiting or parked row is in the index throughout, and this misses none of those.
             reply = (

@@ -258,7 +258,8 @@ class _Block:
 
     def _heading_words(self, leaf: _RankedLeaf) -> str:
         subject = leaf.item.subject if leaf.item is not None else None
-        section, kind = self._sections[leaf.section], self._kinds.get(leaf.resource_id)
+        section = self._sections[leaf.section]
+        kind = self._kinds.get(leaf.resource_id)
         place = kind.place_at(leaf.path) if kind is not None else None
         return f"{section.title} {place.meaning if place is not None else section.resource_id} {subject or ''}"
 

@@ -40,7 +40,8 @@ def condense(document: AnalysisDocument) -> str:
 
     What an agent did not leave is not spoken of.
     """
-    scene, following = scene_lines(document), context_lines(document)
+    scene = scene_lines(document)
+    following = context_lines(document)
     return _compose(scene, following, _all(scene, following))
 
 
@@ -55,7 +56,8 @@ def within(
     is installed, and errs on the safe side elsewhere (see `memory.rendering.tokens`).
     """
     count = count or counter()
-    scene, following = scene_lines(document), context_lines(document)
+    scene = scene_lines(document)
+    following = context_lines(document)
     everything = _all(scene, following)
     text = _compose(scene, following, everything)
     if (
@@ -76,7 +78,8 @@ def _choose(
     tokens = count(text)
     if tokens > budget:
         return Context("", 0, len(parts))
-    refused, lowest = 0, max((part.rank for part in parts), default=MUST)
+    refused = 0
+    lowest = max((part.rank for part in parts), default=MUST)
     for number in sorted(range(len(parts)), key=lambda number: parts[number].rank):
         if parts[number].rank > lowest or refused == _PATIENCE:
             break
@@ -84,7 +87,9 @@ def _choose(
         needed = count(longer) if len(longer) <= _LONGEST_TOKEN * budget else budget + 1
         if needed <= budget:
             kept.add(number)
-            text, tokens, refused = longer, needed, 0
+            text = longer
+            tokens = needed
+            refused = 0
         else:
             refused += 1
             # Nothing else takes the room of what must be kept.
@@ -107,7 +112,8 @@ def _compose(
         shown = line.text(range(at, at + len(line.parts)), kept)
         at += len(line.parts)
         texts.append(shown)
-    above, below = _fill(texts[: len(scene)]), _fill(texts[len(scene) :])
+    above = _fill(texts[: len(scene)])
+    below = _fill(texts[len(scene) :])
     more = [f"({at - len(kept)} more left out)"] if len(kept) < at else []
     return "\n".join([OPEN, *above, *([_NEXT, *below] if below else ()), *more, CLOSE])
 

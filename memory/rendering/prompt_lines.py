@@ -13,15 +13,26 @@ from memory.rendering.quoting import plain
 
 #: How many are shown: threads that are not critical, names with their facts and characters with their memories, facts
 #: of a name, memories of a character, subjects of new knowledge.
-THREADS, NAMES, FACTS, MEMORIES, SUBJECTS = 3, 2, 3, 2, 2
+THREADS = 3
+NAMES = 2
+FACTS = 3
+MEMORIES = 2
+SUBJECTS = 2
 #: Characters of a name or an id, of an alert or a title, and of the summary of the top memory.
-_NAME, _SENTENCE, _SUMMARY = 60, 160, 40
+_NAME = 60
+_SENTENCE = 160
+_SUMMARY = 40
 #: Responses until the consequences of a thread, from which on it is critical when nobody said whether it is.
 _SOON = 5
 CRITICAL = "critical"
 
 # What goes first when not all fits: the higher rank.
-MUST, SCENE, NEAR, RECALLED, FACT, ASIDE = 0, 1, 2, 3, 4, 7
+MUST = 0
+SCENE = 1
+NEAR = 2
+RECALLED = 3
+FACT = 4
+ASIDE = 7
 
 #: A section with one of these was left empty by its agent; nothing can be said of it.
 _UNKNOWN = frozenset({"failed", "late", SKIPPED})
@@ -76,7 +87,8 @@ class Line:
 
 def scene_lines(document: AnalysisDocument) -> list[Line]:
     """Return what the response itself is about."""
-    background, immediate = document.background, document.immediate
+    background = document.background
+    immediate = document.immediate
     return [
         Line("**Scene**: ", (Group(tuple(_scene(background))),)),
         Line("**Characters**: ", tuple(_characters(background)), between=" | "),
@@ -181,7 +193,8 @@ def _relationships(background: Background) -> Iterator[Excerpt]:
 
 
 def _threads(background: Background, immediate: Immediate) -> Iterator[Group]:
-    found, extracted = background.plot_threads, immediate.thread_extraction
+    found = background.plot_threads
+    extracted = immediate.thread_extraction
     new = found.new if found is not None else ()
     yield Group(
         tuple(

@@ -97,7 +97,8 @@ def plain(text: str, limit: int = MAX_SHOWN) -> str:
 
 
 def _with_few_marks(run: re.Match[str]) -> str:
-    kept, marks = [], 0
+    kept = []
+    marks = 0
     for sign in run[0]:
         marks = marks + 1 if unicodedata.category(sign)[0] == "M" else 0
         if marks <= MAX_MARKS:

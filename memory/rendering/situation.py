@@ -36,7 +36,9 @@ _TOLD_OF_PAST = 4
 #: Observations among which it is looked up to whom the agent said something: as far back as messages ever fit.
 _LOOKED_AT = 150
 #: Lines of one list that are looked at, tokens of the shortest line, and characters of a token, rather too many.
-_MOST_LINES, _LEAST_LINE, _LONGEST_TOKEN = 300, 4, 16
+_MOST_LINES = 300
+_LEAST_LINE = 4
+_LONGEST_TOKEN = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +149,8 @@ class _Telling:
     ) -> None:
         self.name = name
         self.history = history
-        self.past, self.current = history.past, history.current
+        self.past = history.past
+        self.current = history.current
         self._speakers = Counter([one.speaker for one in self.past])
         names = {*self._speakers, *(one.speaker for one in self.current)}
         self._my_names = {
@@ -192,7 +195,8 @@ class _Telling:
 
     def earlier(self, shown: int) -> str:
         """Return what there was before the last *shown* past messages, empty when nothing was."""
-        digest, gone = self.history.earlier, self.past[: len(self.past) - shown]
+        digest = self.history.earlier
+        gone = self.past[: len(self.past) - shown]
         number = digest.count + len(gone)
         if not number:
             return ""
@@ -276,7 +280,8 @@ def _shorten(
     """Return *parts* with the latest of the new messages that fit, and how many do not."""
     number = len(telling.current)
     lines = telling.new(_SHOWN[-1], last=fits.most_lines)
-    low, high = 0, len(lines)
+    low = 0
+    high = len(lines)
     found = None
     while low <= high:
         shown = (low + high) // 2
@@ -284,7 +289,8 @@ def _shorten(
             parts, new=tuple(lines[len(lines) - shown :]), hidden=number - shown
         )
         if fits(tried.text()):
-            found, low = tried, shown + 1
+            found = tried
+            low = shown + 1
         else:
             high = shown - 1
     return found

@@ -94,7 +94,8 @@ def estimate(text: str) -> int:
     if not text.isascii():
         # As the tokenizer reads it: pairs of surrogates are one sign, and half a pair is a replacement.
         text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    total, new = 0, 0
+    total = 0
+    new = 0
     for found in _PIECES.finditer(text.translate(_CLASS_OF)):
         piece = text[found.start() : found.end()]
         total += _at_most(piece.encode())

@@ -18,7 +18,8 @@ from memory.command_batch import CommandBatch
 from memory.schedules import scripts
 
 #: Schedules of one user or of the code of all agents, of all who act for no one user, and of all together.
-MOST_OF_USER, MOST = 100, 5_000
+MOST_OF_USER = 100
+MOST = 5_000
 #: Stands for the code of agents among the owners; no user token has it.
 _CODE = "~code"
 
@@ -127,7 +128,8 @@ class ScheduleStore:
         """
         owner = _owner_of(schedule)
         most = MOST_OF_USER if schedule.user_id else MOST
-        record, bounds = schedule.model_dump_json(), (f"[{owner}:", f"({owner};")
+        record = schedule.model_dump_json()
+        bounds = (f"[{owner}:", f"({owner};")
         words = (
             schedule.id,
             record,
@@ -237,11 +239,9 @@ class UserSchedules:
     async def _find(
         self, user_id: str
     ) -> builtins.list[tuple[ScheduleStore, Schedule]]:
-        pattern, cursor, found = (
-            keys.schedules("any").records.replace("any", "*"),
-            b"0",
-            set[bytes](),
-        )
+        pattern = keys.schedules("any").records.replace("any", "*")
+        cursor = b"0"
+        found = set[bytes]()
         while True:
             scan = ("SCAN", cursor, "MATCH", pattern, "COUNT", 1_000, "TYPE", "hash")
             cursor, page = (await self._batch.run([scan]))[0]

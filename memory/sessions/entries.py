@@ -264,7 +264,8 @@ def encode(key: str, value: JsonValue, limit: int) -> bytes:
 def _is_deep(value: JsonValue) -> bool:
     """Return whether *value* has more than `MAX_LEVELS` levels; one that holds itself has."""
     # A level at a time; what is held in several places of it, which may be so on every level, is looked into once.
-    level, ahead = 0, [value]
+    level = 0
+    ahead = [value]
     while ahead and level <= MAX_LEVELS:
         inside = {
             id(part): part for part in ahead if isinstance(part, list | dict | tuple)

@@ -206,7 +206,8 @@ def batches(
         size = size_of(item)
         if batch and total + size > most:
             yield batch
-            batch, total = [], 0
+            batch = []
+            total = 0
         batch.append(item)
         total += size
     if batch:

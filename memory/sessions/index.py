@@ -50,7 +50,8 @@ class SessionList:
 
     async def after(self, place: ListPlace | None, count: int) -> list[ListPlace]:
         """Return up to *count* places behind *place*, newest first; none is left when there are none."""
-        offset, highest = 0, "+inf" if place is None else place.listed_ms
+        offset = 0
+        highest = "+inf" if place is None else place.listed_ms
         while True:
             command = (
                 "FCALL",

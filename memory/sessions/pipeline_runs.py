@@ -207,7 +207,8 @@ class PipelineRuns:
         looks = await self._batch.run(
             [_script(pipeline_scripts.LOOK_AT_RUN, session) for session in sessions]
         )
-        due, repairs = list[str](), list[Command]()
+        due = list[str]()
+        repairs = list[Command]()
         for session, (runs, held_until) in zip(sessions, looks, strict=True):
             if not runs:
                 repairs.append(_unmark(index, session, GRACE_MS))

@@ -313,7 +313,8 @@ class SessionCache:
         A running session is left alone, and so is a name that was listed within *grace*: it may just be made.
         """
         gone: list[str] = []
-        place, grace_ms = None, grace // timedelta(milliseconds=1)
+        place = None
+        grace_ms = grace // timedelta(milliseconds=1)
         while places := await self._list.after(place, PAGE):
             place = places[-1]
             ids = [one.session_id for one in places]
@@ -396,11 +397,9 @@ class SessionCache:
         read = session_files.read(file, session_id, now_ms, self._max_bytes)
         if read.refused and not read.entries:
             return SessionLoadReport(read.session_id, 0, read.expired, read.refused)
-        name, root, keep_ms = (
-            read.session_id,
-            read.root_words,
-            _LOADING // timedelta(milliseconds=1),
-        )
+        name = read.session_id
+        root = read.root_words
+        keep_ms = _LOADING // timedelta(milliseconds=1)
         packed = [
             (one, await _aside(len(one.body), pack, one.body)) for one in read.entries
         ]

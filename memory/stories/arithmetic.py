@@ -17,11 +17,13 @@ _DIGITS = 6
 #: So many times its cost an analysis saves at most, as far as it is told.
 _MOST_TIMES = Decimal(10**12)
 #: Scenes that are looked at for variety, and how many of one type are too many.
-VARIETY_WINDOW, VARIETY_LIMIT = 5, 4
+VARIETY_WINDOW = 5
+VARIETY_LIMIT = 4
 #: Responses of one tension from which on the rhythm stands still.
 STEADY = 3
 #: Mean words of a sentence up to which a text reads fast, and from which on it reads slowly.
-FAST_WORDS, SLOW_WORDS = 9, 18
+FAST_WORDS = 9
+SLOW_WORDS = 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,8 @@ def countdown(at: int, number: int) -> int:
 
 def countdowns(thread: StoryThread, number: int) -> tuple[int | None, int | None]:
     """Return responses left until a thread's consequence and until it is due, after response *number*; None: never."""
-    consequence, due = thread.consequence_at, thread.due_at
+    consequence = thread.consequence_at
+    due = thread.due_at
     return (
         None if consequence is None else countdown(consequence, number),
         None if due is None else countdown(due, number),
@@ -150,7 +153,8 @@ def roi(
     *usd_per_million* is what a million input tokens cost that model. None when the analysis cost nothing, or its
     cost is no number; a trillion stands for any more.
     """
-    cost, price = Decimal(str(cost_usd)), Decimal(str(usd_per_million))
+    cost = Decimal(str(cost_usd))
+    price = Decimal(str(usd_per_million))
     if not cost or not cost.is_finite() or not price.is_finite():
         return None
     # Without traps what is too large is infinite, and cut below.

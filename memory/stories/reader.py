@@ -21,7 +21,9 @@ from memory.stories import scripts
 from memory.stories.view import unknown
 
 #: What is asked of a hash instead of fields: everything, the names of its fields, how many these are.
-ALL, NAMES, COUNT = -1, -2, -3
+ALL = -1
+NAMES = -2
+COUNT = -3
 Wanted = Sequence[str | int] | int
 
 #: Changes that are kept as they were read, some kB each: those of a story of three thousand responses.

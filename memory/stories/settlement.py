@@ -90,7 +90,8 @@ class _Settler:
 
 
 def _response(found: ResponseAnalysis, _place: _Place) -> tuple[Section, StoryChange]:
-    scene, time = found.scene, found.time
+    scene = found.scene
+    time = found.time
     return found, StoryChange(
         scene=scene.type if scene else None,
         tension=scene.tension if scene else None,
@@ -102,7 +103,8 @@ def _memories(found: MemoryCreation, place: _Place) -> tuple[Section, StoryChang
     taken = set(place.story.memory_ids)
     counts: dict[str, int] = {}
     told = set[tuple[str, str]]()
-    new, kept = list[NewMemory](), list[StoryMemory]()
+    new = list[NewMemory]()
+    kept = list[StoryMemory]()
     for memory in found.memories:
         what = (_folded(memory.character or ""), _folded(memory.summary))
         if what in told or not all(what):
@@ -311,7 +313,9 @@ def _numbered(fresh: Mapping[str, Thread], place: _Place) -> dict[str, StoryThre
 
 
 def _stored_thread(said: Thread, thread_id: str, place: _Place) -> StoryThread:
-    number, left, until = place.number, said.consequence_countdown, said.time_until
+    number = place.number
+    left = said.consequence_countdown
+    until = said.time_until
     is_urgent = left is not None or until is not None
     return StoryThread(
         id=thread_id,

@@ -285,7 +285,8 @@ class StoryStore:
 def _base_of(
     story_id: str, parts: Collection[str], fields: list[bytes | None]
 ) -> StoryBase:
-    key, cure = keys.story(story_id).base, _load_again(story_id)
+    key = keys.story(story_id).base
+    cure = _load_again(story_id)
     settings = read_of(StorySettings, fields[0] or b"", key, "settings", cure)
     found = {
         part: read_of(_PARTS[part], raw or b"", key, part, cure)

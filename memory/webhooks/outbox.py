@@ -17,7 +17,8 @@ from memory.command_batch import CommandBatch
 from memory.webhooks import scripts
 
 #: Webhooks that are kept at most: of all, and of those that wait for one host.
-MOST, MOST_OF_HOST = 20_000, 12_000
+MOST = 20_000
+MOST_OF_HOST = 12_000
 #: How long the id of a delivered webhook is known, so that its event is not sent anew, and that of an ended task.
 KNOWN = timedelta(days=2)
 

@@ -311,7 +311,8 @@ def _operand(raw: object) -> Amount | None:
 def _combine(
     operation: Callable[[Amount, Amount], Amount], left: object, right: object
 ) -> Amount:
-    first, second = _operand(left), _operand(right)
+    first = _operand(left)
+    second = _operand(right)
     if first is None or second is None:
         return NotImplemented  # type: ignore[no-any-return]  # what every binary operator may return
     try:
@@ -374,7 +375,8 @@ def _divide_whole(left: Amount, right: Amount) -> tuple[Decimal, Decimal, str | 
     _nonzero(right)
     whole, rest = WIDE.divmod(left.value, right.value)
     if rest and (rest < 0) != (right.value < 0):
-        whole, rest = WIDE.subtract(whole, _ONE), WIDE.add(rest, right.value)
+        whole = WIDE.subtract(whole, _ONE)
+        rest = WIDE.add(rest, right.value)
     return whole, rest, unit
 
 

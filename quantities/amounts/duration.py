@@ -28,10 +28,13 @@ from quantities.times.words import SHORT_UNITS, UNITS
 
 __all__ = ["Duration"]
 
-_MINUTE, _HOUR, _DAY = Decimal(60), Decimal(3600), Decimal(86_400)
+_MINUTE = Decimal(60)
+_HOUR = Decimal(3600)
+_DAY = Decimal(86_400)
 _YEAR: Final = Decimal(12)
 #: Days that a calendar month has at least and at most; between them no order is certain.
-_SHORTEST, _LONGEST_MONTH = 28 * _DAY, 31 * _DAY
+_SHORTEST = 28 * _DAY
+_LONGEST_MONTH = 31 * _DAY
 _MICROSECOND = Decimal("0.000001")
 #: Characters of a text that can be one length of time.
 _LONGEST_TEXT: Final = 1000
@@ -199,15 +202,14 @@ def _of_text(text: str, unit: str | None) -> tuple[Decimal, Decimal]:
     sign = -1 if bare[:1] in {"-", "\u2212"} else 1
     length = parse_duration(bare[1:] if sign < 0 else bare)
     if length is not None:
-        months, seconds = (
-            _exact(length.months * sign, text),
-            _exact(length.seconds * sign, text),
-        )
+        months = _exact(length.months * sign, text)
+        seconds = _exact(length.seconds * sign, text)
         return months, seconds
     try:
         number, meant = worth(text)
     except InvalidAmount:
-        number, meant = None, None
+        number = None
+        meant = None
     if ambiguous := _ambiguous(bare):
         raise ambiguous
     if number is None or meant is not None:
@@ -274,10 +276,8 @@ def _operand(raw: object) -> Duration | None:
 
 def _order(left: Duration, right: Duration) -> int:
     """Return which of the two is longer as -1, 0 or 1; refuse when only a calendar could tell."""
-    months, seconds = (
-        EXACT.subtract(left.months, right.months),
-        EXACT.subtract(left.seconds, right.seconds),
-    )
+    months = EXACT.subtract(left.months, right.months)
+    seconds = EXACT.subtract(left.seconds, right.seconds)
     least, most = sorted(
         (EXACT.multiply(months, _SHORTEST), EXACT.multiply(months, _LONGEST_MONTH))
     )

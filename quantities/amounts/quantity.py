@@ -64,7 +64,8 @@ class Quantity(Scaled):
         target = _measure(unit) if unit is not None else None
         number, measure = _take(value, target)
         if target is not None and measure.code != target.code:
-            number, measure = _convert(value, number, measure, target), target
+            number = _convert(value, number, measure, target)
+            measure = target
         object.__setattr__(self, "value", number)
         object.__setattr__(self, "unit", measure.code)
 
@@ -140,7 +141,8 @@ def _take(raw: object, target: Measure | None) -> tuple[Decimal, Measure]:
     if isinstance(raw, Quantity):
         return raw.value, _measure(raw.unit)
     if isinstance(raw, Amount):
-        number, meant = raw.value, Unit(raw.unit) if raw.unit else None
+        number = raw.value
+        meant = Unit(raw.unit) if raw.unit else None
     elif (
         isinstance(raw, str)
         and (written := _read_wire(raw))
@@ -245,7 +247,8 @@ def _convert(
 
 
 def _to_decimal(value: Fraction) -> Decimal:
-    top, bottom = Decimal(value.numerator), Decimal(value.denominator)
+    top = Decimal(value.numerator)
+    bottom = Decimal(value.denominator)
     exact = EXACT.copy()
     exact.traps[Inexact] = True
     try:
@@ -255,7 +258,8 @@ def _to_decimal(value: Fraction) -> Decimal:
 
 
 def _order(left: Quantity, right: Quantity) -> int:
-    first, second = left.base, right.base
+    first = left.base
+    second = right.base
     if first[1] != second[1]:
         raise UnitMismatch(
             f"cannot compare {left} and {right}; they measure {left.dimension} and {right.dimension}"

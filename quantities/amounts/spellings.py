@@ -19,7 +19,8 @@ LONGEST: Final = 60
 #: Significant digits that survive a JSON number in every language (an IEEE double).
 JSON_DIGITS: Final = 15
 #: Characters up to which a reading is remembered, and how many readings: about 1 MB at most.
-_CACHED_LENGTH, _CACHED_READINGS = 48, 2048
+_CACHED_LENGTH = 48
+_CACHED_READINGS = 2048
 #: Characters of a text that can be one amount; the longest number in words stays far below.
 _LONGEST_TEXT = 1000
 
@@ -33,7 +34,8 @@ QUOTIENT = decimal.Context(prec=34, rounding=ROUND_HALF_EVEN, traps=_TRAPS)
 #: Holds the integer quotient of any two amounts exactly.
 WIDE = decimal.Context(prec=4 * LONGEST, rounding=ROUND_HALF_EVEN, traps=_TRAPS)
 LARGEST_INT: Final = 10**LONGEST
-_ZERO, _ONE = Decimal(0), Decimal(1)
+_ZERO = Decimal(0)
+_ONE = Decimal(1)
 
 
 def canonical(value: Decimal) -> str:

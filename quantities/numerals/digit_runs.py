@@ -87,7 +87,8 @@ def _one_number(
             if _QUOTED.fullmatch(run)
             else ()
         )
-    dots, commas = run.count("."), run.count(",")
+    dots = run.count(".")
+    commas = run.count(",")
     if dots and commas:
         return _two_marks(run, mark)
     if dots:

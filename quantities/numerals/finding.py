@@ -32,7 +32,8 @@ _AFTER_PLACE = re.compile(
 #: Characters of the longest of them with what may follow.
 _LONGEST_PLACE = 14
 #: Marks that make a name of the digits they touch.
-_NAMING_BEFORE, _NAMING_AFTER = frozenset("#@^&_"), frozenset("@^_")
+_NAMING_BEFORE = frozenset("#@^&_")
+_NAMING_AFTER = frozenset("@^_")
 _NO_PREFIX = Prefix(None, 1, 0)
 
 
@@ -111,7 +112,8 @@ class _Finder:
         self.previous_end = -1
 
     def amounts(self) -> Iterator[Found]:
-        place, count = 0, len(self.sentence.tokens)
+        place = 0
+        count = len(self.sentence.tokens)
         while place < count:
             found = self._amount(place) if self._may_open(place) else ((), place + 1)
             yield from found[0]
@@ -264,7 +266,8 @@ class _Finder:
     def _piece(self, start: int, piece: Piece) -> Found:
         readings = tuple(plain(reading) for reading in piece.readings)
         value = readings[0] if len(readings) == 1 else None
-        first, end = start + piece.start, start + piece.end
+        first = start + piece.start
+        end = start + piece.end
         return Found(
             value,
             None,
@@ -342,7 +345,8 @@ class _Finder:
         word = self.sentence.word
         if end != place + 1 or word(place) != "one":
             return False
-        before, after = word(place - 1), word(end)
+        before = word(place - 1)
+        after = word(end)
         is_measured = (
             after in NAMES
             or after in words.SCALES

@@ -18,7 +18,8 @@ _QUOTIENT = Context(prec=34)
 def plain(value: Decimal | Fraction | int) -> Decimal:
     """Return *value* without trailing zeros after the point and without an exponent; 34 digits where it never ends."""
     if isinstance(value, Fraction):
-        top, bottom = Decimal(value.numerator), Decimal(value.denominator)
+        top = Decimal(value.numerator)
+        bottom = Decimal(value.denominator)
         try:
             value = _EXACT.divide(top, bottom)
         except Inexact:

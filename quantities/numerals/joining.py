@@ -16,10 +16,13 @@ from quantities.units import CURRENCIES, measure_named
 from quantities.units.currencies import PART_NAMES
 
 #: Characters between two parts of one amount (" and " with a space to spare) and between two ends (" through ").
-_WIDEST_GAP, _WIDEST_SPAN = 8, 10
+_WIDEST_GAP = 8
+_WIDEST_SPAN = 10
 #: Characters that hold the word before a span.
 _OPENER = 16
-_HUNDRED, _ONE, _THOUSAND = Decimal(100), Decimal(1), Decimal(1000)
+_HUNDRED = Decimal(100)
+_ONE = Decimal(1)
+_THOUSAND = Decimal(1000)
 #: After "15 dollars 50" these show that the 50 counts nothing else.
 _ENDS = re.compile(
     r"\s*(?:$|[.,;:!?)\]](?!\d)|(?:and|or|more|each|per|please|thanks)\b"
@@ -150,7 +153,8 @@ def _compound(
 def _add(
     first: Decimal | None, unit: str, second: Decimal | None, part: str
 ) -> Decimal | None:
-    left, right = measure_named(unit), measure_named(part)
+    left = measure_named(unit)
+    right = measure_named(part)
     if (
         first is None
         or second is None
@@ -267,7 +271,8 @@ def _with_bare(
 def share_units(amounts: list[Found], text: str) -> tuple[Found, ...]:
     """Return *amounts*, neighbours in *text*, with the unit of each span at both its ends."""
     for place in range(len(amounts) - 2, -1, -1):
-        first, second = amounts[place], amounts[place + 1]
+        first = amounts[place]
+        second = amounts[place + 1]
         if second.start - first.end > _WIDEST_SPAN or (
             first.unit is None and second.unit is None
         ):
@@ -340,7 +345,9 @@ def _in_unit_of(lender: Found, amount: Found) -> Found:
         factor = lender.value / lender.said
     readings = tuple(plain(reading * factor) for reading in amount.readings)
     value = readings[0] if len(readings) == 1 else None
-    unit, also, said_unit = lender.unit, lender.also, lender.said_unit
+    unit = lender.unit
+    also = lender.also
+    said_unit = lender.said_unit
     return replace(
         amount,
         value=value,

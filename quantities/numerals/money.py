@@ -151,7 +151,8 @@ class Units:
 
     def _unit_before(self, place: int) -> tuple[Unit | None, int]:
         sentence = self.sentence
-        symbol, word = sentence.symbol(place), sentence.word(place)
+        symbol = sentence.symbol(place)
+        word = sentence.word(place)
         if symbol:
             if symbol not in SYMBOLS or (
                 symbol == "%" and not self._opens_percent(place)
@@ -233,7 +234,8 @@ class Units:
     def _suffix(self, end: int, before: Prefix) -> Suffix:
         sentence = self.sentence
         found = self.unit_after(end)
-        unit, after = found.unit, found.end
+        unit = found.unit
+        after = found.end
         if before.unit is not None:
             if before.unit.is_currency and unit is not None and not unit.is_currency:
                 factor = words.SHORT_SCALES.get(sentence.word(end))
@@ -266,14 +268,16 @@ class Units:
 
     def _below_zero(self, found: Suffix) -> Suffix | None:
         """Read "10 degrees below zero" and "ten below zero celsius", of which "below zero" is behind *found*."""
-        unit, end = found.unit, found.end + 2
+        unit = found.unit
+        end = found.end + 2
         behind = self.unit_after(end)
         if (
             behind.unit
             and behind.unit.code in _DEGREES
             and (unit is None or unit.code == "degree")
         ):
-            unit, end = behind.unit, behind.end
+            unit = behind.unit
+            end = behind.end
         is_heat = unit is None or unit.code in _DEGREES
         return Suffix(unit, end, -1, found.said or behind.said) if is_heat else None
 

@@ -87,7 +87,8 @@ def _ordinal_end(numbers: Numbers, start: int, reading: Reading) -> int:
 
 def _with_fraction(numbers: Numbers, reading: Reading) -> Reading:
     """Add the "and a half" of "three million and a half"; divide by the "fifths" of "twenty-three fifths"."""
-    sentence, (value, end, scale) = numbers.sentence, reading
+    sentence = numbers.sentence
+    (value, end, scale) = reading
     after_and = sentence.after_and(end)
     if (
         after_and
@@ -149,11 +150,9 @@ def _scale(numbers: Numbers, fraction: Reading) -> Reading:
 def _stands_alone(numbers: Numbers, place: int, end: int) -> bool:
     """False for "half past ten", "the second half", "a third option" and the rate in "20k a quarter"."""
     sentence = numbers.sentence
-    word, before, after = (
-        sentence.word(place),
-        sentence.word(place - 1),
-        sentence.word(end),
-    )
+    word = sentence.word(place)
+    before = sentence.word(place - 1)
+    after = sentence.word(end)
     if "half" in (word, sentence.word(place + 1)):
         return (
             before not in words.BEFORE_HALF

@@ -20,7 +20,8 @@ from quantities.units import (
 )
 
 #: Scale words in a row that still make sense ("three lakh crore"), and zeros before a digit ("zero zero seven").
-_MOST_SCALES, _MOST_ZEROS = 3, 4
+_MOST_SCALES = 3
+_MOST_ZEROS = 4
 _DIGITS_AFTER_POINT = 60
 #: Letters of a unit in the plural; shorter ones ("ms", "us") are symbols and other words.
 _SHORTEST_PLURAL = 4
@@ -87,7 +88,8 @@ class Numbers:
         sentence = self.sentence
         if sentence.kind(place + 1) == "number" and sentence.is_glued(place + 1):
             return False
-        first, last = sentence.tokens[place - 1], sentence.tokens[place]
+        first = sentence.tokens[place - 1]
+        last = sentence.tokens[place]
         if sentence.text[last.start : last.end].isupper() or self.is_money(place + 1):
             return True
         is_price = (
@@ -172,7 +174,8 @@ class Numbers:
     def _opens(self, place: int, word: str) -> bool:
         """True for the scale of "thousand nine hundred", "hundred and five", "dozen eggs" and a lone "million"."""
         sentence = self.sentence
-        before, following = sentence.word(place - 1), sentence.word(place + 1)
+        before = sentence.word(place - 1)
+        following = sentence.word(place + 1)
         is_joined = sentence.symbol(place - 1) == "-" and sentence.is_glued(place)
         is_loose = (
             before in words.BEFORE_LOOSE_SCALE
@@ -214,7 +217,8 @@ class Numbers:
         if leaf.value and leaf.value % 10 == 0 and sentence.word(leaf.end - 1):
             # English has fifteen hundred but no sixty hundred
             return None
-        value, end = leaf.value * 100, after + 1
+        value = leaf.value * 100
+        end = after + 1
         after_and = sentence.after_and(end)
         rest = self.below_hundred(after_and or sentence.after_hyphen(end))
         if (
@@ -248,18 +252,22 @@ class Numbers:
             return None
         (value, end, _), has_hundred = found
         if decimals := self.decimals(end):
-            value, end = value + decimals.value, decimals.end
+            value = value + decimals.value
+            end = decimals.end
         elif (after_and := self.sentence.after_and(end)) and value < 1000:
             half = self.part_of_one(after_and)
             if half and self.scale(half.end):
-                value, end = value + half.value, half.end
-        product, is_final = 1, False
+                value = value + half.value
+                end = half.end
+        product = 1
+        is_final = False
         for _ in range(_MOST_SCALES):
             scale = self.scale(end)
             if scale is None or is_final:
                 break
             is_final = self.sentence.word(scale.end - 1) in words.SHORT_SCALES
-            product, end = product * int(scale.value), scale.end
+            product = product * int(scale.value)
+            end = scale.end
         return NumberPart(value * product, end, product, is_final, has_hundred)
 
     def cardinal(self, place: int) -> Reading | None:
@@ -269,17 +277,23 @@ class Numbers:
         part = self._part(place, is_first=True)
         if part is None:
             return None
-        total, end, limit = part.value, part.end, part.scale
+        total = part.value
+        end = part.end
+        limit = part.scale
         while limit > 1 and not part.is_final:
             if (raised := self._raise(end, total, limit)) is not None:
                 part = raised
-                total, end, limit = part.value, part.end, part.scale
+                total = part.value
+                end = part.end
+                limit = part.scale
                 continue
             addition = self._addition(end, limit)
             if addition is None:
                 break
             part = addition
-            total, end, limit = total + part.value, part.end, part.scale
+            total = total + part.value
+            end = part.end
+            limit = part.scale
         if limit > 1 and not part.is_final and (decimals := self.decimals(end)):
             return Reading(total + decimals.value, decimals.end, limit)
         return Reading(total, end, 1 if part.is_final else limit)
@@ -347,15 +361,18 @@ class Numbers:
         token = sentence.token(place + 1)
         if token and token.kind == "number" and token.text.isdigit():
             return Reading(Fraction(f"0.{token.text}"), place + 2)
-        digits, end = "", place + 1
+        digits = ""
+        end = place + 1
         while len(digits) < _DIGITS_AFTER_POINT:
             word = sentence.word(end)
             unit = 0 if word in _SPOKEN_ZERO else words.UNITS.get(word)
             if unit is None:
                 break
-            digits, end = f"{digits}{unit}", end + 1
+            digits = f"{digits}{unit}"
+            end = end + 1
         if not digits and (spoken := self.below_hundred(end)):
-            digits, end = str(spoken.value), spoken.end
+            digits = str(spoken.value)
+            end = spoken.end
         return Reading(Fraction(f"0.{digits}"), end) if digits else None
 
     def part_of_one(self, place: int) -> Reading | None:

@@ -98,7 +98,9 @@ def _read_digits(sentence: Sentence, place: int) -> Clock | None:
     if len(part) > _DIGITS_OF_SECOND:
         return None
     micros = int(part.ljust(_DIGITS_OF_SECOND, "0")) if part else 0
-    hour, minute, second = int(hour_text), int(minute_text), int(whole or 0)
+    hour = int(hour_text)
+    minute = int(minute_text)
+    second = int(whole or 0)
     if (hour, minute, second, micros) == (24, 0, 0, 0) and half is None:
         return Clock((Hour(time(0), 1),), end)
     if hour > 23 or minute > 59 or second > 59 or (half and hour == 0):
@@ -114,7 +116,8 @@ def _is_pair(text: str) -> bool:
 
 def _in_full(sentence: Sentence, place: int) -> Clock | None:
     """Read "0900 hours" and "at 1530 hours"."""
-    number, text = sentence.whole(place), sentence.tokens[place].text
+    number = sentence.whole(place)
+    text = sentence.tokens[place].text
     if (
         number is None
         or len(text) != 4
@@ -212,9 +215,11 @@ def _minutes(sentence: Sentence, place: int) -> tuple[int | None, int]:
     start = place + (sentence.word(place) == "a")
     word = sentence.word(start)
     if word in {"half", "quarter"}:
-        minutes, end = 30 if word == "half" else 15, start + 1
+        minutes = 30 if word == "half" else 15
+        end = start + 1
     elif (whole := sentence.whole(start)) is not None:
-        minutes, end = whole, start + 1
+        minutes = whole
+        end = start + 1
     elif count := small_at(sentence, start):
         minutes, end = count
     else:

@@ -39,7 +39,8 @@ _FILLING = _WHOLE | {"more", "further"}
 #: Words of counts that are no numbers.
 _NO_NUMBERS = frozenset({"a", "an", "half", "couple", "another"})
 #: Characters of an ISO duration, and digits of a count, that are read.
-_LONGEST_ISO, _LONGEST_COUNT = 120, 40
+_LONGEST_ISO = 120
+_LONGEST_COUNT = 40
 #: One point before three digits: decimals, or a group of thousands.
 AMBIGUOUS = re.compile(r"[1-9]\d{0,2}\.\d{3}")
 _NONE = Fraction(0)
@@ -154,7 +155,8 @@ def lengths_at(sentence: Sentence, place: int) -> tuple[tuple[int, Stretch], ...
     )
     if count is None or joint is None or sentence.word(joint) in _NO_NUMBERS:
         return ()
-    other, second = count_at(sentence, joint), length_at(sentence, joint)
+    other = count_at(sentence, joint)
+    second = length_at(sentence, joint)
     if other is None or second is None or other.value <= count.value:
         return ()
     is_lone = second.length == _stretch(other, second.unit, 0).length and is_length(
@@ -242,11 +244,10 @@ def _iso_length(sentence: Sentence, place: int) -> Stretch | None:
     smallest = YEAR
     for part, units in ((date, _DATE_UNITS), (clock, _CLOCK_UNITS)):
         for number, letter in _ISO.findall(part):
-            smallest, count = units[letter], Fraction(number.replace(",", "."))
-            months, seconds = (
-                months + count * smallest.months,
-                seconds + count * smallest.seconds,
-            )
+            smallest = units[letter]
+            count = Fraction(number.replace(",", "."))
+            months = months + count * smallest.months
+            seconds = seconds + count * smallest.seconds
     return Stretch(Length(months, seconds), place + 1, smallest)
 
 
@@ -285,7 +286,8 @@ def _part_at(
 
 def count_at(sentence: Sentence, place: int) -> Count | None:
     """Return the count of units that starts at *place*, halves and articles included, or None."""
-    kind, word = sentence.kind(place), sentence.word(place)
+    kind = sentence.kind(place)
+    word = sentence.word(place)
     if (
         kind not in {"number", "fraction", "word"}
         or len(sentence.tokens[place].text) > _LONGEST_COUNT
@@ -325,7 +327,8 @@ def count_at(sentence: Sentence, place: int) -> Count | None:
     found = number_at(numbers, place)
     if found is None or len(found[0]) != 1 or found[0][0] < 0:
         return None
-    value, end = Fraction(found[0][0]), found[1]
+    value = Fraction(found[0][0])
+    end = found[1]
     # "half an hour", "three quarters of an hour"
     of = sentence.after_hyphen(end)
     of += sentence.word(of) == "of"

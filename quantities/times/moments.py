@@ -109,10 +109,8 @@ def parse_moment(
     found = list(_scan(Sentence(text), Reckoning(now or ANY_DAY, lean, day_first)))
     if len(found) != 1:
         return None
-    before, after = (
-        text[: found[0].start].strip().lower(),
-        text[found[0].end :].strip(" .!?\t\n"),
-    )
+    before = text[: found[0].start].strip().lower()
+    after = text[found[0].end :].strip(" .!?\t\n")
     return found[0] if before in _BEFORE_ALONE and not after else None
 
 
@@ -258,7 +256,8 @@ def _at_clock(sentence: Sentence, clock: Clock, reckoning: Reckoning) -> Moments
     """Read the day that follows a time ("3 pm on friday"); without one it is the nearest such time."""
     place = clock.end + (sentence.symbol(clock.end) == ",")
     place += sentence.word(place) in {"on", "of"}
-    day, today = day_at(sentence, place, reckoning), reckoning.today
+    day = day_at(sentence, place, reckoning)
+    today = reckoning.today
     if (
         day is None
         and sentence.word(place) == "this"
@@ -358,7 +357,8 @@ def _count_from(
 ) -> Moments | None:
     """Return the moment that *stretch* counts from now or from a day: "ago", "from now" or "before 5 May" is behind."""
     is_whole = stretch.unit.rank >= DAY.rank
-    word, after = sentence.word(stretch.end), stretch.end + 1
+    word = sentence.word(stretch.end)
+    after = stretch.end + 1
     length = (
         -stretch.length
         if word in {"ago", "earlier", "before"} and not is_in

@@ -26,15 +26,17 @@ def _clock(seconds: int | Fraction, rank: int) -> LengthUnit:
     return LengthUnit(0, Fraction(seconds), rank)
 
 
-NANOSECOND, MICROSECOND = _clock(Fraction(1, 10**9), 0), _clock(Fraction(1, 10**6), 1)
-MILLISECOND, SECOND, MINUTE, HOUR = (
-    _clock(Fraction(1, 1000), 2),
-    _clock(1, 3),
-    _clock(60, 4),
-    _clock(3600, 5),
-)
-DAY, WEEK, FORTNIGHT = _clock(86_400, 6), _clock(604_800, 7), _clock(1_209_600, 8)
-MONTH, YEAR = LengthUnit(1, Fraction(0), 9), LengthUnit(12, Fraction(0), 10)
+NANOSECOND = _clock(Fraction(1, 10**9), 0)
+MICROSECOND = _clock(Fraction(1, 10**6), 1)
+MILLISECOND = _clock(Fraction(1, 1000), 2)
+SECOND = _clock(1, 3)
+MINUTE = _clock(60, 4)
+HOUR = _clock(3600, 5)
+DAY = _clock(86_400, 6)
+WEEK = _clock(604_800, 7)
+FORTNIGHT = _clock(1_209_600, 8)
+MONTH = LengthUnit(1, Fraction(0), 9)
+YEAR = LengthUnit(12, Fraction(0), 10)
 DECADE, CENTURY, MILLENNIUM = (LengthUnit(12 * years, Fraction(0), 10 + power) for power, years in enumerate(
     (10, 100, 1000), start=1))  # fmt: skip
 

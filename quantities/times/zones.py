@@ -62,7 +62,8 @@ _AMERICAN: Final = frozenset({"eastern", "central", "mountain", "pacific"})
 #: Before "time" they say that no other zone is meant.
 _HERE: Final = frozenset({"local", "my", "our"})
 #: Words of a place before "time" ("San Francisco"), and characters of its name.
-_MOST_WORDS, _LONGEST = 3, 64
+_MOST_WORDS = 3
+_LONGEST = 64
 _MOST_HOURS = 14
 
 
@@ -118,13 +119,15 @@ def _read_letters(sentence: Sentence, place: int) -> tuple[tuple[tzinfo, ...], i
     if word in _LETTERS:
         zone = _zone(_LETTERS[word])
         return ((zone,), place + 1) if zone else ((), place)
-    end, minutes = place + 1, ZONES[word]
+    end = place + 1
+    minutes = ZONES[word]
     if (
         word in {"utc", "gmt"}
         and sentence.is_glued(end)
         and (offset := _offset(sentence, end)) is not None
     ):
-        end, minutes = end + 2, (offset,)
+        end = end + 2
+        minutes = (offset,)
     return tuple(timezone(timedelta(minutes=one)) for one in minutes), end
 
 
@@ -152,7 +155,8 @@ def _read_place(sentence: Sentence, place: int) -> tuple[tuple[tzinfo, ...], int
     if sentence.symbol(place + 1) == "/" and (
         iana := _IANA.match(sentence.text, sentence.tokens[place].start)
     ):
-        zone, end = zone_called(iana.group()), place
+        zone = zone_called(iana.group())
+        end = place
         while end < len(sentence.tokens) and sentence.tokens[end].start < iana.end():
             end += 1
         return ((zone,), end) if zone else ((), place)
@@ -167,10 +171,8 @@ def _read_place(sentence: Sentence, place: int) -> tuple[tuple[tzinfo, ...], int
             if zone is None and name[0].isupper():
                 raise UnknownZone(name)
             return ((zone,), place + count + 1) if zone else ((), place)
-    token, follows = (
-        sentence.tokens[place] if sentence.word(place) in _AMERICAN else None,
-        sentence.word(place + 1),
-    )
+    token = sentence.tokens[place] if sentence.word(place) in _AMERICAN else None
+    follows = sentence.word(place + 1)
     is_zone = (
         token is not None
         and sentence.text[token.start].isupper()

@@ -8,7 +8,8 @@ from quantities.units.measures import BASES, BINARY, PREFIXES, SHORT_TIMES, Base
 
 #: Holds every product of two exact factors.
 _EXACT = Context(prec=120)
-_ONE, _ZERO = Decimal(1), Decimal(0)
+_ONE = Decimal(1)
+_ZERO = Decimal(0)
 _POWERS = {2: "area", 3: "volume"}
 
 
@@ -49,10 +50,8 @@ class Measure:
         dimension = dimension or f"{self.dimension}/{other.dimension}"
         if self.scale is None or other.scale is None:
             return Measure(code, dimension, None)
-        scale, per = (
-            _EXACT.multiply(self.scale, other.per),
-            _EXACT.multiply(self.per, other.scale),
-        )
+        scale = _EXACT.multiply(self.scale, other.per)
+        per = _EXACT.multiply(self.per, other.scale)
         return Measure(code, dimension, scale, per)
 
 

@@ -4,7 +4,8 @@ import re
 
 from quantities.units.codes import Unit
 
-_CELSIUS, _FAHRENHEIT = Unit("°C"), Unit("°F", also=("farad",))
+_CELSIUS = Unit("°C")
+_FAHRENHEIT = Unit("°F", also=("farad",))
 _LETTER = re.compile(r" ?([CF])(?![\w'\u2019])", re.IGNORECASE)
 #: The whole of an answer: "68 F", "-5 C"; a glued "20C" alone are cents.
 _ALONE = re.compile(r"\s*(?:[-+]|minus )?\d[\d.,]{0,8}(?: [CF]|F)\s*[.!]?\s*")

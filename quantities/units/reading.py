@@ -224,7 +224,8 @@ def _plain(words: list[tuple[str, int]]) -> tuple[Measure, int] | None:
         if found is None and name.startswith(("°", "º")):
             found = named_exactly(name.upper())
         if found is None and name.endswith("."):
-            found, end = named(name[:-1]), end - 1
+            found = named(name[:-1])
+            end = end - 1
         if found:
             return found, end
     return None

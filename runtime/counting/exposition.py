@@ -24,11 +24,13 @@ def exposition(registry: CollectorRegistry) -> bytes:
 
 
 def _lines(metric: Metric) -> Iterator[str]:
-    name, kind = metric.name, metric.type
+    name = metric.name
+    kind = metric.type
     if kind == "counter":
         name += "_total"
     elif kind == "info":
-        name, kind = f"{name}_info", "gauge"
+        name = f"{name}_info"
+        kind = "gauge"
     about = metric.documentation.replace("\\", r"\\").replace("\n", r"\n")
     yield f"# HELP {name} {about}\n# TYPE {name} {kind}\n"
     for sample in metric.samples:

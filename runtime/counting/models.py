@@ -99,7 +99,8 @@ class ModelCounts:
 
     def count_waiting(self, model: str, task_id: str, pause_s: float) -> None:
         """Note that a task comes back in *pause_s* seconds to ask *model* again."""
-        now, returns = time.monotonic(), self._returns[model]
+        now = time.monotonic()
+        returns = self._returns[model]
         returns.pop(task_id, None)
         while returns and returns[first := next(iter(returns))] + _LATE_S <= now:
             del returns[first]
@@ -119,7 +120,8 @@ class ModelCounts:
 
     def check_models(self) -> tuple[bool, str]:
         """Say which models are away, since when, and how many tasks wait; never that this process is at fault."""
-        waiting, now = self._waiting(), datetime.now(UTC)
+        waiting = self._waiting()
+        now = datetime.now(UTC)
         return True, "; ".join(
             f"{model} has been away since {now - timedelta(seconds=open_s):%H:%M:%S} UTC ({open_s:.0f} s), "
             f"{waiting.get(model, 0):.0f} tasks wait for it"

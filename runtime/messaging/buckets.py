@@ -26,7 +26,8 @@ BUCKET_FAILURES = (TimeoutError, OSError, nats.errors.Error, nats.js.errors.Erro
 #: A key of ours: names as `contracts.identifiers` has them, with dots between.
 _KEY = re.compile(r"[A-Za-z0-9_-]{1,64}(?:\.[A-Za-z0-9_-]{1,64})*")
 #: Headers of a message that is no value but says that there is none any more: a client's word, and the server's.
-_OPERATION, _MARKER = "KV-Operation", "Nats-Marker-Reason"
+_OPERATION = "KV-Operation"
+_MARKER = "Nats-Marker-Reason"
 
 
 class BucketState(NamedTuple):

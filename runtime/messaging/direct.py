@@ -21,9 +21,12 @@ from runtime.messaging.link import Arrival, Link, read_headers
 from runtime.messaging.refusals import unless_refused
 
 #: Messages read with one request, and the most bytes: 256 messages may have 200 MB.
-PAGE, PAGE_BYTES = 256, 8 * 1024 * 1024
+PAGE = 256
+PAGE_BYTES = 8 * 1024 * 1024
 
-_END, _NOTHING, _NO_STREAM = "204", "404", "503"
+_END = "204"
+_NOTHING = "404"
+_NO_STREAM = "503"
 
 
 class Stored(NamedTuple):
@@ -54,10 +57,8 @@ class DirectPage:
         """Take one message, or the end."""
         sequence = headers.get("Nats-Sequence", "")
         if sequence.isdecimal():
-            subject, stored_at = (
-                headers.get("Nats-Subject", ""),
-                headers.get("Nats-Time-Stamp", ""),
-            )
+            subject = headers.get("Nats-Subject", "")
+            stored_at = headers.get("Nats-Time-Stamp", "")
             self.found.append(Stored(int(sequence), subject, stored_at, headers, body))
             return
         status = headers.get("Status")
@@ -65,10 +66,8 @@ class DirectPage:
             # The client library gave up on headers that are no text.
             return
         if status == _END:
-            self.following, self.last = (
-                int(headers["Nats-Num-Pending"]),
-                int(headers["Nats-Last-Sequence"]),
-            )
+            self.following = int(headers["Nats-Num-Pending"])
+            self.last = int(headers["Nats-Last-Sequence"])
         elif status == _NO_STREAM:
             self.problem = NoSuchStream(f"no stream {stream} that allows direct reads")
         elif status != _NOTHING:

@@ -32,11 +32,13 @@ IN_FLIGHT = 4
 #: Times that a subject is read through: whatever arrived during one pass is found by the next.
 PASSES = 5
 #: Bytes and number of the messages that fill a file up, and the log of a cluster's node: both are 8 MiB at most.
-_FILLER_BYTES, _FILLERS = 900 * 1024, 10
+_FILLER_BYTES = 900 * 1024
+_FILLERS = 10
 
 #: The server's codes for a sequence of which nothing is left, and for one that it cannot erase, with its words when
 #: that is because there never was such a message.
-_NOT_FOUND, _NOT_DELETED = 10043, 10057
+_NOT_FOUND = 10043
+_NOT_DELETED = 10057
 _NEVER_WAS = {"stream store EOF", "no message found"}
 
 
@@ -98,7 +100,8 @@ class Eraser:
 
     async def erase_many(self, stream: str, sequences: Iterable[int]) -> Erased:
         """Do `erase` for each of *sequences*, several at once; raises as it does, and some may be erased then."""
-        left, total = iter(sequences), Erased(0, 0)
+        left = iter(sequences)
+        total = Erased(0, 0)
         while batch := list(islice(left, IN_FLIGHT)):
             # All are waited for, also when one fails: none is erased behind the caller's back.
             done = await asyncio.gather(

@@ -19,7 +19,8 @@ API_S = 5.0
 #: without a leader say nothing for 10 s before they admit it, and one that joins is asked to keep copies soon after.
 FORMING_S = 20.0
 #: Seconds between questions to a cluster that refuses: first, and at most.
-_PAUSE_S, _PAUSE_CAP_S = 0.1, 1.0
+_PAUSE_S = 0.1
+_PAUSE_CAP_S = 1.0
 #: Seconds that the last question gets, however little of the patience is left.
 _LAST_ASK_S = 1.0
 
@@ -31,7 +32,8 @@ _NO_META_LEADER = 10008
 _NOT_LEADER = 10009
 #: For a consumer: most of the nodes that keep its stream are away.
 _NO_RESOURCES = 10023
-_STREAM_OFFLINE, _CONSUMER_OFFLINE = 10118, 10119
+_STREAM_OFFLINE = 10118
+_CONSUMER_OFFLINE = 10119
 _PASSING = {
     _NO_PEERS,
     _NO_META_LEADER,

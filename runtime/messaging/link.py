@@ -92,7 +92,8 @@ class Link:
             self._out += (f"PUB {subject} {reply} {len(body)}\r\n".encode(), body, _END)
 
     def _flush(self) -> None:
-        client, data = self.client, b"".join(self._out)
+        client = self.client
+        data = b"".join(self._out)
         self._out.clear()
         if client.is_closed:
             log.warning("sent_to_closed_connection", bytes=len(data))

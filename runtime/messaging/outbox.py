@@ -53,10 +53,8 @@ _NO_RESPONDERS = "503"
 #: The server's codes for an account (10002), a server (10023) or its disk and memory (10047, 10028) that is full.
 _NO_ROOM = {10002, 10023, 10028, 10047}
 #: Its code for whatever a store refuses, and how it says that the stream is full.
-_STORE_FAILED, _STREAM_FULL = (
-    10077,
-    ("maximum messages exceeded", "maximum bytes exceeded"),
-)
+_STORE_FAILED = 10077
+_STREAM_FULL = ("maximum messages exceeded", "maximum bytes exceeded")
 
 #: Seconds between attempts to make a missing stream anew.
 _HEAL_S = 2.0
@@ -288,7 +286,8 @@ class Outbox:
             await asyncio.sleep(_SWEEP_S)
             now = self._loop.time()
             if self._misses_stream and self._heal is not None and now >= self._heals_at:
-                self._misses_stream, self._heals_at = False, now + _HEAL_S
+                self._misses_stream = False
+                self._heals_at = now + _HEAL_S
                 self._healing = asyncio.create_task(self._make_stream(self._heal))
             for token, letter in list(self._letters.items()):
                 if now >= letter.gives_up_at:
@@ -354,7 +353,8 @@ def _refusal_in(arrival: Arrival) -> _Refusal | None:
         return None
     try:
         error = json.loads(arrival.body)["error"]
-        code, words = error.get("err_code"), str(error["description"])
+        code = error.get("err_code")
+        words = str(error["description"])
     except (ValueError, KeyError, TypeError, AttributeError):
         return _Refusal("other", "an answer that cannot be read")
     is_full = code in _NO_ROOM or (code == _STORE_FAILED and words in _STREAM_FULL)

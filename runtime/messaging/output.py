@@ -24,12 +24,15 @@ from runtime.messaging.link import Arrival, Link
 log = structlog.get_logger(__name__)
 
 #: Messages and bytes of one read of the stream for a reader, and of live messages that wait for it.
-_PAGE, _PAGE_BYTES = 128, 256 * 1024
-_MOST_WAITING, _MOST_WAITING_BYTES = 256, 64 * 1024
+_PAGE = 128
+_PAGE_BYTES = 256 * 1024
+_MOST_WAITING = 256
+_MOST_WAITING_BYTES = 64 * 1024
 #: Seconds between looks into the stream of a reader without news: a live message may have been lost.
 LOOK_S = 5.0
 #: Seconds until the stream is read again that has not yet stored a message that was heard, first and at most.
-_RETRY_S, _RETRY_CAP_S = 0.02, 2.0
+_RETRY_S = 0.02
+_RETRY_CAP_S = 2.0
 #: Seconds that the end of the output is waited for once the report is there: a node of a cluster may be behind.
 _END_S = 1.0
 
@@ -226,13 +229,16 @@ class OutputReader:
 
     def _accept(self, live: _Live, items: list[Item]) -> None:
         """Add the new events of *live* to *items*."""
-        run, output = (live.generation, live.attempt), live.output
+        run = (live.generation, live.attempt)
+        output = live.output
         self.found_any = True
         if run < self.at[:2]:
             return
         if run > self.at[:2]:
             is_first = self.at.generation == 0
-            self.at, self._run, self.has_ended = Position(*run), None, False
+            self.at = Position(*run)
+            self._run = None
+            self.has_ended = False
             if not is_first:
                 items.append(Restarted(self.at))
         if self._run is None:
@@ -241,10 +247,8 @@ class OutputReader:
             return
         missing = output.first - self.at.sequence - 1
         if missing > 0:
-            first, self.at = (
-                self.at.sequence + 1,
-                self.at._replace(sequence=output.first - 1),
-            )
+            first = self.at.sequence + 1
+            self.at = self.at._replace(sequence=output.first - 1)
             items.append(Gap(self.at, first))
         events = output.events[max(0, -missing) :]
         if events:

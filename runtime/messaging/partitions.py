@@ -40,7 +40,8 @@ RETURN_S = 1.0
 MOST_ERASURES = 5
 
 #: What is said in DEAD of a message that is none of ours, and of one that nobody proves to have published.
-UNREADABLE, _UNPROVEN = "unreadable", "unproven"
+UNREADABLE = "unreadable"
+_UNPROVEN = "unproven"
 #: Characters of the longest user id that a header is made of.
 _LONGEST_USER = 256
 

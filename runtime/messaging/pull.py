@@ -39,7 +39,8 @@ STUCK_S = 8.0
 #: Seconds at the end in which it is found out whether the words that were held back may still be said.
 _LAST_LOOK_S = 2.0
 #: Seconds between attempts to find a consumer that is missing: first, and at most.
-_PAUSE_S, _PAUSE_CAP_S = 0.1, 2.0
+_PAUSE_S = 0.1
+_PAUSE_CAP_S = 2.0
 
 _ACK = b"+ACK"
 _NAK = b"-NAK"
@@ -131,7 +132,8 @@ class PullEngine:
 
     async def run(self) -> None:
         """Pull until `stop`; returns when the last open delivery is dealt with."""
-        stream, durable = self._source.stream, self._source.durable
+        stream = self._source.stream
+        durable = self._source.durable
         listening = [
             await self._link.listen(f"{self._inbox}.*", self._hear),
             await self._link.listen(
@@ -244,7 +246,8 @@ class PullEngine:
         """Send the acknowledgements of this turn of the loop; the last one requests as many as they made free."""
         if self._is_unsure:
             return
-        words, self._words = self._words, []
+        words = self._words
+        self._words = []
         # A word lost with the connection means another offer after ack_wait; the ledger knows what became of it.
         for reply, word in words:
             if word is not _ACK:
@@ -410,7 +413,8 @@ class PullEngine:
         self._doubt()
 
     def _deal(self) -> None:
-        batch, self._arrived = self._arrived, []
+        batch = self._arrived
+        self._arrived = []
         self._meter.count_deliveries(
             len(batch), redelivered=len([one for one in batch if one.deliveries > 1])
         )

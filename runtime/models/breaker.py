@@ -13,11 +13,13 @@ from contracts.errors import LlmError, LlmRateLimited, LlmTimeout, LlmUnavailabl
 log = structlog.get_logger(__name__)
 
 #: Seconds until the first probe; each that fails doubles them, up to the longest.
-FIRST_REST_S, LONGEST_REST_S = 0.5, 5.0
+FIRST_REST_S = 0.5
+LONGEST_REST_S = 5.0
 #: Questions a second that may come back at once after a rest, so that thousands of waiting tasks leave time for others.
 _RETURNS_PER_S = 100.0
 #: Seconds over which those that wait come back, at least and at most.
-_SPREAD_S, _LONGEST_SPREAD_S = 1.0, 60.0
+_SPREAD_S = 1.0
+_LONGEST_SPREAD_S = 60.0
 #: Seconds after which a request that its caller gave up counts as a timeout of the provider.
 _SILENT_S = 5.0
 #: Seconds without a probe that was due after which nobody knows whether the provider is still away.
@@ -139,7 +141,8 @@ class ModelBreaker:
         rest_s = max(
             self._uniform(0.75, 1.0) * self._rest_s, min(asked_s, self._patience_s)
         )
-        self._probe_at, self._refused = now + rest_s, 0
+        self._probe_at = now + rest_s
+        self._refused = 0
         if not is_probe:
             self._opened_at = now
             log.warning(

@@ -19,7 +19,8 @@ from runtime.models.settings import OPENAI_URL
 __all__ = ["Door", "Endpoint"]
 
 #: Seconds for one request to an endpoint, and characters of a text that it is sent.
-_DEADLINE_S, _LONGEST = 10.0, 4_000
+_DEADLINE_S = 10.0
+_LONGEST = 4_000
 
 
 @dataclass(frozen=True)
@@ -61,11 +62,9 @@ class Endpoint:
             max_retries=0,
         )
         self._model = model
-        self._address, self._prices, self._door = (
-            base_url or OPENAI_URL,
-            prices or {},
-            door,
-        )
+        self._address = base_url or OPENAI_URL
+        self._prices = prices or {}
+        self._door = door
         self._width = 0
         load_prices()
 

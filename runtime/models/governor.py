@@ -102,10 +102,8 @@ async def governed(
             taken = CallUsage(tokens.input, tokens.output, 0, price(tokens) or 0)
         governor.settle(held, taken)
         raise
-    counted, used = (
-        bill.tokens,
-        (_used(bill.headers, "requests"), _used(bill.headers, "tokens")),
-    )
+    counted = bill.tokens
+    used = (_used(bill.headers, "requests"), _used(bill.headers, "tokens"))
     if counted is None:
         governor.settle(held, None)
         return
@@ -175,10 +173,8 @@ _NOT_SENT = ("ConnectError", "ConnectTimeout", "PoolTimeout")
 
 def _used(headers: Mapping[str, str], what: str) -> int | None:
     """Return how many *what* the provider counts in its present minute, None where it does not say."""
-    limit, left = (
-        headers.get(f"x-ratelimit-limit-{what}", ""),
-        headers.get(f"x-ratelimit-remaining-{what}", ""),
-    )
+    limit = headers.get(f"x-ratelimit-limit-{what}", "")
+    left = headers.get(f"x-ratelimit-remaining-{what}", "")
     return (
         int(limit) - int(left)
         if limit.isdigit() and left.isdigit() and len(limit) < 16

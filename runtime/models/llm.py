@@ -122,7 +122,8 @@ class Llm:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        client, self._client = self._client, None
+        client = self._client
+        self._client = None
         if client is not None:
             await client.close()
 
@@ -191,12 +192,15 @@ class Llm:
             role, self.settings.role(role), answer, system, user, ends_at
         )
         question = replace(question, waits_until=started + PATIENCE_S)
-        usage, attempts, attempt = Expense(), 0, 0
+        usage = Expense()
+        attempts = 0
+        attempt = 0
         while True:
             outcome = await self._attempt(question, spent)
             usage += outcome.usage
             error = outcome.result
-            attempts, attempt = attempts + outcome.is_sent, attempt + outcome.is_sent
+            attempts = attempts + outcome.is_sent
+            attempt = attempt + outcome.is_sent
             if not isinstance(error, LlmError):
                 duration_ms = (self._monotonic() - started) * 1000
                 return Reply(error, usage, question.role.model, attempts, duration_ms)
@@ -206,7 +210,8 @@ class Llm:
             )
             self._log_failure(question, attempt, error, pause_s)
             if pause_s is None:
-                left_s, role_now = self._left_s(question), question.role
+                left_s = self._left_s(question)
+                role_now = question.role
                 fallback = (
                     self.fallback(role_now.model, error)
                     if left_s is None or left_s > 0
@@ -217,7 +222,8 @@ class Llm:
                 role_now = LlmRole.model_validate(
                     {**role_now.model_dump(), "model": fallback}
                 )
-                question, attempt = replace(question, role=role_now, malformed=None), 0
+                question = replace(question, role=role_now, malformed=None)
+                attempt = 0
                 continue
             if isinstance(error, LlmMalformed) and error.answer is not None:
                 question = replace(question, malformed=error)
@@ -324,7 +330,8 @@ class Llm:
     ) -> _Outcome[T]:
         """Ask once and account for it, whatever came of it."""
         started = self._monotonic()
-        tokens, is_sent = Tokens(), True
+        tokens = Tokens()
+        is_sent = True
         result: T | LlmError
         model = question.role.model
         with span(
@@ -337,10 +344,8 @@ class Llm:
                 result = read_answer(body, question.answer)
             except LlmError as error:
                 told.fail(type(error).__name__)
-                result, is_sent = (
-                    error,
-                    error.away_s is None and not isinstance(error, BudgetSpent),
-                )
+                result = error
+                is_sent = error.away_s is None and not isinstance(error, BudgetSpent)
         if not is_sent:
             # Refused here: nothing was asked, and nothing is to be accounted.
             return _Outcome(result, Expense(), is_sent=False)
@@ -432,10 +437,8 @@ class Llm:
         )
         schema = spell_schema(question.answer) if self.governor is not None else ""
         payer = spent.payer if spent is not None else Payer(agent=question.role_name)
-        text, address = (
-            f"{question.system}{question.user}{shown}{schema}",
-            self.settings.base_url or OPENAI_URL,
-        )
+        text = f"{question.system}{question.user}{shown}{schema}"
+        address = self.settings.base_url or OPENAI_URL
         asked_for = PendingRequest(
             role.model, address, payer, text, role.max_output_tokens
         )
@@ -447,10 +450,8 @@ class Llm:
             ):
                 with breaker.asking():
                     answered_with = await self._complete(question)
-                bill.headers, bill.tokens = (
-                    answered_with.headers,
-                    read_tokens_of(answered_with.body),
-                )
+                bill.headers = answered_with.headers
+                bill.tokens = read_tokens_of(answered_with.body)
                 return answered_with.body
         except TimeoutError as error:
             raise _late(question, left_s or 0.0) from error

@@ -17,7 +17,8 @@ from runtime.models.prices import ModelPrice
 #: Asked when neither a base URL nor another provider is set; the client's own environment variables are not read.
 OPENAI_URL = "https://api.openai.com/v1"
 #: The models that answer unless another is set: the least and the next dearer one of OpenAI's present generation.
-SMALL_MODEL, MEDIUM_MODEL = "gpt-6-luna", "gpt-6.1-terra"
+SMALL_MODEL = "gpt-6-luna"
+MEDIUM_MODEL = "gpt-6.1-terra"
 #: The role whose settings serve every role that has none of its own.
 DEFAULT_ROLE = "default"
 

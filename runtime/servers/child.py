@@ -230,7 +230,8 @@ class ServerProcess(ABC):
             )
 
     def _dismiss_guard(self) -> None:
-        process, self._process = self._process, None
+        process = self._process
+        self._process = None
         if process is not None and process.stdin is not None:
             with contextlib.suppress(OSError):
                 os.write(process.stdin.fileno(), b"\n")

@@ -59,7 +59,8 @@ class DirectoryLock:
 
     def release(self) -> None:
         """Give the directory up, for every process that shares the claim."""
-        file, self._file = self._file, None
+        file = self._file
+        self._file = None
         if file is not None:
             # Closing alone would not do: the guard of a server that just left may hold it a moment longer.
             fcntl.flock(file, fcntl.LOCK_UN)
@@ -81,7 +82,8 @@ def free_port() -> int:
     From inside that range a client that knocks at a stopped server's port can be given the very same port for its own
     end, connect to itself and keep the server from coming back.
     """
-    low, high = _LOWEST_PORT, _first_outgoing_port()
+    low = _LOWEST_PORT
+    high = _first_outgoing_port()
     choices = (
         [secrets.choice(range(low, high)) for _ in range(64)] if low < high else []
     )

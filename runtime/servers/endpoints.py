@@ -65,7 +65,8 @@ def find_endpoints(
     Raises:
         ConfigurationError: neither says where NATS is, or the file cannot be read.
     """
-    nats, redis = _told(environ, NATS_VARIABLE), _told(environ, REDIS_VARIABLE)
+    nats = _told(environ, NATS_VARIABLE)
+    redis = _told(environ, REDIS_VARIABLE)
     directory = data_dir or Path(environ.get(DATA_DIR_VARIABLE) or DEFAULT_DATA_DIR)
     if nats and redis:
         return Endpoints(nats, redis)
@@ -108,11 +109,9 @@ def read_endpoints(data_dir: Path) -> Endpoints | None:
     path = data_dir / FILE_NAME
     try:
         content = json.loads(path.read_text("utf-8"))
-        workers, monitor, api = (
-            content.get("workers") or {},
-            content.get("monitor"),
-            content.get("api"),
-        )
+        workers = content.get("workers") or {}
+        monitor = content.get("monitor")
+        api = content.get("api")
         return Endpoints(
             content["nats"],
             content["redis"],

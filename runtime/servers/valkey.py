@@ -87,7 +87,8 @@ class Valkey(Redis):
         pipeline = _TimedPipeline(
             self.connection_pool, self.response_callbacks, transaction, shard_hint
         )
-        pipeline.deadline_s, pipeline.turns = self.deadline_s, self._turns
+        pipeline.deadline_s = self.deadline_s
+        pipeline.turns = self._turns
         return pipeline
 
     def client(self) -> "Valkey":
@@ -97,7 +98,8 @@ class Valkey(Redis):
             connection_pool=self.connection_pool,
             single_connection_client=True,
         )
-        single.deadline_s, single.address = self.deadline_s, self.address
+        single.deadline_s = self.deadline_s
+        single.address = self.address
         return single
 
     async def check(self, deadline_s: float = DEADLINE_S) -> None:
@@ -153,7 +155,8 @@ async def connect(
         pool.connection_class, access.redis_tls(url), reconnected
     )
     client = Valkey(max_calls=max_connections, connection_pool=pool)
-    client.deadline_s, client.address = deadline_s, masked_url(url)
+    client.deadline_s = deadline_s
+    client.address = masked_url(url)
     try:
         yield client
     finally:

@@ -113,7 +113,8 @@ def _demand_address() -> None:
 
 async def _shut_down(provider: "TracerProvider") -> None:
     """Flush for at most `FLUSH_S`: a collector that is away delays no shutdown."""
-    loop, sent = asyncio.get_running_loop(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+    sent = asyncio.Event()
 
     def shut_down() -> None:
         provider.shutdown()

@@ -29,7 +29,8 @@ def traced_letter(
             parent=context,
             attributes=_sending(subject, message_id),
         )
-        context, settled = span.context or context, _ending(span, settled)
+        context = span.context or context
+        settled = _ending(span, settled)
     return {**(headers or {}), **context.headers}, settled
 
 

@@ -40,15 +40,21 @@ log = structlog.get_logger(__name__)
 #: The key of the lease.
 _LEASE = keys.budget("admission")
 #: Milliseconds after which another desk goes on for one that fell silent; seconds between renewals.
-_LEASE_MS, _RENEW_S = 2_000, 0.5
+_LEASE_MS = 2_000
+_RENEW_S = 0.5
 #: Seconds between looks while tasks wait and while none does, and after an error.
-_PACE_S, _IDLE_S, _PAUSE_S = 0.005, 1.0, 0.5
+_PACE_S = 0.005
+_IDLE_S = 1.0
+_PAUSE_S = 0.5
 #: The most seconds between questions for room where there is none, and how much longer each pause is than the last.
-_FULL_S, _SLOWER = 0.25, 1.2
+_FULL_S = 0.25
+_SLOWER = 1.2
 #: Pages of new messages read in one turn, and tasks moved at once.
-_PAGES, _MOVED_AT_ONCE = 16, 256
+_PAGES = 16
+_MOVED_AT_ONCE = 256
 #: Of this many places one is for a lower priority that has waited for this part of its longest time.
-_ONE_IN, _LATE_FROM = 4, 0.8
+_ONE_IN = 4
+_LATE_FROM = 0.8
 
 Lanes = dict[str, Lane]
 
@@ -194,7 +200,8 @@ class AdmissionDesk:
 
     async def _serve(self, messages: WaitingMessages, agent_id: str) -> None:
         """Move as many tasks of *agent_id* as there is room for."""
-        lanes, loop = self._agents[agent_id], asyncio.get_running_loop()
+        lanes = self._agents[agent_id]
+        loop = asyncio.get_running_loop()
         if not any(lanes.values()):
             del self._agents[agent_id]
             return
@@ -229,10 +236,8 @@ class AdmissionDesk:
         """Take at most *room* tasks: by priority, but for those that have waited for too long."""
         self._rounds += 1
         found: list[int] = []
-        late, now = (
-            room // _ONE_IN or int(self._rounds % _ONE_IN == 0),
-            datetime.now(UTC).timestamp(),
-        )
+        late = room // _ONE_IN or int(self._rounds % _ONE_IN == 0)
+        now = datetime.now(UTC).timestamp()
         for lane in reversed(lanes[1:]):
             late_s = _LATE_FROM * self._longest_wait_s[lane.priority]
             while (

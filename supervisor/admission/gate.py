@@ -70,8 +70,10 @@ class Gate:
 
     async def note_waiting(self, agent_id: str) -> None:
         """Let later tasks of *agent_id* wait behind one that was put into WAITING, and have it moved."""
-        way, now = self._way(agent_id), self._now()
-        way.shut_until, way.room = now + _BEHIND_S, 0
+        way = self._way(agent_id)
+        now = self._now()
+        way.shut_until = now + _BEHIND_S
+        way.room = 0
         if now - way.noticed_at >= NOTICE_S / 10:
             way.noticed_at = now
             await self._link.client.publish(subjects.waits(agent_id))

@@ -47,7 +47,8 @@ class Lane:
         self._heads: list[tuple[int, str]] = []
         self._turn = 0.0
         self._arrivals = 0
-        self._removed, self._last = 1, 0
+        self._removed = 1
+        self._last = 0
         #: Sequences and when each was stored, in seconds since 1970, `_MARKED_S` or more apart.
         self._marks: deque[tuple[int, float]] = deque()
         #: By the token of a tenant, the last sequence that was taken and how many were and still lie in the stream.
@@ -105,7 +106,8 @@ class Lane:
                 # It had a task out of turn meanwhile.
                 self._line_up(token, tenant)
             else:
-                self._turn, tenant.turn = turn, turn + 1 / weights.get(token, 1.0)
+                self._turn = turn
+                tenant.turn = turn + 1 / weights.get(token, 1.0)
                 self._line_up(token, tenant)
                 return self._take(token)
         return None

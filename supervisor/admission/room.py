@@ -23,9 +23,12 @@ from runtime.messaging.jetstream import ask_jetstream, ask_or_none
 #: Seconds of work that lie ready for the workers of an agent.
 _AHEAD_S = 0.03
 #: The fewest and most tasks that may lie ready, and those of an agent that no worker has served yet.
-_FEWEST, _MOST, _UNSERVED = 4, 1024, 64
+_FEWEST = 4
+_MOST = 1024
+_UNSERVED = 64
 #: Seconds over which the rate is measured, and after which a queue that was empty says nothing about now.
-_WINDOW_S, _RECENT_S = 0.25, 0.1
+_WINDOW_S = 0.25
+_RECENT_S = 0.1
 #: Seconds for which limits that were read are taken to hold.
 _LIMITS_S = 0.5
 
@@ -67,7 +70,8 @@ class Room:
         self._budgets = budgets
         self._now = now
         self._seen: dict[str, _Seen] = {}
-        self._limits, self._read_at = Limits(), -_LIMITS_S
+        self._limits = Limits()
+        self._read_at = -_LIMITS_S
 
     async def ask(self, agent_id: str, moved: MovedTasks | None = None) -> int:
         """Return how many more tasks of *agent_id* may go into TASKS now, 0 for none.
@@ -104,7 +108,8 @@ class Room:
                     for one in limits
                     if one.at_most and not (one.tenant or one.user or one.task)
                 ]
-                self._limits, self._read_at = Limits(limits=tuple(of_all)), self._now()
+                self._limits = Limits(limits=tuple(of_all))
+                self._read_at = self._now()
             bounds = self._limits.bounds_of(Payer(agent=agent_id))
             runs = await self._budgets.runs_under(bounds) if bounds else []
         except MemoryUnavailable:
@@ -129,15 +134,14 @@ class Room:
     def _room(
         self, agent_id: str, info: dict[str, Any], moved: MovedTasks | None
     ) -> int:
-        now, ready = self._now(), int(info["num_pending"])
+        now = self._now()
+        ready = int(info["num_pending"])
         done = int(info["delivered"]["consumer_seq"]) - int(info["num_ack_pending"])
         seen = self._seen.setdefault(agent_id, _Seen(now, done))
         if (passed_s := now - seen.since) >= _WINDOW_S:
-            seen.rate, seen.since, seen.done = (
-                max(0, done - seen.done) / passed_s,
-                now,
-                done,
-            )
+            seen.rate = max(0, done - seen.done) / passed_s
+            seen.since = now
+            seen.done = done
         usual = min(_MOST, max(_FEWEST, int(seen.rate * _AHEAD_S)))
         is_starving = ready == 0 and now - seen.asked_at < _RECENT_S
         seen.bound = min(_MOST, max(usual, seen.bound * 2)) if is_starving else usual

@@ -12,7 +12,8 @@ from runtime.messaging.link import Link, read_headers
 
 #: Bytes of all messages that are held, and seconds for which any is: it may be erased from the stream meanwhile, and
 #: the ledger ends the task of one that is moved after it.
-_MOST_HELD, HELD_S = 32 * 1024 * 1024, 1.0
+_MOST_HELD = 32 * 1024 * 1024
+HELD_S = 1.0
 #: Messages that are read with one request, for one that is wanted.
 _MOST_READ = 4
 
@@ -42,7 +43,8 @@ class WaitingMessages:
             await ask_jetstream(self._link.client, f"STREAM.INFO.{subjects.WAITING}")
         )["created"]
         if created != self._created:
-            self.cursor, self._created = 1, created
+            self.cursor = 1
+            self._created = created
 
     async def read_new(self, pages: int) -> AsyncIterator[Stored]:
         """Yield what came since the last time, at most so many pages of it.
@@ -68,7 +70,8 @@ class WaitingMessages:
             TaskloreError: the stream cannot be read.
         """
         self._let_go()
-        wanted, found = list(sequences), dict[int, Stored]()
+        wanted = list(sequences)
+        found = dict[int, Stored]()
         spans = _spans(
             sorted(sequence for sequence in wanted if sequence not in self._held)
         )
@@ -80,7 +83,9 @@ class WaitingMessages:
         return [found[sequence] for sequence in wanted if sequence in found]
 
     async def _read(self, span: list[int], found: dict[int, Stored]) -> None:
-        at, last, wanted = span[0], span[-1], set(span)
+        at = span[0]
+        last = span[-1]
+        wanted = set(span)
         while at <= last:
             page = await self._reads.page(seq=at, batch=last - at + 1)
             found.update(

@@ -172,7 +172,8 @@ class Answers:
             or not state.assignment
         ):
             return False
-        wait, context = state.wait, spelled_context(state.trace)
+        wait = state.wait
+        context = spelled_context(state.trace)
         await self._outbox.put(
             subjects.schedule(task_id, wait.generation),
             state.assignment,

@@ -75,7 +75,8 @@ async def list_questions(
 
 def view_of(task_id: str, state: WaitState) -> ApprovalQuestion:
     """Return the question in *state* as it stands now."""
-    wait, now = state.wait, datetime.now(UTC)
+    wait = state.wait
+    now = datetime.now(UTC)
     stands: Literal["open", "answered", "expired", "ended"] = "open"
     if state.answer is not None and state.answer.door != "time":
         stands = "answered"

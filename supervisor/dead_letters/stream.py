@@ -20,7 +20,8 @@ from supervisor.dead_letters.letters import Letter, Selection, read_letter
 PAGE = 256
 
 #: The server's codes for a sequence that is not (or no longer) there, and for a stream that does not exist.
-_GONE, _UNKNOWN_STREAM = 10057, 10059
+_GONE = 10057
+_UNKNOWN_STREAM = 10059
 
 
 class Extent(NamedTuple):
@@ -97,7 +98,8 @@ class DeadStream:
                 page += [letter for letter in batch.letters if letter.sequence < end]
                 at = batch.letters[-1].sequence + 1 if batch.letters else end
             yield [letter for letter in reversed(page) if selection.fits(letter)]
-            end, size = start, min(2 * size, PAGE)
+            end = start
+            size = min(2 * size, PAGE)
 
     async def remove(self, sequence: int, *, erase: bool) -> bool:
         """Delete the letter at *sequence*; False when it was gone already.
@@ -132,7 +134,8 @@ class DeadStream:
     ) -> int:
         """Return from where *size* to twice that many letters lie below *end*; *first* when there are fewer."""
         behind = await self._count_from(subject, end)
-        low, high = first, end
+        low = first
+        high = end
         guess = max(first, end - size)
         while low < high:
             found = await self._count_from(subject, guess) - behind

@@ -82,10 +82,8 @@ class Decided(Action):
 def routes(parts: ApiParts) -> APIRouter:
     """Return the routes below `/v1/agents`."""
     router = APIRouter(prefix="/v1/agents", tags=["agents"])
-    looking, asking = (
-        [Depends(require_role("ask", "read"))],
-        Depends(require_role("ask")),
-    )
+    looking = [Depends(require_role("ask", "read"))]
+    asking = Depends(require_role("ask"))
 
     @router.get(
         "", summary="List the agents", dependencies=looking, responses=answers()

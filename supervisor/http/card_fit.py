@@ -10,7 +10,8 @@ from supervisor.catalogue import Catalogue, Offer
 from supervisor.http.problems import Fault, Refused, not_found, unusable
 
 #: Names and faults that are listed, and characters of a name.
-_MOST_NAMES, _LONGEST_NAME = 20, 64
+_MOST_NAMES = 20
+_LONGEST_NAME = 64
 
 
 def demand_offer(catalogue: Catalogue, agent_id: str, task_name: str) -> Offer:

@@ -33,7 +33,8 @@ class ObservationMiddleware:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        started, status = time.monotonic(), _GONE
+        started = time.monotonic()
+        status = _GONE
         method = scope["method"] if scope["method"] in _METHODS else "other"
 
         async def note_status(message: Message) -> None:

@@ -11,7 +11,8 @@ from fastapi.openapi.utils import get_openapi
 from supervisor.http.problems import Problem
 
 #: Statuses that only a request with a body gets, and that one without body and parameters never gets.
-_OF_BODIES, _OF_VALUES = ("400", "408", "413", "415"), "422"
+_OF_BODIES = ("400", "408", "413", "415")
+_OF_VALUES = "422"
 #: The framework's own schemas of a refused request; ours is a problem.
 _FOREIGN = ("HTTPValidationError", "ValidationError")
 #: Headers of the page: a browser may show it, and do nothing else.

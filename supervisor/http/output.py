@@ -39,11 +39,14 @@ log = structlog.get_logger(__name__)
 #: In place of a number in the id of the last event.
 _END = "end"
 #: Seconds until a stream that cannot be read is read again, and tries to read its rest before the client is cut off.
-_PAUSE_S, _TRIES = 1.0, 5
+_PAUSE_S = 1.0
+_TRIES = 5
 #: Seconds between looks for the report, of which every supervisor hears at once.
 _REPORT_LOOK_S = 15.0
 #: Longest pause between two events of one client, shortest one that is made, and pause for a second of being late.
-_PAUSE_CAP_S, _SHORTEST_S, _PAUSE_FOR_LATE = 1.0, 0.05, 20.0
+_PAUSE_CAP_S = 1.0
+_SHORTEST_S = 0.05
+_PAUSE_FOR_LATE = 20.0
 #: Milliseconds after which a client that was cut off comes back.
 _OPENING = b"retry: 500\n\n"
 _HEARTBEAT = b": still here\n\n"
@@ -80,7 +83,8 @@ class _Pace:
 
 def routes(parts: ApiParts) -> APIRouter:
     """Return the route of the output of tasks."""
-    router, pace = APIRouter(prefix="/v1/tasks", tags=["tasks"]), _Pace()
+    router = APIRouter(prefix="/v1/tasks", tags=["tasks"])
+    pace = _Pace()
 
     @router.get(
         "/{task_id}/output",

@@ -32,7 +32,9 @@ MEDIA_TYPE = "application/problem+json"
 SCHEMA = "#/components/schemas/Problem"
 
 #: Faults of one body in a problem, characters of one of them, and of a path from which on it is no typing error.
-_MOST_FAULTS, _LONGEST, _LONGEST_PATH = 20, 500, 300
+_MOST_FAULTS = 20
+_LONGEST = 500
+_LONGEST_PATH = 300
 _APOLOGY = "something went wrong here, not with what you asked; ask again, and see the supervisor's log if it stays"
 #: Seconds after which a server that was away may be asked again.
 _RETRY_AFTER_S = 1
@@ -238,7 +240,8 @@ def _read_faults(error: RequestValidationError) -> Refused:
 
 
 def _read_http(request: Request, error: HTTPException) -> Refused:
-    path, status = request.scope["path"], error.status_code
+    path = request.scope["path"]
+    status = error.status_code
     if isinstance(error.__cause__, Refused):
         # Raised while the framework read the body, which it calls unreadable then.
         return error.__cause__

@@ -219,7 +219,8 @@ def read_schedule(body: NewSchedule, caller: Caller, parts: ApiParts) -> Schedul
     Raises:
         Refused: 403, it is for another user; 404, there is no such task; 422, its parameters or times do not fit.
     """
-    now, name = parts.schedules.now(), body.task or "pipeline"
+    now = parts.schedules.now()
+    name = body.task or "pipeline"
     if body.pipeline is None and body.agent_id and body.task:
         demand_fit(
             demand_offer(parts.catalogue(), body.agent_id, body.task).task,

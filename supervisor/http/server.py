@@ -183,7 +183,8 @@ def _find_untimely(context: ssl.SSLContext, cert_file: Path) -> str | None:
     client.check_hostname = False
     client.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     client.load_verify_locations(cert_file)
-    there, back = ssl.MemoryBIO(), ssl.MemoryBIO()
+    there = ssl.MemoryBIO()
+    back = ssl.MemoryBIO()
     ends = client.wrap_bio(back, there), context.wrap_bio(there, back, server_side=True)
     try:
         for end in ends * _TURNS:

@@ -53,9 +53,11 @@ log = structlog.get_logger(__name__)
 #: Runs that one supervisor waits for at once.
 AT_ONCE = 1000
 #: Seconds between looks whether a run has ended: first, and at most.
-_LOOK_S, _LOOK_CAP_S = 0.02, 1.0
+_LOOK_S = 0.02
+_LOOK_CAP_S = 1.0
 #: Seconds until a task is offered again that could not be dealt with: a server is away, or the fault is ours.
-_AWAY_S, _MISTAKE_S = 2.0, 60.0
+_AWAY_S = 2.0
+_MISTAKE_S = 60.0
 
 
 def read_pipelines(folder: Path) -> dict[str, Pipeline]:
@@ -248,7 +250,8 @@ class PipelineTasks:
 
     async def _outcome_of(self, task: _Task) -> CompletionReport:
         """Return the report on the run of *task*; it is cancelled with the task, and when the deadline has passed."""
-        deadline, pause_s = task.assignment.deadline, _LOOK_S
+        deadline = task.assignment.deadline
+        pause_s = _LOOK_S
         if deadline is not None and deadline.tzinfo is None:
             deadline = deadline.replace(tzinfo=UTC)
         while (body := await self._runs.outcome(task.session_id)) is None:

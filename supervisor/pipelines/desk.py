@@ -18,7 +18,8 @@ log = structlog.get_logger(__name__)
 #: Runs driven at once by one process; each mostly waits for reports.
 RUNS_AT_ONCE = 1_000
 #: Those of one user among them, so that nobody shuts others out, and seconds until another one of theirs is looked at.
-RUNS_OF_ONE, _CROWDED_S = 500, 10.0
+RUNS_OF_ONE = 500
+_CROWDED_S = 10.0
 #: Seconds between looks whether an inner run that is driven elsewhere has ended.
 _LOOK_S = 0.25
 #: Seconds for which a run rests after a mistake of our own that may pass.

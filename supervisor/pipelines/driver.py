@@ -89,7 +89,8 @@ class Drive:
             "tasklore.session_id": live.session_id,
             "tasklore.run": record.run,
         }
-        name, parent = f"pipeline {record.pipeline.name}", spelled_context(record.trace)
+        name = f"pipeline {record.pipeline.name}"
+        parent = spelled_context(record.trace)
         with tracing.span(name, parent=parent, attributes=dict(attributes)):
             try:
                 reason = await self._work(live)
@@ -159,7 +160,8 @@ class Drive:
             self._adopted.discard(name)
 
     def _begin(self, live: LiveRun, name: str) -> PhaseRun:
-        is_adopted, before = name in self._adopted, live.phases[name]
+        is_adopted = name in self._adopted
+        before = live.phases[name]
         run = PhaseRun(self._parts, live, live.by_name[name], adopted=is_adopted)
         live.began[name] = self._parts.now()
         if is_adopted and before.since_ms is not None:

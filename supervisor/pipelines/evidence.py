@@ -124,7 +124,8 @@ def bundle_of(
     for name in secret & record.inputs.keys():
         inputs[name] = MASK
         masked_inputs.append(name)
-    entries, masked_entries = {}, []
+    entries = {}
+    masked_entries = []
     for key, entry in session.get("cache", {}).items():
         # Its data type names the value as any other name does: `login:token` is one.
         found, hidden = _mask_parts(
@@ -254,7 +255,8 @@ async def restore(
         raise InvalidInput(
             f"the evidence is broken ({fault_of(wrong)}); take the file as it was written"
         ) from error
-    pipeline, masked = pipeline_from(read.pipeline), read.masked
+    pipeline = pipeline_from(read.pipeline)
+    masked = read.masked
     if masked.pipeline:
         raise InvalidInput(
             f"the declaration held secrets, which are masked in the evidence ({', '.join(masked.pipeline)}); make "
@@ -368,7 +370,8 @@ def _mask_pipeline(
     masker: Masker, pipeline: Pipeline
 ) -> tuple[dict[str, Any], list[str]]:
     """Return the declaration with masks in its parameters and defaults, and the places of those."""
-    declaration, places = pipeline.model_dump(mode="json", exclude_defaults=True), []
+    declaration = pipeline.model_dump(mode="json", exclude_defaults=True)
+    places = []
     for phase in declaration["phases"]:
         phase["parameters"], masked = _mask_parts(masker, phase.get("parameters", {}))
         places += [f"phase {phase['name']}: parameters.{name}" for name in masked]

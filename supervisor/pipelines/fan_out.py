@@ -302,7 +302,9 @@ class FanOut:
         Raises:
             LeaseLost: another process drives the run.
         """
-        entries, self._unstored, self._stored_at = self._unstored, [], time.monotonic()
+        entries = self._unstored
+        self._unstored = []
+        self._stored_at = time.monotonic()
         if not entries:
             return
         await self._parts.cache.set_many(self._live.session_id, entries)
@@ -401,7 +403,8 @@ async def run_pipeline(
             InvalidInput.__name__, f"pipeline {pipeline.name!r}: {problems[0].text}"
         )
     session_id = await _begin(parts, pipeline, assignment, inputs, before)
-    deadline, now = assignment.deadline, parts.now()
+    deadline = assignment.deadline
+    now = parts.now()
     try:
         async with asyncio.timeout(
             None if deadline is None else max(0.0, (deadline - now).total_seconds())

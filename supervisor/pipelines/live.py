@@ -91,7 +91,8 @@ class LiveRun:
         secret = frozenset(
             name for name, one in record.pipeline.inputs.items() if one.secret
         )
-        masker, graph = Masker.of(record.inputs, secret), Graph.of(record.pipeline)
+        masker = Masker.of(record.inputs, secret)
+        graph = Graph.of(record.pipeline)
         return cls(
             record,
             fence,

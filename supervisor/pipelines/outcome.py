@@ -47,7 +47,8 @@ _MOST_TEXT = 500
 #: Bytes of a result that are told with the end of a run: as much as one round trip takes within its deadline.
 MOST_RESULT_BYTES = 8 * 1024 * 1024
 #: Seconds for deleting dead letters, and the most by which the clocks of two servers may differ.
-_LETTERS_S, _CLOCKS = 10.0, timedelta(minutes=1)
+_LETTERS_S = 10.0
+_CLOCKS = timedelta(minutes=1)
 
 
 async def end_run(
@@ -111,10 +112,8 @@ async def end_run(
 
 def failure_in(outcome: Mapping[str, Any], session_id: str) -> str | None:
     """Return why the run that ended as *outcome* has no result, None when it has one."""
-    name, lacking = (
-        outcome.get("pipeline"),
-        outcome.get("withheld") or outcome.get("missing"),
-    )
+    name = outcome.get("pipeline")
+    lacking = outcome.get("withheld") or outcome.get("missing")
     if outcome.get("state") != "completed":
         return f"pipeline {name!r} (run {session_id}) is {outcome.get('state')}: {outcome.get('error')}"
     return (
@@ -156,11 +155,13 @@ async def _demand_lease(parts: Parts, live: LiveRun) -> RunRecord:
 async def _make_outcome(
     parts: Parts, live: LiveRun, state: EndState, error: str
 ) -> dict[str, Any]:
-    record, now = live.record, parts.now()
+    record = live.record
+    now = parts.now()
     stats = await parts.cache.stats(live.session_id)
     entries = await parts.cache.entries(live.session_id)
     result: JsonValue = None
-    missing, withheld = list[str](), list[str]()
+    missing = list[str]()
+    withheld = list[str]()
     if state == "completed":
         pipeline = record.pipeline
         keys = [

@@ -127,7 +127,9 @@ class PhaseRun:
         return Restart(found[0]) if isinstance(found, list) else found
 
     async def _note_seen(self) -> None:
-        phase, live, parts = self._phase, self._live, self._parts
+        phase = self._phase
+        live = self._live
+        parts = self._parts
         marks: dict[str, str] = {}
         if phase.reads_files:
             async with live.looking:
@@ -159,10 +161,8 @@ class PhaseRun:
         live = self._live
         if live.blind:
             raise InvalidInput(live.blind)
-        root, user = (
-            root_of(live.record.pipeline, live.record.inputs),
-            live.record.user_id,
-        )
+        root = root_of(live.record.pipeline, live.record.inputs)
+        user = live.record.user_id
         try:
             found = await self._parts.fingerprints.take(
                 root, [(self._phase.reads_files, live.marks)], user_id=user
@@ -174,7 +174,8 @@ class PhaseRun:
         return found.marks[0]
 
     async def _begin(self) -> None:
-        live, name = self._live, self._phase.name
+        live = self._live
+        name = self._phase.name
         if not await self._parts.runs.begin_phase(
             live.session_id, live.fence, name, self._task_id, self._run
         ):
@@ -188,7 +189,8 @@ class PhaseRun:
         self, parameters: dict[str, JsonValue], since: datetime | None = None
     ) -> TaskAssignment:
         """Return the assignment of the phase; of one of its parts, since when."""
-        phase, record = self._phase, self._live.record
+        phase = self._phase
+        record = self._live.record
         if since is None:
             since = self._parts.now()
             if self._adopted and self._before.since_ms is not None:
@@ -219,7 +221,8 @@ class PhaseRun:
 
     async def _run_parts(self) -> PhaseEnd:
         """Run a task for each item or round, or a pipeline, and keep the results together."""
-        phase, live = self._phase, self._live
+        phase = self._phase
+        live = self._live
 
         def assign(task_id: str, parameters: dict[str, JsonValue]) -> TaskAssignment:
             # It shares the session, and leaves its result to the driver: the phase has one entry for all.
@@ -364,7 +367,8 @@ class PhaseRun:
         text: str,
         run_ms: int | None = None,
     ) -> Settled:
-        live, phase = self._live, self._phase
+        live = self._live
+        phase = self._phase
         corrects = phase.corrects if state.status == "done" else None
 
         async def store() -> None:

@@ -97,10 +97,8 @@ class PhaseTask:
         ):
             return report
         # Awaited from before it is sent: a quick task is done by the time its acceptance is noted.
-        waiting, sending = (
-            asyncio.ensure_future(self._wait()),
-            asyncio.ensure_future(self._send()),
-        )
+        waiting = asyncio.ensure_future(self._wait())
+        sending = asyncio.ensure_future(self._send())
         try:
             if not self._is_new:
                 # Another process may have sent it, so that its report may come while this one is refused.
@@ -126,7 +124,8 @@ class PhaseTask:
     async def _wait(self) -> CompletionReport | None:
         """Return its report, None when it is overdue."""
         # It was looked for before; what comes from now on is heard, or seen with the desk's next look.
-        reports, is_new = self._parts.reports, True
+        reports = self._parts.reports
+        is_new = True
         while (left_s := self._left_s()) > 0:
             report = await reports.report_of(self._assignment, left_s, is_new=is_new)
             if report is not None:

@@ -110,7 +110,8 @@ class PipelineRequests:
 
     async def answer(self, request: PipelineRequest) -> PipelineReply:
         """Return the reply to *request*: it is taken up, or refused with the cure."""
-        session_id, action = request.session_id, self._actions.get(request.action)
+        session_id = request.session_id
+        action = self._actions.get(request.action)
         if action is None:
             known = ", ".join(self._actions)
             return _refuse(
@@ -241,13 +242,12 @@ class PipelineRequests:
         """Return the reply to a request for a run that there is, or was within a day; None when there is none."""
         record = await self._parts.runs.read(session_id)
         if record is not None:
-            known, state = (
-                digest_of(record.pipeline, record.inputs, record.user_id),
-                str(record.state),
-            )
+            known = digest_of(record.pipeline, record.inputs, record.user_id)
+            state = str(record.state)
         elif (outcome := await self._parts.runs.outcome(session_id)) is not None:
             ended = json.loads(outcome)
-            known, state = str(ended.get("digest")), str(ended.get("state"))
+            known = str(ended.get("digest"))
+            state = str(ended.get("state"))
         else:
             return None
         if known != digest:
@@ -264,7 +264,8 @@ class PipelineRequests:
         begins_at = request.phase if request.action == "rerun" else None
         if request.action == "rerun" and begins_at is None:
             raise InvalidInput("a rerun needs the phase to begin again at, in 'phase'")
-        record, pipeline = await self._demand_resting(request), None
+        record = await self._demand_resting(request)
+        pipeline = None
         if (declaration := request.pipeline) is not None:
             pipeline = await asyncio.to_thread(pipeline_from, declaration)
             await asyncio.to_thread(_demand_sound, pipeline, dict(self._cards()))

@@ -79,7 +79,8 @@ class Resumption:
             )
         record = changed.record
         await demand_root(self._parts, record.pipeline, record.inputs, record.user_id)
-        session_id, graph = record.session_id, Graph.of(record.pipeline)
+        session_id = record.session_id
+        graph = Graph.of(record.pipeline)
         # Those that were marked before, each with its reason, and those that are stale since.
         marked = {
             name: state.why
@@ -232,10 +233,8 @@ class Resumption:
             and record.phases[phase.name].status in ("done", "failed")
         ]
         readers = [phase for phase in begun if phase.reads_files]
-        fingerprint, globs = (
-            Fingerprint(),
-            [glob for phase in record.pipeline.phases for glob in phase.reads_files],
-        )
+        fingerprint = Fingerprint()
+        globs = [glob for phase in record.pipeline.phases for glob in phase.reads_files]
         if readers or (files and globs):
             looks = [(phase.reads_files, noted[phase.name]) for phase in readers]
             fingerprint = await self._parts.fingerprints.take(
@@ -286,7 +285,8 @@ def redeclare(
         name: value for name, value in record.inputs.items() if name in pipeline.inputs
     }
     for name in list(kept):
-        last, now = before.inputs.get(name), pipeline.inputs[name]
+        last = before.inputs.get(name)
+        now = pipeline.inputs[name]
         if (
             last is not None
             and not last.required
@@ -392,7 +392,8 @@ def _renew_secrets(
     """
     if not given:
         return record.inputs
-    declared, inputs = record.pipeline.inputs, {**record.inputs, **given}
+    declared = record.pipeline.inputs
+    inputs = {**record.inputs, **given}
     secret = {name for name, one in declared.items() if one.secret}
     kept = {name: record.inputs.get(name) for name in declared}
     problems = [one.text for one in problems_in_inputs(record.pipeline, inputs)]

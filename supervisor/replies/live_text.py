@@ -13,7 +13,8 @@ from runtime.messaging.output import Gap, Item, OutputDesk, OutputReader, Restar
 log = structlog.get_logger(__name__)
 
 #: Words between the output of a run that broke off and that of the next one; in place of events that were lost.
-_RESTARTED, _LOST = "\n\n[broke off, and begins again]\n\n", "[...]"
+_RESTARTED = "\n\n[broke off, and begins again]\n\n"
+_LOST = "[...]"
 
 
 class Delta(NamedTuple):
@@ -98,7 +99,8 @@ class LiveText:
 
     def _deltas(self, item: Item) -> list[Delta]:
         if isinstance(item, Restarted):
-            words, self._shown = _RESTARTED if self._shown else "", ""
+            words = _RESTARTED if self._shown else ""
+            self._shown = ""
             return [Delta(words, {"event": "restarted", "attempt": item.at.attempt})]
         if isinstance(item, Gap):
             return [Delta(_LOST, {"event": "gap"})]

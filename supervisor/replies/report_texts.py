@@ -100,10 +100,8 @@ def report_reply(
         text = f"{_describe_problem(problem, request_id)}{taken}"
     elif report is None:
         kind = "pending"
-        is_later, at = (
-            assignment.waits_from > assignment.created_at,
-            f"{assignment.waits_from:%Y-%m-%d %H:%M:%S} UTC",
-        )
+        is_later = assignment.waits_from > assignment.created_at
+        at = f"{assignment.waits_from:%Y-%m-%d %H:%M:%S} UTC"
         stands = f"begins it at {at}" if is_later else "is still at it"
         if (needed := assignment.approval) is not None:
             later = f"; they are asked at {at}" if is_later else ""
@@ -203,7 +201,8 @@ def describe_origin(
 
     An answer to a neighbouring question names it, beside the parameters of *call* and the tolerance of *card*.
     """
-    note, took = report.memory, describe_time(report.run_ms)
+    note = report.memory
+    took = describe_time(report.run_ms)
     if note.outcome in {"hit", "near"}:
         age = (
             f" from {describe_time(note.age_ms)} ago" if note.age_ms is not None else ""

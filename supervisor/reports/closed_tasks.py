@@ -42,7 +42,8 @@ class Reporter:
         run_ms: int = 0,
     ) -> CompletionReport:
         """Return the report that *assignment* ended now as *status*, in which *attempt*, 0 for none, of *run_ms*."""
-        now, created_at = datetime.now(UTC), assignment.waits_from
+        now = datetime.now(UTC)
+        created_at = assignment.waits_from
         return CompletionReport(
             task_id=assignment.task_id,
             generation=generation,

@@ -70,7 +70,8 @@ class RunTimes:
         """Take *report* into account when its task ran to an end of its own."""
         if report.run_ms <= 0 or report.status not in {"completed", "failed"}:
             return
-        name, run_s = (report.agent_id, report.task_name), report.run_ms / 1000
+        name = (report.agent_id, report.task_name)
+        run_s = report.run_ms / 1000
         mean = self._means.get(name)
         if mean is not None:
             self._means[name] = mean + _WEIGHT * (run_s - mean)
@@ -107,7 +108,8 @@ class TaskCosts:
 
     def take(self) -> dict[tuple[str, str], deque[int]]:
         """Return the costs, and begin anew."""
-        costs, self._costs = self._costs, {}
+        costs = self._costs
+        self._costs = {}
         return costs
 
 

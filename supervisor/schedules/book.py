@@ -26,7 +26,9 @@ log = structlog.get_logger(__name__)
 #: How long before a tick its task is put into LATER: a supervisor that is killed is replaced in between.
 AHEAD = timedelta(seconds=5)
 #: Bytes of parameters, of a pipeline with its inputs, and letters of an id, which that of its tasks begins with.
-MOST_BYTES, MOST_PIPELINE_BYTES, LONGEST_ID = 16 * 1024, 64 * 1024, 40
+MOST_BYTES = 16 * 1024
+MOST_PIPELINE_BYTES = 64 * 1024
+LONGEST_ID = 40
 #: Times that a change is tried anew after a desk noted a tick in between.
 _TRIES = 5
 
@@ -98,14 +100,13 @@ class ScheduleBook:
                     f"no agent that is known has {schedule.target}; `tasklore agents list` shows them",
                 )
             )
-        whole, where = schedule.parameters, "parameters"
+        whole = schedule.parameters
+        where = "parameters"
         most = MOST_BYTES
         if schedule.pipeline is not None:
-            whole, where, most = (
-                {**schedule.pipeline, "inputs": whole},
-                "pipeline",
-                MOST_PIPELINE_BYTES,
-            )
+            whole = {**schedule.pipeline, "inputs": whole}
+            where = "pipeline"
+            most = MOST_PIPELINE_BYTES
         try:
             size = len(json.dumps(whole, allow_nan=False, ensure_ascii=False).encode())
         except (ValueError, RecursionError):
@@ -192,7 +193,8 @@ class ScheduleBook:
         Raises:
             MemoryUnavailable: the store does not answer.
         """
-        catalogue, now = self._catalogue(), self.now()
+        catalogue = self._catalogue()
+        now = self.now()
         wanted = {
             _declared_id(agent_id, task.name): Schedule(
                 id=_declared_id(agent_id, task.name),

@@ -22,11 +22,14 @@ from supervisor.schedules.ticks import last_tick, ticks_after
 log = structlog.get_logger(__name__)
 
 #: Schedules looked at side by side, ticks of one that are made in one turn, and missed ones that are counted.
-_AT_ONCE, _TICKS, _COUNTED = 100, 100, 1_000
+_AT_ONCE = 100
+_TICKS = 100
+_COUNTED = 1_000
 #: A tick that passed longer ago was missed: its schedule says whether it is made up for.
 MISSED_AFTER = timedelta(seconds=30)
 #: Seconds after which another desk looks at the schedules of one that fell silent, and until a refused tick is retried.
-_LEASE_S, _REFUSED_S = 2.0, 1.0
+_LEASE_S = 2.0
+_REFUSED_S = 1.0
 _SECOND = timedelta(seconds=1)
 
 
@@ -62,7 +65,8 @@ class ScheduleDesk(LeaseLoop[str, KeptSchedule]):
 
     async def work(self, key: str, lease: KeptSchedule) -> float:
         """Make the ticks that are near, and note them; a one-off is removed behind its tick."""
-        (schedule, state), now = lease, self._book.now()
+        schedule, state = lease
+        now = self._book.now()
         if schedule.paused or state.next is None:
             await self._book.store.advance(lease, state, None)
             return 0.0
@@ -76,7 +80,8 @@ class ScheduleDesk(LeaseLoop[str, KeptSchedule]):
             )
         made = state._replace(missed=state.missed + missed)
         for tick in ticks:
-            task_id, problem = None, ""
+            task_id = None
+            problem = ""
             try:
                 task_id = await self._maker.make(schedule, tick)
             except NotAccepted as error:
@@ -111,7 +116,9 @@ def choose_ticks(
     schedule: Schedule, following: datetime, now: datetime
 ) -> tuple[list[datetime], int]:
     """Return the ticks to make now, from *following* on, at most a hundred, and how many are not made up for."""
-    timing, anchor, cutoff = schedule.timing, schedule.anchor, now - MISSED_AFTER
+    timing = schedule.timing
+    anchor = schedule.anchor
+    cutoff = now - MISSED_AFTER
     is_late = following < cutoff and timing.missed != "all"
     begin = max(following, cutoff) if is_late else following
     near = takewhile(

@@ -15,7 +15,9 @@ from contracts.errors import InvalidInput
 from contracts.zones import zone_of
 
 #: Seconds between two ticks at least, and at most; characters of a cron expression.
-_SHORTEST_S, _LONGEST_S, _LONGEST_CRON = 1, 366 * 86_400, 100
+_SHORTEST_S = 1
+_LONGEST_S = 366 * 86_400
+_LONGEST_CRON = 100
 _SECOND = timedelta(seconds=1)
 
 

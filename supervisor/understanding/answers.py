@@ -159,7 +159,8 @@ def _find_slot(
     said: SlotAnswer, checked: Filled, evidence: Mapping[str, Evidence]
 ) -> tuple[Slot, Evidence]:
     """Return the slot and the source that *said* names; raises Ungrounded when there is none, or it has a value."""
-    slot, source = checked.task.schema.slot(said.field), evidence.get(said.source)
+    slot = checked.task.schema.slot(said.field)
+    source = evidence.get(said.source)
     if slot is None:
         raise Ungrounded(
             f"field: {said.field[:64]!r} is no field of {checked.task.offer.task.name}"

@@ -45,7 +45,8 @@ _ADDING = {stem("add"): 1} | dict.fromkeys(
 _OF = word_set("of as much many the my our current previous old earlier amount a")
 _ENDS = frozenset(",;.!?\n") | word_set("and but then")
 #: Words between "increase" and by how much, and changes of one utterance.
-_REACH, _MOST_CHANGES = 12, 16
+_REACH = 12
+_MOST_CHANGES = 16
 #: Arithmetic that never rounds.
 _EXACT = Context(prec=60, traps=[Inexact])
 
@@ -66,7 +67,8 @@ class SlotChange(NamedTuple):
 
 def changes_in(utterance: Utterance, cues: Sequence[Cue]) -> list[SlotChange]:
     """Return the changes in *utterance*, in order."""
-    reader, found = _Reader(utterance, cues), list[SlotChange]()
+    reader = _Reader(utterance, cues)
+    found = list[SlotChange]()
     amounts = {utterance.index_at(one.start): one for one in utterance.amounts}
     for place, token in enumerate(utterance.tokens):
         if len(found) < _MOST_CHANGES and (not found or token.start >= found[-1].end):
@@ -79,7 +81,9 @@ def changes_in(utterance: Utterance, cues: Sequence[Cue]) -> list[SlotChange]:
 
 class _Reader:
     def __init__(self, utterance: Utterance, cues: Sequence[Cue]) -> None:
-        self.utterance, self.tokens, self.cues = utterance, utterance.tokens, cues
+        self.utterance = utterance
+        self.tokens = utterance.tokens
+        self.cues = cues
         self.starting = {
             cue.first: cue for cue in sorted(cues, key=lambda cue: cue.end - cue.first)
         }
@@ -94,7 +98,8 @@ class _Reader:
 
     def multiple(self, place: int, amount: Found | None) -> SlotChange | None:
         """Return what begins at *place*: "twice as much spent", "half of that", "doubled"; "three times the limit"."""
-        said, end = self.texts[place], self.end_of(place, amount)
+        said = self.texts[place]
+        end = self.end_of(place, amount)
         if said not in _FACTORS and (
             amount is None or self.texts[end] not in {"times", "x"}
         ):
@@ -121,11 +126,9 @@ class _Reader:
         """Return what adds *amount* or takes it off: "two more nights", "by 5k", "add 100 to the limit"."""
         if amount is None:
             return None
-        texts, end, before = (
-            self.texts,
-            self.end_of(place, amount),
-            self.texts[place - 1] if place else "",
-        )
+        texts = self.texts
+        end = self.end_of(place, amount)
+        before = self.texts[place - 1] if place else ""
         sign = (
             _STEPS.get(texts[end], 0)
             if texts[end + 1] not in {"or", "time", "times", "than"}
@@ -141,7 +144,8 @@ class _Reader:
             before == "by"
             or (amount.unit == "%" and before not in {"to", "of", "at", "with"})
         ):
-            sign, cue = self.direction(place), None
+            sign = self.direction(place)
+            cue = None
         # "By a quarter" is no quarter that is taken off.
         is_share = not _FACTORS.keys().isdisjoint(amount.text.lower().split())
         return (
@@ -200,7 +204,9 @@ def put_change(
     filled: Filled, slot: Slot, change: SlotChange, earlier: Any, utterance: Utterance
 ) -> bool:
     """Apply *change* to the *earlier* value of *slot* and return True; or add a question for the value."""
-    text, question, value = utterance.text[change.start : change.end], "", None
+    text = utterance.text[change.start : change.end]
+    question = ""
+    value = None
     try:
         before = Amount.read(earlier, unit=slot.unit).value
         if change.factor is not None:
@@ -229,7 +235,8 @@ def put_change(
         filled.values.pop(slot.name, None)
         filled.questions[slot.name] = question
         return False
-    filled.values[slot.name], filled.computed[slot.name] = value, words
+    filled.values[slot.name] = value
+    filled.computed[slot.name] = words
     return True
 
 

@@ -30,7 +30,8 @@ from supervisor.understanding.utterance import (
 )
 
 #: Words of an answer that only names a task, and of one without any value; more are about something else.
-_SHORT, _MOST_WORDS = 4, 6
+_SHORT = 4
+_MOST_WORDS = 6
 _PLACES = {
     "first": 0, "1st": 0, "former": 0, "second": 1, "2nd": 1, "third": 2, "3rd": 2, "fourth": 3, "4th": 3, "fifth": 4,
     "5th": 4, "last": -1, "latter": -1, "other": -1,
@@ -221,7 +222,8 @@ def _places(
 def _choose_task(
     one: Open, utterance: Utterance, choice: Route | None, previous: Sequence[ChatTurn]
 ) -> list[Single] | None:
-    places, said = _places(one, utterance, choice), words_before(one.turn, previous)
+    places = _places(one, utterance, choice)
+    said = words_before(one.turn, previous)
     if places is None and _says_yes(utterance.text):
         return [Clarification(one.turn.text)]
     if places is None or said is None:
@@ -321,9 +323,9 @@ def _fill_with(
     text: str, task: RoutingTask, slots: Sequence[Slot], utterance: Utterance
 ) -> Filled | None:
     """Return *text*, a value that a question named, as the value of *slots*; its place is the whole of *utterance*."""
-    filled, said = (
-        Filled(task),
-        Utterance(text.strip(), decimal_mark=utterance.decimal_mark, now=utterance.now),
+    filled = Filled(task)
+    said = Utterance(
+        text.strip(), decimal_mark=utterance.decimal_mark, now=utterance.now
     )
     for slot in slots:
         found = fill(said, task, (slot,))
@@ -428,7 +430,8 @@ def _fitting(
     opened: Sequence[Open], said: Utterance, taken: Collection[int]
 ) -> int | None:
     """Return the one question that *said* answers: by a cue of its task, or as the only one that it fits."""
-    fitting, cued = [], []
+    fitting = []
+    cued = []
     for place, one in enumerate(opened):
         if one.task is None:
             continue

@@ -96,7 +96,9 @@ def conclude(
     A task with effects is shown for a yes before it starts, unless that *is_agreed*, or another person has to agree; so
     is one that *is_doubted*, and one with a value that is *unsure*.
     """
-    task, slots, card = filled.task, filled.task.schema.slots, filled.task.offer.task
+    task = filled.task
+    slots = filled.task.schema.slots
+    card = filled.task.offer.task
     agent_id, name = task.key
     questions = [
         filled.questions[slot.name] for slot in slots if slot.name in filled.questions

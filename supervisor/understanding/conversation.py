@@ -210,7 +210,8 @@ def _same_slots(
     utterance: Utterance, cues: Sequence[Cue]
 ) -> dict[Slot, tuple[int, int]]:
     """Return the slots whose earlier value is asked for by name, with the words: "same limit and history"."""
-    tokens, starting = utterance.tokens, {cue.first: cue for cue in cues}
+    tokens = utterance.tokens
+    starting = {cue.first: cue for cue in cues}
     found: dict[Slot, tuple[int, int]] = {}
     for place, token in enumerate(tokens):
         if token.text not in _SAME:

@@ -16,7 +16,8 @@ _MARKS = {
     ",": 2.0, ";": 3.0, ".": 4.0, "!": 4.0, "?": 4.0, "\n": 2.0, ":": 0.2, "=": 0.0, '"': 0.0, "'": 0.0, "-": 0.3,
     "\u2013": 0.3, "\u2014": 0.3, "(": 0.3, ")": 0.6, "[": 0.1, "]": 0.1, "{": 0.1, "}": 0.6, "$": 0.0, "_": 0.0,
 }  # fmt: skip
-_LIGHT_STEP, _WORD_STEP = 0.15, 1.0
+_LIGHT_STEP = 0.15
+_WORD_STEP = 1.0
 #: Another cue in between most likely owns the value.
 _CUE_STEP = 2.5
 #: A value in between certainly does.
@@ -109,7 +110,8 @@ class Distances:
         for cue in cues:
             steps[cue.first] = _CUE_STEP
         self._utterance = utterance
-        self._starts, self._ends = set(), set()
+        self._starts = set()
+        self._ends = set()
         for start, end in values:
             first, last = self._places(start, end)
             steps[first:last] = [_VALUE_STEP] + [0.0] * (last - first - 1)

@@ -61,7 +61,8 @@ DEADLINE_S = 10.0
 #: Characters of an utterance past which its answer is checked in a thread.
 _LONG = 1_000
 #: Characters of an answer that goes back with its faults, and faults that do.
-_LONGEST_ANSWER, _MOST_FAULTS = 8_000, 12
+_LONGEST_ANSWER = 8_000
+_MOST_FAULTS = 12
 
 
 class Asking(Protocol):

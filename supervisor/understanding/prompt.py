@@ -21,11 +21,15 @@ from supervisor.understanding.schema import Slot
 #: The name of the utterance among the sources.
 NOW = "now"
 #: Turns that are shown, latest last, and characters of each.
-MOST_TURNS, _LONGEST_TURN = 10, 2_000
+MOST_TURNS = 10
+_LONGEST_TURN = 2_000
 #: Tokens for all tasks, with the frame around them 3,000; and those for names when not all fit in full.
-TASK_TOKENS, _NAME_TOKENS = 2_850, 2_400
+TASK_TOKENS = 2_850
+_NAME_TOKENS = 2_400
 #: Examples of a task, characters of its description, and choices of a slot that are shown.
-_MOST_EXAMPLES, _LONGEST_DESCRIPTION, _MOST_CHOICES = 3, 300, 40
+_MOST_EXAMPLES = 3
+_LONGEST_DESCRIPTION = 300
+_MOST_CHOICES = 40
 
 _KINDS = {
     "amount": "number",

@@ -200,7 +200,8 @@ def slots_asked(turn: ChatTurn, schema: TaskSchema) -> tuple[Slot, ...]:
     if (found := value_asked(turn, schema)) is not None:
         return found[1]
     known = turn.task.parameters if turn.task else {}
-    openings, ends = ("What is", "Which", "Is"), "? ,"
+    openings = ("What is", "Which", "Is")
+    ends = "? ,"
     return tuple(
         slot
         for slot in schema.slots

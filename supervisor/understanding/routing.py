@@ -20,15 +20,13 @@ from supervisor.understanding.utterance import STOP, Utterance, stems_of, tokens
 _MOST_WEIGHED = 250_000
 #: How much one word says, by where the card has it; a word counts once, by its best place. The first word of a task's
 #: name is mostly a verb that other tasks have too.
-_NAMED, _KEYWORD, _NAME_WORD, _CUE, _FIRST_WORD, _EXAMPLE, _DESCRIBED = (
-    16.0,
-    3.0,
-    2.0,
-    1.5,
-    1.0,
-    1.0,
-    0.8,
-)
+_NAMED = 16.0
+_KEYWORD = 3.0
+_NAME_WORD = 2.0
+_CUE = 1.5
+_FIRST_WORD = 1.0
+_EXAMPLE = 1.0
+_DESCRIBED = 0.8
 #: Evidence below this is chance: one word of a description, or one cue without a value.
 _ENOUGH = 2.0
 #: The evidence of an utterance that is like a task's examples, at most: less than that of its name.
@@ -44,14 +42,18 @@ MOST_EXAMPLES = 200
 #: Words of an utterance that are looked at.
 _MOST_LIKE_WORDS = 64
 #: Weights of other features beside a word.
-_PAIR, _PIECE = 0.5, 0.25
+_PAIR = 0.5
+_PIECE = 0.25
 _PIECES = (3, 4)
 #: How many examples a feature counts for that none of them has.
 _UNKNOWN = 0.5
 #: Examples beside the known ones, of which some say a usual word: with few cards, nothing else tells that it is usual.
-_OTHERS, _USUAL = 6.0, 3.0
+_OTHERS = 6.0
+_USUAL = 3.0
 #: How far an example moves what its features count, how often all are gone through, and for how many in all.
-_STEP, _PASSES, _MOST_STEPS = 0.5, 6, 1_000
+_STEP = 0.5
+_PASSES = 6
+_MOST_STEPS = 1_000
 #: By how much less like it is with no word in common that says something.
 _NOTHING_SAID = 0.9
 _EMPTY = STOP | {"0"}
@@ -197,7 +199,8 @@ class Router:
 
 def _telling_stems(utterance: Utterance) -> list[str]:
     """Return the stems of the words that no date consumes, and one digit for each amount with its unit."""
-    dates, amounts = utterance.moment_marks, utterance.amount_marks
+    dates = utterance.moment_marks
+    amounts = utterance.amount_marks
     begin = {one.start for one in utterance.amounts}
     stems = []
     for token in utterance.tokens:
@@ -291,7 +294,8 @@ def _bare_id(offer: Offer) -> str:
 
 def _identifiers(task: RoutingTask) -> Iterator[str]:
     """Yield the identifiers of *task* that name it in any sentence; not "weather", when examples say more about it."""
-    agent_id, name = task.offer.agent.agent_id, task.offer.task.name.lower()
+    agent_id = task.offer.agent.agent_id
+    name = task.offer.task.name.lower()
     if (
         len(task.offer.task.examples) < _TELLING_EXAMPLES
         or not agent_id.isalpha()

@@ -160,7 +160,9 @@ class RuleInterpreter:
         if opened and (rest := rest_instead(utterance)) is not None:
             meant = router.choose(rest)
             if meant is not None and meant.task not in {one.task for one in opened}:
-                utterance, choice, opened = rest, meant, []
+                utterance = rest
+                choice = meant
+                opened = []
         if opened and (
             answered := self._answer(utterance, choice, opened, previous, router, pasts)
         ):
@@ -378,7 +380,8 @@ def _begins_anew(
             return False  # the "book it" behind "Is it free?"
     if last[2] is None or choice.task is not last[2].task:
         return True
-    before, find = whole.only(last[:2]), choice.task.cues.find
+    before = whole.only(last[:2])
+    find = choice.task.cues.find
     leading = {cue.slot for cue in find(part.tokens) if cue.first == 0}
     if leading and leading.isdisjoint(cue.slot for cue in find(before.tokens)):
         return False  # the "spent 42k" behind "limit 50k"

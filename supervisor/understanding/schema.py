@@ -314,7 +314,9 @@ def _variants(
     schema: Schema, definitions: Mapping[str, Schema]
 ) -> tuple[list[Schema], bool]:
     """Return the variants of *schema*, references followed and null left out, and whether null was there."""
-    pending, variants, is_nullable = [schema], [], False
+    pending = [schema]
+    variants = []
+    is_nullable = False
     for _ in range(_MOST_STEPS):
         if not pending:
             break

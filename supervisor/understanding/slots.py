@@ -64,7 +64,9 @@ class _Filling:
     def __init__(
         self, utterance: Utterance, task: RoutingTask, asked: Sequence[Slot]
     ) -> None:
-        self.utterance, self.task, self.asked = utterance, task, asked
+        self.utterance = utterance
+        self.task = task
+        self.asked = asked
         self.text = utterance.text
         self.filled = Filled(task)
         self.cues = task.cues.find(utterance.tokens)[:_MOST_CUES]
@@ -78,9 +80,12 @@ class _Filling:
     def take_switches(self) -> None:
         """Take values that are said to be absent, and switches that are named."""
         for cue in self.cues:
-            slot, tokens = cue.slot, self.utterance.tokens
-            start, end = tokens[cue.first].start, tokens[cue.end - 1].end
-            negation, nothing = self._negation_before(cue), self._nothing_after(cue)
+            slot = cue.slot
+            tokens = self.utterance.tokens
+            start = tokens[cue.first].start
+            end = tokens[cue.end - 1].end
+            negation = self._negation_before(cue)
+            nothing = self._nothing_after(cue)
             if not self.filled.is_open(slot):
                 continue
             if negation is not None or nothing is not None:
@@ -120,7 +125,8 @@ class _Filling:
         return None
 
     def _nothing_after(self, cue: Cue) -> int | None:
-        tokens, place = self.utterance.tokens, cue.end
+        tokens = self.utterance.tokens
+        place = cue.end
         while place < min(len(tokens), cue.end + 4) and (
             tokens[place].text in LIGHT or tokens[place].text in ":="
         ):
@@ -212,7 +218,8 @@ class _Filling:
     def _cost(self, slot: Slot, place: int, end: int) -> float:
         if not self.filled.is_open(slot):
             return FAR
-        first, last = self.groups[place], self.groups[end - 1]
+        first = self.groups[place]
+        last = self.groups[end - 1]
         near = min(
             (
                 self.distances.between(cue, first.start, last.end)
@@ -400,7 +407,8 @@ class _Filling:
 
 def _differ(one: _Assignment, other: _Assignment) -> bool:
     """Return whether one value goes to two slots, or one slot gets two values, by *one* and *other*."""
-    places, slots = dict(one.pairs), {slot.name: place for place, slot in one.pairs}
+    places = dict(one.pairs)
+    slots = {slot.name: place for place, slot in one.pairs}
     return any(
         (place in places and places[place] is not slot)
         or (slot.name in slots and slots[slot.name] != place)

@@ -68,7 +68,8 @@ _AND = re.compile(r"(?:(?:and|or|plus|&)\s+)?", re.IGNORECASE)
 _CHUNK = re.compile(r"[^\s\"'(,;]+")
 _AROUND = ".,;:!?)\"'"
 #: Patterns that are tried: no groups, no choices, and few parts of open length.
-_LONGEST_CODE, _MOST_OPEN = 64, 2
+_LONGEST_CODE = 64
+_MOST_OPEN = 2
 _SIMPLE = re.compile(r"(?:\[[^\]]*\]|\\[^bBAZ1-9]|[^()|\[\]])*")
 _OPEN = re.compile(r"[*+]|\{\d*,\d*\}")
 _WORDS = re.compile(r"\S+")
@@ -76,7 +77,8 @@ _WORDS = re.compile(r"\S+")
 
 def names_in(utterance: Utterance, known: frozenset[str]) -> list[tuple[int, int]]:
     """Return where names stand: capitalised words inside a sentence that the card, with its *known* stems, has not."""
-    tokens, text = utterance.tokens, utterance.text
+    tokens = utterance.tokens
+    text = utterance.text
     words = [token for token in tokens if token.is_word]
     if sum(text[token.start].islower() for token in words) < min(2, len(words) - 1):
         return []
@@ -102,13 +104,15 @@ def names_in(utterance: Utterance, known: frozenset[str]) -> list[tuple[int, int
             found[-1] = (found[-1][0], token.end)
         elif not is_first and token.stem not in known and token.text not in STOP:
             found.append((token.start, token.end))
-    dates, amounts = utterance.moment_marks, utterance.amount_marks
+    dates = utterance.moment_marks
+    amounts = utterance.amount_marks
     return [one for one in found if not dates[one[0]] and not amounts[one[0]]]
 
 
 def stray_digits(utterance: Utterance) -> list[tuple[int, int]]:
     """Return where digits stand that are no amount, no date and no length of time: "A4", "2x"."""
-    dates, amounts = utterance.moment_marks, utterance.amount_marks
+    dates = utterance.moment_marks
+    amounts = utterance.amount_marks
     found = []
     for match in _WORDS.finditer(utterance.text):
         if not any(map(str.isdigit, match.group())):
@@ -229,7 +233,8 @@ def _behind_cues(
     utterance: Utterance, task: "RoutingTask", cues: Sequence["Cue"], filled: "Filled"
 ) -> list[tuple[Slot, int, int]]:
     """Return the texts behind their cues; a slot may be announced twice, and the first that leads a text counts."""
-    text, tokens = utterance.text, utterance.tokens
+    text = utterance.text
+    tokens = utterance.tokens
     found: list[tuple[Slot, int, int]] = []
     for cue in sorted(
         cues, key=lambda one: (one.penalty, one.first, one.first - one.end)
@@ -268,10 +273,8 @@ def _bare(
 ) -> tuple[int, int]:
     """Return the text behind a mere "to" without words of the task: "Peru" of "Peru cost" and "Peru by air"."""
     last = end
-    text, tokens = (
-        utterance.text,
-        [one for one in utterance.tokens if start <= one.start < end],
-    )
+    text = utterance.text
+    tokens = [one for one in utterance.tokens if start <= one.start < end]
     for place, token in enumerate(tokens):
         is_name = text[token.start].isupper()
         goes_on = place + 1 == len(tokens) or text[tokens[place + 1].start].isupper()
@@ -288,7 +291,8 @@ def _leads(
     utterance: Utterance, task: "RoutingTask", cue: "Cue", cues: Sequence["Cue"]
 ) -> bool:
     """Return whether a text may begin behind *cue*: "name: Ada", "with the words Hello"; not "name and age"."""
-    tokens, place = utterance.tokens, cue.end
+    tokens = utterance.tokens
+    place = cue.end
     if any(one.slot is cue.slot and place <= one.first <= place + 1 for one in cues):
         return False
     if place >= len(tokens):
@@ -469,7 +473,8 @@ def _after_task_words(
     ]
     if not new or not all(loose[new[0] : new[-1]]):
         return None
-    end, before = new[-1] + 1, new[0] - 1
+    end = new[-1] + 1
+    before = new[0] - 1
     while end < len(tokens) and loose[end]:
         end += 1
     while tokens[end - 1].text in STOP:

@@ -129,7 +129,8 @@ class Utterance:
     @cached_property
     def value_spans(self) -> tuple[tuple[int, int], ...]:
         """Where numbers, days and times stand."""
-        amounts, moments = self.amounts, self.moments
+        amounts = self.amounts
+        moments = self.moments
         return (
             *((one.start, one.end) for one in amounts),
             *((one.start, one.end) for one in moments),
@@ -201,7 +202,8 @@ def mark(size: int, spans: Iterable[tuple[int, int]]) -> bytearray:
 
 
 def _blank(text: str, places: Iterable[tuple[int, int]]) -> str:
-    parts, reach = [], 0
+    parts = []
+    reach = 0
     for start, end in sorted(places):
         parts += [text[reach:start], " " * (end - max(start, reach))]
         reach = max(reach, end)

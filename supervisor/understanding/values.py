@@ -37,7 +37,8 @@ _REACH = 24
 #: Values of one utterance that are weighed; what comes behind them is asked about.
 _MOST_VALUES = 64
 #: Days from which on a day without a year is far ahead, and days until which it was a short while ago.
-_FAR_AHEAD, _SHORT_AGO = 240, 60
+_FAR_AHEAD = 240
+_SHORT_AGO = 60
 _YEAR = re.compile(r"\d{4}")
 _SEPARATOR = re.compile(
     r"\s*(?:[,;/&+]\s*(?:and\s+|then\s+)?|and\s+|then\s+|)", re.IGNORECASE
@@ -172,9 +173,9 @@ def amount_for(slot: Slot, found: Found, utterance: Utterance) -> Candidate:
         text, max(found.start - _REACH, 0), found.start
     ) or _AND_ME.match(text, found.end)
     if slot.kind == "integer" and found.unit is None and is_beside:
-        values, question = (
-            (),
-            f"What is {slot.label} in all? You wrote {found.text!r} beside yourself.",
+        values = ()
+        question = (
+            f"What is {slot.label} in all? You wrote {found.text!r} beside yourself."
         )
     is_of_type = not question and found.unit is not None
     if is_of_type:
@@ -319,10 +320,8 @@ def _just_past(slot: Slot, found: FoundMoment, now: datetime) -> str | None:
 
 
 def _spell_moment(slot: Slot, reading: date | datetime, *, has_day: bool) -> str | None:
-    is_clock, is_local = (
-        isinstance(reading, datetime),
-        isinstance(reading, datetime) and reading.tzinfo is None,
-    )
+    is_clock = isinstance(reading, datetime)
+    is_local = isinstance(reading, datetime) and reading.tzinfo is None
     if slot.kind == "time":
         # The time of day of an instant depends on the zone.
         return (
@@ -378,7 +377,8 @@ def choices_for(slot: Slot, utterance: Utterance) -> Iterator[Candidate]:
         if place <= reach:
             continue
         reach = place + length - 1
-        start, end = tokens[place].start, tokens[reach].end
+        start = tokens[place].start
+        end = tokens[reach].end
         yield Candidate(
             slot,
             start,

@@ -78,7 +78,9 @@ class Addresses:
                 f"is no address such as https://example.com/hooks of at most {_LONGEST:,} characters, in ASCII, "
                 "without a user, a password or a fragment"
             )
-        scheme, host, target = found[1], found[2].lower(), found[4]
+        scheme = found[1]
+        host = found[2].lower()
+        target = found[4]
         if scheme == "http" and not self._private:
             raise NotAllowed(
                 "begins with http:; write https:, as other people can read the rest on its way"
@@ -112,7 +114,8 @@ class Addresses:
             NotAllowed: one of them is not.
             OSError: the name has none.
         """
-        name, loop = receiver.host.strip("[]"), asyncio.get_running_loop()
+        name = receiver.host.strip("[]")
+        loop = asyncio.get_running_loop()
         ask = partial(
             socket.getaddrinfo,
             name,

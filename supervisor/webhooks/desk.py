@@ -17,11 +17,13 @@ from supervisor.webhooks.sender import DEADLINE_S, NotDelivered, Sender
 log = structlog.get_logger(__name__)
 
 #: Webhooks sent at once, and to one host; where half of all are on their way, each host has one lane.
-_AT_ONCE, _OF_HOST = 1_024, 8
+_AT_ONCE = 1_024
+_OF_HOST = 8
 #: How long a webhook that was taken is left to its process; after it another one sends it.
 LEASE = timedelta(seconds=2 * DEADLINE_S)
 #: Seconds before the second attempt; each further pause is three times as long, up to the longest.
-_PAUSE_S, _LONGEST_S = 5.0, 7200.0
+_PAUSE_S = 5.0
+_LONGEST_S = 7200.0
 #: How long a webhook is tried.
 TRIED_FOR = timedelta(days=1)
 
@@ -71,11 +73,13 @@ class WebhookDesk(LeaseLoop[tuple[str, int], list[Kept]]):
 
     async def _send(self, kept: Kept) -> None:
         webhook, state = kept
-        problem, is_over = "", False
+        problem = ""
+        is_over = False
         try:
             await self._sender.send(webhook)
         except NotDelivered as error:
-            problem, is_over = str(error), error.is_final
+            problem = str(error)
+            is_over = error.is_final
         now = _now()
         if not problem:
             await self._outbox.note(kept, "delivered", state, now)

@@ -20,7 +20,8 @@ log = structlog.get_logger(__name__)
 #: Bytes of a body: the specification advises against more than 20 KB.
 MOST_BYTES = 16 * 1024
 #: What is left out of a body that is larger, and the characters that other texts are cut to.
-_HEAVY, _CUT = ("result", "answer", "answer_schema"), 1_000
+_HEAVY = ("result", "answer", "answer_schema")
+_CUT = 1_000
 _OF_REPORT = {
     "task_id",
     "generation",

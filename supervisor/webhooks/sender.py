@@ -20,7 +20,8 @@ from supervisor.webhooks.addresses import Addresses, NotAllowed
 #: Seconds for one webhook, from the look-up of the name to the status.
 DEADLINE_S = 10.0
 #: Bytes of a line of the answer, and lines of interim answers that are passed over.
-_LINE, _INTERIM = 4096, 100
+_LINE = 4096
+_INTERIM = 100
 _STATUS = re.compile(rb"HTTP/1\.[01] ([1-5][0-9]{2})\b")
 #: Bytes of a secret, as the specification has them.
 _SECRET_BYTES = range(24, 65)
@@ -108,10 +109,8 @@ class Sender:
     async def _exchange(self, webhook: Webhook) -> str:
         """Return the status of the answer."""
         receiver = self._addresses.read(webhook.url)
-        address, is_secret = (
-            await self._addresses.look_up(receiver),
-            receiver.scheme == "https",
-        )
+        address = await self._addresses.look_up(receiver)
+        is_secret = receiver.scheme == "https"
         # The name is not looked up again: it only has to stand in the certificate.
         reader, writer = await asyncio.open_connection(
             address,
@@ -121,7 +120,8 @@ class Sender:
             server_hostname=receiver.host.strip("[]") if is_secret else None,
         )
         try:
-            body, timestamp = webhook.body.encode(), int(self._now().timestamp())
+            body = webhook.body.encode()
+            timestamp = int(self._now().timestamp())
             head = {
                 "Host": receiver.named,
                 "Content-Type": "application/json",

@@ -52,7 +52,8 @@ def parameters_of(task_name: str, schema: Mapping[str, Any]) -> type[Parameters]
         _schema(schema.get("properties")), _schema(schema.get("$defs"))
     ).items():
         field = _schema(raw)
-        kind, aliases = _kind(field, name), field.get("aliases")
+        kind = _kind(field, name)
+        aliases = field.get("aliases")
         fields[name] = (
             kind,
             Field(
@@ -122,7 +123,8 @@ def _scalar(field: Any, name: str, *, keeps_text: bool) -> Any:
 
 def _alone(option: Mapping[str, Any]) -> Any:
     """Return the type of a plain schema, None when the schema does not determine its key."""
-    named, form = _type(option), str(option.get("format"))
+    named = _type(option)
+    form = str(option.get("format"))
     if named == "string" and form in _EXACT:
         return getattr(amounts, _EXACT[form])
     if form == "duration" and option.get("keeps_months") is True:

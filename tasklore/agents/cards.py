@@ -26,7 +26,8 @@ async def print_agents(*, as_json: bool) -> None:
     """Print a line for every agent."""
     async with open_nats("tasklore-cards") as client:
         with leading_with_the_cure():
-            cards, workers = await read_cards(client), await live_workers(client)
+            cards = await read_cards(client)
+            workers = await live_workers(client)
     if as_json:
         print_json([_as_document(card, workers) for card in cards])
     elif not cards:
@@ -53,7 +54,8 @@ async def print_agents(*, as_json: bool) -> None:
 async def print_agent(agent_id: str, *, as_json: bool) -> None:
     """Print everything that is known of one agent."""
     async with open_nats("tasklore-cards") as client:
-        card, workers = await card_of(client, agent_id), await live_workers(client)
+        card = await card_of(client, agent_id)
+        workers = await live_workers(client)
     if as_json:
         print_json(_as_document(card, workers))
         return

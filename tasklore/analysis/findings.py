@@ -30,14 +30,20 @@ from tasklore.render.board import BoardRow
 from tasklore.render.words import count_of, one_line
 
 #: The statuses of a section: absent in time, not found, at work, found.
-FAILED, LATE, WAITING, DONE = "failed", "late", "waiting", "ok"
+FAILED = "failed"
+LATE = "late"
+WAITING = "waiting"
+DONE = "ok"
 
 #: Characters of the summary of a section, of an error, and of a name in it.
-_LONGEST, _LONGEST_ERROR, _LONGEST_NAME = 130, 240, 32
+_LONGEST = 130
+_LONGEST_ERROR = 240
+_LONGEST_NAME = 32
 #: Summaries of a section without findings.
 _EMPTY = frozenset({"", "none", "unchanged", "none touched", "nothing new"})
 #: Names and pairs that are listed.
-_MOST_NAMES, _MOST_PAIRS = 3, 2
+_MOST_NAMES = 3
+_MOST_PAIRS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +90,8 @@ def step_of(section: str, body: JsonValue) -> SectionStep:
     """Return the step of one *section* with *body*; None is at work."""
     if not isinstance(body, dict):
         return SectionStep(section, WAITING)
-    status, took = (
-        one_line(str(body.get("status") or DONE), _LONGEST_NAME),
-        body.get("dur"),
-    )
+    status = one_line(str(body.get("status") or DONE), _LONGEST_NAME)
+    took = body.get("dur")
     if status in (FAILED, LATE, SKIPPED):
         default = {LATE: "it did not answer in time", FAILED: "it did not say why"}.get(
             status, ""
@@ -107,7 +111,8 @@ def step_of(section: str, body: JsonValue) -> SectionStep:
 
 
 def _summary(section: str, body: Mapping[str, JsonValue]) -> str:
-    model, summarise = model_of(section), _SUMMARIES.get(section)
+    model = model_of(section)
+    summarise = _SUMMARIES.get(section)
     if model is not None and summarise is not None:
         with contextlib.suppress(ValidationError):
             return one_line("; ".join(summarise(model.model_validate(body))), _LONGEST)
@@ -121,7 +126,9 @@ def _summary(section: str, body: Mapping[str, JsonValue]) -> str:
 
 
 def _response(found: ResponseAnalysis) -> Iterator[str]:
-    scene, people, alerts = found.scene, found.characters, found.alerts
+    scene = found.scene
+    people = found.characters
+    alerts = found.alerts
     if scene is not None:
         tension = f"tension {scene.tension:g}/10" if scene.tension is not None else ""
         yield ", ".join(filter(None, (scene.type, tension)))

@@ -48,10 +48,8 @@ def _with_known_names(path: Path, body: JsonValue, entities: Sequence[Entity]) -
         if get_origin(strip(kind)) is dict
     ]
     keys = {key for table in tables for key in table}
-    of_entities, of_document = (
-        Names(entities),
-        Names([Entity(name=key) for key in keys]),
-    )
+    of_entities = Names(entities)
+    of_document = Names([Entity(name=key) for key in keys])
     keys_by_name = {of_entities.whole(key): key for key in keys}
 
     def spell(step: Step) -> Step:
@@ -86,7 +84,8 @@ def _places(body: JsonValue, path: Path) -> list[Path]:
 
 def _explain_absence(body: JsonValue, path: Path) -> str:
     """Return why nothing is at *path*, read from the one place where the longest part of it begins."""
-    whole, start = _with_short_keys(path, body, AnalysisDocument), Path()
+    whole = _with_short_keys(path, body, AnalysisDocument)
+    start = Path()
     for length in range(len(path.steps), 0, -1):
         places = _places(body, Path(path.steps[:length]))
         if len(places) > 1 and length < len(path.steps):

@@ -71,7 +71,8 @@ async def run_analysis(options: AnalysisOptions) -> int:
         Interrupted: stdout was closed; the sections so far lie in the folder.
     """
     try:
-        base, responses = read_story(options.folder), responses_of(options)
+        base = read_story(options.folder)
+        responses = responses_of(options)
     except InvalidStory as error:
         return print_problems(error.problems, as_json=options.as_json)
     try:
@@ -171,7 +172,8 @@ async def _analyse_several(
     options: AnalysisOptions,
 ) -> int:
     """Analyse one after the other: each begins with the findings of those before."""
-    began, later = time.monotonic(), None
+    began = time.monotonic()
+    later = None
     lines = ResponseLines(
         max(len(response.source) for response in responses), options.tokens
     )

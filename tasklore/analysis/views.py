@@ -174,7 +174,8 @@ def print_check(file: str, *, as_json: bool) -> int:
 
 def _notes(document: AnalysisDocument) -> Iterator[str]:
     """Yield each sum that differs from that of its parts, which is no error."""
-    total, found = document.stats.total_reduction, document.immediate
+    total = document.stats.total_reduction
+    found = document.immediate
     sections = (found.fact_extraction, found.memory_extraction, found.thread_extraction)
     parts = [
         one.reduction
@@ -182,6 +183,7 @@ def _notes(document: AnalysisDocument) -> Iterator[str]:
         if one is not None and one.reduction is not None
     ]
     for key in ("before", "after") if total is not None and parts else ():
-        stated, summed = getattr(total, key), sum(getattr(part, key) for part in parts)
+        stated = getattr(total, key)
+        summed = sum(getattr(part, key) for part in parts)
         if stated != summed:
             yield f"stats.total_reduction.{key} is {stated}, and its parts sum to {summed}"

@@ -33,16 +33,19 @@ LATE_S = 5.0
 #: Seconds for asking once more then: a supervisor that was replaced meanwhile finds the begun analysis.
 LAST_S = 5.0
 #: Seconds before the end from which on "pending" means that the time is over, and a pause before asking again.
-EARLY_S, _PAUSE_S = 1.0, 0.2
+EARLY_S = 1.0
+_PAUSE_S = 0.2
 #: Seconds without a change after which the supervisor may have died, and the longest pause until that is doubted again.
-STILL_S, STILL_CAP_S = 3.0, 12.0
+STILL_S = 3.0
+STILL_CAP_S = 12.0
 #: Seconds in which the reply comes once every section is there.
 OVER_S = 0.5
 #: The module of our ten agents.
 AGENTS = "workers.agents.story"
 
 #: Reads after which workers are looked for, and ids of agents that are listed.
-_LOOKS_ALONE, _MOST_LISTED = 4, 3
+_LOOKS_ALONE = 4
+_MOST_LISTED = 3
 
 OnLook = Callable[[AnalysisDocument | None], None]
 
@@ -211,7 +214,8 @@ class Request:
                 "bytes; cut it into several"
             )
         subject = subjects.analyses(self._supervisor_id or current_supervisor())
-        ends_at, was_taken = time.monotonic() + request.wait_ms / 1000, False
+        ends_at = time.monotonic() + request.wait_ms / 1000
+        was_taken = False
         while True:
             self._call = Call(
                 self._client, subject, lambda: self._body(ends_at), was_taken=was_taken
@@ -232,11 +236,10 @@ class Request:
             await asyncio.sleep(_PAUSE_S)
 
     def _body(self, ends_at: float) -> bytes:
-        left_s, was_taken = (
-            ends_at - time.monotonic(),
-            self._call is not None and self._call.was_taken,
-        )
-        is_late, request = left_s <= -LATE_S, self._request
+        left_s = ends_at - time.monotonic()
+        was_taken = self._call is not None and self._call.was_taken
+        is_late = left_s <= -LATE_S
+        request = self._request
         if was_taken or is_late:
             wait_ms = int((LAST_S / 2 if is_late else max(0.0, left_s)) * 1000)
             # Asks for the begun analysis, and begins none anew.
@@ -281,12 +284,10 @@ class Progress:
         """Take a newer *document*; None could not be read."""
         if document is None or _sections(document) == _sections(self.document):
             return
-        self.document, self.has_moved, self._moved_at, self._pause_s = (
-            document,
-            True,
-            time.monotonic(),
-            STILL_S,
-        )
+        self.document = document
+        self.has_moved = True
+        self._moved_at = time.monotonic()
+        self._pause_s = STILL_S
         self._doubt_at = self._moved_at + (OVER_S if self._is_complete else STILL_S)
 
     def is_doubtful(self) -> bool:

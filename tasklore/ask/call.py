@@ -87,7 +87,8 @@ class Call:
     async def _until_heard(self, again_s: float) -> bytes:
         nobody_until: float | None = None
         while True:
-            body, self._was_taken = self._body(), self.was_taken
+            body = self._body()
+            self._was_taken = self.was_taken
             await self._client.publish(self._subject, body, reply=self._inbox)
             self._sent_at = time.monotonic()
             try:

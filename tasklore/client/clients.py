@@ -192,7 +192,8 @@ class Memory:
     forget = _waiting(MemoryFlows.forget)
 
     def __init__(self, client: Client, flows: MemoryFlows) -> None:
-        self.drive, self.flows = client.drive, flows
+        self.drive = client.drive
+        self.flows = flows
 
 
 class AsyncMemory:
@@ -212,7 +213,8 @@ class AsyncMemory:
     forget = _awaited(MemoryFlows.forget)
 
     def __init__(self, client: AsyncClient, flows: MemoryFlows) -> None:
-        self.drive, self.flows = client.drive, flows
+        self.drive = client.drive
+        self.flows = flows
 
 
 def _headers(api_key: str | None) -> dict[str, str]:

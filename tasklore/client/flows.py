@@ -26,9 +26,11 @@ Shape = TypeVar("Shape", bound=Result)
 T = TypeVar("T")
 
 #: Times that a call is made, and seconds before the second; each further pause is twice as long.
-_TRIES, _PAUSE_S = 4, 0.25
+_TRIES = 4
+_PAUSE_S = 0.25
 #: Seconds that one call waits at the server, and the longest pause between two looks.
-_LONGEST_CALL_S, _LONGEST_LOOK_S = 30.0, 2.0
+_LONGEST_CALL_S = 30.0
+_LONGEST_LOOK_S = 2.0
 #: Statuses after which the same call may succeed.
 _LATER = frozenset((0, 429, 502, 503, 504))
 
@@ -112,7 +114,8 @@ class SystemFlows:
         Raises:
             NotDone: there is none after *within_s* seconds.
         """
-        ends, key = time.monotonic() + within_s, request_id or new_id()
+        ends = time.monotonic() + within_s
+        key = request_id or new_id()
         waits = min(within_s, _LONGEST_CALL_S)
         body = {
             "text": text,
@@ -153,7 +156,8 @@ class SystemFlows:
         Raises:
             NotDone: it is not done after *within_s* seconds.
         """
-        ends, waits = time.monotonic() + within_s, min(within_s, _LONGEST_CALL_S)
+        ends = time.monotonic() + within_s
+        waits = min(within_s, _LONGEST_CALL_S)
         body = {
             "agent_id": agent_id,
             "task": task,

@@ -29,7 +29,8 @@ async def analyse(client: Client, valkey: Valkey, folder: Path) -> bool:
     """Have the last responses of the example story analysed, copied to *folder*; return whether all went well."""
     story = folder / "lighthouse"
     shutil.copytree(FOLDER, story)
-    base, files = read_story(story), responses_in(story)[-_LAST:]
+    base = read_story(story)
+    files = responses_in(story)[-_LAST:]
     print_paragraph(
         "Ten agents read a story side by side, and leave what its next response needs\n\n",
         style="bold",
@@ -37,11 +38,9 @@ async def analyse(client: Client, valkey: Valkey, folder: Path) -> bool:
     _print_command("run", story.name, *(file.name for file in files))
     stores = stores_on(valkey)
     await stores.stories.load(base)
-    watch, began, done = (
-        Watch(client, stores, base.settings),
-        time.perf_counter(),
-        list[Analysed](),
-    )
+    watch = Watch(client, stores, base.settings)
+    began = time.perf_counter()
+    done = list[Analysed]()
     responses = [read_response(file, story) for file in files]
     lines = ResponseLines(
         max(len(response.source) for response in responses), BUDGET_TOKENS

@@ -24,7 +24,8 @@ AGENT = "tasklore.demo.repository_health"
 
 PIPELINE = "repository-health"
 #: The standard that the fourth phase demands, and does not find at first.
-STANDARD, TAG = "No module over 300 lines, and no import cycles.", "code"
+STANDARD = "No module over 300 lines, and no import cycles."
+TAG = "code"
 #: Rooms of our own source code, so much that reading them takes some tenths of a second.
 _ROOMS = ("contracts", "memory")
 _MARKS = {
@@ -44,7 +45,8 @@ async def run_pipeline(client: Client, valkey: Valkey, folder: Path) -> bool:
             shutil.copytree(
                 source, code / room, ignore=shutil.ignore_patterns("__pycache__")
             )
-    session_id, pipeline = new_session_id(PIPELINE), read_source(PIPELINE).pipeline
+    session_id = new_session_id(PIPELINE)
+    pipeline = read_source(PIPELINE).pipeline
     print_paragraph(
         "A pipeline looks at how healthy our own source code is, each phase an agent's task\n\n",
         style="bold",

@@ -12,7 +12,8 @@ from tasklore.render.durations import read_aloud
 from tasklore.render.screen import patience, print_json, print_table, printable, say
 
 #: Characters of an error in a table, and of a body that is no JSON; `show` and `--json` have all.
-_ERROR_WIDTH, _TEXT_WIDTH = 80, 2000
+_ERROR_WIDTH = 80
+_TEXT_WIDTH = 2000
 
 
 async def print_letters(

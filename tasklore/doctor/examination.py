@@ -82,7 +82,8 @@ def check(
 
 def find_system(settings: Settings) -> tuple[Endpoints, str]:
     """Return where everything is, and where the address of the monitoring comes from."""
-    found, written = current_endpoints(), read_endpoints(endpoints_dir())
+    found = current_endpoints()
+    written = read_endpoints(endpoints_dir())
     if written is not None and (written.nats, written.redis) == (
         found.nats,
         found.redis,

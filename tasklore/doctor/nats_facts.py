@@ -158,7 +158,8 @@ async def _ask_all(
         cards = group.create_task(_within_deadline(read_cards(asker.client)))
         workers = group.create_task(_within_deadline(live_workers(asker.client)))
     found = {name: info.result() for name, info in infos.items()}
-    tasks, later = found.get(subjects.TASKS), found.get(subjects.LATER)
+    tasks = found.get(subjects.TASKS)
+    later = found.get(subjects.LATER)
     waiting: Counter[str] = Counter()
     for subject, number in (
         (tasks["state"].get("subjects") or {}) if isinstance(tasks, dict) else {}

@@ -81,7 +81,8 @@ class Report:
         yield from _fold(
             f"Durability: {self.durability} - {MEANINGS[self.durability]}.", width
         )
-        counts, many = self._counts(), {"ok": "ok", "unknown": "unknown"}
+        counts = self._counts()
+        many = {"ok": "ok", "unknown": "unknown"}
         said = [
             count_of(counts[mark], mark, many.get(mark))
             for mark in MARKS

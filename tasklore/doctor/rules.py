@@ -11,7 +11,8 @@ Mark = Literal["ok", "note", "unknown", "warning", "problem"]
 MARKS: tuple[Mark, ...] = ("problem", "warning", "unknown", "note", "ok")
 
 #: Parts of a limit from which somebody should make room, and from which it will be hit before anybody does.
-FULL_WARNING, FULL_PROBLEM = 0.80, 0.95
+FULL_WARNING = 0.80
+FULL_PROBLEM = 0.95
 
 T = TypeVar("T")
 

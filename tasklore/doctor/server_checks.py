@@ -33,7 +33,8 @@ from tasklore.render.words import count_of, join_names
 Durability = Literal["strict", "standard", "lazy", "unknown"]
 
 #: Seconds between two clocks from which deadlines and ages are visibly wrong, and from which tasks expire for it.
-SKEW_WARNING_S, SKEW_PROBLEM_S = 1.0, 5.0
+SKEW_WARNING_S = 1.0
+SKEW_PROBLEM_S = 5.0
 #: Seconds between two writes to disk that `standard` allows.
 STANDARD_S = 1.0
 #: Copies that survive the loss of one server, or of what it did not write yet; of two, one is no majority.
@@ -255,10 +256,8 @@ def find_jetstream_durability(
     nats: NatsFacts, monitor: MonitorFacts | None
 ) -> tuple[Durability, Diagnosis]:
     """Return what the `sync_interval` of JetStream, known to `/varz` alone, guards against, and the finding."""
-    check, unsure = (
-        "nats.sync_interval",
-        "how often JetStream writes to disk is unknown",
-    )
+    check = "nats.sync_interval"
+    unsure = "how often JetStream writes to disk is unknown"
 
     def unknown(why: str) -> tuple[Durability, Diagnosis]:
         return "unknown", Diagnosis(check, "unknown", f"{unsure}{why}", _MONITOR_CURE)

@@ -115,10 +115,8 @@ def _check_windows(
     declared: list[dict[str, Any]], found: Mapping[str, Answer], settings: Settings
 ) -> Iterator[Diagnosis]:
     for one in declared:
-        name, window_s = (
-            one["name"],
-            found[one["name"]]["config"].get("duplicate_window", 0) / 1e9,
-        )
+        name = one["name"]
+        window_s = found[one["name"]]["config"].get("duplicate_window", 0) / 1e9
         declared_s = one["duplicate_window"] / 1e9
         if name in _BUCKETS or window_s == declared_s:
             continue
@@ -191,7 +189,8 @@ def _check_copies(nats: NatsFacts, found: Mapping[str, Answer]) -> Iterator[Diag
 
 
 def _check_contents(nats: NatsFacts, now: datetime) -> Iterator[Diagnosis]:
-    tasks, dead = nats.stream(subjects.TASKS), nats.stream(subjects.DEAD)
+    tasks = nats.stream(subjects.TASKS)
+    dead = nats.stream(subjects.DEAD)
     limit = -1 if tasks is None else tasks["config"].get("max_bytes", -1)
     if tasks is not None and limit > 0:
         what = f"{subjects.TASKS}, with {count_of(tasks['state']['messages'], 'task')},"

@@ -82,7 +82,8 @@ def check_work(nats: NatsFacts, settings: Settings) -> Iterator[Diagnosis]:
 
 def check_processes(facts: Facts) -> Iterator[Diagnosis]:
     """Yield the findings about the supervisor and the workers whose health pages have a known address."""
-    healthy, away = [], []
+    healthy = []
+    away = []
     for process in facts.processes:
         findings = [*_check_process(process), *_check_models(process)]
         yield from findings
@@ -106,7 +107,8 @@ def check_processes(facts: Facts) -> Iterator[Diagnosis]:
 
 
 def _check_consumer(stream: str, consumer: Answer) -> Iterator[Diagnosis]:
-    name, config = consumer["name"], consumer["config"]
+    name = consumer["name"]
+    config = consumer["config"]
     where = f"consumer {name} of {stream}"
     words = {
         "ack_wait_s": config.get("ack_wait", 0) / 1e9,
@@ -140,7 +142,8 @@ def _check_consumer(stream: str, consumer: Answer) -> Iterator[Diagnosis]:
 
 
 def _check_reports(nats: NatsFacts, settings: Settings) -> Iterator[Diagnosis]:
-    check, name = "nats.supervisor", settings.supervisor_id
+    check = "nats.supervisor"
+    name = settings.supervisor_id
     if nats.stream(subjects.REPORTS) is None:
         return
     cure = "start one with `tasklore supervisor`, or set TASKLORE_SUPERVISOR_ID to the one that is meant"
@@ -246,7 +249,8 @@ def _check_conflicts(workers: Sequence[WorkerPresence]) -> Iterator[Diagnosis]:
 
 
 def _check_process(process: ProcessFacts) -> Iterator[Diagnosis]:
-    alive, ready = process.alive, process.ready
+    alive = process.alive
+    ready = process.ready
     where = f"{process.name} at {process.url}"
     if isinstance(alive, Unanswered):
         if process.is_named:

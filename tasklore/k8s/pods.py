@@ -11,7 +11,8 @@ PART_OF = "tasklore"
 #: The user that the image runs as; it owns no file in it.
 USER_ID = 10001
 #: Where health and metrics, and the API of a supervisor, are served.
-METRICS_PORT, API_PORT = 9464, 8080
+METRICS_PORT = 9464
+API_PORT = 8080
 #: Seconds beyond the grace period of tasks that a process may need to hand back, flush and leave.
 LEAVE_S = 30
 #: Seconds that whoever routes to a pod has to notice that it ends, before it hears of that itself.
@@ -253,7 +254,8 @@ def _probe(path: str, *, every_s: int, failures: int) -> Manifest:
 
 def _volumes(role: PodRole) -> list[Manifest]:
     """Return where a pod may write, and its secrets: those of its rights alone, all in one folder."""
-    nats, valkey = f"{PART_OF}-nats-{role.rights}", f"{PART_OF}-valkey-{role.rights}"
+    nats = f"{PART_OF}-nats-{role.rights}"
+    valkey = f"{PART_OF}-valkey-{role.rights}"
     known = ("publishers.json",) if role.rights in READERS else ()
     sources = [
         _secret(nats, "nats.nkey", "ca.crt", *known),

@@ -18,7 +18,8 @@ ACCOUNT = "TASKLORE"
 PROMETHEUS = "http://prometheus-operated.monitoring.svc.cluster.local:9090"
 
 #: Seconds between two looks at what waits, and from the last of it until the last pod may go.
-POLL_S, COOLDOWN_S = 5, 120
+POLL_S = 5
+COOLDOWN_S = 120
 #: Seconds of calm before a pod goes: less would start and stop pods with every wave.
 CALM_S = 300
 

@@ -161,7 +161,8 @@ async def print_budget(
         _print(shown, limit, as_json=as_json)
         while is_watched:
             await asyncio.sleep(LOOK_S)
-            last, shown = shown, await look()
+            last = shown
+            shown = await look()
             if _facts_of(shown) != _facts_of(last):
                 _print(shown, limit, as_json=as_json)
 

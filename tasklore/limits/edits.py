@@ -93,7 +93,8 @@ async def restore_version(version: int, who: str | None, *, is_sure: bool) -> No
         Aborted, VersionConflict, Unreachable: as `apply_limits`.
     """
     async with open_budgets() as budgets:
-        stored, versions = await budgets.read(), await budgets.history()
+        stored = await budgets.read()
+        versions = await budgets.history()
         found = next((one for one in versions if one.version == version), None)
         if found is None:
             has = (

@@ -90,7 +90,8 @@ def spell_changes(before: Limits, after: Limits) -> Iterator[str]:
             yield f"+ {name}: {spell_limit(new[name])}"
         elif old[name] != new[name]:
             yield f"~ {name}: {spell_limit(old[name])} -> {spell_limit(new[name])}"
-    had, has = spell_options(before), spell_options(after)
+    had = spell_options(before)
+    has = spell_options(after)
     for title in had:
         if had[title] != has[title]:
             yield f"~ {title}: {had[title] or 'none'} -> {has[title] or 'none'}"

@@ -128,7 +128,8 @@ async def forget_answers(wanted: Filter, *, is_sure: bool) -> None:
 
 async def import_answers(file: Path, agent_id: str, *, as_json: bool) -> None:
     """Import the memory file *file* for *agent_id* and print how many answers were stored, known and refused."""
-    text, keep = _read_bytes(file), _keep()
+    text = _read_bytes(file)
+    keep = _keep()
     async with open_nats("tasklore-cards") as client:
         card = await card_of(client, agent_id)
     forms = {task.name: ImportForm.of_card(card, task, keep) for task in card.tasks}

@@ -47,11 +47,9 @@ class ImportForm:
         cls, card: AgentCard, task: TaskCard, keep: timedelta | None
     ) -> "ImportForm":
         """Return the form of a task of which only the card is known: its agent's settings count as the defaults."""
-        version, form, refusal = (
-            card.memory_version(task),
-            form_of(task.parameters),
-            _refusal(task.remember),
-        )
+        version = card.memory_version(task)
+        form = form_of(task.parameters)
+        refusal = _refusal(task.remember)
         try:
             return cls(
                 form, parameters_of(task.name, task.parameters), version, keep, refusal
@@ -90,7 +88,9 @@ async def import_text(
 ) -> Imported:
     """Remember the answers in the file *text*; known ones stay, those that may be cut go to quarantine."""
     file = seed_file.read(text, {name: form.form for name, form in forms.items()})
-    refused, stored, known = dict(file.refused), 0, 0
+    refused = dict(file.refused)
+    stored = 0
+    known = 0
     for entry in file.entries:
         try:
             is_new = await _store(
@@ -99,7 +99,8 @@ async def import_text(
         except InvalidInput as error:
             refused[entry.key] = str(error)
             continue
-        stored, known = stored + is_new, known + (not is_new)
+        stored = stored + is_new
+        known = known + (not is_new)
     set_aside = {entry.key: _compact(entry.result) for entry in file.quarantined}
     await memory.quarantine(agent_id, set_aside)
     return Imported(stored, known, tuple(set_aside), refused)

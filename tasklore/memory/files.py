@@ -89,7 +89,8 @@ async def import_documents(
                 wanted = resource_of(resource)
         for file in files:
             try:
-                now, content = datetime.now(UTC), read_file(file)
+                now = datetime.now(UTC)
+                content = read_file(file)
                 record = await memory.documents.import_document(
                     user, content, at=now, resource=wanted
                 )

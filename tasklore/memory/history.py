@@ -24,7 +24,8 @@ from tasklore.render.durations import read_aloud
 from tasklore.render.screen import print_json, print_table, printable, styled
 
 #: Characters of one change in a list of plans, and how many of a plan are shown there; `explain` and JSON have all.
-_WIDE, _SHOWN = 72, 3
+_WIDE = 72
+_SHOWN = 3
 #: Plans that are looked through for the end of an id; a whole id is found however old it is.
 _LOOKED_THROUGH = 10_000
 

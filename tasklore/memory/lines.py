@@ -94,7 +94,8 @@ def _lines(path: Path, before: Found, after: Found) -> Iterator[ChangeLine]:
         and is_item(before) is is_item(after)
     ):
         for name in dict.fromkeys([*before, *after]):
-            held, holds = before.get(name, ABSENT), after.get(name, ABSENT)
+            held = before.get(name, ABSENT)
+            holds = after.get(name, ABSENT)
             if not same(held, holds):
                 yield from _lines(path / name, held, holds)
     else:
@@ -133,7 +134,8 @@ def _beyond(values: list[JsonValue], others: list[JsonValue]) -> list[int]:
 
 def _becoming(before: Found, after: Found) -> str:
     """Return what one entry was and is; the fields that differ where its text is the same."""
-    was, now = _text(before), _text(after)
+    was = _text(before)
+    now = _text(after)
     if was != now or not isinstance(before, dict) or not isinstance(after, dict):
         return f"{was} -> {now}"
     fields = [

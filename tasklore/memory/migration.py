@@ -23,7 +23,8 @@ from tasklore.memory.stores import UserMemory, user_memory
 from tasklore.render.screen import complain, printable, styled
 
 #: The names of older files, and the end of the name that a migrated original gets.
-_OLDER, _ARCHIVE = "resource_*.md", ".archive"
+_OLDER = "resource_*.md"
+_ARCHIVE = ".archive"
 
 
 @dataclass(frozen=True, slots=True)

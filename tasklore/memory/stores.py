@@ -36,7 +36,8 @@ async def user_memory(redis_url: str | None = None) -> AsyncIterator[UserMemory]
         Unreachable: there is none, or its Redis does not answer.
         ConfigurationError: a kind of document in TASKLORE_KINDS_DIR cannot be read.
     """
-    url, settings = redis_url or current_endpoints().redis_url, Settings.load()
+    url = redis_url or current_endpoints().redis_url
+    settings = Settings.load()
     kinds = Kinds.load(*filter(None, [settings.kinds_dir]))
     await demand_listener(url)
     async with valkey.connect(

@@ -29,7 +29,8 @@ from tasklore.render.screen import patience, print_json, say, styled
 
 #: Seconds between the first two looks at the outcome: below what a person notices. Each pause is half as long again as
 #: the one before, up to a point where a busy system is not kept busy by us.
-_LOOK_S, _LONGEST_LOOK_S = 0.05, 0.5
+_LOOK_S = 0.05
+_LONGEST_LOOK_S = 0.5
 #: The word with which the host of the switchboard closes a turn that led to facts.
 _LEARNED = "learned"
 #: Rows of a table that are looked through for those of one turn.
@@ -136,7 +137,8 @@ async def publish_turn(client: Client, turn: ChatTurn) -> None:
 
 async def outcome_of(memory: UserMemory, turn: ChatTurn, wait_s: float) -> Outcome:
     """Return the outcome of *turn*, at the latest after *wait_s* seconds."""
-    gives_up_at, pause_s = time.monotonic() + wait_s, _LOOK_S
+    gives_up_at = time.monotonic() + wait_s
+    pause_s = _LOOK_S
     while not (outcome := await _look(memory, turn)).is_settled:
         left_s = gives_up_at - time.monotonic()
         if left_s <= 0:

@@ -149,7 +149,8 @@ async def print_facts(user: str, limit: int, *, as_json: bool) -> None:
     for row in rows:
         found = read_fact(row)
         text = one_line(found[1].text if found else "(unreadable)", _WIDE)
-        since, state = read_aloud(now_ms - row.at_ms), row.state.replace("_", " ")
+        since = read_aloud(now_ms - row.at_ms)
+        state = row.state.replace("_", " ")
         lines.append(
             (text, state, since, f"{row.attempts}", one_line(row.reason, _WIDE))
         )
@@ -283,10 +284,8 @@ async def print_settings(
         episodes = Episodes(memory.client, deadline_s=5.0)
         was_on, days = await episodes.settings(user)
         if is_on is not None or keep_days is not None:
-            was_on, days = (
-                was_on if is_on is None else is_on,
-                days if keep_days is None else keep_days,
-            )
+            was_on = was_on if is_on is None else is_on
+            days = days if keep_days is None else keep_days
             await episodes.settle(user, is_on=was_on, days=days)
     if as_json:
         print_json({"user": user, "is_on": was_on, "days": days})

@@ -65,7 +65,8 @@ def _phases_of(
 ) -> Iterator[tuple[str, tuple[str, str], int, int | None]]:
     """Yield each task with its phase, and how many of it there will be at least and at most."""
     for phase in pipeline.phases:
-        low, high = fewest, most
+        low = fewest
+        high = most
         if phase.for_each is not None:
             given = _INPUT.fullmatch(phase.for_each)
             items = inputs.get(given[1]) if given else None

@@ -34,7 +34,8 @@ from tasklore.render.words import count_of, duration, one_line
 
 #: Characters of a pipeline's name in a session id, and random bytes behind it: a person reads the one, and the other
 #: keeps a million runs of one pipeline apart.
-_LONGEST_PREFIX, _RANDOM = 48, 5
+_LONGEST_PREFIX = 48
+_RANDOM = 5
 #: Characters of a user id, as on the wire.
 _LONGEST_USER = 256
 
@@ -68,11 +69,13 @@ async def run_pipeline(options: RunOptions) -> int:
         InvalidInput: there is no such pipeline, or an option cannot be used.
         Unreachable: a server does not answer, or no supervisor takes the run.
     """
-    as_json, source = options.as_json, None
+    as_json = options.as_json
+    source = None
     try:
         source = read_source(options.source)
         inputs = check_alone(source, options.inputs)
-        pipeline, user = source.pipeline, options.user
+        pipeline = source.pipeline
+        user = options.user
         session_id = (
             new_session_id(pipeline.name)
             if options.session is None
@@ -295,7 +298,8 @@ async def _go_on(
     options: ResumeOptions,
 ) -> int:
     """Ask for *request*, print which phases run again, watch the run, and return the exit code."""
-    session_id, as_json = record.session_id, options.as_json
+    session_id = record.session_id
+    as_json = options.as_json
     watch = Watch(client, stores, session_id, record.supervisor_id)
     await watch.open()
     try:

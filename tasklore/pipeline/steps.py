@@ -70,7 +70,8 @@ def _step(
     reused: Reused,
 ) -> BoardRow:
     status: str = state.status
-    took_ms, note = None, reason_of(state)
+    took_ms = None
+    note = reason_of(state)
     if state.status == "running":
         note = progress.get(name, "")
         if state.since_ms is not None:
@@ -79,12 +80,15 @@ def _step(
             # A run that is cancelled leaves its phases as they were.
             status = "cancelled"
         elif absent is not None:
-            status, note = "away", f"waits for a worker of {absent}"
+            status = "away"
+            note = f"waits for a worker of {absent}"
     elif state.status in ("done", "failed"):
         took_ms = state.took_ms
     saved_ms = reused.get((name, state.run))
     if state.status == "done" and saved_ms is not None:
-        status, took_ms, note = "reused", None, f"{duration(saved_ms)} saved"
+        status = "reused"
+        took_ms = None
+        note = f"{duration(saved_ms)} saved"
     return BoardRow(name, status, took_ms, one_line(note), state.run)
 
 

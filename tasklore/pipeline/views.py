@@ -38,7 +38,8 @@ from tasklore.session.views import time_left
 #: Sessions read at a time while runs are looked for among them.
 _PAGE = 200
 #: Characters of one input, and of a description, in a list of them.
-_LONGEST_INPUT, _LONGEST_DESCRIPTION = 100, 90
+_LONGEST_INPUT = 100
+_LONGEST_DESCRIPTION = 90
 _BAD = frozenset({"failed", "cancelled"})
 
 PIPELINES = (
@@ -270,10 +271,8 @@ async def _bundle(stores: Stores, session_id: str) -> dict[str, Any]:
         )
     if not look.is_over:
         say("it still runs; this is how far it is")
-    session, seen = (
-        await stores.cache.export(session_id),
-        await stores.runs.seen(session_id),
-    )
+    session = await stores.cache.export(session_id)
+    seen = await stores.runs.seen(session_id)
     earlier = await earlier_ends(stores.projects, record)
     parts = record, record.phases, record.corrected, session, seen
     return bundle_of(

@@ -26,7 +26,8 @@ from tasklore.render.screen import printable, say
 #: Seconds between two reads without an event.
 LOOK_S = 1.0
 #: Seconds without a supervisor, or without Valkey, after which a line says so, and after which the watch gives up.
-SAY_AFTER_S, GIVE_UP_S = 8.0, 60.0
+SAY_AFTER_S = 8.0
+GIVE_UP_S = 60.0
 #: Seconds between two reads of live workers: a new one is found soon, and the bucket is not read at each event.
 _WORKERS_S = 2.0
 
@@ -119,7 +120,8 @@ class Watch:
                 "nobody drives the run; it goes on once a supervisor is there",
             )
         else:
-            self._lacking_since, self._has_said_lacking = None, False
+            self._lacking_since = None
+            self._has_said_lacking = False
         return look
 
     def _note_lacking(self, what: str, why: str) -> None:
@@ -139,7 +141,8 @@ class Watch:
 
     async def _absent_agents(self, look: Look) -> frozenset[str]:
         """Return the agents of running phases that have no live worker; none while the bucket does not answer."""
-        agents, now = look.running_agents, time.monotonic()
+        agents = look.running_agents
+        now = time.monotonic()
         away, asked, until = self._away
         if agents and (agents != asked or now >= until):
             try:

@@ -60,7 +60,8 @@ async def export_records(project: str | None, file: str, *, is_forced: bool) -> 
         InvalidInput: the file exists and *is_forced* is False, or it cannot be written.
         Unreachable: Redis does not answer.
     """
-    path, count = Path(file), 0
+    path = Path(file)
+    count = 0
     async with open_projects() as memory, patience("writing the records"):
         name = await choose_project(memory, project)
         if file == "-":
@@ -125,7 +126,8 @@ async def import_records(project: str | None, file: str, *, as_json: bool) -> in
 
 def _read(file: str) -> tuple[list[Record], list[RefusedRecord]]:
     """Return the records of *file*, and its lines that are no record."""
-    records, unread = list[Record](), list[RefusedRecord]()
+    records = list[Record]()
+    unread = list[RefusedRecord]()
     try:
         with (
             contextlib.nullcontext(sys.stdin.buffer)

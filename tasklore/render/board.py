@@ -137,7 +137,8 @@ class LiveBoard:
         steps, left_out = fit(
             self._steps, shutil.get_terminal_size().lines - _LEFT_FREE
         )
-        width, lines = widest(steps), []
+        width = widest(steps)
+        lines = []
         if self._title:
             ended = sum(step.status not in _UNDER_WAY for step in self._steps)
             elapsed = duration(int((time.monotonic() - self._began) * 1000))

@@ -74,7 +74,8 @@ async def add_schedule(wanted: Wanted, *, is_sure: bool, as_json: bool) -> None:
         Aborted: the person says no.
         Unreachable: a server does not answer.
     """
-    now, schedule = datetime.now(UTC), _read_target(wanted)
+    now = datetime.now(UTC)
+    schedule = _read_target(wanted)
     schedule = schedule.model_copy(update={"timing": _read_timing(wanted, now)})
     async with open_schedules() as (book, maker):
         offer = maker.catalogue().find(schedule.agent_id or "", schedule.task or "")
@@ -178,10 +179,8 @@ async def open_schedules() -> AsyncIterator[Opened]:
 
         store = ScheduleStore(redis, supervisor_id, deadline_s=_DEADLINE_S)
         book = ScheduleBook(store, lambda: catalogue)
-        dispatch, canceller = (
-            Dispatch(outbox, ledger),
-            Canceller(client, outbox, ledger, "tasklore-schedule"),
-        )
+        dispatch = Dispatch(outbox, ledger)
+        canceller = Canceller(client, outbox, ledger, "tasklore-schedule")
         records = RequestRecords(redis, deadline_s=_DEADLINE_S)
         yield Opened(
             book,
@@ -208,7 +207,8 @@ def _read_target(wanted: Wanted) -> Schedule:
     """Return the task or pipeline of *wanted*, as a schedule without its times."""
     if (wanted.task is None) == (wanted.pipeline is None):
         raise InvalidInput("say what to run: AGENT.TASK, or --pipeline FILE")
-    now, fields = datetime.now(UTC), cast("dict[str, Any]", {})
+    now = datetime.now(UTC)
+    fields = cast("dict[str, Any]", {})
     if wanted.pipeline is not None:
         source = read_source(wanted.pipeline)
         name = source.pipeline.name
@@ -216,10 +216,8 @@ def _read_target(wanted: Wanted) -> Schedule:
         fields["parameters"] = check_alone(source, wanted.values)
     else:
         agent_id, _, name = (wanted.task or "").partition(".")
-        fields["agent_id"], fields["task"] = (
-            checked_name(agent_id, "AGENT"),
-            checked_name(name, "TASK"),
-        )
+        fields["agent_id"] = checked_name(agent_id, "AGENT")
+        fields["task"] = checked_name(name, "TASK")
         fields["parameters"] = dict(map(_read_value, wanted.values))
     if wanted.user is not None:
         demand_user_id(wanted.user)

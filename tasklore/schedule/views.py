@@ -106,7 +106,8 @@ def document_of(kept: KeptSchedule) -> dict[str, Any]:
 
 
 def _next_of(kept: KeptSchedule) -> list[datetime]:
-    schedule, now = kept.schedule, datetime.now(UTC)
+    schedule = kept.schedule
+    now = datetime.now(UTC)
     return [] if schedule.paused else next_five(schedule.timing, now, schedule.anchor)
 
 

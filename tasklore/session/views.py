@@ -235,10 +235,8 @@ async def find_root(stores: Stores, session_id: str) -> SessionRoot:
 
 def root_document(root: SessionRoot) -> dict[str, Any]:
     """Return a session for programs, under the names of its files; times in RFC 3339."""
-    first, rest = (
-        ("session_id", "version", "domain", "state"),
-        ("project", "user_id", "run", "keep"),
-    )
+    first = ("session_id", "version", "domain", "state")
+    rest = ("project", "user_id", "run", "keep")
     return {
         **{name: getattr(root, name) for name in first},
         "created_at": spell_time(root.created_ms),

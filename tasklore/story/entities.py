@@ -68,7 +68,9 @@ def _read(
         )
         return None
     start, title = titled
-    kind, aliases, alias_line = "character", list[str](), start
+    kind = "character"
+    aliases = list[str]()
+    alias_line = start
     # Fields stand between the title and the next heading.
     for number, line in enumerate(lines[start:], start + 1):
         if _HEADING.match(line):

@@ -18,11 +18,15 @@ from contracts.analysis.stories import (
 from contracts.faults import complaint_of, nearest
 from tasklore.story.folder import StoryFolder
 
-SETTINGS, RELATIONSHIPS, MEMORIES = "story.toml", "relationships.toml", "memories.toml"
-THREADS, KNOWLEDGE = "threads.toml", "knowledge.toml"
+SETTINGS = "story.toml"
+RELATIONSHIPS = "relationships.toml"
+MEMORIES = "memories.toml"
+THREADS = "threads.toml"
+KNOWLEDGE = "knowledge.toml"
 
 #: Fields that an error lists, and characters of a value that it repeats.
-_MOST_LISTED, _LONGEST_VALUE = 12, 60
+_MOST_LISTED = 12
+_LONGEST_VALUE = 60
 
 T = TypeVar("T", bound=StoryPart)
 
@@ -109,7 +113,8 @@ def _complaint(
 
 def key_path(place: Sequence[str | int], raw: Any = None) -> str:
     """Return *place* as a path such as "memories[2].significance", with the id of the item in *raw*."""
-    path, shown = "", ""
+    path = ""
+    shown = ""
     for part in place:
         path += f"[{part}]" if isinstance(part, int) else f".{part}" if path else part
         reached = raw.get(part) if isinstance(raw, dict) else None

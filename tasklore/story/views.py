@@ -113,7 +113,8 @@ def print_check(folder: Path, *, as_json: bool) -> int:
     if as_json:
         print_json(_reading_document(reading))
         return OK
-    base, responses = reading.base, len(reading.responses or ())
+    base = reading.base
+    responses = len(reading.responses or ())
     odd = (
         f"{count_of(len(reading.warnings), 'thing')} to look at"
         if reading.warnings
@@ -282,14 +283,13 @@ async def print_story(story_id: str, *, as_json: bool) -> None:
     if as_json:
         print_json(story_document(story, entities, responses))
         return
-    last, settings, kinds = (
-        max(responses, default=0),
-        story.settings,
-        Counter(entity.kind for entity in entities),
-    )
+    last = max(responses, default=0)
+    settings = story.settings
+    kinds = Counter(entity.kind for entity in entities)
     title = one_line(settings.title)
     print(styled(story_id, "bold") + (f": {title}" if title else ""))
-    seats, ours = roster_of(settings.agents), {seat.section for seat in ROSTER}
+    seats = roster_of(settings.agents)
+    ours = {seat.section for seat in ROSTER}
     own = [
         f"{seat.section} ({seat.agent_id})"
         for seat in seats
@@ -352,7 +352,8 @@ def open_threads(story: StandingStory, last: int) -> list[OpenThread]:
     ]
 
     def rank(one: OpenThread) -> tuple[bool, int, bool, int]:
-        consequence, due = one.consequence_countdown, one.time_until
+        consequence = one.consequence_countdown
+        due = one.time_until
         return consequence is None, consequence or 0, due is None, due or 0
 
     return sorted(found, key=rank)
@@ -362,7 +363,8 @@ def story_document(
     story: StandingStory, entities: tuple[Entity, ...], responses: tuple[int, ...]
 ) -> dict[str, JsonValue]:
     """Return a story after its last response for programs."""
-    last, kinds = max(responses, default=0), Counter(entity.kind for entity in entities)
+    last = max(responses, default=0)
+    kinds = Counter(entity.kind for entity in entities)
     return {
         "story_id": story.settings.story_id,
         "title": story.settings.title,

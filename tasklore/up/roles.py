@@ -134,10 +134,12 @@ class Role:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
         # The end of the pipe makes the guard kill what the role left behind, and itself.
-        guard, self._guard = self._guard, None
+        guard = self._guard
+        self._guard = None
         if guard is not None:
             os.close(guard)
-        output, self._output = self._output, None
+        output = self._output
+        self._output = None
         if output is not None:
             output.close()
 

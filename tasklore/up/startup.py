@@ -21,7 +21,8 @@ log = structlog.get_logger(__name__)
 
 #: Seconds before the second look, and at most between two; drawn at random from the upper half of it, so that many
 #: processes that start together do not come back together.
-_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 5.0
+_PAUSE_S = 0.5
+_LONGEST_PAUSE_S = 5.0
 #: Seconds between two lines about one server.
 _SAY_EVERY_S = 30.0
 
@@ -86,7 +87,9 @@ async def _wait_for(
     settings: Settings,
 ) -> None:
     """Return when *check* of *url* succeeds; *away* holds what `/readyz` shows, which is served from the first miss."""
-    began, said_at, pause_s = time.monotonic(), float("-inf"), _PAUSE_S
+    began = time.monotonic()
+    said_at = float("-inf")
+    pause_s = _PAUSE_S
     while True:
         try:
             await check(url)

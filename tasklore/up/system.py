@@ -170,14 +170,16 @@ async def _addresses(plan: Plan) -> AsyncIterator[tuple[str, str, list[ServerPro
 async def _keep_role(
     role: Role, say: Callable[[str], None], changed: Callable[[], None]
 ) -> None:
-    pause_s, started = FIRST_PAUSE_S, time.monotonic()
+    pause_s = FIRST_PAUSE_S
+    started = time.monotonic()
     while True:
         status = await role.wait()
         if time.monotonic() - started > SOUND_S:
             pause_s = FIRST_PAUSE_S
         say(f"{role.name} {end_of(status)}; starting it again in {pause_s:g} s")
         await asyncio.sleep(pause_s)
-        pause_s, started = min(pause_s * 2, LONGEST_PAUSE_S), time.monotonic()
+        pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
+        started = time.monotonic()
         try:
             await role.start()
         except TaskloreError:

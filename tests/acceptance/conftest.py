@@ -26,10 +26,8 @@ def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Standing]:
     folder = tmp_path_factory.mktemp("standing")
     with running_house(folder) as house:
         # Nobody is killed here, so that no lease has to end soon.
-        worker, supervisor = (
-            house.worker(ack_wait_s=30),
-            house.supervisor(ack_wait_s=30),
-        )
+        worker = house.worker(ack_wait_s=30)
+        supervisor = house.supervisor(ack_wait_s=30)
         yield Standing(house, worker.ready(), supervisor.ready())
 
 

@@ -141,10 +141,8 @@ async def verdict(url: str, facts: int) -> dict[str, int]:
         found["lost"] += sum(
             row.state != "done" or row.plan_id not in records for row in rows
         )
-        found["plans"], found["undone"] = (
-            len(records),
-            sum("plan-" not in one for one in records),
-        )
+        found["plans"] = len(records)
+        found["undone"] = sum("plan-" not in one for one in records)
     return dict(found)
 
 
@@ -164,7 +162,8 @@ def main() -> int:
     reader.add_argument("--kills", type=int, default=20)
     reader.add_argument("--seed", type=int, default=1)
     asked = reader.parse_args()
-    random, facts = Random(asked.seed), FACTS * asked.kills
+    random = Random(asked.seed)
+    facts = FACTS * asked.kills
     asyncio.run(prepare(asked.url, facts))
     for number in range(asked.kills):
         kill_one(asked.url, f"{asked.seed}-{number}", random)

@@ -213,7 +213,8 @@ def _tls_before(port: int, tls_port: int, tls: Path) -> Iterator[None]:
     """Speak TLS on *tls_port* for a server that was built without: the one that comes with the tests was."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(tls / "valkey.crt", tls / "valkey.key")
-    started, loop = threading.Event(), asyncio.new_event_loop()
+    started = threading.Event()
+    loop = asyncio.new_event_loop()
 
     async def pass_on(
         reader: asyncio.StreamReader, writer: asyncio.StreamWriter

@@ -86,9 +86,11 @@ class Served:
         """Return status and body of a page; JSON is read."""
         try:
             with urllib.request.urlopen(self.http + path, timeout=PATIENCE_S) as reply:  # noqa: S310 - our own address
-                status, body = reply.status, reply.read()
+                status = reply.status
+                body = reply.read()
         except urllib.error.HTTPError as error:
-            status, body = error.code, error.read()
+            status = error.code
+            body = error.read()
         return status, json.loads(body) if body.startswith(b"{") else body.decode()
 
     def metric(self, name: str) -> float:

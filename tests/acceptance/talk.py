@@ -24,8 +24,10 @@ from runtime.servers import valkey
 from tests.acceptance.house import House, Served, running_house
 from tests.acceptance.outside import PATIENCE_S, Outside, outside
 
-SWITCHBOARD, MEMORY = "workers.agents.switchboard", "workers.agents.memory_worker"
-FOOD, ROUTINE = "resource_user_food_prefs", "resource_user_routine"
+SWITCHBOARD = "workers.agents.switchboard"
+MEMORY = "workers.agents.memory_worker"
+FOOD = "resource_user_food_prefs"
+ROUTINE = "resource_user_routine"
 
 #: Rows of one person that are looked through: more than a test says.
 _ROWS = 200

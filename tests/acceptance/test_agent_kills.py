@@ -36,7 +36,8 @@ TOOLS = [number for calls in CALLS for _, number in calls]
 #: Kills of one task's workers: with more in a row it would be taken for one that kills its worker.
 MOST = 3
 #: Tasks at once, and workers: as many as leave a free one also while several that died are being replaced.
-AT_ONCE, WORKERS = 2, 8
+AT_ONCE = 2
+WORKERS = 8
 ACK_WAIT_S = 1.0
 
 
@@ -81,7 +82,8 @@ class Stage:
 
     def respond(self, asked: Asked) -> Canned:
         """Return the next answer of the conversation, around which a worker or a supervisor may die."""
-        plan, number = self.plans[asked.user], number_of(asked)
+        plan = self.plans[asked.user]
+        number = number_of(asked)
         self.log[plan.label, number] += 1
         if number in plan.supervisors:
             threading.Timer(
@@ -223,10 +225,8 @@ async def play(house: House, plans: list[Plan]) -> list[Found]:
         found = await asyncio.gather(*map(run_one, plans))
         replacing.cancel()
         await asyncio.gather(replacing, return_exceptions=True)
-    deaths, resumed = (
-        sum(one.deaths for one in found),
-        sorted(time_s for one in found for time_s in one.resumed_s),
-    )
+    deaths = sum(one.deaths for one in found)
+    resumed = sorted(time_s for one in found for time_s in one.resumed_s)
     late = sum(time_s > ACK_WAIT_S + 2 for time_s in resumed)
     print(  # noqa: T201 - figures
         f"{len(found)} tasks, {len(stage.lines('killed'))} kills of workers ({deaths} of runs) and "
@@ -277,7 +277,8 @@ async def test_killed_at_random_a_task_ends_the_same(
 def draw(seed: int) -> Plan:
     """Return the plan of *seed*."""
     chance = random.Random(seed)
-    plan, kinds = Plan(f"random-{seed}"), ("boundary", "random", "tool", "supervisor")
+    plan = Plan(f"random-{seed}")
+    kinds = ("boundary", "random", "tool", "supervisor")
     numbers = chance.sample(range(REQUESTS - 1), chance.choice((1, 2)))
     for kind, number in zip(
         (kinds[seed % 4], chance.choice(kinds)), numbers, strict=False

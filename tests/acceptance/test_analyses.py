@@ -83,7 +83,9 @@ async def test_whatever_one_agent_does_nine_sections_and_a_truthful_head_are_lef
     own_house.supervisor().ready()
     deeds = {1: "hang", 2: "raise", 3: "nonsense", 4: "die"}
     async with editor(own_house) as desk:
-        on, documents, replies = SeatSettings(enabled=True), {}, []
+        on = SeatSettings(enabled=True)
+        documents = {}
+        replies = []
         # What answers has all the time of a busy machine; what never does is waited for briefly.
         for deadline_s, numbers in ((60, (2, 3)), (4, (1,)), (4, (4,))):
             knowledge = SeatSettings(deadline_s=deadline_s)
@@ -99,10 +101,8 @@ async def test_whatever_one_agent_does_nine_sections_and_a_truthful_head_are_lef
 
     assert [reply.kind for reply in replies] == ["done"] * 4, replies
     for number, document in documents.items():
-        meta, sections = (
-            document["meta"],
-            {**document["background"], **document["immediate"]},
-        )
+        meta = document["meta"]
+        sections = {**document["background"], **document["immediate"]}
         counts = [meta[f"agents_{count}"] for count in ("run", "ok", "fail", "skip")]
         assert (counts, meta["resp_num"]) == ([10, 9, 1, 0], number), document
         assert [name for name, section in sections.items() if "status" in section] == [
@@ -138,7 +138,8 @@ async def test_an_analysis_waits_for_a_store_that_is_away(own_house: House) -> N
         gate.touch()
         await own_house.servers.valkey.start()
         reply = await asking
-        document, changes = await desk.ended(1), await desk.changes()
+        document = await desk.ended(1)
+        changes = await desk.changes()
 
     assert reply.kind in ("done", "refused"), reply
     assert document["meta"]["agents_ok"] == 9

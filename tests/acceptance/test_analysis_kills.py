@@ -22,7 +22,8 @@ async def _judge(desk: Editor, document: dict[str, Any]) -> None:
         10,
         "fresh",
     ), document
-    changes, standing = await desk.changes(), await desk.stories.standing(STORY, 2)
+    changes = await desk.changes()
+    standing = await desk.stories.standing(STORY, 2)
     assert sorted(changes[1]) == sorted(CHANGING)
     assert standing.scores == {"Mara|Tom": 23}
     assert [state.thread.id for state in standing.threads] == ["THREAD-001"]
@@ -88,7 +89,8 @@ async def test_killed_at_any_moment_it_is_finished_by_the_next(
             asking.cancel()
         own_house.supervisor(analysis_lease_s=LEASE_S).ready()
         documents = [await desk.ended(number) for number in range(1, 6)]
-        standing, changes = await desk.stories.standing(STORY, 6), await desk.changes()
+        standing = await desk.stories.standing(STORY, 6)
+        changes = await desk.changes()
 
     assert [document["meta"]["agents_ok"] for document in documents] == [10] * 5, (
         documents

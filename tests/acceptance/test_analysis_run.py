@@ -150,10 +150,8 @@ async def test_a_killed_supervisor_costs_seconds(own_house: House) -> None:
     errors = own_house.folder / "errors"
     for verb in ("example", "load"):
         assert own_house.command("story", verb, STORY).returncode == 0
-    supervisor, worker = (
-        own_house.supervisor().ready(),
-        own_house.worker(AGENTS).ready(),
-    )
+    supervisor = own_house.supervisor().ready()
+    worker = own_house.worker(AGENTS).ready()
     words = ("analysis", "run", STORY, "Ch1-R001.md", "--wait", "500", "--json")
     with Running(
         *words, cwd=own_house.folder, env=own_house.environment, errors=errors

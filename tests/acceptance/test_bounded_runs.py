@@ -48,10 +48,8 @@ def ask(
     tenant: str | None = None,
 ) -> "asyncio.Task[CompletionReport]":
     """Ask for one run."""
-    parameters, within = (
-        {"account": account, "number": number, "ms": ms},
-        timedelta(seconds=400),
-    )
+    parameters = {"account": account, "number": number, "ms": ms}
+    within = timedelta(seconds=400)
     return asyncio.create_task(
         asker.ask("BoundAgent", task, parameters, within=within, tenant=tenant)
     )
@@ -70,7 +68,8 @@ def held(house: House) -> int | None:
 
 def intervals(house: House, account: str, killed: dict[int, float]) -> list[Interval]:
     """Return when each run of *account* began and ended, and its number; one of a killed process ended with it."""
-    path, found = house.folder / "runs" / account, []
+    path = house.folder / "runs" / account
+    found = []
     begun: dict[tuple[int, int], float] = {}
     for line in path.read_text().splitlines():
         word, number, pid, at = line.split()
@@ -132,10 +131,8 @@ async def test_a_recalled_answer_needs_no_place_and_lets_the_next_one_begin(
         await asyncio.sleep(0.5)
         assert (await ask(asker, "known", "k", 1, 10)).memory.outcome == "hit"
         assert not long.done()
-        joined, waiting = (
-            ask(asker, "known", "k", 2, 5_000),
-            ask(asker, "known", "k", 3, 10),
-        )
+        joined = ask(asker, "known", "k", 2, 5_000)
+        waiting = ask(asker, "known", "k", 3, 10)
         assert (await long).status == "completed"
         assert (await asyncio.wait_for(joined, 10)).memory.outcome == "joined"
         assert (await asyncio.wait_for(waiting, 10)).status == "completed"
@@ -192,7 +189,9 @@ async def test_while_workers_are_killed_no_bound_is_passed_and_nothing_is_lost(
     given = {"slots": 32, "ack_wait_s": 4}
     workers = [watched_house.worker(BOUNDED, **given) for _ in range(4)]
     await asyncio.gather(*(asyncio.to_thread(worker.ready) for worker in workers))
-    draw, killed, asked = random.Random(5), dict[int, float](), []
+    draw = random.Random(5)
+    killed = dict[int, float]()
+    asked = []
     for number in range(300):
         account = number % 20
         asked.append(
@@ -244,7 +243,9 @@ async def test_while_workers_are_killed_no_limit_on_an_agent_or_a_tenant_is_pass
     given = {"slots": 16, "ack_wait_s": 4}
     workers = [watched_house.worker(BOUNDED, **given) for _ in range(3)]
     await asyncio.gather(*(asyncio.to_thread(worker.ready) for worker in workers))
-    draw, killed, asked = random.Random(7), dict[int, float](), []
+    draw = random.Random(7)
+    killed = dict[int, float]()
+    asked = []
     for number in range(240):
         tenant = f"tenant{number % 6}"
         asked.append(ask(asker, "free", tenant, number, ms=150, tenant=tenant))
@@ -368,7 +369,8 @@ async def test_without_the_store_of_places_no_bounded_task_begins(
     with watched_house.worker(BOUNDED, slots=8, **given) as worker:
         await asyncio.to_thread(worker.ready)
         watched_house.servers.valkey.kill()
-        bound, free = ask(asker, "one", "dead", 1), ask(asker, "free", "alive", 1)
+        bound = ask(asker, "one", "dead", 1)
+        free = ask(asker, "free", "alive", 1)
         assert (await asyncio.wait_for(free, 20)).status == "completed"
         await asyncio.sleep(3)
         assert not (watched_house.folder / "runs" / "dead").exists()

@@ -37,14 +37,18 @@ class Provider:
     def __init__(self, delay_s: float = 0.0) -> None:
         self.llm = ScriptedLlm(self._respond)
         self.delay_s = delay_s
-        self.tokens, self.calls, self.by_task = 0, 0, Counter[str]()
+        self.tokens = 0
+        self.calls = 0
+        self.by_task = Counter[str]()
         self._lock = threading.Lock()
 
     def _respond(self, asked: Asked) -> Canned:
         with self._lock:
             number = int(asked.user.rpartition(" ")[2])
-            read, written = 100 + number % 50, 10 + number % 20
-            self.calls, self.tokens = self.calls + 1, self.tokens + read + written
+            read = 100 + number % 50
+            written = 10 + number % 20
+            self.calls = self.calls + 1
+            self.tokens = self.tokens + read + written
             self.by_task[asked.user] += 1
         said = {"reasoning": "it is", "colour": "red"}
         return answer(said, input_tokens=read, output_tokens=written).after(
@@ -202,7 +206,8 @@ async def test_our_books_and_the_providers_agree_while_workers_are_killed(
 
     With *stores* Valkey and NATS are killed too: no reply comes before the write, so that their own end loses nothing.
     """
-    provider, tasks = Provider(delay_s=0.4), 240
+    provider = Provider(delay_s=0.4)
+    tasks = 240
     limits = [
         {"name": "day", "usd": 50, "every": "day", "at_limit": "refuse"},
         {"name": "tpm", "tokens": 10_000_000, "every": "minute"},
@@ -267,7 +272,8 @@ async def test_parked_tasks_hold_nothing_and_begin_in_order_when_there_is_room(
     watched_house: House, tasks: int
 ) -> None:
     """No slot, nothing pending, nothing for the autoscaler to see; each begins at its turn."""
-    provider, begun = Provider(), dict[int, float]()
+    provider = Provider()
+    begun = dict[int, float]()
     respond = provider.llm.respond
     assert respond is not None
 

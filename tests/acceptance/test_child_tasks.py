@@ -301,7 +301,8 @@ async def test_trees_cancelled_at_random_moments_stand_still_within_a_second(
     """Each grows to 57 tasks of a minute; afterwards every task that was published has its report."""
     workers = [own_house.worker(TREE, slots=128).ready() for _ in range(2)]
     own_house.supervisor().ready()
-    chance, still_after = random.Random(57), list[float]()
+    chance = random.Random(57)
+    still_after = list[float]()
     for _ in range(times):
         tree = {"label": label(), "depth": 2, "width": 7, "ms": 60_000}
         task_id = await program.assign("TreeAgent", "grow", tree)

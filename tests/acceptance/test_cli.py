@@ -39,7 +39,8 @@ def command(standing: Standing, tmp_path: Path) -> Command:
 @pytest.fixture
 async def own(own_house: House, tmp_path: Path) -> Command:
     """Run commands against a house of the test alone, with the budget agent, whose memory is empty."""
-    worker, supervisor = own_house.worker(BUDGET), own_house.supervisor()
+    worker = own_house.worker(BUDGET)
+    supervisor = own_house.supervisor()
     worker.ready()
     supervisor.ready()
     return commands_in(own_house, tmp_path)
@@ -205,10 +206,8 @@ async def test_a_memory_file_comes_in_and_goes_out(
     own: Command, tmp_path: Path
 ) -> None:
     """The cut entry is quarantined, listed and counted; the whole one answers the next question."""
-    whole, cut = (
-        "analyze_budget:50000:42000:5000,7000,8000,6000",
-        "analyze_budget:100000:30000:5000,6000,7000,5000,25000",
-    )
+    whole = "analyze_budget:50000:42000:5000,7000,8000,6000"
+    cut = "analyze_budget:100000:30000:5000,6000,7000,5000,25000"
     (tmp_path / "memory.json").write_text(
         json.dumps({"tasks": {whole: {"remaining": 8000.0}, cut: {"x": 1}, "a:1": {}}})
     )

@@ -76,12 +76,11 @@ def test_a_run_that_is_interrupted_leaves_nothing_but_its_recording(
 
 def test_the_world_goes_the_same_over_http(own_house: House, tmp_path: Path) -> None:
     """By the address of a supervisor and nothing else; and it says so when nobody is at that address."""
-    worker, supervisor = own_house.worker(DECISION), own_house.supervisor()
+    worker = own_house.worker(DECISION)
+    supervisor = own_house.supervisor()
     worker.ready(), supervisor.ready()
-    servers, options = (
-        own_house.servers,
-        ("--agents", "3", "--coins", "6", "--size", "6", "--steps", "5"),
-    )
+    servers = own_house.servers
+    options = ("--agents", "3", "--coins", "6", "--size", "6", "--steps", "5")
     over_nats = {
         "TASKLORE_NATS_URL": servers.nats_url,
         "TASKLORE_REDIS_URL": servers.redis_url,

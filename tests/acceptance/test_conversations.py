@@ -46,11 +46,9 @@ async def asker(house: House) -> AsyncIterator[Asker]:
 async def test_what_people_and_agents_say_is_one_conversation(house: House) -> None:
     """What a person said is new to an agent once; answers of the assistant never are."""
     conversation = new_id(0)
-    first, second, third = (
-        "limit 50k, spent 42000: how is my budget?",
-        "Listen, companion",
-        "Listen again, companion",
-    )
+    first = "limit 50k, spent 42000: how is my budget?"
+    second = "Listen, companion"
+    third = "Listen again, companion"
 
     async def say(text: str) -> PersonReply:
         return await ask(
@@ -61,7 +59,8 @@ async def test_what_people_and_agents_say_is_one_conversation(house: House) -> N
 
     answer = await say(first)
     assert answer.kind == "answer"
-    heard, again = _result(await say(second)), _result(await say(third))
+    heard = _result(await say(second))
+    again = _result(await say(third))
 
     assert heard["new"] == [f"person: {first}", f"person: {second}"]
     assert heard["past"] == [f"BudgetTrackerAgent: {answer.text}"]
@@ -78,7 +77,8 @@ def _result(reply: PersonReply) -> dict[str, Any]:
 async def test_an_agent_that_asks_is_given_the_documents_of_who_asked_and_of_nobody_else(
     house: House, asker: Asker
 ) -> None:
-    ann, ben = f"ann-{new_id(0)[-8:]}", f"ben-{new_id(0)[-8:]}"
+    ann = f"ann-{new_id(0)[-8:]}"
+    ben = f"ben-{new_id(0)[-8:]}"
     now = datetime.now(UTC)
     facts = [make_item(LIMIT, added=now.date(), source="told")]
     body = {

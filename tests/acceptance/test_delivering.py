@@ -19,11 +19,9 @@ from tests.llm_double import ScriptedLlm, stalled
 DECIDING = "workers.agents.decision"
 #: Long enough for a worker to start, and for what another one held to be offered again.
 PATIENCE = timedelta(seconds=PATIENCE_S)
-SENDERS, HEARERS, MESSAGES = (
-    ("Bob", "Cay", "Dan"),
-    ("coins.Ana", "coins.Eve", "coins.Flo"),
-    80,
-)
+SENDERS = ("Bob", "Cay", "Dan")
+HEARERS = ("coins.Ana", "coins.Eve", "coins.Flo")
+MESSAGES = 80
 
 
 @pytest.fixture(scope="module")

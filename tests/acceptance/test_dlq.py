@@ -111,7 +111,8 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
     """Run a house for this file alone: DEAD is emptied by its tests."""
     folder = tmp_path_factory.mktemp("dead_letters")
     with running_house(folder) as house:
-        worker, supervisor = house.worker(MORTAL), house.supervisor()
+        worker = house.worker(MORTAL)
+        supervisor = house.supervisor()
         yield System(house, worker.ready(), supervisor.ready(), folder)
 
 
@@ -133,7 +134,8 @@ async def test_a_task_that_gave_up_is_seen_sent_again_and_runs_once_more(
     operator: Operator,
 ) -> None:
     """From the table to the report of its second generation, as an operator goes."""
-    system, label = operator.system, uuid.uuid4().hex
+    system = operator.system
+    label = uuid.uuid4().hex
     assignment = operator.program.assignment(
         "MortalAgent", "live", {"label": label}, user_id="ann"
     )
@@ -210,7 +212,8 @@ async def test_a_redrive_that_was_killed_is_repeated_and_runs_nothing_twice(
     operator: Operator,
 ) -> None:
     """Killed somewhere in the middle, with some sent, some deleted and some neither."""
-    system, label = operator.system, uuid.uuid4().hex
+    system = operator.system
+    label = uuid.uuid4().hex
     lost = await operator.lose_many(label, MANY)
     system.cure(label)
     sent = asyncio.Event()
@@ -294,7 +297,8 @@ async def test_the_supervisor_exports_how_many_lie_there_and_for_how_long(
 
 async def test_purging_deletes_what_fits(operator: Operator) -> None:
     """By number, by filter, and everything only when it is said twice."""
-    system, label = operator.system, uuid.uuid4().hex
+    system = operator.system
+    label = uuid.uuid4().hex
     await operator.lose_many(label, 4)
     first = rows(await system.dlq("list", "--oldest", "--limit", "1", "--json"))[0][
         "sequence"

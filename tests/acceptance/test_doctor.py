@@ -57,7 +57,8 @@ class System:
 def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
     """Run a system for all tests; those that hurt it come last."""
     tmp_path = tmp_path_factory.mktemp("system")
-    here, errors = tmp_path / "here", tmp_path / "errors"
+    here = tmp_path / "here"
+    errors = tmp_path / "errors"
     here.mkdir()
     (tmp_path / "tmp").mkdir()
     env = environment(TMPDIR=str(tmp_path / "tmp"))

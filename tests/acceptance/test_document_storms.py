@@ -74,7 +74,8 @@ async def test_a_hundred_thousand_accesses_of_strangers_reach_nothing(
 
 @pytest.mark.long
 async def test_ten_thousand_plans_are_taken_back_to_the_byte(redis: Redis) -> None:
-    plans, seed = 0, 0
+    plans = 0
+    seed = 0
     store = DocumentStore(redis, KINDS, deadline_s=5.0)
     while plans < 10_000:
         plans += await back_and_forth(store, Random(seed), 10)

@@ -27,7 +27,8 @@ async def trouble(program: Outside, kind: str, **fields: Any) -> tuple[str, Json
 async def dead_letters(program: Outside, task_id: str) -> list[Json]:
     """Return what DEAD holds of *task_id*."""
     info = await program.api("STREAM.INFO.DEAD")
-    first, last = info["state"]["first_seq"], info["state"]["last_seq"]
+    first = info["state"]["first_seq"]
+    last = info["state"]["last_seq"]
     letters = []
     for sequence in range(first, last + 1):
         answer = await program.client.request(

@@ -396,7 +396,8 @@ async def test_killed_supervisors_and_workers_lose_and_double_nothing(
 ) -> None:
     """Tasks of many tenants and priorities, some that wait for a time, and a schedule."""
     number = 3_000 if seed else 1_000
-    chance, house = random.Random(seed), own_house
+    chance = random.Random(seed)
+    house = own_house
     processes = [
         *(house.supervisor() for _ in range(2)),
         *(house.worker(AGENT, slots=8) for _ in range(3)),
@@ -413,7 +414,8 @@ async def test_killed_supervisors_and_workers_lose_and_double_nothing(
             == 0
         )
         for _ in range(number // 20):
-            tenant, priority = f"t{chance.randrange(8)}", chance.choice(PRIORITIES)
+            tenant = f"t{chance.randrange(8)}"
+            priority = chance.choice(PRIORITIES)
             labels += await sender.send(
                 tenant, 19, ms=chance.choice((20, 50)), priority=priority, name=priority
             )

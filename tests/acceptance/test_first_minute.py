@@ -97,7 +97,8 @@ def test_an_edited_agent_is_served_by_a_new_process(
     project: Path, system: Running
 ) -> None:
     """With `--reload`: a broken file, or a worker that died, is told of, and the next change starts it again."""
-    agent, errors = project / "tip_jar.py", project / "worker_errors"
+    agent = project / "tip_jar.py"
+    errors = project / "worker_errors"
     text = agent.read_text()
     worker = ("worker", "--reload", "./tip_jar.py")
     with Running(

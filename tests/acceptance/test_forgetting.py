@@ -25,7 +25,8 @@ from workers.forgetting.erasure import Forgotten, forget_user
 
 EAR = str(AGENTS / "ear.py")
 FOOD = "resource_user_food_prefs"
-ANN, BOB = "ann.of.the.hills", "bob.of.the.sea"
+ANN = "ann.of.the.hills"
+BOB = "bob.of.the.sea"
 
 
 def marker(user: str) -> str:

@@ -13,9 +13,11 @@ from tests.acceptance.outside import outside
 LIMIT = 20 * 2**20
 #: What the allocator and buffers of connections may take beside it; measured: 0.3 % on an idle machine.
 SLACK = 1.05
-PLAIN, EFFECTS = 60, 20
+PLAIN = 60
+EFFECTS = 20
 #: Seconds for which the store stays full under the tasks with effects, and the most runs of each of these in all.
-FULL_S, MOST_RUNS = 8.0, 20
+FULL_S = 8.0
+MOST_RUNS = 20
 
 
 async def test_a_full_store_loses_nothing_and_everything_ends(own_house: House) -> None:

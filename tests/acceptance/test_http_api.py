@@ -24,7 +24,8 @@ from tests.http_client import PATIENCE_S, Answer, Connection, ask
 CONFIGURATION = Path(__file__).with_name("schemathesis.toml")
 TAVERN = str(AGENTS / "tavern.py")
 #: Where it is tomorrow before it is today in the other, at every moment.
-EARLIEST, LATEST = "Pacific/Kiritimati", "Pacific/Pago_Pago"
+EARLIEST = "Pacific/Kiritimati"
+LATEST = "Pacific/Pago_Pago"
 BUDGET_QUESTION = "limit 50k, spent {spent}: how is my budget?"
 
 

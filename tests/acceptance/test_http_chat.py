@@ -135,7 +135,8 @@ async def test_a_streamed_conversation_asks_back_and_goes_on(api: Api) -> None:
 
 
 def test_a_client_that_names_its_conversation_need_not_send_it(api: Api) -> None:
-    client, named = api.openai(), {"metadata": {"conversation_id": "named"}}
+    client = api.openai()
+    named = {"metadata": {"conversation_id": "named"}}
     client.chat.completions.create(
         model="tasklore", messages=[person(BUDGETED)], **named
     )  # type: ignore[call-overload]

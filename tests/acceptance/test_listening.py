@@ -85,7 +85,8 @@ async def test_no_turn_and_no_fact_is_lost_or_kept_twice_when_workers_are_killed
     own_house: House,
 ) -> None:
     """Six users, thirty things each, and a worker killed three times in the middle of them."""
-    users, count = [f"user-{number}" for number in range(6)], 30
+    users = [f"user-{number}" for number in range(6)]
+    count = 30
     worker = own_house.worker(EAR, **QUICK).ready()
     async with talk_in(own_house) as scene:
         for number in range(count):

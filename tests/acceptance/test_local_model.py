@@ -12,13 +12,16 @@ from memory.episodes.words import words_of
 from runtime.models.settings import SMALL_MODEL
 from tests.acceptance.talk import FOOD, Remembering, remembering, talk_in
 
-RISOTTO, EGGS, OLIVES = "Mushroom risotto", "Scrambled eggs with lox", "Olives"
+RISOTTO = "Mushroom risotto"
+EGGS = "Scrambled eggs with lox"
+OLIVES = "Olives"
 GIVEN = (RISOTTO, EGGS, OLIVES)
 #: One sentence that rules read, of which only a model can tell what it takes back, and one that they do not read.
 SAID = "I no longer like eggs. Somehow cheese and my stomach are no friends."
 
 #: Seconds for one answer, and for all that is asked: on two busy cores the model says a few words a second.
-ANSWER_S, PATIENCE_S = 240, 1_200
+ANSWER_S = 240
+PATIENCE_S = 1_200
 #: Tokens of one answer: a model this small may never come to an end, and is cut off there.
 MOST_TOKENS = 400
 

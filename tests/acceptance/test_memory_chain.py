@@ -12,7 +12,8 @@ from tests.acceptance.talk import FOOD, Remembering, Talk, remembering, talk_in
 from tests.llm_double import Asked, ScriptedLlm
 from tests.memory_reading.oracle import heard
 
-PASTA, RISOTTO = "Pasta (especially carbonara)", "Mushroom risotto"
+PASTA = "Pasta (especially carbonara)"
+RISOTTO = "Mushroom risotto"
 
 #: Five things, each said in three ways.
 SAID = {
@@ -101,7 +102,8 @@ async def test_what_is_liked_is_added_at_the_end(talk: Talk, user: str) -> None:
     }
     (record,) = await talk.reader.explain(user, FOOD, "food.likes[2]")
     assert (record.origin.by, record.origin.evidence) == ("rules", "I like omelettes")
-    finder, editor = record.origin.finder, record.origin.editor
+    finder = record.origin.finder
+    editor = record.origin.editor
     assert isinstance(finder, dict)
     assert isinstance(editor, dict)
     assert (finder["model"], editor["model"]) == ("search", "relation new")

@@ -122,7 +122,8 @@ async def test_sixty_tasks_outlive_an_outage_of_their_provider(
     async with provider_away(own_house, says) as outage:
         tasks = await outage.assign(task=task, max_attempts=1)
         await outage.program.eventually(lambda: _is_open(outage))
-        asked_first, opened_at = len(outage.provider.asked_at), time.monotonic()
+        asked_first = len(outage.provider.asked_at)
+        opened_at = time.monotonic()
         outage.provider.back_at = opened_at + away_s
         while time.monotonic() < outage.provider.back_at:
             sent_at = time.monotonic()

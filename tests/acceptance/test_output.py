@@ -46,7 +46,8 @@ async def test_a_worker_that_is_killed_restarts_the_answer_and_never_mixes_it(
 ) -> None:
     """For a client that stays and for one that comes back to another supervisor."""
     struck = own_house.worker(TELLER, ack_wait_s=1).ready()
-    one, two = own_house.supervisor().ready(), own_house.supervisor().ready()
+    one = own_house.supervisor().ready()
+    two = own_house.supervisor().ready()
     body = {
         "agent_id": "TellerAgent",
         "task": "tell",
@@ -58,7 +59,8 @@ async def test_a_worker_that_is_killed_restarts_the_answer_and_never_mixes_it(
     begun = await follow(two.api, task_id, most=6)
     await asyncio.to_thread(struck.kill)
     own_house.worker(TELLER, ack_wait_s=1)
-    events, resumed = await staying, await follow(one.api, task_id, after=begun[-1][0])
+    events = await staying
+    resumed = await follow(one.api, task_id, after=begun[-1][0])
     whole = "".join(f"2:{number}é " for number in range(WORDS))
     for found in (events, resumed):
         kinds = [kind for _, kind, _ in found]
@@ -101,7 +103,8 @@ async def test_a_task_that_runs_again_emits_again_and_a_client_that_leaves_stops
     restarted = next(
         place for place, event in enumerate(events) if event[1] == "restarted"
     )
-    first, second = events[:restarted], events[restarted:]
+    first = events[:restarted]
+    second = events[restarted:]
     assert [text_after_restart(one) for one in (first, second)] == texts
     assert events[-1][2]["report"]["attempt"] == 2
 

@@ -54,7 +54,8 @@ def fill(allowed: Path) -> None:
 @contextmanager
 def watched(*supervisors: Served) -> Iterator[list[float]]:
     """Ask each for its health all the while; yield the seconds that each answer took."""
-    took, ended = list[float](), threading.Event()
+    took = list[float]()
+    ended = threading.Event()
 
     def watch(url: str) -> None:
         while not ended.wait(0.05):
@@ -76,18 +77,17 @@ def watched(*supervisors: Served) -> Iterator[list[float]]:
 
 async def test_no_pipeline_occupies_a_supervisor(own_house: House) -> None:
     """What is not allowed is refused with its field and cure, the rest ends within its budget; others are served."""
-    house, allowed = own_house, own_house.folder / "allowed"
+    house = own_house
+    allowed = own_house.folder / "allowed"
     fill(allowed)
     settings: dict[str, Any] = {
         "pipeline_roots": allowed,
         "fingerprint_s": LOOK_S,
         "grace_s": 5,
     }
-    worker, first, second = (
-        house.worker(PHASES),
-        house.supervisor(**settings),
-        house.supervisor(**settings),
-    )
+    worker = house.worker(PHASES)
+    first = house.supervisor(**settings)
+    second = house.supervisor(**settings)
     for process in (worker, first, second):
         process.ready()
     async with asker_in(house) as asker:

@@ -75,10 +75,8 @@ async def test_so_do_six_over_pipelines_inside_of_a_pipeline(own_house: House) -
 async def _killed(
     house: House, *, count: int, kills: int, inside: bool = False
 ) -> None:
-    worker, supervisor = (
-        await asyncio.to_thread(_worker, house),
-        await asyncio.to_thread(_supervisor, house),
-    )
+    worker = await asyncio.to_thread(_worker, house)
+    supervisor = await asyncio.to_thread(_supervisor, house)
     path = house.folder / "runs" / "storm"
     async with asker_in(house) as asker:
         declared = squares(count, 20, inside=inside).model_dump(mode="json")

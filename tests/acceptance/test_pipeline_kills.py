@@ -27,7 +27,8 @@ async def test_a_supervisor_that_was_frozen_changes_nothing_when_it_wakes(
     tmp_path: Path,
 ) -> None:
     """Another one drives its run by then, and both hear the report of the phase that was running."""
-    session_id, number = "frozen", 3
+    session_id = "frozen"
+    number = 3
     async with stage(tmp_path) as on:
         await on.begin()
         held = on.hold(session_id, "analysis")

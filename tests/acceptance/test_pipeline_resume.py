@@ -13,7 +13,8 @@ from tests.acceptance.house import AGENTS, House, running_house
 from tests.acceptance.pipelines import Asker, asker_in
 
 PHASES = str(AGENTS / "phases.py")
-LABEL, NEEDS = "${input.label}", "${input.needs}"
+LABEL = "${input.label}"
+NEEDS = "${input.needs}"
 INPUTS = {"label": Input(type="text"), "needs": Input(type="text", default="")}
 
 
@@ -22,10 +23,8 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     """Run one worker and one supervisor for all of these tests."""
     folder = tmp_path_factory.mktemp("pipelines")
     with running_house(folder) as house:
-        worker, supervisor = (
-            house.worker(PHASES),
-            house.supervisor(evidence_dir=folder / "evidence"),
-        )
+        worker = house.worker(PHASES)
+        supervisor = house.supervisor(evidence_dir=folder / "evidence")
         worker.ready()
         supervisor.ready()
         yield house

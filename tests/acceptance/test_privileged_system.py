@@ -45,7 +45,8 @@ CAST = Cast(
     },
     calls={"tree": ("TreeAgent", "NapAgent")},
 )
-TREE, BOUNDED = str(AGENTS / "tree.py"), str(AGENTS / "bounded.py")
+TREE = str(AGENTS / "tree.py")
+BOUNDED = str(AGENTS / "bounded.py")
 MEMORY = ("workers.agents.switchboard", "workers.agents.memory_worker")
 #: Agents whose code the bootstrap does not have.
 NAPS = (
@@ -81,7 +82,8 @@ writes = ["ms"]
 """
 #: Seconds in which a refusal is told, however busy the machine is; and those that are waited for an answer, which it
 #: must not wait for.
-AT_ONCE_S, PATIENT_S = 45.0, 100.0
+AT_ONCE_S = 45.0
+PATIENT_S = 100.0
 #: Seconds that an outbox of the library's own makes a message wait.
 OUTBOX_S = 9.5
 
@@ -141,7 +143,8 @@ def guests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guests]:
             ]
             for process in started:
                 process.ready()
-            guests.answering, guests.napping = started[0], started[2]
+            guests.answering = started[0]
+            guests.napping = started[2]
             yield guests
             for process in started:
                 assert "nats_refused" not in process.log()

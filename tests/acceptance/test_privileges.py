@@ -223,10 +223,8 @@ async def test_valkey_lets_each_role_do_what_is_declared_and_nothing_else(
     name: str, pair: Guarded
 ) -> None:
     """Every command on every kind of key is tried in a dry run, for every role."""
-    role, kinds = (
-        ROLES[name],
-        {pattern for one in ROLES.values() for pattern in (*one.owns, *one.reads)},
-    )
+    role = ROLES[name]
+    kinds = {pattern for one in ROLES.values() for pattern in (*one.owns, *one.reads)}
     async with _valkey(pair, None) as admin:
         for command, words in _COMMANDS.items():
             for key in sorted(map(_key, kinds)):
@@ -295,10 +293,8 @@ async def test_a_worker_does_its_work_by_functions_alone(pair: Guarded) -> None:
     async with _valkey(pair, "bootstrap") as client:
         await load_functions(client)
     async with _valkey(pair, "worker-budget") as client:
-        ledger, exchange = (
-            Ledger(client, deadline_s=PATIENCE_S),
-            CommandBatch(client, PATIENCE_S),
-        )
+        ledger = Ledger(client, deadline_s=PATIENCE_S)
+        exchange = CommandBatch(client, PATIENCE_S)
         await ledger.accept("acl", 1, b"{}")
         assert await ledger.begin("acl", 1, "w1", 0, 60_000, token="t1") == Run(1)
         assert await ledger.hold([("acl", 1)], "w1", 60_000) == []
@@ -308,10 +304,8 @@ async def test_a_worker_does_its_work_by_functions_alone(pair: Guarded) -> None:
         await ledger.release([Ended("acl", 1, "t2")])
         assert isinstance(await ledger.cancel("acl", 1, "enough"), CancelOutcome)
         assert await ledger.finish("acl", 1, "cancelled", b"{}") is None
-        entry, flight = (
-            "tl:ltm:{BudgetTrackerAgent}:v1.1:check",
-            "tl:flight:{BudgetTrackerAgent}:x",
-        )
+        entry = "tl:ltm:{BudgetTrackerAgent}:v1.1:check"
+        flight = "tl:flight:{BudgetTrackerAgent}:x"
         assert await exchange.run(
             [("FCALL", long_term_scripts.LEASE, 2, flight, entry, "t", 1000, "0")]
         ) == [-1]

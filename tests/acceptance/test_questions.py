@@ -19,7 +19,9 @@ from tests.acceptance.outside import Outside, outside
 from tests.acceptance.test_waits import PAYER, YES, Doors, keys_in
 
 #: Seconds between two reminders, until the escalation, and by which a notice may be late on a busy machine.
-_REMIND_S, _ESCALATE_S, _LATE_S = 4.0, 6.0, 1.9
+_REMIND_S = 4.0
+_ESCALATE_S = 6.0
+_LATE_S = 1.9
 
 
 @pytest.fixture
@@ -155,7 +157,8 @@ async def test_the_open_questions_are_read_in_one_round_trip_and_waiting_tasks_a
     for task_id in ids:
         await doors.find("finance", task_id)
     async with Redis.from_url(own_house.servers.redis_url) as redis:
-        waits, trips = Waits(redis, deadline_s=60), 0
+        waits = Waits(redis, deadline_s=60)
+        trips = 0
         inner = waits._batch.run
 
         async def run(commands: Any) -> Any:

@@ -156,7 +156,8 @@ async def test_a_supervisor_that_froze_with_a_request_does_what_another_read_mea
 async def test_a_repeat_waits_for_the_part_that_was_not_done_and_runs_the_other_no_more(
     own_house: House,
 ) -> None:
-    label, conversation = f"L{uuid4().hex}", uuid4().hex
+    label = f"L{uuid4().hex}"
+    conversation = uuid4().hex
     worker = own_house.worker(NAPPER).ready()
     own_house.worker(PROBE).ready()
     dying = own_house.supervisor().ready()

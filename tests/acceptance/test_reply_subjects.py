@@ -116,7 +116,8 @@ async def test_no_request_is_answered_where_its_sender_may_not_publish(
     name: str, pair: Guarded
 ) -> None:
     """Asked in earnest each request is answered; with another's subject for a reply nothing arrives there."""
-    role, requests = ROLES[name], list(_requests(ROLES[name]))
+    role = ROLES[name]
+    requests = list(_requests(ROLES[name]))
     foreign = [one for one in TARGETS if not one.startswith(f"{inbox_prefix(name)}.")]
     foreign = [
         one
@@ -154,7 +155,8 @@ async def test_an_answer_on_ones_own_import_goes_nowhere_else(
     name: str, pair: Guarded
 ) -> None:
     """A role may have itself answered where it may publish anyway: that is all that arrives, once an answer."""
-    role, requests = ROLES[name], list(_requests(ROLES[name]))
+    role = ROLES[name]
+    requests = list(_requests(ROLES[name]))
     own = [
         one
         for one in TARGETS

@@ -14,7 +14,8 @@ from tests.llm_double import Asked, Canned, ScriptedLlm, dropped
 
 EXAMPLE = str(ROOT / "examples" / "research" / "agents.py")
 PAPERS = {"night": "Owls are nocturnal.", "dusk": "Nightjars are crepuscular."}
-QUESTION, KEY = "When are birds active?", "sk-test-0123456789"
+QUESTION = "When are birds active?"
+KEY = "sk-test-0123456789"
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -45,7 +46,8 @@ def answer(asked: Asked) -> Canned:
         assert asked.body["stream"]
         assert "Owls: active at night" in asked.user
         return streaming("Owls fly ", "at night, ", "nightjars at dusk.")
-    number, results = number_of(asked), results_of(asked)
+    number = number_of(asked)
+    results = results_of(asked)
     if number == 0:
         return calling(("fetch", {"url": asked.user.rpartition(" ")[2]}))
     if number == 1:

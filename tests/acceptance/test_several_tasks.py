@@ -39,7 +39,8 @@ async def test_two_tasks_are_answered_together_and_one_of_them_from_memory(
     """The command shows both, in the order in which they were asked for; the next sentence refers to the last."""
     budget = f"check my budget of {uuid4().int % 10**6 + 60_000} with 42k spent"
     await knows(program, standing.house, budget)
-    conversation, nap = uuid4().hex, uuid4().int % 900 + 20
+    conversation = uuid4().hex
+    nap = uuid4().int % 900 + 20
 
     async def asked(text: str) -> tuple[int, str]:
         done = await asyncio.to_thread(
@@ -66,7 +67,8 @@ async def test_cancelling_a_request_cancels_all_of_its_tasks(
     standing: Standing, program: Outside
 ) -> None:
     await knows(program, standing.house, "take a nap of 7")
-    url, key = standing.supervisor.api, {"Idempotency-Key": f"cut-{uuid4().hex[:8]}"}
+    url = standing.supervisor.api
+    key = {"Idempotency-Key": f"cut-{uuid4().hex[:8]}"}
     body = {
         "text": "take a nap of 60001 and then take a nap of 60002",
         "wait_seconds": 0,
@@ -94,7 +96,8 @@ async def test_a_supervisor_killed_in_the_middle_loses_and_doubles_nothing(
     own_house: House,
 ) -> None:
     """The next one finds both tasks under the same request id: one report each, and one turn each."""
-    worker, supervisor = own_house.worker(BUDGET, NAPPER), own_house.supervisor()
+    worker = own_house.worker(BUDGET, NAPPER)
+    supervisor = own_house.supervisor()
     worker.ready()
     supervisor.ready()
     text = "check my budget of 50k with 42k spent and take a nap of 2001"

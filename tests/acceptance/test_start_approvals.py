@@ -103,7 +103,8 @@ async def test_words_wait_for_the_yes_of_the_right_person_and_start_the_task_onc
     desk: Desk,
 ) -> None:
     """The question shows task, parameters and words; nothing is held, and no other person's yes counts."""
-    label, conversation = f"L{uuid4().hex}", uuid4().hex
+    label = f"L{uuid4().hex}"
+    conversation = uuid4().hex
     asked = {"request_id": uuid4().hex, "conversation_id": conversation}
     reply = await desk.ask(words(label), **asked)
     ask = reply["approval_id"]
@@ -319,10 +320,8 @@ async def test_of_several_tasks_each_waits_for_its_own_yes_and_the_whole_ends_wi
     first, second = (f"L{uuid4().hex}" for _ in range(2))
     text = f"1. {words(first)}\n2. {words(second, task='appraise')}"
     found = await desk.post("/v1/requests", {"text": text, "wait_seconds": 1})
-    path, asks = (
-        f"/v1/requests/{found['request_id']}",
-        [one["id"] for one in found["approvals"]],
-    )
+    path = f"/v1/requests/{found['request_id']}"
+    asks = [one["id"] for one in found["approvals"]]
     assert (found["state"], len(set(asks))) == ("running", 2)
     assert await desk.answer("finance", asks[0], YES) == 200
     assert (await desk.report(asks[0].partition(".")[0]))["result"] == 12

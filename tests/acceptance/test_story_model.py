@@ -52,7 +52,8 @@ SECTIONS = {
 NAMES = tuple(SECTIONS.values())
 GROUPS = {seat.section: seat.group for seat in ROSTER}
 #: Tokens of a question beside the response, and of the response.
-MOST_TOKENS, MOST_TOLD = 1_500, 3_000
+MOST_TOKENS = 1_500
+MOST_TOLD = 3_000
 #: US dollars for a million tokens of the model that reads the context, as the story says by default.
 READER_USD = 3
 _MILLION = 1_000_000
@@ -90,7 +91,8 @@ class Model:
     def take(self) -> list[Asked]:
         """Return every question since the last look."""
         with self._lock:
-            taken, self._asked = self._asked, []
+            taken = self._asked
+            self._asked = []
         return taken
 
 

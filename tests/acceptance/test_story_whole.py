@@ -74,7 +74,8 @@ def test_every_agent_reads_every_response_by_rules(told: Told) -> None:
     """Without a model nothing fails, nothing is free of charge by mistake, and the heads are truthful."""
     assert len(told.documents) == 30
     for document in told.documents:
-        meta, found = document.meta, sections(document)
+        meta = document.meta
+        found = sections(document)
         assert (meta.status, meta.agents_run, meta.agents_ok) == ("fresh", 10, 10), meta
         assert list(found) == [seat.section for seat in ROSTER]
         assert {section["by"] for section in found.values()} == {"rules"}
@@ -102,10 +103,8 @@ def test_every_context_keeps_its_budget_and_what_must_not_be_lost(told: Told) ->
 
 def _must_keep(document: AnalysisDocument) -> Iterator[tuple[str, str]]:
     """Yield what must not be lost as the context shows it, each with the label of its line, if that matters."""
-    found, threads = (
-        document.background.response_analysis,
-        document.background.plot_threads,
-    )
+    found = document.background.response_analysis
+    threads = document.background.plot_threads
     assert found is not None
     assert found.characters is not None
     assert threads is not None
@@ -150,7 +149,8 @@ def test_a_document_is_a_third_of_the_files_it_stands_for(told: Told) -> None:
 
 def _stands_for(document: AnalysisDocument) -> int:
     """Return the tokens of all that a prompt would be given without the analysis."""
-    entities, total = document.immediate.entity_analysis, document.stats.total_reduction
+    entities = document.immediate.entity_analysis
+    total = document.stats.total_reduction
     assert entities is not None
     assert total is not None
     return total.before + sum(one.tokens or 0 for one in entities.tier1)
@@ -230,7 +230,8 @@ def test_a_person_with_a_copy_of_the_story_needs_no_more_than_two_commands(
     """`tasklore up` and `analysis run`: what comes of it is a file that needs no system any more."""
     (tmp_path / "tmp").mkdir()
     (tmp_path / "here").mkdir()
-    here, env = tmp_path / "here", environment(TMPDIR=str(tmp_path / "tmp"))
+    here = tmp_path / "here"
+    env = environment(TMPDIR=str(tmp_path / "tmp"))
     assert tasklore("story", "example", STORY, cwd=here, env=env).returncode == 0
     command = ("analysis", "run", STORY, "--json")
     with Running(

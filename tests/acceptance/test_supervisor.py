@@ -82,7 +82,8 @@ async def test_one_request_id_starts_nothing_twice_and_each_turn_is_published_on
     talker: Outside,
 ) -> None:
     """Sent again, a request finds the task it started; TURNS holds one turn of the person and one of the assistant."""
-    conversation, request = new(), new()
+    conversation = new()
+    request = new()
     fields = {"conversation_id": conversation, "request_id": request}
     text = f"Check my budget: limit {int(request[:6], 16) + 90000}, spent 100"
     first = await ask(talker, text, **fields)
@@ -193,7 +194,8 @@ async def test_cancellations_pass_the_workers_broker_and_tasks_do_not(
     talker: Outside, standing: Standing
 ) -> None:
     """FastStream serves what is said on core NATS; the queue is read by the engine alone."""
-    worker, name = standing.worker, "tasklore_broker_received_messages_total"
+    worker = standing.worker
+    name = "tasklore_broker_received_messages_total"
     before = worker.metric(name)
     for _ in range(5):
         await talker.ask("ProbeAgent", "remembered", {"label": new()})

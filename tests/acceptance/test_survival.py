@@ -81,10 +81,8 @@ class Scene:
 @asynccontextmanager
 async def at_work(house: House, **settings: Any) -> AsyncIterator[Scene]:
     """Start a worker, a supervisor and a program that publishes in its name."""
-    worker, supervisor = (
-        house.worker(slots=32, **settings),
-        house.supervisor(**settings),
-    )
+    worker = house.worker(slots=32, **settings)
+    supervisor = house.supervisor(**settings)
     worker.ready()
     supervisor.ready()
     async with outside(house.servers.nats_url, SUPERVISOR) as program:

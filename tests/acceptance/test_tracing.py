@@ -41,10 +41,8 @@ def traced(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Traced]:
     ):
         for name, value in collector.environment.items():
             patch.setenv(name, value)
-        worker, supervisor = (
-            house.worker(BUDGET, PROBE, tracing="on"),
-            house.supervisor(tracing="on"),
-        )
+        worker = house.worker(BUDGET, PROBE, tracing="on")
+        supervisor = house.supervisor(tracing="on")
         remembering = house.worker("switchboard", "memory", tracing="on")
         yield Traced(house, collector, worker.ready(), supervisor.ready())
         remembering.ready()
@@ -75,7 +73,9 @@ async def test_one_trace_leads_from_a_request_to_its_report_and_to_what_is_remem
     )
     assert (answer.status, answer.body["reply"]["kind"]) == (200, "answer")
     task = "tasks.BudgetTrackerAgent.analyze_budget"
-    request, sent, processed = "POST /v1/requests", f"send {task}", f"process {task}"
+    request = "POST /v1/requests"
+    sent = f"send {task}"
+    processed = f"process {task}"
 
     def is_whole(spans: list[Kept]) -> bool:
         # Each process sends its own when it likes, and a letter is sent only once it is stored.
@@ -142,10 +142,8 @@ async def test_a_task_whose_worker_died_goes_on_in_its_trace(
     for name, value in traced.collector.environment.items():
         monkeypatch.setenv(name, value)
     trace = "a" * 32
-    supervisor, doomed = (
-        own_house.supervisor(tracing="on"),
-        own_house.worker(PROBE, tracing="on"),
-    )
+    supervisor = own_house.supervisor(tracing="on")
+    doomed = own_house.worker(PROBE, tracing="on")
     supervisor.ready(), doomed.ready()
     order = {
         "agent_id": "ProbeAgent",
@@ -161,7 +159,8 @@ async def test_a_task_whose_worker_died_goes_on_in_its_trace(
     own_house.worker(PROBE, tracing="on").ready()
     assert (await asked).status == 200
 
-    name, sent = "process tasks.ProbeAgent.fresh", "send tasks.ProbeAgent.fresh"
+    name = "process tasks.ProbeAgent.fresh"
+    sent = "send tasks.ProbeAgent.fresh"
 
     def is_whole(spans: list[Kept]) -> bool:
         return all(named(spans, one, trace) for one in (name, sent))
@@ -177,7 +176,8 @@ async def test_a_task_whose_worker_died_goes_on_in_its_trace(
 
 async def test_what_the_caller_does_not_sample_is_not_sent(traced: Traced) -> None:
     """But goes on under its trace: whoever is next may not sample it either."""
-    unsampled, sampled = "c" * 32, "d" * 32
+    unsampled = "c" * 32
+    sampled = "d" * 32
     body = {"text": "limit 60k, spent 1k: how is my budget?", "user": "bob"}
     for trace, flags in ((unsampled, "00"), (sampled, "01")):
         headers = {"traceparent": f"00-{trace}-{'1' * 16}-{flags}"}
@@ -299,10 +299,8 @@ async def test_a_collector_that_is_away_holds_nobody_up(
 ) -> None:
     """Tasks are done as ever, and the process leaves within the seconds that its last spans are given."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
-    worker, supervisor = (
-        own_house.worker(tracing="on").ready(),
-        own_house.supervisor(tracing="on").ready(),
-    )
+    worker = own_house.worker(tracing="on").ready()
+    supervisor = own_house.supervisor(tracing="on").ready()
     body = {"text": "limit 50k, spent 42k: how is my budget?", "user": "ann"}
     assert (await ask(supervisor.api, "POST", "/v1/requests", body)).status == 200
     for process in (worker, supervisor):

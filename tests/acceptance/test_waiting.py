@@ -43,10 +43,8 @@ async def test_a_process_waits_for_servers_that_are_away(
     tmp_path: Path, kind: str
 ) -> None:
     """First for NATS, then for Valkey; once both answer it is ready, without a restart."""
-    nats, valkey = (
-        NatsServer(tmp_path / "nats", free_port()),
-        ValkeyServer(tmp_path / "valkey", free_port()),
-    )
+    nats = NatsServer(tmp_path / "nats", free_port())
+    valkey = ValkeyServer(tmp_path / "valkey", free_port())
     with starting(kind, nats.port, valkey.url, tmp_path) as served:
         try:
             await asyncio.to_thread(served.await_log, "waiting_for_server")
@@ -74,10 +72,8 @@ async def test_a_process_waits_for_servers_that_are_away(
 @pytest.mark.parametrize("kind", KINDS)
 async def test_a_wrong_password_ends_the_process(tmp_path: Path, kind: str) -> None:
     """No wait would mend it: the error names the variable, and the exit code is that of a server out of reach."""
-    nats, valkey = (
-        NatsServer(tmp_path / "nats", free_port()),
-        ValkeyServer(tmp_path / "valkey", free_port()),
-    )
+    nats = NatsServer(tmp_path / "nats", free_port())
+    valkey = ValkeyServer(tmp_path / "valkey", free_port())
     try:
         await nats.start()
         await valkey.start()

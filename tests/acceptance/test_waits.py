@@ -238,11 +238,9 @@ async def test_a_link_answers_once_in_the_name_of_one_person(
             "finance", "POST", f"/v1/approvals/{approval_id}/links", {"who": "user:fay"}
         )
     )[0] == 403
-    good, short, wrong = (
-        await link("role:finance"),
-        await link("role:finance", 1),
-        await link("user:eve"),
-    )
+    good = await link("role:finance")
+    short = await link("role:finance", 1)
+    wrong = await link("user:eve")
     yes = {"decision": "approve", "note": "by link"}
     body, _, signature = good.rpartition(".")
     altered = f"{body}.{'A' if signature[0] != 'A' else 'B'}{signature[1:]}"

@@ -46,7 +46,8 @@ def test_a_program_that_knows_only_the_wire_gets_exactly_one_correct_report(
         timeout=PATIENCE_S,
     )
     found = json.loads(done.stdout)
-    report, result = found["report"], found["report"]["result"]
+    report = found["report"]
+    result = found["report"]["result"]
     assert (report["status"], report["error"], report["fence"]) == (
         "completed",
         None,
@@ -208,7 +209,8 @@ async def test_no_body_stops_the_worker(program: Outside, standing: Standing) ->
     chance = random.Random(20261121)
     # What was reported before is stored once it is taken, a moment after we heard it.
     await all_taken(program)
-    dead, reported = await messages(program, "DEAD"), await messages(program, "REPORTS")
+    dead = await messages(program, "DEAD")
+    reported = await messages(program, "REPORTS")
     bodies = [mangled(chance, program) for _ in range(100)] + nasty(program)
     for body in bodies:
         await program.publish("tasks.ProbeAgent.fresh", body)

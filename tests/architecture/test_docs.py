@@ -51,7 +51,8 @@ PAGES = sorted(
         *(ROOT / "docs").rglob("*.md"),
     ]
 )
-REFERENCE, GUIDE = ROOT / "docs" / "reference", ROOT / "docs" / "guide"
+REFERENCE = ROOT / "docs" / "reference"
+GUIDE = ROOT / "docs" / "guide"
 WIRE = (REFERENCE / "wire.md").read_text("utf-8")
 
 #: Pages that their module prints.
@@ -384,7 +385,7 @@ def test_a_generated_page_is_current(name: str) -> None:
 
 
 def test_the_index_lists_every_page() -> None:
-    """How-tos have at most 120 lines, the README 200."""
+    """A page that no list names is found by nobody."""
     index = ROOT / "docs" / "README.md"
     linked = {
         (index.parent / target).resolve()
@@ -393,12 +394,6 @@ def test_the_index_lists_every_page() -> None:
     pages = {*GUIDE.glob("*"), *REFERENCE.glob("*"), ROOT / "docs" / "architecture.md"}
 
     assert pages - linked == set()
-    assert [
-        page.name
-        for page in GUIDE.glob("*.md")
-        if len(page.read_text("utf-8").splitlines()) > 120
-    ] == []
-    assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 200
 
 
 def test_the_delivery_page_names_tests_that_exist() -> None:

@@ -7,7 +7,8 @@ from playwright.sync_api import sync_playwright
 from tests.browser.chromium import launched
 
 #: Pixels of the picture.
-WIDTH, HEIGHT = 1280, 800
+WIDTH = 1280
+HEIGHT = 800
 
 
 def shoot(url: str, file: str) -> None:

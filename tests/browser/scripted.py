@@ -61,7 +61,8 @@ class Script:
         return Answer(choice, prompt=f"You are {name}.\n{shown}")
 
     def _choice(self, world: World, name: str) -> Choice:
-        senses, here = world.senses(name), world.place(name)
+        senses = world.senses(name)
+        here = world.place(name)
         others = [other for other in world.plan.names if other != name]
         if others and self._chance.random() < self._chatty:
             words = self._chance.choice(self._words)

@@ -113,7 +113,8 @@ def test_arrow_keys_reach_everybody_in_the_crowd(window: Window) -> None:
     with scripted("crowd", "--paused") as world:
         page = window.open(world.url)
         tokens = page.locator(".token")
-        waiting, reached = [0], {0}
+        waiting = [0]
+        reached = {0}
         index = (
             "[...document.querySelectorAll('.token')].indexOf(document.activeElement)"
         )

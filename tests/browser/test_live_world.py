@@ -88,12 +88,14 @@ def test_the_page_shows_agents_and_coins_and_goes_on(page: Page) -> None:
 
     expect(page.locator(".token")).to_have_count(6)
     _pause(page)
-    told, shown = _told(page), _shown(page)
+    told = _told(page)
+    shown = _shown(page)
     gives_up_at = time.monotonic() + PATIENCE_MS / 1000
     # The step that was being made is made to its end.
     while shown != told and time.monotonic() < gives_up_at:
         page.wait_for_timeout(100)
-        told, shown = _told(page), _shown(page)
+        told = _told(page)
+        shown = _shown(page)
     assert shown == told
 
 

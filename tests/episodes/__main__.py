@@ -69,7 +69,8 @@ async def _measure(part: str, url: str) -> None:
     print(
         f"{'together':10} {asked:4} questions: all evidence {every / asked:6.1%}, any {some / asked:6.1%}"
     )
-    never, others = nothing[0] / nothing[1], nothing[2] / nothing[3]
+    never = nothing[0] / nothing[1]
+    others = nothing[2] / nothing[3]
     print(
         f"nothing said: {never:.1%} of {nothing[1]} never said, {others:.1%} of the others"
     )

@@ -84,12 +84,14 @@ class _Life:
         pending = list(enumerate(events))
         gap = self._turns / (len(events) + 1)
         due = [gap * (number + 1) for number, _ in pending]
-        conversation, at = 0, _BEGIN
+        conversation = 0
+        at = _BEGIN
         step = (_END - _BEGIN) / self._turns
         left = 0
         while len(self.person.turns) < self._turns:
             if left <= 0:
-                conversation, left = conversation + 1, self._dice.randrange(6, 30)
+                conversation = conversation + 1
+                left = self._dice.randrange(6, 30)
                 at = _BEGIN + step * len(self.person.turns)
             at += timedelta(seconds=self._dice.randrange(20, 200))
             before = len(self.person.turns)

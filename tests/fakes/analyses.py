@@ -139,7 +139,8 @@ class FakeAnalyses:
     async def due(
         self, supervisor_id: str, lease_ms: int, limit: int = 100
     ) -> list[tuple[str, int]]:
-        listed, now = self._due.get(supervisor_id, {}), self._clock_ms()
+        listed = self._due.get(supervisor_id, {})
+        now = self._clock_ms()
         found = sorted(
             (at, f"{one[0]}:{one[1]}", one) for one, at in listed.items() if at <= now
         )[:limit]

@@ -186,7 +186,8 @@ class FakeLedger:
         of = self._generation(task_id, number)
         if (stored := of.get("report")) is not None:
             return stored
-        state, assignment = of.get("state") or b"unknown", of.get("assignment")
+        state = of.get("state") or b"unknown"
+        assignment = of.get("assignment")
         if "cancel" not in of:
             of.set(cancel=reason)
         return CancelOutcome(number, state.decode(), assignment)
@@ -198,10 +199,8 @@ class FakeLedger:
     async def once(
         self, task_id: str, generation: int, worker_id: str, name: str, token: str
     ) -> bool | None:
-        field, of = (
-            b"once." + quote(name, safe="").encode(),
-            self._generation(task_id, generation),
-        )
+        field = b"once." + quote(name, safe="").encode()
+        of = self._generation(task_id, generation)
         if (claimed := of.fields.get(field)) is not None:
             return claimed == token.encode()
         is_leased = of.number("leased_until") > int(self._clock() * 1000)
@@ -260,7 +259,8 @@ class FakeLedger:
         return _Fields(self._touch(task_id), generation)
 
     def _touch(self, task_id: str) -> dict[bytes, bytes]:
-        key, now = keys.task(task_id), self._clock()
+        key = keys.task(task_id)
+        now = self._clock()
         until, fields = self._tasks.get(key, (now, {}))
         fields = fields if now < until else {}
         self._tasks[key] = (now + self._keep_s, fields)

@@ -63,7 +63,8 @@ class FakePipelineRuns:
         kept = self._runs.get(session_id)
         if kept is None:
             return None
-        record, known = kept.record, kept.record.phases
+        record = kept.record
+        known = kept.record.phases
         phases = {
             phase.name: known.get(phase.name, PhaseState())
             for phase in record.pipeline.phases
@@ -255,7 +256,9 @@ class FakePipelineRuns:
                 cancel_reason=None,
                 error="",
             )
-            kept.due_since_ms, kept.lapses, kept.claimed_by = self._now_ms(), 0, None
+            kept.due_since_ms = self._now_ms()
+            kept.lapses = 0
+            kept.claimed_by = None
             self._outcomes.pop(session_id, None)
         return await self.read(session_id)
 
@@ -347,7 +350,8 @@ class FakePipelineRuns:
 
     def _fail(self, kept: _Kept, state: EndState, error: str, error_type: str) -> None:
         self._release(kept)
-        kept.claimed_by, now = None, self._now_ms()
+        kept.claimed_by = None
+        now = self._now_ms()
         for phase, known in kept.record.phases.items():
             if known.status == "running":
                 failed = replace(

@@ -95,7 +95,8 @@ async def morgue_of(servers: EmbeddedServers) -> AsyncIterator[Morgue]:
         valkey.connect(servers.redis_url) as redis,
     ):
         await declare_streams(client, Sizes())
-        link, ledger = Link(client), Ledger(redis)
+        link = Link(client)
+        ledger = Ledger(redis)
         async with (
             open_outbox(link) as outbox,
             open_dead_letters(link, outbox, ledger) as letters,

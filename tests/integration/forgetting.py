@@ -164,7 +164,8 @@ class Town:
         await self.documents.import_document(user, json.dumps(body).encode(), at=NOW)
 
     async def tell(self, user: str, conversation_id: str) -> None:
-        inbox, secret = Inbox(self.redis, PATIENCE_S, window=1), secret_of(user)
+        inbox = Inbox(self.redis, PATIENCE_S, window=1)
+        secret = secret_of(user)
         heard = [
             Utterance(
                 message_id=f"{user}-{number}",
@@ -263,10 +264,8 @@ class Town:
         await ProjectMemory(self.redis, deadline_s=PATIENCE_S).append(
             "town", "decision", f"we go by what {user} said", by=user
         )
-        outbox, now = (
-            WebhookOutbox(self.redis, deadline_s=PATIENCE_S),
-            datetime.now(UTC),
-        )
+        outbox = WebhookOutbox(self.redis, deadline_s=PATIENCE_S)
+        now = datetime.now(UTC)
         callback = Callback(
             url=f"https://example.com/{secret_of(user)}",
             host="example.com:443",

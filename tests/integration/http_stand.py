@@ -179,15 +179,14 @@ async def http_stand(
         await declare_streams(client, Sizes())
         outbox = await stack.enter_async_context(open_outbox(link))
         ledger = Ledger(redis, deadline_s=PATIENCE_S)
-        dispatch, reports = Dispatch(outbox, ledger), ReportDesk(client, ledger)
+        dispatch = Dispatch(outbox, ledger)
+        reports = ReportDesk(client, ledger)
         await link.listen(subjects.reports_to(SUPERVISOR), reports.hear_hint)
         conversations = Conversations(redis, deadline_s=PATIENCE_S)
         records = RequestRecords(redis, deadline_s=PATIENCE_S)
         service = scripted(conversations, dispatch)
-        catalogue, canceller = (
-            Catalogue([CARD]),
-            Canceller(client, outbox, ledger, "stand"),
-        )
+        catalogue = Catalogue([CARD])
+        canceller = Canceller(client, outbox, ledger, "stand")
         book = ScheduleBook(
             ScheduleStore(redis, SUPERVISOR, deadline_s=PATIENCE_S), lambda: catalogue
         )

@@ -309,7 +309,8 @@ async def keep_all(batch: FactBatch, context: ListenContext) -> list[Ruling]:
     """Add every fact to what the user likes; a text that is there already is known."""
     rulings = []
     for pending in batch.facts:
-        fact, food = pending.fact, context.draft.body(FOOD)["food"]
+        fact = pending.fact
+        food = context.draft.body(FOOD)["food"]
         if any(item["display"] == fact.text for item in food["likes"]):  # type: ignore[index, call-overload, union-attr]
             rulings.append(Ruling(fact.fact_id, "known", "it is there"))
             continue

@@ -27,7 +27,8 @@ from workers.testing.stories import FakeStories
 
 STORY = "lighthouse"
 KEEP = 100
-MARA, JON = "Mara Voss", "Jon {Ebb} ⚓"
+MARA = "Mara Voss"
+JON = "Jon {Ebb} ⚓"
 PAIR = pair_of(MARA, JON)
 BASE = StoryBase(
     settings=StorySettings(

@@ -332,7 +332,8 @@ async def test_each_provider_calls_tools_and_answers_by_a_schema(role: str) -> N
 @pytest.mark.parametrize("role", PACKAGES)
 async def test_each_provider_streams_its_text(role: str) -> None:
     pytest.importorskip(PACKAGES[role])
-    agent, book = pydantic_ai.Agent(RoleModel(role), name="writer"), Book()
+    agent = pydantic_ai.Agent(RoleModel(role), name="writer")
+    book = Book()
     async with ScriptedLlm() as model, Llm(settings_of(model), meter=book) as llm:
         model.queue(streaming_text(role, "An ", "ode"))
         kit = kit_of(agent, llm, streams=True)
@@ -489,7 +490,8 @@ async def test_a_structured_answer_is_repaired_over_the_wire() -> None:
 
 async def test_text_is_streamed_as_server_sent_events() -> None:
     """Each delta is a piece; tokens come with the last event, and the time of the first one is counted."""
-    writer, book = pydantic_ai.Agent(RoleModel("chat"), name="writer"), Book()
+    writer = pydantic_ai.Agent(RoleModel("chat"), name="writer")
+    book = Book()
     async with ScriptedLlm() as model, Llm(settings_of(model), meter=book) as llm:
         model.queue(streaming("An ", "ode", output_tokens=2))
         kit = kit_of(writer, llm, streams=True)

@@ -206,13 +206,11 @@ async def test_sections_are_shown_while_others_are_still_running(
     watch: Watch, supervisor: Supervisor, redis: Redis
 ) -> None:
     supervisor.answer = lambda _: None
-    stores, looks = (
-        (
-            StoryStore(redis, deadline_s=PATIENCE_S),
-            AnalysisStore(redis, deadline_s=PATIENCE_S),
-        ),
-        Looks(),
+    stores = (
+        StoryStore(redis, deadline_s=PATIENCE_S),
+        AnalysisStore(redis, deadline_s=PATIENCE_S),
     )
+    looks = Looks()
     async with asyncio.TaskGroup() as group:
         running = group.create_task(
             watch.analyse(request_of(watch), RESPONSE, looks.show)
@@ -454,10 +452,8 @@ async def test_a_folder_with_mistakes_is_refused_line_by_line(
 
 
 async def _kept(numbers: Sequence[int], redis: Redis) -> None:
-    stories, analyses = (
-        StoryStore(redis, deadline_s=PATIENCE_S),
-        AnalysisStore(redis, deadline_s=PATIENCE_S),
-    )
+    stories = StoryStore(redis, deadline_s=PATIENCE_S)
+    analyses = AnalysisStore(redis, deadline_s=PATIENCE_S)
     for number in numbers:
         await _fold(stories, analyses, analysed(number))
 

@@ -278,7 +278,8 @@ async def test_unreadable_cards_are_left_out_and_warned_about_once(
 async def test_an_unchanged_bucket_is_not_read_again(
     storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    index, read = CardIndex(), list[int]()
+    index = CardIndex()
+    read = list[int]()
 
     async def read_and_count(*arguments: Any) -> list[AgentCard]:
         read.append(len(read))
@@ -315,7 +316,8 @@ async def test_endless_notices_do_not_keep_a_supervisor_from_starting(
     await storage.put(
         "agents", "Old", body_of(GOOD.model_copy(update={"agent_id": "Old"}))
     )
-    index, told = CardIndex(), list[str]()
+    index = CardIndex()
+    told = list[str]()
 
     async def read_while_told(*arguments: Any) -> list[AgentCard]:
         cards = await read_cards(*arguments)

@@ -74,7 +74,8 @@ async def test_a_rate_counts_the_last_minute_whether_it_was_tidied_or_not(
     redis: Redis,
 ) -> None:
     """By the server's clock; it refills when the oldest half second leaves, or when the provider wants calls again."""
-    budgets, slot = Budgets(redis), int(time.time() * 2)
+    budgets = Budgets(redis)
+    slot = int(time.time() * 2)
     await budgets.change(limits("rate", "blocked"), "ada")
     fields = {
         f"s{slot - 140}": 50,
@@ -186,7 +187,8 @@ async def test_books_are_summed_by_tenant_agent_or_model_over_days(
 
 async def test_only_the_last_costs_of_a_task_are_kept(redis: Redis) -> None:
     """The newest last; a task without any has none."""
-    budgets, name = Budgets(redis), ("Research", "read")
+    budgets = Budgets(redis)
+    name = ("Research", "read")
     await budgets.note_costs({name: [5, 7]})
     await budgets.note_costs({name: list(range(KEPT_COSTS))})
     assert await budgets.costs_of([name, ("Research", "other")]) == {

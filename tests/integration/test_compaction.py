@@ -12,7 +12,8 @@ from contracts.errors import ConfigurationError, MemoryUnavailable
 from memory.compaction import rewrite
 from runtime.servers.embedded import ValkeyServer
 
-SECRET, OTHER = b"likes omelettes", b"likes pasta"
+SECRET = b"likes omelettes"
+OTHER = b"likes pasta"
 #: Too much to be stored in one piece with its neighbours, and nothing that a snapshot could compress.
 REST = random.Random(1).randbytes(1000)
 

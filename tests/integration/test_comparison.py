@@ -222,7 +222,8 @@ async def test_an_unusable_comparison_request_is_settled_and_changes_nothing(
     await stores.publish(stores.task, a_report("t2"))
     held = a_report(stores.task, fence="ledger")
     await stores.ledger.finish(stores.task, 1, "completed", held)
-    line, wish = FakeEngine(), asked(stores.task)
+    line = FakeEngine()
+    wish = asked(stores.task)
     wish.body = body.replace(b"TASK", stores.task.encode())
     await stores.desk().work([wish], line)  # type: ignore[arg-type]  # a fake
     assert line.settled == [wish]
@@ -279,10 +280,8 @@ async def test_a_request_a_program_and_the_ledger_read_the_same_report(
     desk = ReportDesk(stores.client, stores.ledger)
     await stores.link.listen("reports.Other.>", desk.hear_hint)
     assignment = an_assignment(stores.task)
-    stored, rival = (
-        a_report(stores.task),
-        a_report(stores.task, "expired", fence="ledger"),
-    )
+    stored = a_report(stores.task)
+    rival = a_report(stores.task, "expired", fence="ledger")
     await stores.publish(stores.task, stored)
     await stores.ledger.finish(stores.task, 1, "expired", rival)
     waiting = asyncio.create_task(desk.report_of(assignment, PATIENCE_S, is_new=True))

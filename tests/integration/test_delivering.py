@@ -29,7 +29,8 @@ from supervisor.delivery import MessageDesk, inbox_sources
 from supervisor.program_client import asking
 from tests.integration.partitions import Partitions, partitions_on
 
-ALICE, CAROL = "coins.Alice", "coins.Carol"
+ALICE = "coins.Alice"
+CAROL = "coins.Carol"
 
 
 class Store(Inbox):
@@ -60,11 +61,9 @@ class Post:
     """Delivery of messages as a supervisor does it, and programs that write them."""
 
     def __init__(self, partitions: Partitions) -> None:
-        self.partitions, self.link, self.counts = (
-            partitions,
-            partitions.link,
-            partitions.counts,
-        )
+        self.partitions = partitions
+        self.link = partitions.link
+        self.counts = partitions.counts
         self.store = Store(partitions.redis)
 
     @contextlib.asynccontextmanager

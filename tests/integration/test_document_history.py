@@ -137,12 +137,14 @@ async def test_the_difference_of_two_revisions_is_few_changes(
         store,
         plan("p3", Update(path="food.likes[2].display", new_value="three", file=FOOD)),
     )
-    forth, back = await store.diff(USER, FOOD, 1, 3), await store.diff(USER, FOOD, 3, 1)
+    forth = await store.diff(USER, FOOD, 1, 3)
+    back = await store.diff(USER, FOOD, 3, 1)
     assert [str(change.path) for change in forth] == [
         "food.likes[3].display",
         "food.likes[1]",
     ]
-    first, last = await store.at(USER, FOOD, 1), await store.at(USER, FOOD, 3)
+    first = await store.at(USER, FOOD, 1)
+    last = await store.at(USER, FOOD, 3)
     assert content(cast("Body", apply_changes(first.body, forth))) == content(last.body)
     assert content(cast("Body", apply_changes(last.body, back))) == content(first.body)
     assert await store.diff(USER, FOOD, 2, 2) == ()
@@ -401,7 +403,8 @@ async def test_an_undo_that_another_overtook_undoes_the_plan_before(
     store: DocumentStore, redis: Redis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await commit(store, plan("p1", like("Eggs")), plan("p2", like("Ham")))
-    history, other = store.history, store_on(redis)
+    history = store.history
+    other = store_on(redis)
 
     async def overtaken(user_id: str, *, limit: int) -> tuple[PlanRecord, ...]:
         monkeypatch.undo()

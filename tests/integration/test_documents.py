@@ -368,7 +368,8 @@ async def test_the_last_time_each_place_was_shown_is_kept(store: DocumentStore) 
 async def test_expired_items_are_swept_as_one_plan(store: DocumentStore) -> None:
     assert await store.sweep(USER, NOW) is None
     assert await store.history(USER) == ()
-    over, today = {"expiry": "2026-02-28"}, {"expiry": "2026-03-01"}
+    over = {"expiry": "2026-02-28"}
+    today = {"expiry": "2026-03-01"}
     await commit(
         store,
         plan("p1", like("Over", **over), like("Today", **today), like("Ever")),
@@ -403,7 +404,8 @@ async def test_an_undone_sweep_is_not_repeated(store: DocumentStore) -> None:
 
 
 async def test_two_stores_see_what_the_other_wrote(valkey_or_redis: Redis) -> None:
-    one, other = store_on(valkey_or_redis), store_on(valkey_or_redis)
+    one = store_on(valkey_or_redis)
+    other = store_on(valkey_or_redis)
     await commit(one, plan("p1", like("Eggs")))
     assert await liked(other) == ["Eggs"]
     await commit(other, plan("p2", like("Ham")))
@@ -424,7 +426,8 @@ async def test_a_key_of_another_type_stores_nothing_half(
         plan("p1", Insert(path="general.about", new_value=item("Vegan"), file=GENERAL)),
     )
     token = "dXNlci0x"
-    document, log = keys.document(token, FOOD), keys.document_log(token, FOOD)
+    document = keys.document(token, FOOD)
+    log = keys.document_log(token, FOOD)
     key = {"document": document, "log": log, "plans": keys.plans(token)}[broken]
     draft = await drafted(
         store, plan("p2", like("Eggs"), Delete(path="general.about[0]", file=GENERAL))

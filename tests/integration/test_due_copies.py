@@ -19,7 +19,8 @@ from runtime.servers.embedded import NatsServer
 from workers.execution.due_copies import DueCopies, open_due_copies
 
 PATIENCE_S = 60.0
-DUE, SCHEDULES = subjects.due("A", "t"), subjects.SCHEDULES_ALL
+DUE = subjects.due("A", "t")
+SCHEDULES = subjects.SCHEDULES_ALL
 
 
 @dataclass
@@ -42,7 +43,8 @@ class Scene:
             subjects.SCHEDULE_TARGET_HEADER: DUE,
             subjects.SCHEDULE_TTL_HEADER: "24h",
         }
-        subject, body = subjects.schedule(name, 1), name.encode()
+        subject = subjects.schedule(name, 1)
+        body = name.encode()
         answer = await self.link.client.request(
             subject, body, timeout=PATIENCE_S, headers=headers
         )

@@ -16,8 +16,11 @@ from runtime.messaging.erasure import Erased, Eraser
 from runtime.messaging.jetstream import JetStreamRefused, ask_jetstream
 from runtime.servers.embedded import EmbeddedServers
 
-STREAM, DURABLE = "TURNS", "listener"
-ADA, BOB, FILLER = "turns.3.ada", "turns.3.bob", "turns.16.filler"
+STREAM = "TURNS"
+DURABLE = "listener"
+ADA = "turns.3.ada"
+BOB = "turns.3.bob"
+FILLER = "turns.16.filler"
 #: Bytes beside each secret, about what a turn has.
 REST = b" and much more was said" * 20
 #: Seconds that any step may take on a busy machine; no test waits for it to pass.

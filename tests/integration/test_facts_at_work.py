@@ -87,7 +87,8 @@ async def test_facts_are_ruled_on_again_when_documents_changed_meanwhile(
 
 
 async def test_facts_ruled_on_under_a_lost_lease_change_nothing(room: Room) -> None:
-    ruled, batches = asyncio.Event(), []
+    ruled = asyncio.Event()
+    batches = []
 
     async def rule(batch: FactBatch, context: ListenContext) -> Sequence[Ruling]:
         batches.append(batch)
@@ -139,7 +140,8 @@ async def test_facts_after_a_crash_run_alone_until_they_have_come_through(
     room: Room,
 ) -> None:
     """Only one of them is to blame, and it must not take the others with it again and again."""
-    under_way, beside = set[str](), dict[str, set[str]]()
+    under_way = set[str]()
+    beside = dict[str, set[str]]()
 
     async def rule(batch: FactBatch, context: ListenContext) -> Sequence[Ruling]:
         under_way.add(batch.user_id)
@@ -149,7 +151,8 @@ async def test_facts_after_a_crash_run_alone_until_they_have_come_through(
         under_way.remove(batch.user_id)
         return await keep_all(batch, context)
 
-    struck, others = ["ann", "ben", "cat"], ["dan", "eve"]
+    struck = ["ann", "ben", "cat"]
+    others = ["dan", "eve"]
     for user in struck:
         await room.learn(user, "soup")
         await eventually(lambda one=user: _claims_and_dies(room, one))  # type: ignore[misc]

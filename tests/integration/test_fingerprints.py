@@ -12,7 +12,8 @@ from contracts.errors import InvalidInput
 from supervisor.pipelines.declaration.fingerprints import Fingerprints, Look
 
 #: Seconds that a look may take here, and those for what takes none on a busy machine.
-LOOK_S, PATIENCE_S = 2.0, 60.0
+LOOK_S = 2.0
+PATIENCE_S = 60.0
 
 
 @pytest.fixture

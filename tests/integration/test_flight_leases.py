@@ -35,7 +35,8 @@ async def test_the_lease_of_a_killed_leader_ends_and_a_waiter_computes(
     async with SingleFlight[Remembered](
         redis, owner="heir", budget_s=LONG_S
     ) as flights:
-        heir, work = Process(redis, flights), Work()
+        heir = Process(redis, flights)
+        work = Work()
         work.may_end.set()
         asking = asyncio.create_task(heir.ask(work))
         await awaited(redis)

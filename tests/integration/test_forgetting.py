@@ -25,7 +25,8 @@ from workers.forgetting.erasure import UserStore, forget_user
 from workers.forgetting.server_files import rewrite_redis, rewrite_streams
 from workers.forgetting.tasks import TaskEraser
 
-ANN, BOB = "ann@example.org", "bob"
+ANN = "ann@example.org"
+BOB = "bob"
 
 
 @pytest.fixture
@@ -186,10 +187,8 @@ async def test_a_worker_that_publishes_the_report_first_leaves_no_user_header(
 
 async def test_a_report_that_only_the_stream_has_is_removed(town: Town) -> None:
     for user in ("ann", BOB):
-        subject, report = (
-            subjects.report("S", f"{user}-unfenced", 1),
-            town.report(user, "unfenced"),
-        )
+        subject = subjects.report("S", f"{user}-unfenced", 1)
+        report = town.report(user, "unfenced")
         await town.publish(subject, report, Tasklore_User=user_token(user))
     assert (await everything(town, "ann")) == {"messages": 1}
     assert (await town.forget("ann")).removed == {"messages": 1}
@@ -267,11 +266,9 @@ async def test_the_name_can_be_used_again_at_once(town: Town) -> None:
 
 async def test_an_answer_that_others_asked_for_too_stays(town: Town) -> None:
     token = user_token("ann")
-    alone, shared, bobs = (
-        await town.ask("ann", "alone"),
-        await town.ask("ann", "shared"),
-        await town.ask(BOB, "bobs"),
-    )
+    alone = await town.ask("ann", "alone")
+    shared = await town.ask("ann", "shared")
+    bobs = await town.ask(BOB, "bobs")
     await town.memory.count_hits(
         {alone: 3, shared: 3, bobs: 2},
         {(token, alone): 3, (token, shared): 2, (user_token(BOB), shared): 1},

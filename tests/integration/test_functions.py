@@ -103,10 +103,8 @@ async def test_a_client_that_may_not_load_functions_is_told_who_does(
 async def test_an_error_other_than_a_wrong_type_removes_nothing(
     valkey_or_redis: Redis,
 ) -> None:
-    ledger, counter = (
-        Ledger(valkey_or_redis, deadline_s=PATIENCE_S),
-        keys.end_counts(keys.task("odd")),
-    )
+    ledger = Ledger(valkey_or_redis, deadline_s=PATIENCE_S)
+    counter = keys.end_counts(keys.task("odd"))
     await valkey_or_redis.hset(counter, mapping={"completed": "many", "failed": "7"})
     with pytest.raises(MemoryUnavailable, match="not an integer"):
         await ledger.finish("odd", 1, "completed", b"{}")
@@ -124,10 +122,8 @@ async def test_a_full_server_refuses_whole_writes_and_still_renews_and_reads(
     valkey_or_redis: Redis,
 ) -> None:
     breaker = Breaker(failures=1)
-    ledger, counter = (
-        Ledger(valkey_or_redis, deadline_s=PATIENCE_S, breaker=breaker),
-        keys.end_counts(keys.task("full")),
-    )
+    ledger = Ledger(valkey_or_redis, deadline_s=PATIENCE_S, breaker=breaker)
+    counter = keys.end_counts(keys.task("full"))
     await valkey_or_redis.hset(counter, "completed", 1000)
     await ledger.begin("full", 1, "w1", 0, LEASE_MS, token="t1")
     await load_functions(valkey_or_redis)

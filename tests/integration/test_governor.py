@@ -125,7 +125,8 @@ async def test_a_budget_of_a_day_is_never_overspent(
             "at_limit": at_limit,
         },
     )
-    governor, spent = Governor(redis), 0
+    governor = Governor(redis)
+    spent = 0
     with pytest.raises(error):  # noqa: PT012 - until it is refused
         while True:
             held = await governor.reserve(call(most=200, tenant="acme"))
@@ -157,7 +158,8 @@ async def test_a_tree_spends_from_the_budget_of_its_root(redis: Redis) -> None:
 async def test_calls_at_once_are_bounded_over_processes(redis: Redis) -> None:
     """Two governors share the count; a settled call makes room."""
     await declare(redis, {"name": "two", "model": "gpt-6-luna", "at_once": 2})
-    one, other = Governor(redis), Governor(redis)
+    one = Governor(redis)
+    other = Governor(redis)
     first = await one.reserve(call())
     await other.reserve(call())
     with pytest.raises(LlmThrottled):
@@ -200,7 +202,8 @@ async def test_what_a_dead_worker_held_is_freed_and_stays_unconfirmed(
         {"name": "day", "usd": "0.005", "every": "day", "at_limit": "refuse"},
         {"name": "one", "at_once": 1},
     )
-    dead, living = Governor(redis), Governor(redis)
+    dead = Governor(redis)
+    living = Governor(redis)
     lost = await dead.reserve(call(most=200))
     await asyncio.sleep(0.3)
     held = await living.reserve(call(most=100))
@@ -419,7 +422,8 @@ async def test_a_budget_that_is_spent_stays_spent_in_another_process(
             "at_limit": "refuse",
         },
     )
-    one, other = Governor(redis), Governor(redis)
+    one = Governor(redis)
+    other = Governor(redis)
     await settled(one, await one.reserve(call(most=150, tenant="a")), 30, 150)
     for governor in (one, other):
         with pytest.raises(BudgetSpent):

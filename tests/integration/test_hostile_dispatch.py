@@ -143,7 +143,8 @@ async def test_a_task_with_effects_starts_with_the_yes_that_follows_and_once(
 ) -> None:
     case = next(case for case in cases() if case.id == "it06")
     async with standing(servers, redis) as stand:
-        before, conversation_id = await stand.last(), new_id(0)
+        before = await stand.last()
+        conversation_id = new_id(0)
         assert (
             await stand.say(case.say, answers()["it06"], conversation_id) == "question"
         )

@@ -36,7 +36,8 @@ async def guarded(
     servers: EmbeddedServers, redis: Redis, tmp_path: Path
 ) -> AsyncIterator[tuple[Stand, dict[str, Any]]]:
     """Serve the API with keys: the headers of each by name."""
-    path, headers = tmp_path / "keys.json", {}
+    path = tmp_path / "keys.json"
+    headers = {}
     made: list[tuple[str, Role, str | None]] = [
         ("ann", "ask", "ann"),
         ("bob", "ask", "bob"),
@@ -125,8 +126,10 @@ async def test_a_key_for_one_user_reads_nobody_elses_words_in_a_shared_conversat
     guarded: tuple[Stand, dict[str, Any]],
 ) -> None:
     stand, headers = guarded
-    talk, path = {"conversation": "bob-1"}, "/v1/conversations/bob-1"
-    own, key = headers["annread"], headers["ann"] | {"Idempotency-Key": "one"}
+    talk = {"conversation": "bob-1"}
+    path = "/v1/conversations/bob-1"
+    own = headers["annread"]
+    key = headers["ann"] | {"Idempotency-Key": "one"}
     await ask(stand.url, "POST", "/v1/requests", talk | {"text": "I am ann"}, key)
     other = headers["admin"] | {"Idempotency-Key": "one"}
     await ask(
@@ -362,10 +365,12 @@ async def test_head_is_answered_like_get_without_the_body(stand: Stand) -> None:
     ):
         async with Connection(stand.url) as asked:
             asked.send("GET", path, headers={"Connection": "close"})
-            expected, body = await asked.head(), await asked.reader.read()
+            expected = await asked.head()
+            body = await asked.reader.read()
         async with Connection(stand.url) as asked:
             asked.send("HEAD", path, headers={"Connection": "close"})
-            found, rest = await asked.head(), await asked.reader.read()
+            found = await asked.head()
+            rest = await asked.reader.read()
 
         assert (found[0], rest) == (expected[0], b""), path
         assert {**found[1], "date": ""} == {**expected[1], "date": ""}, path

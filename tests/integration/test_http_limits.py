@@ -135,7 +135,8 @@ async def test_refused_connections_are_counted_by_reason(
 async def test_requests_of_one_key_at_once_are_limited_to_its_share(
     shared: Stand, keys: tuple[KeyRing, dict[str, dict[str, str]]]
 ) -> None:
-    greedy, meek = keys[1]["greedy"], keys[1]["meek"]
+    greedy = keys[1]["greedy"]
+    meek = keys[1]["meek"]
     waiting = [Connection(shared.url) for _ in range(4)]
     for one in waiting:
         await one.__aenter__()
@@ -156,8 +157,10 @@ async def test_requests_of_one_key_at_once_are_limited_to_its_share(
 async def test_streams_of_one_key_are_limited_to_its_share(
     shared: Stand, keys: tuple[KeyRing, dict[str, dict[str, str]]]
 ) -> None:
-    greedy, meek = keys[1]["greedy"], keys[1]["meek"]
-    body, path = HELLO | {"wait_seconds": 0}, "/v1/requests/r1/events"
+    greedy = keys[1]["greedy"]
+    meek = keys[1]["meek"]
+    body = HELLO | {"wait_seconds": 0}
+    path = "/v1/requests/r1/events"
     await ask(
         shared.url, "POST", "/v1/requests", body, greedy | {"Idempotency-Key": "r1"}
     )
@@ -184,7 +187,8 @@ async def test_a_thousand_followers_of_one_key_are_limited_and_hold_one_subscrip
     keys: tuple[KeyRing, dict[str, dict[str, str]]],
 ) -> None:
     """All of one task: half of the streams are its share; those that leave give their places back."""
-    greedy, meek = keys[1]["greedy"], keys[1]["meek"]
+    greedy = keys[1]["greedy"]
+    meek = keys[1]["meek"]
     async with (
         http_stand(
             servers, redis, keys=keys[0], limits=ClientLimits(streams=1_000)
@@ -201,7 +205,8 @@ async def test_a_thousand_followers_of_one_key_are_limited_and_hold_one_subscrip
             (await ask(stand.url, "POST", "/v1/tasks", body, who)).body["task_id"]
             for who in (greedy, meek)
         ]
-        path, statuses = f"/v1/tasks/{tasks[0]}/output", list[int]()
+        path = f"/v1/tasks/{tasks[0]}/output"
+        statuses = list[int]()
         for _ in range(520):
             one = await stack.enter_async_context(Connection(stand.url))
             one.send("GET", path, headers=greedy)
@@ -223,7 +228,8 @@ async def test_unanswered_requests_of_one_key_are_limited_to_its_share(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("supervisor.http.requests.outcome.MOST", 4)
-    greedy, meek = keys[1]["greedy"], keys[1]["meek"]
+    greedy = keys[1]["greedy"]
+    meek = keys[1]["meek"]
     body = HELLO | {"wait_seconds": 0}
     came = [
         (await ask(shared.url, "POST", "/v1/requests", body, greedy)).status
@@ -339,10 +345,8 @@ async def guarded(
     servers: EmbeddedServers, redis: Redis, key: tuple[KeyRing, dict[str, str]]
 ) -> AsyncIterator[Stand]:
     """Serve the API with a key, on two connections, of which an unknown client may send three requests."""
-    unknown, limits = (
-        UnknownClients(rate=SLOW, burst=3),
-        ClientLimits(connections=2, head_s=2.0),
-    )
+    unknown = UnknownClients(rate=SLOW, burst=3)
+    limits = ClientLimits(connections=2, head_s=2.0)
     async with http_stand(
         servers, redis, keys=key[0], unknown=unknown, limits=limits
     ) as found:

@@ -27,7 +27,8 @@ NOW = datetime.now(UTC)
 async def guarded(
     servers: EmbeddedServers, redis: Redis, tmp_path: Path
 ) -> AsyncIterator[tuple[Stand, dict[str, Any]]]:
-    path, headers = tmp_path / "keys.json", {}
+    path = tmp_path / "keys.json"
+    headers = {}
     made: list[tuple[str, tuple[Role, ...]]] = [
         ("ann", ("ask", "read")),
         ("bob", ("read",)),

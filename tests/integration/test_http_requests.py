@@ -229,10 +229,8 @@ async def test_a_listener_gets_every_stage_and_a_late_one_the_end(stand: Stand) 
         HELLO | {"wait_seconds": 0},
         {"Idempotency-Key": "told"},
     )
-    path, said = (
-        "/v1/requests/told/events",
-        Progress(task_id="r-told", agent_id="EchoAgent", at="2026-01-01T00:00:00Z"),
-    )  # type: ignore[arg-type]
+    path = "/v1/requests/told/events"
+    said = Progress(task_id="r-told", agent_id="EchoAgent", at="2026-01-01T00:00:00Z")  # type: ignore[arg-type]
     subject = subjects.progress(SUPERVISOR, "r-told")
     heard = []
     async with Connection(stand.url) as listener:
@@ -342,7 +340,8 @@ async def test_a_task_is_sent_once_and_its_report_comes_back(stand: Stand) -> No
     key = {"Idempotency-Key": "task-1"}
     sent = await ask(stand.url, "POST", "/v1/tasks", body, key)
     assert (sent.status, sent.body["state"]) == (202, "accepted")
-    task_id, place = sent.body["task_id"], sent.headers["location"]
+    task_id = sent.body["task_id"]
+    place = sent.headers["location"]
     await stand.parts.ledger.finish(
         task_id, 1, "completed", report_on(task_id).model_dump_json().encode()
     )
@@ -609,7 +608,8 @@ async def test_the_time_zone_of_a_chat_comes_from_the_body_or_else_the_header(
     two_tasks: Stand,
 ) -> None:
     two_tasks.service.gate.set()
-    zone, header = {"time_zone": "Asia/Tokyo"}, {"X-Time-Zone": "Europe/Berlin"}
+    zone = {"time_zone": "Asia/Tokyo"}
+    header = {"X-Time-Zone": "Europe/Berlin"}
     asked: dict[str, Any] = {
         "model": "tasklore",
         "messages": [{"role": "user", "content": "what is tomorrow?"}],

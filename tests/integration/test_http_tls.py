@@ -81,10 +81,8 @@ async def test_a_silent_client_over_tls_makes_room_for_a_known_key(
     shown = {
         "Authorization": f"Bearer {make_key(tmp_path / 'keys.json', 'shop', ('ask',), None)}"
     }
-    keys, tls = (
-        KeyRing(tmp_path / "keys.json"),
-        demand_tls(certificates / "nats.crt", certificates / "nats.key"),
-    )
+    keys = KeyRing(tmp_path / "keys.json")
+    tls = demand_tls(certificates / "nats.crt", certificates / "nats.key")
     client = ssl.create_default_context(cafile=certificates / "ca.crt")
     async with http_stand(
         servers, redis, tls=tls, keys=keys, limits=ClientLimits(connections=2)
@@ -111,7 +109,8 @@ async def test_a_silent_client_over_tls_makes_room_for_a_known_key(
 def test_files_that_are_no_certificate_are_refused_at_the_start(
     certificates: Path, tmp_path: Path
 ) -> None:
-    good, empty = certificates / "nats.crt", tmp_path / "empty.pem"
+    good = certificates / "nats.crt"
+    empty = tmp_path / "empty.pem"
     empty.touch()
     assert demand_tls(None, None) is None
     for cert, key in (

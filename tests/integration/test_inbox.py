@@ -271,10 +271,8 @@ async def test_a_conversation_is_bounded(inbox: Inbox, valkey_or_redis: Redis) -
 async def test_a_key_of_another_type_is_replaced_and_nothing_else_is_lost(
     valkey_or_redis: Redis, at: int
 ) -> None:
-    inbox, other = (
-        Inbox(valkey_or_redis, deadline_s=PATIENCE_S),
-        keys.conversation("c")[at],
-    )
+    inbox = Inbox(valkey_or_redis, deadline_s=PATIENCE_S)
+    other = keys.conversation("c")[at]
     await inbox.take("c", "t1", [said("m1")])
     await inbox.settle("c", "t1", said("x", "Me"), observation=seen())
     await inbox.post("c", said("m2"))
@@ -473,10 +471,8 @@ async def test_dropped_turns_leave_the_others_seen_or_new_as_they_were_and_end_t
     assert await inbox.summarise("c", 2, "They met.")
     await inbox.post("c", said("m5"))
     await inbox.post("c", said("m6"))
-    stored, waiting = (
-        await conversations.recent("c", 9),
-        await conversations.waiting("c"),
-    )
+    stored = await conversations.recent("c", 9)
+    waiting = await conversations.waiting("c")
     assert [len(stored), len(waiting)] == [5, 2]
     assert await conversations.drop("c", [stored[1], stored[3], waiting[0]]) == 3
     assert await conversations.recent("c", 2) == [stored[2], stored[4]]

@@ -39,11 +39,9 @@ class Inflow:
     """Turns and facts as a worker takes them in, and programs that publish them."""
 
     def __init__(self, partitions: Partitions) -> None:
-        self.partitions, self.link, self.counts = (
-            partitions,
-            partitions.link,
-            partitions.counts,
-        )
+        self.partitions = partitions
+        self.link = partitions.link
+        self.counts = partitions.counts
         self.tables: dict[Queue, PersonalQueue] = {
             "turns": PersonalQueue(partitions.redis, "turns"),
             "facts": PersonalQueue(partitions.redis, "facts"),

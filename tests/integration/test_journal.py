@@ -91,11 +91,9 @@ async def test_a_journal_goes_with_its_task_its_user_and_its_time(
     ledger: Ledger, journal: Journal, valkey_or_redis: Redis
 ) -> None:
     """Results of steps may hold a person's words; keys of journals are no tasks."""
-    tasks, steps, token = (
-        UserTasks(valkey_or_redis),
-        keys.steps(TASK),
-        user_token("ana"),
-    )
+    tasks = UserTasks(valkey_or_redis)
+    steps = keys.steps(TASK)
+    token = user_token("ana")
 
     async def keep() -> None:
         await journal.write(

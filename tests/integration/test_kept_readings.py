@@ -36,11 +36,14 @@ async def test_a_reading_of_a_later_version_is_refused_and_left_as_it_is(
     servers: EmbeddedServers, redis: Redis, written: tuple[bytes, bytes]
 ) -> None:
     async with standing(servers, redis) as stand:
-        desk, store = Desk(stand, redis), Conversations(redis)
-        request, fickle = desk.request(request_id=new_id(0)), Fickle([TWO, ONE])
+        desk = Desk(stand, redis)
+        store = Conversations(redis)
+        request = desk.request(request_id=new_id(0))
+        fickle = Fickle([TWO, ONE])
         handed = await desk.kill(desk.service(fickle), request, 2)
         [kept] = await store.recent(desk.conversation_id)
-        later, before = kept.replace(*written), await stand.last()
+        later = kept.replace(*written)
+        before = await stand.last()
         assert await store.replace(desk.conversation_id, kept, later)
         told = [await desk.service(fickle).answer(request) for _ in range(2)]
         assert await store.recent(desk.conversation_id) == [later]
@@ -65,8 +68,10 @@ async def test_what_a_model_read_starts_nothing_until_it_is_kept(
             raise MemoryUnavailable("away")
 
     async with standing(servers, redis) as stand:
-        before, desk = await stand.last(), Desk(stand, redis)
-        request, away = desk.request(request_id=new_id(0)), Away(redis)
+        before = await stand.last()
+        desk = Desk(stand, redis)
+        request = desk.request(request_id=new_id(0))
+        away = Away(redis)
         refused = await desk.service(
             Fickle([by_model(read)]), conversations=away
         ).answer(request)
@@ -107,13 +112,12 @@ async def test_other_words_under_an_id_are_refused_also_without_the_memory(
                 raise MemoryUnavailable("away")
 
     async with standing(servers, redis) as stand:
-        before, desk, store, request_id = (
-            await stand.last(),
-            Desk(stand, redis),
-            Shaky(redis),
-            new_id(0),
-        )
-        service, told = desk.service(Fickle([ONE, OTHER]), conversations=store), []
+        before = await stand.last()
+        desk = Desk(stand, redis)
+        store = Shaky(redis)
+        request_id = new_id(0)
+        service = desk.service(Fickle([ONE, OTHER]), conversations=store)
+        told = []
         for text in ("hm", "something else"):
             store.gone = next(is_away)
             told.append(await service.answer(desk.request(text, request_id=request_id)))

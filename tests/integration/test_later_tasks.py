@@ -78,7 +78,8 @@ async def test_a_task_waits_in_later_until_it_is_due(later: Fixture) -> None:
     """It comes within a second of its time, never before; the ledger begins no run until then."""
     task = a_task(1.5)
     await later.dispatch.assign(task)
-    due, waiting = subjects.tasks_of(task.agent_id), subjects.schedule(task.task_id, 1)
+    due = subjects.tasks_of(task.agent_id)
+    waiting = subjects.schedule(task.task_id, 1)
     assert (
         await later.count(subjects.TASKS, due),
         await later.count(subjects.LATER, waiting),

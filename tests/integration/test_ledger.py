@@ -170,10 +170,8 @@ async def test_crashes_alone_count_anew_once_a_task_gets_further(
     ledger: Ledger, valkey_or_redis: Redis
 ) -> None:
     """A step that was there before, or another one in its place, is no way forward."""
-    journal, run = (
-        Journal(valkey_or_redis, deadline_s=PATIENCE_S),
-        RunName(TASK, 1, "w1"),
-    )
+    journal = Journal(valkey_or_redis, deadline_s=PATIENCE_S)
+    run = RunName(TASK, 1, "w1")
     found = []
     for head in (None, "digest name", "digest name", "other name"):
         if head is not None:
@@ -221,10 +219,8 @@ async def test_a_parked_task_is_not_begun_before_it_is_due(ledger: Ledger) -> No
     await ledger.park(Ended(TASK, 1, "stranger"), 60_000, b"{}")
     assert isinstance(await ledger.begin(TASK, 1, "w2", 1000, LEASE_MS), Held)
     await ledger.park(Ended(TASK, 1, "a"), 60_000, b"{}")
-    held, entry = (
-        await ledger.begin(TASK, 1, "w1", 1000, LEASE_MS),
-        await ledger.read(TASK),
-    )
+    held = await ledger.begin(TASK, 1, "w1", 1000, LEASE_MS)
+    entry = await ledger.read(TASK)
     assert isinstance(held, NotDue)
     assert 50_000 < held.wait_ms <= 60_000
     assert (entry.generations[1].state, entry.generations[1].assignment) == (
@@ -428,10 +424,8 @@ async def test_an_entry_costs_little_beside_its_report(
     ledger: Ledger, valkey_or_redis: Redis
 ) -> None:
     report = b"r" * 420
-    task_id, token = (
-        "0199c0de-1234-7abc-8def-0123456789ab",
-        "$JS.ACK.TASKS.BudgetTrackerAgent.1.100.100.17639000000.0",
-    )
+    task_id = "0199c0de-1234-7abc-8def-0123456789ab"
+    token = "$JS.ACK.TASKS.BudgetTrackerAgent.1.100.100.17639000000.0"
     await ledger.accept(task_id, 1, b"a" * 500)
     await ledger.begin(
         task_id,

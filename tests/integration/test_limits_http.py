@@ -32,7 +32,8 @@ async def guarded(
     servers: EmbeddedServers, redis: Redis, tmp_path: Path
 ) -> AsyncIterator[tuple[Stand, dict[str, Any]]]:
     """Serve the API with keys: the headers of each by name."""
-    path, headers = tmp_path / "keys.json", {}
+    path = tmp_path / "keys.json"
+    headers = {}
     made: list[tuple[str, Role, str | None]] = [
         ("ask", "ask", None),
         ("ann", "admin", "ann"),
@@ -141,7 +142,8 @@ async def test_a_supervisor_applies_a_file_and_names_a_faulty_field(
     redis: Redis, tmp_path: Path
 ) -> None:
     """A change by hand stands until the file differs."""
-    path, budgets = tmp_path / "limits.toml", Budgets(redis)
+    path = tmp_path / "limits.toml"
+    budgets = Budgets(redis)
     path.write_text("[[limits]]\nname = 'a'\nat_once = 1\n", "utf-8")
     await apply_limits_file(redis, path, _spawn_none)
     await apply_limits_file(redis, None, _spawn_none)
@@ -172,7 +174,10 @@ async def test_a_file_is_applied_when_a_store_that_was_away_is_back(
 ) -> None:
     """The supervisor starts without it."""
     monkeypatch.setattr("supervisor.limits_file._AGAIN_S", 0.01)
-    path, spawned, looks, real = tmp_path / "limits.toml", [], [], Budgets.apply_file
+    path = tmp_path / "limits.toml"
+    spawned = []
+    looks = []
+    real = Budgets.apply_file
     path.write_text("[[limits]]\nname = 'a'\nat_once = 1\n", "utf-8")
 
     async def apply(self: Budgets, limits: Limits, name: str) -> int | None:

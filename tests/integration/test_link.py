@@ -130,7 +130,8 @@ async def test_after_an_outage_sent_messages_are_delivered_to_the_same_sinks(
     own_servers: EmbeddedServers,
 ) -> None:
     async with connected(own_servers.nats_url, "test-link") as client:
-        link, heard = Link(client), Heard()
+        link = Link(client)
+        heard = Heard()
         await link.listen("link.outage", heard)
         own_servers.nats.kill()
         async with asyncio.timeout(PATIENCE_S):

@@ -47,7 +47,8 @@ async def test_the_backlog_is_the_last_reading_while_the_store_is_away(
     redis: Redis,
 ) -> None:
     later_ms = 0
-    queue, mended = AwayQueue(redis, "facts", deadline_s=PATIENCE_S), list[int]()
+    queue = AwayQueue(redis, "facts", deadline_s=PATIENCE_S)
+    mended = list[int]()
     backlog = Backlog(
         queue,
         lambda: mended.append(1),
@@ -64,7 +65,8 @@ async def test_the_backlog_is_the_last_reading_while_the_store_is_away(
     await queue.append("ben", [("f2", b"1")])
     await backlog.read()
     assert backlog.pending() == 3
-    queue.is_away, queue.forgotten = False, 2
+    queue.is_away = False
+    queue.forgotten = 2
     await backlog.read()
     assert backlog.pending() == 4
     assert mended == [1]

@@ -249,7 +249,8 @@ async def test_a_correction_keeps_the_deadline(
 async def test_every_attempt_is_accounted(
     open_llm: Opener, scripted_llm: ScriptedLlm
 ) -> None:
-    book, spent = Book(), Spent()
+    book = Book()
+    spent = Spent()
     scripted_llm.queue(
         answer(
             {"reasoning": "", "colour": "blue"}, input_tokens=1_000, output_tokens=100
@@ -258,10 +259,8 @@ async def test_every_attempt_is_accounted(
         answer(GOOD, input_tokens=1_000, output_tokens=50),
     )
     reply = await ask(open_llm(meter=book), spent=spent)
-    first, last = (
-        Expense(1_000, 100, Decimal("0.0015")),
-        Expense(1_000, 50, Decimal("0.00125")),
-    )
+    first = Expense(1_000, 100, Decimal("0.0015"))
+    last = Expense(1_000, 50, Decimal("0.00125"))
     assert book.lines == [
         ("editor", "gpt-6.1-terra", first, "LlmMalformed"),
         ("editor", "gpt-6.1-terra", Expense(), "LlmUnavailable"),
@@ -274,7 +273,8 @@ async def test_every_attempt_is_accounted(
 async def test_a_failed_task_still_knows_its_expense(
     open_llm: Opener, scripted_llm: ScriptedLlm
 ) -> None:
-    spent, llm = Spent(), open_llm()
+    spent = Spent()
+    llm = open_llm()
     for canned in (refusal(), cut_off(), filtered()):
         scripted_llm.queue(canned)
         with pytest.raises(LlmError):

@@ -158,7 +158,8 @@ async def test_a_provider_that_is_away_is_only_asked_by_questions_under_way(
     open_llm: Opener, scripted_llm: ScriptedLlm, pauses: Pauses, canned: Canned
 ) -> None:
     scripted_llm.respond = lambda asked: GOOD if asked.model == "well" else canned
-    book, spent = Book(), Spent()
+    book = Book()
+    spent = Spent()
     roles = {
         "editor": LlmRole(
             model="ill", attempt_deadline_s=0.6 if canned.ending == "stall" else 30.0

@@ -17,7 +17,8 @@ from memory.long_term.store import LongTermMemory
 from runtime.servers.embedded import ValkeyServer
 
 HOUR = timedelta(hours=1)
-ANNA, BEN = "YW5uYQ", "YmVu"
+ANNA = "YW5uYQ"
+BEN = "YmVu"
 
 
 def key(question: str, agent_id: str = "Budget", user_token: str | None = None) -> str:

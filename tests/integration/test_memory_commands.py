@@ -331,7 +331,8 @@ async def test_an_unreachable_store_is_named_with_the_cure(
 async def test_an_imported_document_is_exported_byte_for_byte(
     content: bytes, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    file, out = tmp_path / "some.json", tmp_path / "new" / "folder"
+    file = tmp_path / "some.json"
+    out = tmp_path / "new" / "folder"
     file.write_bytes(content)
     assert await import_documents([file], USER, None) == OK
     await export_documents(out, USER, None)
@@ -362,7 +363,8 @@ async def test_an_import_refuses_a_wrong_file_and_stores_the_others(
     store: DocumentStore,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    bad, good = tmp_path / "bad.json", tmp_path / "good.json"
+    bad = tmp_path / "bad.json"
+    good = tmp_path / "good.json"
     good.write_bytes(SEED)
     if content is None:
         bad.mkdir()

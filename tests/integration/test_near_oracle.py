@@ -22,7 +22,8 @@ from quantities.amounts import Amount, Duration, Percent, Quantity
 from runtime.servers.embedded import ValkeyServer
 
 HOUR = timedelta(hours=1)
-ANNA, BEN = user_token("anna"), user_token("ben")
+ANNA = user_token("anna")
+BEN = user_token("ben")
 
 
 class Trip(Parameters):
@@ -171,10 +172,8 @@ async def _served(
         await client.flushdb()
         memory = LongTermMemory(client, budget_s=60.0)
         for other, _ in known:
-            key, near = (
-                _key(other),
-                Parameters.neighbourhood(Trip.read(other[0]), "trip"),
-            )
+            key = _key(other)
+            near = Parameters.neighbourhood(Trip.read(other[0]), "trip")
             await memory.remember(
                 key,
                 b'"%b"' % key.encode(),
@@ -217,7 +216,8 @@ def _key(asked: Asked) -> str:
 
 def _used(asked: Asked, other: Asked) -> Fraction | None:
     """Return the shares of the tolerances that lie between two trips, None when they are not near."""
-    one, two = Trip.read(asked[0]), Trip.read(other[0])
+    one = Trip.read(asked[0])
+    two = Trip.read(other[0])
     if asked[1:] != other[1:] or one.town != two.town:
         return None
     steps = [

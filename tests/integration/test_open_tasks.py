@@ -69,7 +69,8 @@ async def test_a_task_that_fails_while_open_tasks_are_read_is_not_open(
     ledger: Ledger, valkey_or_redis: Redis
 ) -> None:
     """Its assignment is kept for good, and would be published once more: bodies are read later than names."""
-    numbers, found = range(40), list[int]()
+    numbers = range(40)
+    found = list[int]()
     for number in numbers:
         await ledger.accept(f"t{number}", 1, b"assignment")
     async for batch in OpenTasks(valkey_or_redis).read():

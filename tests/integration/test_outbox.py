@@ -202,7 +202,8 @@ async def test_a_letter_that_waits_for_room_is_stored_or_given_up_with_the_reaso
     async with a_post(servers.nats_url) as post:
         await post.make_stream(max_msgs=1, discard="new")
         await post.outbox.put(f"{post.stream}.x", b"{}", "one")
-        given_up, answers = Answers(1), Answers(1)
+        given_up = Answers(1)
+        answers = Answers(1)
         post.outbox.send(f"{post.stream}.w", b"{}", "zero", given_up, patience_s=0.5)
         [problem] = await given_up.complete()
         assert isinstance(problem, NotAccepted)

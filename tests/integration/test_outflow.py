@@ -143,7 +143,8 @@ async def test_a_slow_user_delays_no_other(room: Room) -> None:
 
 async def test_several_workers_share_users_and_never_a_user(room: Room) -> None:
     """None of them serves more users at once than it may."""
-    at_work, seen = Counter[str](), list[str]()
+    at_work = Counter[str]()
+    seen = list[str]()
 
     async def learn(turn: ChatTurn, context: ListenContext) -> Sequence[Fact]:
         at_work[context.user_id] += 1
@@ -173,7 +174,8 @@ async def test_several_workers_share_users_and_never_a_user(room: Room) -> None:
 async def test_a_worker_that_stops_ends_its_row_and_gives_the_rest_back(
     room: Room,
 ) -> None:
-    begun, may_end = asyncio.Event(), asyncio.Event()
+    begun = asyncio.Event()
+    may_end = asyncio.Event()
 
     async def learn(turn: ChatTurn, context: ListenContext) -> Sequence[Fact]:
         begun.set()
@@ -215,7 +217,8 @@ async def test_a_worker_that_is_cut_short_gives_its_rows_back(room: Room) -> Non
 async def test_a_worker_that_lost_its_lease_stops_and_changes_nothing(
     room: Room,
 ) -> None:
-    begun, cut = asyncio.Event(), asyncio.Event()
+    begun = asyncio.Event()
+    cut = asyncio.Event()
 
     async def learn(turn: ChatTurn, context: ListenContext) -> Sequence[Fact]:
         begun.set()
@@ -308,7 +311,8 @@ async def test_while_the_store_is_away_nothing_is_lost_and_nothing_done_twice(
     own_servers: EmbeddedServers,
 ) -> None:
     async with valkey.connect(own_servers.redis_url) as client:
-        room, struck = Room(client), asyncio.Event()
+        room = Room(client)
+        struck = asyncio.Event()
 
         async def rule(batch: FactBatch, context: ListenContext) -> Sequence[Ruling]:
             if batch.facts[0].fact.fact_id == "f5" and not struck.is_set():

@@ -31,7 +31,8 @@ class Witness(Ledger):
     def __init__(self, client: Redis, sessions: SessionCache) -> None:
         super().__init__(client, deadline_s=LONG_S)
         self.saw: list[list[str]] = []
-        self.asked, self.answers = asyncio.Event(), asyncio.Event()
+        self.asked = asyncio.Event()
+        self.answers = asyncio.Event()
         self.answers.set()
         self._sessions = sessions
 
@@ -104,7 +105,8 @@ async def test_the_session_has_a_result_before_the_ledger_however_it_was_found(
 
 
 async def test_a_phase_cut_off_before_the_ledger_runs_again(house: House) -> None:
-    first, second = house.worker(), house.worker()
+    first = house.worker()
+    second = house.worker()
     house.ledger.answers.clear()
     dying = asyncio.create_task(first.work(a_task(task="mutter", **PHASE)))
     await house.ledger.asked.wait()
@@ -120,7 +122,8 @@ async def test_a_phase_cut_off_before_the_ledger_runs_again(house: House) -> Non
 
 async def test_a_redelivery_after_the_ledger_writes_no_entry(house: House) -> None:
     for number, task in enumerate(("speak", "mutter")):
-        first, second = house.worker(), house.worker()
+        first = house.worker()
+        second = house.worker()
         phase = PHASE | {"task": task, "task_id": f"t{number}", "phase": f"p{number}"}
         await first.work(a_task(**phase))
         for reader in ("t2", "t3"):

@@ -618,7 +618,8 @@ async def test_a_watcher_finds_an_end_whose_event_was_lost() -> None:
         asyncio.timeout(PATIENCE_S),
     ):
         await make_orphan("silent", stores)
-        watch, looked = Watch(client, stores, "silent", "Nobody"), asyncio.Event()
+        watch = Watch(client, stores, "silent", "Nobody")
+        looked = asyncio.Event()
         await watch.open()
         watching = asyncio.create_task(
             watch.until_over(lambda _look, _told: looked.set())

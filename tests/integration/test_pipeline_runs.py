@@ -668,11 +668,9 @@ async def test_random_steps_of_drivers_do_to_the_store_what_they_do_to_a_model(
     random = Random(seed)
     fences = [[0, 0]]
     for _ in range(150):
-        kind, phase, old = (
-            random.choice(STEPS),
-            random.choice(NAMES),
-            random.choice(fences[-3:]),
-        )
+        kind = random.choice(STEPS)
+        phase = random.choice(NAMES)
+        old = random.choice(fences[-3:])
         task = f"p-{random.randrange(3)}"
         keep = random.random() < 0.3
         found = [

@@ -24,7 +24,8 @@ from workers.forgetting.erasure import UserStore, forget_user
 from workers.forgetting.server_files import rewrite_redis
 from workers.forgetting.stores import all_stores, evidence_files
 
-ANN, BOB = "ann@example.org", "bob"
+ANN = "ann@example.org"
+BOB = "bob"
 
 
 def secret_of(user: str) -> str:
@@ -46,11 +47,9 @@ def parts_of(redis: Redis, folder: Path) -> tuple[UserStore, ...]:
 
 async def run_of(user: str, redis: Redis, folder: Path) -> None:
     """Leave what pipelines leave: sessions, one that runs, an outcome, evidence and records of two projects."""
-    sessions, memory, name = (
-        SessionCache(redis, deadline_s=30.0),
-        ProjectMemory(redis, deadline_s=30.0),
-        user[:3],
-    )
+    sessions = SessionCache(redis, deadline_s=30.0)
+    memory = ProjectMemory(redis, deadline_s=30.0)
+    name = user[:3]
     for session in ("open", "running", "ended"):
         assert await sessions.create(
             f"{name}-{session}", user_id=user, ttl=timedelta(hours=1)
@@ -96,7 +95,8 @@ async def count_left(parts: tuple[UserStore, ...], user: str) -> Mapping[str, in
 async def test_forgetting_a_user_removes_sessions_and_empties_their_records(
     redis: Redis, tmp_path: Path
 ) -> None:
-    memory, parts = ProjectMemory(redis, deadline_s=30.0), parts_of(redis, tmp_path)
+    memory = ProjectMemory(redis, deadline_s=30.0)
+    parts = parts_of(redis, tmp_path)
     for user in (ANN, BOB):
         await run_of(user, redis, tmp_path)
     before = await count_left(parts, BOB)

@@ -306,7 +306,8 @@ async def test_a_killed_process_that_repeats_its_appends_adds_each_once(
     store_server: ValkeyServer, valkey_or_redis: Redis, heard: int
 ) -> None:
     """In whichever append `kill -9` strikes, and although two repeat them at once."""
-    memory, count = ProjectMemory(valkey_or_redis, deadline_s=30.0), 40
+    memory = ProjectMemory(valkey_or_redis, deadline_s=30.0)
+    count = 40
     command = (sys.executable, "-c", _APPENDS, store_server.url, SHOP, str(count))
     child = await asyncio.create_subprocess_exec(
         *command, cwd=ROOT, stdout=asyncio.subprocess.PIPE

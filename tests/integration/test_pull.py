@@ -104,7 +104,8 @@ async def test_a_stopping_engine_leaves_nothing_to_its_lease(bench: Bench) -> No
 async def test_a_paused_engine_takes_nothing_and_hands_back_what_still_comes(
     bench: Bench,
 ) -> None:
-    paused, other = Book(), Book()
+    paused = Book()
+    other = Book()
     async with bench.running(paused, slots=2) as engine:
         await bench.publish()
         await paused.until(lambda: len(paused.deliveries) == 1)
@@ -122,7 +123,8 @@ async def test_a_paused_engine_takes_nothing_and_hands_back_what_still_comes(
 
 
 async def test_two_engines_on_one_consumer_share_the_messages(bench: Bench) -> None:
-    one, two = Book(keeps=True), Book(keeps=True)
+    one = Book(keeps=True)
+    two = Book(keeps=True)
     async with (
         bench.running(one, slots=5) as first,
         bench.running(two, slots=5) as second,
@@ -221,7 +223,8 @@ async def test_an_engine_without_the_right_to_create_waits_for_its_consumer(
 async def test_an_acknowledgement_of_a_lost_stream_takes_nothing_out_of_the_new_one(
     bench: Bench,
 ) -> None:
-    old, new = Book(keeps=True), Book(keeps=True)
+    old = Book(keeps=True)
+    new = Book(keeps=True)
     await bench.publish(body=b"old")
     async with bench.running(old, slots=1) as engine:
         await old.until(lambda: len(old.deliveries) == 1)
@@ -252,7 +255,8 @@ async def test_acknowledgements_held_back_by_a_reconnect_are_sent_before_the_end
     bench: Bench, stops_first: bool
 ) -> None:
     await bench.publish(2)
-    desk, other = Book(keeps=True), Book()
+    desk = Book(keeps=True)
+    other = Book()
     async with bench.running(desk) as engine:
         await desk.until(lambda: len(desk.deliveries) == 2)
         if stops_first:

@@ -118,13 +118,12 @@ async def test_an_owner_stays_in_the_index_whatever_happens_while_another_looks(
 async def test_a_late_settlement_does_not_hide_released_rows(
     valkey_or_redis: Redis,
 ) -> None:
-    holder, late = (
-        PersonalQueue(valkey_or_redis, "facts", deadline_s=PATIENCE_S),
-        Slow(valkey_or_redis, "facts"),
-    )
+    holder = PersonalQueue(valkey_or_redis, "facts", deadline_s=PATIENCE_S)
+    late = Slow(valkey_or_redis, "facts")
     await holder.append(OWNER, TABLE)
     claim = await claimed(holder)
-    has_looked, may_write = asyncio.Event(), asyncio.Event()
+    has_looked = asyncio.Event()
+    may_write = asyncio.Event()
 
     async def write_late() -> None:
         has_looked.set()
@@ -172,7 +171,8 @@ async def test_an_owner_that_the_index_lost_is_found_again(
     put_back, cursor = await queue.mend(1)
     while cursor:
         found = await queue.mend(1, cursor)
-        put_back, cursor = put_back + found.put_back, found.cursor
+        put_back = put_back + found.put_back
+        cursor = found.cursor
     assert put_back == 1
     assert sorted(await queue.owners_due(NOW, 9)) == ["ada", "bob"]
     assert await queue.mend(1000) == Mended(0, 0)

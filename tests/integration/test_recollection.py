@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from memory.documents.storage.reader import OwnDocuments
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
-ANN, BEN = "ann", "ben"
+ANN = "ann"
+BEN = "ben"
 MONEY = "resource_user_money"
 TEXT = "Check my budget as usual, I spent 42000"
 LIMIT = "My budget limit is 50,000"

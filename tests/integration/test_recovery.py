@@ -152,11 +152,10 @@ async def a_scene(
                 await declare_streams(client, Sizes())
 
         await declare_streams(client, Sizes())
-        ledger, meter = Ledger(redis, deadline_s=PATIENCE_S), Meter()
-        dispatch, incarnations = (
-            Dispatch(outbox, ledger),
-            StreamEpochs(redis, deadline_s=PATIENCE_S),
-        )
+        ledger = Ledger(redis, deadline_s=PATIENCE_S)
+        meter = Meter()
+        dispatch = Dispatch(outbox, ledger)
+        incarnations = StreamEpochs(redis, deadline_s=PATIENCE_S)
         recovery = Recovery(
             client,
             outbox,

@@ -52,7 +52,8 @@ OTHER = Understood(
 TRIPS = Understood(
     "TripAgent", TaskCall(name="share_trip", parameters={"hotel": 5, "travellers": 2})
 )
-BOTH, TWO = Catalogue([BUDGET, TRIP]), Several((OTHER, TRIPS))
+BOTH = Catalogue([BUDGET, TRIP])
+TWO = Several((OTHER, TRIPS))
 
 
 @dataclass
@@ -172,7 +173,8 @@ async def test_a_repeat_is_answered_by_the_tasks_of_the_first_reading(
 ) -> None:
     expected = list(first.parts) if isinstance(first, Several) else [first]
     before = await desk.stand.last()
-    request, fickle = desk.request(request_id=new_id(0)), Fickle([first, then])
+    request = desk.request(request_id=new_id(0))
+    fickle = Fickle([first, then])
     handed = await desk.kill(desk.service(fickle), request, len(expected))
     for assignment in handed:
         await desk.report(assignment)
@@ -194,8 +196,10 @@ async def test_a_repeat_starts_tasks_that_the_dead_supervisor_had_only_read(
     desk: Desk, redis: Redis
 ) -> None:
     before = await desk.stand.last()
-    request, fickle = desk.request(request_id=new_id(0)), Fickle([TWO, ONE])
-    stopped, gone = asyncio.Event(), asyncio.Event()
+    request = desk.request(request_id=new_id(0))
+    fickle = Fickle([TWO, ONE])
+    stopped = asyncio.Event()
+    gone = asyncio.Event()
 
     class Dying(Conversations):
         """Keeps the reading, and dies then."""
@@ -333,10 +337,8 @@ async def test_one_supervisor_reads_a_request_once_while_the_store_comes_and_goe
 async def test_over_http_a_repeated_key_is_answered_by_the_first_reading_after_a_kill(
     desk: Desk, servers: EmbeddedServers, redis: Redis
 ) -> None:
-    body, key = (
-        {"text": "hm", "wait_seconds": 0},
-        {"Idempotency-Key": f"once-{new_id(0)}"},
-    )
+    body = {"text": "hm", "wait_seconds": 0}
+    key = {"Idempotency-Key": f"once-{new_id(0)}"}
     records = RequestRecords(redis, deadline_s=PATIENCE_S)
     fickle = Fickle([ONE, OTHER])
     service = desk.service(fickle)
@@ -369,7 +371,8 @@ async def test_over_http_a_key_of_another_user_is_refused(
     desk: Desk, servers: EmbeddedServers, redis: Redis
 ) -> None:
     key = new_id(0)
-    service, header = desk.service(RuleInterpreter()), {"Idempotency-Key": key}
+    service = desk.service(RuleInterpreter())
+    header = {"Idempotency-Key": key}
     body = {
         "text": "budget limit 50",
         "user": "bob",

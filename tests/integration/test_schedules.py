@@ -50,7 +50,8 @@ async def stand(servers: EmbeddedServers, redis: Redis) -> AsyncIterator[Stand]:
 async def guarded(
     servers: EmbeddedServers, redis: Redis, tmp_path: Path
 ) -> AsyncIterator[tuple[Stand, dict[str, Any]]]:
-    file, headers = tmp_path / "keys.json", {}
+    file = tmp_path / "keys.json"
+    headers = {}
     for name in ("ann", "bob"):
         headers[name] = {
             "Authorization": f"Bearer {make_key(file, name, ('ask',), name)}"
@@ -154,10 +155,8 @@ async def test_a_schedule_runs_once_more_when_asked_and_the_same_again_changes_n
     stand: Stand,
 ) -> None:
     """Its next ticks stay as they are; another one of its id is refused."""
-    first, again = (
-        await add(stand, every=3600, id="hourly"),
-        await add(stand, every=3600, id="hourly"),
-    )
+    first = await add(stand, every=3600, id="hourly")
+    again = await add(stand, every=3600, id="hourly")
     assert (first.status, again.status, again.body) == (201, 201, first.body)
     assert (await add(stand, every=60, id="hourly")).status == 409
     begun = await ask(stand.url, "POST", "/v1/schedules/hourly/run")
@@ -273,7 +272,8 @@ async def test_after_an_outage_missed_ticks_are_made_up_for_by_policy(
     redis: Redis, missed: Any, made: int, lost: int
 ) -> None:
     """Twelve hours of an injected clock under a tick of ten minutes; the tick that is due now comes in any case."""
-    clock, catalogue = [NOW], Catalogue([CARD])
+    clock = [NOW]
+    catalogue = Catalogue([CARD])
     book = ScheduleBook(
         ScheduleStore(redis, "S", deadline_s=PATIENCE_S),
         lambda: catalogue,
@@ -306,7 +306,8 @@ async def test_schedules_in_code_come_and_go_with_the_card_and_stay_paused(
     redis: Redis,
 ) -> None:
     """A changed time takes the place of the old one, an agent that is not known at all loses nothing."""
-    clock, cards = [NOW], [Catalogue([CARD])]
+    clock = [NOW]
+    cards = [Catalogue([CARD])]
     book = ScheduleBook(
         ScheduleStore(redis, "S", deadline_s=PATIENCE_S),
         lambda: cards[0],

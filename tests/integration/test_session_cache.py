@@ -403,7 +403,8 @@ async def test_sessions_are_listed_newest_first_page_by_page(stage: StoreStage) 
         await stage.put_state("failed", name)
     for name in (names[7], names[1]):
         await stage.cache.set(name, "b:x", 1)
-    page, listed = await stage.cache.sessions(limit=10), []
+    page = await stage.cache.sessions(limit=10)
+    listed = []
     while page:
         listed += page
         page = await stage.cache.sessions(limit=10, before=page[-1])

@@ -158,7 +158,8 @@ asyncio.run(main())
 async def test_after_an_error_the_next_caller_computes(
     one: Asking, other: Asking, redis: Redis
 ) -> None:
-    started, may_fail = asyncio.Event(), asyncio.Event()
+    started = asyncio.Event()
+    may_fail = asyncio.Event()
 
     async def fail() -> JsonValue:
         started.set()

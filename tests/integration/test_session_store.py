@@ -174,7 +174,8 @@ async def test_listing_sessions_does_not_read_their_entries(redis: Redis) -> Non
             *(fill(cache, f"s{number:04}") for number in range(at, at + 40))
         )
     before = (await redis.info("stats"))["total_net_output_bytes"]
-    page, listed = await cache.sessions(limit=50), []
+    page = await cache.sessions(limit=50)
+    listed = []
     while page:
         listed += page
         page = await cache.sessions(limit=50, before=page[-1])
@@ -208,7 +209,8 @@ async def test_a_session_larger_than_a_round_trip_is_exported_and_loaded(
 
 @pytest.mark.parametrize("part", keys.SessionKeys._fields)
 async def test_a_key_of_a_wrong_type_is_replaced(stage: StoreStage, part: str) -> None:
-    cache, key = stage.cache, getattr(keys.session(SESSION), part)
+    cache = stage.cache
+    key = getattr(keys.session(SESSION), part)
 
     async def spoil() -> None:
         await stage.client.delete(key)
@@ -318,7 +320,8 @@ class Waiting(SessionCache):
 
     def __init__(self, client: Redis) -> None:
         super().__init__(client, deadline_s=60.0)
-        self.is_loaded, self.may_end = asyncio.Event(), asyncio.Event()
+        self.is_loaded = asyncio.Event()
+        self.may_end = asyncio.Event()
 
     async def _make(self, *words: Any) -> bool:
         self.is_loaded.set()
@@ -327,7 +330,8 @@ class Waiting(SessionCache):
 
 
 async def test_two_files_loaded_at_once_are_not_mixed(redis: Redis) -> None:
-    first, second = Waiting(redis), SessionCache(redis, deadline_s=60.0)
+    first = Waiting(redis)
+    second = SessionCache(redis, deadline_s=60.0)
     for name in ("one", "two"):
         await second.create(name)
         await second.set(name, f"a:{name}", name)

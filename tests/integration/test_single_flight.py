@@ -123,11 +123,11 @@ async def test_a_caller_that_cannot_wait_computes_without_the_lease(
     assert await following == (b"42", True)
 
 
-STORY, NUMBER, NAME = "lighthouse", 3, "run:background"
-ANSWERS, LEASE = (
-    keys.session_flight(STORY, ".3"),
-    keys.session_flight(STORY, f".3:{NAME}"),
-)
+STORY = "lighthouse"
+NUMBER = 3
+NAME = "run:background"
+ANSWERS = keys.session_flight(STORY, ".3")
+LEASE = keys.session_flight(STORY, f".3:{NAME}")
 
 
 class Question:
@@ -192,7 +192,8 @@ async def test_ten_tasks_in_two_processes_ask_once(
 
 
 async def test_another_analysis_of_the_response_asks_anew(one: SharedAnswers) -> None:
-    first, second = Question("first"), Question("second")
+    first = Question("first")
+    second = Question("second")
     first.may_end.set()
     second.may_end.set()
 
@@ -208,7 +209,8 @@ async def test_another_analysis_of_the_response_asks_anew(one: SharedAnswers) ->
 async def test_an_empty_answer_is_kept_by_the_one_who_asked_for_all(
     one: SharedAnswers, other: SharedAnswers
 ) -> None:
-    slow, nothing = Question({"a": 1}), Question({})
+    slow = Question({"a": 1})
+    nothing = Question({})
     nothing.may_end.set()
     asking = asyncio.create_task(ask_story(one, slow))
     await slow.started.wait()

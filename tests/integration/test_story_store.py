@@ -223,7 +223,8 @@ async def test_a_deleted_story_leaves_nothing(
 async def test_an_unknown_story_is_an_error_with_the_cure_whatever_is_asked(
     shelf: Shelf,
 ) -> None:
-    stories, analyses = shelf.stories, shelf.analyses
+    stories = shelf.stories
+    analyses = shelf.analyses
     for ask in (
         stories.settings("nowhere"),
         stories.base_digest("nowhere"),

@@ -66,7 +66,9 @@ async def test_streams_have_the_properties_that_outside_programs_rely_on(
     """In the words of the server, and tried: a report is stored once, a scheduled retry becomes a task."""
     await declare_streams(client, SIZES)
     found = await configurations(client)
-    tasks, later, reports = found["TASKS"], found["LATER"], found["REPORTS"]
+    tasks = found["TASKS"]
+    later = found["LATER"]
+    reports = found["REPORTS"]
     assert (tasks["retention"], tasks["storage"], tasks["discard"]) == (
         "workqueue",
         "file",
@@ -243,7 +245,8 @@ async def test_a_card_put_while_all_cards_are_read_is_not_lost(
 ) -> None:
     await declare_streams(client, SIZES)
     bucket = await client.jetstream().key_value(subjects.AGENTS_BUCKET)
-    index, newcomer = CardIndex(), AgentCard(agent_id="Newcomer", tasks=(), digest="d")
+    index = CardIndex()
+    newcomer = AgentCard(agent_id="Newcomer", tasks=(), digest="d")
 
     async def read_slowly(asked: Client, warn: Warn) -> list[AgentCard]:
         found = await read_cards(asked, warn)

@@ -134,11 +134,9 @@ async def test_a_new_attempt_is_announced_and_an_old_one_no_longer_read(
         reading(servers) as desk,
         desk.follow("again") as reader,
     ):
-        first, second, copy = (
-            writer(outbox, "again"),
-            writer(outbox, "again", 2),
-            writer(outbox, "again", 2),
-        )
+        first = writer(outbox, "again")
+        second = writer(outbox, "again", 2)
+        copy = writer(outbox, "again", 2)
         await first.emit("half ")
         assert text_of(await read_all(reader, until=lambda _: True)) == "half "
         await second.emit("a whole ")
@@ -306,9 +304,11 @@ async def test_events_over_http_resume_at_another_supervisor_byte_for_byte(
         output = writer(outbox, "http")
 
         async def read_with_breaks() -> tuple[str, Any]:
-            text, last = "", None
+            text = ""
+            last = None
             while True:
-                stand, most = rng.choice((one, two)), rng.randrange(1, 20)
+                stand = rng.choice((one, two))
+                most = rng.randrange(1, 20)
                 async with Connection(stand.url) as connection:
                     connection.send(
                         "GET",
@@ -320,7 +320,9 @@ async def test_events_over_http_resume_at_another_supervisor_byte_for_byte(
                         if kind == "done":
                             return text, (name, data)
                         assert kind == "text"
-                        last, text, most = name, text + data["text"], most - 1
+                        last = name
+                        text = text + data["text"]
+                        most = most - 1
                         if not most:
                             break
 
@@ -405,7 +407,8 @@ async def test_a_full_stream_costs_a_client_output_and_not_the_report(
         async with worker(own_servers) as outbox:
             for name in ("full", "late"):
                 await stand.parts.dispatch.assign(assigned(name))
-            output, late = writer(outbox, "full"), writer(outbox, "late")
+            output = writer(outbox, "full")
+            late = writer(outbox, "late")
             await late.emit("begun")
             await asyncio.sleep(0.2)
             config = (
@@ -433,10 +436,8 @@ async def test_a_full_stream_costs_a_client_output_and_not_the_report(
             took_s = asyncio.get_running_loop().time() - began
             await report_of(stand, outbox, "full")
             await report_of(stand, outbox, "late")
-        full, cut = (
-            await events_on(stand.url, "full"),
-            await events_on(stand.url, "late", "1.1.1"),
-        )
+        full = await events_on(stand.url, "full")
+        cut = await events_on(stand.url, "late", "1.1.1")
         heard = await live
     assert took_s < 30
     assert [events[-1][1] for events in (full, cut, heard)] == ["done"] * 3

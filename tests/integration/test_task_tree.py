@@ -220,9 +220,11 @@ async def test_a_deep_line_is_read_to_its_bound(ledger: Ledger, tree: TaskTree) 
 
     assert trace is not None
     assert (trace.sums.tasks, trace.more_tasks) == (MOST_LEVELS, 1 + 2)
-    depth, task = 1, trace.root
+    depth = 1
+    task = trace.root
     while task.children:
-        depth, task = depth + 1, task.children[0]
+        depth = depth + 1
+        task = task.children[0]
     assert (depth, task.task_id) == (MOST_LEVELS, f"t{MOST_LEVELS - 1}")
 
 
@@ -264,10 +266,8 @@ async def test_long_results_and_parameters_are_not_read(
     await ledger.accept("root", 1, assignment("root", text="x" * 100_000))
     await call(ledger, "root", "c-1")
     usage = Usage(input_tokens=9)
-    fields, result = (
-        json.loads(report("c-1", usage=usage)),
-        {"result": {"result": "y" * 100_000}},
-    )
+    fields = json.loads(report("c-1", usage=usage))
+    result = {"result": {"result": "y" * 100_000}}
     del fields["result"]
     await ledger.finish(
         "c-1",
@@ -300,7 +300,8 @@ async def test_long_results_and_parameters_are_not_read(
 async def test_the_list_goes_with_its_task_its_user_and_its_time(
     ledger: Ledger, valkey_or_redis: Redis
 ) -> None:
-    tasks, key = UserTasks(valkey_or_redis), keys.children("root")
+    tasks = UserTasks(valkey_or_redis)
+    key = keys.children("root")
     await call(ledger, "root", "c-1")
     assert 0 < await valkey_or_redis.pttl(key) <= 7 * 86_400_000
     await tasks.strip("root", 1, b"{}")

@@ -145,7 +145,8 @@ async def test_each_turn_of_a_failed_batch_runs_alone(room: Room) -> None:
 
 
 async def test_a_batch_stays_whole_while_a_server_is_away(room: Room) -> None:
-    agent, tries = Agent("Ears"), list[int]()
+    agent = Agent("Ears")
+    tries = list[int]()
 
     @agent.listen("turns")
     async def hear(batch: TurnBatch) -> Sequence[TurnFacts]:

@@ -85,7 +85,8 @@ def log() -> Iterator[LogCapture]:
 
 def supervisor_with(service: Any) -> tuple[Supervisor, NoCanceller]:
     """Return a supervisor that was never opened, with *service* in its place, and who heeds its cancellations."""
-    supervisor, canceller = Supervisor(SETTINGS, lambda _address: None), NoCanceller()
+    supervisor = Supervisor(SETTINGS, lambda _address: None)
+    canceller = NoCanceller()
     supervisor._parts = type("Parts", (), {"service": service, "canceller": canceller})  # type: ignore[assignment]
     return supervisor, canceller
 

@@ -21,7 +21,8 @@ from workers.testing import ScriptedLlm
 #: One sentence for the rules and one for a model.
 SAID = "I like omelettes. Somehow cheese and my stomach are no friends."
 TOLD = "Your stomach and cheese are no friends"
-BY_RULES, BY_MODEL = ("t1-0", "User likes omelettes"), ("t1-1", TOLD)
+BY_RULES = ("t1-0", "User likes omelettes")
+BY_MODEL = ("t1-1", TOLD)
 
 
 class Fickle(ScriptedLlm):
@@ -29,7 +30,9 @@ class Fickle(ScriptedLlm):
 
     def __init__(self) -> None:
         super().__init__()
-        self.configured, self.is_there, self.known = True, False, list[str]()
+        self.configured = True
+        self.is_there = False
+        self.known = list[str]()
 
     async def ask(
         self, role: str, answer: type, *, system: str, user: str, **_options: object
@@ -198,7 +201,8 @@ async def test_a_handler_that_returns_known_facts_again_doubles_nothing(
 
 async def kill_while_publishing(room: Room) -> None:
     """Have a worker end that has noted its facts, and is about to publish them."""
-    post, room.post = room.post, Post()
+    post = room.post
+    room.post = Post()
     room.post.is_hanging = True
     async with room.listening(switchboard, "turns", cut_short=True):
         await asyncio.wait_for(room.post.hangs.wait(), PATIENCE_S)
@@ -207,8 +211,10 @@ async def kill_while_publishing(room: Room) -> None:
 
 async def kill_after_note(room: Room, last: int) -> None:
     """Have a worker end that wrote that many notes, before it closes its turn; the last is not written for 1."""
-    claims, hung = [], asyncio.Event()
-    note, notes = room.turns.note, [0]
+    claims = []
+    hung = asyncio.Event()
+    note = room.turns.note
+    notes = [0]
 
     async def hanging_note(claim: Claim, row_id: str, body: bytes) -> bool:
         notes[0] += 1

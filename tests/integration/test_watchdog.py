@@ -6,7 +6,8 @@ import time
 from subprocess import PIPE
 
 #: Seconds until the watchdog of these processes ends them, and those that a process may take on a busy machine.
-LIMIT_S, PATIENCE_S = 3.0, 60.0
+LIMIT_S = 3.0
+PATIENCE_S = 60.0
 
 HEAD = f"""
 import asyncio, os, re, signal, sys, threading, time

@@ -387,7 +387,8 @@ async def test_a_task_whose_report_nobody_took_is_found_in_the_ledger(
     outbox: WebhookOutbox, redis: Redis
 ) -> None:
     """Of 500 tasks that call back three have ended while no supervisor ran; each gets one event."""
-    ledger, now = Ledger(redis, deadline_s=PATIENCE_S), datetime.now(UTC)
+    ledger = Ledger(redis, deadline_s=PATIENCE_S)
+    now = datetime.now(UTC)
     events = WebhookEvents(outbox, Metrics("test"))
     for number in range(500):
         await outbox.await_task(
@@ -438,7 +439,8 @@ async def test_what_concerns_a_forgotten_user_is_gone_from_the_outbox(
     outbox: WebhookOutbox, receiver: Receiver, redis: Redis
 ) -> None:
     """Waiting and given up webhooks, and addresses of tasks; those of others stay."""
-    until, now = datetime.now(UTC) + timedelta(days=1), datetime.now(UTC)
+    until = datetime.now(UTC) + timedelta(days=1)
+    now = datetime.now(UTC)
     for user in ("ann", "bob"):
         await outbox.await_task(
             f"T-{user}", LOCAL.make_callback(receiver.url(f"/{user}"), user), until
@@ -474,12 +476,10 @@ async def test_what_concerns_a_forgotten_user_is_gone_from_the_outbox(
 async def test_the_address_of_an_ended_task_is_kept_for_two_days_more(
     outbox: WebhookOutbox,
 ) -> None:
-    callback, now = (
-        Callback(
-            url="https://example.com/", host="example.com:443", owner=user_token("ann")
-        ),
-        datetime.now(UTC),
+    callback = Callback(
+        url="https://example.com/", host="example.com:443", owner=user_token("ann")
     )
+    now = datetime.now(UTC)
     for task_id in ("T1", "T2"):
         await outbox.await_task(task_id, callback, now + timedelta(days=40))
     await outbox.note_ended(["T1", "unknown"], now)
@@ -491,7 +491,8 @@ async def test_the_address_of_an_ended_task_is_kept_for_two_days_more(
 async def test_the_api_takes_an_address_by_the_rights_of_the_key_and_shows_the_outbox_to_administrators(
     servers: EmbeddedServers, redis: Redis, outbox: WebhookOutbox, tmp_path: Path
 ) -> None:
-    file, headers = tmp_path / "keys.json", {}
+    file = tmp_path / "keys.json"
+    headers = {}
     for name, role in (
         ("ann", "ask"),
         ("reader", "read"),

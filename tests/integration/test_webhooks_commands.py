@@ -21,7 +21,8 @@ pytestmark = pytest.mark.usefixtures("command_servers")
 @pytest.fixture
 async def outbox(redis: Redis) -> WebhookOutbox:
     """Return an outbox with one webhook that waits, for two hours, and one that was given up."""
-    outbox, now = WebhookOutbox(redis, deadline_s=5.0), datetime.now(UTC)
+    outbox = WebhookOutbox(redis, deadline_s=5.0)
+    now = datetime.now(UTC)
     for number, outcome in ((1, "waits"), (2, "failed")):
         assert (
             await outbox.put(a_webhook(f"https://example.com/{number}", number), now)

@@ -362,7 +362,8 @@ def _is_accounted_for(
 ) -> bool:
     """Tell whether a plan that says so took *text* away by words of the person that are about themselves."""
     for applied in context.draft.applied:
-        fact, origin = facts[applied.plan.plan_id], applied.plan.origin
+        fact = facts[applied.plan.plan_id]
+        origin = applied.plan.origin
         is_flagged = origin.reasoning.startswith(PROTECTED) and text in repr(
             origin.editor
         )

@@ -100,7 +100,8 @@ def heard(user: str, *keys: Mapping[str, Any]) -> dict[str, Any]:
 def found(user: str, words: Sequence[str]) -> dict[str, Any]:
     """Answer as a finder that names each line which has one of *words*, for the first fact."""
     _, _, lines = user.partition("\nlines\n")
-    locations, heading = [], ""
+    locations = []
+    heading = ""
     for line in lines.splitlines():
         item = re.match(r"(\w+): (.*)", line)
         if item is None or ":" in line.split(" ")[0][:-1]:

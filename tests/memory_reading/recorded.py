@@ -163,7 +163,8 @@ async def live_through(person: Mapping[str, Any], model: Replay) -> list[Heard]:
 
 
 def _batches(person: Mapping[str, Any]) -> Iterator[TurnBatch]:
-    user, before = person["id"], list[ChatTurn]()
+    user = person["id"]
+    before = list[ChatTurn]()
     for place, batch in enumerate(person["batches"]):
         turns = [
             ChatTurn(
@@ -198,7 +199,8 @@ def score(person: Mapping[str, Any], lived: Sequence[Heard], total: Score) -> No
         ]
         total.set_aside += len(heard.facts) - len(kept)
         total.kept += len(kept)
-        wanted, also = batch["facts"], batch.get("optional", [])
+        wanted = batch["facts"]
+        also = batch.get("optional", [])
         by_turn = {fact.fact_id: _turn_of(fact) for fact in kept}
         for one in wanted:
             total.wanted += 1

@@ -255,7 +255,9 @@ def _entry_text(bodies: Mapping[str, Body], pair: Pair) -> str | None:
 
 async def run(file: Path = PAIRS, combinations: int = 1_000) -> Outcome:
     """Return what came of every pair, alone in one batch and in two, and of *combinations* among bystanders."""
-    outcome, rng, known = Outcome(), random.Random(20261123), pairs(file)
+    outcome = Outcome()
+    rng = random.Random(20261123)
+    known = pairs(file)
     for pair in known:
         await run_pair(pair, outcome, at_once=True)
         await run_pair(pair, outcome, at_once=False)

@@ -89,7 +89,8 @@ def group_spelled(group: int, joint: str) -> str:
 def indian_groups(number: int) -> str:
     """Spell a whole number with Indian grouping ("12,34,567")."""
     digits = str(abs(number))
-    head, tail = digits[:-3], digits[-3:]
+    head = digits[:-3]
+    tail = digits[-3:]
     pairs: list[str] = []
     while head:
         pairs.insert(0, head[-2:])
@@ -282,7 +283,8 @@ def test_quotient_and_remainder_make_the_dividend(
     first: Amount, second: Amount
 ) -> None:
     """Floor division goes down, as for whole numbers of Python."""
-    whole, rest = first // second, first % second
+    whole = first // second
+    rest = first % second
     assert whole * second + rest == first
     assert rest == 0 or (rest < 0) == (second < 0)
     assert abs(rest) < abs(second)

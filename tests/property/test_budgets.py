@@ -17,7 +17,9 @@ from runtime.servers.embedded import EmbeddedServers
 
 #: Sequences of calls in a usual run; each has some forty steps.
 SEQUENCES = int(os.environ.get("TASKLORE_BUDGET_SEQUENCES", "100"))
-LEASE_MS, MINUTE, SLOT = 20_000, 60_000, 500
+LEASE_MS = 20_000
+MINUTE = 60_000
+SLOT = 500
 #: A rate, a budget without end, a budget of a day, a count.
 ACCOUNTS = [
     ("w", "tokens", 1_000),
@@ -117,12 +119,11 @@ def store(servers: EmbeddedServers) -> Iterator[Redis]:
 
 def run(store: Redis, seed: int) -> None:
     """Play one sequence against the scripts, sent at once, and the model."""
-    draw, model, now = (
-        random.Random(seed),
-        Model(),
-        1_790_000_000_000 + seed * 1_000_000,
-    )
-    sent, expected = store.pipeline(transaction=False), list[tuple[Any, ...]]()
+    draw = random.Random(seed)
+    model = Model()
+    now = 1_790_000_000_000 + seed * 1_000_000
+    sent = store.pipeline(transaction=False)
+    expected = list[tuple[Any, ...]]()
     own = f"s{seed}"
     accounts = [
         keys.budget("account", f"{own}-{index}") for index in range(len(ACCOUNTS))
@@ -201,11 +202,9 @@ def test_turns_are_kept_when_all_who_wait_come_at_theirs(
     store: Redis, answers_ms: tuple[int, int]
 ) -> None:
     """No turn is given before there is room, so that lateness does not add up over the minutes that a queue takes."""
-    draw, opened, account = (
-        random.Random(1),
-        1_790_000_060_000,
-        keys.budget("account", "rpm"),
-    )
+    draw = random.Random(1)
+    opened = 1_790_000_060_000
+    account = keys.budget("account", "rpm")
     places = [
         *(keys.budget(name) for name in ("calls", "leases", "accounts")),
         account,

@@ -149,7 +149,8 @@ def test_apply_then_undo_is_the_same_document_to_the_byte(data: st.DataObject) -
 def test_a_plan_carried_over_another_is_both_plans_as_one(data: st.DataObject) -> None:
     """Where both fit together as one plan; where they do not, carrying over is refused too."""
     body = data.draw(BODIES)
-    first, second = data.draw(plans(body)), data.draw(plans(body))
+    first = data.draw(plans(body))
+    second = data.draw(plans(body))
     changed = apply_edits(body, first)
     # An update to what is there already meets others in one plan, and changes nothing.
     assume(all(apply_edits(body, [edit]).changes for edit in first))
@@ -207,7 +208,9 @@ def test_plans_undone_in_any_order_leave_the_first_document(
     data: st.DataObject,
 ) -> None:
     body = data.draw(BODIES)
-    now, history, standing = body, list[PlanChanges](), list[str]()
+    now = body
+    history = list[PlanChanges]()
+    standing = list[str]()
     for number in range(data.draw(st.integers(1, 4))):
         outcome = apply_edits(now, data.draw(plans(now)))
         history.append(PlanChanges(f"plan {number}", outcome.changes))

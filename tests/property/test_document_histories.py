@@ -31,11 +31,13 @@ def test_step_by_step_everything_is_taken_back_and_applied_again(seed: int) -> N
 @given(seed=st.integers(0, 2**32))
 def test_taking_back_any_plan_changes_all_or_nothing(seed: int) -> None:
     async def scenario() -> None:
-        store, random = FakeDocumentStore(KINDS), Random(seed)
+        store = FakeDocumentStore(KINDS)
+        random = Random(seed)
         await grow(store, random)
         for _ in range(4):
             records = await store.history(USER)
-            before, count = await contents(store), len(records)
+            before = await contents(store)
+            count = len(records)
             try:
                 await store.undo(
                     USER, random.choice([record.plan_id for record in records]), at=NOW
@@ -60,7 +62,8 @@ def test_taking_back_any_plan_changes_all_or_nothing(seed: int) -> None:
 @given(seed=st.integers(0, 2**32))
 def test_every_revision_is_told_to_the_byte(seed: int) -> None:
     async def scenario() -> None:
-        store, random = FakeDocumentStore(KINDS), Random(seed)
+        store = FakeDocumentStore(KINDS)
+        random = Random(seed)
         await grow(store, random)
         document = (await store.snapshot(USER, [FOOD])).documents[FOOD]
         revisions = [
@@ -71,7 +74,8 @@ def test_every_revision_is_told_to_the_byte(seed: int) -> None:
         assert json_bytes(revisions[-1].body) == json_bytes(document.body)
         for earlier, later in pairwise(revisions):
             assert json_bytes(earlier.body) != json_bytes(later.body)
-        one, other = random.choice(revisions), random.choice(revisions)
+        one = random.choice(revisions)
+        other = random.choice(revisions)
         led = apply_changes(one.body, list(differences(one.body, other.body)))
         assert json.loads(json_bytes(led)) == json.loads(json_bytes(other.body))
 
@@ -82,7 +86,8 @@ def test_every_revision_is_told_to_the_byte(seed: int) -> None:
 @given(seed=st.integers(0, 2**32))
 def test_a_place_is_explained_by_the_plans_that_name_what_is_there(seed: int) -> None:
     async def scenario() -> None:
-        store, random = FakeDocumentStore(KINDS), Random(seed)
+        store = FakeDocumentStore(KINDS)
+        random = Random(seed)
         await grow(store, random)
         for _ in range(random.randint(0, 4)):
             try:
@@ -113,7 +118,8 @@ async def test_the_real_store_does_what_its_stand_in_does(
     redis: Redis, seed: int
 ) -> None:
     """Plan by plan, back, and forth."""
-    real, fake = DocumentStore(redis, KINDS, deadline_s=5.0), FakeDocumentStore(KINDS)
+    real = DocumentStore(redis, KINDS, deadline_s=5.0)
+    fake = FakeDocumentStore(KINDS)
     seen = await grow(real, Random(seed), 30)
     assert seen == await grow(fake, Random(seed), 30)
     for expected in reversed(seen[:-1]):

@@ -27,7 +27,8 @@ from tests.integration.inboxes import ids, whole
 from tests.property.examples import examples
 from workers.testing.inbox import FakeInbox
 
-WINDOW, KEEP = 4, 12
+WINDOW = 4
+KEEP = 12
 TASKS = [f"t{number}" for number in range(6)]
 SPEAKERS = ["Ann", "Bob", "Ünal 'x'"]
 _owners = count()

@@ -20,7 +20,8 @@ class Stream:
 
     def begin(self) -> None:
         """Let a new desk begin, which knows nothing."""
-        self.lane, self.cursor = Lane("Agent", "normal"), 1
+        self.lane = Lane("Agent", "normal")
+        self.cursor = 1
 
     def put(self, token: str) -> None:
         """Store a message, one a second."""
@@ -71,10 +72,8 @@ class Stream:
 def test_every_message_is_moved_once_and_in_the_order_of_its_tenant(seed: int) -> None:
     """However arrivals, reads, moves, pauses and deaths of the desk follow one another."""
     chance = random.Random(seed)
-    stream, tenants = (
-        Stream(),
-        [f"t{number}" for number in range(chance.choice((1, 3, 40)))],
-    )
+    stream = Stream()
+    tenants = [f"t{number}" for number in range(chance.choice((1, 3, 40)))]
     for _ in range(200):
         match chance.randrange(10):
             case 0 | 1 | 2 | 3:

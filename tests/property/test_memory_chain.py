@@ -38,7 +38,8 @@ async def test_no_hostile_answer_damages_a_document_or_shows_anothers_words() ->
 
 
 #: Shares, in percent: of right facts that the checks let pass, and of turns that no model was shown.
-ACCEPTED, UNSEEN = 98, 1
+ACCEPTED = 98
+UNSEEN = 1
 
 
 async def test_what_is_right_is_done_and_nothing_else() -> None:

@@ -82,8 +82,10 @@ def test_an_observation_is_one_line_in_its_tense(
     raw: dict[str, Any], most: int
 ) -> None:
     """Present and past differ in their verbs alone, and nothing of structure is in them."""
-    sensed, narrator = SensoryData.model_validate(raw), NARRATOR.telling(most)
-    now, then = narrator.now(sensed), narrator.then(sensed)
+    sensed = SensoryData.model_validate(raw)
+    narrator = NARRATOR.telling(most)
+    now = narrator.now(sensed)
+    then = narrator.then(sensed)
 
     assert now.startswith("I am at position (")
     assert then.startswith("I was at position (")
@@ -138,10 +140,8 @@ def test_no_sense_holds_what_was_said(
 def test_what_nobody_registered_is_not_told(raw: dict[str, Any], text: str) -> None:
     """So no stray sense brings words into an observation."""
     assume(all(not 0xD800 <= ord(sign) < 0xE000 for sign in text))
-    bare, more = (
-        SensoryData.model_validate(raw),
-        SensoryData.model_validate({**raw, "smell": text}),
-    )
+    bare = SensoryData.model_validate(raw)
+    more = SensoryData.model_validate({**raw, "smell": text})
 
     assert NARRATOR.now(more) == NARRATOR.now(bare)
     assert more.further == {"smell": text}

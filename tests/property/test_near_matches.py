@@ -58,7 +58,8 @@ plans = st.fixed_dictionaries(
 def test_a_near_answer_is_within_every_tolerance_and_equal_in_all_else(
     asked: dict[str, Any], others: list[dict[str, Any]]
 ) -> None:
-    question, known = Plan.read(asked), [Plan.read(other) for other in others]
+    question = Plan.read(asked)
+    known = [Plan.read(other) for other in others]
     memory = FakeLongTermMemory()
     found = asyncio.run(_nearest(memory, question, known))
     near = [other for other in known if _is_near(question, other)]
@@ -98,7 +99,8 @@ def _key(plan: Plan) -> str:
 def _is_near(asked: Plan, other: Plan) -> bool:
     if (asked.town, asked.past) != (other.town, other.past) or asked == other:
         return False
-    one, two = asked.limit.value, other.limit.value
+    one = asked.limit.value
+    two = other.limit.value
     if _sign(one) != _sign(two) or abs(Fraction(one) - Fraction(two)) > abs(
         Fraction(one)
     ) * Fraction(25, 1000):
@@ -116,6 +118,7 @@ def _sign(number: Decimal | int) -> int:
 
 
 def _used(asked: Plan, other: Plan) -> Fraction:
-    one, two = Fraction(asked.limit.value), Fraction(other.limit.value)
+    one = Fraction(asked.limit.value)
+    two = Fraction(other.limit.value)
     used = abs(one - two) / (abs(one) * Fraction(25, 1000)) if one else Fraction()
     return used + Fraction(abs((asked.people or 0) - (other.people or 0)), 3)

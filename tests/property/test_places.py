@@ -12,7 +12,8 @@ from memory.places.store import Elsewhere, Full, Places, RunPlace, Taken
 from runtime.servers.embedded import EmbeddedServers
 
 SEQUENCES = int(os.environ.get("TASKLORE_PLACE_SEQUENCES", "20"))
-LEASE_S, MARGIN_S = 30.0, 1.0
+LEASE_S = 30.0
+MARGIN_S = 1.0
 
 
 class Model:
@@ -82,7 +83,8 @@ async def play(redis: Redis, seed: int) -> None:
     """Play one sequence against the scripts and the model."""
     draw = random.Random(seed)
     model = Model(draw.randint(1, 3))
-    begun, bound = datetime(2026, 1, 1, tzinfo=UTC), f"A.run:{seed}"
+    begun = datetime(2026, 1, 1, tzinfo=UTC)
+    bound = f"A.run:{seed}"
     store = Places(redis, LEASE_S, now=lambda: begun + timedelta(seconds=model.now))
     tokens = dict.fromkeys(range(8), 0)
     for step in range(60):
@@ -104,7 +106,8 @@ async def play(redis: Redis, seed: int) -> None:
         )
         # A worker that crashed tells the store nothing, and its task comes again under another token.
         tokens[number] += kind in ("take", "take twice", "crash")
-        token, arrival = f"t{number}-{tokens[number]}", 1_000 + (number * 5) % 8
+        token = f"t{number}-{tokens[number]}"
+        arrival = 1_000 + (number * 5) % 8
         place = RunPlace(
             bound, f"t{number}:1", model.limit, f"w{draw.randrange(3)}", token, arrival
         )
@@ -130,7 +133,8 @@ async def play(redis: Redis, seed: int) -> None:
 
 async def act(kind: str, store: Places, model: Model, place: RunPlace) -> bool:
     """Do one thing with both, and return whether they agree."""
-    task, own = place.task, model.held.get(place.task)
+    task = place.task
+    own = model.held.get(place.task)
     is_own = own is not None and own[1] == place.token
     if kind == "queue":
         is_waiting = await store.queue(place)

@@ -111,24 +111,18 @@ def some_records(random: Random, count: int) -> list[Record]:
     """Return records of few words and times, of which some supersede others."""
     made: list[Record] = []
     for number in range(1, count + 1):
-        kind, at_ms = (
-            random.choice(list(LETTERS)),
-            random.choice([0, 1000, 1001, number * 1000]),
-        )
+        kind = random.choice(list(LETTERS))
+        at_ms = random.choice([0, 1000, 1001, number * 1000])
         taken = {one.supersedes for one in made}
         free = [
             one.record_id
             for one in made
             if one.kind == kind and one.at_ms <= at_ms and one.record_id not in taken
         ]
-        text, tags = (
-            random.choices(WORDS, k=random.randint(1, 6)),
-            random.sample(TAGS, random.randint(0, 3)),
-        )
-        by, old = (
-            random.choice([None, "ana", "bo"]),
-            random.choice(free) if free and random.random() < 0.4 else None,
-        )
+        text = random.choices(WORDS, k=random.randint(1, 6))
+        tags = random.sample(TAGS, random.randint(0, 3))
+        by = random.choice([None, "ana", "bo"])
+        old = random.choice(free) if free and random.random() < 0.4 else None
         made.append(
             Record(
                 f"{LETTERS[kind]}{number}",

@@ -89,10 +89,8 @@ def test_nothing_else_takes_the_room_of_what_must_be_kept(
 
 
 def _must_keep(document: AnalysisDocument) -> list[str]:
-    found, threads = (
-        document.background.response_analysis,
-        document.background.plot_threads,
-    )
+    found = document.background.response_analysis
+    threads = document.background.plot_threads
     assert found is not None
     assert found.alerts is not None
     assert found.characters is not None

@@ -154,7 +154,8 @@ def test_plain_text_stays_as_it_is_when_it_is_made_plain_again(text: str) -> Non
 )
 def test_no_injected_instruction_leaves_its_quotes(poison: dict[str, str]) -> None:
     """As a display, a name, a field, a plain text or a heading: it is quoted data there and nowhere else."""
-    text, order = poison["text"], poison["order"]
+    text = poison["text"]
+    order = poison["order"]
     item = make_item(text, added=date(2026, 5, 20), source=text) | {
         text: text,
         "group": text,

@@ -69,7 +69,9 @@ class Model:
         """Write values, with no uses."""
         for key, value in entries.items():
             if not (if_absent and key in self.values):
-                self.values[key], self.hits[key], self.readers[key] = value, 0, set()
+                self.values[key] = value
+                self.hits[key] = 0
+                self.readers[key] = set()
 
     def get(self, key: str, reader: str | None) -> tuple[JsonValue, int] | None:
         """Return a value and its uses."""
@@ -90,7 +92,8 @@ class Model:
 
 
 async def _walk(stage: Stage, walked: list[tuple[Any, ...]]) -> None:
-    cache, model = stage.cache, Model()
+    cache = stage.cache
+    model = Model()
     await cache.drop("s1", force=True)
     await cache.create("s1")
     for step in walked:

@@ -109,7 +109,8 @@ def _moved(part: Single, start: int) -> Single:
 def test_two_complete_sentences_are_both_or_asked_about(
     kinds: list[st.SearchStrategy[str]], joint: str, data: st.DataObject
 ) -> None:
-    first, second = data.draw(kinds[0]), data.draw(kinds[1])
+    first = data.draw(kinds[0])
+    second = data.draw(kinds[1])
     alone = understand(first), understand(second)
     assume(all(isinstance(one, Understood) for one in alone))
     found = understand(first + joint + second)

@@ -355,7 +355,8 @@ async def test_the_real_store_does_what_its_stand_in_does(
     redis: Redis, told: list[tuple[int, tuple[str, Any]]]
 ) -> None:
     """Fold for fold, byte for byte of what both keep."""
-    real, fake = await loaded(shelf_on(redis)), await loaded(fake_shelf())
+    real = await loaded(shelf_on(redis))
+    fake = await loaded(fake_shelf())
     for number, (section, found) in told:
         for shelf in (real, fake):
             await fold(shelf, number, section, found)

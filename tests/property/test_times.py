@@ -15,7 +15,8 @@ from quantities.times import find_durations, find_moments
 from supervisor.understanding.utterance import word_set
 
 NOW = datetime.fromisoformat("2026-11-22T09:30")
-DURATIONS, MOMENTS = TypeAdapter(Duration), TypeAdapter(Moment)
+DURATIONS = TypeAdapter(Duration)
+MOMENTS = TypeAdapter(Moment)
 
 counts = st.decimals(min_value=0, max_value=10**9, places=3, allow_nan=False)
 durations = st.builds(
@@ -108,7 +109,8 @@ def test_one_instant_told_with_two_offsets_is_one_question(
 ) -> None:
     """Offsets are ways to tell an instant, and a day is never the midnight it begins with."""
     told = datetime.combine(day, clock, zone)
-    one, two = Moment(told), Moment(told.astimezone(other))
+    one = Moment(told)
+    two = Moment(told.astimezone(other))
     assert one == two
     assert spell_field("at", one) == spell_field("at", two)
     assert Moment(day) not in (one, Moment(datetime.combine(day, time())))

@@ -19,7 +19,8 @@ from tests.story_reading.stage import Telling
 from workers.agents.story.prose import sentences
 
 #: Findings of each list, and words of its texts.
-_FINDINGS, _WORDS = 2, 12
+_FINDINGS = 2
+_WORDS = 12
 _REASONING = (
     "The scene is set, two people talk, and one of them gives something away. " * 2
 )
@@ -42,7 +43,8 @@ class Double:
         self, role: str, answer: Any, *, system: str, user: str, **_options: object
     ) -> Reply[Any]:
         """Answer, unless it is asked to mend what it said: then it leaves all of it out."""
-        is_mending, count = "\nRefused." in user, counter()
+        is_mending = "\nRefused." in user
+        count = counter()
         body = self._fill(answer.model_json_schema(), is_mending=is_mending)
         if not is_mending:
             self.calls += 1
@@ -83,7 +85,8 @@ class Double:
 
 async def measure(calls: str, most: int | None = None) -> tuple[float, float, float]:
     """Return questions, tokens asked and tokens answered of a response, on average of *most*; repairs left out."""
-    telling, doubles = Telling(read_story(FOLDER), calls), []
+    telling = Telling(read_story(FOLDER), calls)
+    doubles = []
     for path in responses_in(FOLDER)[:most]:
         response = read_response(path)
         doubles.append(Double(response))

@@ -147,7 +147,9 @@ async def run(
 
     Of a story only what stands before the first chapter with an unanswered prompt is told: the rest rests on it.
     """
-    total, every, unanswered = Score(), Replay(), 0
+    total = Score()
+    every = Replay()
+    unanswered = 0
     for story in stories:
         telling = Telling(base_of(story), calls)
         for number, chapter in enumerate(story["chapters"], 1):
@@ -156,10 +158,8 @@ async def run(
                 number=number, chapter=number, text=chapter["text"]
             )
             found = await telling.tell(response, model)
-            every.calls, every.tokens = (
-                every.calls + model.calls,
-                every.tokens + model.tokens,
-            )
+            every.calls = every.calls + model.calls
+            every.tokens = every.tokens + model.tokens
             unanswered += len(model.missing)
             for digest, (role, prompt) in (
                 model.missing.items() if out is not None else ()

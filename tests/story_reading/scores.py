@@ -28,7 +28,8 @@ class Score:
         """Add how well *sections* agree with the key of *chapter*."""
         self.chapters += 1
         told = {name: one.model_dump(mode="json") for name, one in sections.items()}
-        key, where = chapter["key"], chapter["id"]
+        key = chapter["key"]
+        where = chapter["id"]
         for name, one in told.items():
             self.left_out[name] += one.get("left_out", 0)
             if (cut := one.get("reduction")) is not None:
@@ -68,11 +69,9 @@ class Score:
         return [*shown, f"reductions: {len(self.reductions)}, {parts}"]
 
     def _add_scene(self, where: str, key: Body, found: Body) -> None:
-        people, scene, time = (
-            found.get("chars", {}),
-            found.get("scene", {}),
-            found.get("time", {}),
-        )
+        people = found.get("chars", {})
+        scene = found.get("scene", {})
+        time = found.get("time", {})
         wanted = key.get("scene", {})
         types = [
             str(one) for one in (wanted.get("type"), *wanted.get("also", ())) if one
@@ -283,7 +282,8 @@ def _is_named(found: Any, wanted: Any) -> bool:
             _says(str(found).casefold(), words)
             for words in wanted.get("must_mention", ())
         )
-    one, other = str(found).casefold(), str(wanted).casefold()
+    one = str(found).casefold()
+    other = str(wanted).casefold()
     return one == other or bool(
         set(one.split())
         & set(other.split()) - {"the", "dr", "mr", "mrs", "miss", "old"}

@@ -34,10 +34,8 @@ def hostile() -> Iterator[tuple[str, Case, Answer]]:
     ]
     names = list(ATTACKS)
     for number in range(COUNT):
-        case, attack = (
-            asking[number % len(asking)],
-            names[(number // len(asking) + number) % len(names)],
-        )
+        case = asking[number % len(asking)]
+        attack = names[(number // len(asking) + number) % len(names)]
         answer = json.loads(json.dumps(known[case.id]))
         slots = [slot for intent in answer["intents"] for slot in intent["slots"]]
         ATTACKS[attack](answer, slots, case, dice)
@@ -135,11 +133,13 @@ def _invent_with_quotation(
 
 
 def _move(_answer: Answer, slots: Slots, _case: Case, dice: random.Random) -> None:
-    slot, other = dice.choice(slots), dice.choice(slots)
+    slot = dice.choice(slots)
+    other = dice.choice(slots)
     if dice.random() < 0.5:
         slot["quotation"] = other["quotation"]
         return
-    slot["field"], other["field"] = other["field"], slot["field"]
+    slot["field"] = other["field"]
+    other["field"] = slot["field"]
 
 
 def _other_source(

@@ -152,12 +152,18 @@ def _turns(turn: dict[str, Any], found: Interpretation) -> list[ChatTurn]:
     person = ChatTurn(
         turn_id="p", conversation_id="c", speaker="person", text=turn["say"], at=NOW
     )
-    key, text, agent_id, call = turn["key"], "Done.", None, None
+    key = turn["key"]
+    text = "Done."
+    agent_id = None
+    call = None
     if isinstance(key, dict) and "task" in key:
         values = next(_wordings(key["parameters"]))
-        agent_id, call = key["agent"], TaskCall(name=key["task"], parameters=values)
+        agent_id = key["agent"]
+        call = TaskCall(name=key["task"], parameters=values)
     elif isinstance(found, Clarification):
-        text, agent_id, call = found.question, found.agent_id, found.call
+        text = found.question
+        agent_id = found.agent_id
+        call = found.call
     answer = ChatTurn(
         turn_id="a",
         conversation_id="c",

@@ -8,7 +8,8 @@ from supervisor.understanding.rules import RuleInterpreter
 from tests.understanding.scoring import conversations, judge_corpus, share, summary_of
 
 #: The part that may start a task or a value that was not meant, and the part that has to be right or asked about.
-MOST_WRONG, LEAST_RIGHT_OR_ASKED = 0.005, 0.85
+MOST_WRONG = 0.005
+LEAST_RIGHT_OR_ASKED = 0.85
 
 
 @pytest.mark.parametrize("name", ["development", "held_out"])

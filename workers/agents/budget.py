@@ -82,7 +82,8 @@ class BudgetReport(BaseModel):
 )
 async def analyze_budget(budget: Budget, settings: BudgetSettings) -> BudgetReport:
     """Analyze a budget: what remains, the spending rate, the predicted spending, overshoot risk and anomalies."""
-    periods, total = len(budget.history), sum(budget.history, Amount(0))
+    periods = len(budget.history)
+    total = sum(budget.history, Amount(0))
     threshold = settings.anomaly_threshold_multiplier * total
     # Compared without dividing: the mean may have no end of digits.
     unusual = [

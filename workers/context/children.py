@@ -187,7 +187,8 @@ class Children:
         within: timedelta | None,
     ) -> TaskAssignment:
         """Return the assignment of the next call with these *parameters*: the same in every run of the task."""
-        parent, name = self._assignment, f"{callee.agent_id}.{callee.task_name}"
+        parent = self._assignment
+        name = f"{callee.agent_id}.{callee.task_name}"
         spelled, digest = _spell(name, parameters)
         ancestors = self._ancestors
         if (itself := f"{name}:{digest}") in ancestors:

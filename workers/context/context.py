@@ -175,7 +175,8 @@ class Context(TaskCaller, TaskAsker):
         """
         self._task.demand_use("edits", "edits")
         self._task.demand_unremembered("edits", "what is done to documents")
-        lent, user_id = self._services, self._assignment.user_id
+        lent = self._services
+        user_id = self._assignment.user_id
         return UserEdits(
             user_id, lent.edits, self._attempt, lent.now(), lent.words, lent.episodes
         )
@@ -200,7 +201,8 @@ class Context(TaskCaller, TaskAsker):
             UndeclaredAccess: the task's answers are remembered.
             InvalidInput: it was asked for outside of any session.
         """
-        session_id, services = self._demand_session("project"), self._services
+        session_id = self._demand_session("project")
+        services = self._services
         return TaskProject(
             self._assignment, session_id, services.projects, services.sessions
         )
@@ -214,14 +216,13 @@ class Context(TaskCaller, TaskAsker):
             InvalidInput: it was asked for outside of any analysis.
         """
         self._task.demand_unremembered("story", "the story")
-        story_id, number = self._assignment.story_id, self._assignment.response_number
+        story_id = self._assignment.story_id
+        number = self._assignment.response_number
         if story_id is None or number is None:
             msg = f"{self._task.name} analyses a response of a story; ask for it with `tasklore analysis run`"
             raise InvalidInput(msg)
-        lent, run = (
-            self._services,
-            self._assignment.request_id or self._assignment.created_at.isoformat(),
-        )
+        lent = self._services
+        run = self._assignment.request_id or self._assignment.created_at.isoformat()
         return TaskStory(story_id, number, lent.stories, lent.story_answers, run=run)
 
     @cached_property
@@ -415,7 +416,8 @@ def _payer_of(assignment: TaskAssignment, generation: int, attempt: int) -> Paye
     """Return the payer of the models that the run of *assignment* asks."""
     user = user_token(assignment.user_id) if assignment.user_id else ""
     task_id = assignment.task_id
-    run, root = f"{task_id}:{generation}:{attempt}", assignment.root_id or task_id
+    run = f"{task_id}:{generation}:{attempt}"
+    root = assignment.root_id or task_id
     return Payer(
         assignment.tenant or "",
         user,

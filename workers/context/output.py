@@ -24,11 +24,15 @@ log = structlog.get_logger(__name__)
 #: Seconds between two batches of a run; the first event after a pause goes out at once.
 WINDOW_S = 0.05
 #: Characters of one event, of which a longer text makes several; bytes of one value; bytes of a batch.
-LONGEST_TEXT, LARGEST_VALUE, BATCH_BYTES = 16_384, 256 * 1024, 64 * 1024
+LONGEST_TEXT = 16_384
+LARGEST_VALUE = 256 * 1024
+BATCH_BYTES = 64 * 1024
 #: Bytes of one run that wait to be sent or for the server's word.
 MOST_WAITING = 512 * 1024
 #: Seconds that `emit` waits for room, that a batch is tried, and that the report of a run is held up by its output.
-ROOM_S, PATIENCE_S, FLUSH_S = 5.0, 30.0, 5.0
+ROOM_S = 5.0
+PATIENCE_S = 30.0
+FLUSH_S = 5.0
 
 
 class Send(Protocol):
@@ -194,7 +198,8 @@ class TaskOutputWriter:
         )
 
     def _settle(self, problem: NotAccepted | None) -> None:
-        batch, self._under_way = self._under_way, None
+        batch = self._under_way
+        self._under_way = None
         if batch is not None:
             self._size -= batch.size
         if problem is None:

@@ -104,7 +104,8 @@ class Steps:
         return self._take_place(what)
 
     def _take_place(self, what: str) -> int:
-        position, self._count = self._count, self._count + 1
+        position = self._count
+        self._count = self._count + 1
         if position >= MOST_STEPS:
             raise InvalidInput(
                 f"{what} is number {MOST_STEPS + 1:,}; a task has at most {MOST_STEPS:,} steps"

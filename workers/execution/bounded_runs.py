@@ -37,11 +37,16 @@ from workers.task import bound_of
 log = structlog.get_logger(__name__)
 
 #: Seconds until a task is offered again while places cannot be read; or cannot wait in LATER: at first, at most.
-_PARKED_S, _POLL_S, _LONGEST_POLL_S = 2.0, 0.5, 30.0
+_PARKED_S = 2.0
+_POLL_S = 0.5
+_LONGEST_POLL_S = 30.0
 #: Seconds for one schedule to be read; until it is looked whether a task that was called came: first, last.
-_READ_S, _FOLLOWED_S, _LAST_FOLLOWED_S = 1.0, 0.5, 60.0
+_READ_S = 1.0
+_FOLLOWED_S = 0.5
+_LAST_FOLLOWED_S = 60.0
 #: Seconds between looks of a run that goes on once it has its places again; and for other limits.
-_AGAIN_S, _LIMITS_S = 0.25, 0.5
+_AGAIN_S = 0.25
+_LIMITS_S = 0.5
 #: Milliseconds for which a turn is kept beyond the next look of a task that waits for another place.
 _KEPT_MS = 5_000
 #: By how much a task that another one called stands before those that none did, in microseconds.
@@ -301,11 +306,10 @@ class BoundedRuns:
         return False
 
     def _place_of(self, job: Job) -> RunPlace:
-        assignment, task = job.assignment, job.task
-        root, name = (
-            assignment.root_id or assignment.task_id,
-            f"{assignment.agent_id}.{task.name}:",
-        )
+        assignment = job.assignment
+        task = job.task
+        root = assignment.root_id or assignment.task_id
+        name = f"{assignment.agent_id}.{task.name}:"
         above = [
             f"{root}|{one}"
             for one in assignment.ancestors or ()
@@ -326,7 +330,8 @@ class BoundedRuns:
         self, job: Job, place: RunPlace, found: Full, engine: PullEngine
     ) -> None:
         """Let *job* wait for its turn, in LATER where it may."""
-        now, left_s = datetime.now(UTC), job.seconds_left(datetime.now(UTC))
+        now = datetime.now(UTC)
+        left_s = job.seconds_left(datetime.now(UTC))
         wait_s = min(
             found.wait_ms / 1000, found.wait_ms / 1000 if left_s is None else left_s
         )

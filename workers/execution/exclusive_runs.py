@@ -97,7 +97,8 @@ class ExclusiveRuns:
             self._wake()
 
     def _want(self, step: int) -> None:
-        was_wanted, self._wanting = self._wanting > 0, self._wanting + step
+        was_wanted = self._wanting > 0
+        self._wanting = self._wanting + step
         if was_wanted != (self._wanting > 0):
             self._changed(self._wanting > 0)
         if step < 0:

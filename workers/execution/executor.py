@@ -46,11 +46,13 @@ log = structlog.get_logger(__name__)
 #: Seconds a question waits for another worker that computes it, when its task has no deadline.
 JOIN_S = 300.0
 #: Crashes after which a task still runs beside all others, and after which in a small group of such; then it is alone.
-CRASHES_BESIDE_ALL, CRASHES_IN_GROUP = 1, 2
+CRASHES_BESIDE_ALL = 1
+CRASHES_IN_GROUP = 2
 #: Crashes of runs beside which nothing ran, after which a task is given up: by then no other task can be to blame.
 CRASHES_ALONE = 3
 #: Seconds until a task is offered again that waits for the ledger or runs elsewhere, or failed by a mistake of ours.
-_PARKED_S, _MISTAKE_S = 2.0, 2.0
+_PARKED_S = 2.0
+_MISTAKE_S = 2.0
 
 
 class Executor:
@@ -246,7 +248,8 @@ class Executor:
         for most_crashes in (*most, None):
             if most_crashes is not None and crashes > most_crashes:
                 continue
-            alone, grouped = most_crashes is None, most_crashes == CRASHES_IN_GROUP
+            alone = most_crashes is None
+            grouped = most_crashes == CRASHES_IN_GROUP
             running.check()
             if alone or grouped or not self._exclusive.enter_at_once():
                 try:
@@ -328,11 +331,9 @@ class Executor:
         if isinstance(found, Suspect):
             return found
         if isinstance(found, Run):
-            job.attempt, job.crashes, job.excused = (
-                found.number,
-                found.crashes,
-                found.excused,
-            )
+            job.attempt = found.number
+            job.crashes = found.crashes
+            job.excused = found.excused
             if job.tries <= job.runs_allowed:
                 return found
             await self._give_up(
@@ -352,7 +353,9 @@ class Executor:
     async def _ask_ledger(
         self, job: Job, *, alone: bool, most_crashes: int
     ) -> Beginning:
-        assignment, ledger, now = job.assignment, self._stores.ledger, self._now()
+        assignment = job.assignment
+        ledger = self._stores.ledger
+        now = self._now()
         if job.is_early(now):
             # A program published it to TASKS; one of a supervisor comes out of LATER in time.
             return NotDue((assignment.waits_from - now) // timedelta(milliseconds=1))
@@ -383,7 +386,8 @@ class Executor:
             RunReplaced: another worker has taken the task: its result here is of no use.
             TaskCancelled: the task was cancelled before it could begin.
         """
-        job, run_ms = running.job, 0
+        job = running.job
+        run_ms = 0
         running.begin()
         context = self._make_context(job, slot)
 
@@ -434,7 +438,8 @@ class Executor:
         run_ms: int | None = None,
     ) -> None:
         """Let the task run again, or report the failure that *error* makes it; without a *context* it did not run."""
-        assignment, now = job.assignment, self._now()
+        assignment = job.assignment
+        now = self._now()
         decision = decide_retry(
             error,
             task=job.task,
@@ -468,7 +473,8 @@ class Executor:
             )
             return
         outcome = outcome_of(job, decision.status, self._worker_id, run_ms=run_ms)
-        outcome.error, outcome.dead_reason = error, decision.dead_reason
+        outcome.error = error
+        outcome.dead_reason = decision.dead_reason
         outcome.usage = context.usage if context is not None else None
         if not await self._publisher.publish([outcome], engine):
             await self._stores.release(job.to_ended())

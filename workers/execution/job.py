@@ -151,7 +151,8 @@ class JobReader:
 
     def read(self, delivery: Delivery, now: datetime) -> Job | UnfitJob:
         """Return *delivery* as a job, or why it cannot be one."""
-        generation, attempt = 1, delivery.deliveries
+        generation = 1
+        attempt = delivery.deliveries
         if delivery.headers:
             generation = delivery.generation
             attempt = delivery.number(subjects.ATTEMPT_HEADER) + delivery.deliveries - 1
@@ -176,7 +177,8 @@ class JobReader:
         attempt: int,
         now: datetime,
     ) -> Job | UnfitJob:
-        agent, call = self._agent, assignment.task
+        agent = self._agent
+        call = assignment.task
         if assignment.agent_id != agent.agent_id:
             msg = f"agent_id is {assignment.agent_id!r}, but the subject is of {agent.agent_id!r}; correct one of them"
             raise InvalidInput(msg)

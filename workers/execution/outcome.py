@@ -53,7 +53,8 @@ class Outcome:
 
     def become_cancelled(self, error: BaseException) -> None:
         """Turn it into the only outcome that is taken once the task is to be cancelled."""
-        self.status, self.error = "cancelled", error
+        self.status = "cancelled"
+        self.error = error
         self.result_json = self.dead_reason = None
 
     def body(self, fence: Fence) -> bytes:

@@ -291,7 +291,8 @@ class Metering(Middleware):
 
     def on_reports(self, outcomes: Sequence[Outcome]) -> None:
         """Count *outcomes* by task and status, and the computing time that was spared."""
-        agent_id, metrics = self._agent_id, self._metrics
+        agent_id = self._agent_id
+        metrics = self._metrics
         ended: Counter[tuple[str, str]] = Counter()
         lookups: Counter[str] = Counter()
         saved_ms = 0

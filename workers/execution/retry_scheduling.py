@@ -118,7 +118,9 @@ class Retries:
         """
         name = WaitName(wait.kind, job.assignment.task_id, wait.slot)
         wait_s = max(0.0, (wait.until - self._now()).total_seconds())
-        end, has_schedule, offered_s = wait.until + LATE, True, None
+        end = wait.until + LATE
+        has_schedule = True
+        offered_s = None
         try:
             await self._schedule(job, wait.until, uncounted=False)
         except (NotAccepted, MessageTooLarge) as error:
@@ -228,7 +230,8 @@ class Retries:
     async def _schedule(
         self, job: Job, due_at: datetime, *, uncounted: bool, mark: str = ""
     ) -> None:
-        assignment, attempt = job.assignment, job.attempt + 1 - int(uncounted)
+        assignment = job.assignment
+        attempt = job.attempt + 1 - int(uncounted)
         message_id = (
             subjects.retry_message_id(assignment.task_id, job.generation, attempt)
             + mark

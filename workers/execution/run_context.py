@@ -23,10 +23,8 @@ def context_maker(
         assignment = job.assignment
         if assignment.deadline != job.deadline:
             assignment = assignment.model_copy(update={"deadline": job.deadline})
-        claim, run = (
-            functools.partial(effects.claim, job),
-            RunName(assignment.task_id, job.generation, worker_id),
-        )
+        claim = functools.partial(effects.claim, job)
+        run = RunName(assignment.task_id, job.generation, worker_id)
         return Context(
             job.task,
             assignment,

@@ -93,7 +93,8 @@ class RunSlot:
                 self._engine.reclaim_now(delivery)
                 self._running.is_lending = False
                 raise
-            self._is_inside, self._running.is_lending = True, False
+            self._is_inside = True
+            self._running.is_lending = False
             if self._is_waiting():
                 await self._lend()
 

@@ -160,7 +160,8 @@ class RunningJob:
             TaskloreError: why it was ended, or that it let a CancelledError escape.
             Exception: whatever it raises.
         """
-        self._run, self._context = run, context
+        self._run = run
+        self._context = context
         try:
             if left_s is None:
                 return await run
@@ -288,7 +289,8 @@ class RunningJobs:
 
     def cancel(self, task_id: str, reason: str) -> tuple[bool, set[str]]:
         """Cancel *task_id* and all below it; return whether it was here, and the task ids of the children that were."""
-        is_here, children = False, set[str]()
+        is_here = False
+        children = set[str]()
         below = (
             f"its parent was cancelled: {reason}"
             if reason

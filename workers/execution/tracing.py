@@ -71,10 +71,8 @@ class Tracing(Middleware):
                 if job.near is None
                 else "near"
             )
-            parent, attributes = (
-                job.delivery.span.context,
-                {"tasklore.memory.outcome": outcome},
-            )
+            parent = job.delivery.span.context
+            attributes = {"tasklore.memory.outcome": outcome}
             tracing.begin(
                 "recall", parent=parent, attributes=attributes, began_ns=began_ns
             ).end()

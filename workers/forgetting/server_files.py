@@ -33,10 +33,13 @@ async def rewrite_streams(line: Line) -> dict[str, int]:
 
     The server drops remains within its sync interval, unless more than half of their file stays.
     """
-    client, eraser, beside = client_of(line), Eraser(line), dict[str, int]()
+    client = client_of(line)
+    eraser = Eraser(line)
+    beside = dict[str, int]()
     for stream in _STREAMS:
         info = await ask_jetstream(client, f"STREAM.INFO.{stream}")
-        most, held = info["config"].get("max_bytes", -1), info["state"]["bytes"]
+        most = info["config"].get("max_bytes", -1)
+        held = info["state"]["bytes"]
         if 0 < most < held + _ROOM:
             log.warning("stream_too_full_to_turn_over", stream=stream, bytes=held)
             beside[stream] = info["state"]["messages"]

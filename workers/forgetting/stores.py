@@ -65,15 +65,11 @@ def all_stores(
     """Return every store of a deployment, in order; *evidence* is this machine's folder of failed runs."""
     sessions = SessionCache(redis, deadline_s=deadline_s)
     conversations = Conversations(redis, deadline_s=deadline_s)
-    owners, projects = (
-        EntryOwners(redis, deadline_s=deadline_s),
-        ProjectMemory(redis, deadline_s=deadline_s),
-    )
+    owners = EntryOwners(redis, deadline_s=deadline_s)
+    projects = ProjectMemory(redis, deadline_s=deadline_s)
 
-    schedules, webhooks = (
-        UserSchedules(redis, deadline_s=deadline_s),
-        WebhookOutbox(redis, deadline_s=deadline_s),
-    )
+    schedules = UserSchedules(redis, deadline_s=deadline_s)
+    webhooks = WebhookOutbox(redis, deadline_s=deadline_s)
 
     async def release(user_id: str) -> int:
         return (await owners.release(user_token(user_id))).removed
@@ -141,7 +137,8 @@ def _queue(
     link: Link, stream: str, subject_of: Callable[[str], str], queue: PersonalQueue
 ) -> UserStore:
     """Return a table of waiting rows with its stream; the messages go first: one delivered later would make a row."""
-    eraser, rows = Eraser(link), _rows(stream.lower(), queue)
+    eraser = Eraser(link)
+    rows = _rows(stream.lower(), queue)
 
     async def forget(user_id: str) -> dict[str, int]:
         erased = await eraser.erase_by_subject(stream, subject_of(user_id))
@@ -267,7 +264,8 @@ def _sessions(sessions: SessionCache, outcomes: RunOutcomes) -> UserStore:
 
     async def forget(user_id: str) -> dict[str, int]:
         listed = await sessions.of_user(user_id)
-        dropped, ended = await drop(listed), await outcomes.drop(listed)
+        dropped = await drop(listed)
+        ended = await outcomes.drop(listed)
         await outcomes.disown(user_id, listed)
         # One may have been made, or have ended, while it stood in no list.
         return {

@@ -56,7 +56,8 @@ class Debounce:
                 self._seen.clear()
             seen = self._seen[owner] = _Seen(now, now, turns[-1].turn_id)
         elif seen.turn_id != turns[-1].turn_id:
-            seen.last, seen.turn_id = now, turns[-1].turn_id
+            seen.last = now
+            seen.turn_id = turns[-1].turn_id
         idle_s = self._patience.idle_s - _age_s(now, turns[-1].at, seen.last)
         left_s = min(
             idle_s, self._patience.longest_s - _age_s(now, turns[0].at, seen.first)

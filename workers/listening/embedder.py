@@ -58,7 +58,8 @@ def _load_embedder(settings: Settings, door: Door | None) -> Embeds | None:
             "TASKLORE_EPISODES_EMBEDDER is endpoint; set TASKLORE_LLM_BASE_URL or TASKLORE_LLM_API_KEY"
         )
     secret = None if key is None else key.get_secret_value()
-    model, prices = settings.episodes_embedding_model, settings.llm().prices
+    model = settings.episodes_embedding_model
+    prices = settings.llm().prices
     return Endpoint(
         model, base_url=settings.llm_base_url, api_key=secret, prices=prices, door=door
     )

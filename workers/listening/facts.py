@@ -297,7 +297,8 @@ def _read_fact(row_id: str, body: bytes, owner: str, row: Row | None = None) -> 
         ) from None
     if extracted.user_id != owner or len(extracted.facts) != 1:
         raise Unreadable("the row is not one fact of this user")
-    fact, row = extracted.facts[0], row or Row(row_id, body)
+    fact = extracted.facts[0]
+    row = row or Row(row_id, body)
     number = fact.fact_id.rpartition("-")[2]
     said = Said(extracted.at, int(number) if number.isdecimal() else 0)
     return Known(

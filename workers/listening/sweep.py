@@ -44,7 +44,8 @@ class Sweeper:
 
     async def sweep_all(self) -> int:
         """Sweep everybody once and return how many had something expired; what fails is left for the next time."""
-        swept, cursor = 0, 0
+        swept = 0
+        cursor = 0
         while True:
             try:
                 page = await self._owners.page(cursor)

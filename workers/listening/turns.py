@@ -286,7 +286,8 @@ class TurnWork(RowWork):
 
     async def _before(self, turns: Sequence[ChatTurn]) -> tuple[ChatTurn, ...]:
         """Return the other turns of the conversations of *turns*, up to the last of these, oldest first."""
-        own, found = {turn.turn_id for turn in turns}, list[ChatTurn]()
+        own = {turn.turn_id for turn in turns}
+        found = list[ChatTurn]()
         for conversation in dict.fromkeys(turn.conversation_id for turn in turns):
             last = max(
                 turn.at for turn in turns if turn.conversation_id == conversation
@@ -308,7 +309,8 @@ class TurnWork(RowWork):
         self, claim: Claim, rows: Sequence[Row], error: Exception, rests: int
     ) -> float | None:
         """Close *rows* by the fate that *error* brings; return the seconds that their user rests, None to go on."""
-        now, attempt = self.services.now(), max(row.attempts for row in rows) + 1
+        now = self.services.now()
+        attempt = max(row.attempts for row in rows) + 1
         fate = fate_of(
             error,
             attempt=attempt,
@@ -337,7 +339,8 @@ class TurnWork(RowWork):
 
 def _extend(heard: _Heard, found: TurnFacts, owner: str) -> Lesson:
     """Return the lesson of a turn: the facts known before, and those that are new in *found*."""
-    before, turn = heard.lesson, heard.turn
+    before = heard.lesson
+    turn = heard.turn
     known = before.facts if before is not None else ()
     names = {fact.fact_id for fact in known}
     return Lesson(

@@ -120,10 +120,8 @@ async def _open(agent: Agent, declared: Listener, ground: Ground) -> ListenBench
     embedding = None if vectors is None else Embedding(vectors)
     sweeper = None
     if listener.queue == "facts":
-        store, owners = (
-            DocumentStore(ground.redis, ground.services.kinds),
-            DocumentOwners(ground.redis),
-        )
+        store = DocumentStore(ground.redis, ground.services.kinds)
+        owners = DocumentOwners(ground.redis)
         sweeper = Sweeper(store, owners, ground.services.now, settings.sweep_s)
     return ListenBench(
         agent.agent_id,

@@ -189,7 +189,8 @@ class StepBackend(JournalCallableOperationBackend[StepConfig]):
         return payload
 
     async def _ask(self, tool: str, arguments: dict[str, Any]) -> None:
-        context, approve = self._run.context, self._run.approve
+        context = self._run.context
+        approve = self._run.approve
         if approve is not None:
             is_approved = await context.step(
                 f"approve {self._run.agent}.{tool}", approve, tool, arguments
@@ -205,7 +206,8 @@ class StepBackend(JournalCallableOperationBackend[StepConfig]):
                 tool=tool,
                 arguments=arguments,
             )
-            is_approved, note = said.approved, said.note and f": {said.note}"
+            is_approved = said.approved
+            note = said.note and f": {said.note}"
         else:
             msg = (
                 f"{tool} asks a person first, and this task has nobody to ask: it was not called. Say what you would "
@@ -224,7 +226,8 @@ class StepBackend(JournalCallableOperationBackend[StepConfig]):
         if _is_in_unit.get():
             msg = f"{tool} writes, and is called within another tool's step; give the agent as a tool by agent_tool()"
             raise InvalidInput(msg)
-        written, name = self._run.written, f"tool {self._run.agent}.{tool}"
+        written = self._run.written
+        name = f"tool {self._run.agent}.{tool}"
         key = f"{name} {to_json(arguments).decode()}"
         async with written.locks[key]:
             if key not in written.results:
@@ -327,20 +330,17 @@ class _Request(_Unit):
         text: str,
     ) -> None:
         super().__init__(operation_id, body)
-        self._task_run, self._model, self._text = (
-            task_run,
-            operation_id.model_name,
-            text,
-        )
+        self._task_run = task_run
+        self._model = operation_id.model_name
+        self._text = text
 
     async def run(self, _arguments: object) -> object:
         """Send it, and again as often as the settings allow while the provider fails and nothing of it was shown."""
-        llm, self._task_run.has_shown = self._task_run.context.llm, False
-        attempt, waits_until, own = (
-            0,
-            time.monotonic() + PATIENCE_S,
-            fallback_in_use.set(None),
-        )
+        llm = self._task_run.context.llm
+        self._task_run.has_shown = False
+        attempt = 0
+        waits_until = time.monotonic() + PATIENCE_S
+        own = fallback_in_use.set(None)
         try:
             while True:
                 try:
@@ -366,7 +366,9 @@ class _Request(_Unit):
                         if fallback is None:
                             raise
                         fallback_in_use.set(fallback)
-                        self._model, attempt, pause_s = fallback, 0, 0.0
+                        self._model = fallback
+                        attempt = 0
+                        pause_s = 0.0
                     log.info(
                         "llm_request_repeated",
                         model=self._model,
@@ -392,10 +394,8 @@ class _Request(_Unit):
                 usage["output_tokens"],
                 usage.get("cache_read_tokens", 0),
             )
-            sent.base_url, sent.provider = (
-                payload.get("provider_url"),
-                payload.get("provider_name") or "",
-            )
+            sent.base_url = payload.get("provider_url")
+            sent.provider = payload.get("provider_name") or ""
             return payload
 
 
@@ -438,7 +438,8 @@ class TaskDurability(BaseDurabilityCapability[Any]):
 
     async def for_run(self, ctx: RunContext[Any]) -> AbstractCapability[Any]:
         """Return the capability for the model of this run, which an override or `model=` may have changed."""
-        agent, model = ctx.agent, ctx.model
+        agent = ctx.agent
+        model = ctx.model
         if agent is None or not isinstance(model, Model) or model is agent.model:
             return self
         again = TaskDurability(

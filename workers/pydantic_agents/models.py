@@ -71,10 +71,8 @@ class RoleModel(WrapperModel):
             ConfigurationError: the package of its provider is not installed.
         """
         settings = settings_in_use.get() or _settings_of_environment()
-        models, fallback = (
-            _models.setdefault(asyncio.get_running_loop(), []),
-            fallback_in_use.get(),
-        )
+        models = _models.setdefault(asyncio.get_running_loop(), [])
+        fallback = fallback_in_use.get()
         name = self.role if fallback is None else f"{self.role}>{fallback}"
         for role, of, model in models:
             if role == name and of is settings:

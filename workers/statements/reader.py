@@ -12,7 +12,8 @@ from workers.statements.table import Form, load_table
 __all__ = ["Statement", "read"]
 
 #: Characters of a text that are looked at, and of a clause that can be one wording.
-_LONGEST_TEXT, _LONGEST_CLAUSE = 4_000, 160
+_LONGEST_TEXT = 4_000
+_LONGEST_CLAUSE = 160
 #: Statements of one text; more is no message of a person about themselves.
 _MOST = 30
 #: Days until the last day of something that is said to end: ten years.
@@ -120,7 +121,8 @@ def _statements(
         )
     if form is None or match is None:
         return
-    pattern, slots = form.pattern, match.groupdict()
+    pattern = form.pattern
+    slots = match.groupdict()
     if words.no_names.search(slots.get("Name") or "") or _is_name(
         slots.get("foods") or ""
     ):

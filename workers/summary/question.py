@@ -92,10 +92,8 @@ async def _summarise(context: Context, earlier: Digest) -> None:
             text = await _ask(context, earlier.summary, page.messages)
         else:
             # All of them are gone: forgotten, or too old to be kept.
-            upto, text = (
-                min(earlier.count, max(upto, page.gone)),
-                earlier.summary or NOTHING_LEFT,
-            )
+            upto = min(earlier.count, max(upto, page.gone))
+            text = earlier.summary or NOTHING_LEFT
         if text:
             await history.summarise(upto, text)
     except (LlmError, MemoryUnavailable) as error:

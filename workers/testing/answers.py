@@ -24,7 +24,8 @@ class KitAnswers:
 
     def find(self, job: Job) -> Remembered | None:
         """Return the answer to *job*, else to its nearest neighbour, which is then its `near`; None without one."""
-        key, near = job.memory_key, job.neighbourhood
+        key = job.memory_key
+        near = job.neighbourhood
         if job.memory != "miss" or key is None:
             return None
         if key in self._answers or near is None:

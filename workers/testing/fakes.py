@@ -80,7 +80,8 @@ class FakeOwnDocuments:
 
     async def snapshot(self, resources: Sequence[str] | None = None) -> Snapshot:
         """Return the given bodies as revision 1, and templates of the other kinds as 0."""
-        kinds, bodies = self._documents.kinds, self._documents.bodies
+        kinds = self._documents.kinds
+        bodies = self._documents.bodies
         wanted = [*kinds.ids, *bodies] if resources is None else resources
         found: dict[str, Document] = {}
         for resource_id in dict.fromkeys(wanted):

@@ -89,7 +89,8 @@ async def listen(
         PendingFact(fact, f"turn-{number}")
         for number, fact in enumerate(facts, start=1)
     )
-    batch, listener = FactBatch(user_id, pending), _listener(agent, "facts")
+    batch = FactBatch(user_id, pending)
+    listener = _listener(agent, "facts")
     rulings = await listener.rule(batch, context)
     closings_of(listener.label, batch, rulings, draft.applied)
     bodies = {name: document.body for name, document in draft.documents.items()}

@@ -143,10 +143,8 @@ class FakeInbox:
         known_as: str | None = None,
     ) -> bool:
         """Deliver *message* once."""
-        of, known_as = (
-            self._of(owner),
-            message.message_id if known_as is None else known_as,
-        )
+        of = self._of(owner)
+        known_as = message.message_id if known_as is None else known_as
         if known_as in of.ids:
             return False
         of.ids[known_as] = 0
@@ -167,7 +165,8 @@ class FakeInbox:
         user_id: str | None = None,
     ) -> TakenMessages:
         """Return the conversation with which of it is new to the task."""
-        of, task_id = self._of(owner), checked_name(task_id, "task id")
+        of = self._of(owner)
+        task_id = checked_name(task_id, "task id")
         for message in arriving:
             of.add(_owned(as_heard(message), user_id))
         known = of.tasks.get(task_id)
@@ -199,7 +198,8 @@ class FakeInbox:
         user_id: str | None = None,
     ) -> None:
         """Note that the messages taken are no longer new, and the task's own words and observations."""
-        of, task_id = self._of(owner), checked_name(task_id, "task id")
+        of = self._of(owner)
+        task_id = checked_name(task_id, "task id")
         if observation is not None:
             await self.note(owner, task_id, observation)
         known = of.tasks.get(task_id)

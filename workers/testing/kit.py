@@ -215,7 +215,8 @@ class AgentKit:
             )
         notify(self._hooks.after_read, job)
         await self._session.open()
-        history, self._history = self._history, None
+        history = self._history
+        self._history = None
         if history is not None:
             await history.put_into(
                 self.services.inbox, self._conversation_id or _CONVERSATION
@@ -338,7 +339,8 @@ class AgentKit:
                 self.services.at = self.services.waits.end(
                     job.assignment.task_id, waiting.wait, self.services.now()
                 )
-                job.attempt, job.excused = job.attempt + 1, job.excused + 1
+                job.attempt = job.attempt + 1
+                job.excused = job.excused + 1
                 continue
             except (AssertionError, asyncio.CancelledError):
                 raise
@@ -381,10 +383,8 @@ class AgentKit:
             notify(self._hooks.before_retry, job, decision, error)
             return None
         outcome = outcome_of(job, decision.status, "kit")
-        outcome.error, outcome.usage = (
-            error,
-            context.usage if context is not None else None,
-        )
+        outcome.error = error
+        outcome.usage = context.usage if context is not None else None
         return self._report(outcome)
 
     def _report(self, outcome: Outcome) -> CompletionReport:

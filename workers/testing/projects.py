@@ -37,7 +37,8 @@ class _Project:
 
     def add(self, record: Record) -> None:
         """Keep *record*, and what it supersedes as superseded."""
-        letter, number = record.record_id[0], int(record.record_id[1:])
+        letter = record.record_id[0]
+        number = int(record.record_id[1:])
         self.last[letter] = max(self.last.get(letter, 0), number)
         self.records[record.record_id] = record
         insort(self.order, (record.at_ms, len(self.order), record.record_id))
@@ -105,18 +106,14 @@ class FakeProject:
                 own,
             )
         )
-        known, project = (
-            check_token(token) if token is not None else None,
-            self._of(project_id),
-        )
+        known = check_token(token) if token is not None else None
+        project = self._of(project_id)
         if known is not None and known in project.tokens:
             return project.records[project.tokens[known]]
         old = project.demand_supersedable(project_id, record)
         project.at_ms = max(project.at_ms, self._clock_ms())
-        letter, at_ms = (
-            LETTERS[kind],
-            max(project.at_ms, 0 if old is None else old.at_ms),
-        )
+        letter = LETTERS[kind]
+        at_ms = max(project.at_ms, 0 if old is None else old.at_ms)
         record = replace(
             record, record_id=f"{letter}{project.last.get(letter, 0) + 1}", at_ms=at_ms
         )
@@ -172,10 +169,8 @@ class FakeProject:
     async def chain(self, project_id: str, record_id: str) -> list[Record]:
         """Return what a record superseded, itself, and what superseded it, oldest first; [] for an unknown one."""
         record = await self.read(project_id, record_id)
-        records, chain = (
-            self._of(project_id).records,
-            [record] if record is not None else [],
-        )
+        records = self._of(project_id).records
+        chain = [record] if record is not None else []
         while chain and (earlier := chain[0].supersedes) is not None:
             chain.insert(0, records[earlier])
         while chain and (later := chain[-1].superseded_by) is not None:
@@ -211,10 +206,8 @@ class FakeProject:
 
 def meets(record: Record, wish: SearchFilter) -> bool:
     """Return whether *record* meets every condition of *wish*, `before` and `limit` aside."""
-    tags, own = (
-        {tag_name(tag) for tag in wish.tags},
-        {tag_name(tag) for tag in record.tags},
-    )
+    tags = {tag_name(tag) for tag in wish.tags}
+    own = {tag_name(tag) for tag in record.tags}
     words = () if record.redacted_ms is not None else words_of(record.text)
     return (
         wish.kind in (None, record.kind)

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from memory.projects.records import Record
 
 #: What they are called in every kit.
-SESSION, PROJECT = "session-1", "project-1"
+SESSION = "session-1"
+PROJECT = "project-1"
 
 
 @dataclass

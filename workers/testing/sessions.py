@@ -109,7 +109,8 @@ class FakeSessions(SessionCache):
         """Make a session, unless there is one."""
         keys.session(session_id)
         root_words(session_id, domain=domain, ttl=ttl)
-        now, ttl_ms = self._now_ms(), milliseconds(ttl, "ttl")
+        now = self._now_ms()
+        ttl_ms = milliseconds(ttl, "ttl")
         if self._living(session_id) is not None:
             return False
         direct = {phase: tuple(of) for phase, of in (dependencies or {}).items()}

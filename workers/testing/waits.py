@@ -55,19 +55,20 @@ class KitWaits:
             AssertionError: nothing is scripted for a question.
         """
         self._waits[task_id, wait.slot] = wait
-        value, is_there = None, False
+        value = None
+        is_there = False
         if wait.kind == "ask":
             self.questions.append(wait.text)
             assert self._script, (  # noqa: S101 - the test's own
                 f"the task asks {wait.text!r}; pass an answer: AgentKit(agent, answers=[...])"
             )
             value = self._script.popleft()
-            value, is_there = (
-                Approval(approved=value) if isinstance(value, bool) else value,
-                value is not None,
-            )
+            is_there = value is not None
+            if isinstance(value, bool):
+                value = Approval(approved=value)
         elif wait.kind == "signal":
-            value, is_there = self._signals.get(wait.text), wait.text in self._signals
+            value = self._signals.get(wait.text)
+            is_there = wait.text in self._signals
         if not is_there:
             return max(now, wait.until)
         said = to_jsonable_python(value)

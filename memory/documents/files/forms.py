@@ -97,14 +97,19 @@ def _walk(content: str) -> tuple[str | None, list[_Holder]]:
 
     Lists and objects without anything in them are left out; the last one is the document.
     """
-    colon, gap, within, found = None, "", list[_Holder](), list[_Holder]()
-    before, mark = "", ""
+    colon = None
+    gap = ""
+    within = list[_Holder]()
+    found = list[_Holder]()
+    before = ""
+    mark = ""
     for token in (match[0] for match in _TOKENS.finditer(content)):
         if token.isspace():
             gap = token
             continue
         if mark in ("{", "["):
-            within[-1].padding, within[-1].is_empty = gap, token in ("}", "]")
+            within[-1].padding = gap
+            within[-1].is_empty = token in ("}", "]")
         elif mark == ":" and colon is None:
             colon = f"{before}:{gap}"
         elif mark == "," and within[-1].comma is None:
@@ -119,7 +124,9 @@ def _walk(content: str) -> tuple[str | None, list[_Holder]]:
                 for closed in (within.pop(),)
                 if not closed.is_empty or not within
             ]
-        before, mark, gap = gap, token, ""
+        before = gap
+        mark = token
+        gap = ""
     return colon, found
 
 

@@ -155,7 +155,8 @@ def _finite(digits: str) -> float:
 
 def _depth(value: JsonValue) -> int:
     """Return how many lists and objects lie in each other at most, counted without recursion."""
-    depth, level = 0, [value]
+    depth = 0
+    level = [value]
     while level := [
         inner
         for holder in level

@@ -176,7 +176,8 @@ class DocumentRepository:
         """Remove *resources* and whatever else lies beside them, and say how much there was."""
         named = keys.plans(token), keys.document_reads(token), *_pairs(token, resources)
         counts = await self._run(document_scripts.FORGET, named)
-        pattern, cursor = keys.documents_pattern(token), 0
+        pattern = keys.documents_pattern(token)
+        cursor = 0
         while True:
             scan: Command = ("SCAN", cursor, "MATCH", pattern, "COUNT", _SCANNED)
             cursor, rest = (await self._batch.run([scan]))[0]

@@ -158,7 +158,8 @@ class DocumentStore(DocumentWriter):
 
         What an undo brought back after a sweep took it, is left alone.
         """
-        plan_id, kept = _new_id(now), frozenset[tuple[str, bytes]]()
+        plan_id = _new_id(now)
+        kept = frozenset[tuple[str, bytes]]()
         origin = Origin(
             by="expiry",
             at=now,
@@ -283,7 +284,8 @@ class DocumentStore(DocumentWriter):
                 raise UndoRefused(
                     f"user_id {user_id!r} has no plan {name!r}, or none any more; see the history"
                 )
-            last, name = records[0], records[0].undone_by
+            last = records[0]
+            name = records[0].undone_by
         if (last.kind == "undo") != undone:
             cure = (
                 "undo it first"

@@ -171,7 +171,8 @@ class KeyRing:
     def find(self, key: str) -> KeyEntry | None:
         """Return the entry of *key*, or None, in a time that reveals nothing of the keys there are."""
         self._reload()
-        digest, found = hash_of(key), None
+        digest = hash_of(key)
+        found = None
         for entry in self._keys.keys:
             if hmac.compare_digest(entry.sha256, digest):
                 found = entry

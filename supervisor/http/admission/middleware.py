@@ -41,7 +41,8 @@ class AdmissionMiddleware:
         """Pass the request on, or refuse it."""
         if scope["type"] != "http":
             return
-        headers, name = Headers(scope=scope), ANYBODY.name
+        headers = Headers(scope=scope)
+        name = ANYBODY.name
         try:
             if self._parts.keys is None:
                 _check_browser(scope["method"], headers)
@@ -67,7 +68,8 @@ class AdmissionMiddleware:
 
     def _identify(self, scope: Scope, headers: Headers) -> Caller | None:
         """Return the caller by the key of a request, None without a known one, up to the rate of its address."""
-        keys, unknown = self._parts.keys, self._parts.unknown
+        keys = self._parts.keys
+        unknown = self._parts.unknown
         if keys is None:
             return ANYBODY
         scheme, _, key = headers.get("authorization", "").partition(" ")
@@ -101,7 +103,8 @@ class AdmissionMiddleware:
         if wait_s := self._rates.take(caller.name):
             detail = f"too many requests with this key; go on in {wait_s} s, and send fewer a second"
             raise Refused(429, "rate", detail, headers={"Retry-After": str(wait_s)})
-        life, most = self._parts.life, self._parts.limits.at_once
+        life = self._parts.life
+        most = self._parts.limits.at_once
         if life.inside_of[caller.name] >= (own := self._parts.share(most)):
             raise over_share(
                 f"{own} requests with this key are being answered; ask again when one has ended"
@@ -185,7 +188,8 @@ class BodyReader:
         return message
 
     async def _read(self) -> Message:
-        pieces, left = list[bytes](), self._most
+        pieces = list[bytes]()
+        left = self._most
         while True:
             message = await self._receive()
             pieces.append(message.get("body", b""))

@@ -56,7 +56,8 @@ class OpenAiErrorMiddleware:
                     return
             elif held is not None:
                 # A problem is one piece; an unusable value is a bad request for OpenAI.
-                start, held = held, None
+                start = held
+                held = None
                 body = (
                     error_body(json.loads(message["body"])).model_dump_json().encode()
                 )
@@ -87,7 +88,8 @@ class OpenAiErrorMiddleware:
 def error_body(problem: Mapping[str, Any]) -> OpenAiErrorBody:
     """Return *problem*, as it is sent, in OpenAI's form."""
     kind = str(problem["type"]).rpartition(":")[2]
-    status, faults = int(problem["status"]), problem.get("problems") or [{}]
+    status = int(problem["status"])
+    faults = problem.get("problems") or [{}]
     # OpenAI's clients repeat a request after a server_error, and after nothing else here.
     named = _TYPES.get(
         status, "invalid_request_error" if status < 500 else "server_error"

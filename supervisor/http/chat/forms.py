@@ -148,7 +148,8 @@ def demand_served(request: ChatRequest) -> str:
                 where,
                 "only parts of type 'text' are read; leave out the others",
             )
-    last, where = request.messages[-1], f"messages.{len(request.messages) - 1}"
+    last = request.messages[-1]
+    where = f"messages.{len(request.messages) - 1}"
     if last.role != "user":
         raise refuse_field(
             400,

@@ -89,7 +89,8 @@ _ASKING = Depends(require_role("ask"))
 def routes(parts: ApiParts) -> APIRouter:
     """Return the routes of chat completions and models."""
     router = APIRouter(prefix="/v1", tags=["chat"])
-    chat, since = _Chat(parts), int(time.time())
+    chat = _Chat(parts)
+    since = int(time.time())
 
     @router.post(
         "/chat/completions",
@@ -118,7 +119,8 @@ def routes(parts: ApiParts) -> APIRouter:
             with_usage = body.stream_options is not None and bool(
                 body.stream_options.include_usage
             )
-            request_id, now = asked.request_id or "", int(time.time())
+            request_id = asked.request_id or ""
+            now = int(time.time())
             pending = PendingAnswer(
                 partial(chat.answer, asked, before, form), request_id, now, parts.output
             )
@@ -183,7 +185,8 @@ class _Chat:
         Raises:
             Refused: it is not served, or is another user's, or came with the key of another request.
         """
-        text, user_id = demand_served(body), caller.demand_user(body.user)
+        text = demand_served(body)
+        user_id = caller.demand_user(body.user)
         named = (body.metadata or {}).get("conversation_id") or header
         if named is not None and len(named) > 256:
             detail = "a conversation_id may have 256 characters"

@@ -57,10 +57,8 @@ class ChatAnswer:
             self.understanding,
             *(report.usage for report in reports if report is not None),
         ]
-        read, written = (
-            sum(one.input_tokens for one in spent),
-            sum(one.output_tokens for one in spent),
-        )
+        read = sum(one.input_tokens for one in spent)
+        written = sum(one.output_tokens for one in spent)
         return Usage(
             prompt_tokens=read, completion_tokens=written, total_tokens=read + written
         )
@@ -124,7 +122,8 @@ async def stream_chunks(
         )
 
     yield chunk({"role": "assistant", "content": ""})
-    ordered, live = _OrderedParts(), LiveText(pending.output)
+    ordered = _OrderedParts()
+    live = LiveText(pending.output)
     task = asyncio.ensure_future(pending.begin(ordered.note, live.note))
     try:
         while not task.done():

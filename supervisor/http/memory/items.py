@@ -208,10 +208,8 @@ def add_items(router: APIRouter, parts: ApiParts, reader: DocumentReader) -> Non
 
 def add_rest(router: APIRouter, parts: ApiParts) -> None:
     """Add the routes of waiting rows, settings and forgetting to *router*."""
-    turns, facts = (
-        PersonalQueue(parts.redis, "turns"),
-        PersonalQueue(parts.redis, "facts"),
-    )
+    turns = PersonalQueue(parts.redis, "turns")
+    facts = PersonalQueue(parts.redis, "facts")
 
     @router.get(
         "/{user}/waiting",

@@ -355,6 +355,8 @@ def _view_plan(record: PlanRecord) -> PlanTold:
 
 
 def _view_change(change: Change) -> Changed:
-    had, has = change.before is not ABSENT, change.after is not ABSENT
-    before, after = change.before if had else None, change.after if has else None
+    had = change.before is not ABSENT
+    has = change.after is not ABSENT
+    before = change.before if had else None
+    after = change.after if has else None
     return Changed(path=str(change.path), had=had, before=before, has=has, after=after)

@@ -27,7 +27,8 @@ from supervisor.requests.request import digest_of
 log = structlog.get_logger(__name__)
 
 #: Turns of one request, and characters of each.
-MOST_TURNS, LONGEST_TURN = 100, 20_000
+MOST_TURNS = 100
+LONGEST_TURN = 20_000
 #: Seconds that storing all turns of one request may take.
 WITHIN_S = 20.0
 
@@ -238,7 +239,8 @@ def add_turns(router: APIRouter, parts: ApiParts) -> None:
         responses=answers(),
     )
     async def turns(user: AskedBy, body: SaidTurns) -> TurnsTaken:
-        now, ends = datetime.now(UTC), time.monotonic() + WITHIN_S
+        now = datetime.now(UTC)
+        ends = time.monotonic() + WITHIN_S
         for taken, one in enumerate(body.turns):
             turn = ChatTurn(
                 turn_id=one.turn_id,

@@ -107,7 +107,8 @@ async def carry_out(
         within_s=_WITHIN_S,
     )
     sent = await send_task(parts, caller, new, wait_s)
-    location, report = f"/v1/tasks/{sent.task_id}", sent.report
+    location = f"/v1/tasks/{sent.task_id}"
+    report = sent.report
     if report is None:
         return respond_json(
             shape(task_id=sent.task_id, state="accepted"), location, is_done=False

@@ -24,7 +24,10 @@ from supervisor.http.problems import over_share, unavailable
 from supervisor.http.requests.outcome import Lookup, RequestPlace, read_outcome
 from supervisor.http.responses import wait_first
 
-ACCEPTED, ROUTED, PROGRESS, DONE = 1, 2, 3, 4
+ACCEPTED = 1
+ROUTED = 2
+PROGRESS = 3
+DONE = 4
 #: Seconds between looks at a request without any news.
 _LOOK_S = 1.0
 #: Messages of progress that wait for a slow client; older ones are outdated.
@@ -65,7 +68,8 @@ class EventStream(StreamingResponse):
         """
         if has_ended:
             return Response(status_code=204)
-        life, most = parts.life, parts.limits.streams
+        life = parts.life
+        most = parts.limits.streams
         if life.streams >= most or life.draining.is_set():
             raise unavailable(
                 "no more streams of events are opened here now; ask again, or elsewhere"

@@ -41,7 +41,8 @@ from supervisor.requests.request import place_of_turn
 #: Seconds between looks at a request that another process works on.
 LOOK_S = 0.5
 #: Messages of a conversation among which the turns of a request are looked for first, and then.
-_NEAR, _FAR = 50, 2000
+_NEAR = 50
+_FAR = 2000
 #: The reply to a request that was lost before anything of it was kept, and to one of which nothing is left.
 _LOST = "This request was lost before it was understood. Send it again with the same Idempotency-Key."
 _GONE = "Something went wrong with this request, or what was answered is no longer kept. Send it again."
@@ -156,7 +157,8 @@ async def begin(
     Raises:
         Refused: 429, too much with the caller's key is under way; 503, too much of all.
     """
-    name, most = place.caller.name, parts.share(MOST)
+    name = place.caller.name
+    most = parts.share(MOST)
     await parts.work.begin(place.key, request, name, most, is_new=is_new, claim=claim)
 
 
@@ -332,7 +334,8 @@ def _rebuild(
     turns: Sequence[HeardTurn],
 ) -> PersonReply:
     """Return the reply as it was, from its remains."""
-    turn, end = _latest(turns, "assistant"), known.end
+    turn = _latest(turns, "assistant")
+    end = known.end
     read = _parts_read(turns)
     one = read[0] if len(read) == 1 else PartRead(kind="task")
     task = turn.task if turn is not None else one.task
@@ -344,9 +347,11 @@ def _rebuild(
             # As it was said: with remembered values, or those computed from an earlier one.
             text = turn.text
     elif turn is not None:
-        kind, text = end.kind if end is not None else "unable", turn.text
+        kind = end.kind if end is not None else "unable"
+        text = turn.text
     else:
-        kind, text = "failed", _GONE
+        kind = "failed"
+        text = _GONE
     return PersonReply.model_validate(
         {
             "request_id": place.request_id,
@@ -416,10 +421,8 @@ async def _read_turns(
     parts: ApiParts, place: RequestPlace, record: RequestRecord
 ) -> list[HeardTurn]:
     """Return the turns of one request, oldest first."""
-    conversation_id, request_id = (
-        record.conversation_id or place.request_id,
-        place.request_id.encode(),
-    )
+    conversation_id = record.conversation_id or place.request_id
+    request_id = place.request_id.encode()
     for count in (_NEAR, _FAR):
         stored = await parts.conversations.recent(conversation_id, count)
         named = [

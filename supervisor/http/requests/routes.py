@@ -188,7 +188,8 @@ class ShortPathMiddleware:
 
 def _parse(scope: Scope, message: Message) -> tuple[Caller, Ask, Name | None] | None:
     """Return caller, body and Idempotency-Key; None for a request that the framework is to read, or refuse."""
-    caller, ids = scope.get(CALLER), Headers(scope=scope).getlist("idempotency-key")
+    caller = scope.get(CALLER)
+    ids = Headers(scope=scope).getlist("idempotency-key")
     if not isinstance(caller, Caller) or len(ids) > 1:
         return None
     try:

@@ -27,7 +27,8 @@ MOST_ITEMS = 64
 #: Keys of a section that no agent writes itself.
 _OURS = ("dur", "status", "error")
 #: The most that one task is believed to have spent: US dollars, and tokens or milliseconds.
-_MOST_USD, _MOST_COUNT = Decimal(10**9), 10**12
+_MOST_USD = Decimal(10**9)
+_MOST_COUNT = 10**12
 
 
 class Nonsense(TaskloreError):
@@ -94,7 +95,8 @@ def sections_of(document: bytes | None) -> dict[str, Body]:
 def meta_of(record: AnalysisRecord, updated: str) -> Body:
     """Return the head of the document: counts are of sections whose end is known, and the late count as failed."""
     states = [seat.state for seat in record.seats]
-    ok, skipped = states.count("ok"), states.count("skipped")
+    ok = states.count("ok")
+    skipped = states.count("skipped")
     over = sum(state in OVER for state in states)
     return {
         "resp_num": record.number,
@@ -110,7 +112,9 @@ def meta_of(record: AnalysisRecord, updated: str) -> Body:
 def stats_of(record: AnalysisRecord, sections: Mapping[str, Body]) -> Body:
     """Return times, costs and savings; unknown ones are left out, and `roi` None at no cost."""
     stats: Body = {}
-    total_ms, total_tokens, total_cost = 0, 0, Decimal(0)
+    total_ms = 0
+    total_tokens = 0
+    total_cost = Decimal(0)
     for group, prefix in zip(GROUPS, ("bg", "im"), strict=True):
         seats = [seat for seat in record.seats if seat.group == group]
         cost = sum((seat.cost_usd for seat in seats), Decimal(0))
@@ -122,11 +126,9 @@ def stats_of(record: AnalysisRecord, sections: Mapping[str, Body]) -> Body:
                 f"{prefix}_tokens": tokens,
                 f"{prefix}_cost": float(cost),
             }
-        total_ms, total_tokens, total_cost = (
-            total_ms + (took_ms or 0),
-            total_tokens + tokens,
-            total_cost + cost,
-        )
+        total_ms = total_ms + (took_ms or 0)
+        total_tokens = total_tokens + tokens
+        total_cost = total_cost + cost
     if stats:
         stats |= {
             "total_dur": total_ms,

@@ -221,10 +221,8 @@ class AnalysisRecord(_Record):
 
     def assignment(self, seat: SectionRecord, supervisor_id: str) -> TaskAssignment:
         """Return the assignment that asks for *seat*."""
-        phase, since = (
-            self.phase(seat),
-            datetime.fromtimestamp(self._asked_ms(seat) / 1000, UTC),
-        )
+        phase = self.phase(seat)
+        since = datetime.fromtimestamp(self._asked_ms(seat) / 1000, UTC)
         return TaskAssignment(
             task_id=self.task_id(seat),
             agent_id=phase.agent,

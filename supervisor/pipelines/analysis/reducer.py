@@ -164,10 +164,8 @@ class AnalysisDraft:
         for seat in self.record.seats:
             if (section := self.sections.get(seat.section)) is not None:
                 groups[_HOME.get(seat.section, seat.group)][seat.section] = section
-        meta, stats = (
-            meta_of(self.record, updated),
-            stats_of(self.record, self.sections),
-        )
+        meta = meta_of(self.record, updated)
+        stats = stats_of(self.record, self.sections)
         return {"version": VERSION, "meta": meta, **groups, "stats": stats}
 
     def _fold_report(

@@ -78,7 +78,8 @@ class AnalysisRequests:
             return reply
 
     async def _answer(self, request: AnalysisRequest) -> AnalysisReply:
-        stories, analyses = self._parts.stories, self._parts.analyses
+        stories = self._parts.stories
+        analyses = self._parts.analyses
         key = request.story_id, request.response_number
         settings, base_digest, stored, (_, _, record) = await asyncio.gather(
             stories.settings(request.story_id),

@@ -179,7 +179,8 @@ class AnalysisRun:
     async def _work(self, group: asyncio.TaskGroup) -> None:
         failures = 0
         while True:
-            events, self._events = self._events, _Events()
+            events = self._events
+            self._events = _Events()
             self._wake.clear()
             try:
                 await self._take_turn(group, events)
@@ -254,7 +255,8 @@ class AnalysisRun:
 
     async def _read_subject(self, requests: Sequence[PendingRequest]) -> _Subject:
         """Return the response to analyse, as of now; *requests* fail here when there is none."""
-        stories, (story_id, number) = self._parts.stories, self.key
+        stories = self._parts.stories
+        story_id, number = self.key
         try:
             settings, base_digest, response = await asyncio.gather(
                 stories.settings(story_id),
@@ -277,7 +279,8 @@ class AnalysisRun:
 
     async def _try(self, events: _Events, *, is_current: bool) -> _Turn:
         """Return the analysis once *events* are in, and whether it is written: not when others wrote meanwhile."""
-        parts, now_ms = self._parts, self._parts.now_ms()
+        parts = self._parts
+        now_ms = self._parts.now_ms()
         revision, document, body = await parts.analyses.record(*self.key)
         if (
             body is None
@@ -289,7 +292,8 @@ class AnalysisRun:
             raise InvalidInput(
                 f"the analysis of response {number} of story {story_id!r} was removed; ask again"
             )
-        before, subject = read_record(body), self._subject
+        before = read_record(body)
+        subject = self._subject
         if subject is None or (
             not is_current and before is not None and before.digest != subject.digest
         ):
@@ -328,7 +332,8 @@ class AnalysisRun:
         response: StoryResponse,
     ) -> bool:
         """Return whether *draft* is written, or the record *before* it was the same; not when others wrote."""
-        parts, record = self._parts, draft.record.as_json()
+        parts = self._parts
+        record = draft.record.as_json()
         if record == before:
             return True
         if not self.is_listed and not draft.record.is_final:
@@ -400,8 +405,10 @@ class AnalysisRun:
 
     def _watch_asked(self, group: asyncio.TaskGroup, turn: _Turn) -> None:
         """Watch the task of every section that is asked for, and cancel those of another text."""
-        record, before = turn.draft.record, turn.before
-        known, asked = before.asked() if before is not None else {}, record.asked()
+        record = turn.draft.record
+        before = turn.before
+        known = before.asked() if before is not None else {}
+        asked = record.asked()
         for task_id, seat in asked.items():
             if task_id not in self._watches:
                 self._watches[task_id] = group.create_task(
@@ -419,7 +426,8 @@ class AnalysisRun:
     ) -> None:
         """Send the task of *seat*, wait for its report, and let the next turn fold it."""
         assignment = record.assignment(seat, self._parts.supervisor_id)
-        report, error = None, None
+        report = None
+        error = None
         try:
             # A process that goes on after another one has the trace from the record alone.
             with tracing.within(spelled_context(record.trace) or tracing.current()):
@@ -460,7 +468,8 @@ class AnalysisRun:
 
     def _answer(self, requests: Sequence[PendingRequest], turn: _Turn) -> None:
         """Answer the requests for which enough is there."""
-        record, before = turn.draft.record, turn.before
+        record = turn.draft.record
+        before = turn.before
         is_served = (
             before is not None and record.is_same(before) and record.run == before.run
         )
@@ -481,7 +490,9 @@ class AnalysisRun:
 
     def _count(self, turn: _Turn) -> None:
         """Count the sections that ended in this turn, and the analysis when nothing more comes."""
-        record, before, meter = turn.draft.record, turn.before, self._parts.meter
+        record = turn.draft.record
+        before = turn.before
+        meter = self._parts.meter
         known = before.ended() if before is not None else {}
         news = [
             seat for task_id, seat in record.ended().items() if task_id not in known

@@ -271,7 +271,8 @@ def _path_problems(place: Place, phase: Phase, known: _Known) -> Iterator[Flaw]:
                     (*place, *mention.place),
                     f"{field} reads {mention.reference.text!r}, but {why}",
                 )
-            above, schema = f"{above}.{step}", inner
+            above = f"{above}.{step}"
+            schema = inner
 
 
 def _lacks(schema: Schema, name: str) -> str:

@@ -25,7 +25,8 @@ from supervisor.pipelines.declaration.references import (
 )
 
 #: Characters of a condition, and levels of its tree: what is longer belongs into a task.
-LONGEST, DEEPEST = 2_000, 32
+LONGEST = 2_000
+DEEPEST = 32
 
 #: A reference or a text, which Python's parser sees as underscores; what else may stand there; and any other character.
 _PIECE = re.compile(
@@ -109,7 +110,8 @@ class _Parser:
         return self.node(tree.body, 0)
 
     def replace(self, piece: re.Match[str]) -> str:
-        found, at = piece[0], piece.start()
+        found = piece[0]
+        at = piece.start()
         if piece["reference"]:
             self.leaves[at] = read_reference(found[2:-1])
         elif piece["text"]:
@@ -142,7 +144,8 @@ class _Parser:
             case ast.Compare(left=left, ops=[op], comparators=[right]) if (
                 type(op) in _COMPARE
             ):
-                one, other = self.node(left, depth + 1), self.node(right, depth + 1)
+                one = self.node(left, depth + 1)
+                other = self.node(right, depth + 1)
                 return lambda lookup: self.compare(one(lookup), type(op), other(lookup))
             case ast.Compare(comparators=[_, third, *_]):
                 raise self.refusal("join two comparisons by 'and'", third.col_offset)
@@ -178,7 +181,8 @@ class _Parser:
 
     def compare(self, one: JsonValue, sign: type[ast.cmpop], other: JsonValue) -> bool:
         word, holds = _COMPARE[sign]
-        left, right = kind_of(one), kind_of(other)
+        left = kind_of(one)
+        right = kind_of(other)
         if sign in (ast.In, ast.NotIn):
             fits = right == "a list" or (
                 right in ("a text", "an object") and left == "a text"

@@ -78,11 +78,9 @@ def problems_in(error: ValidationError) -> list[Flaw]:
 
 def _describe(detail: ErrorDetails, place: Place, title: str) -> str:
     inner = place[2:] if place[:1] == ("phases",) and len(place) > 1 else place
-    field, given, kind = (
-        ".".join(map(str, inner)) or "it",
-        shown(detail["input"]),
-        detail["type"],
-    )
+    field = ".".join(map(str, inner)) or "it"
+    given = shown(detail["input"])
+    kind = detail["type"]
     name_rule = "must be 1 to 64 letters, digits, '_' or '-'"
     if kind == "too_short":
         return f"{field} is empty; give at least {detail['ctx']['min_length']}"

@@ -34,8 +34,10 @@ def answer(job: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         InvalidInput: the root lies below none of `roots`, or it takes too much; the message names field and cure.
     """
-    budget, home = Budget(*job["budget"]), _resolve_root(job["root"], job["roots"])
-    marks, fresh = list[dict[str, str]](), dict[str, str]()
+    budget = Budget(*job["budget"])
+    home = _resolve_root(job["root"], job["roots"])
+    marks = list[dict[str, str]]()
+    fresh = dict[str, str]()
     for globs, known in job["looks"]:
         marks.append(file_marks(home, globs, {**known, **fresh}, budget))
         fresh |= marks[-1]

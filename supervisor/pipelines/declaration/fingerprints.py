@@ -126,7 +126,8 @@ class Fingerprints:
                 limit=_LONGEST,
                 start_new_session=True,
             )
-        asked, answers = child.stdin, child.stdout
+        asked = child.stdin
+        answers = child.stdout
         try:
             async with asyncio.timeout(self._budget[2] + _LATE_S):
                 asked.write(job)  # type: ignore[union-attr]  # it has pipes

@@ -10,14 +10,17 @@ from fnmatch import translate
 from functools import lru_cache
 
 #: Characters of one pattern, steps between its `/`, and patterns of one pipeline: far above what anybody writes.
-LONGEST, MOST_STEPS, MOST_GLOBS = 1_000, 50, 1_000
+LONGEST = 1_000
+MOST_STEPS = 50
+MOST_GLOBS = 1_000
 
 
 def matches(glob: str, path: str) -> bool:
     """Return whether *path*, relative and with `/` between its steps, fits *glob*."""
     if path.startswith("/"):
         return False
-    steps, names = _compile(glob), path.split("/")
+    steps = _compile(glob)
+    names = path.split("/")
     step = name = 0
     # The step behind the latest `**`, and the name up to which that one reaches.
     resume: tuple[int, int] | None = None
@@ -30,9 +33,11 @@ def matches(glob: str, path: str) -> bool:
             and (pattern := steps[step])
             and pattern.match(names[name])
         ):
-            step, name = step + 1, name + 1
+            step = step + 1
+            name = name + 1
         elif resume is not None:
-            step, name = resume[0], resume[1] + 1
+            step = resume[0]
+            name = resume[1] + 1
             resume = step, name
         else:
             return False

@@ -21,7 +21,9 @@ MOST_PASSED = 200_000
 #: Bytes that are read at a time.
 _CHUNK = 1024 * 1024
 
-FILE, STANDARD, DESIGN = "f:", "s:", "d:"
+FILE = "f:"
+STANDARD = "s:"
+DESIGN = "d:"
 
 _NOUNS = {FILE: "file", STANDARD: "standard", DESIGN: "design"}
 #: Folders that change whenever somebody looks, and hold nothing that anybody wrote; a glob may still name them.
@@ -38,7 +40,9 @@ class Budget:
     def __init__(
         self, files: int = 20_000, size: int = 1024**3, seconds: float = 10.0
     ) -> None:
-        self._files, self._bytes, self._seconds = files, size, seconds
+        self._files = files
+        self._bytes = size
+        self._seconds = seconds
         self._left = size
         self._ends_at = time.monotonic() + seconds
 
@@ -81,7 +85,8 @@ def file_marks(
         InvalidInput: a glob leads out of *root*, or it takes more than the *budget*.
     """
     found: dict[str, str] = {}
-    home, budget = root.resolve(), budget or Budget()
+    home = root.resolve()
+    budget = budget or Budget()
     for path in _matching(home, globs, budget):
         # A name that is no UTF-8 goes where only that can be kept.
         place = FILE + os.fsencode(path).decode("utf-8", "backslashreplace")
@@ -102,8 +107,10 @@ def changes(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
     found = []
     # That a phase looked for files and found none is noted as a file without a name.
     for place in sorted((before.keys() | after.keys()) - {FILE}):
-        old, new = before.get(place), after.get(place)
-        noun, name = _NOUNS.get(place[:2], "mark"), place[2:]
+        old = before.get(place)
+        new = after.get(place)
+        noun = _NOUNS.get(place[:2], "mark")
+        name = place[2:]
         if old is None:
             found.append(f"{noun} {name!r} is new")
         elif new is None:

@@ -116,7 +116,8 @@ class Masker:
                 around[place] = self._mask_leaf(part, is_secret)
                 is_hidden |= around[place] != part
             elif level >= MOST_LEVELS:
-                around[place], is_hidden = MASK, True
+                around[place] = MASK
+                is_hidden = True
             elif isinstance(part, list):
                 around[place] = parts = [None] * len(part)
                 todo += [
@@ -160,7 +161,9 @@ class Masker:
 
 def _without(looks: re.Pattern[str], text: str) -> str:
     """Return *text* with a mask for each match of *looks*, searched in pieces."""
-    kept, shown_to, at = list[str](), 0, 0
+    kept = list[str]()
+    shown_to = 0
+    at = 0
     while at < len(text):
         edge = at + _PIECE
         found = looks.search(text, at, edge + _REACH)

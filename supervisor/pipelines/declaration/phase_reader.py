@@ -100,7 +100,8 @@ class PhaseReader:
         Raises:
             InvalidInput: a reference leads nowhere in it.
         """
-        self._item, self._index = item, index
+        self._item = item
+        self._index = index
         return self._fill()
 
     def is_reached(self, last: JsonValue) -> bool:

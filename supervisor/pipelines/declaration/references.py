@@ -93,7 +93,8 @@ def read_reference(body: str) -> Reference:
         InvalidInput: it names nothing, or the key breaks the naming rule.
     """
     text = f"${{{body}}}"
-    inner, optional = body.strip().removesuffix("?"), body.strip().endswith("?")
+    inner = body.strip().removesuffix("?")
+    optional = body.strip().endswith("?")
     for kind, pattern in _KINDS.items():
         if found := pattern.fullmatch(inner):
             name = (

@@ -34,10 +34,8 @@ _TYPES = {name: kind for kind, name in _NAMES.items()}
 #: Steps through references and alternatives of one schema, which may refer to itself.
 _MOST_STEPS = 64
 #: Keywords that stand for other schemas, and keywords that bind a value beyond what is followed here.
-_COMBINING, _OPAQUE = (
-    ("$ref", "anyOf", "oneOf", "allOf"),
-    ("not", "if", "$dynamicRef", "dependentSchemas"),
-)
+_COMBINING = ("$ref", "anyOf", "oneOf", "allOf")
+_OPAQUE = ("not", "if", "$dynamicRef", "dependentSchemas")
 #: Keywords about a single value, which the library checks.
 _RULES = (
     "type",
@@ -83,7 +81,8 @@ class Schema:
 
     def variants(self) -> tuple["Schema", ...] | None:
         """Return the alternatives, one plain schema each, references followed; None when it may be any value."""
-        pending, variants = [self], list[Schema]()
+        pending = [self]
+        variants = list[Schema]()
         for _ in range(_MOST_STEPS):
             if not pending:
                 return tuple(variants)
@@ -173,7 +172,8 @@ def _alternatives(schema: Schema) -> list[Schema] | None:
 
 def _parts(schema: Schema, step: str) -> Iterator[Schema]:
     """Yield the schemas that a plain schema has for the property or index *step*."""
-    kinds, body = schema.own_kinds(), schema.body
+    kinds = schema.own_kinds()
+    body = schema.body
     if "object" in kinds:
         listed = body.get("properties", {})
         if step in listed:
@@ -242,7 +242,8 @@ def mismatches(
 
 def _accepts(variant: Schema, kinds: Iterable[str], source: Schema) -> bool:
     """Return whether a task takes some value of *kinds*, further described by *source*, for the plain *variant*."""
-    own, kinds = variant.own_kinds(), set(kinds)
+    own = variant.own_kinds()
+    kinds = set(kinds)
     if not own.isdisjoint(kinds):
         return True
     is_measured = "number" in own or variant.body.get("format") in _WITH_UNIT
@@ -259,7 +260,8 @@ def _accepts(variant: Schema, kinds: Iterable[str], source: Schema) -> bool:
 
 def _reason(value: JsonValue, variant: Schema) -> str | None:
     """Return why *value* itself, not its parts, is not what the plain schema *variant* asks for."""
-    body, kind = variant.body, _TYPES[kind_of(value)]
+    body = variant.body
+    kind = _TYPES[kind_of(value)]
     choices = [body["const"]] if "const" in body else body.get("enum")
     if choices is not None:
         fits = any(value == choice or str(value) == str(choice) for choice in choices)

@@ -12,7 +12,8 @@ from tasklore.demo.repository_health.walk import demand_going_on, root_of, walk
 from workers import Agent, Context, Field, Parameters
 
 #: Python files that are analysed, and bytes of their paths together: the list has to fit into a message twice over.
-MOST_PYTHON_FILES, MOST_PATH_BYTES = 5_000, 300_000
+MOST_PYTHON_FILES = 5_000
+MOST_PATH_BYTES = 300_000
 
 #: Languages by the end of a file's name.
 LANGUAGES = {

@@ -89,7 +89,9 @@ def write_report(findings: Findings) -> Health:
 
 def worst_of(findings: Findings) -> list[Shortcoming]:
     """Return where to begin: the worst of each kind first, then the next of each."""
-    imports, sizes, leftovers = findings.imports, findings.sizes, findings.leftovers
+    imports = findings.imports
+    sizes = findings.sizes
+    leftovers = findings.leftovers
     modules = _limit(findings, "module_lines", sizes.module_limit)
     functions = _limit(findings, "function_lines", sizes.function_limit)
     are_too_many = leftovers.marks + leftovers.debugging > leftovers.allowed

@@ -79,7 +79,8 @@ def walk(
     root: Path, skip: Sequence[str], context: Context, most: int = MOST_FILES
 ) -> Walk:
     """Return the files below *root*, ordered by path; *skip* are patterns of names left out beside our own."""
-    found, waiting = Walk(), [("", 0)]
+    found = Walk()
+    waiting = [("", 0)]
     while waiting and not found.is_cut:
         demand_going_on(context)
         inner, depth = waiting.pop()

@@ -41,7 +41,8 @@ def keep(batch: FactBatch, context: ListenContext) -> Sequence[Ruling]:
     note_run("facts")
     rulings = []
     for pending in batch.facts:
-        fact, at = pending.fact, context.now()
+        fact = pending.fact
+        at = context.now()
         if fact.text == "deadly":
             note_run("deadly")
             os._exit(9)

@@ -12,7 +12,9 @@ from workers import Agent, Context, Parameters
 RUNS = Path(os.environ["PROBE_RUNS"])
 
 planner = Agent("PlannerAgent")
-first, second, third = Agent("FirstAgent"), Agent("SecondAgent"), Agent("ThirdAgent")
+first = Agent("FirstAgent")
+second = Agent("SecondAgent")
+third = Agent("ThirdAgent")
 
 
 class Label(Parameters):

@@ -57,7 +57,9 @@ async def recalled(work: Work, context: Context) -> Done:
 
 async def _work(work: Work, context: Context, *, makes_effect: bool = True) -> Done:
     """Make the effect in the middle of the run, so that a kill may come before and after it."""
-    history, task, run = _history(), context.assignment.task_id, secrets.token_hex(4)
+    history = _history()
+    task = context.assignment.task_id
+    run = secrets.token_hex(4)
     history.note("run-start", task=task, run=run, about=str(context.attempt))
     try:
         await asyncio.sleep(work.ms / 2000)

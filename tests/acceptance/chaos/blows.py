@@ -39,11 +39,9 @@ async def strike(ground: Ground, climate: Climate, planned: Planned, seed: int) 
     """Let one blow fall at its time, and return when it is over."""
     await asyncio.sleep(planned.at_s)
     dice = random.Random(f"strike {seed} {planned.at_s}")
-    blow, silence_s, everybody = (
-        planned.blow,
-        climate.silence_s,
-        [*ground.seats, *ground.supervisors],
-    )
+    blow = planned.blow
+    silence_s = climate.silence_s
+    everybody = [*ground.seats, *ground.supervisors]
     if blow == "kill nats":
         await ground.kill_server("nats")
     elif blow == "kill valkey":

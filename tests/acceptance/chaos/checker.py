@@ -74,7 +74,9 @@ def _owing(events: Iterable[Event], what: str) -> set[str]:
 
 def _check_reports(events: Iterable[Event], findings: Findings) -> None:
     """Check that every accepted task has one stored report, which says that it completed."""
-    submitted, accepted, told = set(), set(), set()
+    submitted = set()
+    accepted = set()
+    told = set()
     stored: dict[tuple[str, int], set[int]] = defaultdict(set)
     bad = set()
     for event in events:

@@ -131,7 +131,9 @@ async def _cheaply(
 ) -> list[Row]:
     """Watch *worker* wait for *watch_s* seconds; nobody else may speak to the server meanwhile."""
     pid = pid_of(worker)
-    began, used, heard = time.monotonic(), cpu_s(pid), (await varz(house))["in_msgs"]
+    began = time.monotonic()
+    used = cpu_s(pid)
+    heard = (await varz(house))["in_msgs"]
     await asyncio.sleep(watch_s)
     elapsed_s = time.monotonic() - began
     share = (cpu_s(pid) - used) / elapsed_s

@@ -69,9 +69,11 @@ async def poisoned(letters: int, seed: int, slack: float = 1.0) -> list[Row]:
     A *slack* of n allows n times as long for a reply, and n times as many megabytes.
     """
     async with stage() as house, outside(house.servers.nats_url) as program:
-        worker, supervisor = house.worker(GULLIBLE, BUDGET), house.supervisor()
+        worker = house.worker(GULLIBLE, BUDGET)
+        supervisor = house.supervisor()
         processes = {"worker": worker.ready(), "supervisor": supervisor.ready()}
-        poisoner, sent = Poisoner(seed), Sent()
+        poisoner = Poisoner(seed)
+        sent = Sent()
         sizes: dict[str, list[float]] = {name: [] for name in processes}
         blocks: list[int] = []
         async with wire(house.servers.nats.port) as line:

@@ -43,7 +43,8 @@ _WORDS = (
     "\u00e4",
 )
 #: Texts with one new long word each: some to warm up, and some that are measured.
-_WARM, _MEASURED = 300, 600
+_WARM = 300
+_MEASURED = 600
 #: Seconds to wait for an answer before it counts as none.
 _PATIENCE_S = 90.0
 

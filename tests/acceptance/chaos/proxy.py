@@ -56,7 +56,8 @@ class Proxy:
 
     def heal(self) -> None:
         """Let bytes pass again."""
-        manner, self._cut = self._cut, None
+        manner = self._cut
+        self._cut = None
         if manner == "drop":
             self._reset_all()
         self._whole.set()

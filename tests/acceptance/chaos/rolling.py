@@ -102,7 +102,8 @@ async def replaced_under_load(tasks: int, slack: float = 1.0) -> list[Row]:
 async def _send(program: Outside, tasks: int) -> list[str]:
     """Publish at an even pace and return the task ids."""
     loop = asyncio.get_running_loop()
-    started, ids = loop.time(), []
+    started = loop.time()
+    ids = []
     lengths = random.Random(1)
     for number in range(tasks):
         ids.append(

@@ -22,7 +22,8 @@ ALONE_S = 10.0
 #: Seconds within which a task that a worker was told twice to drop runs elsewhere.
 ELSEWHERE_S = 5.0
 #: Milliseconds of a task, and seconds of a worker's grace, that no profile waits for.
-_ENDLESS_MS, _GRACE_S = 3_600_000, 3_600
+_ENDLESS_MS = 3_600_000
+_GRACE_S = 3_600
 _COPIES = 12
 #: Seconds beyond what is promised for which it is waited: how late it was is worth more than that it was late.
 _MORE_S = 8.0
@@ -81,7 +82,8 @@ async def joiners_handed_over(slack: float = 1.0) -> list[Row]:
 
 async def told_twice(slack: float = 1.0) -> list[Row]:
     """Tell a worker twice to leave in the middle of a long task, while another one has room."""
-    at_once_s, elsewhere_within_s = slack * AT_ONCE_S, slack * ELSEWHERE_S
+    at_once_s = slack * AT_ONCE_S
+    elsewhere_within_s = slack * ELSEWHERE_S
     async with stage() as house, outside(house.servers.nats_url) as program:
         starting = house.worker(STEADY, slots=1, ack_wait_s=_LEASE_S, grace_s=_GRACE_S)
         worker = await asyncio.to_thread(starting.ready)

@@ -24,7 +24,8 @@ WARM = 1 / 3
 #: Megabytes by which a process may be larger at the end than when it was warm.
 GROWS_MB = 2.0
 #: The part by which any other count may be larger, and how much of a small one.
-GROWS_BY, GROWS_AT_LEAST = 0.10, 10.0
+GROWS_BY = 0.10
+GROWS_AT_LEAST = 10.0
 #: Restarts of NATS during a soak, evenly spread.
 RESTARTS = 5
 #: Looks that are put together at each end: one alone catches what is just under way.
@@ -97,7 +98,8 @@ def judged(samples: list[Sample]) -> list[Row]:
     """Return what grew in *samples*, of which the last was taken when all work was done."""
     *during, after = samples
     first = max(0, min(int(len(during) * WARM), len(during) - _TOGETHER))
-    warm, end = during[first : first + _TOGETHER], during[-_TOGETHER:]
+    warm = during[first : first + _TOGETHER]
+    end = during[-_TOGETHER:]
     tasks = (
         sum(after.kinds.values())
         + sum(after.answers.values())
@@ -215,7 +217,8 @@ def _line(sample: Sample) -> str:
         f"{name} {value:.0f}" for name, value in sorted(sample.figures.items())
     )
     streams = ", ".join(f"{name} {number}" for name, number in sample.streams.items())
-    tasks, keys = sum(sample.kinds.values()), sum(sample.keys.values())
+    tasks = sum(sample.kinds.values())
+    keys = sum(sample.keys.values())
     return f"{sample.at_s:6.0f} s: {tasks} tasks; {figures}; {streams}; {keys} keys"
 
 

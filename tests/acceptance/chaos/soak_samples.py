@@ -61,10 +61,8 @@ class Looker:
         ) as redis:
             async for key in redis.scan_iter(count=_SCAN):
                 sample.keys[key.split(b":")[1].decode(errors="replace")] += 1
-        sample.kinds, sample.statuses = (
-            Counter(self._program.kinds),
-            Counter(self._program.statuses),
-        )
+        sample.kinds = Counter(self._program.kinds)
+        sample.statuses = Counter(self._program.statuses)
         sample.answers = Counter(self._program.answers)
         return sample
 

@@ -119,14 +119,16 @@ def _assignments(climate: Climate) -> Iterator[Assignment]:
 async def until_reported(ground: Ground, quiet_s: float) -> None:
     """Return once every accepted task has a stored report, or *quiet_s* have passed without a new one."""
     program = ground.program
-    known, changed_at = len(program.reported), time.monotonic()
+    known = len(program.reported)
+    changed_at = time.monotonic()
     while (
         not program.accepted <= program.reported
         and time.monotonic() - changed_at < quiet_s
     ):
         await asyncio.sleep(_LOOK_S)
         if len(program.reported) != known:
-            known, changed_at = len(program.reported), time.monotonic()
+            known = len(program.reported)
+            changed_at = time.monotonic()
 
 
 async def _until_taken(ground: Ground) -> None:
@@ -168,7 +170,8 @@ async def compare_stores(ground: Ground, within_s: float = AGREED_WITHIN_S) -> N
 async def _compare_counts(ground: Ground) -> None:
     """Note where the counts that a supervisor exports are not what the ledger holds, after all that was done."""
     async with Redis.from_url(ground.servers.redis_url) as redis:
-        counted, held = await Tally(redis).read(), await ended(redis)
+        counted = await Tally(redis).read()
+        held = await ended(redis)
     if counted != held or not held:
         ground.history.note("miscounted", about=f"counted {counted}, held {held}")
 

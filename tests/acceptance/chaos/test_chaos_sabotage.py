@@ -19,7 +19,8 @@ from tests.acceptance.chaos.submitter import Assignment
 TASK_MS = 1000
 #: Seconds without news after which a task counts as lost: several times what a dead worker's tasks wait for another
 #: one, since systems run side by side here and may starve each other; and where none is lost, as long as it takes.
-QUIET_S, CALM_S = 8.0, 60.0
+QUIET_S = 8.0
+CALM_S = 60.0
 #: Longer than a lease and a run, so that another worker has done the tasks of one that is frozen before that goes on.
 FROZEN_S = 5.0
 

@@ -49,7 +49,9 @@ async def run(on: Stage, profile: Profile) -> list[Row]:
         for turn in _turns(told):
             await on.tell(user, turn)
     await on.until_closed(dict.fromkeys(users, each))
-    before, started, anew = await _state(on, users), time.monotonic(), 0
+    before = await _state(on, users)
+    started = time.monotonic()
+    anew = 0
     for number in range(1, profile.rounds):
         anew += number % SAME_FACTS != 0
         await asyncio.gather(*(_repeat(on, user, told, number) for user in users))

@@ -132,7 +132,8 @@ class Stage:
         Raises:
             TimeoutError: they are not within `PATIENCE_S`; tells how far each is.
         """
-        waiting, gives_up_at = dict(counts), time.monotonic() + PATIENCE_S
+        waiting = dict(counts)
+        gives_up_at = time.monotonic() + PATIENCE_S
         while waiting:
             for user, count in list(waiting.items()):
                 now = await self.facts.counts(user)

@@ -8,11 +8,9 @@ from typing import Literal
 from contracts.messages import Fact
 from tests.llm_double import Asked, Canned, answer
 
-FOOD, ROUTINE, GENERAL = (
-    "resource_user_food_prefs",
-    "resource_user_routine",
-    "resource_user_general_prefs",
-)
+FOOD = "resource_user_food_prefs"
+ROUTINE = "resource_user_routine"
+GENERAL = "resource_user_general_prefs"
 #: The list of each document that is told about.
 LISTS = {FOOD: "food.avoids", ROUTINE: "routine.daily", GENERAL: "general.interests"}
 TAGS = {FOOD: "food", ROUTINE: "routine", GENERAL: "general"}
@@ -61,7 +59,8 @@ def tellings(
     said: list[Told] = []
     number = 0
     while True:
-        kind, resource = kinds[number % len(kinds)], resources[number % len(resources)]
+        kind = kinds[number % len(kinds)]
+        resource = resources[number % len(resources)]
         if number % 3 == 2 and len(said) >= LATER:
             earlier = said.pop(0)
             yield _taken_back(number, earlier)

@@ -146,7 +146,8 @@ def _judge_body(verdict: Verdict, document: Document, log: Sequence[LogEntry]) -
 def _judge_list(
     verdict: Verdict, user: str, found: Sequence[str], wanted: Sequence[str]
 ) -> None:
-    missing, more = Counter(wanted) - Counter(found), Counter(found) - Counter(wanted)
+    missing = Counter(wanted) - Counter(found)
+    more = Counter(found) - Counter(wanted)
     verdict.count("lost", missing.total(), f"{user}: {dict(missing)}")
     verdict.count("applied twice", more.total(), f"{user}: {dict(more)}")
     if not missing and not more and list(found) != list(wanted):

@@ -151,7 +151,8 @@ def hold_of(folder: Path, session_id: str, phase: str) -> Path:
 @asynccontextmanager
 async def _noted(context: Context) -> AsyncIterator[None]:
     """Write down that the phase starts, and that it has ended; what is killed in between writes nothing more."""
-    assignment, journal = context.assignment, _journal()
+    assignment = context.assignment
+    journal = _journal()
     assert assignment.session_id is not None
     assert assignment.phase is not None
     told = {

@@ -284,10 +284,8 @@ async def stage(folder: Path) -> AsyncIterator[Stage]:
             FOLDER_VARIABLE: str(folder),
         }
         history = stack.enter_context(contextlib.closing(History(folder / "history")))
-        runs, cache = (
-            PipelineRuns(redis, deadline_s=PATIENCE_S),
-            SessionCache(redis, deadline_s=PATIENCE_S),
-        )
+        runs = PipelineRuns(redis, deadline_s=PATIENCE_S)
+        cache = SessionCache(redis, deadline_s=PATIENCE_S)
         made = Stage(folder, smith, history, client, redis, environment, runs, cache)
         stack.push_async_callback(made.close)
         yield made

@@ -22,7 +22,8 @@ async def run(
     *deed* is what every supervisor commits, see `misdeeds`; with *tells* each run is told of on stderr.
     """
     began = time.monotonic()
-    random, moments = Random(seed), plan(runs, seed)
+    random = Random(seed)
+    moments = plan(runs, seed)
     found: list[tuple[Moment, Verdict]] = []
     async with stage(folder) as on:
         await on.begin(deed)
@@ -42,10 +43,12 @@ async def _undisturbed(on: Stage, numbers: set[int]) -> tuple[dict[int, Any], fl
     Raises:
         RuntimeError: one of them is not as it should be; then nothing is to be learnt from blows.
     """
-    results, took_s = dict[int, Any](), 0.0
+    results = dict[int, Any]()
+    took_s = 0.0
     for number in sorted(numbers):
         passed = await undisturbed(on, f"undisturbed-{number}", number)
-        results[number], took_s = passed.outcome.get("result"), passed.took_s
+        results[number] = passed.outcome.get("result")
+        took_s = passed.took_s
         if problems := judge(passed, await look(on, passed), results[number]).problems:
             raise RuntimeError(f"undisturbed, for {number}: {'; '.join(problems)}")
     return results, took_s

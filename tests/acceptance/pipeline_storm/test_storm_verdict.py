@@ -17,7 +17,8 @@ from tests.acceptance.pipeline_storm.strikes import Blow, Struck
 from tests.acceptance.pipeline_storm.verdict import Found, judge
 
 #: Of the worker that is killed, and of another one.
-VICTIM, OTHER = 11, 12
+VICTIM = 11
+OTHER = 12
 NUMBER = 3
 RESULT = work.expected(NUMBER)
 #: What each phase took, in ms.

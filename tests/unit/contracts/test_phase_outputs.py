@@ -144,10 +144,8 @@ async def test_who_joins_does_not_fail_with_the_one_that_computed(
 
     if not is_remembered:
         monkeypatch.setattr(worker.memory, "remember", away)
-    one, other = (
-        a_task(**PHASE | {"writes": ["map"]}),
-        a_task(task_id="t2", **PHASE | {"writes": ["word"]}),
-    )
+    one = a_task(**PHASE | {"writes": ["map"]})
+    other = a_task(task_id="t2", **PHASE | {"writes": ["word"]})
     await worker.work(one, other)
     statuses = {report.task_id: report.status for report in worker.outbox.reports()}
     assert statuses == {"t1": "failed", "t2": "completed"}

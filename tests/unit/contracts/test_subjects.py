@@ -65,7 +65,8 @@ def test_a_subject_of_waiting_is_read_as_it_was_spelled() -> None:
 
 def test_ids_sort_by_time_and_carry_their_version() -> None:
     """A task id is a UUID version 7."""
-    early, late = new_id(1_700_000_000_000), new_id(1_700_000_000_001)
+    early = new_id(1_700_000_000_000)
+    late = new_id(1_700_000_000_001)
 
     assert early < late
     assert early[14] == "7"

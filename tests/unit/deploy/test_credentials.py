@@ -46,7 +46,8 @@ def test_existing_files_are_not_overwritten(tmp_path: Path) -> None:
 
 def test_adding_a_worker_changes_no_other_credentials(made: Path, folder: Path) -> None:
     assert main([str(folder), "--worker", "prices=PriceAgent,StockAgent"]) == 0
-    before, after = contents(made), contents(folder)
+    before = contents(made)
+    after = contents(folder)
     changed = {place for place in before if before[place] != after[place]}
     assert changed == {"nats.env", "users.acl", "accounts.conf"}
     own = {

@@ -165,7 +165,8 @@ def test_every_alert_has_the_address_of_its_runbook() -> None:
     (target,) = change["targets"]
     assert target["options"] == {"delimiter": "/", "index": -1}
 
-    rules, address = base()["PrometheusRule tasklore"], value["data"]["address"]
+    rules = base()["PrometheusRule tasklore"]
+    address = value["data"]["address"]
     assert list(unlinked([rules], "")) == []
     assert list(unlinked([rules], address)) != []
     for rule in (

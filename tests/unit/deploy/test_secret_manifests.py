@@ -60,7 +60,8 @@ def read(folder: Path) -> dict[str, dict[str, str]]:
     """Return what is printed of *folder*: the text below each key, by the name of its secret or ConfigMap."""
     found = {}
     for one in secret_manifests(folder):
-        metadata, data = one["metadata"], one["data"]
+        metadata = one["metadata"]
+        data = one["data"]
         assert isinstance(metadata, dict)
         assert isinstance(data, dict)
         is_plain = one["kind"] == "ConfigMap"
@@ -129,7 +130,8 @@ def test_every_mounted_secret_is_printed(folder: Path) -> None:
 
 
 def test_files_have_the_names_that_charts_expect(made: Path) -> None:
-    printed, tls = read(made), made / "tls"
+    printed = read(made)
+    tls = made / "tls"
     for server in ("nats", "valkey"):
         files = {
             "tls.crt": f"{server}.crt",

@@ -56,7 +56,8 @@ def test_moments_are_valid_parameters_of_the_agent() -> None:
 
 def test_only_near_things_are_sensed() -> None:
     of = world(size=20, coins=100)
-    here, sensed = of.place("Ana"), of.senses("Ana")
+    here = of.place("Ana")
+    sensed = of.senses("Ana")
     seen = {Place(**thing["position"]) for thing in sensed["worldObjects"]}
     assert seen == {coin for coin in coins_in(of) if coin.far_from(here) <= SIGHT}
     assert seen

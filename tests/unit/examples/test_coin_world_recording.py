@@ -24,7 +24,8 @@ def path(tmp_path: Path) -> Path:
 def record(path: Path, steps: int = STEPS, *, ends: bool = True) -> list[str]:
     """Record steps in which Ana walks and Bob is late, and return the hashes of their worlds."""
     world = World.new(7, ("Ana", "Bob"), 10, 20)
-    recorder, worlds = Recorder(path, world.plan), []
+    recorder = Recorder(path, world.plan)
+    worlds = []
     for number in range(steps):
         here = world.place("Ana")
         there = Place(here.x + (0.25 if here.x < 9 else -0.25), here.z)
@@ -47,7 +48,8 @@ def lines_of(path: Path) -> list[str]:
 
 async def test_a_recording_reproduces_its_world(path: Path) -> None:
     worlds = record(path)
-    kept, again = read_recording(path), []
+    kept = read_recording(path)
+    again = []
     runner = Runner(
         World(kept.plan),
         kept.decide,
@@ -238,7 +240,8 @@ def test_a_full_disk_is_one_line(path: Path) -> None:
 
 
 def _resealed(contents: list[dict[str, object]]) -> str:
-    seal, lines = "", []
+    seal = ""
+    lines = []
     for content in contents:
         seal = sealed(seal, content)
         lines.append(json.dumps({**content, "seal": seal}))

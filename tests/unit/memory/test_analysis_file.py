@@ -90,7 +90,8 @@ def test_a_file_is_on_the_disk_before_it_has_its_name(
 
 def test_a_link_and_the_rights_of_a_file_stay(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
-    real, link = tmp_path / "real" / "a.json", tmp_path / "link.json"
+    real = tmp_path / "real" / "a.json"
+    link = tmp_path / "link.json"
     write_file(real, document_of(1))
     real.chmod(0o640)
     link.symlink_to(real)

@@ -105,11 +105,9 @@ def test_a_sense_is_told_by_what_is_registered_for_it() -> None:
 
 def test_who_is_near_is_named() -> None:
     """With the place where it is known, joined as one says it."""
-    bob, carol, dan = (
-        {"name": "Bob", "position": {"x": 0, "z": -1}},
-        {"name": "Carol"},
-        {"name": "Dan"},
-    )
+    bob = {"name": "Bob", "position": {"x": 0, "z": -1}}
+    carol = {"name": "Carol"}
+    dan = {"name": "Dan"}
 
     assert NARRATOR.now(sensed(nearbyAgents=[carol])).endswith("; I see Carol")
     assert NARRATOR.now(sensed(nearbyAgents=[bob, carol])).endswith(

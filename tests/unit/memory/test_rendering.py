@@ -25,7 +25,8 @@ from memory.rendering.quoting import MARK, plain, quote
 from memory.rendering.recalled import CLOSE, OPEN
 
 KINDS = Kinds.load()
-FOOD, HEALTH = "resource_user_food_prefs", "resource_user_health"
+FOOD = "resource_user_food_prefs"
+HEALTH = "resource_user_health"
 TODAY = date(2026, 6, 1)
 
 

@@ -21,7 +21,8 @@ from contracts.analysis.stories import (
 from memory.stories.settlement import settle_section
 from memory.stories.view import StandingStory, standing
 
-NUMBER, CHAPTER = 120, 5
+NUMBER = 120
+CHAPTER = 5
 MARCUS_LILY = pair_of("Marcus", "Lily")
 BASE = StoryBase(
     settings=StorySettings(story_id="example"),

@@ -12,14 +12,10 @@ from contracts.analysis.stories import (
 )
 from memory.stories.view import PastScene, StandingStory, ThreadState, standing
 
-OLD, LATER = (
-    StoryMemory(id="MEM-0-a", character="Ann"),
-    StoryMemory(id="MEM-5-b", character="Ann", response=5),
-)
-KEY, FOG = (
-    StoryThread(id="THREAD-001", title="Key"),
-    StoryThread(id="THREAD-002", title="Fog", opened=5),
-)
+OLD = StoryMemory(id="MEM-0-a", character="Ann")
+LATER = StoryMemory(id="MEM-5-b", character="Ann", response=5)
+KEY = StoryThread(id="THREAD-001", title="Key")
+FOG = StoryThread(id="THREAD-002", title="Fog", opened=5)
 BASE = StoryBase(
     settings=StorySettings(story_id="s"),
     memories=(OLD, LATER),
@@ -38,7 +34,8 @@ def story(
 
 def test_a_beginning_may_tell_of_what_comes_later() -> None:
     """A memory and a thread of response 5 are not known before it, and their ids are taken all the same."""
-    early, late = story({}, 5), story({}, 5, after=True)
+    early = story({}, 5)
+    late = story({}, 5, after=True)
 
     assert (early.memories, early.threads) == ((OLD,), (ThreadState(KEY),))
     assert (late.memories, late.threads) == (

@@ -79,7 +79,8 @@ def by_card(cls: type[Parameters]) -> type[Parameters]:
 )
 def test_every_exact_type_is_keyed_alike_also_after_a_file(raw: dict[str, Any]) -> None:
     """In every wording, alone, None and in lists; and as a file spells what the agent stored."""
-    asked, form = Parcel.read(raw), form_of(Parcel.schema_for_cards())
+    asked = Parcel.read(raw)
+    form = form_of(Parcel.schema_for_cards())
     assert by_card(Parcel).read(raw).key("send") == asked.key("send")
 
     entry = seed_file.entry_of("send", form, json.loads(asked.model_dump_json()), None)

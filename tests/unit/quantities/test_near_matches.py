@@ -67,7 +67,8 @@ def is_near(
     asked: dict[str, Any], other: dict[str, Any], kind: type[Parameters] = Plan
 ) -> bool:
     """Return whether the answer for *other* may serve *asked*."""
-    here, there = near_to(kind.read(asked)), near_to(kind.read(other))
+    here = near_to(kind.read(asked))
+    there = near_to(kind.read(other))
     return here.frame == there.frame and here.nearest([there.place], 9) == [there.place]
 
 
@@ -277,7 +278,8 @@ def test_a_neighbours_key_is_the_one_it_was_remembered_at() -> None:
     assert parameters_at(asked, near, near_to(other).place) == other.model_dump(
         mode="json"
     )
-    [here], [there] = near.windows, near_to(other).windows
+    [here] = near.windows
+    [there] = near_to(other).windows
     assert here.low < there.score < here.high
 
 
@@ -312,11 +314,10 @@ def test_a_neighbours_key_is_the_one_it_was_remembered_at() -> None:
 def test_each_kind_of_value_is_near_in_its_own_terms(
     name: str, asked: str, other: str, expected: str | None
 ) -> None:
-    here, there = Wide.read({name: asked}), Wide.read({name: other})
-    near, far = (
-        Parameters.neighbourhood(here, "plan"),
-        Parameters.neighbourhood(there, "plan"),
-    )
+    here = Wide.read({name: asked})
+    there = Wide.read({name: other})
+    near = Parameters.neighbourhood(here, "plan")
+    far = Parameters.neighbourhood(there, "plan")
     assert (
         is_near({name: asked}, {name: other}, Wide)
         if expected

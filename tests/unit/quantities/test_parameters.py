@@ -147,7 +147,8 @@ class Fee(Parameters):
 
 def test_a_default_left_out_is_the_default_sent() -> None:
     """Also where a unit is put to it: one key, and an amount either way."""
-    left_out, sent = Fee.read({}), Fee.read({"fee": "0", "steps": [1, 2000]})
+    left_out = Fee.read({})
+    sent = Fee.read({"fee": "0", "steps": [1, 2000]})
 
     assert left_out.key("pay") == sent.key("pay") == "pay:0USD:1USD,2000USD"
     assert left_out.fee == sent.fee == Amount(0, "USD")

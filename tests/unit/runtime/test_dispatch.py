@@ -135,7 +135,8 @@ async def test_what_is_kept_for_the_ledger_has_a_limit(
 
 async def test_the_ledger_is_told_what_a_task_belongs_to() -> None:
     """At once or later; nothing where there is no trace."""
-    fixture, context = DispatchFixture(), made_context(7, 8, 1)
+    fixture = DispatchFixture()
+    context = made_context(7, 8, 1)
     await fixture.dispatch.assign(an_assignment("t1"))
     with tracing.within(context):
         await fixture.dispatch.assign(an_assignment("t2"))

@@ -26,7 +26,9 @@ class Letters(LeaseLoop[str, str]):
         self.returned: list[str] = []
         self.away = self.away_at_return = 0
         self.is_lost = False
-        self.renewals, self.renewed_at, self.answers_after_s = 1_000_000, 0.0, 0.0
+        self.renewals = 1_000_000
+        self.renewed_at = 0.0
+        self.answers_after_s = 0.0
         self.release = asyncio.Event()
         self.failure: Exception | None = None
 
@@ -56,7 +58,8 @@ class Letters(LeaseLoop[str, str]):
         if not self.renewals:
             await asyncio.sleep(0.2)
             raise MemoryUnavailable("away")
-        self.renewals, self.renewed_at = self.renewals - 1, self._loop.time()
+        self.renewals = self.renewals - 1
+        self.renewed_at = self._loop.time()
         await asyncio.sleep(self.answers_after_s)
         return not self.is_lost
 
@@ -138,7 +141,8 @@ async def test_a_lease_that_cannot_be_renewed_is_held_to_its_end_and_no_longer()
         await until(lambda: letters.driven, letters)
         letters.renewals = 2
         await until(lambda: letters.renewals == 0, letters)
-        held, loop = letters._held["a"], asyncio.get_running_loop()
+        held = letters._held["a"]
+        loop = asyncio.get_running_loop()
         await until(lambda: not letters.driven, letters)
         assert held.until <= loop.time() < held.until + 0.15
         assert held.until - letters.renewed_at == pytest.approx(0.6, abs=0.05)
@@ -149,7 +153,8 @@ async def test_a_lease_that_cannot_be_renewed_is_held_to_its_end_and_no_longer()
 async def test_a_store_that_is_away_delays_and_loses_nothing() -> None:
     """Neither a look, nor a lease that could not be given back."""
     letters = Letters("a")
-    letters.away, letters.away_at_return = 2, 1
+    letters.away = 2
+    letters.away_at_return = 1
     letters.release.set()
     async with at_work(letters):
         await until(lambda: letters.returned, letters)

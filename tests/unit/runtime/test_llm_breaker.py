@@ -80,7 +80,8 @@ def test_while_it_is_open_nobody_asks_but_a_probe() -> None:
 
 def test_each_probe_that_fails_doubles_the_rest_up_to_the_longest() -> None:
     """So a dead provider is asked once in five seconds, and not more rarely."""
-    bench, rests = Bench().opened(), list[float]()
+    bench = Bench().opened()
+    rests = list[float]()
     for _ in range(6):
         away_s = bench.fail().away_s or 0.0
         rests.append(away_s - 1.0)

@@ -30,11 +30,13 @@ def fail_over(sentence: str) -> None:
 def restored_logging() -> Iterator[None]:
     """Put back what was configured before the test."""
     root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
+    handlers = root.handlers[:]
+    level = root.level
     yield
     structlog.reset_defaults()
     logging.captureWarnings(capture=False)
-    root.handlers[:], root.level = handlers, level
+    root.handlers[:] = handlers
+    root.level = level
 
 
 def lines(stream: io.StringIO) -> list[dict[str, Any]]:

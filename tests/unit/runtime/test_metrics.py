@@ -151,7 +151,8 @@ def used(metrics: Metrics) -> Metrics:
 def test_each_count_has_its_series() -> None:
     """And no other one rises with it; a clock that went backwards saves nothing."""
     for count, name, labels, number in COUNTS:
-        metrics, before = Metrics(), samples(Metrics())
+        metrics = Metrics()
+        before = samples(Metrics())
         count(metrics)
         assert value(metrics, f"tasklore_{name}_total", **labels) == number
         risen = {
@@ -167,7 +168,8 @@ def test_each_count_has_its_series() -> None:
 
 
 def test_gauges_are_read_when_scraped() -> None:
-    held, metrics = [1], Metrics()
+    held = [1]
+    metrics = Metrics()
     assert "tasklore_facts_pending" not in samples(metrics)
     metrics.watch_slots(64, lambda: len(held))
     metrics.watch_event_loop(lambda: 0.5)
@@ -346,7 +348,8 @@ def test_a_process_with_all_its_agents_stays_under_two_thousand_series() -> None
 
 def test_what_waits_is_told_by_agent_where_somebody_looks() -> None:
     """Tasks, their time, workers, the oldest; series come and go with what there is to tell."""
-    metrics, waiting = Metrics(), {"A": 3.0}
+    metrics = Metrics()
+    waiting = {"A": 3.0}
     assert "tasklore_tasks_unfinished" not in samples(metrics)
     metrics.watch_tasks(
         lambda: waiting, lambda: {"A": 12.5}, lambda: {"A": 0.0, "B": 2.0}, lambda: 7.5

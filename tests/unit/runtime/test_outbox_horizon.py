@@ -67,7 +67,8 @@ def test_a_letter_is_repeated_under_one_id_for_four_minutes_from_the_first_time_
     """By a clock that starts with the first copy, and stays a minute below the time of the stream."""
     with asyncio.Runner(loop_factory=Hurried) as runner:
         copies, problem, told_at = runner.run(give_up_one())
-    first, last = copies[0][0], copies[-1][0]
+    first = copies[0][0]
+    last = copies[-1][0]
     assert isinstance(problem, NotAccepted)
     assert {headers for _, headers in copies} == {"Nats-Msg-Id: t1:1\r\n"}
     assert len(copies) > 10

@@ -22,11 +22,9 @@ from runtime.messaging.signatures import (
     open_signer,
 )
 
-SUBJECT, MESSAGE_ID, BODY = (
-    "turns.3.YW5u",
-    "turn-1",
-    b'{"text": "I am allergic to peanuts"}',
-)
+SUBJECT = "turns.3.YW5u"
+MESSAGE_ID = "turn-1"
+BODY = b'{"text": "I am allergic to peanuts"}'
 
 
 @pytest.fixture(scope="module")
@@ -89,10 +87,8 @@ def test_those_who_may_not_are_refused_with_a_good_signature(
 
 
 def test_a_signature_holds_for_one_subject_id_body_and_role(folder: Path) -> None:
-    known, signature = (
-        Publishers(folder / "publishers.json"),
-        _signer(folder, "supervisor")(SUBJECT, MESSAGE_ID, BODY),
-    )
+    known = Publishers(folder / "publishers.json")
+    signature = _signer(folder, "supervisor")(SUBJECT, MESSAGE_ID, BODY)
     known.check(SUBJECT, _headers(signature), BODY)
     forged = [
         ("turns.3.Ym9i", _headers(signature), BODY),
@@ -114,16 +110,12 @@ def test_a_signature_holds_for_one_subject_id_body_and_role(folder: Path) -> Non
 def test_a_role_that_is_added_is_known_without_a_restart(
     folder: Path, tmp_path: Path
 ) -> None:
-    file, whole = (
-        tmp_path / "publishers.json",
-        json.loads((folder / "publishers.json").read_text("utf-8")),
-    )
+    file = tmp_path / "publishers.json"
+    whole = json.loads((folder / "publishers.json").read_text("utf-8"))
     file.write_text(json.dumps({"memory": whole["memory"]}), "utf-8")
     os.utime(file, ns=(1, 1))
-    known, headers = (
-        Publishers(file),
-        _headers(_signer(folder, "supervisor")(SUBJECT, MESSAGE_ID, BODY)),
-    )
+    known = Publishers(file)
+    headers = _headers(_signer(folder, "supervisor")(SUBJECT, MESSAGE_ID, BODY))
     with pytest.raises(Unproven):
         known.check(SUBJECT, headers, BODY)
     file.write_text(json.dumps(whole), "utf-8")
@@ -133,17 +125,13 @@ def test_a_role_that_is_added_is_known_without_a_restart(
 def test_a_key_that_was_replaced_counts_at_once_and_the_old_one_no_more(
     folder: Path, tmp_path: Path
 ) -> None:
-    file, whole = (
-        tmp_path / "publishers.json",
-        json.loads((folder / "publishers.json").read_text("utf-8")),
-    )
+    file = tmp_path / "publishers.json"
+    whole = json.loads((folder / "publishers.json").read_text("utf-8"))
     stolen = whole | {"supervisor": whole["operator"]}
     file.write_text(json.dumps(stolen), "utf-8")
     os.utime(file, ns=(1, 1))
-    known, new = (
-        Publishers(file),
-        _headers(_signer(folder, "supervisor")(SUBJECT, MESSAGE_ID, BODY)),
-    )
+    known = Publishers(file)
+    new = _headers(_signer(folder, "supervisor")(SUBJECT, MESSAGE_ID, BODY))
     old = _headers(
         _signer(folder, "operator")(SUBJECT, MESSAGE_ID, BODY).replace(
             "operator", "supervisor"
@@ -167,7 +155,8 @@ def test_only_what_people_say_is_signed() -> None:
 def test_without_keys_nothing_is_signed_or_checked(tmp_path: Path) -> None:
     assert open_signer(Access()) is None
     assert open_publishers(Access()) is None
-    seed, broken = tmp_path / "nats.nkey", tmp_path / "publishers.json"
+    seed = tmp_path / "nats.nkey"
+    broken = tmp_path / "publishers.json"
     broken.write_text("[]", "utf-8")
     with pytest.raises(ConfigurationError, match="--renew"):
         open_publishers(Access("memory", seed))

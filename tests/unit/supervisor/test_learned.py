@@ -122,10 +122,8 @@ async def test_words_count_as_kept_once_memory_has_their_turn() -> None:
 
 
 def test_a_reply_to_kept_words_says_that_they_are_kept() -> None:
-    unknown, other = (
-        "I cannot tell what to do with that. I can: greet.",
-        "That is JSON and no sentence.",
-    )
+    unknown = "I cannot tell what to do with that. I can: greet."
+    other = "That is JSON and no sentence."
     parts = (
         ReplyPart(kind="unable", text=unknown),
         ReplyPart(kind="unable", text=other),

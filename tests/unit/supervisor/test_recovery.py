@@ -132,7 +132,8 @@ class Scene:
         self.noted[stream] = created
 
     async def tell(self) -> int:
-        untold, self.untold = self.untold, 0
+        untold = self.untold
+        self.untold = 0
         return untold
 
     async def heal(self) -> None:

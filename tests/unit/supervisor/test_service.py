@@ -34,7 +34,8 @@ class Puzzled:
         self.shown: list[tuple[str | None, list[str]]] = []
         self.asked_at: list[datetime | None] = []
         self.says = "I do not understand."
-        self.gate, self.asked = asyncio.Event(), asyncio.Event()
+        self.gate = asyncio.Event()
+        self.asked = asyncio.Event()
         self.gate.set()
 
     async def interpret(
@@ -197,7 +198,8 @@ async def test_an_answer_needs_neither_store_nor_stream() -> None:
 async def test_a_request_whose_process_died_is_read_by_the_turns_and_time_it_came_at() -> (
     None
 ):
-    conversations, interpreter = Conversations(), Puzzled()
+    conversations = Conversations()
+    interpreter = Puzzled()
     today = [datetime(2026, 11, 22, 23, 59, tzinfo=UTC)]
     answering = service(
         conversations,
@@ -234,8 +236,11 @@ async def test_a_request_whose_process_died_is_read_by_the_turns_and_time_it_cam
 
 
 async def test_two_supervisors_of_one_request_use_the_reading_stored_first() -> None:
-    conversations, first, second = FakeConversations(), Puzzled(), Puzzled()
-    first.says, second.says = "The first.", "The second."
+    conversations = FakeConversations()
+    first = Puzzled()
+    second = Puzzled()
+    first.says = "The first."
+    second.says = "The second."
     request = PersonRequest(text="hm", request_id="r1", conversation_id="talk")
     first.gate.clear()
     late = asyncio.create_task(
@@ -366,7 +371,8 @@ async def test_a_task_that_needs_a_yes_is_sent_once_with_who_must_agree_and_is_n
     None
 ):
     """A repeat goes by the first reading, also where the agent is gone, and leaves no copy behind."""
-    found, store = Found(), FakeConversations()
+    found = Found()
+    store = FakeConversations()
     answering = service(store, lambda *_: None, found, agent=found)  # type: ignore[arg-type]
     request = PersonRequest(
         text="pay 12", request_id="r1", conversation_id="talk", user_id="ann"

@@ -125,7 +125,8 @@ def test_ticks_only_go_forward_and_are_the_same_from_wherever_they_are_looked_fo
     cron: str, zone: str, seconds: int
 ) -> None:
     """So that a desk that goes on from a tick, and one that goes on from now, make the same ones."""
-    timing, since = Timing(cron=cron, time_zone=zone), NOW + timedelta(seconds=seconds)
+    timing = Timing(cron=cron, time_zone=zone)
+    since = NOW + timedelta(seconds=seconds)
     ticks = list(islice(ticks_after(timing, since, NOW), 8))
     assert all(one < other for one, other in zip([since, *ticks], ticks, strict=False))
     for place, tick in enumerate(ticks[:-1]):
@@ -200,7 +201,8 @@ def test_ticks_missed_in_an_outage_are_made_up_for_by_policy(
     missed: MissedTicks, made: int, lost: int
 ) -> None:
     """Two hours of an outage under a tick of ten minutes; of `once` the last of them runs."""
-    schedule, now = a_schedule(missed), NOW + timedelta(minutes=125)
+    schedule = a_schedule(missed)
+    now = NOW + timedelta(minutes=125)
     ticks, count = choose_ticks(schedule, NOW + timedelta(minutes=10), now)
     assert (len(ticks), count) == (made, lost)
     assert ticks[-1:] == ([NOW + timedelta(minutes=120)] if made else [])
@@ -218,11 +220,9 @@ def test_a_tick_that_is_a_little_late_is_not_missed(missed: MissedTicks) -> None
 
 def test_all_ticks_of_a_long_outage_are_made_a_hundred_at_a_time() -> None:
     """None is left out, none is made twice."""
-    schedule, now, following = (
-        a_schedule("all"),
-        NOW + timedelta(days=10),
-        NOW + timedelta(minutes=10),
-    )
+    schedule = a_schedule("all")
+    now = NOW + timedelta(days=10)
+    following = NOW + timedelta(minutes=10)
     made: list[datetime] = []
     while ticks := choose_ticks(schedule, following, now)[0]:
         made += ticks

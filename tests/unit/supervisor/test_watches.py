@@ -108,7 +108,8 @@ def test_run_times_follow_completed_runs_alone() -> None:
 async def test_dead_letters_grow_older_between_two_looks_and_are_unknown_while_nobody_answers() -> (
     None
 ):
-    clock, server = [60.0], Server(letters_waiting(3, "1970-01-01T00:00:20.123456789Z"))
+    clock = [60.0]
+    server = Server(letters_waiting(3, "1970-01-01T00:00:20.123456789Z"))
     watch = letter_watch(server, clock)
     await watch.look()
     assert (watch.waiting(), round(watch.oldest_s(), 2)) == (3, 39.88)
@@ -146,7 +147,8 @@ class Counters:
 
 
 async def test_ledger_counts_stay_known_and_grow_older_while_it_is_away() -> None:
-    counters, clock = Counters(), [100.0]
+    counters = Counters()
+    clock = [100.0]
     watch = LedgerWatch(counters, now=lambda: clock[-1])  # type: ignore[arg-type]  # a fake
     await watch.look()
     assert watch.ended() == {}

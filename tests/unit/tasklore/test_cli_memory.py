@@ -94,10 +94,8 @@ def test_an_invalid_turn_is_refused_by_option(said: dict[str, str], named: str) 
 
 
 def test_a_turn_has_a_conversation_and_id_of_its_own() -> None:
-    turn, other = (
-        make_turn(" I like eggs ", "ana"),
-        make_turn("I like eggs", "ana", "c1"),
-    )
+    turn = make_turn(" I like eggs ", "ana")
+    other = make_turn("I like eggs", "ana", "c1")
     assert (turn.text, turn.user_id, turn.speaker) == ("I like eggs", "ana", "person")
     assert turn.conversation_id == f"tell-{turn.turn_id}"
     assert other.conversation_id == "c1"

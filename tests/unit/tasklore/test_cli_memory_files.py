@@ -163,10 +163,8 @@ async def test_an_entry_without_a_key_is_refused() -> None:
         "v1.1",
         None,
     )
-    late, sound = (
-        "wait:9999-12-31T23%3A00%3A00-05%3A00",
-        "wait:2026-05-01T10%3A00%3A00Z",
-    )
+    late = "wait:9999-12-31T23%3A00%3A00-05%3A00"
+    sound = "wait:2026-05-01T10%3A00%3A00Z"
     text = json.dumps({"tasks": {late: 1, sound: 2}}).encode()
     done = await import_text(
         FakeLongTermMemory(), "Waiter", text, {"wait": form}, now_ms=NOW_MS
@@ -181,7 +179,8 @@ async def test_results_of_one_user_are_not_imported() -> None:
 
 
 async def test_an_export_is_imported_again_whole() -> None:
-    source, target = FakeLongTermMemory(), FakeLongTermMemory()
+    source = FakeLongTermMemory()
+    target = FakeLongTermMemory()
     for history in ([5000, 6000, 7000, 5000, 25000], [1, 2]):
         parameters = Budget.read({"budget_limit": 9, "spent": 1, "history": history})
         await source.remember(
@@ -267,7 +266,8 @@ class Tolerant(Parameters):
 def test_a_card_places_answers_in_the_agents_frame() -> None:
     schema = Tolerant.schema_for_cards()
     raw = {"price": "50k", "count": 4, "counts": [1]}
-    there, here = parameters_of("plan", schema).read(raw), Tolerant.read(raw)
+    there = parameters_of("plan", schema).read(raw)
+    here = Tolerant.read(raw)
     near = Parameters.neighbourhood(there, "plan")
     assert near is not None
     assert near.frame == getattr(Parameters.neighbourhood(here, "plan"), "frame", None)
@@ -277,7 +277,8 @@ def test_a_card_places_answers_in_the_agents_frame() -> None:
 
 
 async def test_an_imported_answer_is_found_by_a_near_question() -> None:
-    office, near = FakeLongTermMemory(), Tolerant.read({"price": 50_200})
+    office = FakeLongTermMemory()
+    near = Tolerant.read({"price": 50_200})
     form = ImportForm(
         form_of(Tolerant.schema_for_cards()), Tolerant, "v1.1", timedelta(days=30)
     )

@@ -33,7 +33,8 @@ class Drive:
         self.calls: list[Call] = []
         self.pauses: list[float] = []
         self.result: Any = None
-        left, answer = list(answers), None
+        left = list(answers)
+        answer = None
         while True:
             try:
                 step = flow.send(answer)

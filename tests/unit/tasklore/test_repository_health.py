@@ -110,10 +110,8 @@ async def test_a_folder_is_listed_without_generated_files(tmp_path: Path) -> Non
 
 
 async def test_no_link_leads_out_of_the_folder(tmp_path: Path) -> None:
-    outside, inside = (
-        grow(tmp_path / "outside", {"secret.py": "x = 1\n"}),
-        grow(tmp_path / "inside"),
-    )
+    outside = grow(tmp_path / "outside", {"secret.py": "x = 1\n"})
+    inside = grow(tmp_path / "inside")
     (inside / "linked").symlink_to(outside)
     (inside / "shop" / "linked.py").symlink_to(outside / "secret.py")
     (inside / "round").symlink_to(inside)

@@ -40,7 +40,7 @@ def test_a_line_has_state_times_runs_memory_cost_and_error() -> None:
     usage = Usage(
         input_tokens=1_200, output_tokens=300, cost_usd=0.0031, models=("gpt-6",)
     )
-    (drawn, sums) = lines(
+    drawn, sums = lines(
         task(
             queued_ms=4,
             attempts=3,
@@ -110,10 +110,8 @@ def test_a_deep_tree_fits_a_narrow_terminal() -> None:
 
 def test_of_many_children_with_one_name_failures_and_open_ones_are_drawn() -> None:
     children = [task(f"c-{number}", state="completed") for number in range(50)]
-    children[40], children[45] = (
-        task("c-40", state="running"),
-        task("c-45", state="failed"),
-    )
+    children[40] = task("c-40", state="running")
+    children[45] = task("c-45", state="failed")
     children.append(task("other", task="other"))
     whole = {child.task_id: [child] for child in children}
     whole["c-30"].append(task("below", usage=Usage(cost_usd=0.5)))

@@ -305,7 +305,8 @@ class Order(Parameters):
 
 def pizzeria(**options: Any) -> tuple[Agent, list[str]]:
     """Return an agent whose task has an effect, and the list of what it made."""
-    agent, made = Agent("PizzaAgent"), []
+    agent = Agent("PizzaAgent")
+    made = []
 
     @agent.task(**options)
     async def order_pizza(order: Order) -> int:
@@ -379,7 +380,8 @@ async def test_an_effect_of_a_remembered_task_needs_a_time_to_live(
     options: dict[str, Any], runs: int | None
 ) -> None:
     """A served answer makes no effect, so that the author says for how long; else the first use is refused."""
-    agent, sent = Agent("MailAgent"), []
+    agent = Agent("MailAgent")
+    sent = []
 
     @agent.task(max_attempts=1, **options)
     async def remind(order: Order, context: Context) -> bool:

@@ -67,7 +67,8 @@ def test_a_users_folder_lies_over_ours_field_by_field(
         "Seek {{ what | upper }}.",
     )
 
-    files, prompted = load_agent_files(finder, mine), load_agent_files(finder, other)
+    files = load_agent_files(finder, mine)
+    prompted = load_agent_files(finder, other)
 
     assert (files.model, files.temperature, files.max_output_tokens) == (
         "large",

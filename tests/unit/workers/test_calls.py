@@ -124,7 +124,8 @@ def parent(**fields: object) -> TaskAssignment:
 def children_of(
     assignment: TaskAssignment, shown: TaskAssignment | None = None
 ) -> tuple[Children, Caught]:
-    services, caught = KitServices(ScriptedLlm(), NOW), Caught()
+    services = KitServices(ScriptedLlm(), NOW)
+    caught = Caught()
     services.children = caught
     made = Children(
         assignment, shown or assignment, services, generation=1, run_number=1, lend=None
@@ -136,7 +137,8 @@ CALLEE = find_callee("PaperFinder.find")
 
 
 async def test_ids_follow_from_parent_parameters_and_count_alone() -> None:
-    (first, seen), (second, again) = children_of(parent()), children_of(parent())
+    first, seen = children_of(parent())
+    second, again = children_of(parent())
     for children in (first, second):
         await children.call(CALLEE, {"topic": "a", "year": 1}, None)
         await children.call(CALLEE, {"year": 1, "topic": "a"}, None)

@@ -105,7 +105,8 @@ def test_a_card_tells_what_a_caller_needs() -> None:
 
 def test_prose_is_no_part_of_the_contract() -> None:
     """Descriptions, keywords, cues and examples may be improved without a new version."""
-    one, other = build(prose="one"), build(prose="other")
+    one = build(prose="one")
+    other = build(prose="other")
     assert one != other
     assert same_contract(one, other)
     assert len(one.digest) == 16

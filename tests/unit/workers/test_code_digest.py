@@ -115,7 +115,8 @@ async def test_an_edited_task_computes_anew_beside_the_old_one(tmp_path: Path) -
 
 def test_the_version_is_a_part_of_a_key_and_of_the_card() -> None:
     """Programs that write entries themselves read it there."""
-    task, card = budget.tasks["analyze_budget"], card_of(budget)
+    task = budget.tasks["analyze_budget"]
+    card = card_of(budget)
     version = budget.memory_version(task)
     assert version == card.memory_version(card.tasks[0]) == f"v2.1-{task.code}"
     parts = keys.parse_ltm(

@@ -106,7 +106,9 @@ class FakeStore:
     """A store, or the files of one, that notes when it was emptied, and finds something *finds* times."""
 
     def __init__(self, name: str, order: list[str], finds: int = 0) -> None:
-        self.name, self.order, self.finds = name, order, finds
+        self.name = name
+        self.order = order
+        self.finds = finds
 
     async def forget(self, _user_id: str) -> Mapping[str, int]:
         """Find one, or nothing any more."""
@@ -180,12 +182,12 @@ async def test_a_task_that_names_a_user_is_erased_before_it_is_acknowledged(
     is_away: bool,
 ) -> None:
     """It is acknowledged all the same when that is not possible; one without a user needs no erasing."""
-    fake, eraser = FakeEngine(), FakeEraser(is_away=is_away)
-    acknowledger, engine = (
-        Acknowledger(Hooks([Erasing(cast("Any", eraser))])),
-        cast("PullEngine", cast("Any", fake)),
-    )
-    anns, nobodys = a_delivery(7), a_delivery(8)
+    fake = FakeEngine()
+    eraser = FakeEraser(is_away=is_away)
+    acknowledger = Acknowledger(Hooks([Erasing(cast("Any", eraser))]))
+    engine = cast("PullEngine", cast("Any", fake))
+    anns = a_delivery(7)
+    nobodys = a_delivery(8)
     acknowledger.acknowledge(anns, an_assignment("ann"), engine)
     acknowledger.acknowledge(nobodys, an_assignment(None), engine)
     await asyncio.sleep(0)

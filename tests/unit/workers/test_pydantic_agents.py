@@ -42,7 +42,8 @@ class Model:
     """A model that calls tools in rounds and then says "done"; `asked` has the messages of each request."""
 
     def __init__(self, *rounds: Sequence[Call], says: str = "done") -> None:
-        self.rounds, self.says = rounds, says
+        self.rounds = rounds
+        self.says = says
         self.asked: list[list[ModelMessage]] = []
 
     def answer(self, messages: list[ModelMessage], _info: AgentInfo) -> ModelResponse:
@@ -187,7 +188,9 @@ async def test_two_runs_of_an_agent_in_one_task_share_what_was_written() -> None
 
         return agent
 
-    first, second, served = make("first"), make("second"), Agent("ClerkAgent")
+    first = make("first")
+    second = make("second")
+    served = Agent("ClerkAgent")
 
     @served.task(uses=("llm",))
     async def work(prompt: Prompt, context: Context) -> list[str]:
@@ -409,10 +412,8 @@ async def test_an_agent_is_served_in_five_lines() -> None:
 async def test_an_agent_as_a_tool_has_steps_of_its_own() -> None:
     """So that a tool of its that writes is still called once."""
     calls: list[str] = []
-    inner_model, outer_model = (
-        Model([("send", {})], says="inner done"),
-        Model([("ask_inner", {"message": "do it"})]),
-    )
+    inner_model = Model([("send", {})], says="inner done")
+    outer_model = Model([("ask_inner", {"message": "do it"})])
     inner: pydantic_ai.Agent[Any, Any] = pydantic_ai.Agent(
         FunctionModel(inner_model.answer), name="inner"
     )

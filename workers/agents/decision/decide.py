@@ -20,7 +20,8 @@ from workers.agents.decision.skills import SKILLS, Refusal, Skill, permit, wish_
 from workers.summary import summarising
 
 #: What a decision says as `by` when it is not a model's: the rules', or one that stands since an earlier run.
-RULES, EARLIER = "rules", "earlier run"
+RULES = "rules"
+EARLIER = "earlier run"
 #: Characters of a model's reasoning that are kept.
 _LONGEST_REASONING = 500
 
@@ -178,7 +179,9 @@ def _decision(choice: Choice, by: str, refused: str | None = None) -> Decision:
 
 async def _store(context: Context, moment: Moment, decision: Decision) -> Decision:
     """Store the moment and deliver a text into its conversation; return the decision with its message id."""
-    history, said, address = context.history, None, None
+    history = context.history
+    said = None
+    address = None
     if decision.utterance is not None:
         said = Utterance(
             message_id=history.said_id,

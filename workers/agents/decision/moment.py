@@ -22,7 +22,9 @@ from memory.rendering.quoting import plain
 from workers import Field, Parameters
 
 #: Messages, actions and other agents that one request holds.
-MOST_MESSAGES, MOST_ACTIONS, MOST_AGENTS = 200, 20, 500
+MOST_MESSAGES = 200
+MOST_ACTIONS = 20
+MOST_AGENTS = 500
 #: What an agent may do when the request does not say: all that comes with the house.
 ACTIONS = ("move", "text", "collect", "wait")
 

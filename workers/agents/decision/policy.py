@@ -25,7 +25,8 @@ _STILL_OPEN = 20
 #: Seconds for which an agent walks to the same place when nothing is in sight.
 _LEG_S = 20.0
 #: Further places that are tried when it is at the first already, and how near that is.
-_TRIES, _ARRIVED = 4, 0.5
+_TRIES = 4
+_ARRIVED = 0.5
 #: Kinds, and places of each, that a text tells.
 _TOLD = 3
 
@@ -81,8 +82,10 @@ def _answer(moment: Moment, taken: TakenMessages) -> Choice | None:
 
 def _askers(moment: Moment, taken: TakenMessages) -> Iterator[str]:
     """Yield agents with an open question, the first asker first."""
-    known, texted = set(moment.others), _last_texts(taken.observations)
-    past, current = taken.history.past[-_STILL_OPEN:], taken.history.current
+    known = set(moment.others)
+    texted = _last_texts(taken.observations)
+    past = taken.history.past[-_STILL_OPEN:]
+    current = taken.history.current
     for one in past:
         if (
             _is_question(one)
@@ -135,7 +138,8 @@ def _approach(moment: Moment, _taken: TakenMessages) -> Choice | None:
 
 
 def _explore(moment: Moment, _taken: TakenMessages) -> Choice | None:
-    here, leg = moment.sensory_data.position, int(moment.simulation_time // _LEG_S)
+    here = moment.sensory_data.position
+    leg = int(moment.simulation_time // _LEG_S)
     for number in range(_TRIES):
         there = _somewhere(moment, f"{leg} {number}")
         if moment.can_walk and distance(here, there) > _ARRIVED:
@@ -146,14 +150,17 @@ def _explore(moment: Moment, _taken: TakenMessages) -> Choice | None:
 
 def _somewhere(moment: Moment, when: str) -> Position:
     """Return a place that this agent, and probably no other, walks to at that time."""
-    first, second = _share(f"x {moment.name} {when}"), _share(f"z {moment.name} {when}")
+    first = _share(f"x {moment.name} {when}")
+    second = _share(f"z {moment.name} {when}")
     if moment.bounds is not None:
-        low, high = moment.bounds.low, moment.bounds.high
+        low = moment.bounds.low
+        high = moment.bounds.high
         return moment.bounds.nearest(
             round(low.x + first * (high.x - low.x), 2),
             round(low.z + second * (high.z - low.z), 2),
         )
-    here, far = moment.sensory_data.position, max(moment.step or 1.0, 2 * _ARRIVED)
+    here = moment.sensory_data.position
+    far = max(moment.step or 1.0, 2 * _ARRIVED)
     x, z = (far * 2 * part(first * math.tau) for part in (math.cos, math.sin))
     return Position(x=_on_earth(here.x + x), z=_on_earth(here.z + z))
 

@@ -145,7 +145,9 @@ def _names(moment: Moment, taken: TakenMessages) -> str:
     near = [one.name for one in moment.sensory_data.nearby_agents]
     known = set(others)
     ranked = [name for name in dict.fromkeys((*spoke, *near, *others)) if name in known]
-    count, left, named = counter(), _NAMES_TOKENS, list[str]()
+    count = counter()
+    left = _NAMES_TOKENS
+    named = list[str]()
     for name in ranked:
         left -= count(f"{name}, ")
         if left < 0:
@@ -162,7 +164,8 @@ def _schema_tokens() -> int:
 
 def _patience_s(context: Context) -> float | None:
     """Return the seconds that a model may take, None for a task without a deadline."""
-    begins, ends = context.assignment.created_at, context.assignment.deadline
+    begins = context.assignment.created_at
+    ends = context.assignment.deadline
     if ends is None:
         return None
     # Other programs may leave the zone out of one of the two; the wire is in UTC.

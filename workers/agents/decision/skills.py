@@ -70,7 +70,8 @@ def towards(here: Position, there: Position, step: float | None) -> Position:
         return there
     if not step:
         return here
-    x, z = ((there.x - here.x) * step / far, (there.z - here.z) * step / far)
+    x = (there.x - here.x) * step / far
+    z = (there.z - here.z) * step / far
     # Cut, not rounded: a rounded step can be longer than one.
     cut = Position(
         x=round(here.x + math.trunc(x * 100) / 100, 6),
@@ -99,7 +100,8 @@ def text_of(wish: Wish) -> str | None:
 
 
 def _move(wish: Wish, moment: Moment) -> Action | Refusal:
-    there, here = position_of(wish), moment.sensory_data.position
+    there = position_of(wish)
+    here = moment.sensory_data.position
     if there is None:
         return Refusal("a move needs x and z")
     if moment.bounds is not None and not moment.bounds.hold(there):
@@ -110,7 +112,8 @@ def _move(wish: Wish, moment: Moment) -> Action | Refusal:
 
 
 def _text(wish: Wish, moment: Moment) -> Action | Refusal:
-    utterance, others = text_of(wish), moment.others
+    utterance = text_of(wish)
+    others = moment.others
     if wish.agent not in others:
         return Refusal(f"there is nobody called {(wish.agent or '')[:64]!r} to text")
     if not utterance:
@@ -121,7 +124,8 @@ def _text(wish: Wish, moment: Moment) -> Action | Refusal:
 
 
 def _collect(wish: Wish, moment: Moment) -> Action | Refusal:
-    there, near = position_of(wish), nearest_objects(moment, moment.reach + _ROUNDING)
+    there = position_of(wish)
+    near = nearest_objects(moment, moment.reach + _ROUNDING)
     if not near:
         return Refusal(f"no object is within {short(moment.reach)}")
     if wish.x is None and wish.z is None:

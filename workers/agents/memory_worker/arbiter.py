@@ -59,7 +59,8 @@ def judge(case: Case, targets: Iterable[Entry], *, is_swept: bool = False) -> Ju
 
 
 def _refusal(case: Case, entry: Entry, *, is_swept: bool) -> Refusal | None:
-    fact, item = case.pending.fact, entry.item
+    fact = case.pending.fact
+    item = entry.item
     kind = case.kinds.get(entry.resource_id)
     if case.is_newer(entry):
         return "older"

@@ -107,7 +107,8 @@ class Case:
         item = entry.item
         if item is None:
             return False
-        mine, other = self.pending.turn_id, item.source.partition(":")[2]
+        mine = self.pending.turn_id
+        other = item.source.partition(":")[2]
         if other == mine:
             return False
         if item.added is not None and item.added != self.day_said:
@@ -135,7 +136,8 @@ class Case:
 
     def superseding(self) -> Fact | None:
         """Return a done fact that was said after this one and took back the same statement; None without one."""
-        fact, own = self.pending.fact, reference_of(self.home, self.display)
+        fact = self.pending.fact
+        own = reference_of(self.home, self.display)
         for later in (one.fact for one in self.pending.later):
             is_alike = (later.category, later.subject) == (fact.category, fact.subject)
             is_named = own in later.related or (
@@ -190,7 +192,8 @@ class Case:
         To forget without a value is to forget all of a category: of `food.likes`, or of `food`.
         """
         fact = self.pending.fact
-        words, wanted = set(words_of(fact.value)), fact.category
+        words = set(words_of(fact.value))
+        wanted = fact.category
         if not words and (fact.relation != "forget" or not wanted):
             return []
         found = [

@@ -87,7 +87,8 @@ def _insert(case: Case, judged: Judged, mark: str | None) -> Change:
 
 def _renew(case: Case, twin: Entry, mark: str | None) -> Change:
     """Return the change that dates *twin* anew; none where it is newer, or stated and the fact inferred."""
-    fact, item = case.pending.fact, twin.item
+    fact = case.pending.fact
+    item = twin.item
     if item is None or case.is_newer(twin) or (fact.inferred and not item.is_inferred):
         return Change()
     renewed = {
@@ -149,9 +150,12 @@ def _retire(case: Case, entry: Entry) -> Change:
     """Return the change that makes *entry* the past, or hides it for as long as the fact lasts."""
     fact = case.pending.fact
     operation: Operation = "end"
-    name, day = "until", fact.valid_from or case.day_said
+    name = "until"
+    day = fact.valid_from or case.day_said
     if fact.expiry is not None and fact.expiry >= case.day_said:
-        operation, name, day = "pause", "paused_until", fact.expiry
+        operation = "pause"
+        name = "paused_until"
+        day = fact.expiry
     elif fact.expiry is not None and fact.relation == "ends":
         day = fact.expiry
     step = Step(operation, str(entry.path), entry.text)

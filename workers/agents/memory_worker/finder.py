@@ -136,14 +136,18 @@ def pages_of(entries: Sequence[Entry]) -> Iterator[Page]:
     """Yield *entries* under the document and path of what holds them, in pages of at most PAGE_TOKENS, one at least."""
     lines: list[str] = []
     shown: dict[tuple[str, Path], Entry] = {}
-    spent, heading = 0, ""
+    spent = 0
+    heading = ""
     for entry in entries:
         holder = f"{entry.resource_id}:{entry.path.parent}"
         line = f"{entry.path.last}: {plain(entry.text, _LINE)}"
         cost = estimate(line) + 1 + (estimate(holder) + 1 if holder != heading else 0)
         if shown and spent + cost > PAGE_TOKENS:
             yield Page("\n".join(lines), shown)
-            lines, shown, spent, heading = [], {}, 0, ""
+            lines = []
+            shown = {}
+            spent = 0
+            heading = ""
         if holder != heading:
             heading = holder
             lines.append(holder)

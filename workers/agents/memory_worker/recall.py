@@ -23,7 +23,8 @@ FOLDER = Folder(__file__).with_name("recall")
 #: Tokens of memory that a model is shown.
 _BUDGET_TOKENS = 2_000
 #: Memories that are looked at, and those that an answer quotes.
-_MOST_FOUND, _MOST_QUOTED = 20, 3
+_MOST_FOUND = 20
+_MOST_QUOTED = 3
 #: Items of an overview.
 _MOST_KNOWN = 200
 #: Characters of one quotation that are shown.

@@ -117,7 +117,8 @@ class _BatchRun:
                 "rejected",
                 "momentary: it is over by tomorrow, and stays in what was said",
             )
-        case, finding = self._case(pending), self.found.get(fact.fact_id, Finding())
+        case = self._case(pending)
+        finding = self.found.get(fact.fact_id, Finding())
         newer = case.superseding()
         if newer is not None:
             return Ruling(
@@ -125,7 +126,8 @@ class _BatchRun:
                 "rejected",
                 f"older: superseded by {newer.fact_id}: {newer.text}",
             )
-        named, swept = _targets(case, finding), _swept(case, finding)
+        named = _targets(case, finding)
+        swept = _swept(case, finding)
         judged = judge(case, named)
         # A swept entry that may not go is no conflict: the person said nothing of it.
         judged = Judged(
@@ -159,7 +161,8 @@ class _BatchRun:
         self, case: Case, finding: Finding, judged: Judged, change: Change
     ) -> Ruling:
         """Apply *change*, and return the ruling; the documents' guard has the last word."""
-        fact, reasoning = case.pending.fact, self._reasoning(case, judged, change)
+        fact = case.pending.fact
+        reasoning = self._reasoning(case, judged, change)
         if not change.edits:
             return Ruling(
                 fact.fact_id, "conflict" if judged.conflicts else "known", reasoning

@@ -99,7 +99,8 @@ async def change_item(asked: ItemChange, context: Context) -> ItemChanged:
         MemoryUnavailable: the documents did not answer in time; the task is run again.
     """
     _demand_fields(asked, context.documents.kinds)
-    kinds, plan_id = context.documents.kinds, context.assignment.task_id
+    kinds = context.documents.kinds
+    plan_id = context.assignment.task_id
     now = context.documents.now
 
     fact = Fact(

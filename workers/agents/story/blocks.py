@@ -27,9 +27,11 @@ _STEM = 5
 #: Lines of one block beyond which none is weighed: no question has room for more.
 _MOST = 400
 #: Keywords of a thread, and words of a trait, that are shown.
-_KEYWORDS, _CUES = 4, 3
+_KEYWORDS = 4
+_CUES = 3
 #: Characters of a summary, and of a title made from one.
-LONGEST_SUMMARY, _LONGEST_TITLE = 140, 40
+LONGEST_SUMMARY = 140
+_LONGEST_TITLE = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +95,8 @@ def fit(
 
     Of a longer response the beginning and the end are kept; last lines of the highest rank go first.
     """
-    kept, left = list[PromptBlock](), tokens
+    kept = list[PromptBlock]()
+    left = tokens
     for block in blocks:
         mark = plain(block.name, _MARK)
         left -= count_tokens(f"<{mark}>\n\n</{mark}>\n")
@@ -127,7 +130,8 @@ def blocks_of(names: Iterable[str], view: StoryView) -> list[PromptBlock]:
 
 def by_nearness(lines: Sequence[str], text: str) -> list[int]:
     """Return the places of *lines*, those first that share most with *text*; rare words count more."""
-    stems_of_text, stems = _stems(text), [_stems(line) for line in lines[:_MOST]]
+    stems_of_text = _stems(text)
+    stems = [_stems(line) for line in lines[:_MOST]]
     often = Counter(stem for line in stems for stem in line)
     weights = [
         math.fsum(math.log1p(len(stems) / often[stem]) for stem in line & stems_of_text)

@@ -9,7 +9,8 @@ from workers.agents.story.blocks import plain_prose
 from workers.agents.story.view import StoryView
 
 #: Characters of a quotation, and of a name, a place or a time.
-LONGEST_QUOTATION, LONGEST_NAME = 300, 80
+LONGEST_QUOTATION = 300
+LONGEST_NAME = 80
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,8 @@ from workers.agents.story.view import StoryView
 from workers.answers import Answer
 
 #: Contradictions of one response, and characters of one statement in them.
-MOST_FOUND, LONGEST = 8, 300
+MOST_FOUND = 8
+LONGEST = 300
 SEVERITIES = ("critical", "major", "minor")
 
 
@@ -36,7 +37,8 @@ class ContradictionPart(Part[FoundConflicts, Contradictions]):
     """Find statements that cannot both hold, the gravest first."""
 
     section = "contradiction"
-    answer, result = FoundConflicts, Contradictions
+    answer = FoundConflicts
+    result = Contradictions
     needs = ("knowledge", "memories_before")
     blocks = ("names", "told_before", "response")
     limits = {"most": MOST_FOUND}  # noqa: RUF012 - a class constant

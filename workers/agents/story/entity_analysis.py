@@ -18,7 +18,9 @@ from workers.agents.story.view import StoryView
 from workers.answers import Answer
 
 #: Names of each tier: whole files, condensed files, and names that the whole files mention.
-MOST_WHOLE, MOST_CONDENSED, MOST_NAMED = 3, 6, 3
+MOST_WHOLE = 3
+MOST_CONDENSED = 6
+MOST_NAMED = 3
 
 
 class ChosenEntity(Finding):
@@ -39,7 +41,8 @@ class EntityPart(Part[EntityChoice, EntityAnalysis]):
     """Find the tiers of the response, and the places it mentions."""
 
     section = "entity_analysis"
-    answer, result = EntityChoice, EntityAnalysis
+    answer = EntityChoice
+    result = EntityAnalysis
     blocks = ("names", "response")
     limits = {"focus": MOST_WHOLE, "relevant": MOST_CONDENSED}  # noqa: RUF012 - a class constant
 

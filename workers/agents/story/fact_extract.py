@@ -16,7 +16,8 @@ from workers.agents.story.view import StoryView
 from workers.answers import Answer
 
 #: Facts of one file, and characters of one.
-MOST_FACTS, LONGEST_FACT = 5, 120
+MOST_FACTS = 5
+LONGEST_FACT = 120
 
 
 class CondensedFact(Finding):
@@ -37,7 +38,8 @@ class FactPart(Part[CondensedFacts, FactExtraction]):
     """Condense the files of tier 2, and count the tokens that saves."""
 
     section = "fact_extract"
-    answer, result = CondensedFacts, FactExtraction
+    answer = CondensedFacts
+    result = FactExtraction
     needs = ("tier2",)
     blocks = ("files", "response")
     limits = {"most": MOST_FACTS, "longest": LONGEST_FACT}  # noqa: RUF012 - a class constant
@@ -72,7 +74,8 @@ class FactPart(Part[CondensedFacts, FactExtraction]):
 
     def reduce(self, view: StoryView, answer: CondensedFacts | None) -> FactExtraction:
         """Take at most five facts a file, in turns: those chosen, else the file's first lines, which introduce it."""
-        files, found = files_to_condense(view), dict[str, list[str]]()
+        files = files_to_condense(view)
+        found = dict[str, list[str]]()
         for entity in files:
             chosen = (
                 [

@@ -21,7 +21,8 @@ from workers.agents.story.view import StoryView
 from workers.answers import Answer
 
 #: Facts of one response, and characters of one.
-MOST_FACTS, LONGEST_FACT = 8, 160
+MOST_FACTS = 8
+LONGEST_FACT = 160
 
 
 class FoundFact(Finding):
@@ -47,7 +48,8 @@ class KnowledgePart(Part[FoundFacts, Knowledge]):
     """Find at most eight facts."""
 
     section = "knowledge"
-    answer, result = FoundFacts, Knowledge
+    answer = FoundFacts
+    result = Knowledge
     needs = ("knowledge",)
     blocks = ("names", "known", "response")
     limits = {"most": MOST_FACTS, "longest": LONGEST_FACT}  # noqa: RUF012 - a class constant

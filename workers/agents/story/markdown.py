@@ -43,16 +43,20 @@ def bare(text: str) -> str:
 
 def _parts(text: str) -> Iterator[tuple[str, str]]:
     """Yield headings, bullets with the lines they go on in, and paragraphs."""
-    kind, lines = "prose", list[str]()
+    kind = "prose"
+    lines = list[str]()
     for written in [*text.splitlines(), ""]:
         line = _QUOTED.sub("", written)
-        heading, bullet = _HEADING.match(line.strip()), _BULLET.match(line)
+        heading = _HEADING.match(line.strip())
+        bullet = _BULLET.match(line)
         if lines and (heading or bullet or not line.strip() or _RULE.match(line)):
             yield kind, " ".join(lines)
-            kind, lines = "prose", []
+            kind = "prose"
+            lines = []
         if heading:
             yield "heading", heading[1]
         elif bullet and not _RULE.match(line):
-            kind, lines = "bullet", [bullet[1]]
+            kind = "bullet"
+            lines = [bullet[1]]
         elif line.strip() and not _RULE.match(line):
             lines.append(line.strip())

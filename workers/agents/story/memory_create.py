@@ -24,7 +24,8 @@ from workers.answers import Answer
 #: Memories of one response: more were no choice.
 MOST_MEMORIES = 4
 #: The highest significance, and characters of a tone: three words.
-_HIGHEST, _LONGEST_TONE = 10, 40
+_HIGHEST = 10
+_LONGEST_TONE = 40
 
 
 class FoundMemory(Finding):
@@ -60,7 +61,8 @@ class MemoryCreationPart(Part[FoundMemories, MemoryCreation]):
     """Find at most four memories, the most significant first."""
 
     section = "memory_create"
-    answer, result = FoundMemories, MemoryCreation
+    answer = FoundMemories
+    result = MemoryCreation
     needs = ("memories_before",)
     blocks = ("names", "response")
     limits = {"most": MOST_MEMORIES, "longest": LONGEST_SUMMARY}  # noqa: RUF012 - a class constant

@@ -16,7 +16,9 @@ from workers.agents.story.view import StoryView
 from workers.answers import Answer
 
 #: Characters that memories are chosen for, memories of each, and characters of a reason: a line of the next prompt.
-MOST_CHARACTERS, MOST_MEMORIES, LONGEST_WHY = 3, 3, 100
+MOST_CHARACTERS = 3
+MOST_MEMORIES = 3
+LONGEST_WHY = 100
 
 
 class ChosenMemory(Finding):
@@ -37,7 +39,8 @@ class RecallPart(Part[ChosenMemories, MemoryExtraction]):
     """Choose at most three memories for each of at most three characters."""
 
     section = "memory_extract"
-    answer, result = ChosenMemories, MemoryExtraction
+    answer = ChosenMemories
+    result = MemoryExtraction
     needs = ("memories",)
     blocks = ("memories", "response")
     limits = {"most": MOST_MEMORIES, "longest": LONGEST_WHY}  # noqa: RUF012 - a class constant
@@ -106,7 +109,8 @@ def _choose(
         why = {
             one.id: why.get(one.id, f"Significance {one.significance}") for one in owned
         }
-    by_id, chosen = {one.id: one for one in owned}, []
+    by_id = {one.id: one for one in owned}
+    chosen = []
     for memory_id, reason in why.items():
         one = by_id[memory_id]
         # Before the story chapter 0 has no response 0.

@@ -51,7 +51,8 @@ class Handles:
 
     def find(self, text: str) -> list[str]:
         """Return the full name of each mention in *text*, in order, the longest name where several begin."""
-        owners, pattern = self._index.owners, self._index.pattern
+        owners = self._index.owners
+        pattern = self._index.pattern
         found = (
             (owners.get(fold(one[0])) for one in pattern.finditer(text))
             if pattern

@@ -23,7 +23,8 @@ RULES = "rules"
 #: Findings of one list that are checked: more than any section keeps.
 MOST_CHECKED = 24
 #: Tags of one finding, and characters of each.
-_MOST_TAGS, _LONGEST_TAG = 5, 30
+_MOST_TAGS = 5
+_LONGEST_TAG = 30
 
 
 def _read_text(value: object) -> object:

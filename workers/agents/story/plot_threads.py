@@ -21,7 +21,8 @@ from workers.agents.story.view import StoryView
 from workers.answers import Answer
 
 #: Threads that one response may open, and characters of a title.
-MOST_NEW, LONGEST_TITLE = 4, 80
+MOST_NEW = 4
+LONGEST_TITLE = 80
 
 
 class TouchedThread(Finding):
@@ -53,7 +54,8 @@ class ThreadPart(Part[FoundThreads, PlotThreads]):
     """Find the threads that were opened, taken up and ended."""
 
     section = "plot_threads"
-    answer, result = FoundThreads, PlotThreads
+    answer = FoundThreads
+    result = PlotThreads
     needs = ("threads_before",)
     blocks = ("names", "open_before", "response")
     limits = {"most": MOST_NEW}  # noqa: RUF012 - a class constant

@@ -56,14 +56,14 @@ def paragraphs(text: str) -> list[tuple[int, int]]:
     A blank line ends one, and so does a line that ends a sentence while nobody is speaking: others are only wrapped.
     """
     found: list[tuple[int, int]] = []
-    start, end, unclosed = None, 0, 0
+    start = None
+    end = 0
+    unclosed = 0
     for line in _LINE.finditer(text):
         shown = line[0].rstrip()
         if shown.strip():
-            start, end = (
-                line.start() if start is None else start,
-                line.start() + len(shown),
-            )
+            start = line.start() if start is None else start
+            end = line.start() + len(shown)
             unclosed += shown.count("\u201c") - shown.count("\u201d")
             # Straight ones close what they opened.
             unclosed = (unclosed + shown.count('"')) % 2 if '"' in shown else unclosed
@@ -71,7 +71,8 @@ def paragraphs(text: str) -> list[tuple[int, int]]:
             not shown.strip() or (shown[-1] in _LAST_SIGNS and unclosed <= 0)
         ):
             found.append((start, end))
-            start, unclosed = None, 0
+            start = None
+            unclosed = 0
     return found if start is None else [*found, (start, end)]
 
 
@@ -156,7 +157,8 @@ def clip(text: str, tokens: int) -> str:
     pieces = sentences(text)
     # What surrounds the gap may be cut into tokens otherwise than alone.
     left = tokens - count(f"\n{GAP}\n") - 2
-    head, tail = 0, len(pieces)
+    head = 0
+    tail = len(pieces)
     while head < tail:
         from_tail = len(pieces) - tail <= 2 * head
         piece = pieces[tail - 1 if from_tail else head]

@@ -34,16 +34,19 @@ MOST_TOKENS = 1_500
 #: Tokens of the response: a chapter; of a longer one beginning and end are shown.
 MOST_RESPONSE_TOKENS = 3_000
 #: Tokens of a provider's own framing, rounded up, and tokens that the blocks have in any case.
-_FRAME, _LEAST_BLOCKS = 40, 200
+_FRAME = 40
+_LEAST_BLOCKS = 200
 #: Tokens of one block in a shared question: the room that it has in a question for one section.
 _MOST_BLOCK = 650
 #: The role of a question for several sections.
 SHARED = "shared"
 #: Faulty findings that go back to the model, and characters of each.
-_MOST_MENDED, _LONGEST_MENDED = 24, 600
+_MOST_MENDED = 24
+_LONGEST_MENDED = 600
 #: The share of a section's deadline after which its model is given up, so that rules still answer in time; and the
 #: seconds that a model has in any case, since a task that waited long had better be late than without.
-_SHARE, _LEAST_S = 0.6, 1.0
+_SHARE = 0.6
+_LEAST_S = 1.0
 
 AnyPart = Part[Any, Any]
 
@@ -59,7 +62,8 @@ def serve(part: Part[A, S], agent: Agent) -> Agent:
     async def task(_turn: Turn, context: Context) -> Section:
         return await analyse(part, context)
 
-    task.__doc__, task.__annotations__["return"] = part.__doc__, part.result
+    task.__doc__ = part.__doc__
+    task.__annotations__["return"] = part.result
     agent.task(name="analyse", remember=False, uses=("llm", "clock"), in_words=False)(
         task
     )
@@ -149,7 +153,8 @@ def timeout_for(
     The time that the task waited before it ran counts; *deadline* is the end of the assignment and is never passed.
     """
     # Other programs may leave the zone out; the wire is in UTC.
-    created_at, now = _aware(created_at), _aware(now)
+    created_at = _aware(created_at)
+    now = _aware(now)
     timeout = max(
         _SHARE * deadline_s - max(0.0, (now - created_at).total_seconds()), _LEAST_S
     )
@@ -247,10 +252,8 @@ class _Question:
 
     def _keep(self, answers: Mapping[str, Answer]) -> list[tuple[str, Faulty]]:
         """Keep the sound findings of *answers*, and return the others, each with its section."""
-        model, every = (
-            self._context.llm.role(self._role).model,
-            list[tuple[str, Faulty]](),
-        )
+        model = self._context.llm.role(self._role).model
+        every = list[tuple[str, Faulty]]()
         for section, part in self.parts.items():
             kept, faulty = part.check(answers[section], self._view)
             self.judged[section] = Judged(kept, model, len(faulty))
@@ -262,7 +265,8 @@ class _Question:
         for section, part in self.parts.items():
             before = self.judged[section]
             kept, _ = part.check(answers[section], self._view)
-            left, merged = before.left_out, dict[str, tuple[Answer, ...]]()
+            left = before.left_out
+            merged = dict[str, tuple[Answer, ...]]()
             for field in lists_of(kept):
                 known = getattr(before.answer, field)
                 anew = [one for one in getattr(kept, field) if one not in known][:left]

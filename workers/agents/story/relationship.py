@@ -41,7 +41,8 @@ class RelationshipPart(Part[FoundShows, Relationships]):
     """Find changes between two characters, one interaction for each pair."""
 
     section = "relationship"
-    answer, result = FoundShows, Relationships
+    answer = FoundShows
+    result = Relationships
     needs = ("relations", "scores")
     blocks = ("names", "tastes", "response")
 
@@ -56,9 +57,11 @@ class RelationshipPart(Part[FoundShows, Relationships]):
 
     def reduce(self, view: StoryView, answer: FoundShows | None) -> Relationships:
         """Count points, one interaction for each pair."""
-        feelings, shows = Feelings(view.relations, view.handles), []
+        feelings = Feelings(view.relations, view.handles)
+        shows = []
         for one in answer.shows if answer is not None else ():
-            receiver, shown = view.owner_of(one.receiver), " ".join(one.shown.split())
+            receiver = view.owner_of(one.receiver)
+            shown = " ".join(one.shown.split())
             points = DEGREES[one.degree] * (1 if one.direction == "up" else -1)
             trait = feelings.trait_for(receiver, one.trait) or fold_trait(shown)
             shows.append(Show(view.owner_of(one.giver), receiver, trait, shown, points))

@@ -39,7 +39,8 @@ SCENES = (
     "other",
 )
 #: The highest tension, and minutes that a response takes at most: a year.
-_HIGHEST, _LONGEST_STEP = 10, 366 * 24 * 60
+_HIGHEST = 10
+_LONGEST_STEP = 366 * 24 * 60
 
 
 class Person(Finding):
@@ -83,7 +84,8 @@ class ScenePart(Part[SceneReading, ResponseAnalysis]):
     """Analyse the scene of the response."""
 
     section = "resp_analyzer"
-    answer, result = SceneReading, ResponseAnalysis
+    answer = SceneReading
+    result = ResponseAnalysis
     needs = ("scenes",)
     blocks = ("names", "before", "response")
 
@@ -108,10 +110,8 @@ class ScenePart(Part[SceneReading, ResponseAnalysis]):
     def reduce(self, view: StoryView, answer: SceneReading | None) -> ResponseAnalysis:
         """Count words, dialogue and alerts; without an answer, characters are only mentioned."""
         text = view.response.text
-        total, spoken = (
-            len(words(text)),
-            sum(len(words(speech)) for speech in quotations(text)),
-        )
+        total = len(words(text))
+        spoken = sum(len(words(speech)) for speech in quotations(text))
         counts = {"words": total, "dialogue_share": dialogue_share(spoken, total)}
         scene: dict[str, object] = {"pace": pace(total, len(sentences(text))), **counts}
         if answer is None:

@@ -17,7 +17,8 @@ from workers.agents.story.view import StoryView
 from workers.answers import Answer
 
 #: Threads that are loaded, unless more are critical, and characters of a reason: a line of the next prompt.
-MOST_LOADED, LONGEST_WHY = 5, 100
+MOST_LOADED = 5
+LONGEST_WHY = 100
 #: A countdown of a thread that is never due.
 _NEVER = 1_000_000_000
 
@@ -40,7 +41,8 @@ class LoadPart(Part[ChosenThreads, ThreadExtraction]):
     """Choose at most five threads, more only when more are critical."""
 
     section = "thread_extract"
-    answer, result = ChosenThreads, ThreadExtraction
+    answer = ChosenThreads
+    result = ThreadExtraction
     needs = ("threads", "threads_before")
     blocks = ("open_threads", "response")
     limits = {"most": MOST_LOADED, "longest": LONGEST_WHY}  # noqa: RUF012 - a class constant
@@ -105,7 +107,8 @@ def _choose(
     states: Sequence[ThreadState], view: StoryView, answer: ChosenThreads | None
 ) -> dict[str, str]:
     """Return the reason for each thread by its id, in the order in which they are loaded."""
-    number, ids = view.response.number, [state.thread.id for state in states]
+    number = view.response.number
+    ids = [state.thread.id for state in states]
     pressing = sorted(
         states, key=lambda state: (_soonest(state, number), state.thread.id)
     )
@@ -165,7 +168,8 @@ def _why(state: ThreadState, view: StoryView) -> str:
 
 
 def _load(state: ThreadState, why: str, view: StoryView) -> LoadedThread:
-    thread, number = state.thread, view.response.number
+    thread = state.thread
+    number = view.response.number
     left, until = countdowns(thread, number)
     fields = without_none(
         id=thread.id,

@@ -122,5 +122,6 @@ async def read(story: TaskStory, needs: Collection[str]) -> StoryView:
                 if section.status is not None
                 else tuple(one.name for one in section.tier2)
             )
-    response, settings = await story.response(), await story.settings()
+    response = await story.response()
+    settings = await story.settings()
     return StoryView(response, settings, await story.entities(), **fields)  # type: ignore[arg-type]

@@ -19,7 +19,9 @@ from workers.agents.switchboard.answer import DURABILITIES, RELATIONS, SAID, Hea
 from workers.agents.switchboard.prompt import Scene
 
 #: Characters of a statement, of a value and of a quotation: a sentence, a few words, and two sentences.
-LONGEST_STATEMENT, LONGEST_VALUE, LONGEST_QUOTATION = 300, 120, 600
+LONGEST_STATEMENT = 300
+LONGEST_VALUE = 120
+LONGEST_QUOTATION = 600
 #: Items that one fact may name: a list that means one thing.
 MOST_ITEMS = 20
 
@@ -32,7 +34,9 @@ _DAY = re.compile(r"(\d{4})(?:-(\d{2})(?:-(\d{2}))?)?(?:T.*)?\Z")
 _WORDS = re.compile(r"[^\W_]+")
 #: Words that a statement may have of its own: a few in any, of a longer one three in five, and at most these: "You love
 #: ..., which your ... made". Where words are not spaced, pairs of signs are counted.
-_OWN_FEW, _OWN_WORDS, _OWN_PAIRS = 4, 8, 20
+_OWN_FEW = 4
+_OWN_WORDS = 8
+_OWN_PAIRS = 20
 #: Letters by which two words are held for forms of one.
 _STEM = 3
 
@@ -316,11 +320,9 @@ def _day(said: str, *, is_last: bool) -> date | None:
     match = _DAY.match(said)
     if match is None:
         return None
-    year, month, day = (
-        int(match[1]),
-        int(match[2] or (12 if is_last else 1)),
-        int(match[3] or 0),
-    )
+    year = int(match[1])
+    month = int(match[2] or (12 if is_last else 1))
+    day = int(match[3] or 0)
     try:
         if day:
             return date(year, month, day)

@@ -17,7 +17,8 @@ from workers.listening.context import ListenContext
 #: Facts of one answer that are looked at: more is no message of a person about themselves.
 MOST_FACTS = 40
 #: Faulty facts that go back to the model, and characters of each.
-_MOST_MENDED, _LONGEST_MENDED = 12, 800
+_MOST_MENDED = 12
+_LONGEST_MENDED = 800
 #: Manners of speaking in which a person states nothing about themselves.
 _UNSAID = frozenset(("hearsay", "hypothetical", "joke"))
 

@@ -69,7 +69,8 @@ def items_near(
 
 def _standing(entry: Entry) -> Sequence[int]:
     """Return how far back an entry stands among those that share no word: its place first, then its age."""
-    place, item = entry.place, entry.item
+    place = entry.place
+    item = entry.item
     rank_of_place = (
         2
         if place is None

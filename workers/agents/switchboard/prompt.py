@@ -16,7 +16,8 @@ from workers.listening.values import TurnBatch
 #: Characters of a turn that are read; the rest of a longer one is a document, not a statement.
 LONGEST = 8_000
 #: Turns before those of the batch that are shown, and characters of each: what was asked stands at its end.
-_BEFORE, _BEFORE_SHOWN = 6, 300
+_BEFORE = 6
+_BEFORE_SHOWN = 300
 
 
 @dataclass(frozen=True, slots=True)

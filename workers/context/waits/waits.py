@@ -125,10 +125,12 @@ class TaskWaits:
 
     async def demand_start(self, parameters: BaseModel) -> datetime:
         """Return when the person agreed whose yes the assignment needs; see `Context.demand_start`."""
-        assignment, needed = self._assignment, self._assignment.approval
+        assignment = self._assignment
+        needed = self._assignment.approval
         if needed is None:
             return self._now()
-        call, shown = assignment.task, parameters.model_dump(mode="json")
+        call = assignment.task
+        shown = parameters.model_dump(mode="json")
         lines = [f"{name}: {_spell(value)}" for name, value in shown.items()]
         asker = (
             f"asked by {_spell(assignment.user_id)}" if assignment.user_id else "asked"
@@ -202,7 +204,8 @@ class TaskWaits:
         adapter: TypeAdapter[Any],
         otherwise: Any,
     ) -> Wait:
-        assignment, now = self._assignment, self._now()
+        assignment = self._assignment
+        now = self._now()
         if within > LONGEST:
             msg = f"{kind} would wait for {within}; at most {LONGEST.days} days are kept: wait again after that"
             raise InvalidInput(msg)

@@ -13,7 +13,8 @@ from memory.documents.stamps import stamp, unstamp, with_stamp_of
 from memory.documents.storage.history import json_bytes
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
-FOOD, ROUTINE = "resource_user_food_prefs", "resource_user_routine"
+FOOD = "resource_user_food_prefs"
+ROUTINE = "resource_user_routine"
 
 
 def body(*likes: Any) -> dict[str, Any]:

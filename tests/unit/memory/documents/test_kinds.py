@@ -10,10 +10,12 @@ from memory.documents.items import METADATA, Body
 from memory.documents.kinds import Kinds
 from memory.documents.tags import tag_form, targets
 
-FOOD, ROUTINE = "resource_user_food_prefs", "resource_user_routine"
+FOOD = "resource_user_food_prefs"
+ROUTINE = "resource_user_routine"
 
 
-HEALTH, GENERAL = "resource_user_health", "resource_user_general_prefs"
+HEALTH = "resource_user_health"
+GENERAL = "resource_user_general_prefs"
 
 
 MUSIC = """
@@ -169,7 +171,8 @@ def test_an_imported_document_gets_the_places_it_lacks_and_keeps_what_it_has() -
 def test_completing_gives_every_user_a_template_of_their_own() -> None:
     """Nothing of one can show up with another."""
     kind = Kinds.load().by_id[FOOD]
-    one, other = kind.complete({}), kind.complete({})
+    one = kind.complete({})
+    other = kind.complete({})
 
     assert one == other == kind.template
     assert one["food"] is not other["food"]

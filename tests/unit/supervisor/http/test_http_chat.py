@@ -333,7 +333,8 @@ def test_a_schema_that_cannot_be_checked_at_once_is_refused(
     """What would be looked up elsewhere, or would take for ever; parts that are not referred to cost nothing."""
     if not fault:
         fitting(schema)
-        schema, fault = schema | {"$ref": "#/$defs/d0"}, "more than 2,000 parts"
+        schema = schema | {"$ref": "#/$defs/d0"}
+        fault = "more than 2,000 parts"
     with pytest.raises(Refused) as refusal:
         fitting(schema)
     error = error_body(refusal.value.problem.model_dump()).error

@@ -40,7 +40,8 @@ def test_a_key_file_holds_hashes_for_its_owner_alone(tmp_path: Path) -> None:
 
 
 def test_adding_a_key_keeps_link_and_mode_of_the_file(tmp_path: Path) -> None:
-    path, link = tmp_path / "keys.json", tmp_path / "link.json"
+    path = tmp_path / "keys.json"
+    link = tmp_path / "link.json"
     make_key(path, "shop", ("ask",), None)
     path.chmod(0o640)
     link.symlink_to(path)
@@ -70,7 +71,8 @@ def test_an_invalid_key_file_is_refused(tmp_path: Path, content: str) -> None:
 
 
 def test_a_removed_key_is_refused_within_a_second(tmp_path: Path) -> None:
-    path, clock = tmp_path / "keys.json", Clock()
+    path = tmp_path / "keys.json"
+    clock = Clock()
     key = make_key(path, "shop", ("ask",), None)
     ring = KeyRing(path, clock)
     assert ring.find(key) is not None
@@ -84,9 +86,11 @@ def test_a_removed_key_is_refused_within_a_second(tmp_path: Path) -> None:
 
 
 def test_a_deleted_key_file_admits_nobody(tmp_path: Path) -> None:
-    path, clock = tmp_path / "keys.json", Clock()
+    path = tmp_path / "keys.json"
+    clock = Clock()
     key = make_key(path, "shop", ("ask",), None)
-    ring, kept = KeyRing(path, clock), path.read_text()
+    ring = KeyRing(path, clock)
+    kept = path.read_text()
     path.unlink()
     clock.now += 1.5
     assert ring.find(key) is None

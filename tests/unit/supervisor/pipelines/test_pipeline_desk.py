@@ -173,7 +173,8 @@ async def test_a_lease_that_lapsed_while_the_store_was_away_does_not_count(
     await system.begin(a_chain("one"))
     for holder in ("a", "b", "c"):
         await system.steal_as(holder)
-    due, was_away = system.runs.due, False
+    due = system.runs.due
+    was_away = False
 
     async def once_away(supervisor_id: str, limit: int = 100) -> list[str]:
         nonlocal was_away

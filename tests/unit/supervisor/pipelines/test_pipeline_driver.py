@@ -96,7 +96,8 @@ async def test_a_phase_whose_condition_does_not_hold_is_skipped(tmp_path: Path) 
 
 async def test_a_failure_stops_its_dependents_alone(tmp_path: Path) -> None:
     system = FakeSystem(tmp_path, fail=fail, echo=echo)
-    bad, good = a_phase("bad", "fail"), a_phase("good", parameters={"x": 1})
+    bad = a_phase("bad", "fail")
+    good = a_phase("good", parameters={"x": 1})
     after_bad = a_phase("after_bad", parameters={"x": "${bad:results}"})
     after_good = a_phase("after_good", parameters={"x": "${good:results.x}"})
     await system.begin(a_pipeline(bad, good, after_bad, after_good))
@@ -175,7 +176,8 @@ async def test_a_lost_or_forgotten_run_leaves_nothing_behind(
 async def test_evidence_of_another_driver_is_not_removed(tmp_path: Path) -> None:
     system = FakeSystem(tmp_path, fail=fail)
     await system.begin(a_pipeline(a_phase("bad", "fail")))
-    place, real = system.evidence / "s1-failed.json", system.runs.end
+    place = system.evidence / "s1-failed.json"
+    real = system.runs.end
 
     async def end(*told: Any, **more: Any) -> bool:
         others = place.with_name("others")
@@ -311,7 +313,8 @@ async def test_another_driver_goes_on_with_the_task_of_the_first(
         "two",
         replace(began, since_ms=(began.since_ms or 0) - 60_000),
     )
-    looks, report_of = list[bool](), system.workers.report_of
+    looks = list[bool]()
+    report_of = system.workers.report_of
 
     async def note_looks(
         assignment: TaskAssignment, within_s: float, *, is_new: bool = False

@@ -251,7 +251,8 @@ def test_masking_takes_linear_time(unit: str, start: str) -> None:
 
 
 def test_secrets_across_the_pieces_of_a_long_text_are_masked() -> None:
-    token, rest = f"eyJ{'a' * 9_000}.{'b' * 70_000}.c", "some words and " * 4_000
+    token = f"eyJ{'a' * 9_000}.{'b' * 70_000}.c"
+    rest = "some words and " * 4_000
     address = "postgres://ann:hunter2@db"
     text = "".join(
         f"{rest}{' ' * shift}{one} "

@@ -44,7 +44,9 @@ async def test_a_vanished_entry_is_computed_again_by_its_phase_alone(
 
 async def test_an_entry_missed_by_two_phases_is_computed_once(tmp_path: Path) -> None:
     system = FakeSystem(tmp_path, echo=echo)
-    get_many, lost, both = system.sessions.get_many, asyncio.Event(), asyncio.Barrier(2)
+    get_many = system.sessions.get_many
+    lost = asyncio.Event()
+    both = asyncio.Barrier(2)
 
     async def vanish(session_id: str, keys: list[str], **told: Any) -> Any:
         if not lost.is_set():
@@ -129,10 +131,8 @@ async def test_a_vanished_corrected_entry_is_computed_again_by_the_correction(
         return parameters
 
     system.workers.works["drop"] = drop
-    first, second = (
-        a_phase("pass_1", parameters={"x": 1}),
-        a_phase("pass_2", parameters={"x": 2}, corrects="pass_1"),
-    )
+    first = a_phase("pass_1", parameters={"x": 1})
+    second = a_phase("pass_2", parameters={"x": 2}, corrects="pass_1")
     noise = a_phase("noise", "drop", after=("pass_2",))
     report = a_phase(
         "report", parameters={"x": "${pass_1:results.x}"}, after=("noise",)

@@ -134,10 +134,8 @@ async def test_phases_come_and_go_with_the_declaration(tmp_path: Path) -> None:
 
 
 async def test_a_reader_of_a_removed_correction_is_stale(tmp_path: Path) -> None:
-    first, second = (
-        a_phase("one", parameters={"x": 1}),
-        a_phase("two", parameters={"x": 2}, corrects="one"),
-    )
+    first = a_phase("one", parameters={"x": 1})
+    second = a_phase("two", parameters={"x": 2}, corrects="one")
     reader = a_phase("reader", parameters={"x": "${one:results.x}"})
     system = await a_failed_run(
         tmp_path, a_pipeline(first, second, reader, a_phase("bad", "fail"))
@@ -201,7 +199,8 @@ def test_another_root_makes_readers_of_files_stale() -> None:
         a_phase("files", reads_files=("*.py",)),
         a_phase("none"),
     )
-    before, after = a_pipeline(*phases, root="/a"), a_pipeline(*phases, root="/b")
+    before = a_pipeline(*phases, root="/a")
+    after = a_pipeline(*phases, root="/b")
     assert redeclare(a_record(before), after, {}).stale == {
         "files": "the root of its files changed"
     }

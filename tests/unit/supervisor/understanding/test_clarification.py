@@ -44,7 +44,8 @@ NO_SPENT = {"budget_limit": 50000}
 
 def talk(*sentences: str) -> Interpretation:
     """Return what the last of *sentences* comes to after the others, each answered as it was read."""
-    rules, turns = RuleInterpreter(), list[ChatTurn]()
+    rules = RuleInterpreter()
+    turns = list[ChatTurn]()
     for number, text in enumerate(sentences):
         found = rules.understand(text, catalogue=HOUSE, previous=turns, now=NOW)
         turns.append(_turn(f"p{number}", "person", text))
@@ -91,10 +92,8 @@ def shown(found: Interpretation) -> object:
 
 
 LEFT = "All right, I leave it"
-BUDGET_ASKS, TRIP_ASKS = (
-    "What are budget limit and spent?",
-    "What are hotel and travellers?",
-)
+BUDGET_ASKS = "What are budget limit and spent?"
+TRIP_ASKS = "What are hotel and travellers?"
 
 
 @pytest.mark.parametrize(

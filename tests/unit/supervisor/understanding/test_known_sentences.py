@@ -77,7 +77,8 @@ async def read(
 
 
 async def test_a_repeated_sentence_is_read_once() -> None:
-    reading, catalogue = Counting(), Catalogue([card_of(agent)])
+    reading = Counting()
+    catalogue = Catalogue([card_of(agent)])
     known = CachedInterpreter(reading)
     found = [await read(known, BUDGET, catalogue, days=days) for days in range(4)]
     assert isinstance(found[0], Understood)
@@ -90,7 +91,8 @@ async def test_a_repeated_sentence_is_read_once() -> None:
 
 
 async def test_a_sentence_with_a_day_is_read_anew() -> None:
-    reading, catalogue = Counting(), visits()
+    reading = Counting()
+    catalogue = visits()
     known = CachedInterpreter(reading)
     found = [
         await read(known, "book a visit tomorrow", catalogue, days=days)
@@ -112,7 +114,8 @@ async def test_a_changed_catalogue_is_read_anew() -> None:
 
 
 async def test_a_sentence_in_a_conversation_is_read_anew() -> None:
-    reading, catalogue = Counting(), Catalogue([card_of(agent)])
+    reading = Counting()
+    catalogue = Catalogue([card_of(agent)])
     known = CachedInterpreter(reading)
     said = ChatTurn(
         turn_id="t", conversation_id="c", speaker="person", text="hello", at=NOW
@@ -124,7 +127,8 @@ async def test_a_sentence_in_a_conversation_is_read_anew() -> None:
 
 @pytest.mark.parametrize("text", [BUDGET, "hello there", f"{BUDGET} {'please ' * 100}"])
 async def test_model_readings_misses_and_long_texts_are_not_cached(text: str) -> None:
-    reading, catalogue = Counting(by_model=True), Catalogue([card_of(agent)])
+    reading = Counting(by_model=True)
+    catalogue = Catalogue([card_of(agent)])
     known = CachedInterpreter(reading)
     for _ in range(3):
         await read(known, text, catalogue)
@@ -132,7 +136,8 @@ async def test_model_readings_misses_and_long_texts_are_not_cached(text: str) ->
 
 
 async def test_the_cache_keeps_the_latest_sentences() -> None:
-    reading, catalogue = Counting(), Catalogue([card_of(agent)])
+    reading = Counting()
+    catalogue = Catalogue([card_of(agent)])
     known = CachedInterpreter(reading, most=3)
     for number in (1, 2, 3, 1, 4, 1, 2):
         await read(known, f"limit 50k, spent {number}: how is my budget?", catalogue)

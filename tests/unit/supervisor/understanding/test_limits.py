@@ -59,7 +59,8 @@ def test_a_long_text_is_read_in_linear_time(part: str, length: int) -> None:
         budget_turn(budget_limit=5, spent=3),
     ):
         read = partial(understand, previous=previous)
-        once, twice = steps(read, text[:length]), steps(read, text[: 2 * length])
+        once = steps(read, text[:length])
+        twice = steps(read, text[: 2 * length])
         assert twice <= MOST_TIMES * once + 5_000
 
 

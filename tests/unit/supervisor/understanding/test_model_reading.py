@@ -85,12 +85,10 @@ def case(case_id: str) -> Sequence[ChatTurn]:
     return next(one for one in cases() if one.id == case_id).previous
 
 
-RESERVE, WATER, SOIL, HIKE = (
-    "LibraryDesk.reserve_book",
-    "GardenAgent.water_zone",
-    "GardenAgent.soil_report",
-    "TrailGuide.plan_hike",
-)
+RESERVE = "LibraryDesk.reserve_book"
+WATER = "GardenAgent.water_zone"
+SOIL = "GardenAgent.soil_report"
+HIKE = "TrailGuide.plan_hike"
 EMMA = "could somebody hold on to Emma by Jane Austen, 3 of them"
 
 
@@ -135,7 +133,8 @@ async def test_a_number_is_grounded_in_any_script(
     text: str, said: dict[str, str], value: Any
 ) -> None:
     if value is None:
-        said["quotation"], value = "５０升", 50
+        said["quotation"] = "５０升"
+        value = 50
     found = await interpret(text, reading(intent(WATER, slot("zone", "lawn"), said)))
     assert isinstance(found, Understood), found
     assert found.task.parameters == {"zone": "lawn", "litres": value}

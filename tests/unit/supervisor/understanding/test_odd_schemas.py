@@ -165,7 +165,8 @@ class CuriousModel:
 
 async def test_a_model_is_not_shown_an_unreadable_card() -> None:
     catalogue = EVERYBODY.with_card(odd_card(of_field(enum=[10**5000])))
-    model, rules = CuriousModel(), RuleInterpreter()
+    model = CuriousModel()
+    rules = RuleInterpreter()
     router = rules.router(catalogue)
     await LlmInterpreter(model, rules=rules).interpret(
         "Sing a song", catalogue=catalogue, previous=()

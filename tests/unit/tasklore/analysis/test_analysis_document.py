@@ -78,7 +78,8 @@ def test_a_new_document_has_short_keys_and_its_version() -> None:
 
 
 def test_an_older_document_is_upcast() -> None:
-    older, newer = json.loads(EXAMPLE), upcast(read_document(EXAMPLE)).body()
+    older = json.loads(EXAMPLE)
+    newer = upcast(read_document(EXAMPLE)).body()
     counts = {"agents_run": 10, "agents_ok": 9, "agents_fail": 0, "agents_skip": 1}
     assert newer == older | {"version": "1.1", "meta": older["meta"] | counts}
     assert problems_in(newer) == ()

@@ -14,7 +14,8 @@ MORE = range(1, 6)
 def _crowded() -> dict[str, Any]:
     """Return the example with five of everything that is capped, none of the threads critical."""
     body: dict[str, Any] = json.loads(EXAMPLE)
-    background, immediate = body["background"], body["immediate"]
+    background = body["background"]
+    immediate = body["immediate"]
     threads = [
         {"id": f"THREAD-{number}", "title": f"Title {number}", "status": "active"}
         for number in MORE

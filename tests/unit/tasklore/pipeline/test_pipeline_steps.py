@@ -109,10 +109,8 @@ def test_a_running_phase_without_a_worker_waits_for_one() -> None:
 
 def test_a_phase_is_reused_until_it_runs_again() -> None:
     reused = {("old", 1): 900}
-    first, again = (
-        PhaseState("done", 1, "p-1", took_ms=900),
-        PhaseState("done", 2, "p-2", took_ms=950),
-    )
+    first = PhaseState("done", 1, "p-1", took_ms=900)
+    again = PhaseState("done", 2, "p-2", took_ms=950)
     assert [one.status for one in steps_of(_look(old=first), {}, reused)] == ["reused"]
     assert [one.status for one in steps_of(_look(old=again), {}, reused)] == ["done"]
 

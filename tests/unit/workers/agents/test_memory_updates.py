@@ -26,7 +26,8 @@ from workers.agents.memory_worker.runner import PROTECTED, edit
 from workers.listening.values import PendingFact, Ruling
 
 TODAY = NOW.date()
-WORK, PEOPLE = "resource_user_work", "resource_user_people"
+WORK = "resource_user_work"
+PEOPLE = "resource_user_people"
 
 
 def fact_of(

@@ -290,10 +290,8 @@ async def test_a_fault_goes_back_once_and_then_that_fact_alone_is_set_aside(
     fields: dict[str, Any], complaint: str
 ) -> None:
     """With its reason and a cure; the other facts of the answer count."""
-    good, bad = (
-        loves_sushi(),
-        loves_sushi(**{"statement": "You did something", **fields}),
-    )
+    good = loves_sushi()
+    bad = loves_sushi(**{"statement": "You did something", **fields})
     bench = Bench(heard(bad, good), heard(bad))
 
     kept, aside = await bench.facts(SUSHI)

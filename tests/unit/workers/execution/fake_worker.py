@@ -275,11 +275,9 @@ class FakeWorker:
     ) -> None:
         self.runs: list[str] = []
         self.order: list[str] = []
-        self.engine, self.outbox, self.counts = (
-            FakeEngine(),
-            FakeOutbox(self.order),
-            Counts(),
-        )
+        self.engine = FakeEngine()
+        self.outbox = FakeOutbox(self.order)
+        self.counts = Counts()
         self.hits = Counter[str]()
         self.ledger: AwayLedger = ledger or AwayLedger(self.order)
         self.memory: AwayMemory = memory or AwayMemory(self.order)

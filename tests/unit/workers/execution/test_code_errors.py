@@ -63,7 +63,8 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleT
 
 async def runs_of(kind: str, library: ModuleType, **options: Any) -> int:
     """Return how often a task with that slip is run, three times at most."""
-    agent, runs = Agent("SlipAgent"), []
+    agent = Agent("SlipAgent")
+    runs = []
 
     @agent.task(max_attempts=3, **options)
     async def work(call: Call, context: Context) -> None:
@@ -102,7 +103,8 @@ async def test_what_need_not_be_a_slip_of_the_task_is_run_again(
 
 async def test_several_slips_in_a_group_are_slips() -> None:
     """And one error among them that is none is reason enough for another run."""
-    agent, runs = Agent("GroupAgent"), []
+    agent = Agent("GroupAgent")
+    runs = []
 
     @agent.task(max_attempts=2)
     async def work(call: Call) -> None:

@@ -36,8 +36,10 @@ def a_job() -> Job:
 
 
 async def test_a_right_whose_answer_was_lost_is_still_ours() -> None:
-    ledger, job = LosingLedger(), a_job()
-    ours, theirs = Effects(ledger, "w1"), Effects(ledger, "w2")
+    ledger = LosingLedger()
+    job = a_job()
+    ours = Effects(ledger, "w1")
+    theirs = Effects(ledger, "w2")
     ledger.loses = True
     with pytest.raises(MemoryUnavailable):
         await ours.claim(job, "mail")

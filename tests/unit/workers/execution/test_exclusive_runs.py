@@ -42,12 +42,10 @@ async def test_who_wants_to_be_alone_waits_for_all_and_nobody_enters_meanwhile()
     None
 ):
     """Newcomers go in afterwards, and taking anything is paused from the wish to the end."""
-    visits, early, lonely, late = (
-        Visits(),
-        asyncio.Event(),
-        asyncio.Event(),
-        asyncio.Event(),
-    )
+    visits = Visits()
+    early = asyncio.Event()
+    lonely = asyncio.Event()
+    late = asyncio.Event()
     async with asyncio.TaskGroup() as group:
         group.create_task(visits.visit("a", early))
         group.create_task(visits.visit("b", early))
@@ -68,7 +66,8 @@ async def test_who_wants_to_be_alone_waits_for_all_and_nobody_enters_meanwhile()
 
 async def test_several_are_alone_one_after_the_other() -> None:
     """Never two of them at once, and the pause lasts for all."""
-    visits, leaves = Visits(), asyncio.Event()
+    visits = Visits()
+    leaves = asyncio.Event()
     async with asyncio.TaskGroup() as group:
         for number in range(5):
             group.create_task(visits.visit(str(number), leaves, alone=True))
@@ -80,7 +79,9 @@ async def test_several_are_alone_one_after_the_other() -> None:
 
 async def test_a_wish_that_is_given_up_lets_the_others_in() -> None:
     """A worker that leaves does not wait for exclusive."""
-    visits, early, late = Visits(), asyncio.Event(), asyncio.Event()
+    visits = Visits()
+    early = asyncio.Event()
+    late = asyncio.Event()
     async with asyncio.TaskGroup() as group:
         group.create_task(visits.visit("early", early))
         await _turns()
@@ -113,7 +114,9 @@ async def test_nobody_is_waited_for_for_ever() -> None:
 
 
 async def test_a_group_is_small_and_others_go_in_beside_it() -> None:
-    visits, leaves, others_leave = Visits(), asyncio.Event(), asyncio.Event()
+    visits = Visits()
+    leaves = asyncio.Event()
+    others_leave = asyncio.Event()
     async with asyncio.TaskGroup() as tasks:
         for number in range(GROUP):
             tasks.create_task(visits.visit(f"suspect {number}", leaves, grouped=True))

@@ -72,7 +72,8 @@ async def test_a_child_of_a_cancelled_task_is_not_begun() -> None:
 
 async def test_what_waits_for_an_identical_question_is_cancelled_too() -> None:
     """The one that computes goes on."""
-    begun, done = asyncio.Event(), asyncio.Event()
+    begun = asyncio.Event()
+    done = asyncio.Event()
 
     async def wait(_word: str, _context: Context) -> None:
         begun.set()
@@ -96,7 +97,8 @@ async def test_what_waits_for_an_identical_question_is_cancelled_too() -> None:
 
 async def test_a_worker_that_leaves_hands_back_what_waits_and_keeps_what_runs() -> None:
     """At once, and unharmed."""
-    begun, done = asyncio.Event(), asyncio.Event()
+    begun = asyncio.Event()
+    done = asyncio.Event()
 
     async def wait(_word: str, _context: Context) -> None:
         begun.set()

@@ -275,7 +275,9 @@ async def test_a_span_has_its_status_whether_or_not_the_report_counts(
     stored: Any, status: str, error_type: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`tasklore.status` is how the task ended here."""
-    worker, span, answers = FakeWorker(middleware=[Tracing()]), Span(), [stored, None]
+    worker = FakeWorker(middleware=[Tracing()])
+    span = Span()
+    answers = [stored, None]
 
     async def finish_many(reports: Any) -> list[Any]:
         return [answers.pop(0) for _ in reports]

@@ -249,7 +249,8 @@ async def test_a_short_pause_stays_in_the_queue() -> None:
 def away(away_s: float) -> LlmUnavailable:
     """Return what says that the provider of model `m` is away."""
     error = LlmUnavailable("503")
-    error.away_s, error.model = away_s, "m"
+    error.away_s = away_s
+    error.model = "m"
     return error
 
 
@@ -286,7 +287,8 @@ async def test_a_task_waits_for_its_model_with_all_its_attempts(away_s: float) -
 @pytest.mark.parametrize("excused", [0, 1, 7])
 def test_a_task_spins_through_no_outage(excused: int) -> None:
     """The pauses grow with the runs that were lost to it, though its own retries follow at once."""
-    policy, error = RetryPolicy(0.0, 0.0), MemoryUnavailable("full")
+    policy = RetryPolicy(0.0, 0.0)
+    error = MemoryUnavailable("full")
     pauses = [
         decide_retry(
             error, attempt=1, max_attempts=1, retry=policy, now=NOW, excused=excused

@@ -25,12 +25,12 @@ from tests.unit.supervisor.pipelines.analysis.fake_system import (
 from tests.unit.supervisor.reports import report_on
 
 ON = SeatSettings(enabled=True)
-MEMORIES, THREADS, RECALL = (
-    "StoryMemoryCreationAgent",
-    "StoryThreadAgent",
-    "StoryMemoryRecallAgent",
-)
-KNOWLEDGE, ENTITIES, FACTS = "StoryKnowledgeAgent", "StoryEntityAgent", "StoryFactAgent"
+MEMORIES = "StoryMemoryCreationAgent"
+THREADS = "StoryThreadAgent"
+RECALL = "StoryMemoryRecallAgent"
+KNOWLEDGE = "StoryKnowledgeAgent"
+ENTITIES = "StoryEntityAgent"
+FACTS = "StoryFactAgent"
 RELATIONS = "StoryRelationshipAgent"
 
 
@@ -102,7 +102,8 @@ async def test_findings_of_a_late_agent_are_added_later() -> None:
     )
     async with system.supervisor() as supervisor:
         reply = await supervisor.ask(wait_ms=600_000)
-        at_s, late = elapsed_s(), await system.document()
+        at_s = elapsed_s()
+        late = await system.document()
         await asyncio.sleep(40)
         found = await system.document()
     assert (reply.kind, at_s) == ("done", pytest.approx(60))
@@ -284,7 +285,8 @@ async def test_two_supervisors_of_one_analysis_ask_each_agent_once() -> None:
 
 @in_virtual_time
 async def test_an_analysis_stays_in_the_trace_of_its_request() -> None:
-    wished, again = made_context(7, 8, 1), made_context(9, 8, 1)
+    wished = made_context(7, 8, 1)
+    again = made_context(9, 8, 1)
     system = FakeSystem({KNOWLEDGE: napping(5)})
     async with system.supervisor() as first:
         with tracing.within(wished):
@@ -746,7 +748,8 @@ async def test_a_repeated_request_is_served_and_changes_nothing() -> None:
     system = FakeSystem()
     async with system.supervisor() as supervisor:
         first = await supervisor.ask()
-        folds, asked = system.analyses.folds, len(system.workers.assigned)
+        folds = system.analyses.folds
+        asked = len(system.workers.assigned)
         again = await supervisor.ask()
 
     assert (first.served, again.served) == (False, True)
@@ -761,7 +764,8 @@ async def test_a_repeated_request_is_served_and_changes_nothing() -> None:
 @in_virtual_time
 async def test_without_any_agent_an_analysis_is_refused() -> None:
     system = FakeSystem()
-    ten, system.catalogue = system.catalogue, cards()
+    ten = system.catalogue
+    system.catalogue = cards()
     async with system.supervisor() as supervisor:
         refused = await supervisor.ask()
         system.catalogue = ten

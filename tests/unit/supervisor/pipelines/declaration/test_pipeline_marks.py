@@ -184,7 +184,8 @@ def test_a_pipe_is_skipped_without_waiting(tmp_path: Path) -> None:
 
 
 def test_linked_folders_outside_are_skipped_however_named(tmp_path: Path) -> None:
-    home, outside = tmp_path / "home", tmp_path / "outside"
+    home = tmp_path / "home"
+    outside = tmp_path / "outside"
     write(home, a="1", src__b="2")
     write(outside, c="3", deep__d="4")
     (home / "link").symlink_to(outside)

@@ -117,7 +117,8 @@ async def test_a_text_is_delivered_where_the_world_says() -> None:
 
 async def test_a_world_that_wishes_it_is_told_what_the_agent_was_shown() -> None:
     """The question itself when a model was asked; by rules what one would have been asked; else nothing."""
-    asked, unasked = kit(*[wish("wait")] * 3), kit()
+    asked = kit(*[wish("wait")] * 3)
+    unasked = kit()
     for stand in (asked, unasked):
         await decided(stand, {"worldObjects": coins((5, 5))}, simulation_time=3)
     told = [
@@ -272,7 +273,8 @@ async def test_a_question_keeps_its_budget_with_a_thousand_of_everything(
         simulation_time=1_001,
     )
     [asked] = stand.asked
-    count, schema = counter(), json.dumps(_response_format(asked.answer))
+    count = counter()
+    schema = json.dumps(_response_format(asked.answer))
 
     assert count(asked.system) + count(schema) + count(asked.user) <= 1_200
     assert "New messages:\n- Bob said: 'Where are the coins?'" in asked.user

@@ -72,10 +72,8 @@ def test_each_asker_is_answered_once() -> None:
 
 def test_only_what_is_allowed_is_chosen() -> None:
     """Down to waiting, which is left to everybody."""
-    sensed, asked = (
-        {"worldObjects": coins((2, 2), (3, 3), (4, 4))},
-        known(said(6, "Where?"), new=1),
-    )
+    sensed = {"worldObjects": coins((2, 2), (3, 3), (4, 4))}
+    asked = known(said(6, "Where?"), new=1)
 
     order = [
         chosen(sensed, asked, allowed=allowed).action

@@ -27,14 +27,13 @@ from memory.rendering.tokens import counter
 from workers import Agent
 from workers.testing import AgentKit, KitStory
 
-MARA, TOBIAS, INES, CORWIN, HANNE = (
-    "Mara Voss",
-    "Tobias Reed",
-    "Ines Calder",
-    "Corwin Ashdown",
-    "Hanne Brook",
-)
-LANTERN, TAVERN = "Lantern House", "Salt Quay Tavern"
+MARA = "Mara Voss"
+TOBIAS = "Tobias Reed"
+INES = "Ines Calder"
+CORWIN = "Corwin Ashdown"
+HANNE = "Hanne Brook"
+LANTERN = "Lantern House"
+TAVERN = "Salt Quay Tavern"
 
 _FILES: Mapping[str, str] = {
     MARA: """# Mara Voss

@@ -90,7 +90,8 @@ def crowded(prose: str) -> KitStory:
 
 def parts_of(asked: Asked) -> tuple[int, int]:
     """Return the tokens of a question beside the response, schema included as it is sent, and those of the response."""
-    count, schema = counter(), json.dumps(_response_format(asked.answer))
+    count = counter()
+    schema = json.dumps(_response_format(asked.answer))
     before, _, rest = asked.user.partition("<response>\n")
     told, _, after = rest.partition("\n</response>")
     return count(asked.system) + count(schema) + count(before) + count(after), count(

@@ -87,9 +87,11 @@ async def sections(
 async def test_each_way_asks_as_often_as_it_says_and_finds_the_same(
     calls: str, count: int
 ) -> None:
-    llm, alone = Oracle(), Oracle()
+    llm = Oracle()
+    alone = Oracle()
 
-    found, expected = await sections(calls, llm), await sections("ten", alone)
+    found = await sections(calls, llm)
+    expected = await sections("ten", alone)
 
     assert len(llm.calls) == count
     assert {name: {**one, "by": ""} for name, one in found.items()} == {
@@ -100,7 +102,8 @@ async def test_each_way_asks_as_often_as_it_says_and_finds_the_same(
 
 async def test_a_shared_question_shows_the_response_once_and_all_prompts() -> None:
     """Each under the name of its section, and smaller than the ten together."""
-    one, ten = Oracle(), Oracle()
+    one = Oracle()
+    ten = Oracle()
     await sections("one", one)
     await sections("ten", ten)
 
