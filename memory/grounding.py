@@ -198,5 +198,9 @@ def _number(text: str, match: re.Match[str]) -> Number:
     is_name = _JOINED.search(text, max(start - 2, 0), start) is not None
     is_plain = not is_name and not any(_is_spaced(sign) for sign in joined)
     return Number(
-        start, end, tuple(one * factor for one in readings), is_plain, factor > 1
+        start,
+        end=end,
+        readings=tuple(one * factor for one in readings),
+        is_plain=is_plain,
+        is_scaled=factor > 1,
     )

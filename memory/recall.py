@@ -83,7 +83,9 @@ async def search_memory(
     found = SearchResult()
     is_complete = True
     try:
-        found = await turns_for(query, user_id, episodes, now, at, within)
+        found = await turns_for(
+            query, user_id=user_id, episodes=episodes, now=now, at=at, within=within
+        )
     except MemoryUnavailable as error:
         log.info("searched_without_turns", error=str(error))
         is_complete = False
@@ -102,11 +104,11 @@ async def search_memory(
     turns = (
         Memory(
             "turn",
-            one.text,
-            one.turn_id,
-            one.at.date(),
-            hit.score,
-            one.agent_id or one.speaker,
+            text=one.text,
+            reference=one.turn_id,
+            at=one.at.date(),
+            score=hit.score,
+            speaker=one.agent_id or one.speaker,
         )
         for hit in found.hits
         for one in [hit.episode]
@@ -161,14 +163,14 @@ def _items_for(
             reference = f"{resource_id}:{lasting_name(path, value)}"
             memory = Memory(
                 "item",
-                item.display,
-                reference,
-                item.added,
-                0.0,
-                "person",
-                item.subject,
-                item.since,
-                item.until,
+                text=item.display,
+                reference=reference,
+                at=item.added,
+                score=0.0,
+                speaker="person",
+                subject=item.subject,
+                since=item.since,
+                until=item.until,
             )
             found.append(
                 (

@@ -148,7 +148,14 @@ def _tokens(text: str) -> list[Token]:
             continue
         elif kind == "url":
             kind = "other"
-        tokens.append(Token(kind, written, start, end, start == last))  # type: ignore[arg-type]  # names of groups
+        token = Token(
+            kind,  # type: ignore[arg-type]  # names of groups
+            text=written,
+            start=start,
+            end=end,
+            is_glued=start == last,
+        )
+        tokens.append(token)
         last = end
     return tokens
 
@@ -158,10 +165,26 @@ def _add_groups(tokens: list[Token], written: str, start: int, is_glued: bool) -
     first, *groups = written.split(" ")
     if len(first) < 3 or any(group[0] == "0" for group in groups):
         joined = written.replace(" ", "").replace(",", ".")
-        tokens.append(Token("number", joined, start, start + len(written), is_glued))
+        tokens.append(
+            Token(
+                "number",
+                text=joined,
+                start=start,
+                end=start + len(written),
+                is_glued=is_glued,
+            )
+        )
         return
     for part in (first, *groups):
-        tokens.append(Token("number", part, start, start + len(part), is_glued))
+        tokens.append(
+            Token(
+                "number",
+                text=part,
+                start=start,
+                end=start + len(part),
+                is_glued=is_glued,
+            )
+        )
         start = start + len(part) + 1
         is_glued = False
 

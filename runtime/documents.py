@@ -65,139 +65,164 @@ _CARDS = subjects.CARD_NOTICES.replace("*", "{agent_id}")
 CHANNELS = (
     Channel(
         "tasks",
-        subjects.TASKS_ALL.replace(">", "{agent_id}.{task_name}"),
-        TaskAssignment,
-        True,
-        f"A task for an agent, in stream {subjects.TASKS}; headers {subjects.MESSAGE_ID_HEADER}, "
+        address=subjects.TASKS_ALL.replace(">", "{agent_id}.{task_name}"),
+        message=TaskAssignment,
+        is_taken=True,
+        description=f"A task for an agent, in stream {subjects.TASKS}; headers {subjects.MESSAGE_ID_HEADER}, "
         f"{subjects.GENERATION_HEADER} and {subjects.ATTEMPT_HEADER}.",
     ),
     Channel(
         "waiting",
-        subjects.WAITING_ALL.replace(
+        address=subjects.WAITING_ALL.replace(
             ">", "{agent_id}.{priority}.{tenant_token}.{task_name}"
         ),
-        TaskAssignment,
-        False,
-        f"A task that waits for its turn, in stream {subjects.WAITING}, as it goes to its agent then.",
+        message=TaskAssignment,
+        is_taken=False,
+        description=f"A task that waits for its turn, in stream {subjects.WAITING}, as it goes to its agent then.",
     ),
     Channel(
         "reports",
-        subjects.REPORTS_ALL.replace(">", "{supervisor_id}.{task_id}.{generation}"),
-        CompletionReport,
-        False,
-        f"The one terminal report of a generation of a task, in stream {subjects.REPORTS} for an hour.",
+        address=subjects.REPORTS_ALL.replace(
+            ">", "{supervisor_id}.{task_id}.{generation}"
+        ),
+        message=CompletionReport,
+        is_taken=False,
+        description=f"The one terminal report of a generation of a task, in stream {subjects.REPORTS} for an hour.",
     ),
     Channel(
         "turns",
-        subjects.TURNS_ALL.replace(">", _WHOSE),
-        ChatTurn,
-        False,
-        f"One thing said in a conversation, in stream {subjects.TURNS}; {PARTITIONS} partitions by user.",
+        address=subjects.TURNS_ALL.replace(">", _WHOSE),
+        message=ChatTurn,
+        is_taken=False,
+        description=f"One thing said in a conversation, in stream {subjects.TURNS}; {PARTITIONS} partitions by user.",
     ),
     Channel(
         "facts",
-        subjects.FACTS_ALL.replace(">", _WHOSE),
-        ExtractedFacts,
-        True,
-        f"What one turn told about a user, in stream {subjects.FACTS}; {PARTITIONS} partitions by user.",
+        address=subjects.FACTS_ALL.replace(">", _WHOSE),
+        message=ExtractedFacts,
+        is_taken=True,
+        description=f"What one turn told about a user, in stream {subjects.FACTS}; {PARTITIONS} partitions by user.",
     ),
     Channel(
         "messages",
-        subjects.MESSAGES_ALL.replace(
+        address=subjects.MESSAGES_ALL.replace(
             ">", "{partition}.{conversation_token}.{sender_token}"
         ),
-        AgentMessage,
-        True,
-        f"Something said to an agent, in stream {subjects.MESSAGES}; {PARTITIONS} partitions by conversation.",
+        message=AgentMessage,
+        is_taken=True,
+        description=(
+            f"Something said to an agent, in stream {subjects.MESSAGES}; "
+            f"{PARTITIONS} partitions by conversation."
+        ),
     ),
     Channel(
         "dead",
-        subjects.DEAD_ALL.replace(">", "{origin}"),
-        DeadLetter,
-        False,
-        f"A message that was given up, in stream {subjects.DEAD} for 30 days; {{origin}} is its whole old subject.",
+        address=subjects.DEAD_ALL.replace(">", "{origin}"),
+        message=DeadLetter,
+        is_taken=False,
+        description=(
+            f"A message that was given up, in stream {subjects.DEAD} for 30 days; "
+            f"{{origin}} is its whole old subject."
+        ),
     ),
     Channel(
         "requests",
-        _template(subjects.requests("supervisor_id")),
-        PersonRequest,
-        True,
-        "A person's words; the answer, a PersonReply, goes to the reply subject of the message. Not stored.",
+        address=_template(subjects.requests("supervisor_id")),
+        message=PersonRequest,
+        is_taken=True,
+        description=(
+            "A person's words; the answer, a PersonReply, goes to the reply "
+            "subject of the message. Not stored."
+        ),
     ),
     Channel(
         "progress",
-        _template(subjects.progress("supervisor_id", "task_id")),
-        Progress,
-        False,
-        "How far a running task is. Not stored.",
+        address=_template(subjects.progress("supervisor_id", "task_id")),
+        message=Progress,
+        is_taken=False,
+        description="How far a running task is. Not stored.",
     ),
     Channel(
         "output",
-        subjects.OUTPUT_ALL.replace(
+        address=subjects.OUTPUT_ALL.replace(
             ">", "{supervisor_id}.{task_id}.{generation}.{attempt}"
         ),
-        TaskOutput,
-        False,
-        f"What one run of a task emits, in stream {subjects.OUTPUT} for an hour.",
+        message=TaskOutput,
+        is_taken=False,
+        description=f"What one run of a task emits, in stream {subjects.OUTPUT} for an hour.",
     ),
     Channel(
         "cancel",
-        _template(subjects.cancel("task_id")),
-        Cancellation,
-        True,
-        "The wish to stop a task. Not stored.",
+        address=_template(subjects.cancel("task_id")),
+        message=Cancellation,
+        is_taken=True,
+        description="The wish to stop a task. Not stored.",
     ),
     Channel(
         "pipelines",
-        _template(subjects.pipelines("supervisor_id")),
-        PipelineRequest,
-        True,
-        "What is wished of a pipeline; the answer, a PipelineReply, goes to the reply subject. Not stored.",
+        address=_template(subjects.pipelines("supervisor_id")),
+        message=PipelineRequest,
+        is_taken=True,
+        description="What is wished of a pipeline; the answer, a PipelineReply, goes to the reply subject. Not stored.",
     ),
     Channel(
         "runs",
-        _template(subjects.run_events("session_id")),
-        PipelineEvent,
-        False,
-        "One step of a run of a pipeline. Not stored.",
+        address=_template(subjects.run_events("session_id")),
+        message=PipelineEvent,
+        is_taken=False,
+        description="One step of a run of a pipeline. Not stored.",
     ),
     Channel(
         "questions",
-        _template(subjects.questions("task_id")),
-        QuestionNotice,
-        False,
-        "A task asks a person, or still does. Not stored.",
+        address=_template(subjects.questions("task_id")),
+        message=QuestionNotice,
+        is_taken=False,
+        description="A task asks a person, or still does. Not stored.",
     ),
     Channel(
         "approvals",
-        _template(subjects.approvals("supervisor_id", "user")).rpartition(".")[0]
+        address=_template(subjects.approvals("supervisor_id", "user")).rpartition(".")[
+            0
+        ]
         + ".{person_token}",
-        QuestionAnswer,
-        True,
-        "A person's answer to a question; the outcome, an AnswerOutcome, goes to the reply subject. Not stored.",
+        message=QuestionAnswer,
+        is_taken=True,
+        description=(
+            "A person's answer to a question; the outcome, an AnswerOutcome, goes "
+            "to the reply subject. Not stored."
+        ),
     ),
     Channel(
         "analyses",
-        _template(subjects.analyses("supervisor_id")),
-        AnalysisRequest,
-        True,
-        "The wish to have a response of a story analysed; the answer, an AnalysisReply, goes to the reply subject. "
-        "Not stored.",
+        address=_template(subjects.analyses("supervisor_id")),
+        message=AnalysisRequest,
+        is_taken=True,
+        description=(
+            "The wish to have a response of a story analysed; the answer, an "
+            "AnalysisReply, goes to the reply subject. "
+            "Not stored."
+        ),
     ),
     Channel(
         "cards",
-        _CARDS,
-        AgentCard,
-        False,
-        f"What an agent offers, in the key-value bucket {subjects.AGENTS_BUCKET}; kept when its workers are gone.",
+        address=_CARDS,
+        message=AgentCard,
+        is_taken=False,
+        description=(
+            f"What an agent offers, in the key-value bucket "
+            f"{subjects.AGENTS_BUCKET}; kept when its workers are gone."
+        ),
     ),
     Channel(
         "workers",
-        _CARDS.replace(subjects.AGENTS_BUCKET, subjects.WORKERS_BUCKET)
+        address=_CARDS.replace(subjects.AGENTS_BUCKET, subjects.WORKERS_BUCKET)
         + ".{worker_id}",
-        WorkerPresence,
-        False,
-        f"A worker that is alive, in the key-value bucket {subjects.WORKERS_BUCKET}; gone after 15 s of silence.",
+        message=WorkerPresence,
+        is_taken=False,
+        description=(
+            f"A worker that is alive, in the key-value bucket "
+            f"{subjects.WORKERS_BUCKET}; gone after 15 s of silence."
+        ),
     ),
 )
 

@@ -65,10 +65,10 @@ class Process:
         self.metrics = Metrics(version("tasklore"))
         self.broker = make_broker(
             self.nats_url,
-            f"tasklore-{name}",
-            self.metrics.registry,
-            self._notice_closed,
-            self._notice_refusal,
+            name=f"tasklore-{name}",
+            registry=self.metrics.registry,
+            closed=self._notice_closed,
+            refused=self._notice_refusal,
         )
         self.address = ""
         self._settings = settings

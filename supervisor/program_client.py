@@ -185,4 +185,10 @@ async def asking(
         ledger = Ledger(redis)
         reports = ReportDesk(client, ledger)
         await link.listen(subjects.reports_to(supervisor_id), reports.hear_hint)
-        yield Asker(supervisor_id, link, outbox, Dispatch(outbox, ledger), reports)
+        yield Asker(
+            supervisor_id,
+            link=link,
+            outbox=outbox,
+            dispatch=Dispatch(outbox, ledger),
+            reports=reports,
+        )

@@ -79,7 +79,12 @@ class Service:
         self._learned = learned
         self._catalogue = catalogue
         self._understanding = RequestReadings(
-            interpreter, catalogue, conversations, self._publish_turn, now, time_zone
+            interpreter,
+            catalogue=catalogue,
+            conversations=conversations,
+            publish=self._publish_turn,
+            now=now,
+            time_zone=time_zone,
         )
         self._dispatch = dispatch
         self._reports = reports
@@ -122,13 +127,13 @@ class Service:
         task_id = self.task_id_of(request)
         asked = Incoming(
             request,
-            request_id,
-            conversation_id,
-            task_id,
-            routed,
-            ended,
-            is_new,
-            alongside or Alongside(),
+            request_id=request_id,
+            conversation_id=conversation_id,
+            task_id=task_id,
+            routed=routed,
+            ended=ended,
+            is_new=is_new,
+            alongside=alongside or Alongside(),
         )
         owner = request.user_id if self._learned is not None else None
         taking = (
@@ -198,7 +203,9 @@ class Service:
         task = TaskCall(
             name=RECALL, parameters={"question": asked.request.text[:LONGEST_QUESTION]}
         )
-        assignment = self._assignment(MEMORY_AGENT, task, asked, asked.task_id, None)
+        assignment = self._assignment(
+            MEMORY_AGENT, task=task, asked=asked, task_id=asked.task_id, parent_id=None
+        )
         try:
             report = await self._report_of(assignment, asked)
         except (NotAccepted, MessageTooLarge) as error:
@@ -258,7 +265,12 @@ class Service:
                 part, request_id=asked.request_id, conversation_id=asked.conversation_id
             )
         assignment = self._assignment(
-            part.agent_id, part.task, asked, task_id, parent_id, part.approver
+            part.agent_id,
+            task=part.task,
+            asked=asked,
+            task_id=task_id,
+            parent_id=parent_id,
+            approver=part.approver,
         )
         report = None
         problem: NotAccepted | MessageTooLarge | None = None
@@ -389,7 +401,14 @@ class Service:
         for place in places:
             part = reply.parts[place]
             about = part.agent_id, part.task
-            turn = asked.turn("assistant", part.text, now, about, place + 1, part.kind)
+            turn = asked.turn(
+                "assistant",
+                text=part.text,
+                at=now,
+                about=about,
+                place=place + 1,
+                kind=part.kind,
+            )
             beside = asked.alongside.ending(reply) if place == places[-1] else ()
             asked.alongside.has_ended = await self._note(turn, beside)
 

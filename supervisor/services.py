@@ -264,12 +264,12 @@ def make_schedules(
     book = ScheduleBook(store, lambda: opened.cards.catalogue)
     maker = TickMaker(
         supervisor_id,
-        lambda: opened.cards.catalogue,
-        opened.dispatch,
-        pipelines.answer,
-        opened.canceller,
-        RequestRecords(opened.redis),
-        book.now,
+        catalogue=lambda: opened.cards.catalogue,
+        dispatch=opened.dispatch,
+        pipelines=pipelines.answer,
+        canceller=opened.canceller,
+        records=RequestRecords(opened.redis),
+        now=book.now,
     )
     return ScheduleDesk(book, maker), book, maker
 
@@ -335,7 +335,13 @@ async def open_delivering(
     )
     await declare_consumer(opened.link.client, source, may_create=may_create)
     engine = PullEngine(
-        opened.link, source, AT_ONCE, tasks, leases, meter, partial(heal, source)
+        opened.link,
+        source=source,
+        slots=AT_ONCE,
+        desk=tasks,
+        leases=leases,
+        meter=meter,
+        heal=partial(heal, source),
     )
     return Delivering([*engines, engine], tasks.drain)
 

@@ -344,61 +344,71 @@ class Supervisor:
         sessions = SessionCache(large, max_value_bytes=settings.session_value_max_bytes)
         output = await stack.enter_async_context(open_output(link))
         webhooks = make_webhooks(redis, settings, process.metrics, reports)
-        opened = (
-            process.name,
-            settings,
-            process.metrics,
-            link,
-            redis,
-            outbox,
-            webhooks,
-        )
         waiting = make_wait_desk(
-            link, redis, outbox, settings, webhooks and webhooks.events
+            link,
+            redis=redis,
+            outbox=outbox,
+            settings=settings,
+            webhooks=webhooks and webhooks.events,
         )
         everything = Connections(
-            *opened,
-            self._cards,
-            dispatch,
-            reports,
-            canceller,
-            ledger,
-            output,
-            waiting.answers,
+            process.name,
+            settings=settings,
+            metrics=process.metrics,
+            link=link,
+            redis=redis,
+            outbox=outbox,
+            webhooks=webhooks,
+            cards=self._cards,
+            dispatch=dispatch,
+            reports=reports,
+            canceller=canceller,
+            ledger=ledger,
+            output=output,
+            answers=waiting.answers,
         )
         desk, pipelines, tasks = make_pipelines(everything, sessions, self._declared)
         delivering = await open_delivering(
             everything, leases, functools.partial(self._heal, client), tasks
         )
         schedules, book, maker = make_schedules(everything, pipelines)
-        desks = (
-            output,
-            delivering,
-            waiting,
-            make_admission(everything, gate),
-            webhooks,
+        admission = make_admission(everything, gate)
+        analysing, analyses = make_analyses(everything)
+        api = open_api(
+            everything,
+            service=service,
+            sessions=sessions,
+            pipelines=pipelines,
+            schedules=(book, maker),
         )
-        driven = (desk, pipelines, *make_analyses(everything), schedules, *desks)
-        api = open_api(everything, service, sessions, pipelines, (book, maker))
         watches = make_watches(
             process.metrics,
-            link,
-            redis,
-            self._cards,
-            reports,
-            webhooks and webhooks.events,
+            link=link,
+            redis=redis,
+            cards=self._cards,
+            reports=reports,
+            webhooks=webhooks and webhooks.events,
         )
         return _Parts(
             link,
-            engine,
-            pairs,
-            service,
-            recovery,
-            canceller,
-            sessions,
-            *driven,
-            watches,
-            api,
+            engine=engine,
+            comparing=pairs,
+            service=service,
+            recovery=recovery,
+            canceller=canceller,
+            sessions=sessions,
+            desk=desk,
+            pipelines=pipelines,
+            analysing=analysing,
+            analyses=analyses,
+            schedules=schedules,
+            output=output,
+            delivering=delivering,
+            waiting=waiting,
+            admission=admission,
+            webhooks=webhooks,
+            watches=watches,
+            api=api,
         )
 
     def _connect_store(self) -> AbstractAsyncContextManager[Redis]:
@@ -502,7 +512,13 @@ class Supervisor:
     ) -> PullEngine:
         heal = functools.partial(self._heal, link.client, source)
         return PullEngine(
-            link, source, REPORT_SLOTS, desk, leases, self.process.metrics, heal
+            link,
+            source=source,
+            slots=REPORT_SLOTS,
+            desk=desk,
+            leases=leases,
+            meter=self.process.metrics,
+            heal=heal,
         )
 
     async def _provision(self, client: Client) -> None:

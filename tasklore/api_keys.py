@@ -24,7 +24,14 @@ def print_new_key(
     """Add a key to *file*, else to that of the environment, and print it, once: only its hash is kept."""
     path = file or Path(os.environ.get(_VARIABLE) or _DEFAULT)
     chosen = tuple(dict.fromkeys(_role(role) for role in roles or ("ask",)))
-    key = make_key(path, name, chosen, user, tuple(approves), tenant)
+    key = make_key(
+        path,
+        name=name,
+        roles=chosen,
+        user=user,
+        approves=tuple(approves),
+        tenant=tenant,
+    )
     print(key, flush=True)
     say(
         f"{name!r} may {', '.join(chosen)}{f' for {user!r}' if user else ''}; its hash is in {str(path)!r}"

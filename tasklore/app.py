@@ -452,7 +452,14 @@ def api_key(
     """
     from tasklore.api_keys import print_new_key
 
-    print_new_key(name, roles or (), user, file, approves or (), tenant)
+    print_new_key(
+        name,
+        roles=roles or (),
+        user=user,
+        file=file,
+        approves=approves or (),
+        tenant=tenant,
+    )
 
 
 @app.command(cls=Command, epilog=example("tasklore init greeter"))

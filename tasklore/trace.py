@@ -82,7 +82,9 @@ def _can_draw() -> bool:
 def draw(trace: Trace, width: int, *, is_plain: bool = False) -> Iterator[str]:
     """Yield the lines of the tree, each at most *width* long where its words allow that."""
     root = trace.root
-    yield from _line(describe_task(root), "", "", width, _word_of(root))
+    yield from _line(
+        describe_task(root), first="", rest="", width=width, word=_word_of(root)
+    )
     sums = [f"in all {describe_states(trace.sums)}", *_money(trace.sums)]
     if trace.wall_ms is not None:
         sums.insert(1, f"{duration(trace.wall_ms)} from first to last")
@@ -114,7 +116,11 @@ def _branches(
             continue
         bar = lines[2] if any(_entries(entry)) else ""
         yield from _line(
-            describe_task(entry), first, under + bar, width, _word_of(entry)
+            describe_task(entry),
+            first=first,
+            rest=under + bar,
+            width=width,
+            word=_word_of(entry),
         )
         yield from _branches(entry, rest, width, lines)
 

@@ -246,7 +246,12 @@ class Agent:
 
         def add(function: F) -> F:
             listener = read_listener(
-                function, self.agent_id, queue, options, self._settings_class, names
+                function,
+                agent_id=self.agent_id,
+                queue=queue,
+                options=options,
+                settings=self._settings_class,
+                names=names,
             )
             if queue in self._listeners:
                 msg = f"{self.agent_id} listens to {queue!r} twice; merge {self._listeners[queue].label} and this one"
@@ -301,7 +306,13 @@ class Agent:
         return None if self._settings is None else type(self._settings)
 
     def _add(self, options: TaskOptions, names: Mapping[str, Any], function: F) -> F:
-        task = read_task(function, self.agent_id, options, self._settings_class, names)
+        task = read_task(
+            function,
+            agent_id=self.agent_id,
+            options=options,
+            settings=self._settings_class,
+            names=names,
+        )
         if task.name in self._tasks:
             msg = f"{self.agent_id} has two tasks {task.name!r}; rename one, or give it @agent.task(name=...)"
             raise ConfigurationError(msg)

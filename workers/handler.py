@@ -122,13 +122,13 @@ def read_handler(
     _demand_closed(parameters, label)
     return Handler(
         function,
-        label,
-        parameters,
-        roles[Parameters],
-        roles.get(Context),
-        roles.get(settings) if settings is not None else None,
-        _result_of(hints, label),
-        inspect.iscoroutinefunction(function),
+        label=label,
+        parameters=parameters,
+        parameters_name=roles[Parameters],
+        context_name=roles.get(Context),
+        settings_name=roles.get(settings) if settings is not None else None,
+        result=_result_of(hints, label),
+        is_async=inspect.iscoroutinefunction(function),
     )
 
 

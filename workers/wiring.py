@@ -224,10 +224,10 @@ class Worker:
         leases = await stack.enter_async_context(
             Leases(
                 url,
-                settings.ack_wait_s,
-                self._metrics,
-                self.process.fail,
-                self._renewing_runs,
+                ack_wait_s=settings.ack_wait_s,
+                meter=self._metrics,
+                failed=self.process.fail,
+                beside=self._renewing_runs,
             )
         )
         link = Link(client)
@@ -237,7 +237,11 @@ class Worker:
         )
         due_copies = await stack.enter_async_context(open_due_copies(link))
         llm, governor = await open_models(
-            stack, self._agents, settings, redis, self._metrics
+            stack,
+            agents=self._agents,
+            settings=settings,
+            redis=redis,
+            metrics=self._metrics,
         )
         breaker = Breaker()
         budget_s = settings.memory_budget_ms / 1000
@@ -252,17 +256,19 @@ class Worker:
         )
         return _Parts(
             client,
-            link,
-            outbox,
-            due_copies,
-            leases,
-            LongTermMemory(redis, budget_s=budget_s, breaker=breaker),
-            (ledger := self._make_ledger(redis)),
-            self._make_places(redis),
-            governor,
-            flights,
-            await self._open_services(stack, llm, redis, link, outbox, ledger),
-            await self._connect_redis(stack, f"{self._worker_id}-listening"),
+            link=link,
+            outbox=outbox,
+            due_copies=due_copies,
+            leases=leases,
+            memory=LongTermMemory(redis, budget_s=budget_s, breaker=breaker),
+            ledger=(ledger := self._make_ledger(redis)),
+            places=self._make_places(redis),
+            governor=governor,
+            flights=flights,
+            services=await self._open_services(
+                stack, llm=llm, redis=redis, link=link, outbox=outbox, ledger=ledger
+            ),
+            listening=await self._connect_redis(stack, f"{self._worker_id}-listening"),
         )
 
     async def _connect_redis(self, stack: AsyncExitStack, name: str) -> Redis:
@@ -299,28 +305,34 @@ class Worker:
         )
         return Services(
             llm,
-            Conversations(redis),
-            self._send_progress,
-            DocumentStore(redis, kinds),
-            await lend_episodes(redis, settings, llm.governor),
-            kinds,
-            SessionCache(large, max_value_bytes=settings.session_value_max_bytes),
-            await stack.enter_async_context(flights),
-            ProjectMemory(large),
-            Journal(large, keep=timedelta(days=settings.ledger_keep_days)),
-            Waits(redis, keep=timedelta(days=settings.ledger_keep_days)),
-            StoryStore(large),
-            await stack.enter_async_context(
+            conversations=Conversations(redis),
+            send_progress=self._send_progress,
+            documents=DocumentStore(redis, kinds),
+            episodes=await lend_episodes(redis, settings, llm.governor),
+            kinds=kinds,
+            sessions=SessionCache(
+                large, max_value_bytes=settings.session_value_max_bytes
+            ),
+            session_flights=await stack.enter_async_context(flights),
+            projects=ProjectMemory(large),
+            journal=Journal(large, keep=timedelta(days=settings.ledger_keep_days)),
+            waits=Waits(redis, keep=timedelta(days=settings.ledger_keep_days)),
+            stories=StoryStore(large),
+            story_answers=await stack.enter_async_context(
                 open_answers(large, self._worker_id, settings.story_calls, budget_s)
             ),
-            Inbox(redis),
-            settings.agent_files,
-            self._metrics.count_session_hits,
-            redis,
-            ChildTasks(
-                link, outbox, ledger, access_of().role or "workers", self._cancel
+            inbox=Inbox(redis),
+            agent_files=settings.agent_files,
+            count_session_hits=self._metrics.count_session_hits,
+            redis=redis,
+            children=ChildTasks(
+                link,
+                outbox=outbox,
+                ledger=ledger,
+                caller_id=access_of().role or "workers",
+                publish_cancellation=self._cancel,
             ),
-            outbox,
+            outbox=outbox,
         )
 
     def _make_ledger(self, redis: Redis) -> Ledger:
@@ -426,12 +438,12 @@ class Worker:
         consumer = self._make_consumer(agent, parts)
         engine = PullEngine(
             parts.link,
-            source,
-            settings.slots,
-            consumer,
-            parts.leases,
-            self._metrics,
-            lambda: self._heal(source),
+            source=source,
+            slots=settings.slots,
+            desk=consumer,
+            leases=parts.leases,
+            meter=self._metrics,
+            heal=lambda: self._heal(source),
         )
         self._host.agents.append(ServedAgent(agent, engine, consumer))
         self.process.spawn(engine.run())
@@ -464,10 +476,10 @@ class Worker:
         longest_s = settings.retry_schedule_s
         retries = Retries(
             stores,
-            waits,
-            parts.outbox,
-            metrics,
-            acknowledger,
+            waits=waits,
+            outbox=parts.outbox,
+            metrics=metrics,
+            acknowledger=acknowledger,
             scheduled_over_s=longest_s,
         )
         retry = RetryPolicy(
@@ -477,21 +489,21 @@ class Worker:
         )
         executor = Executor(
             worker_id,
-            stores,
-            publisher,
-            retries,
-            retry,
-            context_maker(agent, parts.services, parts.ledger, worker_id),
-            metrics,
+            stores=stores,
+            publisher=publisher,
+            retries=retries,
+            retry=retry,
+            make_context=context_maker(agent, parts.services, parts.ledger, worker_id),
+            metrics=metrics,
             exclusive=self._exclusive,
             bounded=BoundedRuns(
                 worker_id,
-                parts.places,
-                host.places,
-                parts.ledger,
-                parts.client,
-                retries,
-                parts.governor.limits,
+                store=parts.places,
+                held=host.places,
+                ledger=parts.ledger,
+                client=parts.client,
+                retries=retries,
+                read_limits=parts.governor.limits,
             ),
             hooks=hooks,
             lease_s=settings.ack_wait_s,

@@ -237,13 +237,13 @@ class Limit(BaseModel):
         key = ";".join((self.name, *own))
         return Account(
             self.name,
-            key,
-            self.measure,
-            self.every,
-            self.amount,
-            self.at_limit,
-            window,
-            left_s,
+            key=key,
+            measure=self.measure,
+            every=self.every,
+            limit=self.amount,
+            at_limit=self.at_limit,
+            window=window,
+            refills_in_s=left_s,
         )
 
 

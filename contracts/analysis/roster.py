@@ -138,12 +138,12 @@ def _own(section: str, said: SeatSettings) -> Seat:
     deadline_s = said.deadline_s or otherwise_s
     return Seat(
         section,
-        group,
-        said.agent,
-        said.task,
-        said.after or (),
-        deadline_s,
-        said.enabled is not False,
+        group=group,
+        agent_id=said.agent,
+        task=said.task,
+        after=said.after or (),
+        deadline_s=deadline_s,
+        enabled=said.enabled is not False,
     )
 
 

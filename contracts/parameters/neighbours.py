@@ -215,13 +215,13 @@ def neighbourhood(
         return None
     return Neighbourhood(
         task_name,
-        _digest(":".join((task_name, *framed))),
-        tuple(tolerant),
-        tuple(values[name] for name in tolerant),
-        tuple(tolerant.values()),
-        tuple(tolerances[name] for name in tolerant),
-        tuple(spelled),
-        tuple(places),
+        frame=_digest(":".join((task_name, *framed))),
+        fields=tuple(tolerant),
+        asked=tuple(values[name] for name in tolerant),
+        measures=tuple(tolerant.values()),
+        tolerances=tuple(tolerances[name] for name in tolerant),
+        spelled=tuple(spelled),
+        places=tuple(places),
     )
 
 

@@ -122,7 +122,9 @@ async def read_overview(
         )
         for first in firsts
     )
-    return Overview(stored.version, now, by, accounts, tuple(periods))
+    return Overview(
+        stored.version, at=now, by=by, accounts=accounts, periods=tuple(periods)
+    )
 
 
 async def read_accounts(
@@ -142,7 +144,10 @@ async def read_accounts(
     runs = zip(bounds, await budgets.runs_under(bounds.values()), strict=True)
     standings = [
         *await budgets.standings(),
-        *(AccountState(name, 0, held, 0, lined) for name, (held, lined) in runs),
+        *(
+            AccountState(name, spent=0, reserved=held, unconfirmed=0, waiting=lined)
+            for name, (held, lined) in runs
+        ),
     ]
     found: dict[str, list[AccountState]] = {limit.name: [] for limit in limits.limits}
     apart = {limit.name: _dimensions_of(limit) for limit in limits.limits}
@@ -157,9 +162,9 @@ async def read_accounts(
         refills_in_s = (
             None if refills_at is None else (refills_at - now).total_seconds()
         )
-        present = found[limit.name] or [AccountState(limit.name, 0, 0, 0, 0)] * (
-            limit.at_most is None
-        )
+        present = found[limit.name] or [
+            AccountState(limit.name, spent=0, reserved=0, unconfirmed=0, waiting=0)
+        ] * (limit.at_most is None)
         own = [_view(limit, standing, window, refills_in_s) for standing in present]
         views += sorted(own, key=lambda one: one.used, reverse=True)
     return tuple(views)

@@ -185,7 +185,15 @@ class Budgets:
                 by_line.setdefault(line, {})[measure] = int(amount)
             for line, amounts in sorted(by_line.items()):
                 tenant, agent, model = map(unquote, line.split("|"))
-                lines.append(BookLine(day, tenant, agent, model, _spending(amounts)))
+                lines.append(
+                    BookLine(
+                        day,
+                        tenant=tenant,
+                        agent=agent,
+                        model=model,
+                        spending=_spending(amounts),
+                    )
+                )
         return lines
 
     async def tree(self, root_id: str) -> Spending:
@@ -217,7 +225,11 @@ class Budgets:
         ):
             name = key.decode().removeprefix(keys.budget("account", ""))
             if kind == b"set":
-                standings.append(AccountState(name, 0, content, 0, waiting))
+                standings.append(
+                    AccountState(
+                        name, spent=0, reserved=content, unconfirmed=0, waiting=waiting
+                    )
+                )
             elif kind == b"hash" or waiting:
                 fields = {
                     field.decode(): value.decode()
@@ -275,7 +287,13 @@ def _standing(
     refills_in_s = None if at_ms is None else math.ceil((at_ms - now_ms) / 100) / 10
     spent += sum(present.values())
     return AccountState(
-        name, spent, reserved, unconfirmed, waiting, fields.get("win", ""), refills_in_s
+        name,
+        spent=spent,
+        reserved=reserved,
+        unconfirmed=unconfirmed,
+        waiting=waiting,
+        window=fields.get("win", ""),
+        refills_in_s=refills_in_s,
     )
 
 

@@ -220,7 +220,12 @@ class Draft:
             else document.size + growth_of(changes) + _STAMP_BYTES
         )
         after = Document(
-            document.resource_id, revision, stamped, form, document.born, size
+            document.resource_id,
+            revision=revision,
+            body=stamped,
+            form=form,
+            born=document.born,
+            size=size,
         )
         return Step(document, after, changes, overwritten)
 

@@ -72,7 +72,9 @@ def entries_of(resource_id: str, body: Body, kinds: Kinds) -> Iterator[Entry]:
     kind = kinds.get(resource_id)
     for path, value in leaf_values(body):
         place = kind.place_at(path) if kind is not None else None
-        yield Entry(resource_id, path, value, Item.read(value), place)
+        yield Entry(
+            resource_id, path=path, value=value, item=Item.read(value), place=place
+        )
 
 
 def live_entries(bodies: Mapping[str, Body], kinds: Kinds, today: date) -> list[Entry]:

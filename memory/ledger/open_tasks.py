@@ -140,11 +140,11 @@ class OpenTasks:
         return [
             OpenTask(
                 keys.parse_task(key),
-                generation,
-                assignment,
-                number_in(attempts) or 0,
-                state == b"waiting",
-                (trace or b"").decode(errors="replace"),
+                generation=generation,
+                assignment=assignment,
+                attempts=number_in(attempts) or 0,
+                is_waiting=state == b"waiting",
+                trace=(trace or b"").decode(errors="replace"),
             )
             for (key, generation), (assignment, attempts, state, trace, report) in zip(
                 open_ones, found, strict=True

@@ -222,17 +222,17 @@ def _read(found: Sequence[bytes | None]) -> WaitState | None:
         return None
     return WaitState(
         parsed,
-        WaitAnswer.model_validate_json(answer) if answer else None,
-        tuple(
+        answer=WaitAnswer.model_validate_json(answer) if answer else None,
+        refusals=tuple(
             WaitRefusal.model_validate_json(line)
             for line in (refusals or b"").splitlines()
         ),
-        number_in(notices) or 0,
-        (state or b"").decode(errors="replace"),
-        report is not None or cancel is not None,
-        number_in(attempts) or 0,
-        assignment or b"",
-        (trace or b"").decode(errors="replace"),
+        notices=number_in(notices) or 0,
+        state=(state or b"").decode(errors="replace"),
+        has_report=report is not None or cancel is not None,
+        attempts=number_in(attempts) or 0,
+        assignment=assignment or b"",
+        trace=(trace or b"").decode(errors="replace"),
     )
 
 

@@ -239,12 +239,12 @@ def decode_entry(
     ).encode()
     return Entry(
         key,
-        parts,
-        answer,
-        parameters,
-        hits,
-        expires_in_ms,
-        _standing(document.get("near")),
+        parts=parts,
+        answer=answer,
+        parameters_json=parameters,
+        hits=hits,
+        expires_in_ms=expires_in_ms,
+        standing=_standing(document.get("near")),
     )
 
 

@@ -160,7 +160,11 @@ class LongTermMemory:
             )
         hits = keys.hits_of(key)
         if near is not None:
-            commands.append(remembering(key, value, lifetime_ms, near, now_ms))
+            commands.append(
+                remembering(
+                    key, value=value, lifetime_ms=lifetime_ms, near=near, now_ms=now_ms
+                )
+            )
         elif lifetime_ms is None:
             commands += [("SET", key, value), ("PERSIST", hits)]
         else:
@@ -301,7 +305,13 @@ class LongTermMemory:
             MemoryUnavailable: Redis did not answer a step in time; entries removed so far stay removed.
         """
         wanted = check_selection(
-            key, agent_id, task, created_before_ms, user_token, everything, in_force
+            key,
+            agent_id=agent_id,
+            task=task,
+            created_before_ms=created_before_ms,
+            user_token=user_token,
+            everything=everything,
+            in_force=in_force,
         )
         if key is not None:
             return await self._forget_page([key], wanted)

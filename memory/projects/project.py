@@ -88,15 +88,15 @@ class ProjectMemory(ProjectReader):
         record = check(
             Record(
                 "",
-                kind,
-                text,
-                check_tags(tags),
-                0,
-                by,
-                supersedes,
-                None,
-                session_id,
-                own,
+                kind=kind,
+                text=text,
+                tags=check_tags(tags),
+                at_ms=0,
+                by=by,
+                supersedes=supersedes,
+                superseded_by=None,
+                session_id=session_id,
+                data=own,
             )
         )
         # A lost reply has the script sent again: without a token of its own it would append twice.

@@ -214,10 +214,10 @@ class ProjectReader:
                     found.append(
                         ProjectInfo(
                             name,
-                            decisions,
-                            standards,
-                            history,
-                            _read_places(newest)[1] // 1024,
+                            decisions=decisions,
+                            standards=standards,
+                            history=history,
+                            last_ms=_read_places(newest)[1] // 1024,
                         )
                     )
         return sorted(found, key=lambda project: (-project.last_ms, project.project_id))
@@ -247,7 +247,11 @@ class ProjectReader:
         place = f"{wish.until_ms * 1024}"
         while True:
             command = _search(
-                project_id, wish, conditions, place, min(BATCH, wish.limit - len(found))
+                project_id,
+                wish=wish,
+                conditions=conditions,
+                place=place,
+                limit=min(BATCH, wish.limit - len(found)),
             )
             next_place, *records = (await self._batch.run([command]))[0]
             if next_place == b"unknown":

@@ -78,7 +78,14 @@ def read_filter(
     if kind is not None:
         kind_of(kind)
     return SearchFilter(
-        kind, check_tags(tags), words, since, until, in_force, limit, before
+        kind,
+        tags=check_tags(tags),
+        words=words,
+        since_ms=since,
+        until_ms=until,
+        in_force=in_force,
+        limit=limit,
+        before=before,
     )
 
 

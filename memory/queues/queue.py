@@ -138,13 +138,26 @@ class PersonalQueue:
         if not claimed:
             return None
         rows = tuple(
-            Row(row_id.decode(), body, attempts, note, crashes, trace.decode())
+            Row(
+                row_id.decode(),
+                body=body,
+                attempts=attempts,
+                note=note,
+                crashes=crashes,
+                trace=trace.decode(),
+            )
             for row_id, body, attempts, crashes, note, trace in zip(
                 *(claimed[1 + part :: 6] for part in range(6)), strict=True
             )
         )
         return Claim(
-            self._name, owner, token, holder, int(claimed[0]), rows, self._keep_ms
+            self._name,
+            owner=owner,
+            owner_token=token,
+            holder=holder,
+            fence=int(claimed[0]),
+            rows=rows,
+            keep_ms=self._keep_ms,
         )
 
     async def renew(self, claim: Claim, lease_ms: int) -> bool:

@@ -42,7 +42,12 @@ async def rows_waiting(
     )
     return [
         WaitingRow(
-            kind, row.row_id, row.state, row.reason, CURES[row.state], row.attempts
+            kind,
+            row_id=row.row_id,
+            state=row.state,
+            reason=row.reason,
+            cure=CURES[row.state],
+            attempts=row.attempts,
         )
         for kind, rows in tables
         for row in await rows.rows(owner, _MOST_ROWS)

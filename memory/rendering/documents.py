@@ -178,10 +178,10 @@ def render(
     text = "\n".join([*lines, CLOSE])
     return Rendered(
         text,
-        shown,
-        left_out,
-        spent + chosen.tokens + for_pinned.tokens,
-        for_pinned.tokens,
+        shown=shown,
+        left_out=left_out,
+        tokens=spent + chosen.tokens + for_pinned.tokens,
+        pinned_tokens=for_pinned.tokens,
     )
 
 
@@ -239,12 +239,12 @@ class _Block:
                 self._sections.append(_Section(resource_id, _title(Path(home), kind)))
             yield _RankedLeaf(
                 resource_id,
-                path,
-                value,
-                item,
-                numbers[home],
-                is_pinned,
-                state == "past",
+                path=path,
+                value=value,
+                item=item,
+                section=numbers[home],
+                is_pinned=is_pinned,
+                is_past=state == "past",
             )
 
     def scores(self, found: Sequence[_RankedLeaf], query: str) -> list[float]:

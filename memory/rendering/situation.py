@@ -94,7 +94,7 @@ def situation(
     """
     fits = _Budget(budget_tokens, count)
     telling = _Telling(history, observations, name, narrator or Narrator())
-    parts = _current(telling, now, time, allowed, fits)
+    parts = _current(telling, now=now, time=time, allowed=allowed, fits=fits)
     return _with_past(telling, parts, fits) if parts is not None else ""
 
 

@@ -119,7 +119,9 @@ def _at_most(piece: bytes) -> int:
             best_before = max(best_before, *rows[end - _LONGEST - 1])
             row[0] = best_before + 1
         for length in range(1, min(_LONGEST, end) + 1):
-            row[length] = _most_before(piece, rows[end - length], end, length, known)
+            row[length] = _most_before(
+                piece, row=rows[end - length], end=end, length=length, known=known
+            )
         rows.append(row)
     return max(rows[-1])
 

@@ -148,18 +148,18 @@ def read(
         session_id
         if session_id is not None
         else _field(document, "session_id", str, "text"),
-        _field(document, "domain", str, "text"),
-        _time(document, "created_at"),
-        _time(document, "updated_at"),
-        _span(document, "ttl_ms"),
-        tuple(
+        domain=_field(document, "domain", str, "text"),
+        created_ms=_time(document, "created_at"),
+        updated_ms=_time(document, "updated_at"),
+        ttl=_span(document, "ttl_ms"),
+        entries=tuple(
             replace(one, number=number)
             for number, one in enumerate(
                 sorted(kept, key=lambda one: one.created_ms), start=1
             )
         ),
-        tuple(expired),
-        refused,
+        expired=tuple(expired),
+        refused=refused,
     )
 
 
@@ -192,7 +192,12 @@ def _read_entry(key: Any, entry: Any, limit: int) -> FileEntry:
     expires_ms = None if ttl is None else created_ms + ttl // MILLISECOND
     hits = _whole(metadata, "cache_hit_count") or 0
     return FileEntry(
-        new, encode(key, new.value, limit), created_ms, expires_ms, hits, 0
+        new,
+        body=encode(key, new.value, limit),
+        created_ms=created_ms,
+        expires_ms=expires_ms,
+        hits=hits,
+        number=0,
     )
 
 

@@ -133,7 +133,7 @@ class StoryStore:
         key = keys.story(story_id).entities
         [reply] = await look(self._batch, story_id, {key: ALL})
         found = (
-            read_of(Entity, raw, key, name, _load_again(story_id))
+            read_of(Entity, raw=raw, key=key, field=name, cure=_load_again(story_id))
             for name, raw in pairs_in(reply)
         )
         return tuple(sorted(found, key=lambda entity: entity.name))
@@ -220,7 +220,9 @@ class StoryStore:
         [[raw]] = await look(self._batch, story_id, {key: (number,)})
         cure = f"analyse response {number} of story {story_id!r} again, with its text"
         return (
-            None if raw is None else read_of(StoryResponse, raw, key, str(number), cure)
+            None
+            if raw is None
+            else read_of(StoryResponse, raw=raw, key=key, field=str(number), cure=cure)
         )
 
     async def numbers(self, story_id: str) -> tuple[int, ...]:
@@ -287,9 +289,11 @@ def _base_of(
 ) -> StoryBase:
     key = keys.story(story_id).base
     cure = _load_again(story_id)
-    settings = read_of(StorySettings, fields[0] or b"", key, "settings", cure)
+    settings = read_of(
+        StorySettings, raw=fields[0] or b"", key=key, field="settings", cure=cure
+    )
     found = {
-        part: read_of(_PARTS[part], raw or b"", key, part, cure)
+        part: read_of(_PARTS[part], raw=raw or b"", key=key, field=part, cure=cure)
         for part, raw in zip(parts, fields[1:], strict=True)
     }
     return StoryBase.model_construct(settings=settings, **found)
@@ -313,7 +317,12 @@ def _info(story_id: str, reply: list[Any]) -> StoryInfo:
         title = f"(cannot be read; {_load_again(story_id)})"
     # Beside each response lies its digest.
     return StoryInfo(
-        story_id, title, entities, responses // 2, analyses, int(updated or 0)
+        story_id,
+        title=title,
+        entities=entities,
+        responses=responses // 2,
+        analyses=analyses,
+        updated_ms=int(updated or 0),
     )
 
 

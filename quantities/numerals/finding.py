@@ -69,7 +69,15 @@ def parse_amount(
     """
     if _PLAIN.fullmatch(text):
         value = Decimal(text)
-        return Found(value, None, 0, len(text), text, (value,), said=value)
+        return Found(
+            value,
+            unit=None,
+            start=0,
+            end=len(text),
+            text=text,
+            readings=(value,),
+            said=value,
+        )
     found = find_amounts(text, decimal_mark=decimal_mark, locale=locale)
     shown = text if len(text) <= 80 else f"{text[:77]}..."
     if len(found) > 1:
@@ -270,11 +278,11 @@ class _Finder:
         end = start + piece.end
         return Found(
             value,
-            None,
-            first,
-            end,
-            self.sentence.written[first:end],
-            readings,
+            unit=None,
+            start=first,
+            end=end,
+            text=self.sentence.written[first:end],
+            readings=readings,
             said=value,
         )
 
@@ -301,7 +309,16 @@ class _Finder:
         factor = prefix.sign * suffix.scale
         if unit is None and factor == 1:
             value = said[0] if len(said) == 1 else None
-            return Found(value, None, start, stop, text, said, (), value)
+            return Found(
+                value,
+                unit=None,
+                start=start,
+                end=stop,
+                text=text,
+                readings=said,
+                also=(),
+                said=value,
+            )
         # the scale of "30 MUSD" is said, the hundredth of "5 cents" is not
         scale = Decimal(factor) * (unit.factor if unit and unit.factor > 1 else 1)
         said = tuple(plain(reading * scale) for reading in said)
@@ -314,14 +331,14 @@ class _Finder:
         code, also = (unit.code, unit.also) if unit else (None, ())
         return Found(
             worth[0] if is_sure else None,
-            code,
-            start,
-            stop,
-            text,
-            worth,
-            also,
-            said[0] if is_sure else None,
-            suffix.said,
+            unit=code,
+            start=start,
+            end=stop,
+            text=text,
+            readings=worth,
+            also=also,
+            said=said[0] if is_sure else None,
+            said_unit=suffix.said,
         )
 
     def _ratio(

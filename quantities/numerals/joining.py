@@ -112,7 +112,7 @@ def _join(last: Found, amount: Found, text: str, step: Decimal) -> Found | None:
     total = (
         _with_parts(last, amount, step)
         if amount.unit
-        else _with_bare(last, amount, gap, text, step)
+        else _with_bare(last, amount=amount, gap=gap, text=text, step=step)
     )
     return None if total is None else replace(
         last, value=total, readings=(total,), end=amount.end, text=whole, said=total

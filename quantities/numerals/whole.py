@@ -268,7 +268,13 @@ class Numbers:
             is_final = self.sentence.word(scale.end - 1) in words.SHORT_SCALES
             product = product * int(scale.value)
             end = scale.end
-        return NumberPart(value * product, end, product, is_final, has_hundred)
+        return NumberPart(
+            value * product,
+            end=end,
+            scale=product,
+            is_final=is_final,
+            has_hundred=has_hundred,
+        )
 
     def cardinal(self, place: int) -> Reading | None:
         """Read a number in words and digits with its scales and additions."""
@@ -329,10 +335,10 @@ class Numbers:
             if scale and fraction.value * scale.value < limit:
                 return NumberPart(
                     fraction.value * scale.value,
-                    scale.end,
-                    int(scale.value),
-                    True,
-                    False,
+                    end=scale.end,
+                    scale=int(scale.value),
+                    is_final=True,
+                    has_hundred=False,
                 )
             return None
         part = self._part(start)

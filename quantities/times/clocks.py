@@ -143,16 +143,16 @@ def _read_words(sentence: Sentence, place: int) -> Clock | None:
         total = (hour * 60 + minutes) % (24 * 60)
         return _either(
             total // 60,
-            total % 60,
-            hour,
-            sentence,
-            end + (sentence.word(end) in _OCLOCK),
+            minute=total % 60,
+            said=hour,
+            sentence=sentence,
+            end=end + (sentence.word(end) in _OCLOCK),
         )
     hour, end = _hour(sentence, place, most=23)
     if hour is None:
         return None
     if sentence.word(end) in _OCLOCK:
-        return _either(hour, 0, hour, sentence, end + 1)
+        return _either(hour, minute=0, said=hour, sentence=sentence, end=end + 1)
     spoken = small_at(sentence, end) if sentence.kind(place) == "word" else None
     minute, after = spoken if spoken and 10 <= spoken[0] <= 59 else (0, end)
     half, stop = _half_of_day(sentence, after, hour)
@@ -183,7 +183,7 @@ def _bare(sentence: Sentence, place: int, *, has_day: bool) -> Clock | None:
     return (
         None
         if half is None and (not has_day or goes_on)
-        else _either(hour, 0, hour, sentence, end)
+        else _either(hour, minute=0, said=hour, sentence=sentence, end=end)
     )
 
 

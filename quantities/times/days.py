@@ -253,7 +253,9 @@ def _day_month(sentence: Sentence, place: int, reckoning: Reckoning) -> Day | No
     end += is_dashed or sentence.word(end) == "of"
     month = MONTHS.get(sentence.word(end))
     if month is None:
-        return _of_said_month(sentence, place, end, number, reckoning)
+        return _of_said_month(
+            sentence, place=place, end=end, number=number, reckoning=reckoning
+        )
     if _is_verb(sentence, end, end + 1):
         return None
     end += 1
@@ -270,7 +272,7 @@ def _day_month(sentence: Sentence, place: int, reckoning: Reckoning) -> Day | No
         and sentence.is_glued(end)
         and sentence.whole(end + 1) is not None
     )
-    return _date_of(sentence, end, month, number, reckoning)
+    return _date_of(sentence, end=end, month=month, number=number, reckoning=reckoning)
 
 
 def _of_said_month(
@@ -317,7 +319,11 @@ def _month_day(sentence: Sentence, place: int, reckoning: Reckoning) -> Day | No
     if is_decimal or counts_something(sentence, end) or _is_verb(sentence, place, end):
         return None
     return _date_of(
-        sentence, end, MONTHS[sentence.tokens[place].text], number, reckoning
+        sentence,
+        end=end,
+        month=MONTHS[sentence.tokens[place].text],
+        number=number,
+        reckoning=reckoning,
     )
 
 

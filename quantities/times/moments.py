@@ -140,12 +140,12 @@ def _find(sentence: Sentence, first: int, moments: Moments) -> FoundMoment:
     start, end, text = sentence.cut(first, moments.end)
     return FoundMoment(
         moments.readings,
-        start,
-        end,
-        text,
-        moments.is_relative,
-        moments.is_offset,
-        moments.has_day,
+        start=start,
+        end=end,
+        text=text,
+        is_relative=moments.is_relative,
+        is_offset=moments.is_offset,
+        has_day=moments.has_day,
     )
 
 

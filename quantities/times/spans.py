@@ -55,7 +55,9 @@ def two_days_at(sentence: Sentence, place: int, reckoning: Reckoning) -> TwoDays
     try:
         if month is None:
             return _month_last(sentence, first, joint, reckoning)
-        return _month_first(sentence, month, first, joint, reckoning)
+        return _month_first(
+            sentence, month=month, first=first, joint=joint, reckoning=reckoning
+        )
     except OverflowError:
         return None
 
@@ -73,7 +75,14 @@ def _month_last(
     start = day_of(end.year, end.month, first[0])
     if start is None or start > end:
         return None
-    return TwoDays(start, end, first[1], joint, last.end, last.is_relative)
+    return TwoDays(
+        start,
+        last=end,
+        joint=first[1],
+        after_joint=joint,
+        end=last.end,
+        is_relative=last.is_relative,
+    )
 
 
 def _month_first(
@@ -96,5 +105,10 @@ def _month_first(
     if start is None or end is None or start > end:
         return None
     return TwoDays(
-        start, end, first[1], joint, year[1] if year else second[1], year is None
+        start,
+        last=end,
+        joint=first[1],
+        after_joint=joint,
+        end=year[1] if year else second[1],
+        is_relative=year is None,
     )

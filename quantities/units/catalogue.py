@@ -95,11 +95,11 @@ def _measure(base: Base, code: str, times: Decimal) -> Measure:
     scale = _EXACT.multiply(Decimal(base.scale), times) if base.scale else None
     return Measure(
         code,
-        base.dimension,
-        scale,
-        Decimal(base.per),
-        Decimal(base.shift),
-        base.counted,
+        dimension=base.dimension,
+        scale=scale,
+        per=Decimal(base.per),
+        shift=Decimal(base.shift),
+        is_counted=base.counted,
     )
 
 

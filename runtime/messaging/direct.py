@@ -59,7 +59,15 @@ class DirectPage:
         if sequence.isdecimal():
             subject = headers.get("Nats-Subject", "")
             stored_at = headers.get("Nats-Time-Stamp", "")
-            self.found.append(Stored(int(sequence), subject, stored_at, headers, body))
+            self.found.append(
+                Stored(
+                    int(sequence),
+                    subject=subject,
+                    stored_at=stored_at,
+                    headers=headers,
+                    body=body,
+                )
+            )
             return
         status = headers.get("Status")
         if status is None:

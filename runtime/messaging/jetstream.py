@@ -199,5 +199,9 @@ class Patience:
     def _last_word(self, error: JetStreamRefused) -> JetStreamRefused:
         waited_s = self._loop.time() - self._began_at
         return JetStreamRefused(
-            error.what, error.code, error.err_code, error.description, waited_s
+            error.what,
+            code=error.code,
+            err_code=error.err_code,
+            description=error.description,
+            waited_s=waited_s,
         )

@@ -194,7 +194,13 @@ class Outbox:
             self._patience_s if patience_s is None else patience_s
         )
         letter = _Letter(
-            subject, body, lines, settled, gives_up_at, waits_when_full, known
+            subject,
+            body=body,
+            headers=lines,
+            settled=settled,
+            gives_up_at=gives_up_at,
+            waits_when_full=waits_when_full,
+            known=known,
         )
         # What cannot even be written raises here, before anybody waits for it.
         if self._link.is_connected:
@@ -369,7 +375,13 @@ async def open_outbox(
     heal: Heal | None = None,
 ) -> AsyncIterator[Outbox]:
     """Open an outbox on *link*; on leaving, it waits a moment for pending publishes."""
-    outbox = Outbox(link, meter, patience_s, heal, open_signer(access_of()))
+    outbox = Outbox(
+        link,
+        meter=meter,
+        patience_s=patience_s,
+        heal=heal,
+        sign=open_signer(access_of()),
+    )
     answers = await link.listen(f"{outbox.answers}.*", outbox.hear)
     sweeper = asyncio.create_task(outbox.sweep())
     refusals = refusals_of(link.client)

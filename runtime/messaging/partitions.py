@@ -141,11 +141,21 @@ class PartitionDesk:
         except Unproven as error:
             log.warning("publisher_unproven", stream=self._stream, problem=str(error))
             await bury(
-                delivery, error, _UNPROVEN, self._whose, self._outbox, self._meter
+                delivery,
+                error=error,
+                reason=_UNPROVEN,
+                whose=self._whose,
+                outbox=self._outbox,
+                meter=self._meter,
             )
         except InvalidInput as error:
             await bury(
-                delivery, error, UNREADABLE, self._whose, self._outbox, self._meter
+                delivery,
+                error=error,
+                reason=UNREADABLE,
+                whose=self._whose,
+                outbox=self._outbox,
+                meter=self._meter,
             )
 
     async def _erased(self, delivery: Delivery) -> bool:
@@ -206,7 +216,13 @@ async def open_partitions(
             await declare_consumer(link.client, source)
         engines.append(
             PullEngine(
-                link, source, 1, desk, leases, meter, functools.partial(heal, source)
+                link,
+                source=source,
+                slots=1,
+                desk=desk,
+                leases=leases,
+                meter=meter,
+                heal=functools.partial(heal, source),
             )
         )
     return engines

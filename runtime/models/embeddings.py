@@ -82,10 +82,10 @@ class Endpoint:
         asked = [text[:_LONGEST] or " " for text in texts]
         call = ModelCall(
             self._model,
-            Payer(agent="embedder"),
-            "\n".join(asked),
-            0,
-            lambda read, _: self._price(read),
+            payer=Payer(agent="embedder"),
+            text="\n".join(asked),
+            most_output=0,
+            price=lambda read, _: self._price(read),
         )
         held = self._door.reserve(call) if self._door is not None else None
         taken = None

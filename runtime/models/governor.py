@@ -91,7 +91,13 @@ async def governed(
     def worst(read: int, written: int) -> int | None:
         return price(Tokens(read, written))
 
-    call = ModelCall(asked.model, asked.payer, asked.text, asked.most_output, worst)
+    call = ModelCall(
+        asked.model,
+        payer=asked.payer,
+        text=asked.text,
+        most_output=asked.most_output,
+        price=worst,
+    )
     held = await governor.reserve(call)
     try:
         yield bill
@@ -103,18 +109,16 @@ async def governed(
         governor.settle(held, taken)
         raise
     counted = bill.tokens
-    used = (_used(bill.headers, "requests"), _used(bill.headers, "tokens"))
     if counted is None:
         governor.settle(held, None)
         return
     whole = CallUsage(
-        counted.input,
-        counted.output,
-        counted.cached_input,
-        price(counted) or 0,
-        1,
-        None,
-        *used,
+        input=counted.input,
+        output=counted.output,
+        cached=counted.cached_input,
+        nano_usd=price(counted) or 0,
+        requests_in_minute=_used(bill.headers, "requests"),
+        tokens_in_minute=_used(bill.headers, "tokens"),
     )
     governor.settle(held, whole)
 

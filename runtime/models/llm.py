@@ -189,7 +189,12 @@ class Llm:
         started = self._monotonic()
         ends_at = None if deadline_s is None else started + deadline_s
         question = ModelQuestion(
-            role, self.settings.role(role), answer, system, user, ends_at
+            role,
+            role=self.settings.role(role),
+            answer=answer,
+            system=system,
+            user=user,
+            ends_at=ends_at,
         )
         question = replace(question, waits_until=started + PATIENCE_S)
         usage = Expense()
@@ -203,7 +208,13 @@ class Llm:
             attempt = attempt + outcome.is_sent
             if not isinstance(error, LlmError):
                 duration_ms = (self._monotonic() - started) * 1000
-                return Reply(error, usage, question.role.model, attempts, duration_ms)
+                return Reply(
+                    error,
+                    usage=usage,
+                    model=question.role.model,
+                    attempts=attempts,
+                    duration_ms=duration_ms,
+                )
             breaker = self._breaker(question.role.model)
             pause_s = (
                 None if breaker.is_open else self._pause_s(question, attempt, error)
@@ -257,7 +268,11 @@ class Llm:
         address = self.settings.access(self.role(role).provider)[0] or OPENAI_URL
         payer = spent.payer if spent is not None else Payer(agent=role)
         asked_for = PendingRequest(
-            model, address, payer, text, self.role(role).max_output_tokens
+            model,
+            base_url=address,
+            payer=payer,
+            text=text,
+            most_output=self.role(role).max_output_tokens,
         )
         async with self._admit(model, asked_for) as bill:
             sent = Sent()
@@ -286,7 +301,12 @@ class Llm:
                 if self._meter is not None:
                     duration_s = self._monotonic() - started
                     self._meter.record(
-                        role, model, usage, duration_s, error_class, sent.first_chunk_s
+                        role,
+                        model=model,
+                        usage=usage,
+                        duration_s=duration_s,
+                        error_class=error_class,
+                        first_chunk_s=sent.first_chunk_s,
                     )
 
     def pause_s(
@@ -360,10 +380,10 @@ class Llm:
             )
             self._meter.record(
                 question.role_name,
-                model,
-                usage,
-                self._monotonic() - started,
-                error_class,
+                model=model,
+                usage=usage,
+                duration_s=self._monotonic() - started,
+                error_class=error_class,
             )
         return _Outcome(result, usage)
 
@@ -413,10 +433,10 @@ class Llm:
         """Return the model that may answer in place of *model*, of which *error* is; see `next_model`."""
         return next_model(
             self.governor,
-            model,
-            error,
-            self.settings.base_url or OPENAI_URL,
-            self.settings.prices,
+            model=model,
+            error=error,
+            base_url=self.settings.base_url or OPENAI_URL,
+            prices=self.settings.prices,
         )
 
     async def _send(self, question: ModelQuestion[T], spent: Spent | None) -> bytes:
@@ -440,7 +460,11 @@ class Llm:
         text = f"{question.system}{question.user}{shown}{schema}"
         address = self.settings.base_url or OPENAI_URL
         asked_for = PendingRequest(
-            role.model, address, payer, text, role.max_output_tokens
+            role.model,
+            base_url=address,
+            payer=payer,
+            text=text,
+            most_output=role.max_output_tokens,
         )
         try:
             async with (
@@ -464,11 +488,11 @@ class Llm:
             async with asyncio.timeout(role.attempt_deadline_s):
                 return await complete(
                     client,
-                    role,
-                    question.answer,
-                    question.system,
-                    question.user,
-                    question.malformed,
+                    role=role,
+                    answer=question.answer,
+                    system=question.system,
+                    user=question.user,
+                    malformed=question.malformed,
                 )
         except TimeoutError as error:
             raise _late(question, role.attempt_deadline_s) from error

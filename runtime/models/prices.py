@@ -73,11 +73,11 @@ class Expense:
     def __add__(self, other: "Expense") -> "Expense":
         return Expense(
             self.input_tokens + other.input_tokens,
-            self.output_tokens + other.output_tokens,
-            self.cost_usd + other.cost_usd,
-            self.unpriced or other.unpriced,
-            tuple(dict.fromkeys(self.models + other.models))[:_MOST_MODELS],
-            self.cached_tokens + other.cached_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            cost_usd=self.cost_usd + other.cost_usd,
+            unpriced=self.unpriced or other.unpriced,
+            models=tuple(dict.fromkeys(self.models + other.models))[:_MOST_MODELS],
+            cached_tokens=self.cached_tokens + other.cached_tokens,
         )
 
     def as_usage(self) -> Usage:
@@ -179,6 +179,13 @@ def _listed(tokens: Tokens, model: str, base_url: str) -> Decimal | None:
     except LookupError:
         provider = _PROVIDER
     try:
-        return snapshot.calc(counts, model, provider, None, None).total_price
+        calculation = snapshot.calc(
+            counts,
+            model_ref=model,
+            provider_id=provider,
+            provider_api_url=None,
+            genai_request_timestamp=None,
+        )
+        return calculation.total_price
     except (LookupError, ValueError):
         return None

@@ -114,11 +114,11 @@ def read_endpoints(data_dir: Path) -> Endpoints | None:
         api = content.get("api")
         return Endpoints(
             content["nats"],
-            content["redis"],
-            content.get("http"),
-            workers,
-            monitor,
-            api,
+            redis=content["redis"],
+            http=content.get("http"),
+            workers=workers,
+            monitor=monitor,
+            api=api,
         )
     except (FileNotFoundError, NotADirectoryError):
         return None

@@ -115,7 +115,13 @@ def begin(
     if _tracer is None:
         return NO_SPAN
     return _tracer.begin(
-        name, kind, parent, attributes or {}, links, began_ns, identity
+        name,
+        kind=kind,
+        parent=parent,
+        attributes=attributes or {},
+        links=links,
+        began_ns=began_ns,
+        identity=identity,
     )
 
 

@@ -106,7 +106,11 @@ class WaitingMessages:
                 headers = read_headers(base64.b64decode(message.get("hdrs", ""))) or {}
                 body = base64.b64decode(message.get("data", ""))
                 found[sequence] = Stored(
-                    sequence, message["subject"], message["time"], headers, body
+                    sequence,
+                    subject=message["subject"],
+                    stored_at=message["time"],
+                    headers=headers,
+                    body=body,
                 )
 
     def _hold(self, message: Stored) -> None:

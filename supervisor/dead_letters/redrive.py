@@ -83,7 +83,12 @@ def redrive_of(
     } | {subjects.GENERATION_HEADER: str(generation), subjects.ATTEMPT_HEADER: "1"}
     renewed = _renew(letter.sequence, body, now, renewal)
     return Redrive(
-        content.subject, renewed, message_id, generation, content.task_id, headers
+        content.subject,
+        body=renewed,
+        message_id=message_id,
+        generation=generation,
+        task_id=content.task_id,
+        headers=headers,
     )
 
 

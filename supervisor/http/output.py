@@ -107,7 +107,9 @@ def routes(parts: ApiParts) -> APIRouter:
             return Response(status_code=204)
         after = Position(int(generation), int(attempt), int(sequence))
         return EventStream.open(
-            parts, caller, _events_of(parts, caller, task_id, after, pace)
+            parts,
+            caller,
+            _events_of(parts, caller=caller, task_id=task_id, after=after, pace=pace),
         )
 
     return router

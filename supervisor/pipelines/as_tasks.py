@@ -186,7 +186,12 @@ class PipelineTasks:
             task = _Task(_assignment_in(delivery), delivery.generation)
         except InvalidInput as error:
             await bury(
-                delivery, error, UNREADABLE, self._whose, self._outbox, self._meter
+                delivery,
+                error=error,
+                reason=UNREADABLE,
+                whose=self._whose,
+                outbox=self._outbox,
+                meter=self._meter,
             )
             return
         entry = await self._ledger.read(task.assignment.task_id)

@@ -290,7 +290,12 @@ class FanOut:
         if (inner := self._phase.pipeline) is not None:
             before = f"{self._before}-{suffix}" if self._before is not None else None
             return await run_pipeline(
-                self._parts, self._live, self._phase, inner, assignment, before=before
+                self._parts,
+                live=self._live,
+                phase=self._phase,
+                pipeline=inner,
+                assignment=assignment,
+                before=before,
             )
         return await PhaseTask(
             self._parts, self._phase, assignment, is_new=self._is_new
@@ -402,7 +407,9 @@ async def run_pipeline(
         return Failure(
             InvalidInput.__name__, f"pipeline {pipeline.name!r}: {problems[0].text}"
         )
-    session_id = await _begin(parts, pipeline, assignment, inputs, before)
+    session_id = await _begin(
+        parts, pipeline=pipeline, assignment=assignment, inputs=inputs, before=before
+    )
     deadline = assignment.deadline
     now = parts.now()
     try:

@@ -95,12 +95,12 @@ class LiveRun:
         graph = Graph.of(record.pipeline)
         return cls(
             record,
-            fence,
-            graph,
-            dict(record.phases),
-            dict(record.corrected),
-            by_name,
-            masker,
+            fence=fence,
+            graph=graph,
+            phases=dict(record.phases),
+            corrected=dict(record.corrected),
+            by_name=by_name,
+            masker=masker,
         )
 
     @property

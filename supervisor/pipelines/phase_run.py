@@ -177,7 +177,11 @@ class PhaseRun:
         live = self._live
         name = self._phase.name
         if not await self._parts.runs.begin_phase(
-            live.session_id, live.fence, name, self._task_id, self._run
+            live.session_id,
+            fence=live.fence,
+            phase=name,
+            task_id=self._task_id,
+            run=self._run,
         ):
             raise live.lost()
         self._begun = True
@@ -373,7 +377,11 @@ class PhaseRun:
 
         async def store() -> None:
             if not await self._parts.runs.settle_phase(
-                live.session_id, live.fence, phase.name, state, corrects
+                live.session_id,
+                fence=live.fence,
+                phase=phase.name,
+                state=state,
+                corrects=corrects,
             ):
                 raise live.lost()
 

@@ -245,10 +245,10 @@ class _Outlook:
         reads[None] = dict.fromkeys(result_keys(pipeline, graph), True)
         return cls(
             {phase.name: phase for phase in pipeline.phases},
-            reads,
-            graph,
-            statuses,
-            live_keys,
+            reads=reads,
+            graph=graph,
+            statuses=statuses,
+            live_keys=live_keys,
         )
 
     def gone(self, again: Collection[str]) -> Iterator[tuple[str, str, str]]:

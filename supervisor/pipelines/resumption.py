@@ -93,7 +93,11 @@ class Resumption:
         entries = await self._parts.cache.entries(session_id)
         statuses = {name: state.status for name, state in record.phases.items()}
         plan = resume_plan(
-            record.pipeline, graph, statuses, {entry.key for entry in entries}, stale
+            record.pipeline,
+            graph=graph,
+            statuses=statuses,
+            live_keys={entry.key for entry in entries},
+            restart=stale,
         )
         # One that was cancelled when all was through has its result still to tell.
         if not plan.again and record.state == "completed":

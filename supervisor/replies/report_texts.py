@@ -115,7 +115,13 @@ def report_reply(
         )
     else:
         kind = "answer" if report.status == "completed" else "failed"
-        text = describe_report(report, card, assignment.task, remembered, computed)
+        text = describe_report(
+            report,
+            card=card,
+            call=assignment.task,
+            remembered=remembered,
+            computed=computed,
+        )
         text += taken if kind == "failed" else ""
     return PersonReply(
         request_id=request_id,
@@ -170,7 +176,9 @@ def describe_report(
 ) -> str:
     """Return *report* in words, whatever its status."""
     if report.status == "completed":
-        return describe_result(report, card, call, remembered, computed)
+        return describe_result(
+            report, card=card, call=call, remembered=remembered, computed=computed
+        )
     return describe_failure(report)
 
 

@@ -87,7 +87,13 @@ class Reporter:
             waits_when_full=True,
         )
         user = user_token(assignment.user_id) if assignment.user_id else ""
-        finish = Finish(report.task_id, report.generation, report.status, body, user)
+        finish = Finish(
+            report.task_id,
+            generation=report.generation,
+            status=report.status,
+            report=body,
+            user=user,
+        )
         [earlier] = await self._ledger.finish_many([finish])
         if isinstance(earlier, CancelRequest) and report.status != "cancelled":
             error = ErrorNote(type="TaskCancelled", message=earlier.reason)

@@ -110,7 +110,15 @@ class ComparisonDesk:
             headers = read_headers(base64.b64decode(message.get("hdrs", ""))) or {}
             user = headers.get(subjects.USER_HEADER, "")
             await self._ledger.adopt_many(
-                [Finish(task_id, int(generation), report.status, body, user)]
+                [
+                    Finish(
+                        task_id,
+                        generation=int(generation),
+                        status=report.status,
+                        report=body,
+                        user=user,
+                    )
+                ]
             )
             was = known.state if known is not None else None
             log.warning(

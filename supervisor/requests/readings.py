@@ -279,10 +279,10 @@ class RequestReadings:
         try:
             is_first = await keep_reading(
                 self._conversations,
-                turn,
-                reading,
-                kept[0] if kept else words,
-                asked.alongside.words,
+                turn=turn,
+                reading=reading,
+                words=kept[0] if kept else words,
+                beside=asked.alongside.words,
             )
         except MemoryUnavailable as error:
             log.warning("reading_not_kept", error=str(error))

@@ -89,7 +89,13 @@ def check(
             answer.faults.append(
                 f"{place}.slots: that task was listed by name; give its slots, which are\n{card(task)}"
             )
-        checked = _check_intent(intent, task, evidence, f"{place}.slots", answer.faults)
+        checked = _check_intent(
+            intent,
+            task=task,
+            evidence=evidence,
+            at=f"{place}.slots",
+            faults=answer.faults,
+        )
         if checked.values not in [
             one.values for one in answer.intents if one.task is task
         ]:

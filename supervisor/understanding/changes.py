@@ -149,7 +149,14 @@ class _Reader:
         # "By a quarter" is no quarter that is taken off.
         is_share = not _FACTORS.keys().isdisjoint(amount.text.lower().split())
         return (
-            self.make_change(place, end, cue, None, 0 if is_share else sign, amount)
+            self.make_change(
+                place,
+                end=end,
+                cue=cue,
+                factor=None,
+                sign=0 if is_share else sign,
+                found=amount,
+            )
             if sign
             else None
         )
@@ -192,11 +199,11 @@ class _Reader:
         slot = cue.slot if cue is not None else None
         return SlotChange(
             slot,
-            self.tokens[place].start,
-            self.tokens[end - 1].end,
-            factor,
-            sign,
-            found,
+            start=self.tokens[place].start,
+            end=self.tokens[end - 1].end,
+            factor=factor,
+            sign=sign,
+            found=found,
         )
 
 

@@ -316,7 +316,13 @@ def _keep(filled: Filled, one: Open) -> None:
     past = Past(filled.task, one.turn.task, one.turn.turn_id)
     for slot in filled.task.schema.slots:
         if slot.name in past.call.parameters and filled.is_open(slot):
-            take(filled, past, slot, (0, len(one.turn.text)), one.turn.text)
+            take(
+                filled,
+                past=past,
+                slot=slot,
+                span=(0, len(one.turn.text)),
+                text=one.turn.text,
+            )
 
 
 def _fill_with(

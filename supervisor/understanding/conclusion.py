@@ -132,11 +132,11 @@ def conclude(
     if parts:
         return Clarification(
             " ".join(filter(None, [useless, *parts])),
-            agent_id,
-            name,
-            known,
-            missing,
-            spans,
+            agent_id=agent_id,
+            task_name=name,
+            known=known,
+            missing=missing,
+            spans=spans,
         )
     if (
         filled.unsure
@@ -156,20 +156,30 @@ def conclude(
             useless,
         ]
         return Clarification(
-            " ".join(filter(None, shown)), agent_id, name, known, (), spans
+            " ".join(filter(None, shown)),
+            agent_id=agent_id,
+            task_name=name,
+            known=known,
+            missing=(),
+            spans=spans,
         )
     if left:
         return Clarification(
-            ask_to_leave_out(left, task.offer.label), agent_id, name, known, (), spans
+            ask_to_leave_out(left, task.offer.label),
+            agent_id=agent_id,
+            task_name=name,
+            known=known,
+            missing=(),
+            spans=spans,
         )
     computed = {name: words for name, words in filled.computed.items() if name in known}
     call = TaskCall(name=name, parameters=known)
     return Understood(
         agent_id,
-        call,
-        spans,
-        frozenset(filled.guessed),
-        computed,
+        task=call,
+        spans=spans,
+        guessed=frozenset(filled.guessed),
+        computed=computed,
         approver=card.approver,
     )
 

@@ -189,7 +189,13 @@ def carry_over(
             and filled.is_open(slot)
             and (slot in named or refers)
         ):
-            take(filled, past, slot, named.get(slot, utterance.extent), utterance.text)
+            take(
+                filled,
+                past=past,
+                slot=slot,
+                span=named.get(slot, utterance.extent),
+                text=utterance.text,
+            )
     return filled
 
 
@@ -266,7 +272,19 @@ def _put_changes(
                 filled.whose.append(ask_whose(text, scalars))
         elif slot.name not in earlier:
             filled.questions[slot.name] = ask_unknown_reference(slot)
-        elif put_change(filled, slot, change, earlier[slot.name], utterance):
+        elif put_change(
+            filled,
+            slot=slot,
+            change=change,
+            earlier=earlier[slot.name],
+            utterance=utterance,
+        ):
             filled.spans.append(
-                Span(slot.name, change.start, change.end, text, past.turn_id)
+                Span(
+                    slot.name,
+                    start=change.start,
+                    end=change.end,
+                    text=text,
+                    turn_id=past.turn_id,
+                )
             )

@@ -65,7 +65,15 @@ class CueIndex:
             for phrase, slot in self._phrases.get(token.stem, ()):
                 end = _end_of(phrase.stems, tokens, first)
                 if end:
-                    found.append(Cue(slot, first, end, phrase.penalty, phrase.side))
+                    found.append(
+                        Cue(
+                            slot,
+                            first=first,
+                            end=end,
+                            penalty=phrase.penalty,
+                            side=phrase.side,
+                        )
+                    )
         longest: dict[int, int] = {}
         for cue in found:
             for place in range(cue.first, cue.end):

@@ -175,7 +175,9 @@ class LlmInterpreter:
         """Return *reading* checked; a long text takes tenths of a second, in a thread."""
         mark = self._rules.decimal_mark
         if len(sources[NOW].text) <= _LONG:
-            return check(reading, router, sources, mark, names)
+            return check(
+                reading, router=router, sources=sources, decimal_mark=mark, names=names
+            )
         return await asyncio.to_thread(check, reading, router, sources, mark, names)
 
     async def _once(self, user: str, ends_at: float) -> Reading | None:

@@ -260,12 +260,12 @@ def _prepare(offer: Offer) -> RoutingTask:
     openers = names | (frozenset(chain.from_iterable(begun)) - _STOP_STEMS)
     return RoutingTask(
         offer,
-        schema,
-        CueIndex([*phrases, *learn_phrases(offer.task, schema, known)]),
-        names,
-        openers,
-        known,
-        known.union(*map(stems_of, offer.task.examples)),
+        schema=schema,
+        cues=CueIndex([*phrases, *learn_phrases(offer.task, schema, known)]),
+        names=names,
+        openers=openers,
+        known=known,
+        said=known.union(*map(stems_of, offer.task.examples)),
     )
 
 

@@ -164,7 +164,14 @@ class RuleInterpreter:
                 choice = meant
                 opened = []
         if opened and (
-            answered := self._answer(utterance, choice, opened, previous, router, pasts)
+            answered := self._answer(
+                utterance,
+                choice=choice,
+                opened=opened,
+                previous=previous,
+                router=router,
+                pasts=pasts,
+            )
         ):
             return _together(answered)
         last = pasts[0].task.offer if pasts else None
@@ -200,11 +207,19 @@ class RuleInterpreter:
             if one.choice is not None and one.choice.task not in asking
         ]
         if not new or len(new) == len(segments):
-            return answer_questions(opened, utterance, choice, router, previous)
+            return answer_questions(
+                opened,
+                utterance=utterance,
+                choice=choice,
+                router=router,
+                previous=previous,
+            )
         rest = utterance.only(
             *((one.start, one.end) for one in segments if one not in new)
         )
-        answered = answer_questions(opened, rest, None, router, previous)
+        answered = answer_questions(
+            opened, utterance=rest, choice=None, router=router, previous=previous
+        )
         return [*answered, *read_segments(new, router, pasts)] if answered else None
 
 
@@ -320,7 +335,9 @@ def segments_of(
     found: list[tuple[int, int, Route | None]] = []
     for start, end, part in zip(places, ends, read, strict=True):
         choice = router.choose(part) if not found or _may_open(part, router) else None
-        if found and not _begins_anew(found[-1], part, choice, utterance, about):
+        if found and not _begins_anew(
+            found[-1], part=part, choice=choice, whole=utterance, about=about
+        ):
             first, _, before = found[-1]
             found[-1] = (first, end, before if before is not None else choice)
         else:

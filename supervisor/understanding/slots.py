@@ -110,7 +110,7 @@ class _Filling:
                     Span(slot.name, start, end, self.text[start:end])
                 )
             elif slot.kind == "boolean" and cue.penalty == 0:
-                self.filled.put(slot, True, start, end, self.text)
+                self.filled.put(slot, value=True, start=start, end=end, text=self.text)
 
     def _negation_before(self, cue: Cue) -> int | None:
         for place in range(cue.first - 1, max(cue.first - 2 - _NEGATION_REACH, -1), -1):
@@ -241,7 +241,11 @@ class _Filling:
             self.filled.guessed.add(slot.name)
         if candidate.is_clear:
             self.filled.put(
-                slot, candidate.values[0], candidate.start, candidate.end, self.text
+                slot,
+                value=candidate.values[0],
+                start=candidate.start,
+                end=candidate.end,
+                text=self.text,
             )
         else:
             self.filled.questions[slot.name] = candidate.question
@@ -269,7 +273,11 @@ class _Filling:
     def take_texts(self) -> None:
         """Take the texts that a cue or a frame of an example announces."""
         for slot, start, end in find_announced_texts(
-            self.utterance, self.task, self.cues, self.filled, self.asked
+            self.utterance,
+            task=self.task,
+            cues=self.cues,
+            filled=self.filled,
+            asked=self.asked,
         ):
             words = [
                 one
@@ -281,7 +289,13 @@ class _Filling:
                 for one in words
             )
             if is_new or not slot.is_list:
-                self.filled.put(slot, self.text[start:end], start, end, self.text)
+                self.filled.put(
+                    slot,
+                    value=self.text[start:end],
+                    start=start,
+                    end=end,
+                    text=self.text,
+                )
 
     def take_only_open(self) -> None:
         """Give each value that is left to the only open slot that can take it: first those with a unit or a type."""
@@ -377,10 +391,16 @@ class _Filling:
     def take_rest(self) -> None:
         """Take the only text that is left, and note the values that no slot took."""
         if found := remaining_text(
-            self.utterance, self.task, self.cues, self.filled, self.asked
+            self.utterance,
+            task=self.task,
+            cues=self.cues,
+            filled=self.filled,
+            asked=self.asked,
         ):
             slot, start, end = found
-            self.filled.put(slot, self.text[start:end], start, end, self.text)
+            self.filled.put(
+                slot, value=self.text[start:end], start=start, end=end, text=self.text
+            )
             self.filled.guessed.add(slot.name)
         for group in self._free():
             if slots := self._open_for(group):

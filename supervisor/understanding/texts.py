@@ -184,7 +184,12 @@ def find_announced_texts(
     answered = [slot for slot in asked if slot.kind == "text" and filled.is_open(slot)]
     if len(asked) == 1 and answered:
         found = _extent(
-            utterance, answered[0], 0, len(utterance.text), filled, is_answer=True
+            utterance,
+            slot=answered[0],
+            start=0,
+            stop=len(utterance.text),
+            filled=filled,
+            is_answer=True,
         )
         if found is not None:
             parts = (
@@ -256,7 +261,13 @@ def _behind_cues(
             ]
         stop = min((tokens[one.first].start for one in others), default=len(text))
         if (
-            extent := _extent(utterance, slot, tokens[cue.end - 1].end, stop, filled)
+            extent := _extent(
+                utterance,
+                slot=slot,
+                start=tokens[cue.end - 1].end,
+                stop=stop,
+                filled=filled,
+            )
         ) is not None:
             is_light = (
                 all(one.text in LIGHT for one in tokens[cue.first : cue.end])
@@ -437,7 +448,11 @@ def remaining_text(
             return (slot, *free[0]) if is_meant else None
     return (
         (slot, *found)
-        if (found := _after_task_words(utterance, slot, task, cues, filled))
+        if (
+            found := _after_task_words(
+                utterance, slot=slot, task=task, cues=cues, filled=filled
+            )
+        )
         else None
     )
 
@@ -483,4 +498,10 @@ def _after_task_words(
         before -= 1
     if before < 0 or tokens[before].stem not in task.names:
         return None
-    return _extent(utterance, slot, tokens[new[0]].start, tokens[end - 1].end, filled)
+    return _extent(
+        utterance,
+        slot=slot,
+        start=tokens[new[0]].start,
+        stop=tokens[end - 1].end,
+        filled=filled,
+    )

@@ -261,10 +261,10 @@ def tokens_of(text: str) -> tuple[Token, ...]:
         tokens.append(
             Token(
                 written,
-                stem(written) if is_word else written,
-                match.start(),
-                match.end(),
-                is_word,
+                stem=stem(written) if is_word else written,
+                start=match.start(),
+                end=match.end(),
+                is_word=is_word,
             )
         )
     return tuple(tokens)

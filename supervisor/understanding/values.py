@@ -184,7 +184,14 @@ def amount_for(slot: Slot, found: Found, utterance: Utterance) -> Candidate:
             if slot.kind == "percent"
             else slot.unit is not None or _is_called(slot, found)
         )
-    return Candidate(slot, found.start, found.end, values, question, is_of_type)
+    return Candidate(
+        slot,
+        start=found.start,
+        end=found.end,
+        values=values,
+        question=question,
+        is_of_type=is_of_type,
+    )
 
 
 def _is_called(slot: Slot, found: Found) -> bool:
@@ -300,7 +307,9 @@ def _moment_for(slot: Slot, found: FoundMoment, now: datetime) -> Candidate | No
     if (earlier := _just_past(slot, found, now)) is not None and len(values) == 1:
         values = (earlier, *values)
     question = "" if len(values) == 1 else ask_which_value(slot, values, found.text)
-    return Candidate(slot, found.start, found.end, values, question)
+    return Candidate(
+        slot, start=found.start, end=found.end, values=values, question=question
+    )
 
 
 def _just_past(slot: Slot, found: FoundMoment, now: datetime) -> str | None:
@@ -346,10 +355,16 @@ def _duration_for(slot: Slot, text: str, start: int, end: int) -> Candidate:
     try:
         duration = Duration.read(text)
     except InvalidAmount:
-        return Candidate(slot, start, end, (), f"{ask_for([slot])} You wrote {text!r}.")
+        return Candidate(
+            slot,
+            start=start,
+            end=end,
+            values=(),
+            question=f"{ask_for([slot])} You wrote {text!r}.",
+        )
     if duration.months and not slot.keeps_months:
         cure = f"What is {slot.label} in weeks or days ('90 days')? A month has no fixed length. You wrote {text!r}."
-        return Candidate(slot, start, end, (), cure)
+        return Candidate(slot, start=start, end=end, values=(), question=cure)
     return Candidate(slot, start, end, (str(duration),))
 
 
@@ -381,8 +396,8 @@ def choices_for(slot: Slot, utterance: Utterance) -> Iterator[Candidate]:
         end = tokens[reach].end
         yield Candidate(
             slot,
-            start,
-            end,
-            tuple(values),
-            "" if len(values) == 1 else ask_which_value(slot, values),
+            start=start,
+            end=end,
+            values=tuple(values),
+            question="" if len(values) == 1 else ask_which_value(slot, values),
         )

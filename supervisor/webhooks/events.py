@@ -76,7 +76,13 @@ class WebhookEvents:
             data = report.model_dump(mode="json", include=_OF_REPORT)
             about = f"{report.task_id}.{report.generation}"
             addresses = [callback, self._everywhere if self._hears_tasks else None]
-            await self._put(f"task.{report.status}", about, data, addresses, owner)
+            await self._put(
+                f"task.{report.status}",
+                about=about,
+                data=data,
+                addresses=addresses,
+                owner=owner,
+            )
         ended = [
             report.task_id
             for (report, _), callback in zip(reports, callbacks, strict=True)
@@ -101,7 +107,11 @@ class WebhookEvents:
         owner = user_token(state.wait.user_id) if state.wait.user_id else ""
         about = f"{view.id}.{state.wait.generation}.{number}"
         await self._put(
-            f"approval.{what}", about, data, [*callbacks, self._everywhere], owner
+            f"approval.{what}",
+            about=about,
+            data=data,
+            addresses=[*callbacks, self._everywhere],
+            owner=owner,
         )
 
     async def _put(

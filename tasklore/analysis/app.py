@@ -113,7 +113,14 @@ def run(
     from tasklore.analysis.run import AnalysisOptions, run_analysis
 
     options = AnalysisOptions(
-        folder, tuple(files or ()), everything, refresh, until, wait, tokens, as_json
+        folder,
+        files=tuple(files or ()),
+        everything=everything,
+        refresh=refresh,
+        until=until,
+        wait_s=wait,
+        tokens=tokens,
+        as_json=as_json,
     )
     return running.run(run_analysis(options))
 

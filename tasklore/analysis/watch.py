@@ -116,7 +116,14 @@ class Watch:
         document = (found or seen.document) if is_done else seen.since_asked
         on_look(document)
         took_ms = int((time.monotonic() - began) * 1000)
-        return Analysed(response, document, is_done, is_served, took_ms, self.sections)
+        return Analysed(
+            response,
+            document=document,
+            is_done=is_done,
+            is_served=is_served,
+            took_ms=took_ms,
+            sections=self.sections,
+        )
 
     async def _ask(
         self, request: AnalysisRequest, seen: "Progress", on_look: OnLook

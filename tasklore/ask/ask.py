@@ -165,7 +165,13 @@ async def ask(
         replying = asyncio.ensure_future(_reply_to(calls[0], request))
         try:
             if show is not None:
-                await _show_output(client, supervisor_id, request, replying, show)
+                await _show_output(
+                    client,
+                    supervisor_id=supervisor_id,
+                    request=request,
+                    replying=replying,
+                    show=show,
+                )
             return await replying
         finally:
             replying.cancel()

@@ -166,7 +166,12 @@ class MemoryFlows:
             if value is not None
         }
         return Call(
-            method, f"{self._path}{path}", {**self._scope, **given}, body, key, wait_s
+            method,
+            path=f"{self._path}{path}",
+            params={**self._scope, **given},
+            body=body,
+            key=key,
+            wait_s=wait_s,
         )
 
 

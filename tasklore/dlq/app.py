@@ -143,7 +143,14 @@ def redrive(
     from tasklore.dlq.redrive import redrive_letters
     from tasklore.dlq.selection import Filter
 
-    wanted = Filter(tuple(sequences or ()), agent, task, reason, since, everything)
+    wanted = Filter(
+        tuple(sequences or ()),
+        agent=agent,
+        task=task,
+        reason=reason,
+        since=since,
+        everything=everything,
+    )
     return run(
         redrive_letters(
             wanted,
@@ -182,5 +189,12 @@ def purge(
     from tasklore.dlq.redrive import purge_letters
     from tasklore.dlq.selection import Filter
 
-    wanted = Filter(tuple(sequences or ()), agent, task, reason, since, everything)
+    wanted = Filter(
+        tuple(sequences or ()),
+        agent=agent,
+        task=task,
+        reason=reason,
+        since=since,
+        everything=everything,
+    )
     run(purge_letters(wanted, is_sure=yes, as_json=as_json))

@@ -98,7 +98,11 @@ def find_system(settings: Settings) -> tuple[Endpoints, str]:
         else "TASKLORE_NATS_MONITOR_URL"
     )
     return Endpoints(
-        found.nats, found.redis, found.http, found.workers, settings.nats_monitor_url
+        found.nats,
+        redis=found.redis,
+        http=found.http,
+        workers=found.workers,
+        monitor=settings.nats_monitor_url,
     ), source
 
 
@@ -137,7 +141,12 @@ async def _gather_facts(
     processes = await examine_processes(places[:MOST_PROCESSES])
     now = datetime.fromtimestamp(clock(), UTC)
     return Facts(
-        now, nats, redis, monitor, processes, max(0, len(places) - MOST_PROCESSES)
+        now,
+        nats=nats,
+        redis=redis,
+        monitor=monitor,
+        processes=processes,
+        unexamined=max(0, len(places) - MOST_PROCESSES),
     )
 
 

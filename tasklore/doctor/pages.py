@@ -57,7 +57,9 @@ async def examine_processes(
         alive, ready = await asyncio.gather(
             fetch(f"{url}/healthz"), fetch(f"{url}/readyz")
         )
-        return ProcessFacts(name, masked_url(url), is_named, alive, ready)
+        return ProcessFacts(
+            name, url=masked_url(url), is_named=is_named, alive=alive, ready=ready
+        )
 
     return list(await asyncio.gather(*(examine(*place) for place in places)))
 

@@ -57,7 +57,14 @@ async def examine_redis(
         if isinstance(config, Unanswered)
         else {_decode(name): _decode(value) for name, value in config.items()}
     )
-    return RedisFacts(shown, None, info, settings, skew, set_aside=set_aside)
+    return RedisFacts(
+        shown,
+        refusal=None,
+        info=info,
+        settings=settings,
+        skew=skew,
+        set_aside=set_aside,
+    )
 
 
 async def _unless_refused(command: Awaitable[Any]) -> Any | Unanswered:

@@ -71,31 +71,31 @@ _DISK_CURE = "make room on its disk or mend it; see the log of the server"
 _REDIS_RULES: tuple[Rule[Answer], ...] = (
     Rule(
         "redis.role",
-        "problem",
-        lambda info: info.get("role") == "slave",
-        "this is a replica, which refuses writes",
-        f"set {REDIS_VARIABLE} to the primary",
+        mark="problem",
+        holds=lambda info: info.get("role") == "slave",
+        found="this is a replica, which refuses writes",
+        cure=f"set {REDIS_VARIABLE} to the primary",
     ),
     Rule(
         "redis.role",
-        "problem",
-        lambda info: info.get("cluster_enabled"),
-        "this is a cluster: keys that belong to another of its servers are refused",
-        f"set {REDIS_VARIABLE} to a server that is not in cluster mode",
+        mark="problem",
+        holds=lambda info: info.get("cluster_enabled"),
+        found="this is a cluster: keys that belong to another of its servers are refused",
+        cure=f"set {REDIS_VARIABLE} to a server that is not in cluster mode",
     ),
     Rule(
         "redis.role",
-        "problem",
-        lambda info: info.get("loading"),
-        "the server still loads its data and refuses commands",
-        "wait; how far it is stands in INFO persistence",
+        mark="problem",
+        holds=lambda info: info.get("loading"),
+        found="the server still loads its data and refuses commands",
+        cure="wait; how far it is stands in INFO persistence",
     ),
     Rule(
         "redis.eviction",
-        "unknown",
-        lambda info: not info.get("maxmemory_policy"),
-        "what the server throws away when it is full is unknown",
-        _POLICY_CURE,
+        mark="unknown",
+        holds=lambda info: not info.get("maxmemory_policy"),
+        found="what the server throws away when it is full is unknown",
+        cure=_POLICY_CURE,
     ),
     Rule(
         "redis.eviction",
@@ -105,56 +105,59 @@ _REDIS_RULES: tuple[Rule[Answer], ...] = (
     ),
     Rule(
         "redis.eviction",
-        "problem",
-        lambda info: (
+        mark="problem",
+        holds=lambda info: (
             info.get("maxmemory_policy") not in (None, "", "noeviction")
             and info.get("maxmemory")
         ),
-        "maxmemory-policy {maxmemory_policy} throws the ledger away when memory is full: finished tasks run again",
-        _POLICY_CURE,
+        found=(
+            "maxmemory-policy {maxmemory_policy} throws the ledger away when "
+            "memory is full: finished tasks run again"
+        ),
+        cure=_POLICY_CURE,
     ),
     Rule(
         "redis.eviction",
-        "warning",
-        lambda info: (
+        mark="warning",
+        holds=lambda info: (
             info.get("maxmemory_policy") not in (None, "", "noeviction")
             and not info.get("maxmemory")
         ),
-        "maxmemory-policy {maxmemory_policy} would throw the ledger away as soon as maxmemory is set",
-        _POLICY_CURE,
+        found="maxmemory-policy {maxmemory_policy} would throw the ledger away as soon as maxmemory is set",
+        cure=_POLICY_CURE,
     ),
     Rule(
         "redis.eviction",
-        "warning",
-        lambda info: info.get("evicted_keys"),
-        "{evicted} thrown away since the server started",
-        "give it more memory; the count begins anew with its next start",
+        mark="warning",
+        holds=lambda info: info.get("evicted_keys"),
+        found="{evicted} thrown away since the server started",
+        cure="give it more memory; the count begins anew with its next start",
     ),
     Rule(
         "redis.writes",
-        "problem",
-        lambda info: (
+        mark="problem",
+        holds=lambda info: (
             info.get("aof_enabled") and info.get("aof_last_write_status", "ok") != "ok"
         ),
-        "the last write of the append-only file failed: the server refuses writes",
-        _DISK_CURE,
+        found="the last write of the append-only file failed: the server refuses writes",
+        cure=_DISK_CURE,
     ),
     Rule(
         "redis.writes",
-        "problem",
-        lambda info: info.get("rdb_last_bgsave_status", "ok") != "ok",
-        "the last snapshot failed: the server may refuse writes",
-        _DISK_CURE,
+        mark="problem",
+        holds=lambda info: info.get("rdb_last_bgsave_status", "ok") != "ok",
+        found="the last snapshot failed: the server may refuse writes",
+        cure=_DISK_CURE,
     ),
     Rule(
         "redis.writes",
-        "warning",
-        lambda info: (
+        mark="warning",
+        holds=lambda info: (
             info.get("aof_enabled")
             and info.get("aof_last_bgrewrite_status", "ok") != "ok"
         ),
-        "the last rewrite of the append-only file failed: it grows without end",
-        _DISK_CURE,
+        found="the last rewrite of the append-only file failed: it grows without end",
+        cure=_DISK_CURE,
     ),
 )
 
@@ -227,7 +230,11 @@ def check_redis(redis: RedisFacts | None) -> Iterator[Diagnosis]:
             cure = "raise `maxmemory`, or keep tasks and answers shorter (TASKLORE_LEDGER_KEEP_DAYS, `tasklore ltm "
             cure += "forget`)"
             yield check_fullness(
-                "redis.memory", "memory", info.get("used_memory", 0), limit, cure
+                "redis.memory",
+                what="memory",
+                used=info.get("used_memory", 0),
+                limit=limit,
+                cure=cure,
             )
     for agent_id, number in sorted(redis.left_behind.items()):
         found = f"{count_of(number, 'answer')} of {agent_id} came from other code or another version: none is served"
@@ -410,10 +417,10 @@ def _check_storage(
     if limit > 0:
         yield check_fullness(
             "nats.account_storage",
-            "the account",
-            account.get("storage", 0),
-            limit,
-            cure,
+            what="the account",
+            used=account.get("storage", 0),
+            limit=limit,
+            cure=cure,
         )
     varz = (
         {} if monitor is None or isinstance(monitor.varz, Unanswered) else monitor.varz
@@ -423,5 +430,9 @@ def _check_storage(
     if limit > 0:
         used = (jetstream.get("stats") or {}).get("storage", 0)
         yield check_fullness(
-            "nats.storage", "JetStream", used, limit, f"{cure} (`max_file_store`)"
+            "nats.storage",
+            what="JetStream",
+            used=used,
+            limit=limit,
+            cure=f"{cure} (`max_file_store`)",
         )

@@ -16,19 +16,25 @@ _DAY_S = 24 * 3600.0
 _RULES: tuple[Rule[Settings], ...] = (
     Rule(
         "settings.ack_wait",
-        "warning",
-        lambda settings: settings.ack_wait_s < SHORT_ACK_WAIT_S,
-        "TASKLORE_ACK_WAIT_S is {ack_wait_s:g} s: a task that holds the interpreter longer runs twice, and so does one "
-        "on a machine that pauses",
-        "leave it at 30 s, or at least above the longest such call",
+        mark="warning",
+        holds=lambda settings: settings.ack_wait_s < SHORT_ACK_WAIT_S,
+        found=(
+            "TASKLORE_ACK_WAIT_S is {ack_wait_s:g} s: a task that holds the "
+            "interpreter longer runs twice, and so does one "
+            "on a machine that pauses"
+        ),
+        cure="leave it at 30 s, or at least above the longest such call",
     ),
     Rule(
         "settings.ledger",
-        "problem",
-        lambda settings: list_longer_absences(settings),
-        "TASKLORE_LEDGER_KEEP_DAYS means {keep_s:g} s, no more than {longer}: a task that comes back after that is "
-        "taken for a new one",
-        "keep the ledger for days",
+        mark="problem",
+        holds=lambda settings: list_longer_absences(settings),
+        found=(
+            "TASKLORE_LEDGER_KEEP_DAYS means {keep_s:g} s, no more than {longer}: "
+            "a task that comes back after that is "
+            "taken for a new one"
+        ),
+        cure="keep the ledger for days",
     ),
 )
 

@@ -195,7 +195,13 @@ def _check_contents(nats: NatsFacts, now: datetime) -> Iterator[Diagnosis]:
     if tasks is not None and limit > 0:
         what = f"{subjects.TASKS}, with {count_of(tasks['state']['messages'], 'task')},"
         cure = "start more workers, or raise TASKLORE_TASKS_MAX_BYTES and restart one"
-        yield check_fullness("nats.tasks", what, tasks["state"]["bytes"], limit, cure)
+        yield check_fullness(
+            "nats.tasks",
+            what=what,
+            used=tasks["state"]["bytes"],
+            limit=limit,
+            cure=cure,
+        )
     if dead is not None and not dead["state"]["messages"]:
         yield ok("nats.dead", "no dead letter waits")
     elif dead is not None:

@@ -24,24 +24,26 @@ SHORT_ACK_WAIT_S = 1.0
 _CONSUMER_RULES: tuple[Rule[Answer], ...] = (
     Rule(
         "nats.consumer",
-        "problem",
-        lambda consumer: consumer["config"].get("ack_wait", 0) / 1e9 < SHORT_ACK_WAIT_S,
-        "{where} has an ack_wait of {ack_wait_s:g} s: what takes longer to renew its lease runs twice",
-        "`nats consumer edit {stream} {name} --wait=30s`",
+        mark="problem",
+        holds=lambda consumer: (
+            consumer["config"].get("ack_wait", 0) / 1e9 < SHORT_ACK_WAIT_S
+        ),
+        found="{where} has an ack_wait of {ack_wait_s:g} s: what takes longer to renew its lease runs twice",
+        cure="`nats consumer edit {stream} {name} --wait=30s`",
     ),
     Rule(
         "nats.consumer",
-        "problem",
-        lambda consumer: consumer["config"].get("max_deliver", -1) != -1,
-        "{where} gives up after {max_deliver} deliveries: such a message waits for ever, unseen",
-        "`nats consumer edit {stream} {name} --max-deliver=-1`",
+        mark="problem",
+        holds=lambda consumer: consumer["config"].get("max_deliver", -1) != -1,
+        found="{where} gives up after {max_deliver} deliveries: such a message waits for ever, unseen",
+        cure="`nats consumer edit {stream} {name} --max-deliver=-1`",
     ),
     Rule(
         "nats.consumer",
-        "warning",
-        lambda consumer: consumer.get("paused"),
-        "{where} is paused",
-        "`nats consumer resume {stream} {name}`",
+        mark="warning",
+        holds=lambda consumer: consumer.get("paused"),
+        found="{where} is paused",
+        cure="`nats consumer resume {stream} {name}`",
     ),
 )
 

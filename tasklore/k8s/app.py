@@ -85,5 +85,13 @@ def agent(
     from tasklore.k8s.workers import Wanted
 
     print_agent(
-        Wanted(tuple(references), image, name, namespace, slots, most, longest_s)
+        Wanted(
+            tuple(references),
+            image=image,
+            name=name,
+            namespace=namespace,
+            slots=slots,
+            most=most,
+            longest_s=longest_s,
+        )
     )

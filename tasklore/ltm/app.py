@@ -125,7 +125,16 @@ def forget(
     """Forget what fits every given condition."""
     from tasklore.ltm.edits import Filter, forget_answers
 
-    wanted = Filter(question, key, task, agent, older_than, user, stale, everything)
+    wanted = Filter(
+        question,
+        key=key,
+        task=task,
+        agent=agent,
+        older_than=older_than,
+        user=user,
+        stale=stale,
+        everything=everything,
+    )
     run(forget_answers(wanted, is_sure=yes))
 
 

@@ -36,10 +36,10 @@ class ImportForm:
         version = agent.memory_version(task)
         return cls(
             form_of(schema),
-            task.parameters,
-            version,
-            task.remember_for,
-            _refusal(task.remember),
+            parameters=task.parameters,
+            version=version,
+            keep=task.remember_for,
+            refusal=_refusal(task.remember),
         )
 
     @classmethod
@@ -52,10 +52,20 @@ class ImportForm:
         refusal = _refusal(task.remember)
         try:
             return cls(
-                form, parameters_of(task.name, task.parameters), version, keep, refusal
+                form,
+                parameters=parameters_of(task.name, task.parameters),
+                version=version,
+                keep=keep,
+                refusal=refusal,
             )
         except InvalidInput as error:
-            return cls(form, None, version, keep, refusal or str(error))
+            return cls(
+                form,
+                parameters=None,
+                version=version,
+                keep=keep,
+                refusal=refusal or str(error),
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +104,11 @@ async def import_text(
     for entry in file.entries:
         try:
             is_new = await _store(
-                memory, agent_id, entry, forms[entry.task_name], now_ms
+                memory,
+                agent_id=agent_id,
+                entry=entry,
+                form=forms[entry.task_name],
+                now_ms=now_ms,
             )
         except InvalidInput as error:
             refused[entry.key] = str(error)

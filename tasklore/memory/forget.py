@@ -88,7 +88,11 @@ async def places_of_users() -> AsyncIterator[
         open_outbox(link := Link(client)) as outbox,
     ):
         stores = all_stores(
-            link, memory.client, outbox, memory.documents, Settings.load().evidence_dir
+            link,
+            redis=memory.client,
+            outbox=outbox,
+            documents=memory.documents,
+            evidence=Settings.load().evidence_dir,
         )
         yield (
             stores,

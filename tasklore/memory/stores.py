@@ -58,10 +58,10 @@ async def user_memory(redis_url: str | None = None) -> AsyncIterator[UserMemory]
         )
         yield UserMemory(
             DocumentStore(client, kinds, deadline_s=_DEADLINE_S),
-            turns,
-            facts,
-            kinds,
-            client,
+            turns=turns,
+            facts=facts,
+            kinds=kinds,
+            client=client,
         )
 
 

@@ -91,7 +91,13 @@ def run(
     from tasklore.pipeline.run import RunOptions, run_pipeline
 
     options = RunOptions(
-        source, tuple(inputs or ()), keep, session, user, no_wait, as_json
+        source,
+        inputs=tuple(inputs or ()),
+        keep=keep,
+        session=session,
+        user=user,
+        no_wait=no_wait,
+        as_json=as_json,
     )
     return running.run(run_pipeline(options))
 

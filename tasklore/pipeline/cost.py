@@ -50,7 +50,13 @@ async def estimate(
         largest_usd = max(known, default=None)
         found.append(
             PhaseCost(
-                phase, ".".join(name), len(known), mean_usd, largest_usd, fewest, most
+                phase,
+                task=".".join(name),
+                runs=len(known),
+                mean_usd=mean_usd,
+                largest_usd=largest_usd,
+                fewest=fewest,
+                most=most,
             )
         )
     return found
@@ -79,7 +85,11 @@ def _phases_of(
             high = None if high is None else high * phase.at_most
         if phase.pipeline is not None:
             yield from _phases_of(
-                phase.pipeline, {}, f"{before}{phase.name}.", low, high
+                phase.pipeline,
+                inputs={},
+                before=f"{before}{phase.name}.",
+                fewest=low,
+                most=high,
             )
         else:
             yield f"{before}{phase.name}", (phase.agent, phase.task), low, high
@@ -99,7 +109,15 @@ def print_estimate(costs: list[PhaseCost]) -> None:
     """Print a line for each phase, and for the whole run."""
     mean_usd, largest_usd = sum_up(costs)
     print()
-    print_records(_COLUMNS, [*costs, PhaseCost("in all", "", 0, mean_usd, largest_usd)])
+    print_records(
+        _COLUMNS,
+        [
+            *costs,
+            PhaseCost(
+                "in all", task="", runs=0, mean_usd=mean_usd, largest_usd=largest_usd
+            ),
+        ],
+    )
     if unknown := sum(one.mean_usd is None for one in costs):
         why = "no run of that task asked a model of a known price lately"
         say(f"{count_of(unknown, 'phase')} without a known cost: {why}")

@@ -176,7 +176,14 @@ async def resume_run(
                 inputs=read_inputs(pipeline, inputs) if bundle is None else {},
                 pipeline=_declare(source),
             )
-            return await _go_on(client, stores, record, source, request, options)
+            return await _go_on(
+                client,
+                stores=stores,
+                record=record,
+                source=source,
+                request=request,
+                options=options,
+            )
         except InvalidPipeline as error:
             return print_problems(error.problems, as_json=options.as_json)
 
@@ -200,7 +207,14 @@ async def rerun_phase(session_id: str, phase: str, options: ResumeOptions) -> in
             request = PipelineRequest(
                 action="rerun", session_id=session_id, phase=phase, pipeline=declared
             )
-            return await _go_on(client, stores, record, source, request, options)
+            return await _go_on(
+                client,
+                stores=stores,
+                record=record,
+                source=source,
+                request=request,
+                options=options,
+            )
         except InvalidPipeline as error:
             return print_problems(error.problems, as_json=options.as_json)
 

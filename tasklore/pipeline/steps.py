@@ -37,7 +37,14 @@ def steps_of(
             for phase in (look.outcome or {}).get("phases", ())
         }
     steps = [
-        _step(name, state, look, agents.get(name), progress or {}, reused or {})
+        _step(
+            name,
+            state=state,
+            look=look,
+            absent=agents.get(name),
+            progress=progress or {},
+            reused=reused or {},
+        )
         for name, state in phases.items()
     ]
     return [
@@ -89,7 +96,9 @@ def _step(
         status = "reused"
         took_ms = None
         note = f"{duration(saved_ms)} saved"
-    return BoardRow(name, status, took_ms, one_line(note), state.run)
+    return BoardRow(
+        name, status=status, took_ms=took_ms, note=one_line(note), run=state.run
+    )
 
 
 def reason_of(state: PhaseState) -> str:

@@ -211,7 +211,13 @@ def search(
     from tasklore.running import run
 
     only = RecordFilter(
-        " ".join(words or ()), tuple(tag or ()), kind, since, until, in_force, before
+        " ".join(words or ()),
+        tags=tuple(tag or ()),
+        kind=kind,
+        since=since,
+        until=until,
+        in_force=in_force,
+        before=before,
     )
     run(print_found(project, only, limit, as_json=as_json))
 

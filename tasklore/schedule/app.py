@@ -95,16 +95,16 @@ def add(
 
     wanted = Wanted(
         task,
-        pipeline,
-        tuple(values or ()),
-        cron,
-        every,
-        at,
-        after,
-        time_zone,
-        missed,
-        schedule_id,
-        user,
+        pipeline=pipeline,
+        values=tuple(values or ()),
+        cron=cron,
+        every=every,
+        at=at,
+        after=after,
+        time_zone=time_zone,
+        missed=missed,
+        schedule_id=schedule_id,
+        user=user,
     )
     run(add_schedule(wanted, is_sure=yes, as_json=as_json))
 

@@ -186,12 +186,12 @@ async def open_schedules() -> AsyncIterator[Opened]:
             book,
             TickMaker(
                 supervisor_id,
-                lambda: catalogue,
-                dispatch,
-                request,
-                canceller,
-                records,
-                book.now,
+                catalogue=lambda: catalogue,
+                dispatch=dispatch,
+                pipelines=request,
+                canceller=canceller,
+                records=records,
+                now=book.now,
             ),
         )
 

@@ -338,18 +338,21 @@ def bonds_of(story: StandingStory) -> list[Bond]:
 def open_threads(story: StandingStory, last: int) -> list[OpenThread]:
     """Return each open thread after response *last*, the nearest consequence first, then those due next."""
     critical = story.settings.critical_countdown
-    found = [
-        OpenThread(
+    found: list[OpenThread] = []
+    for one in story.threads:
+        if not one.is_open:
+            continue
+        consequence_countdown, time_until = countdowns(one.thread, last)
+        thread = OpenThread(
             one.thread.id,
-            one.thread.title,
-            str(thread_status(one.thread, last, critical=critical)),
-            one.thread.priority,
-            *countdowns(one.thread, last),
-            one.last_mention,
+            title=one.thread.title,
+            status=str(thread_status(one.thread, last, critical=critical)),
+            priority=one.thread.priority,
+            consequence_countdown=consequence_countdown,
+            time_until=time_until,
+            last_mention=one.last_mention,
         )
-        for one in story.threads
-        if one.is_open
-    ]
+        found.append(thread)
 
     def rank(one: OpenThread) -> tuple[bool, int, bool, int]:
         consequence = one.consequence_countdown

@@ -74,7 +74,12 @@ async def _wait(settings: Settings) -> None:
         for name, url, check in servers:
             if url is not None:
                 await _wait_for(
-                    f"{name} at {masked_url(url)}", url, check, away, stack, settings
+                    f"{name} at {masked_url(url)}",
+                    url=url,
+                    check=check,
+                    away=away,
+                    stack=stack,
+                    settings=settings,
                 )
 
 

@@ -95,11 +95,11 @@ class System:
         supervisor = self._supervisor
         return Endpoints(
             self._nats_url,
-            self._redis_url,
-            supervisor.address,
-            workers,
-            monitor,
-            supervisor.api,
+            redis=self._redis_url,
+            http=supervisor.address,
+            workers=workers,
+            monitor=monitor,
+            api=supervisor.api,
         )
 
     async def start(self) -> None:

@@ -39,6 +39,25 @@ RETURN_ANY = {
 }
 
 
+#: What takes any number of values of one meaning, or hands them on to such a function.
+TAKE_MANY = {
+    "_call",
+    "_keys",
+    "_script",
+    "call",
+    "call_soon_threadsafe",
+    "counter",
+    "histogram",
+    "listed",
+    "one_of",
+    "print",
+    "run",
+    "says",
+    "to_thread",
+    "unified_diff",  # of difflib
+}
+
+
 @cache
 def _functions() -> list[tuple[str, Function]]:
     """Return each function of the product after the name of its module; read once, as reading all takes seconds."""
@@ -59,6 +78,35 @@ def test_what_is_one_class_is_no_protocol_beside_it() -> None:
         and any(ast.unparse(base).split("[")[0] == "Protocol" for base in one.bases)
     ]
     assert len(bases) <= MOST_PROTOCOLS, "\n".join(bases)
+
+
+def test_an_assignment_gives_one_name_one_value() -> None:
+    """`a, b = x, y` hides a statement in another; only values that change places need it."""
+    packed = [
+        f"{name_of(file)}:{node.lineno}"
+        for file in modules(*ROOMS, "deploy")
+        for node in ast.walk(tree_of(file))
+        if isinstance(node, ast.Assign)
+        and isinstance(node.targets[0], ast.Tuple)
+        and isinstance(node.value, ast.Tuple)
+        and not any(isinstance(one, ast.Starred) for one in node.value.elts)
+        and sorted(map(ast.unparse, node.targets[0].elts))
+        != sorted(map(ast.unparse, node.value.elts))
+    ]
+    assert packed == []
+
+
+def test_a_call_names_its_values_beyond_the_fourth() -> None:
+    """Unlike values in a row are told apart by their names alone."""
+    unnamed = [
+        f"{name_of(file)}:{node.lineno} {ast.unparse(node.func)}"
+        for file in modules(*ROOMS, "deploy")
+        for node in ast.walk(tree_of(file))
+        if isinstance(node, ast.Call)
+        and sum(not isinstance(one, ast.Starred) for one in node.args) > 4
+        and ast.unparse(node.func).rpartition(".")[2] not in TAKE_MANY
+    ]
+    assert unnamed == []
 
 
 @pytest.mark.parametrize("room", ROOMS)

@@ -178,7 +178,12 @@ class Context(TaskCaller, TaskAsker):
         lent = self._services
         user_id = self._assignment.user_id
         return UserEdits(
-            user_id, lent.edits, self._attempt, lent.now(), lent.words, lent.episodes
+            user_id,
+            store=lent.edits,
+            attempt=self._attempt,
+            now=lent.now(),
+            parts=lent.words,
+            episodes=lent.episodes,
         )
 
     @cached_property
@@ -420,10 +425,10 @@ def _payer_of(assignment: TaskAssignment, generation: int, attempt: int) -> Paye
     root = assignment.root_id or task_id
     return Payer(
         assignment.tenant or "",
-        user,
-        assignment.agent_id,
-        assignment.task.name,
-        task_id,
-        root,
-        run,
+        user=user,
+        agent=assignment.agent_id,
+        task=assignment.task.name,
+        task_id=task_id,
+        root_id=root,
+        run=run,
     )

@@ -35,7 +35,11 @@ class Effects:
         token = self._unanswered.pop((task_id, name), None) or new_id(0)
         try:
             is_ours = await self._ledger.once(
-                task_id, job.generation, self._worker_id, name, token
+                task_id,
+                generation=job.generation,
+                worker_id=self._worker_id,
+                name=name,
+                token=token,
             )
         except MemoryUnavailable:
             self._unanswered[task_id, name] = token

@@ -85,7 +85,11 @@ class Services:
         from workers.context.output import TaskOutputWriter
 
         return TaskOutputWriter(
-            self.outbox.send, supervisor_id, task_id, generation, attempt
+            self.outbox.send,
+            supervisor_id=supervisor_id,
+            task_id=task_id,
+            generation=generation,
+            attempt=attempt,
         )
 
     async def publish_progress(self, supervisor_id: str, progress: Progress) -> None:

@@ -95,10 +95,10 @@ class TaskSession:
 
         return await get_or_compute(
             _CountedReads(self._services),
-            self._services.session_flights,
-            self.session_id,
-            key,
-            compute,
+            flights=self._services.session_flights,
+            session_id=self.session_id,
+            key=key,
+            compute=compute,
             wait_s=WAIT_S,
             reader=self._assignment.task_id,
             agent=self._assignment.agent_id,

@@ -317,13 +317,13 @@ class BoundedRuns:
         ]
         return RunPlace(
             bound_of(task, assignment, job.parameters, job.user),
-            f"{assignment.task_id}:{job.generation}",
-            task.at_most or 1,
-            self._worker_id,
-            job.delivery.reply,
-            job.delivery.stored_us,
-            f"{root}|{identity_of(assignment)}",
-            tuple(above),
+            task=f"{assignment.task_id}:{job.generation}",
+            limit=task.at_most or 1,
+            worker_id=self._worker_id,
+            token=job.delivery.reply,
+            arrival=job.delivery.stored_us,
+            mark=f"{root}|{identity_of(assignment)}",
+            above=tuple(above),
         )
 
     async def _park(

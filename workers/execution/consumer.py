@@ -134,12 +134,12 @@ class Consumer:
                 refused.append(
                     Outcome(
                         delivery,
-                        job.assignment,
-                        job.generation,
-                        job.attempt,
-                        "expired" if job.is_expired else "rejected",
-                        self._worker_id,
-                        "off",
+                        assignment=job.assignment,
+                        generation=job.generation,
+                        attempt=job.attempt,
+                        status="expired" if job.is_expired else "rejected",
+                        worker_id=self._worker_id,
+                        memory="off",
                         error=job.problem,
                     )
                 )

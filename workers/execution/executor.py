@@ -346,7 +346,11 @@ class Executor:
             engine.hand_back(job.delivery, min(longest_s, found.wait_ms / 1000))
         else:
             self._publisher.send(
-                assignment, job.generation, found, job.delivery, engine
+                assignment,
+                generation=job.generation,
+                body=found,
+                delivery=job.delivery,
+                engine=engine,
             )
         return None
 
@@ -364,10 +368,10 @@ class Executor:
             return CancelRequest(f"its parent was cancelled: {wish.reason}")
         found = await ledger.begin(
             assignment.task_id,
-            job.generation,
-            self._worker_id,
-            int(now.timestamp() * 1000),
-            self._lease_ms,
+            generation=job.generation,
+            worker_id=self._worker_id,
+            now_ms=int(now.timestamp() * 1000),
+            lease_ms=self._lease_ms,
             before=job.first_attempt - 1,
             alone=alone,
             most_crashes=most_crashes,
@@ -412,7 +416,12 @@ class Executor:
             return None
         if job.memory_key is not None and job.memory in ("miss", "refreshed"):
             await self._stores.remember(
-                job, job.memory_key, result, run_ms, self._now(), context.nano_usd
+                job,
+                key=job.memory_key,
+                result=result,
+                run_ms=run_ms,
+                now=self._now(),
+                nano_usd=context.nano_usd,
             )
         if job.assignment.writes:
             try:

@@ -74,10 +74,10 @@ class Job:
         """Return the run that began with this delivery, as one that ended without a report."""
         return Ended(
             self.assignment.task_id,
-            self.generation,
-            self.delivery.reply,
-            excused,
-            uncounted,
+            generation=self.generation,
+            token=self.delivery.reply,
+            excused=excused,
+            uncounted=uncounted,
         )
 
     @property
@@ -159,14 +159,20 @@ class JobReader:
         assignment = None
         try:
             assignment = _read_assignment(delivery.body)
-            return self._job(delivery, assignment, generation, attempt, now)
+            return self._job(
+                delivery,
+                assignment=assignment,
+                generation=generation,
+                attempt=attempt,
+                now=now,
+            )
         except Exception as error:  # noqa: BLE001 - a validator of the user's may raise anything: only this one is unfit
             return UnfitJob(
                 delivery,
-                assignment or _salvage(delivery.body),
-                generation,
-                attempt,
-                error,
+                assignment=assignment or _salvage(delivery.body),
+                generation=generation,
+                attempt=attempt,
+                problem=error,
             )
 
     def _job(
@@ -199,7 +205,12 @@ class JobReader:
                 f"the deadline {deadline.isoformat()} had passed before a worker was free"
             )
             return UnfitJob(
-                delivery, assignment, generation, attempt, expired, is_expired=True
+                delivery,
+                assignment=assignment,
+                generation=generation,
+                attempt=attempt,
+                problem=expired,
+                is_expired=True,
             )
         if assignment.writes:
             _demand_session(assignment)
@@ -220,20 +231,20 @@ class JobReader:
             neighbourhood = Parameters.neighbourhood(parameters, task.name)
         return Job(
             delivery,
-            assignment,
-            task,
-            parameters,
-            generation,
-            attempt,
-            max(
+            assignment=assignment,
+            task=task,
+            parameters=parameters,
+            generation=generation,
+            attempt=attempt,
+            queued_ms=max(
                 0, age.days * 86_400_000 + age.seconds * 1000 + age.microseconds // 1000
             ),
-            question,
-            memory_key,
-            memory,
-            user,
-            deadline,
-            neighbourhood,
+            question=question,
+            memory_key=memory_key,
+            memory=memory,
+            user=user,
+            deadline=deadline,
+            neighbourhood=neighbourhood,
         )
 
 

@@ -80,7 +80,11 @@ class NearMatches(Middleware):
 def _serve_neighbour(job: Job, neighbourhood: Neighbourhood, near: Near) -> None:
     try:
         job.near = neighbour_at(
-            job.parameters, neighbourhood, near.place, near.key, near.answer
+            job.parameters,
+            neighbourhood=neighbourhood,
+            place=near.place,
+            key=near.key,
+            answer=near.answer,
         )
         job.recalled = near.answer
     except Exception:
@@ -100,7 +104,11 @@ def neighbour_at(
     farthest = float(max(number for number, _ in distances.values()))
     texts = {name: text for name, (_, text) in distances.items()}
     return Neighbour(
-        key, answer, texts, farthest, parameters_at(asked, neighbourhood, place)
+        key,
+        answer=answer,
+        distances=texts,
+        farthest=farthest,
+        computed_for=parameters_at(asked, neighbourhood, place),
     )
 
 

@@ -83,10 +83,10 @@ class ReportPublisher:
             for one in unfenced:
                 self.send(
                     one.assignment,
-                    one.generation,
-                    one.body("none"),
-                    one.delivery,
-                    engine,
+                    generation=one.generation,
+                    body=one.body("none"),
+                    delivery=one.delivery,
+                    engine=engine,
                 )
             fenced = [one for one in due if one.must_be_fenced]
             # Their deliveries stay leased: they are done, and must not run again.
@@ -122,10 +122,10 @@ class ReportPublisher:
             if stored is None:
                 self.send(
                     outcome.assignment,
-                    outcome.generation,
-                    body,
-                    outcome.delivery,
-                    engine,
+                    generation=outcome.generation,
+                    body=body,
+                    delivery=outcome.delivery,
+                    engine=engine,
                 )
             elif isinstance(stored, CancelRequest):
                 outcome.become_cancelled(TaskCancelled(stored.reason))
@@ -135,10 +135,10 @@ class ReportPublisher:
                 note_outcome(outcome)
                 self.send(
                     outcome.assignment,
-                    outcome.generation,
-                    stored,
-                    outcome.delivery,
-                    engine,
+                    generation=outcome.generation,
+                    body=stored,
+                    delivery=outcome.delivery,
+                    engine=engine,
                 )
         if cancelled:
             await self._publish_fenced(cancelled, engine)
@@ -160,12 +160,12 @@ class ReportPublisher:
         )
         sent = _Sent(
             self._outbox,
-            self._acknowledger,
-            assignment,
-            generation,
-            delivery,
-            engine,
-            subject,
+            acknowledger=self._acknowledger,
+            assignment=assignment,
+            generation=generation,
+            delivery=delivery,
+            engine=engine,
+            subject=subject,
             # `in` makes a TypeError of every bytes first, and drops it.
             is_doubtful=body.find(_UNFENCED) >= 0,
         )
@@ -322,10 +322,10 @@ def _finish_of(outcome: Outcome, body: bytes) -> Finish | tuple[str, int, str, b
         return assignment.task_id, outcome.generation, outcome.status, body
     return Finish(
         assignment.task_id,
-        outcome.generation,
-        outcome.status,
-        body,
-        user_token(assignment.user_id),
+        generation=outcome.generation,
+        status=outcome.status,
+        report=body,
+        user=user_token(assignment.user_id),
     )
 
 

@@ -171,7 +171,9 @@ def read_listener(
         raise ConfigurationError(msg)
     _demand_limits(options, label)
     hints = hints_of(function, label, names)
-    roles = _roles_of(function, hints, label, queue, settings)
+    roles = _roles_of(
+        function, hints=hints, label=label, queue=queue, settings=settings
+    )
     given = next(one for one in _GIVEN[queue] if one in roles)
     _demand_answer(hints, label, _ANSWERED[given])
     return Listener(

@@ -125,14 +125,21 @@ async def _open(agent: Agent, declared: Listener, ground: Ground) -> ListenBench
         sweeper = Sweeper(store, owners, ground.services.now, settings.sweep_s)
     return ListenBench(
         agent.agent_id,
-        listener.queue,
-        queue,
-        await _engines(agent, listener.queue, queue, outflow, ground, embedding),
-        outflow,
-        backlog,
-        ground.services.llm.configured,
-        sweeper,
-        embedding,
+        queue_name=listener.queue,
+        queue=queue,
+        engines=await _engines(
+            agent,
+            name=listener.queue,
+            queue=queue,
+            outflow=outflow,
+            ground=ground,
+            embedding=embedding,
+        ),
+        outflow=outflow,
+        backlog=backlog,
+        has_model=ground.services.llm.configured,
+        sweeper=sweeper,
+        embedding=embedding,
     )
 
 

@@ -117,13 +117,13 @@ async def run(
     takes_fallbacks = isinstance(asked, RoleModel)
     task_run = TaskRun(
         context,
-        agent.name,
-        role,
-        declared,
-        approve,
-        asked_of,
-        finders,
-        on_text,
+        agent=agent.name,
+        role=role,
+        declared=declared,
+        approve=approve,
+        asked_of=asked_of,
+        finders=finders,
+        on_text=on_text,
         takes_fallbacks=takes_fallbacks,
     )
     durability = TaskDurability(

@@ -71,7 +71,9 @@ def read(text: str, *, today: date) -> tuple[Statement, ...]:
         ):
             continue
         for begin, stop in _clauses(even, start, end):
-            read_here = list(_statements(text, even, begin, stop, today))
+            read_here = list(
+                _statements(text, even=even, start=begin, end=stop, today=today)
+            )
             if not read_here and not words.lead_ins.fullmatch(
                 f"{even[begin:stop].strip(' ,')} "
             ):
@@ -132,13 +134,13 @@ def _statements(
         filled = {**slots, "slot": value.strip()}
         yield Statement(
             pattern.category,
-            pattern.value.format_map(filled),
-            pattern.text.format_map(filled),
-            text[start : start + len(clause)],
-            pattern.relation,
-            pattern.polarity,
-            pattern.durability if expiry is None else "short_term",
-            expiry,
+            value=pattern.value.format_map(filled),
+            text=pattern.text.format_map(filled),
+            evidence=text[start : start + len(clause)],
+            relation=pattern.relation,
+            polarity=pattern.polarity,
+            durability=pattern.durability if expiry is None else "short_term",
+            expiry=expiry,
         )
 
 

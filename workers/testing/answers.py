@@ -33,6 +33,12 @@ class KitAnswers:
         places = self._places.get((keys.near_of(key), near.frame), {})
         for place in near.nearest(list(places), 1):
             answer = self._answers[places[place]]
-            job.near = neighbour_at(job.parameters, near, place, places[place], answer)
+            job.near = neighbour_at(
+                job.parameters,
+                neighbourhood=near,
+                place=place,
+                key=places[place],
+                answer=answer,
+            )
             return answer
         return None

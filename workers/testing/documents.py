@@ -73,10 +73,10 @@ class _FakeRepository(DocumentRepository):
             same = known.get(one) == (kept.revision, kept.born)
             found[one] = StoredDocument(
                 kept.revision,
-                kept.born,
-                kept.form,
-                None if same else kept.body,
-                kept.entries[first:],
+                born=kept.born,
+                form=kept.form,
+                body=None if same else kept.body,
+                entries=kept.entries[first:],
             )
         return StoredDocuments(found, frozenset(table.documents))
 
@@ -162,6 +162,10 @@ def _write(table: _Table, deed: Transaction) -> None:
         entries = [] if former is None else former.entries
         entries += [numbered(place, entry) for place, entry in written.entries]
         table.documents[resource_id] = _Kept(
-            written.revision, written.born, written.form, written.body, entries
+            written.revision,
+            born=written.born,
+            form=written.form,
+            body=written.body,
+            entries=entries,
         )
     table.last += len(deed.plans)

@@ -193,7 +193,9 @@ class ScriptedLlm:
         if not isinstance(said, answer):
             msg = f"the task asks {role!r} for a {answer.__name__}, but the script holds {said!r}"
             raise AssertionError(msg)  # noqa: TRY004 - the test is wrong, not a type at run time
-        return Reply(said, Expense(), "scripted", 1, 0.0)
+        return Reply(
+            said, usage=Expense(), model="scripted", attempts=1, duration_ms=0.0
+        )
 
 
 class KitEpisodes:

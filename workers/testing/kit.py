@@ -138,7 +138,11 @@ class AgentKit:
         """The events that tasks emitted, in order."""
         self.raised: list[Exception] = []
         self._session = KitSession(
-            self.services, session, phase, writes, tuple(standards)
+            self.services,
+            given=session,
+            phase=phase,
+            writes=writes,
+            standards=tuple(standards),
         )
         self._story = story
         if story is not None:
@@ -196,7 +200,14 @@ class AgentKit:
         exception with its traceback. An AssertionError is the test's own and is not caught. With *in_words*, those of a
         person who asked for it, a task that names who must agree asks them first, see `answers`.
         """
-        job = self._read(task_name, parameters, user_id, memory, max_attempts, in_words)
+        job = self._read(
+            task_name,
+            parameters=parameters,
+            user_id=user_id,
+            memory=memory,
+            max_attempts=max_attempts,
+            in_words=in_words,
+        )
         if isinstance(job, UnfitJob):
             self.raised.append(job.problem)
             assignment = job.assignment
@@ -204,12 +215,12 @@ class AgentKit:
             return self._report(
                 Outcome(
                     job.delivery,
-                    assignment,
-                    1,
-                    1,
-                    "rejected",
-                    "kit",
-                    "off",
+                    assignment=assignment,
+                    generation=1,
+                    attempt=1,
+                    status="rejected",
+                    worker_id="kit",
+                    memory="off",
                     error=job.problem,
                 )
             )
@@ -274,12 +285,12 @@ class AgentKit:
         subject = subjects.task(self.agent.agent_id, task_name)
         delivery = Delivery(
             subject,
-            assignment.model_dump_json().encode(),
-            None,
-            "",
-            1,
-            self._runs,
-            time.monotonic(),
+            body=assignment.model_dump_json().encode(),
+            headers=None,
+            reply="",
+            deliveries=1,
+            sequence=self._runs,
+            arrived_at=time.monotonic(),
         )
         return self._reader.read(delivery, self.services.now())
 

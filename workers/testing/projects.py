@@ -95,15 +95,15 @@ class FakeProject:
         record = check(
             Record(
                 "",
-                kind,
-                text,
-                check_tags(tags),
-                0,
-                by,
-                supersedes,
-                None,
-                session_id,
-                own,
+                kind=kind,
+                text=text,
+                tags=check_tags(tags),
+                at_ms=0,
+                by=by,
+                supersedes=supersedes,
+                superseded_by=None,
+                session_id=session_id,
+                data=own,
             )
         )
         known = check_token(token) if token is not None else None

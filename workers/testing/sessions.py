@@ -116,15 +116,15 @@ class FakeSessions(SessionCache):
         direct = {phase: tuple(of) for phase, of in (dependencies or {}).items()}
         root = SessionRoot(
             session_id,
-            VERSION,
-            domain,
-            now,
-            now,
-            ttl_ms,
-            "open",
-            direct,
-            project,
-            user_id,
+            version=VERSION,
+            domain=domain,
+            created_ms=now,
+            updated_ms=now,
+            ttl_ms=ttl_ms,
+            state="open",
+            dependencies=direct,
+            project=project,
+            user_id=user_id,
         )
         self._sessions[session_id] = _Session(root, now + ttl_ms)
         return True

@@ -211,11 +211,11 @@ class FakeStories:
         found = (
             StoryInfo(
                 story_id,
-                base.settings.title,
-                len({entity.name for entity in base.entities}),
-                len(self._responses.get(story_id, {})),
-                len(self._sections.get(story_id, {})),
-                self._updated[story_id],
+                title=base.settings.title,
+                entities=len({entity.name for entity in base.entities}),
+                responses=len(self._responses.get(story_id, {})),
+                analyses=len(self._sections.get(story_id, {})),
+                updated_ms=self._updated[story_id],
             )
             for story_id, base in self._bases.items()
         )

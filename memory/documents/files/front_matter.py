@@ -85,7 +85,13 @@ def front_matter(lines: Sequence[str]) -> FrontMatter:
         if not words.issuperset(_WORDS.findall(line))
     ]
     return FrontMatter(
-        last + 1, resource_id, tags, updated, others, unread, lines[: last + 1]
+        last + 1,
+        resource_id=resource_id,
+        tags=tags,
+        updated=updated,
+        others=others,
+        unread=unread,
+        lines=lines[: last + 1],
     )
 
 

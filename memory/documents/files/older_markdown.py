@@ -226,7 +226,13 @@ class _Writer:
         elif entry.entries and text.endswith(":"):
             self._each(entry.entries, place, (*group, text.rstrip(": ")))
         else:
-            self.take_text(entry.line, text, place, group, [*_details(entry.entries)])
+            self.take_text(
+                entry.line,
+                text=text,
+                place=place,
+                group=group,
+                details=[*_details(entry.entries)],
+            )
 
     def take_text(
         self,
@@ -245,7 +251,7 @@ class _Writer:
         elif place is not None:
             self._put(place, text, group, details)
         else:
-            self._keep(line, text, _NO_HEADING, group, details)
+            self._keep(line, text=text, why=_NO_HEADING, group=group, details=details)
 
     def take_odd(self, block: Odd) -> None:
         """Keep lines of which only the text is known, as they are."""

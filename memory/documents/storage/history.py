@@ -106,12 +106,12 @@ def read_entry(raw: bytes) -> LogEntry:
     entry = from_json(raw)
     return LogEntry(
         entry["plan"],
-        entry["number"],
-        entry["revision"],
-        entry["changes"],
-        entry.get("undoes"),
-        entry["stamp"],
-        entry.get("form"),
+        number=entry["number"],
+        revision=entry["revision"],
+        recorded=entry["changes"],
+        undoes=entry.get("undoes"),
+        overwritten=entry["stamp"],
+        form_before=entry.get("form"),
     )
 
 
@@ -159,14 +159,14 @@ def read_record(plan_id: str, raw: bytes, undone_by: str | None) -> PlanRecord:
     record = from_json(raw)
     return PlanRecord(
         plan_id,
-        record["number"],
-        record["kind"],
-        Origin.model_validate(record["origin"]),
-        _EDITS.validate_python(record["edits"]),
-        {},
-        record["revisions"],
-        record["undoes"],
-        undone_by,
+        number=record["number"],
+        kind=record["kind"],
+        origin=Origin.model_validate(record["origin"]),
+        edits=_EDITS.validate_python(record["edits"]),
+        changes={},
+        revisions=record["revisions"],
+        undoes=record["undoes"],
+        undone_by=undone_by,
     )
 
 

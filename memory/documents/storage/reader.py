@@ -298,11 +298,11 @@ def _parse(resource_id: str, stored: StoredDocument) -> Document:
     body = stored.body or b"{}"
     return Document(
         resource_id,
-        stored.revision,
-        from_json(body),
-        stored.form,
-        stored.born,
-        len(body),
+        revision=stored.revision,
+        body=from_json(body),
+        form=stored.form,
+        born=stored.born,
+        size=len(body),
     )
 
 

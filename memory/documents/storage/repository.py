@@ -231,7 +231,11 @@ def _read_stored(found: list[Any] | None) -> StoredDocument | None:
         return None
     revision, born, form, entries, *body = found
     return StoredDocument(
-        int(revision), born.decode(), form.decode(), body[0] if body else None, entries
+        int(revision),
+        born=born.decode(),
+        form=form.decode(),
+        body=body[0] if body else None,
+        entries=entries,
     )
 
 

@@ -120,12 +120,12 @@ class DocumentWriter(DocumentReader):
             ]
             documents[resource_id] = Written(
                 before.revision,
-                before.born,
-                last.revision,
-                born,
-                last.form,
-                body,
-                entries,
+                found_born=before.born,
+                revision=last.revision,
+                born=born,
+                form=last.form,
+                body=body,
+                entries=entries,
             )
             after[resource_id] = last
         recorded = [
@@ -135,5 +135,9 @@ class DocumentWriter(DocumentReader):
             for one in plans
         ]
         return Transaction(
-            self._keep_revisions, recorded, documents, claim, closings
+            self._keep_revisions,
+            plans=recorded,
+            documents=documents,
+            claim=claim,
+            closings=closings,
         ), after

@@ -78,10 +78,10 @@ class AdmissionMiddleware:
             unknown.settle(scope.get("client"))
             return Caller(
                 entry.name,
-                frozenset(entry.roles),
-                entry.user,
-                frozenset(entry.approves),
-                entry.tenant,
+                roles=frozenset(entry.roles),
+                user_scope=entry.user,
+                approves=frozenset(entry.approves),
+                tenant=entry.tenant,
             )
         if wait_s := unknown.take(
             scope.get("client"), headers.getlist("x-forwarded-for")

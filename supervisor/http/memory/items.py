@@ -167,7 +167,12 @@ def add_items(router: APIRouter, parts: ApiParts, reader: DocumentReader) -> Non
         user: AskedBy, body: NewItem, caller: By, idempotency_key: IdempotencyKey = None
     ) -> Response:
         return await _change_item(
-            parts, caller, user, {"operation": "add"}, body, idempotency_key
+            parts,
+            caller=caller,
+            owner=user,
+            operation={"operation": "add"},
+            body=body,
+            chosen=idempotency_key,
         )
 
     @router.patch(
@@ -185,7 +190,14 @@ def add_items(router: APIRouter, parts: ApiParts, reader: DocumentReader) -> Non
     ) -> Response:
         _demand_item(await _read_entries(parts, reader, user), reference)
         operation = {"operation": "change", "reference": reference}
-        return await _change_item(parts, caller, user, operation, body, idempotency_key)
+        return await _change_item(
+            parts,
+            caller=caller,
+            owner=user,
+            operation=operation,
+            body=body,
+            chosen=idempotency_key,
+        )
 
     @router.delete(
         "/{user}/items/{reference}",
@@ -202,7 +214,12 @@ def add_items(router: APIRouter, parts: ApiParts, reader: DocumentReader) -> Non
         _demand_item(await _read_entries(parts, reader, user), reference)
         operation = {"operation": "delete", "reference": reference}
         return await _change_item(
-            parts, caller, user, operation, _ItemChange(), idempotency_key
+            parts,
+            caller=caller,
+            owner=user,
+            operation=operation,
+            body=_ItemChange(),
+            chosen=idempotency_key,
         )
 
 
@@ -302,7 +319,9 @@ async def _change_item(
         mode="json", exclude={"wait_seconds"}, exclude_defaults=True
     )
     task = MemoryTask("change_item", {**fields, **operation}, owner, chosen)
-    return await carry_out(ItemChanged, parts, caller, task, body.wait_seconds)
+    return await carry_out(
+        ItemChanged, parts=parts, caller=caller, task=task, wait_s=body.wait_seconds
+    )
 
 
 def _view_item(entry: Entry) -> KeptItem:

@@ -238,7 +238,9 @@ def _add_history(router: APIRouter, reader: DocumentReader) -> None:
     async def history(
         user: ReadBy, before: Before = None, limit: Limit = 20
     ) -> PlanPage:
-        return await _read_page(reader, user, None, before, limit)
+        return await _read_page(
+            reader, user=user, resource=None, before=before, limit=limit
+        )
 
     @router.get(
         "/{user}/{resource:document}/history",
@@ -251,7 +253,9 @@ def _add_history(router: APIRouter, reader: DocumentReader) -> None:
         found = _demand_document(
             (await reader.snapshot(user, [resource])).documents, resource
         )
-        return await _read_page(reader, user, found.resource_id, before, limit)
+        return await _read_page(
+            reader, user=user, resource=found.resource_id, before=before, limit=limit
+        )
 
 
 def _add_undo(router: APIRouter, parts: ApiParts, reader: DocumentReader) -> None:
@@ -267,7 +271,9 @@ def _add_undo(router: APIRouter, parts: ApiParts, reader: DocumentReader) -> Non
                 f"there is no plan {body.plan_id!r} in this history; GET .../history lists those there are"
             )
         task = MemoryTask("undo", {"plan_id": body.plan_id}, user, chosen)
-        return await carry_out(Undone, parts, caller, task, body.wait_seconds)
+        return await carry_out(
+            Undone, parts=parts, caller=caller, task=task, wait_s=body.wait_seconds
+        )
 
     @router.post(
         "/{user}/undo",
@@ -278,7 +284,9 @@ def _add_undo(router: APIRouter, parts: ApiParts, reader: DocumentReader) -> Non
     async def undo(
         user: AskedBy, body: Undo, caller: By, idempotency_key: IdempotencyKey = None
     ) -> Response:
-        return await take_back(user, None, body, caller, idempotency_key)
+        return await take_back(
+            user, resource=None, body=body, caller=caller, chosen=idempotency_key
+        )
 
     @router.post(
         "/{user}/{resource:document}/undo",
@@ -294,7 +302,11 @@ def _add_undo(router: APIRouter, parts: ApiParts, reader: DocumentReader) -> Non
         idempotency_key: IdempotencyKey = None,
     ) -> Response:
         return await take_back(
-            user, resource_of(resource), body, caller, idempotency_key
+            user,
+            resource=resource_of(resource),
+            body=body,
+            caller=caller,
+            chosen=idempotency_key,
         )
 
 

@@ -113,7 +113,9 @@ async def read_outcome(
         raise not_found(
             f"there is no request {place.request_id!r}, or it is more than a day old"
         )
-    return await _read_stored(parts, place, known, known.record, text)
+    return await _read_stored(
+        parts, place=place, known=known, record=known.record, text=text
+    )
 
 
 async def wait_for(
@@ -269,7 +271,12 @@ async def _read_stored(
             return _finish(
                 place,
                 rebuild_combined(
-                    parts, place.request_id, conversation_id, known.end, tasks, answers
+                    parts,
+                    request_id=place.request_id,
+                    conversation_id=conversation_id,
+                    end=known.end,
+                    tasks=tasks,
+                    answers=answers,
                 ),
             )
         has_ended = any(task.report is not None for task in tasks.values())
@@ -315,7 +322,15 @@ async def _read_stored(
     if known.end is not None or report is not None:
         turns = await _read_turns(parts, place, record)
         return _finish(
-            place, _rebuild(parts, place, known, conversation_id, report, turns)
+            place,
+            _rebuild(
+                parts,
+                place=place,
+                known=known,
+                conversation_id=conversation_id,
+                report=report,
+                turns=turns,
+            ),
         )
     if assignment is not None:
         return _running(place, [assignment], conversation_id)
@@ -342,7 +357,13 @@ def _rebuild(
     if report is not None:
         card = parts.catalogue().card_of(report.agent_id, report.task_name)
         kind = "answer" if report.status == "completed" else "failed"
-        text = describe_report(report, card, task, one.remembered, one.computed)
+        text = describe_report(
+            report,
+            card=card,
+            call=task,
+            remembered=one.remembered,
+            computed=one.computed,
+        )
         if turn is not None and end is not None and end.kind == kind:
             # As it was said: with remembered values, or those computed from an earlier one.
             text = turn.text

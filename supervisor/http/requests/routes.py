@@ -104,7 +104,13 @@ def routes(parts: ApiParts) -> APIRouter:
         caller: Annotated[Caller, _ASKING],
         idempotency_key: IdempotencyKey = None,
     ) -> Response:
-        return await _answer(parts, request.receive, caller, body, idempotency_key)
+        return await _answer(
+            parts,
+            receive=request.receive,
+            caller=caller,
+            body=body,
+            chosen=idempotency_key,
+        )
 
     @router.get(
         "/{request_id}", summary="See what became of a request", responses=answers(404)
@@ -263,7 +269,11 @@ async def accept(
             claim=parts.records.claiming(place.key, record, HOLD_MS),
         )
     elif await claim_record(
-        parts, place.key, record, chosen, HOLD_MS if is_fresh else 0
+        parts,
+        key=place.key,
+        record=record,
+        chosen=chosen,
+        hold_ms=HOLD_MS if is_fresh else 0,
     ):
         if caller.user_scope is not None:
             # Its task is looked for under its own id, too.

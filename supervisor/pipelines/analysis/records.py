@@ -252,11 +252,11 @@ class AnalysisRecord(_Record):
             tuple(
                 Seat(
                     seat.section,
-                    seat.group,
-                    seat.agent_id,
-                    seat.task,
-                    seat.after,
-                    seat.deadline_s,
+                    group=seat.group,
+                    agent_id=seat.agent_id,
+                    task=seat.task,
+                    after=seat.after,
+                    deadline_s=seat.deadline_s,
                 )
                 for seat in self.seats
             ),

@@ -230,7 +230,11 @@ class AnalysisDraft:
         )
         try:
             found, change = settle_section(
-                section, record.number, record.chapter, found, story
+                section,
+                number=record.number,
+                chapter=record.chapter,
+                found=found,
+                story=story,
             )
         except (ValueError, ArithmeticError) as error:
             raise Nonsense(

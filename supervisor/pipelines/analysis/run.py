@@ -304,7 +304,11 @@ class AnalysisRun:
         if is_new and events.requests:
             demand_agents(parts.catalogue(), subject.roster, self.key[0])
         draft = self._draft(
-            None if is_new else before, document, subject, revision, now_ms
+            None if is_new else before,
+            document=document,
+            subject=subject,
+            revision=revision,
+            now_ms=now_ms,
         )
         if not is_new and not events.are_heeded(draft.record):
             everybody = any(request.refresh for request in events.requests)
@@ -345,11 +349,11 @@ class AnalysisRun:
         ).encode()
         is_written = await parts.analyses.fold(
             *self.key,
-            revision,
-            document,
-            record,
-            draft.changes,
-            parts.keep,
+            revision=revision,
+            document=document,
+            record=record,
+            changes=draft.changes,
+            keep=parts.keep,
             of=response,
             is_under_way=not draft.record.is_final,
             rests_on=draft.record.rests_on,
@@ -452,7 +456,11 @@ class AnalysisRun:
             error = f"{type(problem).__name__}: {problem}"
         self._events.reports.append(
             SectionReport(
-                seat.section, assignment.task_id, self._parts.now_ms(), report, error
+                seat.section,
+                task_id=assignment.task_id,
+                at_ms=self._parts.now_ms(),
+                report=report,
+                error=error,
             )
         )
         self._wake.set()

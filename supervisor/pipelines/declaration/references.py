@@ -105,10 +105,12 @@ def read_reference(body: str) -> Reference:
             steps = tuple(
                 quoted or plain for quoted, plain in _STEP.findall(found["path"])
             )
-            return Reference(kind, name, steps, optional, text)
+            return Reference(kind, name=name, path=steps, optional=optional, text=text)
     if ":" not in inner or '"' in inner:
         raise InvalidInput(f"{text!r} names nothing; {_CURE}")
-    return Reference("entry", str(read_key(inner)), (), optional, text)
+    return Reference(
+        "entry", name=str(read_key(inner)), path=(), optional=optional, text=text
+    )
 
 
 def read_entry(text: str) -> Reference:
@@ -122,7 +124,11 @@ def read_entry(text: str) -> Reference:
             f"{text!r} must be the key alone; write {text[2:].rstrip('}')!r}"
         )
     return Reference(
-        "entry", str(read_key(text.removesuffix("?"))), (), text.endswith("?"), text
+        "entry",
+        name=str(read_key(text.removesuffix("?"))),
+        path=(),
+        optional=text.endswith("?"),
+        text=text,
     )
 
 

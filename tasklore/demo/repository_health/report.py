@@ -70,10 +70,10 @@ def write_report(findings: Findings) -> Health:
     """Write a health report on a repository from what the phases before have found."""
     areas = areas_of(
         findings.sizes,
-        findings.imports,
-        findings.docstrings,
-        findings.leftovers,
-        findings.standards,
+        imports=findings.imports,
+        docstrings=findings.docstrings,
+        leftovers=findings.leftovers,
+        verdict=findings.standards,
     )
     score = score_of(areas)
     health = Health(

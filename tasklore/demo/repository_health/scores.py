@@ -45,32 +45,32 @@ def areas_of(
         _parsing(imports),
         _area(
             "import cycles",
-            f"{imports.cycle_count} ({imports.in_cycles} modules)",
-            f"at most {cycles}",
-            imports.modules
+            found=f"{imports.cycle_count} ({imports.in_cycles} modules)",
+            limit=f"at most {cycles}",
+            sound=imports.modules
             - (imports.in_cycles if imports.cycle_count > cycles else 0),
-            imports.modules,
+            total=imports.modules,
         ),
         _area(
             "long modules",
-            f"{sizes.modules.over(modules)} of {sizes.modules.count}",
-            f"{modules} lines",
-            sizes.modules.count - sizes.modules.over(modules),
-            sizes.modules.count,
+            found=f"{sizes.modules.over(modules)} of {sizes.modules.count}",
+            limit=f"{modules} lines",
+            sound=sizes.modules.count - sizes.modules.over(modules),
+            total=sizes.modules.count,
         ),
         _area(
             "long functions",
-            f"{sizes.functions.over(functions)} of {sizes.functions.count}",
-            f"{functions} lines",
-            sizes.functions.count - sizes.functions.over(functions),
-            sizes.functions.count,
+            found=f"{sizes.functions.over(functions)} of {sizes.functions.count}",
+            limit=f"{functions} lines",
+            sound=sizes.functions.count - sizes.functions.over(functions),
+            total=sizes.functions.count,
         ),
         _area(
             "docstrings",
-            f"{docstrings.percent} %",
-            f"{docstrings.wanted} %",
-            docstrings.percent,
-            docstrings.wanted,
+            found=f"{docstrings.percent} %",
+            limit=f"{docstrings.wanted} %",
+            sound=docstrings.percent,
+            total=docstrings.wanted,
         ),
         _leftovers(leftovers, sizes.lines),
     ]
@@ -84,7 +84,11 @@ def score_of(areas: Sequence[Area]) -> int:
 def _parsing(imports: Imports) -> Area:
     unread = imports.unparsed_count
     return _area(
-        "unreadable files", str(unread), "0", imports.modules, imports.modules + unread
+        "unreadable files",
+        found=str(unread),
+        limit="0",
+        sound=imports.modules,
+        total=imports.modules + unread,
     )
 
 
@@ -94,10 +98,10 @@ def _leftovers(leftovers: Leftovers, lines: int) -> Area:
     too_many = min(max(0, total - leftovers.allowed), worst)
     return _area(
         "leftovers",
-        f"{leftovers.marks} mark{'s' * (leftovers.marks != 1)}, {leftovers.debugging} of debugging",
-        f"at most {leftovers.allowed}",
-        worst - too_many,
-        worst,
+        found=f"{leftovers.marks} mark{'s' * (leftovers.marks != 1)}, {leftovers.debugging} of debugging",
+        limit=f"at most {leftovers.allowed}",
+        sound=worst - too_many,
+        total=worst,
     )
 
 

@@ -86,7 +86,9 @@ def decision_agent(
             _arriving(moment, task_id), observations=LOOKED_AT, senses=senses
         )
         async with summarising(context, taken):
-            question = await question_of(context, moment, taken, skills, narrator)
+            question = await question_of(
+                context, moment=moment, taken=taken, skills=skills, narrator=narrator
+            )
             decision = _earlier(taken)
             if decision is None:
                 decision = await choose(context, moment, taken, question)

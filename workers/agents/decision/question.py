@@ -107,10 +107,10 @@ def question_on(
     )
     user = situation(
         taken.history,
-        taken.observations,
-        moment.sensory_data,
-        moment.simulation_time,
-        moment.allowed,
+        observations=taken.observations,
+        now=moment.sensory_data,
+        time=moment.simulation_time,
+        allowed=moment.allowed,
         name=moment.name,
         budget_tokens=left,
         narrator=narrator,

@@ -171,7 +171,9 @@ class _BatchRun:
         plan = Plan(
             plan_id=fact.fact_id,
             edits=edits,
-            origin=self._origin(case, finding, judged, change, reasoning),
+            origin=self._origin(
+                case, finding=finding, judged=judged, change=change, reasoning=reasoning
+            ),
         )
         try:
             applied = case.draft.apply(plan)
@@ -182,10 +184,10 @@ class _BatchRun:
         lines = lines_for(fact, change)
         return Ruling(
             fact.fact_id,
-            "conflict" if judged.conflicts else "applied",
-            reasoning,
-            plan,
-            lines,
+            outcome="conflict" if judged.conflicts else "applied",
+            reasoning=reasoning,
+            plan=plan,
+            notices=lines,
         )
 
     def _reasoning(self, case: Case, judged: Judged, change: Change) -> str:

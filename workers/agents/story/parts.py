@@ -142,7 +142,11 @@ class Part(ABC, Generic[A, S]):
         return cast(
             "S",
             settle_section(
-                self.section, view.response.number, view.response.chapter, draft, story
+                self.section,
+                number=view.response.number,
+                chapter=view.response.chapter,
+                found=draft,
+                story=story,
             )[0],
         )
 

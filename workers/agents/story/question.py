@@ -89,7 +89,9 @@ async def analyse(part: Part[A, S], context: Context) -> S:
         if len(together) == 1:
             judged = (await ask(context, (part,), view, timeout_s)).get(part.section)
         else:
-            judged = await _ask_together(part, together, context, view, timeout_s)
+            judged = await _ask_together(
+                part, together=together, context=context, view=view, timeout_s=timeout_s
+            )
     return await asyncio.to_thread(part.finish, view, judged)
 
 

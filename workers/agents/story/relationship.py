@@ -64,7 +64,15 @@ class RelationshipPart(Part[FoundShows, Relationships]):
             shown = " ".join(one.shown.split())
             points = DEGREES[one.degree] * (1 if one.direction == "up" else -1)
             trait = feelings.trait_for(receiver, one.trait) or fold_trait(shown)
-            shows.append(Show(view.owner_of(one.giver), receiver, trait, shown, points))
+            shows.append(
+                Show(
+                    view.owner_of(one.giver),
+                    receiver=receiver,
+                    trait=trait,
+                    shown=shown,
+                    points=points,
+                )
+            )
         return self.settle(
             Relationships(interactions=tuple(feelings.interactions(shows))), view
         )

@@ -57,17 +57,24 @@ async def extract_facts(
     if faulty:
         asked = f"{question}\n{_complaint(faulty)}"
         mended, faulty = await _mend(
-            context, model, files, system, asked, checker, good, faulty
+            context,
+            model=model,
+            files=files,
+            system=system,
+            question=asked,
+            checker=checker,
+            good=good,
+            faulty=faulty,
         )
         good = sorted([*good, *mended], key=lambda pair: pair[0])
     return _facts_by_turn(
         context,
-        checker,
-        scene,
-        good,
-        faulty,
-        heard.reasoning,
-        model.role(files.role).model,
+        checker=checker,
+        scene=scene,
+        good=good,
+        faulty=faulty,
+        reasoning=heard.reasoning,
+        model=model.role(files.role).model,
     )
 
 

@@ -190,9 +190,9 @@ class TaskAsker:
         services = self._services
         return TaskWaits(
             services.waits,
-            self._steps,
-            self._assignment,
-            self._generation,
-            services.now,
-            self._park,
+            steps=self._steps,
+            assignment=self._assignment,
+            generation=self._generation,
+            now=services.now,
+            park=self._park,
         )

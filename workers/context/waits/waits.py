@@ -105,7 +105,13 @@ class TaskWaits:
         asked = [text, dict(arguments), who, schema]
         slot = str(self._steps.take_place(f"the question {question!r}"))
         wait = self._make(
-            "ask", slot, text, asked, within, adapter, otherwise
+            "ask",
+            slot=slot,
+            text=text,
+            asked=asked,
+            within=within,
+            adapter=adapter,
+            otherwise=otherwise,
         ).model_copy(
             update={
                 "who": who and demand_person(who),
@@ -149,12 +155,12 @@ class TaskWaits:
         asked = [text, shown, call.parameters, demand_person(needed.who)]
         wait = self._make(
             "ask",
-            START,
-            text,
-            asked,
-            needed.until - self._now(),
-            _APPROVAL,
-            _WORDS["reject"],
+            slot=START,
+            text=text,
+            asked=asked,
+            within=needed.until - self._now(),
+            adapter=_APPROVAL,
+            otherwise=_WORDS["reject"],
         )
         answer = await self._await(
             wait.model_copy(update={"who": needed.who, "until": needed.until})
@@ -177,7 +183,13 @@ class TaskWaits:
         self._steps.take_place(f"the signal {name!r}")
         answer = await self._await(
             self._make(
-                "signal", signal_slot(name), name, [name], within, adapter, otherwise
+                "signal",
+                slot=signal_slot(name),
+                text=name,
+                asked=[name],
+                within=within,
+                adapter=adapter,
+                otherwise=otherwise,
             )
         )
         try:
@@ -191,7 +203,15 @@ class TaskWaits:
         """Return when *span* is over; see `Context.sleep`."""
         slot = str(self._steps.take_place("a sleep"))
         await self._await(
-            self._make("sleep", slot, "", [span.total_seconds()], span, _JSON, None)
+            self._make(
+                "sleep",
+                slot=slot,
+                text="",
+                asked=[span.total_seconds()],
+                within=span,
+                adapter=_JSON,
+                otherwise=None,
+            )
         )
 
     def _make(

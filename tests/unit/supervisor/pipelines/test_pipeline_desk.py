@@ -131,8 +131,8 @@ async def test_a_run_that_cannot_be_driven_fails(tmp_path: Path) -> None:
 
     begin = system.runs.begin_phase
 
-    async def choose(session_id: str, *told: Any) -> bool:
-        return await (fall if session_id == "s1" else begin)(session_id, *told)
+    async def choose(session_id: str, **told: Any) -> bool:
+        return await (fall if session_id == "s1" else begin)(session_id, **told)
 
     system.runs.begin_phase = choose  # type: ignore[method-assign,assignment]
     await system.begin(a_chain("one"))
