@@ -1,6 +1,7 @@
 """Checks of manifests: golden files, consumers, network policies, and the compose file."""
 
 import copy
+from importlib.metadata import version
 
 import pytest
 
@@ -35,7 +36,7 @@ def test_the_golden_file_of_production_contains_the_base() -> None:
     text = (
         (ROOT / "deploy" / "golden" / "prod.yaml")
         .read_text()
-        .replace("registry.example/tasklore:0.2.0", "tasklore")
+        .replace(f"registry.example/tasklore:{version('tasklore')}", "tasklore")
     )
     reviewed = {name_of(one): one for one in documents(text)}
     assert reviewed.keys() == base.keys() >= PATCHED
