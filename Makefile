@@ -11,7 +11,7 @@ demo: .venv/.runs ## play the main job on real servers, then leave nothing behin
 
 # Three at a time on two cores: most of them wait for processes, not for a core. In their own order: by the number of
 # tests, the files with a few long ones would come last, one after the other.
-test: $(READY) ## every test, on real nats-server and valkey processes
+test: $(READY) .venv-0.2/.ready ## every test, on real nats-server and valkey processes
 	$(BIN)/pytest -q -p tests.progress -n 3 --dist loadfile --no-loadscope-reorder
 
 check: $(READY) ## lint, and the tests that need no server
@@ -20,7 +20,7 @@ check: $(READY) ## lint, and the tests that need no server
 unit: $(READY)
 	$(BIN)/pytest -q -p tests.progress -n 2 --dist loadfile tests/unit tests/architecture/test_shape.py
 
-coverage: $(READY) ## branches of the core that the tests take: runtime, memory, workers/execution; half an hour
+coverage: $(READY) .venv-0.2/.ready ## branches of the core that the tests take: runtime, memory, workers/execution; half an hour
 	rm -rf .coverage && mkdir .coverage
 	$(BIN)/coverage run -m pytest -q -p tests.progress -n 3 --dist loadfile --no-loadscope-reorder \
 		--ignore tests/architecture/test_import_budgets.py
@@ -90,6 +90,14 @@ $(READY): requirements/dev.txt pyproject.toml
 	$(PYTHON) requirements/install.py deploy/requirements.txt requirements/demo.txt
 	touch $@
 
+# 0.2 as it was released, which the tests run beside today's processes.
+RELEASED := tests/fixtures/0.2
+.venv-0.2/.ready: $(RELEASED)/requirements.txt $(wildcard $(RELEASED)/*.whl)
+	$(PYTHON) -m venv .venv-0.2
+	.venv-0.2/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(RELEASED)/requirements.txt
+	.venv-0.2/bin/python -m pip install --quiet --disable-pip-version-check --no-deps $(RELEASED)/*.whl
+	touch $@
+
 .venv-deploy/.ready: requirements/deploy.txt requirements/monitoring.txt
 	$(PYTHON) -m venv .venv-deploy
 	.venv-deploy/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes \
@@ -97,4 +105,4 @@ $(READY): requirements/dev.txt pyproject.toml
 	touch $@
 
 clean:
-	rm -rf .venv .venv-deploy .mypy_cache .ruff_cache .pytest_cache .hypothesis benchmarks/.peers
+	rm -rf .venv .venv-0.2 .venv-deploy .mypy_cache .ruff_cache .pytest_cache .hypothesis benchmarks/.peers

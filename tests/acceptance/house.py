@@ -28,6 +28,9 @@ PROBE = str(AGENTS / "probe.py")
 NAPPER = str(AGENTS / "napper.py")
 BUDGET = "workers.agents.budget"
 
+#: The interpreter of the environment in which 0.2 is installed, which `make test` makes.
+PYTHON_OF_0_2 = ROOT / ".venv-0.2" / "bin" / "python"
+
 #: Seconds a process may take to be ready, or to leave; it needs two, and ten on a slow machine that does other things.
 PATIENCE_S = 90.0
 
@@ -52,15 +55,24 @@ class Served:
     """One `tasklore` process that serves; in a `with` it is killed at the end, and also when pytest dies."""
 
     def __init__(
-        self, arguments: list[str], environment: Mapping[str, str], log: Path
+        self,
+        arguments: list[str],
+        environment: Mapping[str, str],
+        log: Path,
+        python: Path | None = None,
     ) -> None:
+        """Start it, with the packages of *python*'s environment in place of this checkout's if that is given."""
         self._log = log
         env = {**os.environ, "PYTHONPATH": str(ROOT), **QUICK, **PATIENT, **environment}
-        self._process, said = (
-            _forked(arguments, env, log)
-            if can_fork(env)
-            else _started(arguments, env, log)
-        )
+        if python is not None:
+            del env["PYTHONPATH"]
+            self._process, said = _started(
+                arguments, env, log, python=python, cwd=log.parent
+            )
+        elif can_fork(env):
+            self._process, said = _forked(arguments, env, log)
+        else:
+            self._process, said = _started(arguments, env, log)
         self._said: queue.SimpleQueue[str] = queue.SimpleQueue()
         threading.Thread(target=self._listen, args=(said,), daemon=True).start()
         self.http = ""
@@ -196,7 +208,12 @@ def _forked(
 
 
 def _started(
-    arguments: list[str], env: Mapping[str, str], log: Path
+    arguments: list[str],
+    env: Mapping[str, str],
+    log: Path,
+    *,
+    python: Path = Path(sys.executable),
+    cwd: Path = ROOT,
 ) -> "tuple[subprocess.Popen[bytes], IO[bytes]]":
     with log.open("ab") as errors:
         process = subprocess.Popen(
@@ -205,12 +222,12 @@ def _started(
                 "-c",
                 GUARDED,
                 "sh",
-                sys.executable,
+                str(python),
                 "-m",
                 "tasklore",
                 *arguments,
             ],
-            cwd=ROOT,
+            cwd=cwd,
             env=dict(env),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -241,6 +258,10 @@ class House:
     def supervisor(self, **settings: Any) -> Served:
         """Start a supervisor and return at once."""
         return self._start(["supervisor"], settings)
+
+    def released(self, *arguments: str, **settings: Any) -> Served:
+        """Start a process of 0.2, from its wheel, and return at once."""
+        return self._start(list(arguments), settings, python=PYTHON_OF_0_2)
 
     @property
     def environment(self) -> dict[str, str]:
@@ -276,7 +297,12 @@ class House:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _start(self, arguments: list[str], settings: Mapping[str, Any]) -> Served:
+    def _start(
+        self,
+        arguments: list[str],
+        settings: Mapping[str, Any],
+        python: Path | None = None,
+    ) -> Served:
         environment = {
             "TASKLORE_NATS_URL": self.servers.nats_url,
             "TASKLORE_REDIS_URL": self.servers.redis_url,
@@ -284,7 +310,7 @@ class House:
             "TASKLORE_PIPELINE_ROOTS": f"{tempfile.gettempdir()}{os.pathsep}{ROOT}",
         } | {f"TASKLORE_{name.upper()}": str(value) for name, value in settings.items()}
         log = self.folder / f"{len(self._processes)}-{arguments[0]}.log"
-        process = Served(arguments, environment, log)
+        process = Served(arguments, environment, log, python)
         self._processes.append(process)
         return process
 

@@ -1,0 +1,79 @@
+"""A worker of 0.2 beside a supervisor of today, and the other way round: the wheel of 0.2 in its own environment."""
+
+import asyncio
+from collections import Counter
+
+from tests.acceptance.house import AGENTS, ROOT, House, Served
+from tests.acceptance.outside import Json, Outside, outside
+from tests.http_client import ask
+
+#: Tasks of each test, and how many of them are asked for side by side.
+TASKS = 1_000
+AT_ONCE = 25
+
+DOUBLER_OF_0_2 = str(ROOT / "tests" / "fixtures" / "0.2" / "doubler.py")
+DOUBLER = str(AGENTS / "doubler.py")
+
+
+async def test_a_worker_of_0_2_serves_a_supervisor_of_today(own_house: House) -> None:
+    """It is an upgrade that began with the supervisors: nothing is lost, nothing runs twice."""
+    worker = own_house.released("worker", DOUBLER_OF_0_2)
+    supervisor = own_house.supervisor()
+
+    await work_through(own_house, supervisor.ready(), worker.ready())
+
+
+async def test_a_supervisor_of_0_2_is_served_by_a_worker_of_today(
+    own_house: House,
+) -> None:
+    """It is an upgrade that began with the workers: nothing is lost, nothing runs twice."""
+    worker = own_house.worker(DOUBLER)
+    supervisor = own_house.released("supervisor")
+
+    await work_through(own_house, supervisor.ready(), worker.ready())
+
+
+async def work_through(house: House, supervisor: Served, worker: Served) -> None:
+    """Have all tasks done, by HTTP and by a program in turn, and compare runs, answers and stored reports."""
+    supervisor.await_agents(1)
+    async with outside(house.servers.nats_url, "Program") as program:
+        side_by_side = asyncio.Semaphore(AT_ONCE)
+
+        async def double(number: int) -> Json:
+            async with side_by_side:
+                if number % 2:
+                    return await program.ask(
+                        "DoublerAgent", "double", {"number": number}
+                    )
+                return await ask_over_http(supervisor, number)
+
+        reports = await asyncio.gather(*map(double, range(TASKS)))
+        stored = await stored_reports(program)
+
+    assert [report["result"] for report in reports] == [2 * one for one in range(TASKS)]
+    assert {report["status"] for report in reports} == {"completed"}
+    runs = (house.folder / "runs" / "doubled").read_text().split()
+    assert Counter(runs) == Counter(str(number) for number in range(TASKS))
+    assert stored == Counter(report["task_id"] for report in reports)
+    assert worker.metric("tasklore_tasks_total") == TASKS
+
+
+async def ask_over_http(supervisor: Served, number: int) -> Json:
+    """Return the report on a task that was sent by name."""
+    wanted = {
+        "agent_id": "DoublerAgent",
+        "task": "double",
+        "parameters": {"number": number},
+        "wait_seconds": 60,
+    }
+    answer = await ask(supervisor.api, "POST", "/v1/tasks", wanted)
+    assert answer.status == 200, answer.body
+    return dict(answer.body["report"])
+
+
+async def stored_reports(program: Outside) -> Counter[str]:
+    """Return how many reports on each task are stored; a subject is `reports.SUPERVISOR.TASK.GENERATION`."""
+    stored: Counter[str] = Counter()
+    for subject, count in (await program.counts("REPORTS")).items():
+        stored[subject.split(".")[2]] += count
+    return stored
