@@ -23,7 +23,7 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("calm")
 
-pytest_plugins = ["tests.servers", "tests.fixtures_llm"]
+pytest_plugins = ["tests.servers", "tests.fixtures_llm", "tests.hanging"]
 
 
 @pytest.fixture(autouse=True)
@@ -37,6 +37,9 @@ def _own_logs() -> Iterator[None]:
     root.handlers[:] = handlers
     root.setLevel(level)
 
+
+#: Seconds after which one of the tests below hangs: the longest take a quarter of an hour on a quiet machine.
+LONG_TIMEOUT_S = 3600
 
 #: Marks of tests that are left out unless an expression of marks asks for them, and why they are.
 LEFT_OUT = {
@@ -61,10 +64,10 @@ def pytest_collection_modifyitems(
     Side by side, those of one kind leave the cores idle, and those of the other queue for them.
     """
     items[:] = _mixed(items)
+    left_out = [item for item in items if any(map(item.get_closest_marker, LEFT_OUT))]
+    for item in left_out:
+        item.add_marker(pytest.mark.timeout(LONG_TIMEOUT_S))
     if not config.option.markexpr:
-        left_out = [
-            item for item in items if any(map(item.get_closest_marker, LEFT_OUT))
-        ]
         items[:] = [item for item in items if item not in left_out]
         config.hook.pytest_deselected(items=left_out)
 
