@@ -1,11 +1,14 @@
 """Switch a promise of the product off in one worker, to see that the checker finds what follows."""
 
 import asyncio
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from contracts.messages import TaskAssignment
 from memory.ledger.ledger import Ledger
 from memory.ledger.runs import Run
+from runtime.messaging.pull import Delivery, PullEngine
 from supervisor.reports.comparison import ComparisonDesk
 from workers.context.context import Context
 from workers.execution.report_publisher import ReportPublisher
@@ -32,10 +35,10 @@ def _fence_nobody() -> None:
     async def begin(self: Ledger, *args: Any, **options: Any) -> Run:
         return Run(1)
 
-    async def hold(self: Ledger, *args: Any) -> list[tuple[str, int]]:
+    async def hold(self: Ledger, *args: Any, **named: Any) -> list[tuple[str, int]]:
         return []
 
-    async def once(self: Ledger, *args: Any) -> bool:
+    async def once(self: Ledger, *args: Any, **named: Any) -> bool:
         return True
 
     async def finish_many(self: Ledger, reports: Sequence[Any]) -> list[None]:
@@ -51,10 +54,19 @@ def _acknowledge_too_early() -> None:
     """Settle a delivery and report a second later: whoever dies in between has lost the task."""
     send = ReportPublisher.send
 
-    def hasty(self: ReportPublisher, *args: Any) -> None:
-        delivery, line = args[-2:]
-        line.settle(delivery)
-        asyncio.get_running_loop().call_later(1.0, send, self, *args)
+    def hasty(
+        self: ReportPublisher,
+        assignment: TaskAssignment,
+        *,
+        delivery: Delivery,
+        engine: PullEngine,
+        **report: Any,
+    ) -> None:
+        engine.settle(delivery)
+        later = functools.partial(
+            send, self, assignment, delivery=delivery, engine=engine, **report
+        )
+        asyncio.get_running_loop().call_later(1.0, later)
 
     ReportPublisher.send = hasty  # type: ignore[method-assign, assignment]
 
