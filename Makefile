@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test check unit coverage long lint browser deploy-check monitoring-check image bench chaos soak memory-storm \
+.PHONY: demo test check unit coverage long lint browser platforms-check deploy-check monitoring-check image bench chaos soak memory-storm \
 	pipeline-storm restore-drill sbom release-check local-model clean
 
 demo: .venv/.runs ## play the main job on real servers, then leave nothing behind
@@ -39,7 +39,11 @@ lint: $(READY) ## format, style, types and the walls between the rooms
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/mypy --platform darwin --cache-dir .mypy_cache/darwin
 	$(BIN)/lint-imports --no-cache
+
+platforms-check: $(READY) ## whether every pinned package can be had for macOS and Linux on arm64; asks the package index
+	$(BIN)/python requirements/platforms.py deploy/requirements.txt requirements/demo.txt requirements/dev.txt
 
 deploy-check: $(READY) .venv-deploy/.ready ## manifests, image file, compose, servers' configurations, autoscaling drill
 	$(BIN)/python -m deploy.checks

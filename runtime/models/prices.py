@@ -186,6 +186,6 @@ def _listed(tokens: Tokens, model: str, base_url: str) -> Decimal | None:
             provider_api_url=None,
             genai_request_timestamp=None,
         )
-        return calculation.total_price
     except (LookupError, ValueError):
         return None
+    return calculation.total_price

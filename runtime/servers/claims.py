@@ -100,6 +100,7 @@ def _first_outgoing_port() -> int:
             Path("/proc/sys/net/ipv4/ip_local_port_range").read_text("ascii").split()[0]
         )
     except OSError:
+        # Linux alone has this file; the range of macOS begins higher, at 49,152.
         return 32_768
 
 

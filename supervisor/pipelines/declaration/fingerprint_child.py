@@ -74,7 +74,9 @@ def _resolve_root(root: str, roots: list[str]) -> Path:
 def main() -> None:
     """Answer jobs from stdin until it ends."""
     os.nice(_NICE)
-    resource.setrlimit(resource.RLIMIT_AS, (_MOST_MEMORY, _MOST_MEMORY))
+    # macOS maps more than this before the first line runs, and refuses; files and seconds stay bounded.
+    if sys.platform != "darwin":
+        resource.setrlimit(resource.RLIMIT_AS, (_MOST_MEMORY, _MOST_MEMORY))
     for line in sys.stdin.buffer:
         job = json.loads(line)
         signal.setitimer(signal.ITIMER_REAL, job["budget"][2] + _LATE_S)

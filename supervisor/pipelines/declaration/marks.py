@@ -5,9 +5,11 @@ time is not read again, and one of another time was touched, which counts too. A
 there the content decides. Those at `s:{tag}` and `d:{tag}` are the project memory's, of standards and decisions.
 """
 
+import fcntl
 import hashlib
 import os
 import re
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -20,6 +22,8 @@ from supervisor.pipelines.declaration.globs import matches, reason_against
 MOST_PASSED = 200_000
 #: Bytes that are read at a time.
 _CHUNK = 1024 * 1024
+#: Bytes of the path that macOS tells of an open file: MAXPATHLEN of its headers.
+_MACOS_PATH = 1024
 
 FILE = "f:"
 STANDARD = "s:"
@@ -163,10 +167,8 @@ def _mark_of(home: Path, path: str, known: str | None, budget: Budget) -> str | 
             os.open(full, os.O_RDONLY | os.O_NONBLOCK), "rb", buffering=0
         ) as file:
             # Or have become a link, as may a folder on the way: what is open has one place.
-            opened = Path(f"/proc/self/fd/{file.fileno()}")
-            if not S_ISREG(os.fstat(file.fileno()).st_mode) or not _is_inside(
-                home, opened if opened.exists() else full
-            ):
+            is_file = S_ISREG(os.fstat(file.fileno()).st_mode)
+            if not is_file or not _is_inside(home, _place_of(file.fileno(), full)):
                 return None
             digest = hashlib.blake2b(digest_size=16)
             while chunk := file.read(_CHUNK):
@@ -175,6 +177,15 @@ def _mark_of(home: Path, path: str, known: str | None, budget: Budget) -> str | 
             return seen + digest.hexdigest()
     except OSError:
         return None
+
+
+def _place_of(descriptor: int, named: Path) -> Path:
+    """Return where the open file *descriptor* lies; *named* where the system does not say."""
+    opened = Path(f"/proc/self/fd/{descriptor}")
+    if sys.platform == "darwin":
+        found = fcntl.fcntl(descriptor, fcntl.F_GETPATH, bytes(_MACOS_PATH))
+        opened = Path(os.fsdecode(found.rstrip(b"\0")))
+    return opened if opened.exists() else named
 
 
 def _is_inside(home: Path, path: Path) -> bool:

@@ -183,6 +183,32 @@ def test_a_pipe_is_skipped_without_waiting(tmp_path: Path) -> None:
     assert [sorted(marks) for marks in found] == [["f:a.py"]]
 
 
+@pytest.mark.parametrize("place", ["inside", "elsewhere"])
+def test_macos_tells_where_an_open_file_lies(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has no /proc: a file that became a link while it was opened is found out by F_GETPATH."""
+    home = tmp_path / "home"
+    write(home, a="1")
+    lies_in = home if place == "inside" else tmp_path / "elsewhere"
+    write(lies_in, a="1")
+    told = os.fsencode(lies_in / "a.py")
+    asked: list[int] = []
+
+    def tell(_descriptor: int, command: int, room: bytes) -> bytes:
+        asked.append(command)
+        return told.ljust(len(room), b"\0")
+
+    monkeypatch.setattr(marks.sys, "platform", "darwin")
+    monkeypatch.setattr(marks.fcntl, "F_GETPATH", 50, raising=False)
+    monkeypatch.setattr(marks.fcntl, "fcntl", tell)
+
+    found = file_marks(home, ["*.py"])
+
+    assert asked == [50]
+    assert ("f:a.py" in found) == (place == "inside")
+
+
 def test_linked_folders_outside_are_skipped_however_named(tmp_path: Path) -> None:
     home = tmp_path / "home"
     outside = tmp_path / "outside"
