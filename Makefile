@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test check unit coverage long lint browser platforms-check deploy-check monitoring-check image bench chaos soak memory-storm \
+.PHONY: demo test test-fast check unit coverage long lint browser platforms-check deploy-check monitoring-check image bench chaos soak memory-storm \
 	pipeline-storm restore-drill sbom release-check local-model clean
 
 demo: .venv/.runs ## play the main job on real servers, then leave nothing behind
@@ -13,6 +13,9 @@ demo: .venv/.runs ## play the main job on real servers, then leave nothing behin
 # tests, the files with a few long ones would come last, one after the other.
 test: $(READY) .venv-0.2/.ready ## every test, on real nats-server and valkey processes
 	$(BIN)/pytest -q -p tests.progress -n 3 --dist loadfile --no-loadscope-reorder
+
+test-fast: $(READY) ## units, properties and the architecture, in three minutes: no test that starts or kills processes of ours
+	$(BIN)/pytest -q -p tests.progress -n 3 --dist loadfile tests/unit tests/property tests/architecture
 
 check: $(READY) ## lint, and the tests that need no server
 	$(MAKE) --no-print-directory -j 2 lint unit
