@@ -38,7 +38,7 @@ from benchmarks import (
 from benchmarks.producer import Producer
 from benchmarks.profiles import FULL, SHORT, Profile
 from benchmarks.table import Row, markdown, ratio, show
-from runtime.servers.embedded import EmbeddedServers
+from tasklore.runtime.servers.embedded import EmbeddedServers
 
 RESULTS = Path(__file__).with_name("results.md")
 

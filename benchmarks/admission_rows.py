@@ -9,25 +9,25 @@ from redis.asyncio import Redis
 
 from benchmarks.profiles import Profile
 from benchmarks.table import Row, ratio
-from contracts import subjects
-from contracts.admission.limits import Shares
-from contracts.messages import TaskAssignment, TaskCall
-from memory.functions import load_functions
-from memory.ledger.ledger import Ledger
-from runtime.messaging.connection import connected
-from runtime.messaging.jetstream import ask_jetstream
-from runtime.messaging.link import Link
-from runtime.messaging.outbox import Outbox, open_outbox
-from runtime.messaging.streams import (
+from tasklore.contracts import subjects
+from tasklore.contracts.admission.limits import Shares
+from tasklore.contracts.messages import TaskAssignment, TaskCall
+from tasklore.memory.functions import load_functions
+from tasklore.memory.ledger.ledger import Ledger
+from tasklore.runtime.messaging.connection import connected
+from tasklore.runtime.messaging.jetstream import ask_jetstream
+from tasklore.runtime.messaging.link import Link
+from tasklore.runtime.messaging.outbox import Outbox, open_outbox
+from tasklore.runtime.messaging.streams import (
     Sizes,
     declare_consumer,
     declare_streams,
     task_sources,
 )
-from supervisor.admission.desk import AdmissionDesk
-from supervisor.admission.gate import open_gate
-from supervisor.admission.room import MovedTasks, Room
-from supervisor.dispatch import Dispatch
+from tasklore.supervisor.admission.desk import AdmissionDesk
+from tasklore.supervisor.admission.gate import open_gate
+from tasklore.supervisor.admission.room import MovedTasks, Room
+from tasklore.supervisor.dispatch import Dispatch
 
 AGENT = "BenchAgent"
 #: Messages under way at once, and of ten thousand raw ones how many are to be moved in the same time.

@@ -22,16 +22,21 @@ from benchmarks.processes import NotMeasuredError, Worker, running
 from benchmarks.producer import PATIENCE_S, Asking, Producer
 from benchmarks.profiles import Profile
 from benchmarks.table import Row, missing, percentile, ratio
-from contracts import subjects
-from contracts.analysis.document import AnalysisDocument, read_document
-from contracts.analysis.roster import ROSTER
-from contracts.analysis.stories import Entity, SeatSettings, StoryBase, StorySettings
-from contracts.messages import AnalysisReply, AnalysisRequest
-from memory.rendering.prompt_context import within
-from memory.stories.analyses import AnalysisStore
-from memory.stories.store import StoryStore
-from workers.agents.story.names import Handles
-from workers.agents.story.prose import quotations, sentences
+from tasklore.contracts import subjects
+from tasklore.contracts.analysis.document import AnalysisDocument, read_document
+from tasklore.contracts.analysis.roster import ROSTER
+from tasklore.contracts.analysis.stories import (
+    Entity,
+    SeatSettings,
+    StoryBase,
+    StorySettings,
+)
+from tasklore.contracts.messages import AnalysisReply, AnalysisRequest
+from tasklore.memory.rendering.prompt_context import within
+from tasklore.memory.stories.analyses import AnalysisStore
+from tasklore.memory.stories.store import StoryStore
+from tasklore.workers.agents.story.names import Handles
+from tasklore.workers.agents.story.prose import quotations, sentences
 
 SUPERVISOR = "bench-analyses"
 _AGENTS = len(ROSTER)

@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.processes import ROOT, NotMeasuredError, Worker, running
-from runtime.servers.embedded import EmbeddedServers
+from tasklore.runtime.servers.embedded import EmbeddedServers
 
 #: Installed as `sitecustomize` of both processes: SIGUSR1 starts recording, SIGUSR2 writes what was passed.
 _HOOK = """

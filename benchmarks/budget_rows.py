@@ -10,16 +10,16 @@ from redis.asyncio import Redis
 
 from benchmarks.profiles import Profile
 from benchmarks.table import Row, percentile
-from contracts.admission.limits import (
+from tasklore.contracts.admission.limits import (
     CallUsage,
     ModelCall,
     Payer,
     Reservation,
     read_limits,
 )
-from memory.budgets.governor import Governor
-from memory.budgets.store import Budgets
-from memory.functions import load_functions
+from tasklore.memory.budgets.governor import Governor
+from tasklore.memory.budgets.store import Budgets
+from tasklore.memory.functions import load_functions
 
 #: Calls a second that one store is to check, ms for the 99th of a hundred, calls under way in a process.
 ASKED_PER_S = 2_000

@@ -17,9 +17,9 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from contracts.errors import InvalidPath, UnknownPath
-from memory.documents.edits import apply_changes, inverse
-from memory.documents.paths import lookup, parse, resolve
+from tasklore.contracts.errors import InvalidPath, UnknownPath
+from tasklore.memory.documents.edits import apply_changes, inverse
+from tasklore.memory.documents.paths import lookup, parse, resolve
 from tests.json_patch import NotAPatch, apply_patch, equal
 
 PATCH_SOURCE = "json-patch/json-patch-tests (Apache-2.0)"

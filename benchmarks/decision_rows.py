@@ -11,22 +11,22 @@ from pathlib import Path
 
 from benchmarks.profiles import Profile
 from benchmarks.table import Row, percentile
-from contracts.conversations import History, TakenMessages, Utterance
-from contracts.observations import (
+from tasklore.contracts.conversations import History, TakenMessages, Utterance
+from tasklore.contracts.observations import (
     Action,
     AgentTarget,
     Observation,
     Position,
     SensoryData,
 )
-from memory.rendering.narration import Narrator
-from memory.rendering.situation import BUDGET_TOKENS, situation
-from memory.rendering.tokens import Count, counter, estimate, exact
-from workers.agent_files import load_agent_files
-from workers.agents import decision
-from workers.agents.decision import SKILLS, Moment
-from workers.agents.decision.answer import Wish
-from workers.agents.decision.question import question_on
+from tasklore.memory.rendering.narration import Narrator
+from tasklore.memory.rendering.situation import BUDGET_TOKENS, situation
+from tasklore.memory.rendering.tokens import Count, counter, estimate, exact
+from tasklore.workers.agent_files import load_agent_files
+from tasklore.workers.agents import decision
+from tasklore.workers.agents.decision import SKILLS, Moment
+from tasklore.workers.agents.decision.answer import Wish
+from tasklore.workers.agents.decision.question import question_on
 
 #: Messages, and observations, of the past.
 PAST = 1_000

@@ -14,16 +14,16 @@ from redis.asyncio import Redis
 from benchmarks.processes import NotMeasuredError
 from benchmarks.profiles import Profile
 from benchmarks.table import Row, percentile, ratio
-from contracts.edits import Delete, Edit, Insert
-from memory.documents.draft import Draft, Origin, Plan
-from memory.documents.guard import LIMITS
-from memory.documents.items import make_item
-from memory.documents.kinds import Kinds
-from memory.documents.storage.history import json_bytes
-from memory.documents.storage.repository import Committed
-from memory.documents.storage.store import DocumentStore
-from memory.rendering.documents import render
-from runtime.servers import valkey
+from tasklore.contracts.edits import Delete, Edit, Insert
+from tasklore.memory.documents.draft import Draft, Origin, Plan
+from tasklore.memory.documents.guard import LIMITS
+from tasklore.memory.documents.items import make_item
+from tasklore.memory.documents.kinds import Kinds
+from tasklore.memory.documents.storage.history import json_bytes
+from tasklore.memory.documents.storage.repository import Committed
+from tasklore.memory.documents.storage.store import DocumentStore
+from tasklore.memory.rendering.documents import render
+from tasklore.runtime.servers import valkey
 
 FOOD = "resource_user_food_prefs"
 KINDS = Kinds.load()

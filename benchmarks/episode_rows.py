@@ -6,11 +6,11 @@ A turn kept and a bare SET take turns in one process, on connections of their ow
 from benchmarks.document_rows import bare_client, in_turns, timed
 from benchmarks.profiles import Profile
 from benchmarks.table import Row, percentile
-from memory.episodes.minilm import load_minilm
-from memory.episodes.recall import recall
-from memory.episodes.store import Episode, Episodes
-from memory.episodes.vectors import VectorIndex
-from runtime.servers import valkey
+from tasklore.memory.episodes.minilm import load_minilm
+from tasklore.memory.episodes.recall import recall
+from tasklore.memory.episodes.store import Episode, Episodes
+from tasklore.memory.episodes.vectors import VectorIndex
+from tasklore.runtime.servers import valkey
 from tests.episodes.chats import Person, Turn, make_people
 
 #: Turns of the person who is asked about, and hits of a search.

@@ -13,7 +13,7 @@ from benchmarks.table import Row, missing
 
 QUESTION = "Analyze a budget of 50000, spent 42000, history 5000, 7000, 8000, 6000"
 #: What a worker process loads before it can take its first task.
-WORKER_IMPORTS = "import workers.wiring, workers.agents.budget"
+WORKER_IMPORTS = "import tasklore.workers.wiring, tasklore.workers.agents.budget"
 COMMAND = (sys.executable, "-m", "tasklore")
 PATIENCE_S = 60.0
 

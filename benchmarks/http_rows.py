@@ -29,7 +29,10 @@ _ANONYMOUS = "chat answer, anonymous"
 _WITH_MEMORY = "chat answer, turns handed to memory"
 #: Milliseconds that memory may add to an answer in the chat, p95.
 _ASKED_MS = 5.0
-_MEMORY = ("workers.agents.memory_worker", "workers.agents.switchboard")
+_MEMORY = (
+    "tasklore.workers.agents.memory_worker",
+    "tasklore.workers.agents.switchboard",
+)
 _READY_S = 60.0
 _ANSWER_S = 60.0
 _LIMIT = 50_000
@@ -125,7 +128,10 @@ async def _served(
     }
     house = (sys.executable, "-m", "tasklore")
     async with AsyncExitStack() as stack:
-        groups = [("workers.agents.budget",), *([more_agents] if more_agents else [])]
+        groups = [
+            ("tasklore.workers.agents.budget",),
+            *([more_agents] if more_agents else []),
+        ]
         for agents in groups:
             worker = await stack.enter_async_context(
                 running((*house, "worker", *agents), servers)

@@ -52,7 +52,13 @@ OURS = Lane(
     consumer="BudgetTrackerAgent",
     reports_stream="REPORTS",
     reports_prefix="reports",
-    command=(sys.executable, "-m", "tasklore", "worker", "workers.agents.budget"),
+    command=(
+        sys.executable,
+        "-m",
+        "tasklore",
+        "worker",
+        "tasklore.workers.agents.budget",
+    ),
     provisions=True,
 )
 SLOW = Lane(

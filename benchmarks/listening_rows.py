@@ -21,14 +21,20 @@ from benchmarks.document_rows import KINDS, Times, bare_client, in_turns, timed
 from benchmarks.processes import NotMeasuredError, Worker, running
 from benchmarks.profiles import Profile
 from benchmarks.table import Row, missing, ratio
-from contracts import subjects
-from memory.documents.storage.store import DocumentStore
-from memory.queues.queue import PersonalQueue
-from runtime.messaging.connection import connected
-from runtime.messaging.link import Link
-from runtime.messaging.outbox import Outbox, open_outbox
+from tasklore.contracts import subjects
+from tasklore.memory.documents.storage.store import DocumentStore
+from tasklore.memory.queues.queue import PersonalQueue
+from tasklore.runtime.messaging.connection import connected
+from tasklore.runtime.messaging.link import Link
+from tasklore.runtime.messaging.outbox import Outbox, open_outbox
 
-COMMAND = (sys.executable, "-m", "tasklore", "worker", "workers.agents.memory_worker")
+COMMAND = (
+    sys.executable,
+    "-m",
+    "tasklore",
+    "worker",
+    "tasklore.workers.agents.memory_worker",
+)
 #: Facts that wait, and are worked on, while turns are published.
 BACKLOG = 5_000
 #: People whose facts a throughput run works on: some documents grow, and many users stand side by side.

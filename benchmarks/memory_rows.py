@@ -13,12 +13,12 @@ from benchmarks.budget import analyze, parameters
 from benchmarks.processes import NotMeasuredError
 from benchmarks.profiles import Profile
 from benchmarks.table import Row, percentile, ratio
-from contracts.parameters.model import Field, Parameters
-from contracts.parameters.neighbours import Neighbourhood
-from memory import keys
-from memory.long_term.entries import Near
-from memory.long_term.store import LongTermMemory
-from quantities.amounts import Amount
+from tasklore.contracts.parameters.model import Field, Parameters
+from tasklore.contracts.parameters.neighbours import Neighbourhood
+from tasklore.contracts.quantities.amounts import Amount
+from tasklore.memory import keys
+from tasklore.memory.long_term.entries import Near
+from tasklore.memory.long_term.store import LongTermMemory
 
 #: Entries among which a neighbour is found.
 _NEIGHBOURS = 1000

@@ -23,9 +23,9 @@ from benchmarks.processes import NotMeasuredError, Worker, running
 from benchmarks.producer import PATIENCE_S, Asking, Producer
 from benchmarks.profiles import Profile
 from benchmarks.table import Row, missing, percentile, ratio
-from contracts import subjects
-from contracts.messages import PipelineEvent, PipelineReply, PipelineRequest
-from contracts.pipelines import Input, Phase, Pipeline
+from tasklore.contracts import subjects
+from tasklore.contracts.messages import PipelineEvent, PipelineReply, PipelineRequest
+from tasklore.contracts.pipelines import Input, Phase, Pipeline
 
 NOTHING = Lane(
     name="nothing",

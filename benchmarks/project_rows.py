@@ -14,9 +14,9 @@ from benchmarks.document_rows import Call, bare_client, in_turns, timed
 from benchmarks.processes import NotMeasuredError
 from benchmarks.profiles import Profile
 from benchmarks.table import Row, percentile
-from memory import keys
-from memory.projects.project import ProjectMemory
-from runtime.servers import valkey
+from tasklore.memory import keys
+from tasklore.memory.projects.project import ProjectMemory
+from tasklore.runtime.servers import valkey
 
 PROJECT = "bench"
 #: Decisions that are searched, and words of each.

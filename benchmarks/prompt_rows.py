@@ -10,15 +10,19 @@ from pathlib import Path
 
 from benchmarks.profiles import Profile
 from benchmarks.table import Row
-from contracts.messages import ChatTurn
-from memory.documents.kinds import Kinds
-from memory.rendering.tokens import counter
+from tasklore.contracts.messages import ChatTurn
+from tasklore.memory.documents.kinds import Kinds
+from tasklore.memory.rendering.tokens import counter
+from tasklore.workers.agent_files import load_agent_files
+from tasklore.workers.agents import switchboard
+from tasklore.workers.agents.switchboard.answer import Heard
+from tasklore.workers.agents.switchboard.prompt import (
+    categories_of,
+    question_of,
+    scene_of,
+)
+from tasklore.workers.listening.values import TurnBatch
 from tests.memory_bench import NOW, documents
-from workers.agent_files import load_agent_files
-from workers.agents import switchboard
-from workers.agents.switchboard.answer import Heard
-from workers.agents.switchboard.prompt import categories_of, question_of, scene_of
-from workers.listening.values import TurnBatch
 
 #: Turns of a batch, and items that are kept.
 SIZES = ((1, 0), (1, 400), (8, 0), (8, 400))

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from contracts.messages import ChatTurn, ExtractedFacts, Fact
+from tasklore.contracts.messages import ChatTurn, ExtractedFacts, Fact
 
 #: Plain statements with the tag that a switchboard gives them; each number makes one that was not said before.
 _FORMS = (

@@ -9,15 +9,15 @@ from decimal import Decimal
 
 from benchmarks.profiles import Profile
 from benchmarks.table import Row, percentile
-from memory import keys
-from memory.command_batch import CommandBatch
-from memory.ledger.tally import Tally
-from runtime.health import HealthServer
-from runtime.metrics import MAX_TASKS, Metrics
-from runtime.metrics_table import families
-from runtime.models.prices import Expense
-from runtime.process import calm_collector
-from runtime.servers import valkey
+from tasklore.memory import keys
+from tasklore.memory.command_batch import CommandBatch
+from tasklore.memory.ledger.tally import Tally
+from tasklore.runtime.health import HealthServer
+from tasklore.runtime.metrics import MAX_TASKS, Metrics
+from tasklore.runtime.metrics_table import families
+from tasklore.runtime.models.prices import Expense
+from tasklore.runtime.process import calm_collector
+from tasklore.runtime.servers import valkey
 
 #: Milliseconds that a scrape may take.
 ALLOWED_MS = 20.0

@@ -11,12 +11,12 @@ from benchmarks.document_rows import Times, bare_client, in_turns, timed
 from benchmarks.processes import NotMeasuredError
 from benchmarks.profiles import Profile
 from benchmarks.table import Row, percentile, ratio
-from memory.ledger.journal import Journal
-from memory.ledger.ledger import Ledger
-from memory.ledger.runs import RunName
-from memory.sessions.session import NewEntry, SessionCache
-from runtime.servers import valkey
-from workers.context.steps import MOST_STEPS, Steps
+from tasklore.memory.ledger.journal import Journal
+from tasklore.memory.ledger.ledger import Ledger
+from tasklore.memory.ledger.runs import RunName
+from tasklore.memory.sessions.session import NewEntry, SessionCache
+from tasklore.runtime.servers import valkey
+from tasklore.workers.context.steps import MOST_STEPS, Steps
 
 #: What a phase hands on: some kilobytes of JSON, as a map of imports of a folder of some hundred files.
 RESULT = {

@@ -8,11 +8,11 @@ from time import thread_time_ns
 
 from benchmarks.profiles import Profile
 from benchmarks.table import Row, percentile, ratio
-from quantities.numerals import find_amounts
-from supervisor.catalogue import Catalogue
-from supervisor.understanding import RuleInterpreter, Understood
-from workers.agents.budget import Budget, agent
-from workers.card import card_of
+from tasklore.contracts.quantities.numerals import find_amounts
+from tasklore.supervisor.catalogue import Catalogue
+from tasklore.supervisor.understanding import RuleInterpreter, Understood
+from tasklore.workers.agents.budget import Budget, agent
+from tasklore.workers.card import card_of
 
 #: What is allowed, in milliseconds of CPU of the 99th percentile.
 _AMOUNTS_MS = 1.0

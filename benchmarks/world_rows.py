@@ -18,14 +18,14 @@ from datetime import timedelta
 from benchmarks.processes import NotMeasuredError, Worker, running
 from benchmarks.profiles import FULL, Profile
 from benchmarks.table import Row, missing, percentile
-from contracts.conversations import said_id
-from contracts.errors import TaskloreError
 from examples.coin_world.agents import Agents, OverNats
 from examples.coin_world.running import Runner
 from examples.coin_world.world import Choice, World, names
-from memory.conversations.inbox import Inbox
-from runtime.servers import valkey
-from supervisor.program_client import Asker, asking
+from tasklore.contracts.conversations import said_id
+from tasklore.contracts.errors import TaskloreError
+from tasklore.memory.conversations.inbox import Inbox
+from tasklore.runtime.servers import valkey
+from tasklore.supervisor.program_client import Asker, asking
 
 #: Milliseconds that 95 of 100 steps may take at most.
 ALLOWED_MS = 250.0
@@ -161,7 +161,13 @@ async def _workers(
     count: int, environment: Mapping[str, str]
 ) -> AsyncIterator[list[Worker]]:
     """Run *count* workers, all of them ready."""
-    command = [sys.executable, "-m", "tasklore", "worker", "workers.agents.decision"]
+    command = [
+        sys.executable,
+        "-m",
+        "tasklore",
+        "worker",
+        "tasklore.workers.agents.decision",
+    ]
     async with contextlib.AsyncExitStack() as stack:
         workers = [
             await stack.enter_async_context(running(command, environment))

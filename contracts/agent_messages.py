@@ -2,11 +2,11 @@
 
 from pydantic import Field, ValidationError
 
-from contracts.conversations import MessageId, Speech, Utterance
-from contracts.errors import InvalidInput
-from contracts.faults import complaint_of
-from contracts.message_parts import Message
-from contracts.observations import LONGEST_UTTERANCE, Word, WorldTime
+from tasklore.contracts.conversations import MessageId, Speech, Utterance
+from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.faults import complaint_of
+from tasklore.contracts.message_parts import Message
+from tasklore.contracts.observations import LONGEST_UTTERANCE, Word, WorldTime
 
 #: What each field takes, for whoever wrote something else there.
 _WANTED = {

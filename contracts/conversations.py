@@ -12,8 +12,8 @@ from typing import Annotated, ClassVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 from pydantic_core import PydanticCustomError
 
-from contracts.errors import InvalidInput
-from contracts.observations import LONGEST_UTTERANCE, Observation, Word
+from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.observations import LONGEST_UTTERANCE, Observation, Word
 
 MessageId = Annotated[
     str, StringConstraints(min_length=1, max_length=128, pattern=r"^[\x21-\x7e]+$")

@@ -1,6 +1,6 @@
 """Edits of JSON memory documents, as a finder and an editor propose them: closed, so that nothing unknown is applied.
 
-Whoever proposes them is not trusted: `memory.documents` refuses what does not fit and then changes nothing at all.
+Whoever proposes them is not trusted: `tasklore.memory.documents` refuses what does not fit and then changes nothing at all.
 """
 
 from typing import Annotated, ClassVar, Literal
@@ -18,7 +18,7 @@ Decision = Literal["proceed", "reject", "conflict"]
 class _Edit(BaseModel):
     """What every edit shares: where, why, and of which document.
 
-    `path` is written as `food.likes[2]` (see `memory.documents.paths`). `file` is a resource id, with or without
+    `path` is written as `food.likes[2]` (see `tasklore.memory.documents.paths`). `file` is a resource id, with or without
     `.json`; None means the one document that the plan is about.
     """
 

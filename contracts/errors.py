@@ -7,11 +7,11 @@ for input that somebody must mend.
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from quantities.errors import AmbiguousAmount as AmbiguousAmount
-from quantities.errors import InvalidAmount as InvalidAmount
-from quantities.errors import InvalidInput as InvalidInput
-from quantities.errors import TaskloreError as TaskloreError
-from quantities.errors import UnitMismatch as UnitMismatch
+from tasklore.contracts.quantities.errors import AmbiguousAmount as AmbiguousAmount
+from tasklore.contracts.quantities.errors import InvalidAmount as InvalidAmount
+from tasklore.contracts.quantities.errors import InvalidInput as InvalidInput
+from tasklore.contracts.quantities.errors import TaskloreError as TaskloreError
+from tasklore.contracts.quantities.errors import UnitMismatch as UnitMismatch
 
 
 class InvalidParameters(InvalidInput):

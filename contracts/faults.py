@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 
-from contracts.identifiers import NAME_PATTERN
+from tasklore.contracts.identifiers import NAME_PATTERN
 
 __all__ = ["complaint_of", "fault_of", "nearest"]
 

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import StringConstraints
 
-from contracts.errors import InvalidInput
+from tasklore.contracts.errors import InvalidInput
 
 #: Agents, supervisors, tasks and ids end up in NATS subjects and Redis keys: nothing there may act as a delimiter.
 NAME_PATTERN = r"^[A-Za-z0-9_-]{1,64}$"

@@ -10,42 +10,42 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
 
-from contracts.admission.schedules import Timing
-from contracts.admission.waits import AnswerOutcome as AnswerOutcome
-from contracts.admission.waits import QuestionAnswer as QuestionAnswer
-from contracts.admission.waits import QuestionNotice as QuestionNotice
-from contracts.agent_messages import AgentMessage as AgentMessage
-from contracts.analysis.messages import AnalysisReply as AnalysisReply
-from contracts.analysis.messages import AnalysisRequest as AnalysisRequest
-from contracts.identifiers import Name
-from contracts.message_parts import Message as Message
-from contracts.message_parts import Part as Part
-from contracts.message_parts import is_none
-from contracts.person_messages import PersonReply as PersonReply
-from contracts.person_messages import PersonRequest as PersonRequest
-from contracts.person_messages import ReplyKind as ReplyKind
-from contracts.person_messages import ReplyPart as ReplyPart
-from contracts.pipeline_messages import PhaseNote as PhaseNote
-from contracts.pipeline_messages import PipelineEvent as PipelineEvent
-from contracts.pipeline_messages import PipelineEventKind as PipelineEventKind
-from contracts.pipeline_messages import PipelineReply as PipelineReply
-from contracts.pipeline_messages import PipelineRequest as PipelineRequest
-from contracts.task_messages import Cancellation as Cancellation
-from contracts.task_messages import CompletionReport as CompletionReport
-from contracts.task_messages import EmittedValue as EmittedValue
-from contracts.task_messages import ErrorNote as ErrorNote
-from contracts.task_messages import Fence as Fence
-from contracts.task_messages import MemoryMode as MemoryMode
-from contracts.task_messages import MemoryNote as MemoryNote
-from contracts.task_messages import MemoryOutcome as MemoryOutcome
-from contracts.task_messages import Progress as Progress
-from contracts.task_messages import RequiredApproval as RequiredApproval
-from contracts.task_messages import Status as Status
-from contracts.task_messages import TaskAssignment as TaskAssignment
-from contracts.task_messages import TaskCall as TaskCall
-from contracts.task_messages import TaskOutput as TaskOutput
-from contracts.task_messages import Usage as Usage
-from contracts.words import reads_unknown_as_other, writes_only_known
+from tasklore.contracts.admission.schedules import Timing
+from tasklore.contracts.admission.waits import AnswerOutcome as AnswerOutcome
+from tasklore.contracts.admission.waits import QuestionAnswer as QuestionAnswer
+from tasklore.contracts.admission.waits import QuestionNotice as QuestionNotice
+from tasklore.contracts.agent_messages import AgentMessage as AgentMessage
+from tasklore.contracts.analysis.messages import AnalysisReply as AnalysisReply
+from tasklore.contracts.analysis.messages import AnalysisRequest as AnalysisRequest
+from tasklore.contracts.identifiers import Name
+from tasklore.contracts.message_parts import Message as Message
+from tasklore.contracts.message_parts import Part as Part
+from tasklore.contracts.message_parts import is_none
+from tasklore.contracts.person_messages import PersonReply as PersonReply
+from tasklore.contracts.person_messages import PersonRequest as PersonRequest
+from tasklore.contracts.person_messages import ReplyKind as ReplyKind
+from tasklore.contracts.person_messages import ReplyPart as ReplyPart
+from tasklore.contracts.pipeline_messages import PhaseNote as PhaseNote
+from tasklore.contracts.pipeline_messages import PipelineEvent as PipelineEvent
+from tasklore.contracts.pipeline_messages import PipelineEventKind as PipelineEventKind
+from tasklore.contracts.pipeline_messages import PipelineReply as PipelineReply
+from tasklore.contracts.pipeline_messages import PipelineRequest as PipelineRequest
+from tasklore.contracts.task_messages import Cancellation as Cancellation
+from tasklore.contracts.task_messages import CompletionReport as CompletionReport
+from tasklore.contracts.task_messages import EmittedValue as EmittedValue
+from tasklore.contracts.task_messages import ErrorNote as ErrorNote
+from tasklore.contracts.task_messages import Fence as Fence
+from tasklore.contracts.task_messages import MemoryMode as MemoryMode
+from tasklore.contracts.task_messages import MemoryNote as MemoryNote
+from tasklore.contracts.task_messages import MemoryOutcome as MemoryOutcome
+from tasklore.contracts.task_messages import Progress as Progress
+from tasklore.contracts.task_messages import RequiredApproval as RequiredApproval
+from tasklore.contracts.task_messages import Status as Status
+from tasklore.contracts.task_messages import TaskAssignment as TaskAssignment
+from tasklore.contracts.task_messages import TaskCall as TaskCall
+from tasklore.contracts.task_messages import TaskOutput as TaskOutput
+from tasklore.contracts.task_messages import Usage as Usage
+from tasklore.contracts.words import reads_unknown_as_other, writes_only_known
 
 Remember = Literal["shared", "user", "never", "other"]
 Speaker = Literal["person", "assistant", "other"]

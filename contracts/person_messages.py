@@ -4,11 +4,11 @@ from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, Field, field_validator
 
-from contracts.identifiers import Name, demand_user_id
-from contracts.message_parts import Message, Part, is_none
-from contracts.task_messages import CompletionReport, MemoryMode, TaskCall
-from contracts.words import reads_unknown_as_other, writes_only_known
-from contracts.zones import TimeZone
+from tasklore.contracts.identifiers import Name, demand_user_id
+from tasklore.contracts.message_parts import Message, Part, is_none
+from tasklore.contracts.task_messages import CompletionReport, MemoryMode, TaskCall
+from tasklore.contracts.words import reads_unknown_as_other, writes_only_known
+from tasklore.contracts.zones import TimeZone
 
 ReplyKind = Literal["answer", "question", "unable", "failed", "pending", "other"]
 

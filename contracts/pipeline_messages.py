@@ -5,9 +5,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
 
-from contracts.identifiers import Name
-from contracts.message_parts import Message, Part
-from contracts.words import reads_unknown_as_other, writes_only_known
+from tasklore.contracts.identifiers import Name
+from tasklore.contracts.message_parts import Message, Part
+from tasklore.contracts.words import reads_unknown_as_other, writes_only_known
 
 PipelineAction = Literal["run", "resume", "rerun", "invalidate", "cancel", "other"]
 PipelineReplyKind = Literal["accepted", "refused", "other"]

@@ -1,7 +1,7 @@
 """Pipelines as they are declared: phases, what each reads and writes, and when its results are stale.
 
 ```python
-from contracts.pipelines import Input, Phase, Pipeline
+from tasklore.contracts.pipelines import Input, Phase, Pipeline
 
 pipeline = Pipeline(
     name="report",
@@ -38,8 +38,8 @@ from pydantic import (
     model_validator,
 )
 
-from contracts.identifiers import Name
-from contracts.spans import Span
+from tasklore.contracts.identifiers import Name
+from tasklore.contracts.spans import Span
 
 #: What a session's domain usually is; any other name serves as well.
 KNOWN_DOMAINS = ("webdev", "ios", "data", "seo", "brand")

@@ -6,8 +6,8 @@ The phase owns the entry: whoever runs the phase again replaces it, and invalida
 import re
 from typing import NamedTuple
 
-from contracts.errors import InvalidInput
-from contracts.identifiers import NAME_PATTERN
+from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.identifiers import NAME_PATTERN
 
 #: Characters of a whole key: room for a path as its identifier.
 MAX_KEY = 512

@@ -6,8 +6,8 @@ Programs in any language publish and subscribe to these: a change here is a chan
 import re
 from datetime import datetime
 
-from contracts.errors import InvalidInput
-from contracts.identifiers import (
+from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.identifiers import (
     PARTITIONS,
     checked_name,
     partition_of,
@@ -68,7 +68,7 @@ SCHEDULE_HEADER = "Nats-Schedule"
 SCHEDULE_TARGET_HEADER = "Nats-Schedule-Target"
 SCHEDULE_TTL_HEADER = "Nats-Schedule-TTL"
 #: How long a message that has become due stays in LATER: TASKS takes it within milliseconds, one that is full within a
-#: day. It is deleted as soon as its task is delivered (see `workers.execution.due_copies`).
+#: day. It is deleted as soon as its task is delivered (see `tasklore.workers.execution.due_copies`).
 DUE_TTL = "24h"
 #: On what a schedule has published: the subject of that schedule.
 SCHEDULER_HEADER = "Nats-Scheduler"

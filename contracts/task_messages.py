@@ -6,11 +6,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AwareDatetime, Field, JsonValue, model_validator
 
-from contracts import subjects
-from contracts.admission.waits import START, wait_id
-from contracts.identifiers import Name
-from contracts.message_parts import Message, Part, is_none
-from contracts.words import reads_unknown_as_other, writes_only_known
+from tasklore.contracts import subjects
+from tasklore.contracts.admission.waits import START, wait_id
+from tasklore.contracts.identifiers import Name
+from tasklore.contracts.message_parts import Message, Part, is_none
+from tasklore.contracts.words import reads_unknown_as_other, writes_only_known
 
 MemoryMode = Literal["use", "refresh", "bypass", "other"]
 Priority = Literal["interactive", "normal", "batch", "other"]

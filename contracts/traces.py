@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from contracts import subjects
+from tasklore.contracts import subjects
 
 #: Version, trace, parent and flags. Of a version that is not known yet more may follow, which means nothing to us.
 _PARENT: Final = re.compile(

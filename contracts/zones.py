@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from contracts.errors import InvalidInput
+from tasklore.contracts.errors import InvalidInput
 
 __all__ = ["TimeZone", "told_in", "zone_of"]
 

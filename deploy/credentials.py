@@ -32,7 +32,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from contracts.errors import ConfigurationError, TaskloreError
 from deploy.privileges.cast_file import (
     public_keys,
     read_cast,
@@ -49,8 +48,9 @@ from deploy.privileges.nats_accounts import (
 from deploy.privileges.roles import Cast, Role, named
 from deploy.privileges.valkey_users import renewed, valkey_users, with_passwords
 from deploy.secret_manifests import secret_manifests
-from runtime.messaging.signatures import READERS
-from tasklore.k8s.printing import as_yaml
+from tasklore.commands.k8s.printing import as_yaml
+from tasklore.contracts.errors import ConfigurationError, TaskloreError
+from tasklore.runtime.messaging.signatures import READERS
 
 #: Days that a certificate of a development authority is good for.
 _DAYS = "365"

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import nats
 
-from runtime.servers.claims import HOST, free_port
-from runtime.servers.embedded import EmbeddedServers
+from tasklore.runtime.servers.claims import HOST, free_port
+from tasklore.runtime.servers.embedded import EmbeddedServers
 
 USER_ID = "10001"
 #: Seconds until a worker is ready, until its report is there, and until it has left.

@@ -8,9 +8,7 @@ from pathlib import Path
 
 import yaml
 
-from contracts import subjects
-from contracts.identifiers import PARTITIONS
-from tasklore.k8s.pods import (
+from tasklore.commands.k8s.pods import (
     API_PORT,
     SECRETS,
     Manifest,
@@ -20,10 +18,12 @@ from tasklore.k8s.pods import (
     labels_of,
     selector_of,
 )
-from tasklore.k8s.printing import as_yaml
-from tasklore.k8s.scaling import Consumer, Scale, scaled_object
-from tasklore.k8s.workers import Wanted, bootstrap_manifests, worker_manifests
-from workers.loading import load_agents
+from tasklore.commands.k8s.printing import as_yaml
+from tasklore.commands.k8s.scaling import Consumer, Scale, scaled_object
+from tasklore.commands.k8s.workers import Wanted, bootstrap_manifests, worker_manifests
+from tasklore.contracts import subjects
+from tasklore.contracts.identifiers import PARTITIONS
+from tasklore.workers.loading import load_agents
 
 ROOT = Path(__file__).resolve().parents[1]
 BASE = ROOT / "k8s" / "base"
@@ -33,7 +33,7 @@ RULES = ROOT / "deploy" / "prometheus" / "rules"
 #: Agents of the deployment as it is; agents of other people come beside them.
 OURS = ("budget", "switchboard", "memory")
 #: Agents of the component `decision`.
-_DECISION = ("workers.agents.decision",)
+_DECISION = ("tasklore.workers.agents.decision",)
 #: Reports that wait for one supervisor more.
 _REPORTS_A_POD = 256
 #: Messages to agents that wait in one partition, likewise.

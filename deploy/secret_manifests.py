@@ -8,12 +8,12 @@ import base64
 from collections.abc import Mapping
 from pathlib import Path
 
-from contracts.errors import ConfigurationError
 from deploy.privileges.cast_file import public_keys, read_cast, read_kept
 from deploy.privileges.nats_accounts import nats_accounts, publishers
 from deploy.privileges.valkey_users import renewed
-from runtime.messaging.signatures import READERS
-from tasklore.k8s.pods import PART_OF, Manifest
+from tasklore.commands.k8s.pods import PART_OF, Manifest
+from tasklore.contracts.errors import ConfigurationError
+from tasklore.runtime.messaging.signatures import READERS
 
 #: Where namespace, and with it the names in the servers' certificates, are fixed: k8s/base.
 _NAMESPACE = PART_OF

@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel
 
-from workers import Agent, Amount, Field, Parameters
+from tasklore.workers import Agent, Amount, Field, Parameters
 
 agent = Agent("TripAgent", keywords=("trip", "travellers", "hotel"))
 

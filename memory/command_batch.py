@@ -23,9 +23,9 @@ from redis.exceptions import (
     ResponseError,
 )
 
-from contracts.errors import MemoryUnavailable
-from memory.breaker import Breaker
-from memory.scripts import LIBRARIES
+from tasklore.contracts.errors import MemoryUnavailable
+from tasklore.memory.breaker import Breaker
+from tasklore.memory.scripts import LIBRARIES
 
 Command = tuple[str | bytes | int | float, ...]
 Commands = Sequence[Command]
@@ -93,7 +93,7 @@ class CommandBatch:
     async def run(self, commands: Sequence[Command]) -> list[Any]:
         """Return the reply to each of *commands*, bytes undecoded; commands after a lost connection are sent again.
 
-        A script is an `FCALL` of a name out of `memory.scripts`; a server that lacks the function is given it, if this
+        A script is an `FCALL` of a name out of `tasklore.memory.scripts`; a server that lacks the function is given it, if this
         user may load functions.
 
         Raises:

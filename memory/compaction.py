@@ -12,7 +12,7 @@ from typing import Any
 from redis.asyncio import Redis
 from redis.exceptions import NoPermissionError, RedisError, ResponseError
 
-from contracts.errors import ConfigurationError, MemoryUnavailable
+from tasklore.contracts.errors import ConfigurationError, MemoryUnavailable
 
 #: Seconds between looks whether the server is done: first, and at most; a small store takes some 20 ms.
 _PAUSE_S = 0.01

@@ -9,24 +9,24 @@ import contextlib
 from redis.asyncio import Redis
 from redis.exceptions import NoPermissionError, RedisError, ResponseError
 
-from contracts.errors import Forbidden, MemoryUnavailable, Unreachable
-from memory.budgets import scripts as _budgets  # noqa: F401 - registers its functions, as all below
-from memory.command_batch import demand_loaded
-from memory.conversations import scripts as _conversations  # noqa: F401
-from memory.documents.storage import scripts as _documents  # noqa: F401
-from memory.episodes import store as _episodes  # noqa: F401
-from memory.episodes import vectors as _vectors  # noqa: F401
-from memory.ledger import scripts as _ledger  # noqa: F401
-from memory.long_term import scripts as _long_term  # noqa: F401
-from memory.places import scripts as _places  # noqa: F401
-from memory.projects import scripts as _projects  # noqa: F401
-from memory.queues import scripts as _queues  # noqa: F401
-from memory.schedules import scripts as _schedules  # noqa: F401
-from memory.scripts import LIBRARIES
-from memory.sessions import pipeline_scripts as _pipelines  # noqa: F401
-from memory.sessions import scripts as _sessions  # noqa: F401
-from memory.stories import scripts as _stories  # noqa: F401
-from memory.webhooks import scripts as _webhooks  # noqa: F401
+from tasklore.contracts.errors import Forbidden, MemoryUnavailable, Unreachable
+from tasklore.memory.budgets import scripts as _budgets  # noqa: F401 - registers its functions, as all below
+from tasklore.memory.command_batch import demand_loaded
+from tasklore.memory.conversations import scripts as _conversations  # noqa: F401
+from tasklore.memory.documents.storage import scripts as _documents  # noqa: F401
+from tasklore.memory.episodes import store as _episodes  # noqa: F401
+from tasklore.memory.episodes import vectors as _vectors  # noqa: F401
+from tasklore.memory.ledger import scripts as _ledger  # noqa: F401
+from tasklore.memory.long_term import scripts as _long_term  # noqa: F401
+from tasklore.memory.places import scripts as _places  # noqa: F401
+from tasklore.memory.projects import scripts as _projects  # noqa: F401
+from tasklore.memory.queues import scripts as _queues  # noqa: F401
+from tasklore.memory.schedules import scripts as _schedules  # noqa: F401
+from tasklore.memory.scripts import LIBRARIES
+from tasklore.memory.sessions import pipeline_scripts as _pipelines  # noqa: F401
+from tasklore.memory.sessions import scripts as _sessions  # noqa: F401
+from tasklore.memory.stories import scripts as _stories  # noqa: F401
+from tasklore.memory.webhooks import scripts as _webhooks  # noqa: F401
 
 __all__ = ["LIBRARIES", "load_functions", "offer_functions"]
 

@@ -11,7 +11,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import NamedTuple
 
-from quantities.numerals import find_amounts
+from tasklore.contracts.quantities.numerals import find_amounts
 
 __all__ = ["Number", "Passage", "fold_digits", "locate", "numbers_in", "quotations_in"]
 

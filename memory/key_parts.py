@@ -4,8 +4,8 @@ import re
 from typing import NamedTuple
 from urllib.parse import quote
 
-from contracts.errors import InvalidInput
-from contracts.identifiers import NAME_PATTERN, user_token
+from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.identifiers import NAME_PATTERN, user_token
 
 #: Characters of a free text id: far above any id of ours, far below what makes a key costly.
 MAX_FREE_ID = 512
@@ -137,7 +137,7 @@ def check_token(token: str) -> str:
     """Return *token*, which stands for a user."""
     if not _TOKEN.match(token):
         raise InvalidInput(
-            f"user token {token!r} must be unpadded base64url, as `contracts.identifiers.user_token` makes it"
+            f"user token {token!r} must be unpadded base64url, as `tasklore.contracts.identifiers.user_token` makes it"
         )
     return token
 

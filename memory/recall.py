@@ -8,12 +8,18 @@ from typing import Literal
 
 import structlog
 
-from contracts.errors import InvalidInput, MemoryUnavailable
-from memory.documents.items import Body, Item, lasting_name, leaf_text, leaf_values
-from memory.documents.kinds import Kinds
-from memory.episodes.ranking import rank_items
-from memory.episodes.recall import ANY, SearchesEpisodes, Within, recall
-from memory.episodes.store import SearchResult
+from tasklore.contracts.errors import InvalidInput, MemoryUnavailable
+from tasklore.memory.documents.items import (
+    Body,
+    Item,
+    lasting_name,
+    leaf_text,
+    leaf_values,
+)
+from tasklore.memory.documents.kinds import Kinds
+from tasklore.memory.episodes.ranking import rank_items
+from tasklore.memory.episodes.recall import ANY, SearchesEpisodes, Within, recall
+from tasklore.memory.episodes.store import SearchResult
 
 __all__ = ["MAX_LIMIT", "Memory", "Recalled", "Within", "search_memory", "turns_for"]
 

@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from contracts.errors import ConfigurationError
-from contracts.identifiers import checked_name
-from runtime.servers.endpoints import SECRETS_VARIABLE
+from tasklore.contracts.errors import ConfigurationError
+from tasklore.contracts.identifiers import checked_name
+from tasklore.runtime.servers.endpoints import SECRETS_VARIABLE
 
 ROLE_VARIABLE = "TASKLORE_ROLE"
 SEED_VARIABLE = "TASKLORE_NATS_SEED_FILE"
 NATS_CA_VARIABLE = "TASKLORE_NATS_CA_FILE"
 REDIS_CA_VARIABLE = "TASKLORE_REDIS_CA_FILE"
-#: A file that says who publishes what this process reads; see `runtime.messaging.signatures`.
+#: A file that says who publishes what this process reads; see `tasklore.runtime.messaging.signatures`.
 PUBLISHERS_VARIABLE = "TASKLORE_NATS_PUBLISHERS_FILE"
 PASSWORD_VARIABLE = "TASKLORE_REDIS_PASSWORD_FILE"  # noqa: S105 - where one lies, not what it is
 

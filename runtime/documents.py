@@ -1,7 +1,7 @@
 """The wire as an AsyncAPI 3 document: every subject with its message, for programs and people outside.
 
 It comes from a broker of its own that is never connected: a documented subscriber on a started broker would take the
-messages of the pull engine. `python -m runtime.documents` prints what docs/reference/asyncapi.json holds.
+messages of the pull engine. `python -m tasklore.runtime.documents` prints what docs/reference/asyncapi.json holds.
 """
 
 import json
@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 from faststream.nats import NatsBroker
 from faststream.specification import AsyncAPI
 
-from contracts import subjects
-from contracts.identifiers import PARTITIONS
-from contracts.messages import (
+from tasklore.contracts import subjects
+from tasklore.contracts.identifiers import PARTITIONS
+from tasklore.contracts.messages import (
     AgentCard,
     AgentMessage,
     AnalysisReply,

@@ -16,8 +16,8 @@ from socketserver import TCPServer, ThreadingMixIn
 from types import TracebackType
 from typing import Any, ClassVar, Self
 
-from contracts.errors import ConfigurationError
-from runtime.metrics import CONTENT_TYPE
+from tasklore.contracts.errors import ConfigurationError
+from tasklore.runtime.metrics import CONTENT_TYPE
 
 #: Whether all is well, and a few words on it for a person; called from another thread, must not wait.
 Check = Callable[[], tuple[bool, str]]

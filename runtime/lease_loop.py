@@ -15,7 +15,7 @@ from typing import ClassVar, Generic, TypeVar
 
 import structlog
 
-from contracts.errors import MemoryUnavailable, TaskloreError
+from tasklore.contracts.errors import MemoryUnavailable, TaskloreError
 
 log = structlog.get_logger(__name__)
 

@@ -9,15 +9,15 @@ from importlib import metadata
 from prometheus_client import CollectorRegistry, Info, ProcessCollector
 from prometheus_client.exposition import CONTENT_TYPE_LATEST as CONTENT_TYPE
 
-from runtime.counting.exposition import exposition
-from runtime.counting.listening import ListeningCounts
-from runtime.counting.models import ModelCounts
-from runtime.counting.plans import PlanCounts
-from runtime.counting.series import Declared, Series
-from runtime.counting.tasks import TaskCounts
-from runtime.counting.transport import HttpCounts, TransportCounts
-from runtime.counting.whole import WholeCounts
-from runtime.counting.words import MAX_TASKS
+from tasklore.runtime.counting.exposition import exposition
+from tasklore.runtime.counting.listening import ListeningCounts
+from tasklore.runtime.counting.models import ModelCounts
+from tasklore.runtime.counting.plans import PlanCounts
+from tasklore.runtime.counting.series import Declared, Series
+from tasklore.runtime.counting.tasks import TaskCounts
+from tasklore.runtime.counting.transport import HttpCounts, TransportCounts
+from tasklore.runtime.counting.whole import WholeCounts
+from tasklore.runtime.counting.words import MAX_TASKS
 
 __all__ = ["CONTENT_TYPE", "MAX_TASKS", "Metrics"]
 

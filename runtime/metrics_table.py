@@ -1,13 +1,13 @@
-"""The page that lists every series, generated from the declarations: `python -m runtime.metrics_table`."""
+"""The page that lists every series, generated from the declarations: `python -m tasklore.runtime.metrics_table`."""
 
 import sys
 from collections.abc import Iterator
 
-from contracts.messages import Status
-from runtime.counting.series import PREFIX
-from runtime.counting.words import MAX_TASKS, words_of
-from runtime.messaging.broker import make_broker
-from runtime.metrics import Metrics
+from tasklore.contracts.messages import Status
+from tasklore.runtime.counting.series import PREFIX
+from tasklore.runtime.counting.words import MAX_TASKS, words_of
+from tasklore.runtime.messaging.broker import make_broker
+from tasklore.runtime.metrics import Metrics
 
 _HEAD = """# Metrics
 
@@ -20,7 +20,7 @@ sees the first one. Gauges of the system as a whole come from supervisors, or fr
 replica exports the same value, so take `max`, not `sum`.
 
 `deploy/prometheus` has rules and alerts over these, `deploy/grafana` dashboards, `deploy/runbooks` a page for each
-alert. Made by `python -m runtime.metrics_table > docs/reference/metrics.md`; a test compares the two.
+alert. Made by `python -m tasklore.runtime.metrics_table > docs/reference/metrics.md`; a test compares the two.
 
 """
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from contracts.errors import ConfigurationError
+from tasklore.contracts.errors import ConfigurationError
 
 #: Every top-level package that our distribution installs.
 PACKAGES = (

@@ -11,17 +11,17 @@ from typing import Any
 import structlog
 from faststream import FastStream
 
-from contracts.errors import ConfigurationError, TaskloreError, Unreachable
-from runtime.access import access_of
-from runtime.health import Check, HealthServer, Pulse
-from runtime.messaging.broker import make_broker
-from runtime.messaging.connection import Listener
-from runtime.messaging.link import Link
-from runtime.messaging.refusals import Refusal
-from runtime.metrics import Metrics
-from runtime.origin import demand_own_packages
-from runtime.settings import Settings
-from runtime.watchdog import LEAVE_S, Watchdog
+from tasklore.contracts.errors import ConfigurationError, TaskloreError, Unreachable
+from tasklore.runtime.access import access_of
+from tasklore.runtime.health import Check, HealthServer, Pulse
+from tasklore.runtime.messaging.broker import make_broker
+from tasklore.runtime.messaging.connection import Listener
+from tasklore.runtime.messaging.link import Link
+from tasklore.runtime.messaging.refusals import Refusal
+from tasklore.runtime.metrics import Metrics
+from tasklore.runtime.origin import demand_own_packages
+from tasklore.runtime.settings import Settings
+from tasklore.runtime.watchdog import LEAVE_S, Watchdog
 
 log = structlog.get_logger(__name__)
 
@@ -148,7 +148,7 @@ class Process:
         if self._settings.tracing == "off":
             yield
             return
-        from runtime.tracing.exporting import recording
+        from tasklore.runtime.tracing.exporting import recording
 
         async with recording(self._service, self.name, version("tasklore")):
             yield

@@ -10,13 +10,13 @@ from pydantic import Field, SecretStr, ValidationError, field_validator, model_v
 from pydantic_core import ErrorDetails
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from contracts.errors import ConfigurationError, InvalidAmount
-from contracts.faults import complaint_of
-from contracts.identifiers import NAME_PATTERN
-from contracts.zones import TimeZone
-from quantities.numerals.locales import mark_of
-from runtime.models.prices import parse_prices
-from runtime.models.settings import (
+from tasklore.contracts.errors import ConfigurationError, InvalidAmount
+from tasklore.contracts.faults import complaint_of
+from tasklore.contracts.identifiers import NAME_PATTERN
+from tasklore.contracts.quantities.numerals.locales import mark_of
+from tasklore.contracts.zones import TimeZone
+from tasklore.runtime.models.prices import parse_prices
+from tasklore.runtime.models.settings import (
     DEFAULT_ROLE,
     MEDIUM_MODEL,
     SMALL_MODEL,
@@ -24,9 +24,18 @@ from runtime.models.settings import (
     LlmSettings,
     parse_roles,
 )
-from runtime.networks import networks_in
-from runtime.servers.endpoints import DEFAULT_DATA_DIR, SECRETS_VARIABLE, masked_url
-from runtime.variables import PREFIX, folders_in, unknown_variables, variable_of
+from tasklore.runtime.networks import networks_in
+from tasklore.runtime.servers.endpoints import (
+    DEFAULT_DATA_DIR,
+    SECRETS_VARIABLE,
+    masked_url,
+)
+from tasklore.runtime.variables import (
+    PREFIX,
+    folders_in,
+    unknown_variables,
+    variable_of,
+)
 
 log = structlog.get_logger(__name__)
 
@@ -326,7 +335,7 @@ class Settings(BaseSettings):
         return "environment" if name in self.model_fields_set else "default"
 
     def llm(self) -> LlmSettings:
-        """Return the part for `runtime.models.llm`."""
+        """Return the part for `tasklore.runtime.models.llm`."""
         roles = {
             DEFAULT_ROLE: (self.llm_model, self.llm_temperature),
             "supervisor": (self.llm_supervisor_model, self.llm_supervisor_temperature),

@@ -8,9 +8,9 @@ from typing import Any, get_args
 
 from pydantic.fields import FieldInfo
 
-from runtime import settings as declarations
-from runtime.settings import Settings, shown
-from runtime.variables import variable_of
+from tasklore.runtime import settings as declarations
+from tasklore.runtime.settings import Settings, shown
+from tasklore.runtime.variables import variable_of
 
 _UNITS = {
     "_s": "seconds",
@@ -34,7 +34,7 @@ _PAGE_HEAD = """# Settings
 Every process reads its settings from environment variables once, at its start; options of the command line come before
 them. An unusable value stops the process with a message that names the variable and the cure; an unknown variable that
 begins with `TASKLORE_` is warned about. `tasklore config` prints every value and its source. Made from
-`runtime/settings.py` by `python -m runtime.settings_table > docs/reference/settings.md`; a test compares the two.
+`runtime/settings.py` by `python -m tasklore.runtime.settings_table > docs/reference/settings.md`; a test compares the two.
 
 | variable | default | values | unit | meaning |
 |---|---|---|---|---|
@@ -133,4 +133,4 @@ def _bounds(constraint: Any) -> list[str]:
 
 
 if __name__ == "__main__":
-    print(reference_page(), end="")  # noqa: T201  # `python -m runtime.settings_table > docs/reference/settings.md`
+    print(reference_page(), end="")  # noqa: T201  # `python -m tasklore.runtime.settings_table > docs/reference/settings.md`

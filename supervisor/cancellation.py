@@ -11,14 +11,19 @@ import structlog
 from nats.aio.client import Client
 from pydantic import ValidationError
 
-from contracts import subjects
-from contracts.errors import MemoryUnavailable
-from contracts.messages import Cancellation, CompletionReport, ErrorNote, TaskAssignment
-from memory.ledger.ledger import Ledger
-from memory.ledger.runs import CancelOutcome
-from runtime.messaging.jetstream import ask_or_none
-from runtime.messaging.outbox import Outbox
-from supervisor.reports.closed_tasks import Reporter
+from tasklore.contracts import subjects
+from tasklore.contracts.errors import MemoryUnavailable
+from tasklore.contracts.messages import (
+    Cancellation,
+    CompletionReport,
+    ErrorNote,
+    TaskAssignment,
+)
+from tasklore.memory.ledger.ledger import Ledger
+from tasklore.memory.ledger.runs import CancelOutcome
+from tasklore.runtime.messaging.jetstream import ask_or_none
+from tasklore.runtime.messaging.outbox import Outbox
+from tasklore.supervisor.reports.closed_tasks import Reporter
 
 log = structlog.get_logger(__name__)
 

@@ -11,14 +11,18 @@ from contextlib import aclosing
 import structlog
 from pydantic import ValidationError
 
-from contracts import subjects
-from contracts.errors import InvalidInput
-from contracts.faults import fault_of
-from contracts.messages import AgentCard
-from runtime.messaging.buckets import BucketState, read_bucket_by_page, state_of_bucket
-from runtime.messaging.direct import Line
-from supervisor.catalogue import Catalogue
-from supervisor.understanding.routing import problem_of
+from tasklore.contracts import subjects
+from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.faults import fault_of
+from tasklore.contracts.messages import AgentCard
+from tasklore.runtime.messaging.buckets import (
+    BucketState,
+    read_bucket_by_page,
+    state_of_bucket,
+)
+from tasklore.runtime.messaging.direct import Line
+from tasklore.supervisor.catalogue import Catalogue
+from tasklore.supervisor.understanding.routing import problem_of
 
 log = structlog.get_logger(__name__)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from contracts.messages import AgentCard, TaskCard
+from tasklore.contracts.messages import AgentCard, TaskCard
 
 #: Tasks named one by one before "and 3 more": a person reads a sentence, not a list.
 _NAMED = 12

@@ -8,23 +8,23 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import structlog
 
-from contracts import subjects
-from contracts.agent_messages import AgentMessage, read_agent_message
-from contracts.errors import InvalidInput
-from contracts.identifiers import user_of, user_token
-from memory.conversations.inbox import Inbox
-from runtime.messaging.erasure import Eraser
-from runtime.messaging.outbox import Outbox
-from runtime.messaging.partitions import (
+from tasklore.contracts import subjects
+from tasklore.contracts.agent_messages import AgentMessage, read_agent_message
+from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.identifiers import user_of, user_token
+from tasklore.memory.conversations.inbox import Inbox
+from tasklore.runtime.messaging.erasure import Eraser
+from tasklore.runtime.messaging.outbox import Outbox
+from tasklore.runtime.messaging.partitions import (
     ACK_WAIT_S,
     PartitionDesk,
     Whose,
     ordered_sources,
 )
-from runtime.messaging.pull import Delivery, PullEngine
-from runtime.messaging.signatures import Publishers
-from runtime.messaging.streams import Source
-from runtime.metrics import Metrics
+from tasklore.runtime.messaging.pull import Delivery, PullEngine
+from tasklore.runtime.messaging.signatures import Publishers
+from tasklore.runtime.messaging.streams import Source
+from tasklore.runtime.metrics import Metrics
 
 log = structlog.get_logger(__name__)
 

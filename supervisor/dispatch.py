@@ -14,14 +14,14 @@ from typing import NamedTuple
 
 import structlog
 
-from contracts import subjects
-from contracts.errors import MemoryUnavailable
-from contracts.identifiers import user_token
-from contracts.messages import ChatTurn, TaskAssignment
-from memory.ledger.ledger import Ledger
-from runtime import tracing
-from runtime.messaging.outbox import Outbox
-from supervisor.admission.gate import Gate
+from tasklore.contracts import subjects
+from tasklore.contracts.errors import MemoryUnavailable
+from tasklore.contracts.identifiers import user_token
+from tasklore.contracts.messages import ChatTurn, TaskAssignment
+from tasklore.memory.ledger.ledger import Ledger
+from tasklore.runtime import tracing
+from tasklore.runtime.messaging.outbox import Outbox
+from tasklore.supervisor.admission.gate import Gate
 
 log = structlog.get_logger(__name__)
 

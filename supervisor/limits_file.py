@@ -8,8 +8,12 @@ from typing import Any
 import structlog
 from redis.asyncio import Redis
 
-from contracts.errors import ConfigurationError, InvalidInput, MemoryUnavailable
-from memory.budgets.store import Budgets, read_limits_file
+from tasklore.contracts.errors import (
+    ConfigurationError,
+    InvalidInput,
+    MemoryUnavailable,
+)
+from tasklore.memory.budgets.store import Budgets, read_limits_file
 
 log = structlog.get_logger(__name__)
 

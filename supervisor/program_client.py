@@ -14,20 +14,25 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from contracts import subjects
-from contracts.agent_messages import agent_message
-from contracts.errors import Forbidden, TaskExpired, Unreachable
-from contracts.identifiers import checked_name, new_id
-from contracts.messages import CompletionReport, MemoryMode, TaskAssignment, TaskCall
-from memory.ledger.ledger import Ledger
-from runtime.messaging.buckets import read_bucket
-from runtime.messaging.connection import connected
-from runtime.messaging.link import Link
-from runtime.messaging.outbox import Outbox, open_outbox
-from runtime.servers import valkey
-from runtime.servers.endpoints import find_endpoints
-from supervisor.dispatch import Dispatch
-from supervisor.reports.reports import ReportDesk
+from tasklore.contracts import subjects
+from tasklore.contracts.agent_messages import agent_message
+from tasklore.contracts.errors import Forbidden, TaskExpired, Unreachable
+from tasklore.contracts.identifiers import checked_name, new_id
+from tasklore.contracts.messages import (
+    CompletionReport,
+    MemoryMode,
+    TaskAssignment,
+    TaskCall,
+)
+from tasklore.memory.ledger.ledger import Ledger
+from tasklore.runtime.messaging.buckets import read_bucket
+from tasklore.runtime.messaging.connection import connected
+from tasklore.runtime.messaging.link import Link
+from tasklore.runtime.messaging.outbox import Outbox, open_outbox
+from tasklore.runtime.servers import valkey
+from tasklore.runtime.servers.endpoints import find_endpoints
+from tasklore.supervisor.dispatch import Dispatch
+from tasklore.supervisor.reports.reports import ReportDesk
 
 #: How long a task may take, its time in the queue included, unless the call says otherwise.
 WITHIN = timedelta(seconds=30)

@@ -7,16 +7,16 @@ from datetime import UTC, datetime, timedelta
 
 import structlog
 
-from contracts import subjects
-from contracts.admission.waits import APPROVED_WITHIN
-from contracts.errors import (
+from tasklore.contracts import subjects
+from tasklore.contracts.admission.waits import APPROVED_WITHIN
+from tasklore.contracts.errors import (
     InvalidInput,
     MemoryUnavailable,
     MessageTooLarge,
     NotAccepted,
 )
-from contracts.identifiers import new_id
-from contracts.messages import (
+from tasklore.contracts.identifiers import new_id
+from tasklore.contracts.messages import (
     ChatTurn,
     CompletionReport,
     PersonReply,
@@ -26,16 +26,25 @@ from contracts.messages import (
     TaskAssignment,
     TaskCall,
 )
-from memory.command_batch import Commands
-from memory.conversations.conversation import Conversations
-from supervisor.catalogue import Catalogue
-from supervisor.dispatch import MOST_AHEAD, Dispatch
-from supervisor.replies.combined import combine, fit, to_part
-from supervisor.replies.notices import MEMORY_AGENT, Learned, say_kept, with_notes
-from supervisor.replies.report_texts import part_reply, report_reply
-from supervisor.reports.reports import ReportDesk
-from supervisor.requests.readings import FirstReading, PartRead, RequestReadings
-from supervisor.requests.request import (
+from tasklore.memory.command_batch import Commands
+from tasklore.memory.conversations.conversation import Conversations
+from tasklore.supervisor.catalogue import Catalogue
+from tasklore.supervisor.dispatch import MOST_AHEAD, Dispatch
+from tasklore.supervisor.replies.combined import combine, fit, to_part
+from tasklore.supervisor.replies.notices import (
+    MEMORY_AGENT,
+    Learned,
+    say_kept,
+    with_notes,
+)
+from tasklore.supervisor.replies.report_texts import part_reply, report_reply
+from tasklore.supervisor.reports.reports import ReportDesk
+from tasklore.supervisor.requests.readings import (
+    FirstReading,
+    PartRead,
+    RequestReadings,
+)
+from tasklore.supervisor.requests.request import (
     Alongside,
     Ended,
     Incoming,
@@ -43,7 +52,7 @@ from supervisor.requests.request import (
     part_task_id,
     single_task_id,
 )
-from supervisor.understanding.outcome import Interpreter
+from tasklore.supervisor.understanding.outcome import Interpreter
 
 log = structlog.get_logger(__name__)
 

@@ -10,77 +10,77 @@ from typing import TYPE_CHECKING, NamedTuple
 import structlog
 from redis.asyncio import Redis
 
-from contracts import subjects
-from contracts.admission.limits import Shares
-from contracts.errors import ConfigurationError
-from contracts.pipelines import PIPELINE_AGENT, Pipeline
-from memory.budgets.store import Budgets
-from memory.conversations.conversation import Conversations
-from memory.conversations.inbox import Inbox
-from memory.conversations.notices import Notices
-from memory.documents.kinds import Kinds
-from memory.episodes.store import Episodes
-from memory.ledger.ledger import Ledger
-from memory.ledger.requests import RequestRecords
-from memory.ledger.waits import Waits
-from memory.projects.project import ProjectMemory
-from memory.schedules.store import ScheduleStore
-from memory.sessions.pipeline_runs import PipelineRuns
-from memory.sessions.session import SessionCache
-from memory.stories.analyses import AnalysisStore
-from memory.stories.store import StoryStore
-from memory.webhooks.outbox import WebhookOutbox
-from quantities.numerals.locales import mark_of
-from runtime.access import access_of
-from runtime.messaging.erasure import Eraser
-from runtime.messaging.leases import Leases
-from runtime.messaging.link import Link
-from runtime.messaging.outbox import Outbox
-from runtime.messaging.output import OutputDesk
-from runtime.messaging.partitions import Whose, open_partitions
-from runtime.messaging.pull import PullEngine
-from runtime.messaging.signatures import open_publishers
-from runtime.messaging.streams import Source, declare_consumer
-from runtime.metrics import Metrics
-from runtime.models.llm import Llm
-from runtime.networks import networks_in
-from runtime.settings import Settings
-from runtime.variables import folders_in
-from supervisor.admission.desk import AdmissionDesk
-from supervisor.admission.gate import Gate
-from supervisor.approvals.answers import Answers
-from supervisor.approvals.desk import WaitDesk, event_sender
-from supervisor.cancellation import Canceller
-from supervisor.cards import CardIndex
-from supervisor.dead_letters.queue import drop_letters
-from supervisor.delivery import Delivering, MessageDesk, inbox_sources
-from supervisor.dispatch import Dispatch
-from supervisor.pipelines.analysis.desk import AnalysisDesk
-from supervisor.pipelines.analysis.requests import AnalysisRequests
-from supervisor.pipelines.analysis.run import AnalysisParts
-from supervisor.pipelines.as_tasks import AT_ONCE, PipelineTasks
-from supervisor.pipelines.declaration.fingerprints import Fingerprints
-from supervisor.pipelines.desk import PipelineDesk
-from supervisor.pipelines.live import Parts as PipelineParts
-from supervisor.pipelines.live import event_publisher
-from supervisor.pipelines.requests import Driving, PipelineRequests
-from supervisor.replies.notices import MEMORY_AGENT, Learned
-from supervisor.replies.recollection import open_recollections
-from supervisor.reports.reports import ReportDesk
-from supervisor.schedules.book import ScheduleBook
-from supervisor.schedules.desk import ScheduleDesk
-from supervisor.schedules.tick_maker import TickMaker
-from supervisor.service import Publish, Service
-from supervisor.understanding import Interpreter, make_interpreter
-from supervisor.understanding.cache import CachedInterpreter
-from supervisor.understanding.model import Counted
-from supervisor.webhooks.addresses import Addresses, NotAllowed
-from supervisor.webhooks.desk import WebhookDesk
-from supervisor.webhooks.events import WebhookEvents
-from supervisor.webhooks.sender import Sender, parse_secrets
+from tasklore.contracts import subjects
+from tasklore.contracts.admission.limits import Shares
+from tasklore.contracts.errors import ConfigurationError
+from tasklore.contracts.pipelines import PIPELINE_AGENT, Pipeline
+from tasklore.contracts.quantities.numerals.locales import mark_of
+from tasklore.memory.budgets.store import Budgets
+from tasklore.memory.conversations.conversation import Conversations
+from tasklore.memory.conversations.inbox import Inbox
+from tasklore.memory.conversations.notices import Notices
+from tasklore.memory.documents.kinds import Kinds
+from tasklore.memory.episodes.store import Episodes
+from tasklore.memory.ledger.ledger import Ledger
+from tasklore.memory.ledger.requests import RequestRecords
+from tasklore.memory.ledger.waits import Waits
+from tasklore.memory.projects.project import ProjectMemory
+from tasklore.memory.schedules.store import ScheduleStore
+from tasklore.memory.sessions.pipeline_runs import PipelineRuns
+from tasklore.memory.sessions.session import SessionCache
+from tasklore.memory.stories.analyses import AnalysisStore
+from tasklore.memory.stories.store import StoryStore
+from tasklore.memory.webhooks.outbox import WebhookOutbox
+from tasklore.runtime.access import access_of
+from tasklore.runtime.messaging.erasure import Eraser
+from tasklore.runtime.messaging.leases import Leases
+from tasklore.runtime.messaging.link import Link
+from tasklore.runtime.messaging.outbox import Outbox
+from tasklore.runtime.messaging.output import OutputDesk
+from tasklore.runtime.messaging.partitions import Whose, open_partitions
+from tasklore.runtime.messaging.pull import PullEngine
+from tasklore.runtime.messaging.signatures import open_publishers
+from tasklore.runtime.messaging.streams import Source, declare_consumer
+from tasklore.runtime.metrics import Metrics
+from tasklore.runtime.models.llm import Llm
+from tasklore.runtime.networks import networks_in
+from tasklore.runtime.settings import Settings
+from tasklore.runtime.variables import folders_in
+from tasklore.supervisor.admission.desk import AdmissionDesk
+from tasklore.supervisor.admission.gate import Gate
+from tasklore.supervisor.approvals.answers import Answers
+from tasklore.supervisor.approvals.desk import WaitDesk, event_sender
+from tasklore.supervisor.cancellation import Canceller
+from tasklore.supervisor.cards import CardIndex
+from tasklore.supervisor.dead_letters.queue import drop_letters
+from tasklore.supervisor.delivery import Delivering, MessageDesk, inbox_sources
+from tasklore.supervisor.dispatch import Dispatch
+from tasklore.supervisor.pipelines.analysis.desk import AnalysisDesk
+from tasklore.supervisor.pipelines.analysis.requests import AnalysisRequests
+from tasklore.supervisor.pipelines.analysis.run import AnalysisParts
+from tasklore.supervisor.pipelines.as_tasks import AT_ONCE, PipelineTasks
+from tasklore.supervisor.pipelines.declaration.fingerprints import Fingerprints
+from tasklore.supervisor.pipelines.desk import PipelineDesk
+from tasklore.supervisor.pipelines.live import Parts as PipelineParts
+from tasklore.supervisor.pipelines.live import event_publisher
+from tasklore.supervisor.pipelines.requests import Driving, PipelineRequests
+from tasklore.supervisor.replies.notices import MEMORY_AGENT, Learned
+from tasklore.supervisor.replies.recollection import open_recollections
+from tasklore.supervisor.reports.reports import ReportDesk
+from tasklore.supervisor.schedules.book import ScheduleBook
+from tasklore.supervisor.schedules.desk import ScheduleDesk
+from tasklore.supervisor.schedules.tick_maker import TickMaker
+from tasklore.supervisor.service import Publish, Service
+from tasklore.supervisor.understanding import Interpreter, make_interpreter
+from tasklore.supervisor.understanding.cache import CachedInterpreter
+from tasklore.supervisor.understanding.model import Counted
+from tasklore.supervisor.webhooks.addresses import Addresses, NotAllowed
+from tasklore.supervisor.webhooks.desk import WebhookDesk
+from tasklore.supervisor.webhooks.events import WebhookEvents
+from tasklore.supervisor.webhooks.sender import Sender, parse_secrets
 
 if TYPE_CHECKING:
-    from supervisor.http.server import HttpServer
+    from tasklore.supervisor.http.server import HttpServer
 
 log = structlog.get_logger(__name__)
 
@@ -362,12 +362,12 @@ def open_api(
     if settings.api_port is None:
         return None
     # Imported only by a process that serves it.
-    from supervisor.approvals.links import Links
-    from supervisor.http.admission.clients import Origins, UnknownClients
-    from supervisor.http.admission.limits import ClientLimits
-    from supervisor.http.parts import ApiParts
-    from supervisor.http.requests.work import Work
-    from supervisor.http.server import HttpServer, demand_keys, demand_tls
+    from tasklore.supervisor.approvals.links import Links
+    from tasklore.supervisor.http.admission.clients import Origins, UnknownClients
+    from tasklore.supervisor.http.admission.limits import ClientLimits
+    from tasklore.supervisor.http.parts import ApiParts
+    from tasklore.supervisor.http.requests.work import Work
+    from tasklore.supervisor.http.server import HttpServer, demand_keys, demand_tls
 
     records = RequestRecords(opened.redis)
     secret = settings.approval_secret

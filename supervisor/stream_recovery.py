@@ -29,17 +29,17 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from pydantic import ValidationError
 
-from contracts import subjects
-from contracts.errors import ConfigurationError, MessageTooLarge, TaskloreError
-from contracts.messages import CompletionReport, TaskAssignment
-from contracts.traces import spelled_context
-from memory.ledger.open_tasks import OpenTask, OpenTasks
-from memory.ledger.stream_epochs import StreamEpochs
-from runtime.messaging.jetstream import ask_or_none
-from runtime.messaging.outbox import Outbox
-from runtime.messaging.streams import REPORTS_KEPT_S
-from runtime.metrics import Metrics
-from supervisor.dispatch import first_run
+from tasklore.contracts import subjects
+from tasklore.contracts.errors import ConfigurationError, MessageTooLarge, TaskloreError
+from tasklore.contracts.messages import CompletionReport, TaskAssignment
+from tasklore.contracts.traces import spelled_context
+from tasklore.memory.ledger.open_tasks import OpenTask, OpenTasks
+from tasklore.memory.ledger.stream_epochs import StreamEpochs
+from tasklore.runtime.messaging.jetstream import ask_or_none
+from tasklore.runtime.messaging.outbox import Outbox
+from tasklore.runtime.messaging.streams import REPORTS_KEPT_S
+from tasklore.runtime.metrics import Metrics
+from tasklore.supervisor.dispatch import first_run
 
 log = structlog.get_logger(__name__)
 

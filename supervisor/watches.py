@@ -14,24 +14,24 @@ from pydantic import ValidationError
 from redis.asyncio import ConnectionPool, Redis
 from redis.exceptions import RedisError
 
-from contracts import subjects
-from contracts.admission.limits import Every
-from contracts.errors import MemoryUnavailable, TaskloreError
-from contracts.messages import CompletionReport
-from contracts.words import OTHER
-from memory.budgets.overview import AccountView, read_accounts
-from memory.budgets.store import Budgets
-from memory.ledger.ledger import Ledger
-from memory.ledger.tally import Tally
-from memory.ledger.waits import Waits
-from memory.webhooks.outbox import WebhookOutbox
-from runtime.messaging.buckets import read_bucket
-from runtime.messaging.jetstream import ask_jetstream
-from runtime.messaging.link import Link
-from runtime.metrics import Metrics
-from supervisor.cards import CardIndex
-from supervisor.reports.reports import ReportDesk, RunTimes, TaskCosts
-from supervisor.webhooks.events import WebhookEvents
+from tasklore.contracts import subjects
+from tasklore.contracts.admission.limits import Every
+from tasklore.contracts.errors import MemoryUnavailable, TaskloreError
+from tasklore.contracts.messages import CompletionReport
+from tasklore.contracts.words import OTHER
+from tasklore.memory.budgets.overview import AccountView, read_accounts
+from tasklore.memory.budgets.store import Budgets
+from tasklore.memory.ledger.ledger import Ledger
+from tasklore.memory.ledger.tally import Tally
+from tasklore.memory.ledger.waits import Waits
+from tasklore.memory.webhooks.outbox import WebhookOutbox
+from tasklore.runtime.messaging.buckets import read_bucket
+from tasklore.runtime.messaging.jetstream import ask_jetstream
+from tasklore.runtime.messaging.link import Link
+from tasklore.runtime.metrics import Metrics
+from tasklore.supervisor.cards import CardIndex
+from tasklore.supervisor.reports.reports import ReportDesk, RunTimes, TaskCosts
+from tasklore.supervisor.webhooks.events import WebhookEvents
 
 log = structlog.get_logger(__name__)
 

@@ -16,10 +16,10 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from redis.asyncio import Redis
 
-from contracts import subjects
-from contracts.admission.waits import AnswerOutcome
-from contracts.errors import ConfigurationError, MemoryUnavailable, Unreachable
-from contracts.messages import (
+from tasklore.contracts import subjects
+from tasklore.contracts.admission.waits import AnswerOutcome
+from tasklore.contracts.errors import ConfigurationError, MemoryUnavailable, Unreachable
+from tasklore.contracts.messages import (
     AgentCard,
     AnalysisReply,
     Cancellation,
@@ -27,55 +27,55 @@ from contracts.messages import (
     PersonRequest,
     PipelineReply,
 )
-from memory.breaker import Breaker
-from memory.budgets.governor import Governor
-from memory.budgets.store import Budgets
-from memory.conversations.conversation import Conversations
-from memory.functions import offer_functions
-from memory.ledger.ledger import Ledger
-from memory.ledger.open_tasks import OpenTasks
-from memory.ledger.stream_epochs import StreamEpochs
-from memory.sessions.session import SessionCache
-from runtime.lease_loop import LeaseLoop
-from runtime.messaging.broker import reads, reads_nothing, reads_or_ignores
-from runtime.messaging.connection import connected
-from runtime.messaging.leases import Leases
-from runtime.messaging.link import Link
-from runtime.messaging.outbox import Outbox, open_outbox
-from runtime.messaging.output import OutputDesk, open_output
-from runtime.messaging.pull import Desk, PullEngine
-from runtime.messaging.streams import (
+from tasklore.memory.breaker import Breaker
+from tasklore.memory.budgets.governor import Governor
+from tasklore.memory.budgets.store import Budgets
+from tasklore.memory.conversations.conversation import Conversations
+from tasklore.memory.functions import offer_functions
+from tasklore.memory.ledger.ledger import Ledger
+from tasklore.memory.ledger.open_tasks import OpenTasks
+from tasklore.memory.ledger.stream_epochs import StreamEpochs
+from tasklore.memory.sessions.session import SessionCache
+from tasklore.runtime.lease_loop import LeaseLoop
+from tasklore.runtime.messaging.broker import reads, reads_nothing, reads_or_ignores
+from tasklore.runtime.messaging.connection import connected
+from tasklore.runtime.messaging.leases import Leases
+from tasklore.runtime.messaging.link import Link
+from tasklore.runtime.messaging.outbox import Outbox, open_outbox
+from tasklore.runtime.messaging.output import OutputDesk, open_output
+from tasklore.runtime.messaging.pull import Desk, PullEngine
+from tasklore.runtime.messaging.streams import (
     Sizes,
     Source,
     declare_consumer,
     declare_streams,
     find_consumer,
 )
-from runtime.models.llm import Llm
-from runtime.process import Process
-from runtime.servers import valkey
-from runtime.settings import Settings
-from supervisor.admission.desk import AdmissionDesk
-from supervisor.admission.gate import open_gate
-from supervisor.admission.room import Room
-from supervisor.approvals.desk import WaitDesk
-from supervisor.approvals.requests import answer_bytes
-from supervisor.cancellation import Canceller
-from supervisor.cards import CardIndex
-from supervisor.delivery import Delivering
-from supervisor.dispatch import Dispatch
-from supervisor.limits_file import apply_limits_file
-from supervisor.pipelines.analysis.desk import AnalysisDesk
-from supervisor.pipelines.analysis.requests import AnalysisRequests
-from supervisor.pipelines.as_tasks import agent_card, read_pipelines
-from supervisor.pipelines.desk import PipelineDesk
-from supervisor.pipelines.requests import PipelineRequests
-from supervisor.reports import comparison
-from supervisor.reports.reports import HINT_PAUSE_S, ReportDesk
-from supervisor.requests.refusals import make_refusals
-from supervisor.schedules.desk import ScheduleDesk
-from supervisor.service import Service
-from supervisor.services import (
+from tasklore.runtime.models.llm import Llm
+from tasklore.runtime.process import Process
+from tasklore.runtime.servers import valkey
+from tasklore.runtime.settings import Settings
+from tasklore.supervisor.admission.desk import AdmissionDesk
+from tasklore.supervisor.admission.gate import open_gate
+from tasklore.supervisor.admission.room import Room
+from tasklore.supervisor.approvals.desk import WaitDesk
+from tasklore.supervisor.approvals.requests import answer_bytes
+from tasklore.supervisor.cancellation import Canceller
+from tasklore.supervisor.cards import CardIndex
+from tasklore.supervisor.delivery import Delivering
+from tasklore.supervisor.dispatch import Dispatch
+from tasklore.supervisor.limits_file import apply_limits_file
+from tasklore.supervisor.pipelines.analysis.desk import AnalysisDesk
+from tasklore.supervisor.pipelines.analysis.requests import AnalysisRequests
+from tasklore.supervisor.pipelines.as_tasks import agent_card, read_pipelines
+from tasklore.supervisor.pipelines.desk import PipelineDesk
+from tasklore.supervisor.pipelines.requests import PipelineRequests
+from tasklore.supervisor.reports import comparison
+from tasklore.supervisor.reports.reports import HINT_PAUSE_S, ReportDesk
+from tasklore.supervisor.requests.refusals import make_refusals
+from tasklore.supervisor.schedules.desk import ScheduleDesk
+from tasklore.supervisor.service import Service
+from tasklore.supervisor.services import (
     Connections,
     Webhooks,
     make_admission,
@@ -90,11 +90,11 @@ from supervisor.services import (
     open_api,
     open_delivering,
 )
-from supervisor.stream_recovery import Recovery
-from supervisor.watches import Watcher, make_watches
+from tasklore.supervisor.stream_recovery import Recovery
+from tasklore.supervisor.watches import Watcher, make_watches
 
 if TYPE_CHECKING:
-    from supervisor.http.server import HttpServer
+    from tasklore.supervisor.http.server import HttpServer
 
 log = structlog.get_logger(__name__)
 

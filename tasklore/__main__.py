@@ -6,11 +6,18 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from contracts.errors import TaskloreError
-from runtime.origin import demand_own_packages
-from tasklore.exits import OK, SIGNALLED, USAGE, Interrupted, code_of, find_expected
-from tasklore.extras import advice_for
-from tasklore.render.screen import complain, print_json
+from tasklore.commands.exits import (
+    OK,
+    SIGNALLED,
+    USAGE,
+    Interrupted,
+    code_of,
+    find_expected,
+)
+from tasklore.commands.extras import advice_for
+from tasklore.commands.render.screen import complain, print_json
+from tasklore.contracts.errors import TaskloreError
+from tasklore.runtime.origin import demand_own_packages
 
 #: Groups of commands that print a refusal as JSON too when `--json` is given.
 _JSON_REFUSALS = frozenset({"analysis", "pipeline", "project", "session", "story"})
@@ -22,7 +29,7 @@ def run_command_line() -> int | None:
     """Parse `sys.argv` and run the command; return its exit code, None for 0."""
     from typer import Abort, TyperException
 
-    from tasklore.app import load_groups
+    from tasklore.commands.app import load_groups
 
     try:
         code: int | None = load_groups(sys.argv[1:])(

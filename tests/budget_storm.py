@@ -12,15 +12,15 @@ from itertools import count
 
 from redis.asyncio import Redis
 
-from contracts.admission.limits import CallUsage, ModelCall, Payer
-from contracts.errors import BudgetSpent, LlmThrottled
-from memory.budgets.governor import Governor, Reservation
+from tasklore.contracts.admission.limits import CallUsage, ModelCall, Payer
+from tasklore.contracts.errors import BudgetSpent, LlmThrottled
+from tasklore.memory.budgets.governor import Governor, Reservation
 
 #: A word that is one token to every counter.
 _WORD = " the"
 #: Seconds that a parked task may begin late: schedules have whole seconds.
 _LATE_S = 1.0
-#: Seconds for which a call waits in its slot, as `runtime.models.governor.PATIENCE_S`.
+#: Seconds for which a call waits in its slot, as `tasklore.runtime.models.governor.PATIENCE_S`.
 _PATIENCE_S = 2.0
 
 

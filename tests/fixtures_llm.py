@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from runtime.models.llm import Llm, LlmSettings, Meter
+from tasklore.runtime.models.llm import Llm, LlmSettings, Meter
 from tests.llm_double import ScriptedLlm
 from tests.llm_questions import KEY, Opener, Pauses
 

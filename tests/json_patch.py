@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from contracts.edits import Delete, Edit, Insert, Update
-from contracts.errors import InvalidInput
-from memory.documents.edits import Change, apply_edits
-from memory.documents.paths import APPEND, Path, find, lookup
+from tasklore.contracts.edits import Delete, Edit, Insert, Update
+from tasklore.contracts.errors import InvalidInput
+from tasklore.memory.documents.edits import Change, apply_edits
+from tasklore.memory.documents.paths import APPEND, Path, find, lookup
 
 _INDEX = re.compile(r"0|[1-9][0-9]*")
 _BAD_ESCAPE = re.compile(r"~(?![01])")

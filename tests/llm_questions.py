@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
-from runtime.models.llm import Expense, Llm, Reply
+from tasklore.runtime.models.llm import Expense, Llm, Reply
 
 #: The key that no log, error or repr may ever show.
 KEY = "sk-very-secret-7f3a"

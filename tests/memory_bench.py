@@ -8,18 +8,18 @@ from typing import Any, cast
 
 from pydantic import BaseModel, JsonValue
 
-from contracts.errors import LlmError
-from contracts.messages import Fact
-from memory.documents.draft import Draft
-from memory.documents.guard import LIMITS
-from memory.documents.items import Body, make_item
-from memory.documents.kinds import Kinds
-from memory.documents.plans import Document, Snapshot
-from runtime.models.llm import Expense, LlmRole, LlmSettings, Reply, Spent
-from runtime.models.wire import T
-from workers.context.services import Services
-from workers.listening.context import ListenContext
-from workers.listening.values import FactBatch, PendingFact
+from tasklore.contracts.errors import LlmError
+from tasklore.contracts.messages import Fact
+from tasklore.memory.documents.draft import Draft
+from tasklore.memory.documents.guard import LIMITS
+from tasklore.memory.documents.items import Body, make_item
+from tasklore.memory.documents.kinds import Kinds
+from tasklore.memory.documents.plans import Document, Snapshot
+from tasklore.runtime.models.llm import Expense, LlmRole, LlmSettings, Reply, Spent
+from tasklore.runtime.models.wire import T
+from tasklore.workers.context.services import Services
+from tasklore.workers.listening.context import ListenContext
+from tasklore.workers.listening.values import FactBatch, PendingFact
 
 USER = "u1"
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)

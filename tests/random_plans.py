@@ -6,13 +6,13 @@ from typing import Any, cast
 
 from pydantic import JsonValue
 
-from contracts.edits import Delete, Edit, Insert, Update
-from contracts.errors import EditRefused
-from memory.documents.draft import Draft
-from memory.documents.guard import LIMITS
-from memory.documents.items import METADATA, Body
-from memory.documents.paths import Path
-from memory.documents.storage.store import DocumentStore
+from tasklore.contracts.edits import Delete, Edit, Insert, Update
+from tasklore.contracts.errors import EditRefused
+from tasklore.memory.documents.draft import Draft
+from tasklore.memory.documents.guard import LIMITS
+from tasklore.memory.documents.items import METADATA, Body
+from tasklore.memory.documents.paths import Path
+from tasklore.memory.documents.storage.store import DocumentStore
 from tests.integration.documents import FOOD, GENERAL, NOW, USER, content, plan
 
 #: Plans a history is long; each leads to a revision of one document or two.

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from redis.asyncio import Redis
 
-from runtime.servers.embedded import EmbeddedServers, ValkeyServer
+from tasklore.runtime.servers.embedded import EmbeddedServers, ValkeyServer
 
 #: Seconds for one answer of a store in tests that are not about how long it is waited for: a second, which is shipped,
 #: may pass on a busy machine.

@@ -6,15 +6,15 @@ from collections.abc import Awaitable, Callable
 from random import Random
 from typing import Any
 
-from contracts.errors import TaskloreError
-from contracts.identifiers import user_token
-from memory import keys
-from memory.documents.draft import Draft, Snapshot
-from memory.documents.guard import LIMITS
-from memory.documents.storage.history import json_bytes
-from memory.documents.storage.store import DocumentStore, Stale
-from memory.queues.claims import Closing
-from memory.queues.queue import PersonalQueue
+from tasklore.contracts.errors import TaskloreError
+from tasklore.contracts.identifiers import user_token
+from tasklore.memory import keys
+from tasklore.memory.documents.draft import Draft, Snapshot
+from tasklore.memory.documents.guard import LIMITS
+from tasklore.memory.documents.storage.history import json_bytes
+from tasklore.memory.documents.storage.store import DocumentStore, Stale
+from tasklore.memory.queues.claims import Closing
+from tasklore.memory.queues.queue import PersonalQueue
 from tests.integration.documents import FOOD, GENERAL, NOW, commit, like, plan
 
 #: Ids that are each other's prefix, token, key, case or form, and some that name nobody.

@@ -4,11 +4,15 @@ from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from typing import Any, Literal
 
-from contracts.messages import AgentCard, ChatTurn, TaskCall, TaskCard
-from contracts.parameters.model import Field, Parameters
-from quantities.amounts import Amount
-from supervisor.catalogue import Catalogue
-from supervisor.understanding import Interpretation, RuleInterpreter, Understood
+from tasklore.contracts.messages import AgentCard, ChatTurn, TaskCall, TaskCard
+from tasklore.contracts.parameters.model import Field, Parameters
+from tasklore.contracts.quantities.amounts import Amount
+from tasklore.supervisor.catalogue import Catalogue
+from tasklore.supervisor.understanding import (
+    Interpretation,
+    RuleInterpreter,
+    Understood,
+)
 
 AT = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
 

@@ -5,25 +5,30 @@ Here belong declaring, loading and running agents; what they remember lies in `m
 
 from typing import TYPE_CHECKING, Any
 
-from contracts.admission.waits import Approval
-from contracts.errors import GiveUp, RetryLater
-from contracts.parameters.model import Field, Parameters
-from quantities import amounts
-from quantities.amounts import Amount
-from workers.agent import Agent
-from workers.context.context import Context
-from workers.listening.context import ListenContext
-from workers.listening.values import (
+from tasklore.contracts.admission.waits import Approval
+from tasklore.contracts.errors import GiveUp, RetryLater
+from tasklore.contracts.parameters.model import Field, Parameters
+from tasklore.contracts.quantities import amounts
+from tasklore.contracts.quantities.amounts import Amount
+from tasklore.workers.agent import Agent
+from tasklore.workers.context.context import Context
+from tasklore.workers.listening.context import ListenContext
+from tasklore.workers.listening.values import (
     FactBatch,
     PendingFact,
     Ruling,
     TurnBatch,
     TurnFacts,
 )
-from workers.middleware import Middleware
+from tasklore.workers.middleware import Middleware
 
 if TYPE_CHECKING:
-    from quantities.amounts import Duration, Moment, Percent, Quantity
+    from tasklore.contracts.quantities.amounts import (
+        Duration,
+        Moment,
+        Percent,
+        Quantity,
+    )
 
 __all__ = [
     "Agent",

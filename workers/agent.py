@@ -11,14 +11,23 @@ from typing import Any, Literal, TypeVar, overload
 
 from pydantic import BaseModel
 
-from contracts.errors import ConfigurationError, InvalidInput
-from contracts.identifiers import checked_name
-from workers.agent_settings import changed_settings, fingerprint, initial_settings
-from workers.context.access import REMEMBER_FOR
-from workers.context.children import Callee, declare_callable
-from workers.listening.declaration import Listener, ListenOptions, Queue, read_listener
-from workers.middleware import Middleware
-from workers.task import (
+from tasklore.contracts.errors import ConfigurationError, InvalidInput
+from tasklore.contracts.identifiers import checked_name
+from tasklore.workers.agent_settings import (
+    changed_settings,
+    fingerprint,
+    initial_settings,
+)
+from tasklore.workers.context.access import REMEMBER_FOR
+from tasklore.workers.context.children import Callee, declare_callable
+from tasklore.workers.listening.declaration import (
+    Listener,
+    ListenOptions,
+    Queue,
+    read_listener,
+)
+from tasklore.workers.middleware import Middleware
+from tasklore.workers.task import (
     Task,
     TaskOptions,
     Use,
@@ -41,7 +50,7 @@ class Agent:
         keywords: words in a sentence that point at this agent.
         settings: a pydantic model with a default for every field, or an instance of one. Values other than the
             defaults become part of the memory's keys.
-        middleware: hooks around its tasks, called in this order (see `workers.middleware`).
+        middleware: hooks around its tasks, called in this order (see `tasklore.workers.middleware`).
 
     Raises:
         ConfigurationError: one of them cannot be used.

@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from contracts.errors import ConfigurationError
-from contracts.faults import fault_of
-from runtime.models.settings import DEFAULT_ROLE, LlmRole, LlmSettings
+from tasklore.contracts.errors import ConfigurationError
+from tasklore.contracts.faults import fault_of
+from tasklore.runtime.models.settings import DEFAULT_ROLE, LlmRole, LlmSettings
 
 if TYPE_CHECKING:
     from jinja2 import Template
 
-    from runtime.settings import Settings
-    from workers.agent import Agent
+    from tasklore.runtime.settings import Settings
+    from tasklore.workers.agent import Agent
 
 CONFIG = "config.yaml"
 PROMPT = "prompts/system.j2"
@@ -148,7 +148,7 @@ def load_agent_files(folder: Path, override: Path | None = None) -> AgentFiles:
 
 
 def llm_settings_of(settings: "Settings", files: Iterable[AgentFiles]) -> LlmSettings:
-    """Return what `runtime.models.llm` is told: the *settings* of this process, and the roles that *files* describe.
+    """Return what `tasklore.runtime.models.llm` is told: the *settings* of this process, and the roles that *files* describe.
 
     See `roles_of`.
     """

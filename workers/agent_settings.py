@@ -9,9 +9,9 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import to_jsonable_python
 
-from contracts.errors import ConfigurationError
-from contracts.faults import fault_of, nearest
-from quantities.amounts import canonical
+from tasklore.contracts.errors import ConfigurationError
+from tasklore.contracts.faults import fault_of, nearest
+from tasklore.contracts.quantities.amounts import canonical
 
 #: `Field(json_schema_extra={"affects_results": False})` leaves a setting out of the fingerprint.
 _AFFECTS_RESULTS = "affects_results"

@@ -5,9 +5,9 @@ import json
 from collections.abc import Mapping
 from typing import Any, cast
 
-from contracts.messages import AgentCard, TaskCard
-from workers.agent import Agent
-from workers.task import Task
+from tasklore.contracts.messages import AgentCard, TaskCard
+from tasklore.workers.agent import Agent
+from tasklore.workers.task import Task
 
 #: Bytes; the digest is twice as many hexadecimal digits.
 _DIGEST = 8

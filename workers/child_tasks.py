@@ -9,22 +9,27 @@ from typing import TYPE_CHECKING
 import structlog
 from pydantic import ValidationError
 
-from contracts import subjects
-from contracts.errors import InvalidInput, MemoryUnavailable, TaskCancelled, Unreachable
-from contracts.messages import (
+from tasklore.contracts import subjects
+from tasklore.contracts.errors import (
+    InvalidInput,
+    MemoryUnavailable,
+    TaskCancelled,
+    Unreachable,
+)
+from tasklore.contracts.messages import (
     AgentCard,
     Cancellation,
     CompletionReport,
     TaskAssignment,
     TaskCard,
 )
-from memory.ledger.ledger import Ledger
-from runtime import tracing
-from runtime.messaging.direct import read_last
+from tasklore.memory.ledger.ledger import Ledger
+from tasklore.runtime import tracing
+from tasklore.runtime.messaging.direct import read_last
 
 if TYPE_CHECKING:
-    from runtime.messaging.link import Arrival, Link
-    from runtime.messaging.outbox import Outbox
+    from tasklore.runtime.messaging.link import Arrival, Link
+    from tasklore.runtime.messaging.outbox import Outbox
 
 log = structlog.get_logger(__name__)
 
@@ -181,7 +186,7 @@ class ChildTasks:
         """Publish *assignment* until it is stored, and then have it noted in the ledger.
 
         Noting is not awaited: a process that dies before it loses the task only together with its stream. For the
-        order see `supervisor.dispatch`.
+        order see `tasklore.supervisor.dispatch`.
         """
         body = assignment.model_dump_json(exclude_none=True).encode()
         task_id = assignment.task_id

@@ -9,10 +9,10 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from contracts.errors import ConfigurationError
-from contracts.faults import fault_of
-from contracts.identifiers import Name
-from workers.agent import Agent
+from tasklore.contracts.errors import ConfigurationError
+from tasklore.contracts.faults import fault_of
+from tasklore.contracts.identifiers import Name
+from tasklore.workers.agent import Agent
 
 #: A string, which is kept, or a comment to the end of its line, which is not.
 _STRING_OR_COMMENT = re.compile(r'("(?:[^"\\\n]|\\.)*")|//[^\n]*')

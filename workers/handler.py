@@ -20,10 +20,10 @@ from pydantic import (
 )
 from pydantic.errors import PydanticInvalidForJsonSchema
 
-from contracts.errors import ConfigurationError, GiveUp
-from contracts.parameters.model import Parameters
-from quantities.amounts.amount import RESULT
-from workers.context.context import Context
+from tasklore.contracts.errors import ConfigurationError, GiveUp
+from tasklore.contracts.parameters.model import Parameters
+from tasklore.contracts.quantities.amounts.amount import RESULT
+from tasklore.workers.context.context import Context
 
 T = TypeVar("T")
 

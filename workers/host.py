@@ -6,16 +6,16 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from contracts.errors import MemoryUnavailable
-from contracts.messages import Cancellation
-from memory.ledger.ledger import Ledger
-from memory.long_term.store import LongTermMemory
-from runtime.messaging.pull import PullEngine
-from workers.agent import Agent
-from workers.execution.bounded_runs import HeldPlaces
-from workers.execution.consumer import Consumer
-from workers.execution.stores import EndedRuns, Name
-from workers.listening.bench import ListenBench
+from tasklore.contracts.errors import MemoryUnavailable
+from tasklore.contracts.messages import Cancellation
+from tasklore.memory.ledger.ledger import Ledger
+from tasklore.memory.long_term.store import LongTermMemory
+from tasklore.runtime.messaging.pull import PullEngine
+from tasklore.workers.agent import Agent
+from tasklore.workers.execution.bounded_runs import HeldPlaces
+from tasklore.workers.execution.consumer import Consumer
+from tasklore.workers.execution.stores import EndedRuns, Name
+from tasklore.workers.listening.bench import ListenBench
 
 log = structlog.get_logger(__name__)
 

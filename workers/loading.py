@@ -8,16 +8,16 @@ from pkgutil import iter_modules
 from types import ModuleType
 from typing import Any
 
-from contracts.errors import ConfigurationError
-from contracts.faults import nearest
-from runtime.source_files import (
+from tasklore.contracts.errors import ConfigurationError
+from tasklore.contracts.faults import nearest
+from tasklore.runtime.source_files import (
     execute,
     make_importable,
     name_of_its_own,
     place_in_package,
 )
-from workers.agent import Agent
-from workers.user_code import origin_of, running_user_code
+from tasklore.workers.agent import Agent
+from tasklore.workers.user_code import origin_of, running_user_code
 
 #: Under it a distribution declares its agents: `budget = "my_agents.budget:agent"`.
 GROUP = "tasklore.agents"

@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 if TYPE_CHECKING:
-    from contracts.messages import TaskAssignment
-    from runtime.messaging.delivery import Delivery
-    from workers.context.context import Context
-    from workers.execution.job import Job
-    from workers.execution.outcome import Outcome
-    from workers.execution.retry_decision import RetryDecision
+    from tasklore.contracts.messages import TaskAssignment
+    from tasklore.runtime.messaging.delivery import Delivery
+    from tasklore.workers.context.context import Context
+    from tasklore.workers.execution.job import Job
+    from tasklore.workers.execution.outcome import Outcome
+    from tasklore.workers.execution.retry_decision import RetryDecision
 
 log = structlog.get_logger(__name__)
 
@@ -44,7 +44,7 @@ class Middleware:
     changes nothing, also a CancelledError that the hook itself raised. `before_run`, the function of the task and
     `after_run` share their context variables.
 
-    Near matches, tracing, metrics and erasing are middleware too: see `workers.execution`.
+    Near matches, tracing, metrics and erasing are middleware too: see `tasklore.workers.execution`.
     """
 
     def on_deliveries(self, deliveries: "Sequence[Delivery]") -> None:

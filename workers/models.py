@@ -5,16 +5,16 @@ from contextlib import AsyncExitStack
 
 from redis.asyncio import Redis
 
-from contracts.admission.limits import Limits
-from contracts.errors import ConfigurationError, InvalidInput
-from memory.budgets.governor import Governor
-from memory.budgets.store import read_limits_file
-from runtime.metrics import Metrics
-from runtime.models.llm import Llm
-from runtime.settings import Settings
-from workers.agent import Agent
-from workers.agent_files import files_of, llm_settings_of
-from workers.summary import role_files
+from tasklore.contracts.admission.limits import Limits
+from tasklore.contracts.errors import ConfigurationError, InvalidInput
+from tasklore.memory.budgets.governor import Governor
+from tasklore.memory.budgets.store import read_limits_file
+from tasklore.runtime.metrics import Metrics
+from tasklore.runtime.models.llm import Llm
+from tasklore.runtime.settings import Settings
+from tasklore.workers.agent import Agent
+from tasklore.workers.agent_files import files_of, llm_settings_of
+from tasklore.workers.summary import role_files
 
 
 async def open_models(

@@ -1,6 +1,6 @@
 """What a worker says about itself: the card of its agent, and every five seconds that it is alive.
 
-It is for lists and for choosing an agent; a worker that dies is noticed by the leases of its tasks (`memory.ledger`).
+It is for lists and for choosing an agent; a worker that dies is noticed by the leases of its tasks (`tasklore.memory.ledger`).
 """
 
 import asyncio
@@ -12,11 +12,11 @@ from nats.aio.client import Client
 from nats.js.kv import KeyValue
 from pydantic import ValidationError
 
-from contracts import subjects
-from contracts.errors import AgentConflict, TaskloreError, Unreachable
-from contracts.messages import AgentCard, WorkerPresence
-from runtime.messaging.buckets import BUCKET_FAILURES, BUCKET_S, read_bucket
-from workers.card import same_contract
+from tasklore.contracts import subjects
+from tasklore.contracts.errors import AgentConflict, TaskloreError, Unreachable
+from tasklore.contracts.messages import AgentCard, WorkerPresence
+from tasklore.runtime.messaging.buckets import BUCKET_FAILURES, BUCKET_S, read_bucket
+from tasklore.workers.card import same_contract
 
 log = structlog.get_logger(__name__)
 

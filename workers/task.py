@@ -10,17 +10,17 @@ from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, JsonValue
 
-from contracts.admission.schedules import MissedTicks, Timing
-from contracts.admission.waits import demand_person
-from contracts.errors import ConfigurationError, InvalidInput
-from contracts.identifiers import checked_name
-from contracts.messages import TaskAssignment
-from contracts.parameters.model import Parameters
-from contracts.zones import zone_of
-from workers.code import code_digest
-from workers.context.access import REMEMBER_FOR, Access
-from workers.context.context import Context
-from workers.handler import Handler, read_handler
+from tasklore.contracts.admission.schedules import MissedTicks, Timing
+from tasklore.contracts.admission.waits import demand_person
+from tasklore.contracts.errors import ConfigurationError, InvalidInput
+from tasklore.contracts.identifiers import checked_name
+from tasklore.contracts.messages import TaskAssignment
+from tasklore.contracts.parameters.model import Parameters
+from tasklore.contracts.zones import zone_of
+from tasklore.workers.code import code_digest
+from tasklore.workers.context.access import REMEMBER_FOR, Access
+from tasklore.workers.context.context import Context
+from tasklore.workers.handler import Handler, read_handler
 
 Use = Literal["llm", "clock", "edits"]
 

@@ -8,11 +8,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import contracts
-import memory
-import runtime
-import workers
-from contracts.errors import ConfigurationError
+import tasklore.contracts
+import tasklore.memory
+import tasklore.runtime
+import tasklore.workers
+from tasklore.contracts.errors import ConfigurationError
 
 _VALUES, _WORKERS, *_STORES = (
     Path(module.__file__ or "").resolve().parent

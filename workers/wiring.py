@@ -12,38 +12,38 @@ import structlog
 from nats.aio.client import Client
 from redis.asyncio import Redis
 
-from contracts import subjects
-from contracts.errors import ConfigurationError, MemoryUnavailable
-from contracts.identifiers import new_id
-from contracts.messages import Cancellation, Progress, WorkerPresence
-from memory.breaker import Breaker
-from memory.budgets.governor import Governor
-from memory.conversations.conversation import Conversations
-from memory.conversations.inbox import Inbox
-from memory.documents.kinds import Kinds
-from memory.documents.storage.store import DocumentStore
-from memory.functions import offer_functions
-from memory.ledger.journal import Journal
-from memory.ledger.ledger import Ledger
-from memory.ledger.waits import Waits
-from memory.long_term.single_flight import SingleFlight
-from memory.long_term.store import LongTermMemory
-from memory.places.store import Places
-from memory.projects.project import ProjectMemory
-from memory.sessions.once import Computed
-from memory.sessions.session import SessionCache
-from memory.stories.shared_answers import open_answers
-from memory.stories.store import StoryStore
-from runtime import tracing
-from runtime.access import access_of
-from runtime.messaging.broker import reads_or_ignores
-from runtime.messaging.connection import connected
-from runtime.messaging.erasure import Eraser
-from runtime.messaging.leases import Beat, Leases
-from runtime.messaging.link import Link
-from runtime.messaging.outbox import Outbox, open_outbox
-from runtime.messaging.pull import PullEngine
-from runtime.messaging.streams import (
+from tasklore.contracts import subjects
+from tasklore.contracts.errors import ConfigurationError, MemoryUnavailable
+from tasklore.contracts.identifiers import new_id
+from tasklore.contracts.messages import Cancellation, Progress, WorkerPresence
+from tasklore.memory.breaker import Breaker
+from tasklore.memory.budgets.governor import Governor
+from tasklore.memory.conversations.conversation import Conversations
+from tasklore.memory.conversations.inbox import Inbox
+from tasklore.memory.documents.kinds import Kinds
+from tasklore.memory.documents.storage.store import DocumentStore
+from tasklore.memory.functions import offer_functions
+from tasklore.memory.ledger.journal import Journal
+from tasklore.memory.ledger.ledger import Ledger
+from tasklore.memory.ledger.waits import Waits
+from tasklore.memory.long_term.single_flight import SingleFlight
+from tasklore.memory.long_term.store import LongTermMemory
+from tasklore.memory.places.store import Places
+from tasklore.memory.projects.project import ProjectMemory
+from tasklore.memory.sessions.once import Computed
+from tasklore.memory.sessions.session import SessionCache
+from tasklore.memory.stories.shared_answers import open_answers
+from tasklore.memory.stories.store import StoryStore
+from tasklore.runtime import tracing
+from tasklore.runtime.access import access_of
+from tasklore.runtime.messaging.broker import reads_or_ignores
+from tasklore.runtime.messaging.connection import connected
+from tasklore.runtime.messaging.erasure import Eraser
+from tasklore.runtime.messaging.leases import Beat, Leases
+from tasklore.runtime.messaging.link import Link
+from tasklore.runtime.messaging.outbox import Outbox, open_outbox
+from tasklore.runtime.messaging.pull import PullEngine
+from tasklore.runtime.messaging.streams import (
     Sizes,
     Source,
     declare_consumer,
@@ -51,33 +51,37 @@ from runtime.messaging.streams import (
     find_consumer,
     task_sources,
 )
-from runtime.models.llm import Llm
-from runtime.process import Process
-from runtime.servers import valkey
-from runtime.settings import Settings
-from workers.agent import Agent
-from workers.card import card_of
-from workers.child_tasks import ChildTasks
-from workers.context.services import Services
-from workers.execution.acknowledger import Acknowledger, Erasing
-from workers.execution.bounded_runs import BoundedRuns
-from workers.execution.consumer import Consumer
-from workers.execution.due_copies import DueCopies, open_due_copies
-from workers.execution.exclusive_runs import ExclusiveRuns
-from workers.execution.executor import Executor
-from workers.execution.recall import NearMatches
-from workers.execution.report_publisher import Metering, ReportPublisher
-from workers.execution.retry_decision import RetryPolicy, longest_wait_s
-from workers.execution.retry_scheduling import Retries
-from workers.execution.run_context import context_maker
-from workers.execution.stores import Stores
-from workers.execution.tracing import Tracing
-from workers.host import Host, ServedAgent
-from workers.listening.embedder import lend_episodes
-from workers.listening.wiring import Ground, demand_one_listener, open_listeners
-from workers.middleware import Hooks, Middleware
-from workers.models import open_models
-from workers.presence import announce, end_presence, show_presence
+from tasklore.runtime.models.llm import Llm
+from tasklore.runtime.process import Process
+from tasklore.runtime.servers import valkey
+from tasklore.runtime.settings import Settings
+from tasklore.workers.agent import Agent
+from tasklore.workers.card import card_of
+from tasklore.workers.child_tasks import ChildTasks
+from tasklore.workers.context.services import Services
+from tasklore.workers.execution.acknowledger import Acknowledger, Erasing
+from tasklore.workers.execution.bounded_runs import BoundedRuns
+from tasklore.workers.execution.consumer import Consumer
+from tasklore.workers.execution.due_copies import DueCopies, open_due_copies
+from tasklore.workers.execution.exclusive_runs import ExclusiveRuns
+from tasklore.workers.execution.executor import Executor
+from tasklore.workers.execution.recall import NearMatches
+from tasklore.workers.execution.report_publisher import Metering, ReportPublisher
+from tasklore.workers.execution.retry_decision import RetryPolicy, longest_wait_s
+from tasklore.workers.execution.retry_scheduling import Retries
+from tasklore.workers.execution.run_context import context_maker
+from tasklore.workers.execution.stores import Stores
+from tasklore.workers.execution.tracing import Tracing
+from tasklore.workers.host import Host, ServedAgent
+from tasklore.workers.listening.embedder import lend_episodes
+from tasklore.workers.listening.wiring import (
+    Ground,
+    demand_one_listener,
+    open_listeners,
+)
+from tasklore.workers.middleware import Hooks, Middleware
+from tasklore.workers.models import open_models
+from tasklore.workers.presence import announce, end_presence, show_presence
 
 log = structlog.get_logger(__name__)
 

@@ -2,7 +2,7 @@
 
 import time
 
-from workers import Agent, Context, Parameters
+from tasklore.workers import Agent, Context, Parameters
 
 agent = Agent("CallerAgent", keywords=("caller",))
 

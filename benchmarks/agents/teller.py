@@ -3,7 +3,7 @@
 import asyncio
 import time
 
-from workers import Agent, Context, Parameters
+from tasklore.workers import Agent, Context, Parameters
 
 agent = Agent("TellerAgent", keywords=("tell",))
 

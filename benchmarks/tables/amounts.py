@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.tables.scores import AMBIGUOUS, Case, Values, spelled, values_of
-from contracts.errors import AmbiguousAmount, InvalidAmount
-from quantities.numerals import Found, find_amounts, parse_number
-from quantities.units import measure_named
+from tasklore.contracts.errors import AmbiguousAmount, InvalidAmount
+from tasklore.contracts.quantities.numerals import Found, find_amounts, parse_number
+from tasklore.contracts.quantities.units import measure_named
 
 
 @dataclass(frozen=True)

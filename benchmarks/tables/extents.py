@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.tables.scores import Case, Score, Values, judged, timed, values_of
-from quantities.times import FoundDuration, find_durations
+from tasklore.contracts.quantities.times import FoundDuration, find_durations
 
 SOURCES = {"durations": "microsoft/Recognizers-Text (MIT)"}
 #: The share that has to be right, of the tables of which one is asked.

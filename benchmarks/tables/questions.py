@@ -7,10 +7,10 @@ from pathlib import Path
 from time import perf_counter_ns
 
 from benchmarks.tables.scores import Score
-from supervisor.catalogue import Catalogue
-from supervisor.understanding import RuleInterpreter, Understood
-from workers.agents.budget import Budget, agent
-from workers.card import card_of
+from tasklore.supervisor.catalogue import Catalogue
+from tasklore.supervisor.understanding import RuleInterpreter, Understood
+from tasklore.workers.agents.budget import Budget, agent
+from tasklore.workers.card import card_of
 
 SOURCE = "own"
 _TASK = "analyze_budget"

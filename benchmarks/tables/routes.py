@@ -6,10 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.tables.scores import Score, timed
-from contracts.messages import AgentCard, TaskCard
-from contracts.parameters.model import Parameters
-from supervisor.catalogue import Catalogue
-from supervisor.understanding import Clarification, RuleInterpreter, Several, Unfitting
+from tasklore.contracts.messages import AgentCard, TaskCard
+from tasklore.contracts.parameters.model import Parameters
+from tasklore.supervisor.catalogue import Catalogue
+from tasklore.supervisor.understanding import (
+    Clarification,
+    RuleInterpreter,
+    Several,
+    Unfitting,
+)
 
 SOURCE = "clinc/oos-eval (CC-BY-3.0)"
 OUT_OF_SCOPE = "out_of_scope"

@@ -8,14 +8,14 @@ from typing import Any
 
 from benchmarks.tables.people import NUMBERS, people_meant
 from benchmarks.tables.scores import Score
-from contracts.messages import AgentCard, TaskCard
-from contracts.parameters.model import Field, Parameters
-from supervisor.catalogue import Catalogue
-from supervisor.understanding.conclusion import Filled, conclude
-from supervisor.understanding.outcome import Understood
-from supervisor.understanding.routing import Router, RoutingTask
-from supervisor.understanding.slots import fill
-from supervisor.understanding.utterance import Utterance, collapse_space
+from tasklore.contracts.messages import AgentCard, TaskCard
+from tasklore.contracts.parameters.model import Field, Parameters
+from tasklore.supervisor.catalogue import Catalogue
+from tasklore.supervisor.understanding.conclusion import Filled, conclude
+from tasklore.supervisor.understanding.outcome import Understood
+from tasklore.supervisor.understanding.routing import Router, RoutingTask
+from tasklore.supervisor.understanding.slots import fill
+from tasklore.supervisor.understanding.utterance import Utterance, collapse_space
 
 _SNIPS = "SNIPS numeric slots"
 _PEOPLE = "restaurant8k people"

@@ -16,10 +16,10 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from contracts.errors import InvalidInput
-from contracts.faults import fault_of
-from contracts.identifiers import Name, user_token
-from contracts.zones import TimeZone, zone_of
+from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.faults import fault_of
+from tasklore.contracts.identifiers import Name, user_token
+from tasklore.contracts.zones import TimeZone, zone_of
 
 AtLimit = Literal["park", "next", "refuse"]
 Every = Literal["minute", "day", "month", "task", "tree"]

@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, Field
 
-from contracts.message_parts import Part, is_none
-from contracts.words import reads_unknown_as_other, writes_only_known
+from tasklore.contracts.message_parts import Part, is_none
+from tasklore.contracts.words import reads_unknown_as_other, writes_only_known
 
 MissedTicks = Literal["skip", "once", "all", "other"]
 

@@ -5,9 +5,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from contracts.errors import InvalidInput
-from contracts.identifiers import Name, checked_name
-from contracts.message_parts import Message, Part, is_none
+from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.identifiers import Name, checked_name
+from tasklore.contracts.message_parts import Message, Part, is_none
 
 #: The longest wait: a day before LATER drops the schedule of its end.
 LONGEST = timedelta(days=29)

@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from contracts.analysis.pieces import Flag, Number, Piece, Section, Whole
+from tasklore.contracts.analysis.pieces import Flag, Number, Piece, Section, Whole
 
 
 class Scene(Piece):

@@ -14,11 +14,11 @@ from typing import Any, Literal, NoReturn
 
 from pydantic import Field, JsonValue, ValidationError, field_validator, model_validator
 
-from contracts.analysis.background import Background
-from contracts.analysis.immediate import Immediate
-from contracts.analysis.pieces import Number, Piece, Reduction, Whole
-from contracts.errors import InvalidInput
-from contracts.faults import complaint_of
+from tasklore.contracts.analysis.background import Background
+from tasklore.contracts.analysis.immediate import Immediate
+from tasklore.contracts.analysis.pieces import Number, Piece, Reduction, Whole
+from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.faults import complaint_of
 
 #: The version of documents that we write; `1.0` is the form without `agents_skip`.
 VERSION = "1.1"

@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from contracts.analysis.pieces import Flag, Piece, Reduction, Section, Whole
+from tasklore.contracts.analysis.pieces import Flag, Piece, Reduction, Section, Whole
 
 
 class EntityFile(Piece):

@@ -1,13 +1,13 @@
-"""The request to analyse a response of a story, and its reply (see `contracts.messages`)."""
+"""The request to analyse a response of a story, and its reply (see `tasklore.contracts.messages`)."""
 
 from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
 
-from contracts.analysis.stories import MOST_NUMBER
-from contracts.identifiers import Name
-from contracts.message_parts import Message
-from contracts.words import reads_unknown_as_other, writes_only_known
+from tasklore.contracts.analysis.stories import MOST_NUMBER
+from tasklore.contracts.identifiers import Name
+from tasklore.contracts.message_parts import Message
+from tasklore.contracts.words import reads_unknown_as_other, writes_only_known
 
 AnalysisReplyKind = Literal["done", "pending", "refused", "other"]
 AnalysisExtent = Literal["immediate", "all", "other"]

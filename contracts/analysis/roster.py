@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import get_args
 
-from contracts.analysis.background import Background
-from contracts.analysis.immediate import Immediate
-from contracts.analysis.pieces import Section
-from contracts.analysis.stories import AnalysisGroup, SeatSettings
-from contracts.errors import InvalidInput
+from tasklore.contracts.analysis.background import Background
+from tasklore.contracts.analysis.immediate import Immediate
+from tasklore.contracts.analysis.pieces import Section
+from tasklore.contracts.analysis.stories import AnalysisGroup, SeatSettings
+from tasklore.contracts.errors import InvalidInput
 
 _MODELS: Mapping[str, type[Section]] = {
     field.alias or name: next(

@@ -10,8 +10,8 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
-from contracts.analysis.background import KnownFact
-from contracts.identifiers import Name
+from tasklore.contracts.analysis.background import KnownFact
+from tasklore.contracts.identifiers import Name
 
 EntityKind = Literal["character", "location", "object", "group"]
 AnalysisGroup = Literal["background", "immediate"]

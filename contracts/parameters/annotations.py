@@ -1,6 +1,6 @@
 """Annotations of parameters: the types at their leaves, whether one of them is a number, a text, a list.
 
-Nothing here reads a value; `contracts.parameters.model` does, by what it learns here once a class.
+Nothing here reads a value; `tasklore.contracts.parameters.model` does, by what it learns here once a class.
 """
 
 import types
@@ -11,7 +11,7 @@ from typing import Any, TypeVar, Union, cast, get_args, get_origin
 
 from pydantic import BaseModel
 
-from quantities.amounts import Amount
+from tasklore.contracts.quantities.amounts import Amount
 
 #: The types of numbers that are read from their wordings.
 NUMBERS = (Amount, Decimal, int, float)
@@ -24,7 +24,7 @@ def is_typed(kind: Any) -> bool:
     return (
         isinstance(kind, type)
         and kind is not Amount
-        and kind.__module__.startswith("quantities.amounts.")
+        and kind.__module__.startswith("tasklore.contracts.quantities.amounts.")
     )
 
 

@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from contracts.errors import MessageTooLarge
+from tasklore.contracts.errors import MessageTooLarge
 
 #: Values of one body; to tell of one that is wrong takes some 10 us and 1 KB.
 MOST_VALUES: Final = 20_000

@@ -1,6 +1,6 @@
 """How far apart two values are: each kind of value as a number that a tolerance can be put to, and back.
 
-Exact values are compared; how near two values have to be is said by `contracts.parameters.tolerances`.
+Exact values are compared; how near two values have to be is said by `tasklore.contracts.parameters.tolerances`.
 """
 
 from collections.abc import Callable
@@ -9,14 +9,19 @@ from decimal import Context, Decimal
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from contracts.parameters.questions import spell_field
-from contracts.parameters.tolerances import EXACT, MONTHS, WITHOUT_ZERO, Tolerance
-from quantities.amounts import Amount, canonical
-from quantities.amounts.spellings import LONGEST
-from quantities.units import base_code
+from tasklore.contracts.parameters.questions import spell_field
+from tasklore.contracts.parameters.tolerances import (
+    EXACT,
+    MONTHS,
+    WITHOUT_ZERO,
+    Tolerance,
+)
+from tasklore.contracts.quantities.amounts import Amount, canonical
+from tasklore.contracts.quantities.amounts.spellings import LONGEST
+from tasklore.contracts.quantities.units import base_code
 
 if TYPE_CHECKING:
-    from quantities.amounts import Duration, Moment, Quantity
+    from tasklore.contracts.quantities.amounts import Duration, Moment, Quantity
 
 #: The worth of a quantity is kept to 30 digits, less the zeros at their end: one of this many digits may be rounded,
 #: and at a border has the benefit of that doubt, which is a share of it.
@@ -147,7 +152,7 @@ def _measured_moment(value: "Moment", tolerance: Tolerance) -> Measured | None: 
     return Measured(number, f"at{_clock(value.value)}", spell, is_possible)
 
 
-#: By the name of the type, as in `contracts.parameters.tolerances`.
+#: By the name of the type, as in `tasklore.contracts.parameters.tolerances`.
 _MEASURES: Final[dict[str, Callable[[Any, Tolerance], Measured | None]]] = {
     "Percent": _measured_percent,
     "Quantity": _measured_quantity,

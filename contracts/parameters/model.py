@@ -11,10 +11,10 @@ from pydantic import Field as _PydanticField
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
-from contracts.errors import InvalidAmount, InvalidParameters
-from contracts.faults import complaint_of, fault_of
-from contracts.message_parts import FailFastModel
-from contracts.parameters.annotations import (
+from tasklore.contracts.errors import InvalidAmount, InvalidParameters
+from tasklore.contracts.faults import complaint_of, fault_of
+from tasklore.contracts.message_parts import FailFastModel
+from tasklore.contracts.parameters.annotations import (
     NUMBERS,
     held_types,
     is_typed,
@@ -24,14 +24,14 @@ from contracts.parameters.annotations import (
     may_be_text,
     takes_only_lists,
 )  # fmt: skip
-from contracts.parameters.neighbours import Neighbourhood, neighbourhood
-from contracts.parameters.questions import question_key, spell_field
-from contracts.parameters.tolerances import Tolerance, read_tolerance
-from quantities.amounts import Amount
-from quantities.amounts.frozen import TextValue
+from tasklore.contracts.parameters.neighbours import Neighbourhood, neighbourhood
+from tasklore.contracts.parameters.questions import question_key, spell_field
+from tasklore.contracts.parameters.tolerances import Tolerance, read_tolerance
+from tasklore.contracts.quantities.amounts import Amount
+from tasklore.contracts.quantities.amounts.frozen import TextValue
 
 if TYPE_CHECKING:
-    from quantities.amounts import Duration, Percent, Quantity
+    from tasklore.contracts.quantities.amounts import Duration, Percent, Quantity
 
 #: Annotations that let every value in.
 _OPEN = frozenset({Any, object, dict, list})

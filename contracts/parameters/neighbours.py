@@ -13,16 +13,16 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from contracts.parameters.distances import (
+from tasklore.contracts.parameters.distances import (
     Measured,
     distance_between,
     measured,
     moved,
     sign_of,
 )
-from contracts.parameters.questions import question_key, spell_field
-from contracts.parameters.tolerances import EXACT, Tolerance
-from quantities.amounts import canonical
+from tasklore.contracts.parameters.questions import question_key, spell_field
+from tasklore.contracts.parameters.tolerances import EXACT, Tolerance
+from tasklore.contracts.quantities.amounts import canonical
 
 #: A share of the reach by which a search in floats goes further, so that rounding hides no neighbour.
 _SLACK = 1e-9
@@ -101,7 +101,7 @@ class Neighbourhood:
     def distances(self, place: str) -> dict[str, tuple[Decimal, str]]:
         """Return how far *place*, one that is near, lies from the question, for each tolerant field.
 
-        As a number and as text, as `contracts.parameters.distances.distance_between` tells them.
+        As a number and as text, as `tasklore.contracts.parameters.distances.distance_between` tells them.
         """
         there = self.values_at(place)
         return {
@@ -192,7 +192,7 @@ def neighbourhood(
     """Return the neighbourhood of asking *task_name* with *values*, by field in declared order.
 
     None when no field with a tolerance has a value: there is nothing that may differ. *bare_lists* is as in
-    `contracts.parameters.questions.spell_field`.
+    `tasklore.contracts.parameters.questions.spell_field`.
     """
     spelled = []
     framed = []

@@ -31,18 +31,18 @@ from urllib.parse import quote
 
 from pydantic import BaseModel
 
-from quantities.amounts import Amount, canonical
-from quantities.amounts.spellings import WIDE
-from quantities.units import base_code
+from tasklore.contracts.quantities.amounts import Amount, canonical
+from tasklore.contracts.quantities.amounts.spellings import WIDE
+from tasklore.contracts.quantities.units import base_code
 
 if TYPE_CHECKING:
-    from quantities.amounts import Duration, Quantity
+    from tasklore.contracts.quantities.amounts import Duration, Quantity
 
 #: Characters; longer keys are cut and hashed so that logs stay readable and Redis keys small.
 MAX_KEY = 120
 
 #: Where the types live that are loaded late.
-_AMOUNTS = "quantities.amounts."
+_AMOUNTS = "tasklore.contracts.quantities.amounts."
 #: Bits of a whole number from which on its key is in sixteens.
 _LONGEST_WHOLE = 14_000
 _MICROSECONDS = Decimal(1_000_000)
@@ -216,7 +216,12 @@ def _spell_span(span: timedelta) -> str:
 def _late_spellers() -> dict[type, Callable[[Any], str]]:
     """Return the spellers of the types that most agents never load."""
     # imported only once one of them is asked
-    from quantities.amounts import Duration, Moment, Percent, Quantity
+    from tasklore.contracts.quantities.amounts import (
+        Duration,
+        Moment,
+        Percent,
+        Quantity,
+    )
 
     return {
         Duration: _spell_duration,

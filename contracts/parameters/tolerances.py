@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
 
-from contracts.errors import InvalidAmount
-from quantities.amounts import canonical
-from quantities.amounts.spellings import LONGEST, WIDE
-from quantities.units import base_code
+from tasklore.contracts.errors import InvalidAmount
+from tasklore.contracts.quantities.amounts import canonical
+from tasklore.contracts.quantities.amounts.spellings import LONGEST, WIDE
+from tasklore.contracts.quantities.units import base_code
 
 #: Holds the difference of any two amounts, and a share of one, without rounding; what it cannot hold is never near.
 EXACT = decimal.Context(
@@ -146,7 +146,9 @@ def _of_percent(raw: object, unit: str | None) -> Tolerance:  # noqa: ARG001 - a
 
 
 def _of_quantity(raw: object, unit: str | None) -> Tolerance:
-    from quantities.amounts import Quantity  # loaded by whoever declares one
+    from tasklore.contracts.quantities.amounts import (
+        Quantity,  # loaded by whoever declares one
+    )
 
     is_temperature = unit is not None and Quantity(0, unit).dimension == WITHOUT_ZERO
     if (found := _share(raw)) is not None:
@@ -169,7 +171,9 @@ def _of_quantity(raw: object, unit: str | None) -> Tolerance:
 
 
 def _of_duration(raw: object, unit: str | None) -> Tolerance:
-    from quantities.amounts import Duration  # loaded by whoever declares one
+    from tasklore.contracts.quantities.amounts import (
+        Duration,  # loaded by whoever declares one
+    )
 
     if (found := _share(raw)) is not None:
         return found

@@ -8,10 +8,10 @@ import difflib
 import itertools
 import sys
 
-from contracts import subjects
 from deploy.checks.overlays import OVERLAYS, rendered_text
 from deploy.checks.problem import Manifest, Problem, at, listed, name_of
 from deploy.checks.tools import ROOT
+from tasklore.contracts import subjects
 
 _FOLDER = ROOT / "deploy" / "golden"
 #: Lines of a difference that are shown.
@@ -77,7 +77,7 @@ def unprepared(manifests: list[Manifest]) -> list[Problem]:
                 Problem(
                     name_of(one),
                     what,
-                    "add it to a bootstrap job; see tasklore/k8s/workers.py",
+                    "add it to a bootstrap job; see tasklore/commands/k8s/workers.py",
                 )
             )
     streams = {

@@ -13,7 +13,7 @@ import yaml
 from deploy.checks import tools
 from deploy.checks.problem import CannotCheck, Problem, at, listed
 from deploy.checks.tools import ROOT
-from runtime.metrics_table import exported
+from tasklore.runtime.metrics_table import exported
 
 _PROMETHEUS = ROOT / "deploy" / "prometheus"
 _DASHBOARDS = ROOT / "deploy" / "grafana" / "dashboards"

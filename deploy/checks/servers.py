@@ -9,13 +9,13 @@ from pathlib import Path
 
 import redis
 
-from contracts.errors import ConfigurationError
 from deploy.checks.problem import CannotCheck, Problem
 from deploy.checks.tools import DEADLINE_S, ROOT, find
 from deploy.credentials import make_credentials
 from deploy.privileges.cast_file import public_keys
 from deploy.privileges.roles import Cast
-from runtime.servers.embedded import ValkeyServer
+from tasklore.contracts.errors import ConfigurationError
+from tasklore.runtime.servers.embedded import ValkeyServer
 
 NATS = ROOT / "deploy" / "nats"
 VALKEY = ROOT / "deploy" / "valkey"

@@ -9,10 +9,10 @@ import argparse
 import sys
 from pathlib import Path
 
-from contracts.errors import TaskloreError
 from deploy.privileges.nats_accounts import nats_accounts
 from deploy.privileges.roles import Cast, named
 from deploy.privileges.valkey_users import valkey_users
+from tasklore.contracts.errors import TaskloreError
 
 DEPLOY = Path(__file__).resolve().parents[1]
 ACCOUNTS = Path("nats", "accounts.conf")

@@ -4,8 +4,8 @@ import json
 import os
 from pathlib import Path
 
-from contracts.errors import ConfigurationError
 from deploy.privileges.roles import Cast
+from tasklore.contracts.errors import ConfigurationError
 
 _NAME = "cast.json"
 

@@ -8,10 +8,10 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from contracts.subjects import ACCOUNT, JETSTREAM_INFO, covers
 from deploy.privileges.operations import ANSWERS, USER_INFO
 from deploy.privileges.roles import Role
-from runtime.messaging.signatures import is_signed
+from tasklore.contracts.subjects import ACCOUNT, JETSTREAM_INFO, covers
+from tasklore.runtime.messaging.signatures import is_signed
 
 #: The account in which the server speaks of itself.
 SYSTEM_ACCOUNT = "SYS"

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from contracts import subjects
-from runtime.access import inbox_prefix
+from tasklore.contracts import subjects
+from tasklore.runtime.access import inbox_prefix
 
 #: The streams that hold what somebody said or wants done, and those of the two buckets.
 STREAMS = (

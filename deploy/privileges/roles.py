@@ -3,14 +3,14 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from contracts import subjects
-from contracts.admission.waits import demand_person
-from contracts.errors import ConfigurationError
-from contracts.identifiers import checked_name, user_token
-from contracts.pipelines import PIPELINE_AGENT
 from deploy.privileges import operations as do
 from deploy.privileges.operations import Operation
-from memory import keys
+from tasklore.contracts import subjects
+from tasklore.contracts.admission.waits import demand_person
+from tasklore.contracts.errors import ConfigurationError
+from tasklore.contracts.identifiers import checked_name, user_token
+from tasklore.contracts.pipelines import PIPELINE_AGENT
+from tasklore.memory import keys
 
 #: The supervisor id of the deployment.
 SUPERVISOR = "SupervisorAgent"

@@ -10,7 +10,6 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from typing import NoReturn
 
-from contracts.errors import InvalidInput, TaskloreError
 from examples.coin_world.agents import Agents, Asks, OverNats, demand_worker
 from examples.coin_world.options import Options, read_options
 from examples.coin_world.over_http import KEY_VARIABLE, OverHttp
@@ -20,6 +19,7 @@ from examples.coin_world.running import Note, Runner
 from examples.coin_world.system import asker_of_a_system
 from examples.coin_world.telling import plain, say, tell, warn
 from examples.coin_world.world import World
+from tasklore.contracts.errors import InvalidInput, TaskloreError
 
 #: Milliseconds from step to step for whoever watches a page, so that there is something to see.
 WATCHED_MS = 500

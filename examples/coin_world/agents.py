@@ -8,25 +8,25 @@ from typing import Any, ClassVar, Protocol
 
 from pydantic import BaseModel, ConfigDict, FiniteFloat, ValidationError
 
-from contracts.errors import (
+from examples.coin_world.running import Answer
+from examples.coin_world.world import Choice, Place, World
+from tasklore.contracts.errors import (
     ConfigurationError,
     Forbidden,
     InvalidInput,
     NotAccepted,
     TaskExpired,
 )
-from contracts.faults import fault_of
-from contracts.messages import CompletionReport
-from examples.coin_world.running import Answer
-from examples.coin_world.world import Choice, Place, World
-from supervisor.program_client import Asker
+from tasklore.contracts.faults import fault_of
+from tasklore.contracts.messages import CompletionReport
+from tasklore.supervisor.program_client import Asker
 
 AGENT = "DecisionAgent"
 TASK = "decide"
 #: How long a step waits for an agent. A worker that dies is missed after 30 s, and another one decides then.
 PATIENCE = timedelta(seconds=60)
 
-_CURE = "start one with `tasklore worker workers.agents.decision`"
+_CURE = "start one with `tasklore worker tasklore.workers.agents.decision`"
 
 
 class Asks(Protocol):

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from contracts.errors import InvalidInput
 from examples.coin_world.telling import plain
 from examples.coin_world.world import LARGEST, MOST_AGENTS, Plan, names
+from tasklore.contracts.errors import InvalidInput
 
 _ABOUT = """A flat world with coins in it, and agents that walk, collect, and tell one another what they see.
 

@@ -10,9 +10,9 @@ from datetime import timedelta
 from http import HTTPStatus
 from typing import Any
 
-from contracts.errors import ConfigurationError, NotAccepted, Unreachable
 from examples.coin_world.agents import AGENT, answer_in
 from examples.coin_world.running import Answer
+from tasklore.contracts.errors import ConfigurationError, NotAccepted, Unreachable
 
 #: Where a key comes from, for an API that demands one: in an option it would be in every list of processes.
 KEY_VARIABLE = "COIN_WORLD_API_KEY"

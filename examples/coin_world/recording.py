@@ -13,8 +13,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any
 
-from contracts.errors import InvalidInput
 from examples.coin_world.world import Choice, Plan, World
+from tasklore.contracts.errors import InvalidInput
 
 #: Of the form of the file, and of the rules of the world: with other rules, other things come of the same choices.
 VERSION = 1

@@ -11,12 +11,12 @@ from typing import Any, ClassVar, NoReturn
 
 from pydantic import BaseModel, ConfigDict, FiniteFloat, ValidationError
 
-from contracts.errors import InvalidInput
-from contracts.faults import complaint_of
 from examples.coin_world.recording import VERSION, sealed
 from examples.coin_world.running import Answer
 from examples.coin_world.telling import plain
 from examples.coin_world.world import Choice, Place, Plan, World
+from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.faults import complaint_of
 
 Choices = Mapping[str, Choice | None]
 

@@ -8,8 +8,8 @@ import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-from contracts.errors import ConfigurationError, Unreachable
-from supervisor.program_client import Asker, asking
+from tasklore.contracts.errors import ConfigurationError, Unreachable
+from tasklore.supervisor.program_client import Asker, asking
 
 #: Under which name this world asks.
 NAME = "CoinWorld"
@@ -47,7 +47,7 @@ async def _started() -> AsyncIterator[tuple[str, str]]:
             process = await asyncio.create_subprocess_exec(
                 *("/bin/sh", "-c", _WATCHED, "sh"),
                 *(sys.executable, "-m", "tasklore", "up"),
-                *("--agents", "workers.agents.decision", "--data-dir", folder),
+                *("--agents", "tasklore.workers.agents.decision", "--data-dir", folder),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=log,

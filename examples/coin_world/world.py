@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple, Self
 
-from contracts.errors import InvalidInput
+from tasklore.contracts.errors import InvalidInput
 
 #: What an agent may do here.
 ALLOWED = ("move", "text", "collect", "wait")

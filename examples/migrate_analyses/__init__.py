@@ -1,4 +1,4 @@
 """A script that turns analyses in an older Markdown form into documents: `python -m examples.migrate_analyses FILE.md`.
 
-Here belongs what reads that form; what a document is, `contracts.analysis.document` says.
+Here belongs what reads that form; what a document is, `tasklore.contracts.analysis.document` says.
 """

@@ -10,9 +10,9 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from contracts.analysis.document import read_document, upcast
-from contracts.errors import InvalidInput
 from examples.migrate_analyses.markdown import read_markdown
+from tasklore.contracts.analysis.document import read_document, upcast
+from tasklore.contracts.errors import InvalidInput
 
 
 def migrate(file: Path, *, force: bool = False) -> list[str]:

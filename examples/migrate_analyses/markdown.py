@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
-from contracts.analysis.document import SKIPPED, VERSION, AnalysisDocument
-from contracts.analysis.pieces import Piece
 from examples.migrate_analyses.shapes import Key, Shape, keys_of
 from examples.migrate_analyses.words import (
     bare,
@@ -21,6 +19,8 @@ from examples.migrate_analyses.words import (
     split_name,
     word_of,
 )
+from tasklore.contracts.analysis.document import SKIPPED, VERSION, AnalysisDocument
+from tasklore.contracts.analysis.pieces import Piece
 
 _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)[ \t]*#*[ \t]*$")
 _BULLET = re.compile(r"([ \t]*)(?:[-*+]|\d{1,4}[.)])[ \t]+(.*\S)[ \t]*$")

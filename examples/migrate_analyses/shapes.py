@@ -4,7 +4,7 @@ import types
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from contracts.analysis.pieces import Piece
+from tasklore.contracts.analysis.pieces import Piece
 
 
 @dataclass(frozen=True, slots=True)

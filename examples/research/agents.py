@@ -14,8 +14,8 @@ from pathlib import Path
 import pydantic_ai
 from pydantic import BaseModel
 
-from workers import Agent, Context, Field, Parameters
-from workers.pydantic_agents import RoleModel, mcp_server, run
+from tasklore.workers import Agent, Context, Field, Parameters
+from tasklore.workers.pydantic_agents import RoleModel, mcp_server, run
 
 #: Seconds for one paper, and bytes of it that are read.
 _FETCH_S = 20.0

@@ -16,7 +16,7 @@ from uuid import uuid4
 import structlog
 from redis.asyncio import Redis
 
-from contracts.admission.limits import (
+from tasklore.contracts.admission.limits import (
     NANO_USD,
     Account,
     CallUsage,
@@ -26,13 +26,13 @@ from contracts.admission.limits import (
     Payer,
     Reservation,
 )
-from contracts.errors import BudgetSpent, LlmThrottled, MemoryUnavailable
-from memory import keys
-from memory.breaker import Breaker
-from memory.budgets import scripts
-from memory.budgets.store import KEEP, book_field, book_of, read_stored
-from memory.command_batch import Command, CommandBatch
-from memory.rendering.tokens import Count, counter, estimate
+from tasklore.contracts.errors import BudgetSpent, LlmThrottled, MemoryUnavailable
+from tasklore.memory import keys
+from tasklore.memory.breaker import Breaker
+from tasklore.memory.budgets import scripts
+from tasklore.memory.budgets.store import KEEP, book_field, book_of, read_stored
+from tasklore.memory.command_batch import Command, CommandBatch
+from tasklore.memory.rendering.tokens import Count, counter, estimate
 
 log = structlog.get_logger(__name__)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
-from contracts.admission.limits import (
+from tasklore.contracts.admission.limits import (
     NANO_USD,
     AtLimit,
     Every,
@@ -15,8 +15,8 @@ from contracts.admission.limits import (
     Measure,
     window_of,
 )
-from contracts.zones import zone_of
-from memory.budgets.store import AccountState, BookLine, Budgets, Spending
+from tasklore.contracts.zones import zone_of
+from tasklore.memory.budgets.store import AccountState, BookLine, Budgets, Spending
 
 By = Literal["tenant", "agent", "model"]
 

@@ -12,11 +12,11 @@ from urllib.parse import quote, unquote
 
 from redis.asyncio import Redis
 
-from contracts.admission.limits import NANO_USD, Limits, Payer, parse_limits
-from contracts.errors import InvalidInput, VersionConflict
-from memory import keys
-from memory.budgets import scripts
-from memory.command_batch import CommandBatch, as_mapping
+from tasklore.contracts.admission.limits import NANO_USD, Limits, Payer, parse_limits
+from tasklore.contracts.errors import InvalidInput, VersionConflict
+from tasklore.memory import keys
+from tasklore.memory.budgets import scripts
+from tasklore.memory.command_batch import CommandBatch, as_mapping
 
 #: How long a day stays in the books, and a tree; and versions of the limits that are kept.
 KEEP = timedelta(days=62)

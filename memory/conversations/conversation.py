@@ -1,6 +1,6 @@
 """Conversations: the last turns of each, oldest first, each once, and the users they belong to.
 
-What agents say to each other enters the same list through `memory.conversations.inbox`.
+What agents say to each other enters the same list through `tasklore.memory.conversations.inbox`.
 """
 
 from collections.abc import Sequence
@@ -8,10 +8,10 @@ from datetime import timedelta
 
 from redis.asyncio import Redis
 
-from contracts.identifiers import user_token
-from memory import keys
-from memory.command_batch import Command, CommandBatch, Commands
-from memory.conversations import scripts as inbox_scripts
+from tasklore.contracts.identifiers import user_token
+from tasklore.memory import keys
+from tasklore.memory.command_batch import Command, CommandBatch, Commands
+from tasklore.memory.conversations import scripts as inbox_scripts
 
 #: Messages that a conversation holds: two thousand turns of a long talk, and more than any prompt takes.
 KEEP = 2_000
@@ -138,7 +138,7 @@ class Conversations:
 
 
 def call(script: str, conversation_id: str, *arguments: str | bytes | int) -> Command:
-    """Return the command that runs *script* of `memory.conversations.scripts` on a conversation."""
+    """Return the command that runs *script* of `tasklore.memory.conversations.scripts` on a conversation."""
     return ("FCALL", script, 5, *keys.conversation(conversation_id)[:5], *arguments)
 
 

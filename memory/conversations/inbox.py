@@ -13,7 +13,7 @@ import structlog
 from pydantic import ValidationError
 from redis.asyncio import Redis
 
-from contracts.conversations import (
+from tasklore.contracts.conversations import (
     Digest,
     History,
     Page,
@@ -21,14 +21,14 @@ from contracts.conversations import (
     Utterance,
     said_id,
 )
-from contracts.errors import InvalidInput
-from contracts.identifiers import checked_name
-from contracts.messages import ChatTurn
-from contracts.observations import LONGEST_UTTERANCE, Observation
-from memory.command_batch import Command, CommandBatch
-from memory.conversations import scripts as inbox_scripts
-from memory.conversations.conversation import KEEP, KEEP_FOR, call, note_owner
-from memory.conversations.observations import Observations, read_observations
+from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.identifiers import checked_name
+from tasklore.contracts.messages import ChatTurn
+from tasklore.contracts.observations import LONGEST_UTTERANCE, Observation
+from tasklore.memory.command_batch import Command, CommandBatch
+from tasklore.memory.conversations import scripts as inbox_scripts
+from tasklore.memory.conversations.conversation import KEEP, KEEP_FOR, call, note_owner
+from tasklore.memory.conversations.observations import Observations, read_observations
 
 log = structlog.get_logger(__name__)
 

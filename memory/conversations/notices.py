@@ -6,9 +6,9 @@ from datetime import timedelta
 
 from redis.asyncio import Redis
 
-from contracts.identifiers import user_token
-from memory import keys
-from memory.command_batch import CommandBatch
+from tasklore.contracts.identifiers import user_token
+from tasklore.memory import keys
+from tasklore.memory.command_batch import CommandBatch
 
 #: Turns of one person whose lines wait at most; older ones fall off.
 KEEP = 50

@@ -6,11 +6,11 @@ import structlog
 from pydantic_core import from_json
 from redis.asyncio import Redis
 
-from contracts.observations import Observation
-from memory import keys
-from memory.command_batch import Command, CommandBatch
-from memory.conversations import scripts as inbox_scripts
-from memory.conversations.conversation import KEEP_FOR
+from tasklore.contracts.observations import Observation
+from tasklore.memory import keys
+from tasklore.memory.command_batch import Command, CommandBatch
+from tasklore.memory.conversations import scripts as inbox_scripts
+from tasklore.memory.conversations.conversation import KEEP_FOR
 
 log = structlog.get_logger(__name__)
 

@@ -14,7 +14,7 @@ Each may be sent again when its reply was lost. A key that holds another type is
 
 from pathlib import Path
 
-from memory.scripts import load
+from tasklore.memory.scripts import load
 
 _HERE = Path(__file__).parent
 

@@ -9,9 +9,9 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from contracts.edits import MAX_PATH
-from contracts.errors import EditRefused, InvalidInput
-from memory.documents.paths import (
+from tasklore.contracts.edits import MAX_PATH
+from tasklore.contracts.errors import EditRefused, InvalidInput
+from tasklore.memory.documents.paths import (
     ABSENT,
     Absent,
     Found,

@@ -4,7 +4,7 @@ from datetime import date, timedelta
 
 from pydantic import JsonValue
 
-from memory.documents.items import Durability, Item
+from tasklore.memory.documents.items import Durability, Item
 
 #: Days until half of the confidence is gone, None for never.
 #: permanent: a birthday or a blood group is as true in ten years; only a correction changes it.

@@ -5,10 +5,10 @@ from difflib import SequenceMatcher
 
 from pydantic import JsonValue
 
-from memory.documents.edits import ABSENT, Change, apply_changes
-from memory.documents.items import Body
-from memory.documents.paths import Path
-from memory.documents.storage.history import json_bytes
+from tasklore.memory.documents.edits import ABSENT, Change, apply_changes
+from tasklore.memory.documents.items import Body
+from tasklore.memory.documents.paths import Path
+from tasklore.memory.documents.storage.history import json_bytes
 
 _ROOT = Path()
 

@@ -1,7 +1,7 @@
 """A draft: documents of one user as they would be after some plans, not stored yet.
 
 A plan is applied to all of its documents or to none; its changes are kept beside it, for the log and for undo. What
-a draft read and wrote is checked once more when it is stored (`memory.documents.storage.store`).
+a draft read and wrote is checked once more when it is stored (`tasklore.memory.documents.storage.store`).
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -9,12 +9,12 @@ from datetime import datetime
 
 from pydantic import JsonValue
 
-from contracts.edits import Edit, NoChange
-from contracts.errors import EditRefused, InvalidInput
-from memory.documents.edits import Change, apply_changes, apply_edits
-from memory.documents.guard import Limits, check, growth_of
-from memory.documents.items import Body
-from memory.documents.plans import (
+from tasklore.contracts.edits import Edit, NoChange
+from tasklore.contracts.errors import EditRefused, InvalidInput
+from tasklore.memory.documents.edits import Change, apply_changes, apply_edits
+from tasklore.memory.documents.guard import Limits, check, growth_of
+from tasklore.memory.documents.items import Body
+from tasklore.memory.documents.plans import (
     AppliedPlan,
     Document,
     Origin,
@@ -24,8 +24,8 @@ from memory.documents.plans import (
     Step,
     resource_of,
 )
-from memory.documents.rebase import rebase_edits
-from memory.documents.stamps import stamp, with_days
+from tasklore.memory.documents.rebase import rebase_edits
+from tasklore.memory.documents.stamps import stamp, with_days
 
 __all__ = ["AppliedPlan", "Document", "Draft", "Origin", "Plan", "Snapshot"]
 

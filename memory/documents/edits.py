@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from contracts.edits import Delete, Edit, Insert, NoChange, Update
-from contracts.errors import EditRefused, InvalidPath, UnknownPath
-from memory.documents.changes import (
+from tasklore.contracts.edits import Delete, Edit, Insert, NoChange, Update
+from tasklore.contracts.errors import EditRefused, InvalidPath, UnknownPath
+from tasklore.memory.documents.changes import (
     Change,
     WorkingCopy,
     apply_changes,
@@ -20,7 +20,7 @@ from memory.documents.changes import (
     load_changes,
     same,
 )
-from memory.documents.paths import (
+from tasklore.memory.documents.paths import (
     ABSENT,
     Absent,
     Append,

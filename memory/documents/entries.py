@@ -10,7 +10,7 @@ from datetime import date
 
 from pydantic import JsonValue
 
-from memory.documents.items import (
+from tasklore.memory.documents.items import (
     Body,
     Item,
     lasting_name,
@@ -18,8 +18,8 @@ from memory.documents.items import (
     leaf_values,
     slug,
 )
-from memory.documents.kinds import Kinds, Place
-from memory.documents.paths import Path
+from tasklore.memory.documents.kinds import Kinds, Place
+from tasklore.memory.documents.paths import Path
 
 #: Where facts about somebody else are kept, whatever they are about.
 OTHERS = "people.facts"

@@ -12,10 +12,10 @@ from math import isfinite
 
 from pydantic import JsonValue
 
-from contracts.errors import EditRefused
-from memory.documents.changes import Change, same
-from memory.documents.items import FIELDS, METADATA, is_item
-from memory.documents.paths import ABSENT, Absent, Found, Path, Step, step_into
+from tasklore.contracts.errors import EditRefused
+from tasklore.memory.documents.changes import Change, same
+from tasklore.memory.documents.items import FIELDS, METADATA, is_item
+from tasklore.memory.documents.paths import ABSENT, Absent, Found, Path, Step, step_into
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ from typing import Final, Literal, cast, get_args
 
 from pydantic import JsonValue
 
-from contracts.errors import InvalidInput
-from memory.documents.paths import Path
+from tasklore.contracts.errors import InvalidInput
+from tasklore.memory.documents.paths import Path
 
 Durability = Literal["permanent", "long_term", "short_term", "momentary"]
 #: How an item stands on a day: it holds; ended for good; is hidden by a temporary statement; holds later; ran out.

@@ -21,10 +21,10 @@ from pydantic import (
     ValidationError,
 )
 
-from contracts.errors import ConfigurationError, InvalidPath, UnknownPath
-from contracts.faults import complaint_of
-from memory.documents.items import METADATA, Body
-from memory.documents.paths import Path, lookup, parse
+from tasklore.contracts.errors import ConfigurationError, InvalidPath, UnknownPath
+from tasklore.contracts.faults import complaint_of
+from tasklore.memory.documents.items import METADATA, Body
+from tasklore.memory.documents.paths import Path, lookup, parse
 
 #: What a resource id is made of: it is part of a Redis key and of a file's name.
 _RESOURCE_ID = r"^[A-Za-z0-9_-]{1,64}$"

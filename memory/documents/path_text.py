@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import Final, TypeAlias
 
-from contracts.errors import InvalidPath
+from tasklore.contracts.errors import InvalidPath
 
 
 class Append(Enum):

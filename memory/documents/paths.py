@@ -1,6 +1,6 @@
 """Where something stands in a document: `food.likes[2]`, `food["odd key"]`, `food.likes[-]`, `$['food'].likes[2]`.
 
-A path names one place. How it is spelled is `memory.documents.path_text`'s; here it is looked up.
+A path names one place. How it is spelled is `tasklore.memory.documents.path_text`'s; here it is looked up.
 """
 
 from collections.abc import Iterator
@@ -12,9 +12,9 @@ from typing import Final, TypeAlias
 
 from pydantic import JsonValue
 
-from contracts.edits import MAX_PATH
-from contracts.errors import InvalidPath, UnknownPath
-from memory.documents.path_text import APPEND, Append, Step, read, spell
+from tasklore.contracts.edits import MAX_PATH
+from tasklore.contracts.errors import InvalidPath, UnknownPath
+from tasklore.memory.documents.path_text import APPEND, Append, Step, read, spell
 
 __all__ = [
     "ABSENT", "APPEND", "Absent", "Append", "Found", "Path", "Step", "exists", "find", "lookup", "nearest", "parse",

@@ -8,10 +8,10 @@ from typing import ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from contracts.edits import Edit
-from contracts.identifiers import Name
-from memory.documents.edits import Change
-from memory.documents.items import Body
+from tasklore.contracts.edits import Edit
+from tasklore.contracts.identifiers import Name
+from tasklore.memory.documents.edits import Change
+from tasklore.memory.documents.items import Body
 
 #: What a plan is to others: a change of its own, one that takes a plan back, or one that takes an undo back.
 PlanKind = Literal["edit", "undo", "redo"]
@@ -79,7 +79,7 @@ class Plan(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One document before a plan and after it; `overwritten` is what `memory.documents.stamps.stamp` said it was."""
+    """One document before a plan and after it; `overwritten` is what `tasklore.memory.documents.stamps.stamp` said it was."""
 
     before: Document
     after: Document

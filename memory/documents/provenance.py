@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Literal
 
-from memory.documents.edits import ABSENT, Change
-from memory.documents.paths import Path, Step, find
-from memory.documents.storage.history import LogEntry
+from tasklore.memory.documents.edits import ABSENT, Change
+from tasklore.memory.documents.paths import Path, Step, find
+from tasklore.memory.documents.storage.history import LogEntry
 
 #: What a change did to a place: nothing, something to it, or it put it there.
 _Done = Literal["nothing", "touched", "made"]

@@ -6,11 +6,11 @@ Where two make room at one index of a list, the earlier one stands in front.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from contracts.edits import Delete, Edit, Insert, NoChange, Update
-from contracts.errors import EditRefused, InvalidPath, UndoRefused
-from memory.documents.changes import Change, inverse
-from memory.documents.edits import place_of
-from memory.documents.paths import ABSENT, Absent, Found, Path, Step, parse
+from tasklore.contracts.edits import Delete, Edit, Insert, NoChange, Update
+from tasklore.contracts.errors import EditRefused, InvalidPath, UndoRefused
+from tasklore.memory.documents.changes import Change, inverse
+from tasklore.memory.documents.edits import place_of
+from tasklore.memory.documents.paths import ABSENT, Absent, Found, Path, Step, parse
 
 
 class _Met(Exception):

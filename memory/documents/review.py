@@ -12,11 +12,17 @@ from datetime import date, datetime, timedelta
 
 from pydantic import JsonValue
 
-from memory.documents.decay import is_stale
-from memory.documents.items import CONFLICT, Item, is_expired, lasting_name, leaf_values
-from memory.documents.kinds import Kinds, Place
-from memory.documents.paths import Path
-from memory.documents.storage.history import PlanRecord
+from tasklore.memory.documents.decay import is_stale
+from tasklore.memory.documents.items import (
+    CONFLICT,
+    Item,
+    is_expired,
+    lasting_name,
+    leaf_values,
+)
+from tasklore.memory.documents.kinds import Kinds, Place
+from tasklore.memory.documents.paths import Path
+from tasklore.memory.documents.storage.history import PlanRecord
 
 #: What the reasoning of a plan begins with that replaced or ended something protected.
 PROTECTED = "protected: "

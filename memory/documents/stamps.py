@@ -4,10 +4,10 @@ from datetime import date
 
 from pydantic import JsonValue
 
-from contracts.edits import Edit, Insert, Update
-from contracts.errors import InvalidPath
-from memory.documents.items import METADATA, Body, is_item
-from memory.documents.paths import find, parse
+from tasklore.contracts.edits import Edit, Insert, Update
+from tasklore.contracts.errors import InvalidPath
+from tasklore.memory.documents.items import METADATA, Body, is_item
+from tasklore.memory.documents.paths import find, parse
 
 _REVISION = "revision"
 _UPDATED = "last_updated"

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping
 
 from pydantic import JsonValue
 
-from memory.documents.draft import Draft
-from memory.documents.items import METADATA
-from memory.documents.kinds import Kinds
-from memory.documents.plans import Document, Snapshot
+from tasklore.memory.documents.draft import Draft
+from tasklore.memory.documents.items import METADATA
+from tasklore.memory.documents.kinds import Kinds
+from tasklore.memory.documents.plans import Document, Snapshot
 
 
 def targets(

@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from contracts.errors import UndoRefused
-from memory.documents.edits import ABSENT, Change, Found
-from memory.documents.items import METADATA, Body
-from memory.documents.paths import Path
-from memory.documents.rebase import PlanChanges, take_back
-from memory.documents.storage.history import LogEntry, PlanRecord
+from tasklore.contracts.errors import UndoRefused
+from tasklore.memory.documents.edits import ABSENT, Change, Found
+from tasklore.memory.documents.items import METADATA, Body
+from tasklore.memory.documents.paths import Path
+from tasklore.memory.documents.rebase import PlanChanges, take_back
+from tasklore.memory.documents.storage.history import LogEntry, PlanRecord
 
 _METADATA_PLACE = Path((METADATA,))
 

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from contracts.errors import ConfigurationError
+from tasklore.contracts.errors import ConfigurationError
 
 __all__ = ["MiniLm", "load_minilm"]
 

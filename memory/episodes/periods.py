@@ -8,7 +8,7 @@ from calendar import monthrange
 from datetime import date, datetime, timedelta
 from typing import NamedTuple
 
-from quantities.times import find_moments
+from tasklore.contracts.quantities.times import find_moments
 
 __all__ = ["AskedPeriod", "period_of"]
 

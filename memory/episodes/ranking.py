@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import chain
 
-from memory.documents.kinds import Kinds
-from memory.episodes.words import words_of
+from tasklore.memory.documents.kinds import Kinds
+from tasklore.memory.episodes.words import words_of
 
 __all__ = ["rank", "rank_items"]
 

@@ -5,15 +5,15 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Protocol
 
-from memory.episodes.periods import period_of
-from memory.episodes.store import Hit, SearchResult
-from memory.rendering.documents import Quotation, tokens_of
+from tasklore.memory.episodes.periods import period_of
+from tasklore.memory.episodes.store import Hit, SearchResult
+from tasklore.memory.rendering.documents import Quotation, tokens_of
 
 __all__ = ["ANY", "KeepsTurns", "SearchesEpisodes", "Within", "pack", "recall"]
 
 
 class SearchesEpisodes(Protocol):
-    """The part of `memory.episodes.store.Episodes` that is needed."""
+    """The part of `tasklore.memory.episodes.store.Episodes` that is needed."""
 
     async def search(
         self,

@@ -18,17 +18,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pydantic import BaseModel, ConfigDict
 from redis.asyncio import Redis
 
-from contracts.errors import InvalidInput
-from contracts.identifiers import SCOPES, user_of, user_token
-from memory import keys
-from memory.breaker import Breaker
-from memory.command_batch import Command, CommandBatch
-from memory.episodes.words import words_of
-from memory.key_parts import token_of
-from memory.scripts import load
+from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.identifiers import SCOPES, user_of, user_token
+from tasklore.memory import keys
+from tasklore.memory.breaker import Breaker
+from tasklore.memory.command_batch import Command, CommandBatch
+from tasklore.memory.episodes.words import words_of
+from tasklore.memory.key_parts import token_of
+from tasklore.memory.scripts import load
 
 if TYPE_CHECKING:
-    from memory.episodes.vectors import Near, VectorIndex
+    from tasklore.memory.episodes.vectors import Near, VectorIndex
 
 __all__ = ["Episode", "Episodes", "Hit", "SearchResult", "open_episodes"]
 

@@ -12,12 +12,12 @@ from typing import NamedTuple, Protocol
 import structlog
 from redis.asyncio import Redis
 
-from contracts.identifiers import user_token
-from memory import keys
-from memory.breaker import Breaker
-from memory.command_batch import Command, CommandBatch
-from memory.episodes.store import Episode
-from memory.scripts import load
+from tasklore.contracts.identifiers import user_token
+from tasklore.memory import keys
+from tasklore.memory.breaker import Breaker
+from tasklore.memory.command_batch import Command, CommandBatch
+from tasklore.memory.episodes.store import Episode
+from tasklore.memory.scripts import load
 
 __all__ = ["Embeds", "Near", "VectorIndex"]
 
@@ -33,7 +33,7 @@ ADD = load(Path(__file__).parent, "vectors", "refuse")
 
 
 class Embeds(Protocol):
-    """What turns texts into vectors of length one: `memory.episodes.minilm.MiniLm`, or an endpoint."""
+    """What turns texts into vectors of length one: `tasklore.memory.episodes.minilm.MiniLm`, or an endpoint."""
 
     @property
     def name(self) -> str:

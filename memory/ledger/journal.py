@@ -9,12 +9,12 @@ from datetime import timedelta
 
 from redis.asyncio import Redis
 
-from contracts.errors import RunReplaced
-from memory import keys
-from memory.breaker import Breaker
-from memory.command_batch import Command, CommandBatch, as_mapping
-from memory.ledger import scripts
-from memory.ledger.runs import RunName
+from tasklore.contracts.errors import RunReplaced
+from tasklore.memory import keys
+from tasklore.memory.breaker import Breaker
+from tasklore.memory.command_batch import Command, CommandBatch, as_mapping
+from tasklore.memory.ledger import scripts
+from tasklore.memory.ledger.runs import RunName
 
 
 class Journal:

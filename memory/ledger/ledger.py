@@ -21,11 +21,11 @@ from urllib.parse import quote
 
 from redis.asyncio import Redis
 
-from memory import keys
-from memory.breaker import Breaker
-from memory.command_batch import Command, CommandBatch, as_mapping
-from memory.ledger import scripts
-from memory.ledger.runs import (
+from tasklore.memory import keys
+from tasklore.memory.breaker import Breaker
+from tasklore.memory.command_batch import Command, CommandBatch, as_mapping
+from tasklore.memory.ledger import scripts
+from tasklore.memory.ledger.runs import (
     Beginning,
     CancelOutcome,
     CancelRequest,

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from redis.asyncio import Redis
 
-from memory import keys
-from memory.command_batch import Command, CommandBatch, as_mapping
-from memory.ledger.ledger import LedgerEntry, entry_of, number_in
+from tasklore.memory import keys
+from tasklore.memory.command_batch import Command, CommandBatch, as_mapping
+from tasklore.memory.ledger.ledger import LedgerEntry, entry_of, number_in
 
 #: Keys looked at in one step of the server: under a millisecond of its time.
 SCAN_COUNT = 1000

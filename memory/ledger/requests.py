@@ -12,8 +12,8 @@ from typing import ClassVar, NamedTuple
 from pydantic import BaseModel, ConfigDict
 from redis.asyncio import Redis
 
-from memory import keys
-from memory.command_batch import Command, CommandBatch
+from tasklore.memory import keys
+from tasklore.memory.command_batch import Command, CommandBatch
 
 #: How long an id is known, and what came of it can be asked for.
 KEEP = timedelta(days=1)

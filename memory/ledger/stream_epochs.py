@@ -2,8 +2,8 @@
 
 from redis.asyncio import Redis
 
-from memory import keys
-from memory.command_batch import CommandBatch
+from tasklore.memory import keys
+from tasklore.memory.command_batch import CommandBatch
 
 
 class StreamEpochs:

@@ -10,9 +10,9 @@ from collections import Counter
 
 from redis.asyncio import Redis
 
-from memory import keys
-from memory.command_batch import Command, CommandBatch, as_mapping
-from memory.ledger.ledger import number_in
+from tasklore.memory import keys
+from tasklore.memory.command_batch import Command, CommandBatch, as_mapping
+from tasklore.memory.ledger.ledger import number_in
 
 #: Counters read at once: some 4 ms, of which the event loop is held up for 1.
 _BATCH = 512

@@ -15,12 +15,17 @@ from pydantic import BaseModel, ConfigDict
 from pydantic_core import from_json
 from redis.asyncio import Redis
 
-from contracts.messages import CompletionReport, MemoryOutcome, TaskAssignment, Usage
-from contracts.task_messages import MOST_ANCESTORS
-from memory import keys
-from memory.command_batch import Command, CommandBatch
-from memory.ledger import scripts
-from memory.ledger.ledger import number_in
+from tasklore.contracts.messages import (
+    CompletionReport,
+    MemoryOutcome,
+    TaskAssignment,
+    Usage,
+)
+from tasklore.contracts.task_messages import MOST_ANCESTORS
+from tasklore.memory import keys
+from tasklore.memory.command_batch import Command, CommandBatch
+from tasklore.memory.ledger import scripts
+from tasklore.memory.ledger.ledger import number_in
 
 #: Tasks above one another, and tasks of one tree, that are read.
 MOST_LEVELS = MOST_ANCESTORS + 1

@@ -1,7 +1,7 @@
 """The tasks of one user, found in the ledger, and removed from it.
 
 A task that has ended names its user's token; one that is open has an assignment that does. Field names are read first,
-as `memory.ledger.open_tasks` does, so that of a million tasks only assignments of others that are still open are moved.
+as `tasklore.memory.ledger.open_tasks` does, so that of a million tasks only assignments of others that are still open are moved.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 from redis.asyncio import Redis
 
-from memory import keys
-from memory.command_batch import Command, CommandBatch
-from memory.ledger.ledger import number_in
-from memory.ledger.open_tasks import STEP_S, task_keys
+from tasklore.memory import keys
+from tasklore.memory.command_batch import Command, CommandBatch
+from tasklore.memory.ledger.ledger import number_in
+from tasklore.memory.ledger.open_tasks import STEP_S, task_keys
 
 #: Assignments read in one round trip: each may have almost a mebibyte.
 _BODIES = 16

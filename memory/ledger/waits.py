@@ -13,14 +13,14 @@ from typing import NamedTuple
 from pydantic import ValidationError
 from redis.asyncio import Redis
 
-from contracts.admission.waits import Kind, Wait, WaitAnswer, WaitRefusal
-from contracts.errors import InvalidInput
-from memory import keys
-from memory.breaker import Breaker
-from memory.command_batch import CommandBatch
-from memory.ledger import scripts
-from memory.ledger.ledger import number_in
-from memory.ledger.runs import Ended
+from tasklore.contracts.admission.waits import Kind, Wait, WaitAnswer, WaitRefusal
+from tasklore.contracts.errors import InvalidInput
+from tasklore.memory import keys
+from tasklore.memory.breaker import Breaker
+from tasklore.memory.command_batch import CommandBatch
+from tasklore.memory.ledger import scripts
+from tasklore.memory.ledger.ledger import number_in
+from tasklore.memory.ledger.runs import Ended
 
 #: How long after its end a wait is looked at whose task should have gone on by then.
 LATE = timedelta(seconds=5)

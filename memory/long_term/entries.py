@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import NamedTuple, Protocol
 
-from contracts.errors import InvalidInput
-from memory.keys import LongTermKey, parse_ltm
+from tasklore.contracts.errors import InvalidInput
+from tasklore.memory.keys import LongTermKey, parse_ltm
 
 _STANDING = re.compile(r"[a-z2-7]{26}(\|-?\d+(\.\d+)?(E[+-]\d+)?)+")
 _HEAD = re.compile(
@@ -294,7 +294,7 @@ def check_entry(key: str, ttl: timedelta | None) -> tuple[LongTermKey, int | Non
     parts = parse_ltm(key)
     if parts is None:
         raise InvalidInput(
-            f"{key!r} is not a long-term memory key; make it with `memory.keys.ltm`"
+            f"{key!r} is not a long-term memory key; make it with `tasklore.memory.keys.ltm`"
         )
     lifetime_ms = None if ttl is None else ttl // timedelta(milliseconds=1)
     if lifetime_ms is not None and lifetime_ms < 1:

@@ -1,7 +1,7 @@
 """Texts that may say the same in other words, as a model of meaning sees them: proposed to a person, never acted on.
 
 A model finds "jogs" and "goes running" alike, and "5 km" and "50 km" nearly so. Hence it only proposes, and only what
-has the same numbers and signs. The model is `memory.episodes.minilm`; without its weights
+has the same numbers and signs. The model is `tasklore.memory.episodes.minilm`; without its weights
 there is nothing to propose.
 """
 
@@ -13,9 +13,9 @@ from math import sqrt
 from operator import mul
 from typing import Protocol
 
-from contracts.errors import ConfigurationError
-from memory.documents.review import plain_form
-from memory.grounding import numbers_in
+from tasklore.contracts.errors import ConfigurationError
+from tasklore.memory.documents.review import plain_form
+from tasklore.memory.grounding import numbers_in
 
 #: From which cosine on (-1 to 1) two texts are proposed. Of 21 pairs of short sentences that say the same in other
 #: words 11 lie above it, and of 29 that differ in a word ("sheep cheese", "goat cheese": 0.845) none does: who looks

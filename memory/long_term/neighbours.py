@@ -7,11 +7,11 @@ this.
 
 from collections.abc import Sequence
 
-from contracts.parameters.neighbours import Neighbourhood
-from memory import keys
-from memory.command_batch import Command, CommandBatch
-from memory.long_term import scripts
-from memory.long_term.entries import Near, Standing, decode
+from tasklore.contracts.parameters.neighbours import Neighbourhood
+from tasklore.memory import keys
+from tasklore.memory.command_batch import Command, CommandBatch
+from tasklore.memory.long_term import scripts
+from tasklore.memory.long_term.entries import Near, Standing, decode
 
 #: Of one tolerant field, places that are looked at on either side of the asked value: the nearest are the first.
 _WIDTH = 8
@@ -111,7 +111,7 @@ def _looking(entry_key: str, near: Neighbourhood) -> tuple[Command, ...]:
 def _entry_at(entry_key: str, near: Neighbourhood, place: str) -> str:
     parts = keys.parse_ltm(entry_key)
     if parts is None:
-        raise AssertionError(f"{entry_key!r} was made by `memory.keys.ltm`")
+        raise AssertionError(f"{entry_key!r} was made by `tasklore.memory.keys.ltm`")
     return keys.ltm(
         parts.agent_id, parts.version, near.question_at(place), parts.user_token
     )

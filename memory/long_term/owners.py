@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 from redis.asyncio import Redis
 
-from memory import keys
-from memory.command_batch import Command, CommandBatch
-from memory.long_term import scripts
-from memory.long_term.neighbours import forgetting
+from tasklore.memory import keys
+from tasklore.memory.command_batch import Command, CommandBatch
+from tasklore.memory.long_term import scripts
+from tasklore.memory.long_term.neighbours import forgetting
 
 #: Entries in one round trip: two small reads each.
 PAGE = 500

@@ -5,7 +5,7 @@ Each may be sent again when its reply was lost: only hits can then count twice.
 
 from pathlib import Path
 
-from memory.scripts import load
+from tasklore.memory.scripts import load
 
 #: Places of expired entries that storing one entry removes: in the long run more than expire meanwhile.
 MOST_EXPIRED = 50

@@ -17,7 +17,7 @@ from decimal import Decimal
 from typing import Any
 from urllib.parse import quote, unquote
 
-from contracts.errors import InvalidInput
+from tasklore.contracts.errors import InvalidInput
 
 #: Values after which other writers of this form cut a list.
 CUT_AT = 5

@@ -17,11 +17,11 @@ from typing import Any, Generic, NamedTuple, Self, TypeVar
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
-from contracts.errors import MemoryUnavailable
-from memory import keys
-from memory.breaker import Breaker
-from memory.command_batch import Command, CommandBatch
-from memory.long_term import scripts
+from tasklore.contracts.errors import MemoryUnavailable
+from tasklore.memory import keys
+from tasklore.memory.breaker import Breaker
+from tasklore.memory.command_batch import Command, CommandBatch
+from tasklore.memory.long_term import scripts
 
 T = TypeVar("T")
 
@@ -157,7 +157,7 @@ class SingleFlight(Generic[T]):
         """Return the answer to *key* when another caller computes it, or a Leader when the caller has to.
 
         Args:
-            key: A key of `memory.keys.ltm` that was just found empty, or the place of a field that was.
+            key: A key of `tasklore.memory.keys.ltm` that was just found empty, or the place of a field that was.
             recall: Looks the answer up again after another process has finished; MemoryUnavailable means "compute".
             wait_s: Seconds to wait for others at most; then the caller computes without a lease.
         """

@@ -10,13 +10,13 @@ from datetime import timedelta
 
 from redis.asyncio import Redis
 
-from contracts.errors import MemoryUnavailable
-from contracts.parameters.neighbours import Neighbourhood
-from memory import keys
-from memory.breaker import Breaker
-from memory.command_batch import Command, CommandBatch, as_mapping
-from memory.long_term import scripts
-from memory.long_term.entries import (
+from tasklore.contracts.errors import MemoryUnavailable
+from tasklore.contracts.parameters.neighbours import Neighbourhood
+from tasklore.memory import keys
+from tasklore.memory.breaker import Breaker
+from tasklore.memory.command_batch import Command, CommandBatch, as_mapping
+from tasklore.memory.long_term import scripts
+from tasklore.memory.long_term.entries import (
     Entry,
     LongTermStats,
     Near,
@@ -31,8 +31,8 @@ from memory.long_term.entries import (
     encode,
     summarise,
 )
-from memory.long_term.neighbours import find_nearest, forgetting, remembering
-from memory.long_term.owners import note_hits
+from tasklore.memory.long_term.neighbours import find_nearest, forgetting, remembering
+from tasklore.memory.long_term.owners import note_hits
 
 #: Seconds for one step of what a person asked for (list, forget, stats): no task waits for it.
 PATIENT_S = 5.0
@@ -45,7 +45,7 @@ PAGE = 500
 
 
 class LongTermMemory:
-    """Remembers results under the keys of `memory.keys.ltm` and recalls them while they live.
+    """Remembers results under the keys of `tasklore.memory.keys.ltm` and recalls them while they live.
 
     Args:
         budget_s: Seconds that recalling or remembering may cost a task; then MemoryUnavailable, as after any late step.

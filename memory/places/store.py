@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 from redis.asyncio import Redis
 
-from memory import keys
-from memory.breaker import Breaker
-from memory.command_batch import Command, CommandBatch
-from memory.places import scripts
+from tasklore.memory import keys
+from tasklore.memory.breaker import Breaker
+from tasklore.memory.command_batch import Command, CommandBatch
+from tasklore.memory.places import scripts
 
 #: Seconds for which a place outlives the lease that it was asked with: the run has ended by then in any case.
 MARGIN_S = 1.0

@@ -13,10 +13,10 @@ from pydantic import (
     ValidationError,
 )
 
-from contracts.errors import InvalidInput
-from contracts.faults import fault_of
-from memory.projects.records import Kind, Record
-from memory.times import milliseconds, spell_time
+from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.faults import fault_of
+from tasklore.memory.projects.records import Kind, Record
+from tasklore.memory.times import milliseconds, spell_time
 
 
 class _Line(BaseModel):

@@ -7,12 +7,12 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from contracts.errors import InvalidInput
-from memory import keys
-from memory.command_batch import Command
-from memory.projects import scripts
-from memory.projects.reader import BATCH, ProjectReader
-from memory.projects.records import (
+from tasklore.contracts.errors import InvalidInput
+from tasklore.memory import keys
+from tasklore.memory.command_batch import Command
+from tasklore.memory.projects import scripts
+from tasklore.memory.projects.reader import BATCH, ProjectReader
+from tasklore.memory.projects.records import (
     LETTERS,
     Kind,
     ProjectInfo,
@@ -30,7 +30,7 @@ from memory.projects.records import (
     refuse_superseded,
     refuse_unknown,
 )
-from memory.projects.search import indexes_of, line_of
+from tasklore.memory.projects.search import indexes_of, line_of
 
 __all__ = ["Kind", "ProjectInfo", "ProjectLoadReport", "ProjectMemory", "Record"]
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from redis.asyncio import Redis
 
-from memory import keys
-from memory.command_batch import Command, CommandBatch
-from memory.projects import scripts
-from memory.projects.records import (
+from tasklore.memory import keys
+from tasklore.memory.command_batch import Command, CommandBatch
+from tasklore.memory.projects import scripts
+from tasklore.memory.projects.records import (
     LETTERS,
     Kind,
     ProjectInfo,
@@ -22,7 +22,7 @@ from memory.projects.records import (
     record_of,
     refuse_unknown,
 )
-from memory.projects.search import (
+from tasklore.memory.projects.search import (
     MAX_LIMIT,
     IndexCondition,
     SearchFilter,

@@ -9,9 +9,9 @@ from typing import Any, Literal, get_args
 
 from pydantic import JsonValue
 
-from contracts.errors import InvalidInput
-from contracts.identifiers import checked_name
-from memory.projects.words import tag_name
+from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.identifiers import checked_name
+from tasklore.memory.projects.words import tag_name
 
 Kind = Literal["decision", "standard", "history"]
 

@@ -8,7 +8,7 @@ record has its own. A mark, a count and an id, changes with the records of a kin
 
 from pathlib import Path
 
-from memory.scripts import load
+from tasklore.memory.scripts import load
 
 _HERE = Path(__file__).parent
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from urllib.parse import quote
 
-from contracts.errors import InvalidInput
-from memory import keys
-from memory.command_batch import Command
-from memory.projects.records import (
+from tasklore.contracts.errors import InvalidInput
+from tasklore.memory import keys
+from tasklore.memory.command_batch import Command
+from tasklore.memory.projects.records import (
     END_OF_TIME_MS,
     LETTERS,
     Kind,
@@ -16,7 +16,7 @@ from memory.projects.records import (
     check_tags,
     kind_of,
 )
-from memory.projects.words import tag_name, words_of
+from tasklore.memory.projects.words import tag_name, words_of
 
 #: Records of one answer; whoever wants more goes on `before` the last.
 MAX_LIMIT = 1_000

@@ -14,14 +14,14 @@ from typing import Any, Literal, NamedTuple
 
 from redis.asyncio import Redis
 
-from contracts.errors import InvalidInput
-from contracts.identifiers import user_of
-from memory import keys
-from memory.breaker import Breaker
-from memory.command_batch import Command, CommandBatch
-from memory.key_parts import token_of
-from memory.queues import scripts as queue_scripts
-from memory.queues.claims import (
+from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.identifiers import user_of
+from tasklore.memory import keys
+from tasklore.memory.breaker import Breaker
+from tasklore.memory.command_batch import Command, CommandBatch
+from tasklore.memory.key_parts import token_of
+from tasklore.memory.queues import scripts as queue_scripts
+from tasklore.memory.queues.claims import (
     OUTCOMES,
     Claim,
     Closing,
@@ -31,7 +31,7 @@ from memory.queues.claims import (
     Row,
     closing_arguments,
 )
-from memory.queues.scripts import PARKED
+from tasklore.memory.queues.scripts import PARKED
 
 __all__ = ["Claim", "Closing", "Counts", "KnownRow", "Mended", "PersonalQueue", "Row"]
 

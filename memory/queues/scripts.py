@@ -12,7 +12,7 @@ everything of a user was forgotten.
 
 from pathlib import Path
 
-from memory.scripts import load
+from tasklore.memory.scripts import load
 
 #: Added to the number of a row that left the order: above any number (microseconds since 1970) until 2112, and small
 #: enough that the sum is still exact in a double. As the score of an owner: nothing waits but parked rows.

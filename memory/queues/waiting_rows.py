@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from memory.queues.queue import PersonalQueue
+from tasklore.memory.queues.queue import PersonalQueue
 
 #: Rows of a table that are looked through for those that wait.
 _MOST_ROWS = 1_000

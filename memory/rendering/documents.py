@@ -4,8 +4,8 @@ First come the pinned places of the kinds (protected ones, name, language, manne
 their own and are never cut silently. Then items and quoted turns compete by relevance to the query. Everything lies in
 one block. Its lines begin with `MARK`, and text of a document stands in double quotes, as `plain` makes it; so
 no stored sentence can begin a line, close its quotes or end the block (see
-`memory.rendering.quoting` and, for recognising a block that comes back in a conversation,
-`memory.rendering.recalled`).
+`tasklore.memory.rendering.quoting` and, for recognising a block that comes back in a conversation,
+`tasklore.memory.rendering.recalled`).
 """
 
 import re
@@ -15,13 +15,18 @@ from datetime import date
 
 from pydantic import JsonValue
 
-from memory.documents.decay import confidence_now
-from memory.documents.items import CONFLICT, Item, leaf_text, leaf_values
-from memory.documents.kinds import Kind, Kinds
-from memory.documents.paths import Path
-from memory.episodes.ranking import rank_items
-from memory.rendering.quoting import MARK, plain, quote
-from memory.rendering.recalled import CLOSE, OPEN, find_rendered, without_rendered
+from tasklore.memory.documents.decay import confidence_now
+from tasklore.memory.documents.items import CONFLICT, Item, leaf_text, leaf_values
+from tasklore.memory.documents.kinds import Kind, Kinds
+from tasklore.memory.documents.paths import Path
+from tasklore.memory.episodes.ranking import rank_items
+from tasklore.memory.rendering.quoting import MARK, plain, quote
+from tasklore.memory.rendering.recalled import (
+    CLOSE,
+    OPEN,
+    find_rendered,
+    without_rendered,
+)
 
 __all__ = [
     "Quotation",

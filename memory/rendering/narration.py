@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from contracts.observations import Action, AgentTarget, Position, SensoryData
-from memory.rendering.quoting import MAX_SHOWN, plain
+from tasklore.contracts.observations import Action, AgentTarget, Position, SensoryData
+from tasklore.memory.rendering.quoting import MAX_SHOWN, plain
 
 Tense = Literal["present", "past"]
 #: Tells an action in the past tense, without a full stop: "I moved to position (2, 1.6)".

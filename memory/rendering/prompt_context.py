@@ -1,16 +1,21 @@
 """The analysis of a response as a few lines for the prompt of the next one, within a hard budget of tokens.
 
-Text of the story is made plain (`memory.rendering.quoting`): one line of visible signs that can neither close
+Text of the story is made plain (`tasklore.memory.rendering.quoting`): one line of visible signs that can neither close
 the frame nor begin a line or a label of its own. What the lines say, and what matters how much, is
-`memory.rendering.prompt_lines`'.
+`tasklore.memory.rendering.prompt_lines`'.
 """
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from contracts.analysis.document import AnalysisDocument
-from memory.rendering.prompt_lines import MUST, Line, context_lines, scene_lines
-from memory.rendering.tokens import Count, counter
+from tasklore.contracts.analysis.document import AnalysisDocument
+from tasklore.memory.rendering.prompt_lines import (
+    MUST,
+    Line,
+    context_lines,
+    scene_lines,
+)
+from tasklore.memory.rendering.tokens import Count, counter
 
 #: Tokens of the context of one response: what a paragraph of the story takes.
 BUDGET_TOKENS = 350
@@ -53,7 +58,7 @@ def within(
     """Return as much of *document* as *budget_tokens* allow, the least important left out first.
 
     Alerts, critical threads and who is in the scene go last. None as *count* counts exactly where the extra `tokens`
-    is installed, and errs on the safe side elsewhere (see `memory.rendering.tokens`).
+    is installed, and errs on the safe side elsewhere (see `tasklore.memory.rendering.tokens`).
     """
     count = count or counter()
     scene = scene_lines(document)

@@ -5,11 +5,11 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeGuard, TypeVar
 
-from contracts.analysis.background import Background, Conflict, Thread
-from contracts.analysis.document import SKIPPED, AnalysisDocument
-from contracts.analysis.immediate import Immediate, LoadedThread
-from contracts.analysis.pieces import Section
-from memory.rendering.quoting import plain
+from tasklore.contracts.analysis.background import Background, Conflict, Thread
+from tasklore.contracts.analysis.document import SKIPPED, AnalysisDocument
+from tasklore.contracts.analysis.immediate import Immediate, LoadedThread
+from tasklore.contracts.analysis.pieces import Section
+from tasklore.memory.rendering.quoting import plain
 
 #: How many are shown: threads that are not critical, names with their facts and characters with their memories, facts
 #: of a name, memories of a character, subjects of new knowledge.

@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from contracts.conversations import History, Utterance
-from contracts.observations import AgentTarget, Observation, SensoryData
-from memory.rendering.narration import (
+from tasklore.contracts.conversations import History, Utterance
+from tasklore.contracts.observations import AgentTarget, Observation, SensoryData
+from tasklore.memory.rendering.narration import (
     MOST_TOLD,
     Narrator,
     at_time,
@@ -21,8 +21,8 @@ from memory.rendering.narration import (
     short,
     speech,
 )
-from memory.rendering.quoting import MAX_SHOWN, plain
-from memory.rendering.tokens import Count, counter, estimate, exact
+from tasklore.memory.rendering.quoting import MAX_SHOWN, plain
+from tasklore.memory.rendering.tokens import Count, counter, estimate, exact
 
 #: Tokens of a whole question about what to do next.
 BUDGET_TOKENS = 1_200

@@ -149,7 +149,9 @@ def known_tokens() -> frozenset[bytes]:
     }
     found |= {bytes([code]) for code in range(256)}
     for line in (
-        (files("memory.rendering") / "known_tokens.txt").read_text("utf-8").splitlines()
+        (files("tasklore.memory.rendering") / "known_tokens.txt")
+        .read_text("utf-8")
+        .splitlines()
     ):
         name, _, listed = line.partition(" ")
         what, _, form = name.partition("-")

@@ -5,7 +5,7 @@ Each may be sent again when its reply was lost.
 
 from pathlib import Path
 
-from memory.scripts import load
+from tasklore.memory.scripts import load
 
 _HERE = Path(__file__).parent
 

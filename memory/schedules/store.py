@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 from pydantic import Field, JsonValue
 from redis.asyncio import Redis
 
-from contracts.admission.schedules import Timing
-from contracts.identifiers import Name, user_token
-from contracts.message_parts import Part
-from memory import keys
-from memory.command_batch import CommandBatch
-from memory.schedules import scripts
+from tasklore.contracts.admission.schedules import Timing
+from tasklore.contracts.identifiers import Name, user_token
+from tasklore.contracts.message_parts import Part
+from tasklore.memory import keys
+from tasklore.memory.command_batch import CommandBatch
+from tasklore.memory.schedules import scripts
 
 #: Schedules of one user or of the code of all agents, of all who act for no one user, and of all together.
 MOST_OF_USER = 100

@@ -20,8 +20,8 @@ from typing import Literal, cast
 
 from pydantic import JsonValue
 
-from contracts.errors import EntryTooLarge, InvalidInput
-from contracts.session_keys import EntryKey, read_key
+from tasklore.contracts.errors import EntryTooLarge, InvalidInput
+from tasklore.contracts.session_keys import EntryKey, read_key
 
 #: The version of a session's form, in Redis and in files.
 VERSION = "2.0.0"

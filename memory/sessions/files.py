@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
-from contracts.errors import InvalidInput
-from memory.sessions.entries import (
+from tasklore.contracts.errors import InvalidInput
+from tasklore.memory.sessions.entries import (
     VERSION,
     FoundEntry,
     NewEntry,
@@ -27,8 +27,8 @@ from memory.sessions.entries import (
     milliseconds,
     root_words,
 )
-from memory.times import MILLISECOND, spell_time
-from memory.times import milliseconds as milliseconds_of
+from tasklore.memory.times import MILLISECOND, spell_time
+from tasklore.memory.times import milliseconds as milliseconds_of
 
 T = TypeVar("T")
 

@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 from redis.asyncio import Redis
 
-from contracts.identifiers import user_token
-from memory import keys
-from memory.command_batch import Command, CommandBatch
-from memory.key_parts import token_of
-from memory.sessions import scripts as session_scripts
+from tasklore.contracts.identifiers import user_token
+from tasklore.memory import keys
+from tasklore.memory.command_batch import Command, CommandBatch
+from tasklore.memory.key_parts import token_of
+from tasklore.memory.sessions import scripts as session_scripts
 
 
 class ListPlace(NamedTuple):

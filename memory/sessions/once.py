@@ -10,10 +10,10 @@ from typing import Protocol
 
 from pydantic import JsonValue
 
-from contracts.errors import MemoryUnavailable
-from memory import keys
-from memory.long_term.single_flight import FlightPlace, Joined, SingleFlight
-from memory.sessions.entries import FoundEntry, NewEntry, check_key
+from tasklore.contracts.errors import MemoryUnavailable
+from tasklore.memory import keys
+from tasklore.memory.long_term.single_flight import FlightPlace, Joined, SingleFlight
+from tasklore.memory.sessions.entries import FoundEntry, NewEntry, check_key
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 from pydantic import JsonValue
 
-from contracts.pipelines import Pipeline
+from tasklore.contracts.pipelines import Pipeline
 
 #: How far a phase is. `failed` and `skipped` are ends as `done` is.
 PhaseStatus = Literal["pending", "running", "done", "failed", "skipped"]

@@ -15,15 +15,15 @@ from typing import Any, cast
 from pydantic import JsonValue, ValidationError
 from redis.asyncio import Redis
 
-from contracts.errors import InvalidPipeline, RunSetAside, UnknownSession
-from contracts.identifiers import user_token
-from contracts.pipelines import Pipeline
-from memory import keys
-from memory.command_batch import Command, CommandBatch, as_mapping
-from memory.sessions import pipeline_scripts
-from memory.sessions import scripts as session_scripts
-from memory.sessions.entries import root_words
-from memory.sessions.pipeline_records import (
+from tasklore.contracts.errors import InvalidPipeline, RunSetAside, UnknownSession
+from tasklore.contracts.identifiers import user_token
+from tasklore.contracts.pipelines import Pipeline
+from tasklore.memory import keys
+from tasklore.memory.command_batch import Command, CommandBatch, as_mapping
+from tasklore.memory.sessions import pipeline_scripts
+from tasklore.memory.sessions import scripts as session_scripts
+from tasklore.memory.sessions.entries import root_words
+from tasklore.memory.sessions.pipeline_records import (
     MOST_LAPSES,
     SET_ASIDE,
     EndState,

@@ -7,7 +7,7 @@ that no run is forgotten, whatever process dies between two steps.
 
 from pathlib import Path
 
-from memory.scripts import load
+from tasklore.memory.scripts import load
 
 _HERE = Path(__file__).parent
 

@@ -1,6 +1,6 @@
 """What a session refuses, in words that say the cure."""
 
-from contracts.errors import InvalidInput, PhaseReplaced, UnknownSession
+from tasklore.contracts.errors import InvalidInput, PhaseReplaced, UnknownSession
 
 
 def refuse_unknown(session_id: str) -> UnknownSession:

@@ -14,11 +14,11 @@ from typing import Any, TypeVar
 from pydantic import JsonValue
 from redis.asyncio import Redis
 
-from memory import keys
-from memory.command_batch import Command, CommandBatch
-from memory.sessions import files as session_files
-from memory.sessions import scripts as session_scripts
-from memory.sessions.entries import (
+from tasklore.memory import keys
+from tasklore.memory.command_batch import Command, CommandBatch
+from tasklore.memory.sessions import files as session_files
+from tasklore.memory.sessions import scripts as session_scripts
+from tasklore.memory.sessions.entries import (
     MAX_VALUE_BYTES,
     ROOT_FIELDS,
     TIME_TO_LIVE,
@@ -39,14 +39,19 @@ from memory.sessions.entries import (
     root_words,
     unpack,
 )
-from memory.sessions.index import ListPlace, SessionList, forgetting, noting_user
-from memory.sessions.refusals import (
+from tasklore.memory.sessions.index import (
+    ListPlace,
+    SessionList,
+    forgetting,
+    noting_user,
+)
+from tasklore.memory.sessions.refusals import (
     refuse_replaced,
     refuse_running,
     refuse_taken,
     refuse_unknown,
 )
-from memory.sessions.stats import SessionStats, read_states, summarise
+from tasklore.memory.sessions.stats import SessionStats, read_states, summarise
 
 __all__ = [
     "EntryInfo",
@@ -112,7 +117,7 @@ class SessionCache:
 
         Args:
             session_id: 1 to 64 letters, digits, `_` or `-`.
-            domain: Its subject; see `contracts.pipelines.KNOWN_DOMAINS`, any other name serves as well.
+            domain: Its subject; see `tasklore.contracts.pipelines.KNOWN_DOMAINS`, any other name serves as well.
             ttl: How long it lives after its last update.
             dependencies: The phases that each phase directly depends on, for `invalidate_downstream`.
             user_id: The user it was started for.
@@ -361,7 +366,7 @@ class SessionCache:
         return told is not None
 
     async def export(self, session_id: str) -> dict[str, Any]:
-        """Return a session as a file holds it, see `memory.sessions.files`; hidden entries are left out.
+        """Return a session as a file holds it, see `tasklore.memory.sessions.files`; hidden entries are left out.
 
         Raises:
             UnknownSession: there is no such session, or its time to live is over.

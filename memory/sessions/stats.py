@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
-from contracts.pipelines import items_phase
-from memory.sessions.entries import EntryInfo
-from memory.sessions.pipeline_records import PhaseState, phase_in
+from tasklore.contracts.pipelines import items_phase
+from tasklore.memory.sessions.entries import EntryInfo
+from tasklore.memory.sessions.pipeline_records import PhaseState, phase_in
 
 #: Milliseconds of computing below which keeping a result is not worth the round trips.
 WORTH_MS = 1_000

@@ -1,5 +1,5 @@
 """Stories: where each begins, and what its responses changed since, by response and by the agent that found it.
 
 Views, arithmetic and settling are pure; only `store`, and `reader` for it, speak to Redis. Analysis documents are
-`memory.stories.analyses`'.
+`tasklore.memory.stories.analyses`'.
 """

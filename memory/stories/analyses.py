@@ -8,14 +8,21 @@ from collections.abc import Mapping
 
 from redis.asyncio import Redis
 
-from contracts.analysis.document import AnalysisDocument, read_document
-from contracts.analysis.stories import StoryChange, StoryResponse
-from contracts.errors import InvalidInput
-from memory import keys
-from memory.command_batch import CommandBatch
-from memory.stories import scripts
-from memory.stories.reader import NAMES, Wanted, digest_of, look, numbers_in, unreadable
-from memory.stories.view import demand_changing, unknown
+from tasklore.contracts.analysis.document import AnalysisDocument, read_document
+from tasklore.contracts.analysis.stories import StoryChange, StoryResponse
+from tasklore.contracts.errors import InvalidInput
+from tasklore.memory import keys
+from tasklore.memory.command_batch import CommandBatch
+from tasklore.memory.stories import scripts
+from tasklore.memory.stories.reader import (
+    NAMES,
+    Wanted,
+    digest_of,
+    look,
+    numbers_in,
+    unreadable,
+)
+from tasklore.memory.stories.view import demand_changing, unknown
 
 
 class AnalysisStore:

@@ -8,8 +8,8 @@ import json
 import os
 from pathlib import Path
 
-from contracts.analysis.document import AnalysisDocument, read_document
-from contracts.errors import InvalidInput
+from tasklore.contracts.analysis.document import AnalysisDocument, read_document
+from tasklore.contracts.errors import InvalidInput
 
 #: Most bytes of a file that is read: a hundred times what ten talkative agents leave.
 MAX_BYTES = 8 * 1024 * 1024

@@ -6,8 +6,8 @@ from decimal import ROUND_HALF_UP, Context, Decimal, localcontext
 from itertools import takewhile
 from typing import Literal
 
-from contracts.analysis.pieces import MOST_TOKENS, Reduction
-from contracts.analysis.stories import StoryThread, Tastes, Tier
+from tasklore.contracts.analysis.pieces import MOST_TOKENS, Reduction
+from tasklore.contracts.analysis.stories import StoryThread, Tastes, Tier
 
 Pace = Literal["slow", "medium", "fast"]
 ThreadStatus = Literal["active", "on_track", "critical", "resolved"]
@@ -44,7 +44,7 @@ def plain(number: float) -> float:
 def tier_of(score: float, tiers: Sequence[Tier]) -> Standing:
     """Return the highest of *tiers* that *score* has reached, the lowest when it has reached none.
 
-    *tiers* are in the order of their thresholds, as `contracts.analysis.stories.Relations` demands.
+    *tiers* are in the order of their thresholds, as `tasklore.contracts.analysis.stories.Relations` demands.
     """
     reached = plain(score)
     place = max(

@@ -12,13 +12,13 @@ from typing import Any, TypeVar, cast
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
-from contracts.analysis.stories import Changes, StoryChange, StoryResponse
-from contracts.errors import InvalidInput
-from contracts.faults import complaint_of
-from memory import keys
-from memory.command_batch import Command, CommandBatch
-from memory.stories import scripts
-from memory.stories.view import unknown
+from tasklore.contracts.analysis.stories import Changes, StoryChange, StoryResponse
+from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.faults import complaint_of
+from tasklore.memory import keys
+from tasklore.memory.command_batch import Command, CommandBatch
+from tasklore.memory.stories import scripts
+from tasklore.memory.stories.view import unknown
 
 #: What is asked of a hash instead of fields: everything, the names of its fields, how many these are.
 ALL = -1

@@ -6,7 +6,7 @@ holds another type is not ours: READ finds nothing in it, and a script that writ
 
 from pathlib import Path
 
-from memory.scripts import load
+from tasklore.memory.scripts import load
 
 _HERE = Path(__file__).parent
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 
 from pydantic import ValidationError
 
-from contracts.analysis.background import (
+from tasklore.contracts.analysis.background import (
     Interaction,
     Knowledge,
     KnownFact,
@@ -22,8 +22,8 @@ from contracts.analysis.background import (
     ResponseAnalysis,
     Thread,
 )
-from contracts.analysis.pieces import Piece, Section
-from contracts.analysis.stories import (
+from tasklore.contracts.analysis.pieces import Piece, Section
+from tasklore.contracts.analysis.stories import (
     MOST_NUMBER,
     StoryChange,
     StoryMemory,
@@ -31,14 +31,14 @@ from contracts.analysis.stories import (
     pair_of,
     source_of,
 )
-from memory.stories.arithmetic import (
+from tasklore.memory.stories.arithmetic import (
     countdowns,
     plain,
     resolve_id,
     thread_status,
     tier_of,
 )
-from memory.stories.view import StandingStory, ThreadState
+from tasklore.memory.stories.view import StandingStory, ThreadState
 
 __all__ = ["StandingStory", "settle_section"]
 
@@ -46,7 +46,7 @@ __all__ = ["StandingStory", "settle_section"]
 _SLUG = 40
 #: Words of a summary that make a slug when an agent gave no other.
 _SLUG_WORDS = 3
-#: Points that one response may change a score by, either way; see `contracts.analysis.stories`.
+#: Points that one response may change a score by, either way; see `tasklore.contracts.analysis.stories`.
 _MOST_POINTS = 1000.0
 
 _MEMORY_ID = re.compile(r"\s*mem(?:-\d+)?(?:-|\s*$)", re.IGNORECASE)

@@ -8,11 +8,11 @@ from datetime import timedelta
 from pydantic import JsonValue
 from redis.asyncio import Redis
 
-from contracts.errors import MemoryUnavailable
-from memory import keys
-from memory.command_batch import CommandBatch
-from memory.long_term.single_flight import FlightPlace, Joined, SingleFlight
-from memory.sessions.once import Computed
+from tasklore.contracts.errors import MemoryUnavailable
+from tasklore.memory import keys
+from tasklore.memory.command_batch import CommandBatch
+from tasklore.memory.long_term.single_flight import FlightPlace, Joined, SingleFlight
+from tasklore.memory.sessions.once import Computed
 
 #: How long an answer is kept: longer than the latest agent of an analysis is awaited.
 KEEP = timedelta(minutes=15)

@@ -13,8 +13,8 @@ from typing import Any
 from pydantic import JsonValue, ValidationError
 from redis.asyncio import Redis
 
-from contracts.analysis.background import KnownFact
-from contracts.analysis.stories import (
+from tasklore.contracts.analysis.background import KnownFact
+from tasklore.contracts.analysis.stories import (
     Changes,
     Entity,
     Relations,
@@ -24,10 +24,10 @@ from contracts.analysis.stories import (
     StorySettings,
     StoryThread,
 )
-from memory import keys
-from memory.command_batch import Command, CommandBatch
-from memory.stories import scripts
-from memory.stories.reader import (
+from tasklore.memory import keys
+from tasklore.memory.command_batch import Command, CommandBatch
+from tasklore.memory.stories import scripts
+from tasklore.memory.stories.reader import (
     ALL,
     COUNT,
     NAMES,
@@ -45,7 +45,13 @@ from memory.stories.reader import (
     spelled,
     unreadable,
 )
-from memory.stories.view import CHANGING, StandingStory, StoryInfo, standing, unknown
+from tasklore.memory.stories.view import (
+    CHANGING,
+    StandingStory,
+    StoryInfo,
+    standing,
+    unknown,
+)
 
 __all__ = ["StoryInfo", "StoryStore"]
 

@@ -6,8 +6,8 @@ Changes of later responses are left out, so that an analysis that comes late, or
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from contracts.analysis.background import KnownFact
-from contracts.analysis.stories import (
+from tasklore.contracts.analysis.background import KnownFact
+from tasklore.contracts.analysis.stories import (
     Changes,
     Relations,
     StoryBase,
@@ -16,8 +16,8 @@ from contracts.analysis.stories import (
     StorySettings,
     StoryThread,
 )
-from contracts.errors import InvalidInput, UnknownStory
-from memory.stories.arithmetic import plain
+from tasklore.contracts.errors import InvalidInput, UnknownStory
+from tasklore.memory.stories.arithmetic import plain
 
 _Told = Sequence[tuple[int, StoryChange]]
 

@@ -1,4 +1,4 @@
 """The outbox of webhooks: what waits to be delivered, by host, and the addresses of tasks that have not ended.
 
-`supervisor.webhooks` makes, signs and sends them.
+`tasklore.supervisor.webhooks` makes, signs and sends them.
 """

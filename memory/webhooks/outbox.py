@@ -11,10 +11,10 @@ from typing import Any, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict
 from redis.asyncio import Redis
 
-from contracts.identifiers import user_token
-from memory import keys
-from memory.command_batch import CommandBatch
-from memory.webhooks import scripts
+from tasklore.contracts.identifiers import user_token
+from tasklore.memory import keys
+from tasklore.memory.command_batch import CommandBatch
+from tasklore.memory.webhooks import scripts
 
 #: Webhooks that are kept at most: of all, and of those that wait for one host.
 MOST = 20_000

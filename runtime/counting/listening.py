@@ -1,7 +1,7 @@
 """Metrics of listening: turns, facts, edits of documents, messages to agents."""
 
-from runtime.counting.series import Children, Series
-from runtime.counting.words import (
+from tasklore.runtime.counting.series import Children, Series
+from tasklore.runtime.counting.words import (
     EDIT_OPERATIONS,
     EDIT_OUTCOMES,
     EDIT_REFUSALS,

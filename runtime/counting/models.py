@@ -5,9 +5,9 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 
-from runtime.counting.series import Series
-from runtime.counting.words import LLM_BUCKETS, TOKEN_BUCKETS
-from runtime.models.prices import Expense
+from tasklore.runtime.counting.series import Series
+from tasklore.runtime.counting.words import LLM_BUCKETS, TOKEN_BUCKETS
+from tasklore.runtime.models.prices import Expense
 
 #: Seconds after its time within which a task that waits for a model is still expected.
 _LATE_S = 5.0

@@ -1,8 +1,8 @@
 """Work in many steps: pipelines and their phases, sessions, analyses and their sections."""
 
-from contracts.words import OTHER
-from runtime.counting.series import Children, Series
-from runtime.counting.words import (
+from tasklore.contracts.words import OTHER
+from tasklore.runtime.counting.series import Children, Series
+from tasklore.runtime.counting.words import (
     ANALYSIS_OUTCOMES,
     PHASE_OUTCOMES,
     PIPELINE_OUTCOMES,

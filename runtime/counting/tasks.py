@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from prometheus_client import Histogram
 
-from contracts.messages import MemoryOutcome, Status
-from contracts.words import OTHER
-from runtime.counting.series import Children, Series
-from runtime.counting.words import (
+from tasklore.contracts.messages import MemoryOutcome, Status
+from tasklore.contracts.words import OTHER
+from tasklore.runtime.counting.series import Children, Series
+from tasklore.runtime.counting.words import (
     DEAD_REASONS,
     LOOKUP_BUCKETS,
     MAX_TASKS,

@@ -2,8 +2,13 @@
 
 from collections.abc import Callable
 
-from runtime.counting.series import Children, Series
-from runtime.counting.words import CONNECTION_REFUSALS, HTTP_BUCKETS, PEERS, REFUSALS
+from tasklore.runtime.counting.series import Children, Series
+from tasklore.runtime.counting.words import (
+    CONNECTION_REFUSALS,
+    HTTP_BUCKETS,
+    PEERS,
+    REFUSALS,
+)
 
 
 class TransportCounts:

@@ -5,9 +5,9 @@ Every replica exports the same values: aggregate them by maximum, not by sum.
 
 from collections.abc import Callable, Mapping
 
-from contracts.messages import Status
-from runtime.counting.series import Children, Series
-from runtime.counting.words import words_of
+from tasklore.contracts.messages import Status
+from tasklore.runtime.counting.series import Children, Series
+from tasklore.runtime.counting.words import words_of
 
 
 class WholeCounts:

@@ -2,8 +2,8 @@
 
 from typing import Any, get_args
 
-from contracts.analysis.roster import ROSTER
-from contracts.words import OTHER
+from tasklore.contracts.analysis.roster import ROSTER
+from tasklore.contracts.words import OTHER
 
 #: Seconds; from what a remembered answer takes to half an hour.
 TASK_BUCKETS = (0.005, 0.01, 0.025, 0.1, 0.25, 1, 2.5, 10, 30, 60, 300, 900, 1800)
@@ -34,7 +34,7 @@ PEERS = ("nats", "redis")
 CONNECTION_REFUSALS = ("over_limit", "evicted", "timed_out", "invalid_http")
 #: Where a task waits for its next run, or for what it waits in LATER.
 RETRY_WAYS = ("nak", "schedule", "wait", "place")
-#: What can become of a turn, of a fact, and of an edit that a plan wants; see `workers.listening`.
+#: What can become of a turn, of a fact, and of an edit that a plan wants; see `tasklore.workers.listening`.
 TURN_OUTCOMES = ("learned", "nothing", "anonymous", "needs_model", "failed")
 FACT_OUTCOMES = ("applied", "known", "rejected", "conflict", "needs_model", "failed")
 #: How the run of a pipeline, and one phase of it, can end.

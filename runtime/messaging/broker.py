@@ -23,17 +23,17 @@ from nats.aio.msg import Msg
 from prometheus_client import CollectorRegistry
 from pydantic import ValidationError
 
-from contracts import subjects
-from contracts.errors import InvalidInput
-from contracts.faults import fault_of
-from contracts.messages import Message
-from contracts.traces import read_context
-from runtime.access import Access, access_of, inbox_prefix
-from runtime.messaging.connection import PING_S, RECONNECT_WAIT_S
-from runtime.messaging.refusals import Refusal, Refusals
-from runtime.servers.endpoints import addresses_in
-from runtime.tracing import span
-from runtime.tracing.letters import processing
+from tasklore.contracts import subjects
+from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.faults import fault_of
+from tasklore.contracts.messages import Message
+from tasklore.contracts.traces import read_context
+from tasklore.runtime.access import Access, access_of, inbox_prefix
+from tasklore.runtime.messaging.connection import PING_S, RECONNECT_WAIT_S
+from tasklore.runtime.messaging.refusals import Refusal, Refusals
+from tasklore.runtime.servers.endpoints import addresses_in
+from tasklore.runtime.tracing import span
+from tasklore.runtime.tracing.letters import processing
 
 log = structlog.get_logger(__name__)
 

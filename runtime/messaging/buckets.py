@@ -12,10 +12,10 @@ from typing import NamedTuple
 import nats.errors
 import nats.js.errors
 
-from contracts import subjects
-from contracts.errors import Unreachable
-from runtime.messaging.direct import Line, Stored, client_of, open_direct_reads
-from runtime.messaging.jetstream import JetStreamRefused, ask_jetstream
+from tasklore.contracts import subjects
+from tasklore.contracts.errors import Unreachable
+from tasklore.runtime.messaging.direct import Line, Stored, client_of, open_direct_reads
+from tasklore.runtime.messaging.jetstream import JetStreamRefused, ask_jetstream
 
 #: Seconds for one look at, or one write into, a bucket.
 BUCKET_S = 5.0
@@ -23,7 +23,7 @@ BUCKET_S = 5.0
 #: What the client library raises when a bucket cannot be asked.
 BUCKET_FAILURES = (TimeoutError, OSError, nats.errors.Error, nats.js.errors.Error)
 
-#: A key of ours: names as `contracts.identifiers` has them, with dots between.
+#: A key of ours: names as `tasklore.contracts.identifiers` has them, with dots between.
 _KEY = re.compile(r"[A-Za-z0-9_-]{1,64}(?:\.[A-Za-z0-9_-]{1,64})*")
 #: Headers of a message that is no value but says that there is none any more: a client's word, and the server's.
 _OPERATION = "KV-Operation"

@@ -11,10 +11,10 @@ import nats.errors
 import structlog
 from nats.aio.client import Client
 
-from contracts.errors import Forbidden, Unreachable
-from runtime.access import access_of
-from runtime.messaging.refusals import Connection, Refusal, Refusals
-from runtime.servers.endpoints import addresses_in, masked_url
+from tasklore.contracts.errors import Forbidden, Unreachable
+from tasklore.runtime.access import access_of
+from tasklore.runtime.messaging.refusals import Connection, Refusal, Refusals
+from tasklore.runtime.servers.endpoints import addresses_in, masked_url
 
 log = structlog.get_logger(__name__)
 
@@ -60,7 +60,7 @@ async def connected(
 ) -> AsyncIterator[Client]:
     """Open a connection called *name* to *url*; on leaving, flush its buffer and close it.
 
-    Credentials come from the environment, see `runtime.access`. A refusal of the server ends a request at once.
+    Credentials come from the environment, see `tasklore.runtime.access`. A refusal of the server ends a request at once.
 
     Raises:
         ConfigurationError: a file of ours cannot be read.
@@ -157,7 +157,7 @@ def _settled(name: str) -> dict[str, Any]:
         "max_outstanding_pings": 2,
         "pending_size": PENDING_BYTES,
         "drain_timeout": DRAIN_S,
-        "skip_subject_validation": True,  # contracts.subjects has checked every part
+        "skip_subject_validation": True,  # tasklore.contracts.subjects has checked every part
     }
 
 

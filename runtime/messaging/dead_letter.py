@@ -5,8 +5,8 @@ import hashlib
 import traceback
 from datetime import UTC, datetime
 
-from contracts.messages import DeadLetter, ErrorNote, TaskAssignment, Usage
-from runtime.messaging.pull import Delivery
+from tasklore.contracts.messages import DeadLetter, ErrorNote, TaskAssignment, Usage
+from tasklore.runtime.messaging.pull import Delivery
 
 #: Bytes of a body that a dead letter keeps; the digest and the origin's sequence tell of the rest.
 DEAD_BODY = 512 * 1024

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from contracts import subjects
-from contracts.traces import TraceContext, read_context
-from runtime.messaging.link import Arrival
-from runtime.tracing import NO_SPAN, Span
+from tasklore.contracts import subjects
+from tasklore.contracts.traces import TraceContext, read_context
+from tasklore.runtime.messaging.link import Arrival
+from tasklore.runtime.tracing import NO_SPAN, Span
 
 
 @dataclass(slots=True, eq=False)

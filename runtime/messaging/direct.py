@@ -15,10 +15,10 @@ import nats.errors
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from contracts.errors import Forbidden, TaskloreError, Unreachable
-from runtime.messaging.jetstream import API_S
-from runtime.messaging.link import Arrival, Link, read_headers
-from runtime.messaging.refusals import unless_refused
+from tasklore.contracts.errors import Forbidden, TaskloreError, Unreachable
+from tasklore.runtime.messaging.jetstream import API_S
+from tasklore.runtime.messaging.link import Arrival, Link, read_headers
+from tasklore.runtime.messaging.refusals import unless_refused
 
 #: Messages read with one request, and the most bytes: 256 messages may have 200 MB.
 PAGE = 256

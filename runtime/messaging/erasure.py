@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 
 import nats.errors
 
-from contracts.errors import Unreachable
-from runtime.messaging.direct import Line, Stored, client_of, open_direct_reads
-from runtime.messaging.jetstream import API_S, JetStreamRefused, Patience
+from tasklore.contracts.errors import Unreachable
+from tasklore.runtime.messaging.direct import Line, Stored, client_of, open_direct_reads
+from tasklore.runtime.messaging.jetstream import API_S, JetStreamRefused, Patience
 
 #: Seconds for one request; an erasure takes up to 0.1 s of a busy disk, and a cluster may elect a leader meanwhile.
 DEADLINE_S = 10.0

@@ -9,7 +9,7 @@ import nats.errors
 import structlog
 from nats.aio.client import Client
 
-from contracts.errors import Forbidden, TaskloreError, Unreachable
+from tasklore.contracts.errors import Forbidden, TaskloreError, Unreachable
 
 log = structlog.get_logger(__name__)
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Self
 import nats.errors
 from nats.aio.client import Client
 
-from contracts.errors import Unreachable
-from runtime.access import access_of
-from runtime.messaging.connection import Listener, connected
+from tasklore.contracts.errors import Unreachable
+from tasklore.runtime.access import access_of
+from tasklore.runtime.messaging.connection import Listener, connected
 
 if TYPE_CHECKING:
-    from runtime.metrics import Metrics
+    from tasklore.runtime.metrics import Metrics
 
 #: Beats in one acknowledgement wait: two may be lost before the server offers the message to somebody else.
 BEATS = 3

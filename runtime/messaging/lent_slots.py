@@ -4,7 +4,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 
-from runtime.messaging.delivery import Delivery
+from tasklore.runtime.messaging.delivery import Delivery
 
 #: Deliveries of one engine that lend their slots: what a worker may begin before it ends any of it.
 MOST_LENT = 1_000

@@ -16,7 +16,7 @@ from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 from nats.protocol.parser import AWAITING_CONTROL_LINE, Parser
 
-from runtime.messaging.connection import PENDING_BYTES
+from tasklore.runtime.messaging.connection import PENDING_BYTES
 
 log = structlog.get_logger(__name__)
 

@@ -15,22 +15,27 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import structlog
 
-from contracts.errors import MessageTooLarge, NotAccepted, QueueFull, TaskloreError
-from contracts.subjects import (
+from tasklore.contracts.errors import (
+    MessageTooLarge,
+    NotAccepted,
+    QueueFull,
+    TaskloreError,
+)
+from tasklore.contracts.subjects import (
     MAX_BODY,
     MAX_MESSAGE,
     MAX_SUBJECT,
     MESSAGE_ID_HEADER,
     SIGNATURE_HEADER,
 )
-from runtime.access import access_of
-from runtime.messaging.link import Arrival, Link, read_headers
-from runtime.messaging.refusals import Refusal, refusals_of
-from runtime.messaging.signatures import Sign, is_signed, open_signer
-from runtime.tracing import traced_letter
+from tasklore.runtime.access import access_of
+from tasklore.runtime.messaging.link import Arrival, Link, read_headers
+from tasklore.runtime.messaging.refusals import Refusal, refusals_of
+from tasklore.runtime.messaging.signatures import Sign, is_signed, open_signer
+from tasklore.runtime.tracing import traced_letter
 
 if TYPE_CHECKING:
-    from runtime.metrics import Metrics
+    from tasklore.runtime.metrics import Metrics
 
 log = structlog.get_logger(__name__)
 

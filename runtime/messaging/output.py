@@ -16,10 +16,10 @@ import structlog
 from nats.aio.subscription import Subscription
 from pydantic import ValidationError
 
-from contracts import subjects
-from contracts.messages import EmittedValue, TaskOutput
-from runtime.messaging.direct import DirectReads, open_direct_reads
-from runtime.messaging.link import Arrival, Link
+from tasklore.contracts import subjects
+from tasklore.contracts.messages import EmittedValue, TaskOutput
+from tasklore.runtime.messaging.direct import DirectReads, open_direct_reads
+from tasklore.runtime.messaging.link import Arrival, Link
 
 log = structlog.get_logger(__name__)
 

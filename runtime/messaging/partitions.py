@@ -15,20 +15,25 @@ from typing import TYPE_CHECKING
 import structlog
 from pydantic_core import from_json
 
-from contracts import subjects
-from contracts.errors import InvalidInput, MemoryUnavailable, NotAccepted, TaskloreError
-from contracts.identifiers import PARTITIONS, user_token
-from runtime.messaging.dead_letter import dead_letter
-from runtime.messaging.leases import Leases
-from runtime.messaging.link import Link
-from runtime.messaging.outbox import Outbox
-from runtime.messaging.pull import Delivery, PullEngine
-from runtime.messaging.signatures import Publishers, Unproven
-from runtime.messaging.streams import Source, declare_consumer
+from tasklore.contracts import subjects
+from tasklore.contracts.errors import (
+    InvalidInput,
+    MemoryUnavailable,
+    NotAccepted,
+    TaskloreError,
+)
+from tasklore.contracts.identifiers import PARTITIONS, user_token
+from tasklore.runtime.messaging.dead_letter import dead_letter
+from tasklore.runtime.messaging.leases import Leases
+from tasklore.runtime.messaging.link import Link
+from tasklore.runtime.messaging.outbox import Outbox
+from tasklore.runtime.messaging.pull import Delivery, PullEngine
+from tasklore.runtime.messaging.signatures import Publishers, Unproven
+from tasklore.runtime.messaging.streams import Source, declare_consumer
 
 if TYPE_CHECKING:
-    from runtime.messaging.erasure import Eraser
-    from runtime.metrics import Metrics
+    from tasklore.runtime.messaging.erasure import Eraser
+    from tasklore.runtime.metrics import Metrics
 
 log = structlog.get_logger(__name__)
 
@@ -92,7 +97,7 @@ async def bury(
 
 
 class PartitionDesk:
-    """Has each message of *stream* taken in by *take*; fits `runtime.messaging.pull.Desk`.
+    """Has each message of *stream* taken in by *take*; fits `tasklore.runtime.messaging.pull.Desk`.
 
     *eraser* overwrites each message on the server's disk; None leaves that to forgetting a user. *publishers* are
     those whose messages are taken in; None takes everybody's.

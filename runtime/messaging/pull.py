@@ -13,16 +13,16 @@ import nats.errors
 import structlog
 from nats.aio.subscription import Subscription
 
-from contracts import subjects
-from contracts.errors import TaskloreError
-from runtime.messaging.delivery import Delivery, delivery_of
-from runtime.messaging.leases import Leases
-from runtime.messaging.lent_slots import LentSlots
-from runtime.messaging.link import Arrival, Link, read_headers
-from runtime.messaging.streams import Source
+from tasklore.contracts import subjects
+from tasklore.contracts.errors import TaskloreError
+from tasklore.runtime.messaging.delivery import Delivery, delivery_of
+from tasklore.runtime.messaging.leases import Leases
+from tasklore.runtime.messaging.lent_slots import LentSlots
+from tasklore.runtime.messaging.link import Arrival, Link, read_headers
+from tasklore.runtime.messaging.streams import Source
 
 if TYPE_CHECKING:
-    from runtime.metrics import Metrics
+    from tasklore.runtime.metrics import Metrics
 
 __all__ = ["Delivery", "Desk", "PullEngine"]
 

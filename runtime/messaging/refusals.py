@@ -16,7 +16,7 @@ import structlog
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from contracts.errors import Forbidden
+from tasklore.contracts.errors import Forbidden
 
 log = structlog.get_logger(__name__)
 

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from contracts import subjects
-from contracts.errors import ConfigurationError, InvalidInput
-from runtime.access import PUBLISHERS_VARIABLE, Access
+from tasklore.contracts import subjects
+from tasklore.contracts.errors import ConfigurationError, InvalidInput
+from tasklore.runtime.access import PUBLISHERS_VARIABLE, Access
 
 if TYPE_CHECKING:
     from nacl.signing import VerifyKey

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import structlog
 from nats.aio.client import Client
 
-from contracts import subjects
-from contracts.errors import ConfigurationError, DriftedConfiguration
-from runtime.messaging.jetstream import FORMING_S, JetStreamRefused, Patience
+from tasklore.contracts import subjects
+from tasklore.contracts.errors import ConfigurationError, DriftedConfiguration
+from tasklore.runtime.messaging.jetstream import FORMING_S, JetStreamRefused, Patience
 
 if TYPE_CHECKING:
-    from runtime.settings import Settings
+    from tasklore.runtime.settings import Settings
 
 log = structlog.get_logger(__name__)
 
@@ -105,7 +105,7 @@ def stream_configurations(sizes: Sizes) -> list[dict[str, Any]]:
     """Return the wanted configuration of every stream and bucket, in the order in which they can be made."""
     return [
         _stream(subjects.LATER, [subjects.SCHEDULES_ALL, subjects.DUE_ALL], sizes)
-        # What is due may go after a day (see `workers.execution.retry_scheduling`), what is scheduled after thirty.
+        # What is due may go after a day (see `tasklore.workers.execution.retry_scheduling`), what is scheduled after thirty.
         | {
             "discard": "old",
             "allow_msg_schedules": True,

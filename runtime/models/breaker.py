@@ -8,7 +8,12 @@ from contextlib import contextmanager
 
 import structlog
 
-from contracts.errors import LlmError, LlmRateLimited, LlmTimeout, LlmUnavailable
+from tasklore.contracts.errors import (
+    LlmError,
+    LlmRateLimited,
+    LlmTimeout,
+    LlmUnavailable,
+)
 
 log = structlog.get_logger(__name__)
 

@@ -8,9 +8,9 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel
 
-from contracts.errors import LlmMalformed
-from runtime.models.settings import OPENAI_URL, LlmRole, LlmSettings
-from runtime.models.wire import classify, redact
+from tasklore.contracts.errors import LlmMalformed
+from tasklore.runtime.models.settings import OPENAI_URL, LlmRole, LlmSettings
+from tasklore.runtime.models.wire import classify, redact
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI

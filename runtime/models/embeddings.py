@@ -5,16 +5,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, sqrt
 
-from contracts.admission.limits import (
+from tasklore.contracts.admission.limits import (
     NANO_USD,
     CallUsage,
     ModelCall,
     Payer,
     Reservation,
 )
-from runtime.models.governor import Governor
-from runtime.models.prices import ModelPrice, Tokens, expense_of, load_prices
-from runtime.models.settings import OPENAI_URL
+from tasklore.runtime.models.governor import Governor
+from tasklore.runtime.models.prices import ModelPrice, Tokens, expense_of, load_prices
+from tasklore.runtime.models.settings import OPENAI_URL
 
 __all__ = ["Door", "Endpoint"]
 

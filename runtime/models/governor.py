@@ -8,14 +8,14 @@ from typing import Protocol
 
 import structlog
 
-from contracts.admission.limits import (
+from tasklore.contracts.admission.limits import (
     NANO_USD,
     CallUsage,
     ModelCall,
     Payer,
     Reservation,
 )
-from contracts.errors import (
+from tasklore.contracts.errors import (
     BudgetSpent,
     LlmError,
     LlmRateLimited,
@@ -23,8 +23,8 @@ from contracts.errors import (
     LlmTimeout,
     LlmUnavailable,
 )
-from runtime.models.prices import ModelPrice, Tokens, dearer, expense_of
-from runtime.models.wire import retry_after_s
+from tasklore.runtime.models.prices import ModelPrice, Tokens, dearer, expense_of
+from tasklore.runtime.models.wire import retry_after_s
 
 log = structlog.get_logger(__name__)
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Generic, Self
 
 import structlog
 
-from contracts.admission.limits import Payer
-from contracts.errors import (
+from tasklore.contracts.admission.limits import Payer
+from tasklore.contracts.errors import (
     BudgetSpent,
     ConfigurationError,
     LlmError,
@@ -26,9 +26,9 @@ from contracts.errors import (
     LlmThrottled,
     LlmTimeout,
 )
-from runtime.models.breaker import ModelBreaker
-from runtime.models.client import RawResponse, build_client, complete
-from runtime.models.governor import (
+from tasklore.runtime.models.breaker import ModelBreaker
+from tasklore.runtime.models.client import RawResponse, build_client, complete
+from tasklore.runtime.models.governor import (
     PATIENCE_S,
     Bill,
     Governor,
@@ -36,11 +36,17 @@ from runtime.models.governor import (
     governed,
     next_model,
 )
-from runtime.models.prices import Expense, ModelPrice, Tokens, expense_of, load_prices
-from runtime.models.settings import OPENAI_URL, LlmRole, LlmSettings
-from runtime.models.tracing import answered, asked, completed
-from runtime.models.usage import Meter, Reply, Sent, Spent
-from runtime.models.wire import (
+from tasklore.runtime.models.prices import (
+    Expense,
+    ModelPrice,
+    Tokens,
+    expense_of,
+    load_prices,
+)
+from tasklore.runtime.models.settings import OPENAI_URL, LlmRole, LlmSettings
+from tasklore.runtime.models.tracing import answered, asked, completed
+from tasklore.runtime.models.usage import Meter, Reply, Sent, Spent
+from tasklore.runtime.models.wire import (
     ModelQuestion,
     T,
     check_answer_model,
@@ -51,8 +57,8 @@ from runtime.models.wire import (
     retry_after_s,
     spell_schema,
 )
-from runtime.tracing import span
-from runtime.tracing.spans import Value
+from tasklore.runtime.tracing import span
+from tasklore.runtime.tracing.spans import Value
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI

@@ -20,7 +20,7 @@ from pydantic import (
     ValidationError,
 )
 
-from contracts.messages import Usage
+from tasklore.contracts.messages import Usage
 
 #: More than any model costs, so that no sum of costs overflows.
 _MOST_USD = 1_000_000

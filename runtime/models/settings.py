@@ -12,7 +12,7 @@ from pydantic import (
     field_validator,
 )
 
-from runtime.models.prices import ModelPrice
+from tasklore.runtime.models.prices import ModelPrice
 
 #: Asked when neither a base URL nor another provider is set; the client's own environment variables are not read.
 OPENAI_URL = "https://api.openai.com/v1"
@@ -36,7 +36,7 @@ class LlmRole(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     model: str = Field(default=MEDIUM_MODEL, min_length=1)
-    #: Other providers than the first serve agents with tools (`workers.pydantic_agents`) and no `Llm.ask`.
+    #: Other providers than the first serve agents with tools (`tasklore.workers.pydantic_agents`) and no `Llm.ask`.
     provider: Provider = "openai"
     #: None leaves it to the provider.
     temperature: float | None = Field(default=0.2, ge=0, le=2, validate_default=True)

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from runtime.models.prices import Tokens
-from runtime.tracing.spans import Value
+from tasklore.runtime.models.prices import Tokens
+from tasklore.runtime.tracing.spans import Value
 
 #: Characters of a model's name, which a provider chooses.
 _LONGEST_NAME = 100

@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, Protocol
 
-from contracts.admission.limits import Payer
-from runtime.models.prices import Expense, Tokens
-from runtime.models.wire import T
+from tasklore.contracts.admission.limits import Payer
+from tasklore.runtime.models.prices import Expense, Tokens
+from tasklore.runtime.models.wire import T
 
 
 class Meter(Protocol):

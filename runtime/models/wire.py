@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from pydantic import BaseModel, Field, ValidationError
 from pydantic_core import from_json
 
-from contracts.errors import (
+from tasklore.contracts.errors import (
     ConfigurationError,
     LlmCutOff,
     LlmError,
@@ -25,9 +25,9 @@ from contracts.errors import (
     LlmTimeout,
     LlmUnavailable,
 )
-from contracts.faults import fault_of
-from runtime.models.prices import Tokens
-from runtime.models.settings import LlmRole
+from tasklore.contracts.faults import fault_of
+from tasklore.runtime.models.prices import Tokens
+from tasklore.runtime.models.settings import LlmRole
 
 if TYPE_CHECKING:
     from openai import APIStatusError, OpenAIError

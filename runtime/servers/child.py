@@ -13,8 +13,8 @@ import subprocess
 from abc import ABC, abstractmethod
 from pathlib import Path
 
-from contracts.errors import ConfigurationError, Unreachable
-from runtime.servers.claims import HOST, DirectoryLock, free_port
+from tasklore.contracts.errors import ConfigurationError, Unreachable
+from tasklore.runtime.servers.claims import HOST, DirectoryLock, free_port
 
 #: Seconds a server has to answer; both need less than 0.1 with little data, Valkey about 5 for a gigabyte of it, and
 #: many times that on a machine that others keep busy. One that ends is not waited for.

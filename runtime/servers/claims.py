@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import IO
 
-from contracts.errors import ConfigurationError
+from tasklore.contracts.errors import ConfigurationError
 
 #: Every embedded server listens here and nowhere else.
 HOST = "127.0.0.1"

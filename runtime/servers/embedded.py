@@ -17,9 +17,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
 
-from contracts.errors import ConfigurationError
-from runtime.servers.child import ServerProcess
-from runtime.servers.claims import HOST, free_port
+from tasklore.contracts.errors import ConfigurationError
+from tasklore.runtime.servers.child import ServerProcess
+from tasklore.runtime.servers.claims import HOST, free_port
 
 #: What survives: `standard` any crash of a process, but up to a second of a power cut; `strict` everything accepted.
 Durability = Literal["standard", "strict"]

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from contracts.errors import ConfigurationError
+from tasklore.contracts.errors import ConfigurationError
 
 NATS_VARIABLE = "TASKLORE_NATS_URL"
 REDIS_VARIABLE = "TASKLORE_REDIS_URL"

@@ -21,9 +21,9 @@ from redis.exceptions import ConnectionError as LostConnection
 from redis.exceptions import TimeoutError as RedisTimeoutError
 from redis.maint_notifications import MaintNotificationsConfig
 
-from contracts.errors import ConfigurationError, Forbidden, Unreachable
-from runtime.access import access_of
-from runtime.servers.endpoints import REDIS_VARIABLE, masked_url
+from tasklore.contracts.errors import ConfigurationError, Forbidden, Unreachable
+from tasklore.runtime.access import access_of
+from tasklore.runtime.servers.endpoints import REDIS_VARIABLE, masked_url
 
 #: Seconds a call may last in all: the time the ledger is waited for; what is worth less brings a deadline of its own.
 DEADLINE_S = 1.0
@@ -135,7 +135,7 @@ async def connect(
 ) -> AsyncIterator[Valkey]:
     """Open a client called *name* on the server that answers in bytes, and close its connections at the end.
 
-    Credentials come from the address, else from the environment, see `runtime.access`.
+    Credentials come from the address, else from the environment, see `tasklore.runtime.access`.
 
     Nothing is connected before the first command, so that a process may start while the server is away (see `check`).
     A call that finds *max_connections* others under way waits for its turn, within its deadline. *reconnected* is told

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from contracts.errors import ConfigurationError
-from contracts.traces import TraceContext, made_context
-from runtime.tracing.complaints import seldom
-from runtime.tracing.spans import Kind, Span, Value, known_span_id, use
+from tasklore.contracts.errors import ConfigurationError
+from tasklore.contracts.traces import TraceContext, made_context
+from tasklore.runtime.tracing.complaints import seldom
+from tasklore.runtime.tracing.spans import Kind, Span, Value, known_span_id, use
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider  # type: ignore[import-not-found, unused-ignore]  # as below
@@ -199,7 +199,7 @@ class _Span(Span):
 
 
 class _OpenTelemetry:
-    """Begins spans with *provider*; fits `runtime.tracing.spans.Tracer`."""
+    """Begins spans with *provider*; fits `tasklore.runtime.tracing.spans.Tracer`."""
 
     def __init__(self, provider: "TracerProvider", version: str) -> None:
         self._tracer = provider.get_tracer("tasklore", version)
@@ -214,7 +214,7 @@ class _OpenTelemetry:
         began_ns: int | None,
         identity: str | None,
     ) -> Span:
-        """Begin a span as `runtime.tracing.spans.begin` says."""
+        """Begin a span as `tasklore.runtime.tracing.spans.begin` says."""
         from opentelemetry import trace
         from opentelemetry.context import Context
 

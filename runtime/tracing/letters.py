@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Mapping
 
-from contracts import subjects
-from contracts.errors import NotAccepted
-from contracts.traces import names_context
-from runtime.tracing.spans import Span, Value, begin, current, is_on
+from tasklore.contracts import subjects
+from tasklore.contracts.errors import NotAccepted
+from tasklore.contracts.traces import names_context
+from tasklore.runtime.tracing.spans import Span, Value, begin, current, is_on
 
 Settled = Callable[[NotAccepted | None], None]
 

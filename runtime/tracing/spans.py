@@ -7,7 +7,7 @@ from hashlib import blake2b
 from types import TracebackType
 from typing import Literal, Protocol, Self
 
-from contracts.traces import TraceContext
+from tasklore.contracts.traces import TraceContext
 
 #: As OpenTelemetry names them: `server` and `consumer` begin with what came from elsewhere, `client` and `producer`
 #: with what goes there.
@@ -53,7 +53,7 @@ NO_SPAN = Span()
 
 
 class Tracer(Protocol):
-    """Records spans; implemented by `runtime.tracing.exporting`."""
+    """Records spans; implemented by `tasklore.runtime.tracing.exporting`."""
 
     def begin(
         self,

@@ -16,24 +16,24 @@ from nats.aio.msg import Msg
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
-from contracts import subjects
-from contracts.admission.limits import Shares
-from contracts.errors import (
+from tasklore.contracts import subjects
+from tasklore.contracts.admission.limits import Shares
+from tasklore.contracts.errors import (
     InvalidInput,
     MemoryUnavailable,
     MessageTooLarge,
     TaskloreError,
 )
-from contracts.identifiers import tenant_token
-from memory import keys
-from runtime.messaging.direct import Stored, open_direct_reads
-from runtime.messaging.jetstream import ask_jetstream
-from runtime.messaging.link import Link
-from runtime.messaging.outbox import Outbox
-from supervisor.admission.gate import NOTICE_S
-from supervisor.admission.lanes import PRIORITIES, Lane
-from supervisor.admission.room import MovedTasks, Room
-from supervisor.admission.waiting_messages import WaitingMessages
+from tasklore.contracts.identifiers import tenant_token
+from tasklore.memory import keys
+from tasklore.runtime.messaging.direct import Stored, open_direct_reads
+from tasklore.runtime.messaging.jetstream import ask_jetstream
+from tasklore.runtime.messaging.link import Link
+from tasklore.runtime.messaging.outbox import Outbox
+from tasklore.supervisor.admission.gate import NOTICE_S
+from tasklore.supervisor.admission.lanes import PRIORITIES, Lane
+from tasklore.supervisor.admission.room import MovedTasks, Room
+from tasklore.supervisor.admission.waiting_messages import WaitingMessages
 
 log = structlog.get_logger(__name__)
 

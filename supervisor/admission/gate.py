@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import structlog
 from nats.aio.msg import Msg
 
-from contracts import subjects
-from contracts.errors import TaskloreError
-from runtime.messaging.link import Link
-from supervisor.admission.room import Room
+from tasklore.contracts import subjects
+from tasklore.contracts.errors import TaskloreError
+from tasklore.runtime.messaging.link import Link
+from tasklore.supervisor.admission.room import Room
 
 log = structlog.get_logger(__name__)
 

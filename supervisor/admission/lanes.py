@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from contracts import subjects
+from tasklore.contracts import subjects
 
 #: Priorities, the highest first, and after how many seconds a lower one gets turns beside higher ones.
 PRIORITIES = {"interactive": 0.0, "normal": 30.0, "batch": 300.0}

@@ -14,11 +14,11 @@ from typing import Any
 
 from nats.aio.client import Client
 
-from contracts import subjects
-from contracts.admission.limits import Limits, Payer
-from contracts.errors import MemoryUnavailable
-from memory.budgets.store import Budgets
-from runtime.messaging.jetstream import ask_jetstream, ask_or_none
+from tasklore.contracts import subjects
+from tasklore.contracts.admission.limits import Limits, Payer
+from tasklore.contracts.errors import MemoryUnavailable
+from tasklore.memory.budgets.store import Budgets
+from tasklore.runtime.messaging.jetstream import ask_jetstream, ask_or_none
 
 #: Seconds of work that lie ready for the workers of an agent.
 _AHEAD_S = 0.03

@@ -5,10 +5,10 @@ import base64
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
 
-from contracts import subjects
-from runtime.messaging.direct import PAGE, DirectReads, Stored
-from runtime.messaging.jetstream import ask_jetstream, ask_or_none
-from runtime.messaging.link import Link, read_headers
+from tasklore.contracts import subjects
+from tasklore.runtime.messaging.direct import PAGE, DirectReads, Stored
+from tasklore.runtime.messaging.jetstream import ask_jetstream, ask_or_none
+from tasklore.runtime.messaging.link import Link, read_headers
 
 #: Bytes of all messages that are held, and seconds for which any is: it may be erased from the stream meanwhile, and
 #: the ledger ends the task of one that is moved after it.

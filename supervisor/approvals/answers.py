@@ -10,8 +10,8 @@ import structlog
 from pydantic import JsonValue, ValidationError
 from pydantic_core import to_json
 
-from contracts import subjects
-from contracts.admission.waits import (
+from tasklore.contracts import subjects
+from tasklore.contracts.admission.waits import (
     Approval,
     Door,
     WaitAnswer,
@@ -19,11 +19,11 @@ from contracts.admission.waits import (
     signal_slot,
     wait_id,
 )
-from contracts.errors import InvalidInput, MessageTooLarge, NotAccepted
-from contracts.faults import fault_of
-from contracts.traces import spelled_context
-from memory.ledger.waits import WaitName, Waits, WaitState
-from runtime.messaging.outbox import Outbox
+from tasklore.contracts.errors import InvalidInput, MessageTooLarge, NotAccepted
+from tasklore.contracts.faults import fault_of
+from tasklore.contracts.traces import spelled_context
+from tasklore.memory.ledger.waits import WaitName, Waits, WaitState
+from tasklore.runtime.messaging.outbox import Outbox
 
 log = structlog.get_logger(__name__)
 

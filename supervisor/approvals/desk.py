@@ -3,14 +3,14 @@
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 
-from contracts import subjects
-from contracts.admission.waits import QuestionNotice, Wait, wait_id
-from contracts.errors import MessageTooLarge
-from memory.ledger.waits import LATE, WaitName, Waits, WaitState
-from runtime.lease_loop import LeaseLoop
-from runtime.messaging.link import Link
-from supervisor.approvals.answers import Answers
-from supervisor.webhooks.events import WebhookEvents
+from tasklore.contracts import subjects
+from tasklore.contracts.admission.waits import QuestionNotice, Wait, wait_id
+from tasklore.contracts.errors import MessageTooLarge
+from tasklore.memory.ledger.waits import LATE, WaitName, Waits, WaitState
+from tasklore.runtime.lease_loop import LeaseLoop
+from tasklore.runtime.messaging.link import Link
+from tasklore.supervisor.approvals.answers import Answers
+from tasklore.supervisor.webhooks.events import WebhookEvents
 
 #: Waits looked at once by one process.
 _AT_ONCE = 32

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from contracts.admission.waits import demand_person, parse_wait_id
-from supervisor.approvals.answers import AnswerRefused, Answers, Person
+from tasklore.contracts.admission.waits import demand_person, parse_wait_id
+from tasklore.supervisor.approvals.answers import AnswerRefused, Answers, Person
 
 #: What is signed begins with this, so that the secret signs nothing else by accident.
 _PURPOSE = b"tasklore approval link 1\n"

@@ -6,8 +6,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
-from contracts.admission.waits import WaitAnswer, WaitRefusal, wait_id
-from memory.ledger.waits import Waits, WaitState
+from tasklore.contracts.admission.waits import WaitAnswer, WaitRefusal, wait_id
+from tasklore.memory.ledger.waits import Waits, WaitState
 
 #: Open waits among which questions are looked for.
 _MOST = 10_000

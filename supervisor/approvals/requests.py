@@ -3,16 +3,16 @@
 import structlog
 from pydantic import ValidationError
 
-from contracts.admission.waits import (
+from tasklore.contracts.admission.waits import (
     AnswerOutcome,
     QuestionAnswer,
     demand_person,
     parse_wait_id,
 )
-from contracts.errors import InvalidInput, MemoryUnavailable
-from contracts.faults import fault_of
-from contracts.identifiers import user_of
-from supervisor.approvals.answers import AnswerRefused, Answers, Person
+from tasklore.contracts.errors import InvalidInput, MemoryUnavailable
+from tasklore.contracts.faults import fault_of
+from tasklore.contracts.identifiers import user_of
+from tasklore.supervisor.approvals.answers import AnswerRefused, Answers, Person
 
 log = structlog.get_logger(__name__)
 

@@ -1,4 +1,4 @@
 """Dead letters: read, filtered, sent again or deleted.
 
-The stream DEAD belongs here; giving up a task is decided in `workers.execution`.
+The stream DEAD belongs here; giving up a task is decided in `tasklore.workers.execution`.
 """

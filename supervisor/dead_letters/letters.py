@@ -8,10 +8,10 @@ from datetime import datetime
 
 from pydantic import ValidationError
 
-from contracts import subjects
-from contracts.errors import InvalidInput
-from contracts.faults import fault_of
-from contracts.messages import DeadLetter, ErrorNote
+from tasklore.contracts import subjects
+from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.faults import fault_of
+from tasklore.contracts.messages import DeadLetter, ErrorNote
 
 #: The reason under which a message in DEAD is shown that is no dead letter.
 FOREIGN = "foreign"

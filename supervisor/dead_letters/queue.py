@@ -10,21 +10,21 @@ from typing import NamedTuple
 
 import structlog
 
-from contracts.errors import InvalidInput, MemoryUnavailable, NotAccepted
-from contracts.identifiers import checked_name
-from contracts.traces import read_context
-from memory.ledger.ledger import Ledger
-from runtime.messaging.link import Link
-from runtime.messaging.outbox import Outbox
-from supervisor.dead_letters.letters import Letter, Selection
-from supervisor.dead_letters.redrive import (
+from tasklore.contracts.errors import InvalidInput, MemoryUnavailable, NotAccepted
+from tasklore.contracts.identifiers import checked_name
+from tasklore.contracts.traces import read_context
+from tasklore.memory.ledger.ledger import Ledger
+from tasklore.runtime.messaging.link import Link
+from tasklore.runtime.messaging.outbox import Outbox
+from tasklore.supervisor.dead_letters.letters import Letter, Selection
+from tasklore.supervisor.dead_letters.redrive import (
     KEEP_DEADLINE,
     Redrive,
     Renewal,
     end_after,
     redrive_of,
 )
-from supervisor.dead_letters.stream import PAGE, DeadStream, open_dead_stream
+from tasklore.supervisor.dead_letters.stream import PAGE, DeadStream, open_dead_stream
 
 log = structlog.get_logger(__name__)
 

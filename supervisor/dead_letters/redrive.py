@@ -7,12 +7,12 @@ from datetime import UTC, datetime, timedelta
 from pydantic import ValidationError
 from pydantic_core import from_json, to_json
 
-from contracts import subjects
-from contracts.errors import InvalidInput
-from contracts.identifiers import checked_name
-from contracts.messages import TaskAssignment
-from memory.ledger.ledger import LedgerEntry
-from supervisor.dead_letters.letters import FOREIGN, Letter
+from tasklore.contracts import subjects
+from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.identifiers import checked_name
+from tasklore.contracts.messages import TaskAssignment
+from tasklore.memory.ledger.ledger import LedgerEntry
+from tasklore.supervisor.dead_letters.letters import FOREIGN, Letter
 
 #: A subject of tasks in printable ASCII, without wildcards.
 _SUBJECT = re.compile(re.escape(subjects.TASKS_ALL.removesuffix(">")) + r"[!-)+-=?-~]+")

@@ -9,12 +9,16 @@ from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from contracts import subjects
-from contracts.errors import Unreachable
-from runtime.messaging.direct import DirectReads, NoSuchStream, open_direct_reads
-from runtime.messaging.jetstream import JetStreamRefused, ask_jetstream
-from runtime.messaging.link import Link
-from supervisor.dead_letters.letters import Letter, Selection, read_letter
+from tasklore.contracts import subjects
+from tasklore.contracts.errors import Unreachable
+from tasklore.runtime.messaging.direct import (
+    DirectReads,
+    NoSuchStream,
+    open_direct_reads,
+)
+from tasklore.runtime.messaging.jetstream import JetStreamRefused, ask_jetstream
+from tasklore.runtime.messaging.link import Link
+from tasklore.supervisor.dead_letters.letters import Letter, Selection, read_letter
 
 #: Letters read with one request.
 PAGE = 256

@@ -6,19 +6,19 @@ from fastapi import APIRouter, Depends, Path
 from pydantic import ConfigDict, Field, JsonValue
 from starlette.requests import Request
 
-from contracts.conversations import MessageId
-from contracts.identifiers import NAME_PATTERN
-from contracts.messages import AgentCard
-from contracts.observations import Action, SensoryData, Word, WorldTime
-from memory.conversations.observations import Observations
-from supervisor.http.admission.keys import Caller, require_role
-from supervisor.http.card_fit import demand_fit, demand_offer, no_such_agent
-from supervisor.http.owners import demand_conversation, world_conversation
-from supervisor.http.parts import ApiParts
-from supervisor.http.problems import Refused, answers
-from supervisor.http.requests.routes import IdempotencyKey
-from supervisor.http.responses import Form, View, while_connected
-from supervisor.http.tasks import NewTask, demand_accepted, send_task
+from tasklore.contracts.conversations import MessageId
+from tasklore.contracts.identifiers import NAME_PATTERN
+from tasklore.contracts.messages import AgentCard
+from tasklore.contracts.observations import Action, SensoryData, Word, WorldTime
+from tasklore.memory.conversations.observations import Observations
+from tasklore.supervisor.http.admission.keys import Caller, require_role
+from tasklore.supervisor.http.card_fit import demand_fit, demand_offer, no_such_agent
+from tasklore.supervisor.http.owners import demand_conversation, world_conversation
+from tasklore.supervisor.http.parts import ApiParts
+from tasklore.supervisor.http.problems import Refused, answers
+from tasklore.supervisor.http.requests.routes import IdempotencyKey
+from tasklore.supervisor.http.responses import Form, View, while_connected
+from tasklore.supervisor.http.tasks import NewTask, demand_accepted, send_task
 
 #: The task that decides, by convention of every agent that lives in a world.
 DECIDE = "decide"

@@ -5,7 +5,7 @@ from importlib.metadata import version
 from fastapi import FastAPI
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from supervisor.http import (
+from tasklore.supervisor.http import (
     agents,
     budgets,
     conversations,
@@ -16,16 +16,16 @@ from supervisor.http import (
     tasks,
     webhooks,
 )
-from supervisor.http.admission.middleware import AdmissionMiddleware
-from supervisor.http.approvals import page as approval_page
-from supervisor.http.approvals import routes as approvals
-from supervisor.http.chat import routes as chat
-from supervisor.http.chat.errors import OpenAiErrorMiddleware
-from supervisor.http.memory import routes as memory
-from supervisor.http.observation import HeadMiddleware, ObservationMiddleware
-from supervisor.http.openapi import PAGE_HEADERS, describe_api, render_page
-from supervisor.http.parts import ApiParts
-from supervisor.http.requests import routes as requests
+from tasklore.supervisor.http.admission.middleware import AdmissionMiddleware
+from tasklore.supervisor.http.approvals import page as approval_page
+from tasklore.supervisor.http.approvals import routes as approvals
+from tasklore.supervisor.http.chat import routes as chat
+from tasklore.supervisor.http.chat.errors import OpenAiErrorMiddleware
+from tasklore.supervisor.http.memory import routes as memory
+from tasklore.supervisor.http.observation import HeadMiddleware, ObservationMiddleware
+from tasklore.supervisor.http.openapi import PAGE_HEADERS, describe_api, render_page
+from tasklore.supervisor.http.parts import ApiParts
+from tasklore.supervisor.http.requests import routes as requests
 
 
 def make_app(parts: ApiParts) -> FastAPI:
@@ -37,7 +37,7 @@ def make_app(parts: ApiParts) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
-        # FastAPI's own would export paths, in which users are named; ours is `supervisor.http.observation`.
+        # FastAPI's own would export paths, in which users are named; ours is `tasklore.supervisor.http.observation`.
         telemetry={
             "tracing": False,
             "metrics": False,

@@ -6,14 +6,14 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query
 from pydantic import Field
 
-from contracts.admission.limits import Limits
-from contracts.identifiers import NAME_PATTERN
-from memory.budgets.overview import By, Overview, read_overview
-from memory.budgets.store import KEEP, Budgets
-from supervisor.http.admission.keys import Caller, require_role
-from supervisor.http.parts import ApiParts
-from supervisor.http.problems import Refused, answers
-from supervisor.http.responses import Form, View
+from tasklore.contracts.admission.limits import Limits
+from tasklore.contracts.identifiers import NAME_PATTERN
+from tasklore.memory.budgets.overview import By, Overview, read_overview
+from tasklore.memory.budgets.store import KEEP, Budgets
+from tasklore.supervisor.http.admission.keys import Caller, require_role
+from tasklore.supervisor.http.parts import ApiParts
+from tasklore.supervisor.http.problems import Refused, answers
+from tasklore.supervisor.http.responses import Form, View
 
 
 class LimitsVersion(View):

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from contracts.faults import nearest
-from contracts.messages import TaskCard
-from supervisor.catalogue import Catalogue, Offer
-from supervisor.http.problems import Fault, Refused, not_found, unusable
+from tasklore.contracts.faults import nearest
+from tasklore.contracts.messages import TaskCard
+from tasklore.supervisor.catalogue import Catalogue, Offer
+from tasklore.supervisor.http.problems import Fault, Refused, not_found, unusable
 
 #: Names and faults that are listed, and characters of a name.
 _MOST_NAMES = 20

@@ -4,11 +4,11 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Query
 
-from memory.conversations.inbox import Inbox
-from supervisor.http.admission.keys import Caller, require_role
-from supervisor.http.parts import ApiParts
-from supervisor.http.problems import Refused, answers, not_found
-from supervisor.http.responses import View
+from tasklore.memory.conversations.inbox import Inbox
+from tasklore.supervisor.http.admission.keys import Caller, require_role
+from tasklore.supervisor.http.parts import ApiParts
+from tasklore.supervisor.http.problems import Refused, answers, not_found
+from tasklore.supervisor.http.responses import View
 
 ConversationId = Annotated[
     str,

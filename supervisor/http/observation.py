@@ -6,10 +6,10 @@ from typing import Any
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from contracts import subjects
-from contracts.traces import read_context
-from runtime import tracing
-from runtime.metrics import Metrics
+from tasklore.contracts import subjects
+from tasklore.contracts.traces import read_context
+from tasklore.runtime import tracing
+from tasklore.runtime.metrics import Metrics
 
 #: The methods of HTTP; a client may send any word.
 _METHODS = frozenset(

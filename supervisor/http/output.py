@@ -16,10 +16,10 @@ from fastapi import APIRouter, Depends, Header
 from pydantic import BaseModel
 from starlette.responses import Response
 
-from contracts.errors import TaskloreError
-from contracts.messages import CompletionReport
-from runtime.messaging.direct import NoSuchStream
-from runtime.messaging.output import (
+from tasklore.contracts.errors import TaskloreError
+from tasklore.contracts.messages import CompletionReport
+from tasklore.runtime.messaging.direct import NoSuchStream
+from tasklore.runtime.messaging.output import (
     LOOK_S,
     Gap,
     Item,
@@ -27,12 +27,12 @@ from runtime.messaging.output import (
     Position,
     Restarted,
 )
-from supervisor.http.admission.keys import Caller, require_role
-from supervisor.http.parts import ApiParts
-from supervisor.http.problems import Refused, answers
-from supervisor.http.requests.events import EventStream
-from supervisor.http.responses import EVENTS
-from supervisor.http.tasks import Sent, TaskId, read_task
+from tasklore.supervisor.http.admission.keys import Caller, require_role
+from tasklore.supervisor.http.parts import ApiParts
+from tasklore.supervisor.http.problems import Refused, answers
+from tasklore.supervisor.http.requests.events import EventStream
+from tasklore.supervisor.http.responses import EVENTS
+from tasklore.supervisor.http.tasks import Sent, TaskId, read_task
 
 log = structlog.get_logger(__name__)
 

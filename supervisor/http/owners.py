@@ -2,10 +2,10 @@
 
 import hashlib
 
-from memory.ledger.requests import place_of
-from supervisor.http.admission.keys import Caller
-from supervisor.http.parts import ApiParts
-from supervisor.http.problems import Refused
+from tasklore.memory.ledger.requests import place_of
+from tasklore.supervisor.http.admission.keys import Caller
+from tasklore.supervisor.http.parts import ApiParts
+from tasklore.supervisor.http.problems import Refused
 
 
 async def demand_conversation(

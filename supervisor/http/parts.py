@@ -9,29 +9,29 @@ from dataclasses import dataclass, field
 from nats.aio.client import Client
 from redis.asyncio import Redis
 
-from memory.conversations.conversation import Conversations
-from memory.documents.kinds import Kinds
-from memory.ledger.ledger import Ledger
-from memory.ledger.requests import RequestRecords
-from memory.sessions.pipeline_runs import PipelineRuns
-from memory.sessions.session import SessionCache
-from runtime.messaging.output import OutputDesk
-from runtime.metrics import Metrics
-from supervisor.approvals.answers import Answers
-from supervisor.approvals.links import Links
-from supervisor.cancellation import Canceller
-from supervisor.catalogue import Catalogue
-from supervisor.dispatch import Dispatch
-from supervisor.http.admission.clients import UnknownClients
-from supervisor.http.admission.key_file import KeyRing
-from supervisor.http.admission.limits import ClientLimits
-from supervisor.http.requests.work import Work
-from supervisor.pipelines.requests import PipelineRequests
-from supervisor.reports.reports import ReportDesk
-from supervisor.schedules.book import ScheduleBook
-from supervisor.schedules.tick_maker import TickMaker
-from supervisor.service import Service
-from supervisor.webhooks.addresses import Addresses
+from tasklore.memory.conversations.conversation import Conversations
+from tasklore.memory.documents.kinds import Kinds
+from tasklore.memory.ledger.ledger import Ledger
+from tasklore.memory.ledger.requests import RequestRecords
+from tasklore.memory.sessions.pipeline_runs import PipelineRuns
+from tasklore.memory.sessions.session import SessionCache
+from tasklore.runtime.messaging.output import OutputDesk
+from tasklore.runtime.metrics import Metrics
+from tasklore.supervisor.approvals.answers import Answers
+from tasklore.supervisor.approvals.links import Links
+from tasklore.supervisor.cancellation import Canceller
+from tasklore.supervisor.catalogue import Catalogue
+from tasklore.supervisor.dispatch import Dispatch
+from tasklore.supervisor.http.admission.clients import UnknownClients
+from tasklore.supervisor.http.admission.key_file import KeyRing
+from tasklore.supervisor.http.admission.limits import ClientLimits
+from tasklore.supervisor.http.requests.work import Work
+from tasklore.supervisor.pipelines.requests import PipelineRequests
+from tasklore.supervisor.reports.reports import ReportDesk
+from tasklore.supervisor.schedules.book import ScheduleBook
+from tasklore.supervisor.schedules.tick_maker import TickMaker
+from tasklore.supervisor.service import Service
+from tasklore.supervisor.webhooks.addresses import Addresses
 
 
 class Life:

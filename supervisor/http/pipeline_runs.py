@@ -13,14 +13,14 @@ import structlog
 from nats.aio.msg import Msg
 from pydantic import BaseModel, JsonValue, ValidationError
 
-from contracts import subjects
-from contracts.errors import MemoryUnavailable
-from contracts.messages import PipelineEvent
-from memory.ledger.requests import RequestRecord, place_of
-from supervisor.http.admission.keys import Caller
-from supervisor.http.parts import ApiParts
-from supervisor.http.problems import not_found
-from supervisor.http.responses import View
+from tasklore.contracts import subjects
+from tasklore.contracts.errors import MemoryUnavailable
+from tasklore.contracts.messages import PipelineEvent
+from tasklore.memory.ledger.requests import RequestRecord, place_of
+from tasklore.supervisor.http.admission.keys import Caller
+from tasklore.supervisor.http.parts import ApiParts
+from tasklore.supervisor.http.problems import not_found
+from tasklore.supervisor.http.responses import View
 
 log = structlog.get_logger(__name__)
 

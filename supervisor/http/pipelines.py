@@ -8,19 +8,24 @@ from fastapi import APIRouter, Depends, Path, Query
 from pydantic import ConfigDict, Field, JsonValue
 from starlette.responses import Response
 
-from contracts.admission.schedules import Timing
-from contracts.identifiers import NAME_PATTERN, Name
-from contracts.messages import PhaseNote, PipelineReply, PipelineRequest
-from memory.schedules.store import Schedule
-from memory.sessions.session import SessionRoot
-from supervisor.http.admission.keys import Caller, require_role
-from supervisor.http.parts import ApiParts
-from supervisor.http.pipeline_runs import RunTold, claim_run, events_of, read_run
-from supervisor.http.problems import Fault, Refused, answers, unusable
-from supervisor.http.requests.events import EventStream
-from supervisor.http.responses import EVENTS, Form, Later, View
-from supervisor.http.schedules import keep_schedule
-from supervisor.schedules.book import make_id, stamps_of
+from tasklore.contracts.admission.schedules import Timing
+from tasklore.contracts.identifiers import NAME_PATTERN, Name
+from tasklore.contracts.messages import PhaseNote, PipelineReply, PipelineRequest
+from tasklore.memory.schedules.store import Schedule
+from tasklore.memory.sessions.session import SessionRoot
+from tasklore.supervisor.http.admission.keys import Caller, require_role
+from tasklore.supervisor.http.parts import ApiParts
+from tasklore.supervisor.http.pipeline_runs import (
+    RunTold,
+    claim_run,
+    events_of,
+    read_run,
+)
+from tasklore.supervisor.http.problems import Fault, Refused, answers, unusable
+from tasklore.supervisor.http.requests.events import EventStream
+from tasklore.supervisor.http.responses import EVENTS, Form, Later, View
+from tasklore.supervisor.http.schedules import keep_schedule
+from tasklore.supervisor.schedules.book import make_id, stamps_of
 
 SessionId = Annotated[
     str, Path(pattern=NAME_PATTERN, description="A run, by the id of its session.")

@@ -14,7 +14,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.routing import compile_path
 
-from contracts.errors import (
+from tasklore.contracts.errors import (
     InvalidInput,
     MessageTooLarge,
     NotAccepted,
@@ -23,7 +23,7 @@ from contracts.errors import (
     UnknownStory,
     VersionConflict,
 )
-from contracts.faults import complaint_of
+from tasklore.contracts.faults import complaint_of
 
 log = structlog.get_logger(__name__)
 

@@ -12,9 +12,9 @@ import h11
 import structlog
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from runtime.metrics import Metrics
-from supervisor.http.admission.clients import UnknownClients
-from supervisor.http.admission.limits import ClientLimits
+from tasklore.runtime.metrics import Metrics
+from tasklore.supervisor.http.admission.clients import UnknownClients
+from tasklore.supervisor.http.admission.limits import ClientLimits
 
 #: Chunks of one body; each costs as much to read as a kilobyte, however small it is.
 MOST_CHUNKS: Final = 5_000

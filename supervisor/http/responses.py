@@ -12,8 +12,8 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import Receive
 
-from supervisor.http.parts import ApiParts
-from supervisor.http.problems import Fault, unusable
+from tasklore.supervisor.http.parts import ApiParts
+from tasklore.supervisor.http.problems import Fault, unusable
 
 _Result = TypeVar("_Result")
 

@@ -6,22 +6,28 @@ from typing import Annotated, Any, ClassVar, Literal
 from fastapi import APIRouter, Depends, Path, Query
 from pydantic import ConfigDict, Field, JsonValue
 
-from contracts.admission.schedules import Timing
-from contracts.identifiers import NAME_PATTERN, Name
-from memory.schedules.store import KeptSchedule, Schedule
-from supervisor.http.admission.keys import Caller, require_role
-from supervisor.http.card_fit import demand_fit, demand_offer
-from supervisor.http.parts import ApiParts
-from supervisor.http.problems import Fault, Refused, answers, not_found, unusable
-from supervisor.http.responses import Later, View
-from supervisor.schedules.book import (
+from tasklore.contracts.admission.schedules import Timing
+from tasklore.contracts.identifiers import NAME_PATTERN, Name
+from tasklore.memory.schedules.store import KeptSchedule, Schedule
+from tasklore.supervisor.http.admission.keys import Caller, require_role
+from tasklore.supervisor.http.card_fit import demand_fit, demand_offer
+from tasklore.supervisor.http.parts import ApiParts
+from tasklore.supervisor.http.problems import (
+    Fault,
+    Refused,
+    answers,
+    not_found,
+    unusable,
+)
+from tasklore.supervisor.http.responses import Later, View
+from tasklore.supervisor.schedules.book import (
     ScheduleChange,
     TakenId,
     Unusable,
     make_id,
     stamps_of,
 )
-from supervisor.schedules.ticks import next_five
+from tasklore.supervisor.schedules.ticks import next_five
 
 ScheduleId = Annotated[
     str, Path(pattern=NAME_PATTERN, description="A schedule, by its id.")

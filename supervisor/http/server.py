@@ -12,12 +12,12 @@ from pathlib import Path
 import structlog
 import uvicorn
 
-from contracts.errors import ConfigurationError
-from supervisor.http.admission.key_file import KeyRing
-from supervisor.http.app import make_app
-from supervisor.http.parts import ApiParts
-from supervisor.http.protocol import RefusalLog, TimedProtocol
-from supervisor.http.responses import wait_first
+from tasklore.contracts.errors import ConfigurationError
+from tasklore.supervisor.http.admission.key_file import KeyRing
+from tasklore.supervisor.http.app import make_app
+from tasklore.supervisor.http.parts import ApiParts
+from tasklore.supervisor.http.protocol import RefusalLog, TimedProtocol
+from tasklore.supervisor.http.responses import wait_first
 
 log = structlog.get_logger(__name__)
 

@@ -11,20 +11,26 @@ from pydantic import ConfigDict, Field, JsonValue
 from starlette.requests import Request
 from starlette.responses import Response
 
-from contracts.identifiers import NAME_PATTERN, Name, new_id
-from contracts.messages import CompletionReport, TaskAssignment, TaskCall
-from memory.ledger.requests import RequestRecord, place_of
-from memory.ledger.task_tree import TaskTree, Trace
-from memory.webhooks.outbox import Callback, WebhookOutbox
-from supervisor.catalogue import Offer
-from supervisor.dispatch import MOST_AHEAD
-from supervisor.http.admission.keys import Caller, require_role
-from supervisor.http.card_fit import demand_fit, demand_offer
-from supervisor.http.owners import demand_conversation, task_place
-from supervisor.http.parts import ApiParts
-from supervisor.http.problems import Fault, Refused, answers, not_found, unusable
-from supervisor.http.requests.routes import IdempotencyKey, claim_record
-from supervisor.http.responses import (
+from tasklore.contracts.identifiers import NAME_PATTERN, Name, new_id
+from tasklore.contracts.messages import CompletionReport, TaskAssignment, TaskCall
+from tasklore.memory.ledger.requests import RequestRecord, place_of
+from tasklore.memory.ledger.task_tree import TaskTree, Trace
+from tasklore.memory.webhooks.outbox import Callback, WebhookOutbox
+from tasklore.supervisor.catalogue import Offer
+from tasklore.supervisor.dispatch import MOST_AHEAD
+from tasklore.supervisor.http.admission.keys import Caller, require_role
+from tasklore.supervisor.http.card_fit import demand_fit, demand_offer
+from tasklore.supervisor.http.owners import demand_conversation, task_place
+from tasklore.supervisor.http.parts import ApiParts
+from tasklore.supervisor.http.problems import (
+    Fault,
+    Refused,
+    answers,
+    not_found,
+    unusable,
+)
+from tasklore.supervisor.http.requests.routes import IdempotencyKey, claim_record
+from tasklore.supervisor.http.responses import (
     ACCEPTED,
     Cancelled,
     Later,
@@ -35,9 +41,9 @@ from supervisor.http.responses import (
     respond_json,
     while_connected,
 )
-from supervisor.requests.request import whole_task_id
-from supervisor.service import MAX_ATTEMPTS
-from supervisor.webhooks.addresses import NotAllowed
+from tasklore.supervisor.requests.request import whole_task_id
+from tasklore.supervisor.service import MAX_ATTEMPTS
+from tasklore.supervisor.webhooks.addresses import NotAllowed
 
 TaskId = Annotated[
     str,

@@ -5,11 +5,15 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Query
 
-from memory.webhooks.outbox import Kept, Undelivered, WebhookOutbox
-from supervisor.http.admission.keys import Caller, require_role
-from supervisor.http.parts import ApiParts
-from supervisor.http.problems import Refused, answers, not_found
-from supervisor.webhooks.overview import WebhookList, WebhookView, list_webhooks
+from tasklore.memory.webhooks.outbox import Kept, Undelivered, WebhookOutbox
+from tasklore.supervisor.http.admission.keys import Caller, require_role
+from tasklore.supervisor.http.parts import ApiParts
+from tasklore.supervisor.http.problems import Refused, answers, not_found
+from tasklore.supervisor.webhooks.overview import (
+    WebhookList,
+    WebhookView,
+    list_webhooks,
+)
 
 WebhookId = Annotated[
     str,

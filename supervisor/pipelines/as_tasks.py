@@ -17,7 +17,7 @@ from pathlib import Path
 import structlog
 from pydantic import ValidationError
 
-from contracts.errors import (
+from tasklore.contracts.errors import (
     ConfigurationError,
     InvalidInput,
     InvalidPipeline,
@@ -25,28 +25,31 @@ from contracts.errors import (
     MessageTooLarge,
     NotAccepted,
 )
-from contracts.faults import fault_of
-from contracts.messages import (
+from tasklore.contracts.faults import fault_of
+from tasklore.contracts.messages import (
     AgentCard,
     CompletionReport,
     ErrorNote,
     Status,
     TaskAssignment,
 )
-from contracts.pipelines import PIPELINE_AGENT, Pipeline
-from memory.ledger.ledger import Ledger
-from memory.sessions.pipeline_runs import PipelineRuns
-from runtime import tracing
-from runtime.messaging.outbox import Outbox
-from runtime.messaging.partitions import UNREADABLE, Whose, bury
-from runtime.messaging.pull import Delivery, PullEngine
-from runtime.metrics import Metrics
-from supervisor.pipelines.declaration.cards import card_of
-from supervisor.pipelines.declaration.files import read_pipeline
-from supervisor.pipelines.declaration.inputs import fill_defaults, problems_in_inputs
-from supervisor.pipelines.outcome import failure_in
-from supervisor.pipelines.requests import PipelineRequests
-from supervisor.reports.closed_tasks import Reporter
+from tasklore.contracts.pipelines import PIPELINE_AGENT, Pipeline
+from tasklore.memory.ledger.ledger import Ledger
+from tasklore.memory.sessions.pipeline_runs import PipelineRuns
+from tasklore.runtime import tracing
+from tasklore.runtime.messaging.outbox import Outbox
+from tasklore.runtime.messaging.partitions import UNREADABLE, Whose, bury
+from tasklore.runtime.messaging.pull import Delivery, PullEngine
+from tasklore.runtime.metrics import Metrics
+from tasklore.supervisor.pipelines.declaration.cards import card_of
+from tasklore.supervisor.pipelines.declaration.files import read_pipeline
+from tasklore.supervisor.pipelines.declaration.inputs import (
+    fill_defaults,
+    problems_in_inputs,
+)
+from tasklore.supervisor.pipelines.outcome import failure_in
+from tasklore.supervisor.pipelines.requests import PipelineRequests
+from tasklore.supervisor.reports.closed_tasks import Reporter
 
 log = structlog.get_logger(__name__)
 

@@ -7,11 +7,17 @@ from typing import ClassVar
 
 import structlog
 
-from contracts.errors import MemoryUnavailable, RunSetAside, UnknownSession
-from memory.sessions.pipeline_records import MOST_LAPSES
-from runtime.lease_loop import ELSEWHERE_S, PAUSE_CAP_S, LeaseLoop, LeaseLost, jitter
-from supervisor.pipelines.driver import Drive
-from supervisor.pipelines.live import Parts
+from tasklore.contracts.errors import MemoryUnavailable, RunSetAside, UnknownSession
+from tasklore.memory.sessions.pipeline_records import MOST_LAPSES
+from tasklore.runtime.lease_loop import (
+    ELSEWHERE_S,
+    PAUSE_CAP_S,
+    LeaseLoop,
+    LeaseLost,
+    jitter,
+)
+from tasklore.supervisor.pipelines.driver import Drive
+from tasklore.supervisor.pipelines.live import Parts
 
 log = structlog.get_logger(__name__)
 

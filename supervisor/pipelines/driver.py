@@ -13,21 +13,29 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from contracts.errors import NotAccepted
-from contracts.session_keys import read_key
-from contracts.traces import spelled_context
-from memory.sessions.pipeline_records import PhaseState
-from runtime import tracing
-from runtime.lease_loop import LeaseLost
-from supervisor.pipelines.declaration.graph import keys_read
-from supervisor.pipelines.declaration.phase_reader import Gone, find_lost_results
-from supervisor.pipelines.live import LiveRun, Parts
-from supervisor.pipelines.outcome import end_run
-from supervisor.pipelines.phase_run import CancelRequested, PhaseEnd, PhaseRun, Restart
-from supervisor.pipelines.planning import next_steps
+from tasklore.contracts.errors import NotAccepted
+from tasklore.contracts.session_keys import read_key
+from tasklore.contracts.traces import spelled_context
+from tasklore.memory.sessions.pipeline_records import PhaseState
+from tasklore.runtime import tracing
+from tasklore.runtime.lease_loop import LeaseLost
+from tasklore.supervisor.pipelines.declaration.graph import keys_read
+from tasklore.supervisor.pipelines.declaration.phase_reader import (
+    Gone,
+    find_lost_results,
+)
+from tasklore.supervisor.pipelines.live import LiveRun, Parts
+from tasklore.supervisor.pipelines.outcome import end_run
+from tasklore.supervisor.pipelines.phase_run import (
+    CancelRequested,
+    PhaseEnd,
+    PhaseRun,
+    Restart,
+)
+from tasklore.supervisor.pipelines.planning import next_steps
 
 if TYPE_CHECKING:
-    from supervisor.pipelines.desk import PipelineDesk
+    from tasklore.supervisor.pipelines.desk import PipelineDesk
 
 log = structlog.get_logger(__name__)
 

@@ -26,22 +26,25 @@ from pydantic import (
     ValidationError,
 )
 
-from contracts.errors import InvalidInput
-from contracts.faults import fault_of
-from contracts.identifiers import checked_name
-from contracts.pipelines import Pipeline
-from memory.projects.project import ProjectMemory
-from memory.projects.records import Record
-from memory.sessions import files as session_files
-from memory.sessions.entries import MAX_VALUE_BYTES
-from memory.sessions.pipeline_records import NewRun, PhaseState, RunRecord
-from memory.sessions.pipeline_runs import PipelineRuns
-from memory.sessions.session import SessionCache
-from supervisor.pipelines.declaration.declarations import pipeline_from
-from supervisor.pipelines.declaration.graph import Graph
-from supervisor.pipelines.declaration.inputs import fill_defaults, problems_in_inputs
-from supervisor.pipelines.declaration.marks import without_times
-from supervisor.pipelines.declaration.masker import MASK, Masker
+from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.faults import fault_of
+from tasklore.contracts.identifiers import checked_name
+from tasklore.contracts.pipelines import Pipeline
+from tasklore.memory.projects.project import ProjectMemory
+from tasklore.memory.projects.records import Record
+from tasklore.memory.sessions import files as session_files
+from tasklore.memory.sessions.entries import MAX_VALUE_BYTES
+from tasklore.memory.sessions.pipeline_records import NewRun, PhaseState, RunRecord
+from tasklore.memory.sessions.pipeline_runs import PipelineRuns
+from tasklore.memory.sessions.session import SessionCache
+from tasklore.supervisor.pipelines.declaration.declarations import pipeline_from
+from tasklore.supervisor.pipelines.declaration.graph import Graph
+from tasklore.supervisor.pipelines.declaration.inputs import (
+    fill_defaults,
+    problems_in_inputs,
+)
+from tasklore.supervisor.pipelines.declaration.marks import without_times
+from tasklore.supervisor.pipelines.declaration.masker import MASK, Masker
 
 FORMAT = "tasklore-evidence/1"
 #: Records of the pipeline's history that are looked through for earlier ends of a run: one page.

@@ -17,17 +17,24 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from contracts.errors import InvalidInput
-from contracts.messages import CompletionReport, PipelineRequest, TaskAssignment
-from contracts.pipelines import Phase, Pipeline, items_phase
-from memory.sessions.entries import NewEntry
-from memory.sessions.pipeline_records import NewRun
-from supervisor.pipelines.declaration.graph import Graph
-from supervisor.pipelines.declaration.inputs import fill_defaults, problems_in_inputs
-from supervisor.pipelines.live import LiveRun, Parts
-from supervisor.pipelines.outcome import failure_in
-from supervisor.pipelines.phase_task import Failure, PhaseTask
-from supervisor.pipelines.resumption import Resumption
+from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.messages import (
+    CompletionReport,
+    PipelineRequest,
+    TaskAssignment,
+)
+from tasklore.contracts.pipelines import Phase, Pipeline, items_phase
+from tasklore.memory.sessions.entries import NewEntry
+from tasklore.memory.sessions.pipeline_records import NewRun
+from tasklore.supervisor.pipelines.declaration.graph import Graph
+from tasklore.supervisor.pipelines.declaration.inputs import (
+    fill_defaults,
+    problems_in_inputs,
+)
+from tasklore.supervisor.pipelines.live import LiveRun, Parts
+from tasklore.supervisor.pipelines.outcome import failure_in
+from tasklore.supervisor.pipelines.phase_task import Failure, PhaseTask
+from tasklore.supervisor.pipelines.resumption import Resumption
 
 #: Results that are stored together, and entries that are read together.
 _TOGETHER = 64

@@ -11,24 +11,24 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import JsonValue
 
-from contracts import subjects
-from contracts.errors import InvalidInput
-from contracts.messages import PipelineEvent, PipelineEventKind
-from contracts.pipelines import Phase, Pipeline
-from memory.projects.project import ProjectMemory
-from memory.sessions.pipeline_records import PhaseState, RunRecord
-from memory.sessions.pipeline_runs import PipelineRuns
-from memory.sessions.session import SessionCache
-from runtime.lease_loop import LeaseLost
-from runtime.messaging.link import Link
-from supervisor.pipelines.declaration.fingerprints import Fingerprints
-from supervisor.pipelines.declaration.graph import Graph
-from supervisor.pipelines.declaration.masker import Masker
-from supervisor.pipelines.declaration.references import Reference, resolve
-from supervisor.pipelines.phase_task import TaskParts
+from tasklore.contracts import subjects
+from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.messages import PipelineEvent, PipelineEventKind
+from tasklore.contracts.pipelines import Phase, Pipeline
+from tasklore.memory.projects.project import ProjectMemory
+from tasklore.memory.sessions.pipeline_records import PhaseState, RunRecord
+from tasklore.memory.sessions.pipeline_runs import PipelineRuns
+from tasklore.memory.sessions.session import SessionCache
+from tasklore.runtime.lease_loop import LeaseLost
+from tasklore.runtime.messaging.link import Link
+from tasklore.supervisor.pipelines.declaration.fingerprints import Fingerprints
+from tasklore.supervisor.pipelines.declaration.graph import Graph
+from tasklore.supervisor.pipelines.declaration.masker import Masker
+from tasklore.supervisor.pipelines.declaration.references import Reference, resolve
+from tasklore.supervisor.pipelines.phase_task import TaskParts
 
 if TYPE_CHECKING:
-    from supervisor.pipelines.desk import PipelineDesk
+    from tasklore.supervisor.pipelines.desk import PipelineDesk
 
 #: Characters of an event's text: an error may quote what it was given.
 _MOST_TEXT = 2_000

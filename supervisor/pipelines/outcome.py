@@ -26,19 +26,19 @@ from typing import Any
 import structlog
 from pydantic import JsonValue
 
-from contracts.errors import (
+from tasklore.contracts.errors import (
     InvalidInput,
     MemoryUnavailable,
     UnknownSession,
     Unreachable,
 )
-from contracts.pipelines import Pipeline
-from contracts.session_keys import read_key
-from memory.sessions.pipeline_records import EndState, RunRecord
-from runtime.lease_loop import LeaseLost
-from supervisor.pipelines.declaration.graph import result_keys
-from supervisor.pipelines.evidence import bundle_of, earlier_ends, write_bundle
-from supervisor.pipelines.live import LiveRun, Parts
+from tasklore.contracts.pipelines import Pipeline
+from tasklore.contracts.session_keys import read_key
+from tasklore.memory.sessions.pipeline_records import EndState, RunRecord
+from tasklore.runtime.lease_loop import LeaseLost
+from tasklore.supervisor.pipelines.declaration.graph import result_keys
+from tasklore.supervisor.pipelines.evidence import bundle_of, earlier_ends, write_bundle
+from tasklore.supervisor.pipelines.live import LiveRun, Parts
 
 log = structlog.get_logger(__name__)
 

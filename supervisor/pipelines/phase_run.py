@@ -10,22 +10,27 @@ from datetime import UTC, datetime, timedelta
 
 from pydantic import JsonValue, ValidationError
 
-from contracts.errors import EntryTooLarge, InvalidInput
-from contracts.messages import (
+from tasklore.contracts.errors import EntryTooLarge, InvalidInput
+from tasklore.contracts.messages import (
     CompletionReport,
     PipelineEventKind,
     TaskAssignment,
     TaskCall,
 )
-from contracts.pipelines import Phase
-from memory.sessions.entries import NewEntry
-from memory.sessions.pipeline_records import PhaseState, PhaseStatus
-from runtime import tracing
-from supervisor.pipelines.declaration.marks import DESIGN, FILE, STANDARD, tag_marks
-from supervisor.pipelines.declaration.phase_reader import Gone, PhaseReader
-from supervisor.pipelines.fan_out import FanOut, failure_words
-from supervisor.pipelines.live import LiveRun, Parts, root_of
-from supervisor.pipelines.phase_task import Failure, PhaseTask
+from tasklore.contracts.pipelines import Phase
+from tasklore.memory.sessions.entries import NewEntry
+from tasklore.memory.sessions.pipeline_records import PhaseState, PhaseStatus
+from tasklore.runtime import tracing
+from tasklore.supervisor.pipelines.declaration.marks import (
+    DESIGN,
+    FILE,
+    STANDARD,
+    tag_marks,
+)
+from tasklore.supervisor.pipelines.declaration.phase_reader import Gone, PhaseReader
+from tasklore.supervisor.pipelines.fan_out import FanOut, failure_words
+from tasklore.supervisor.pipelines.live import LiveRun, Parts, root_of
+from tasklore.supervisor.pipelines.phase_task import Failure, PhaseTask
 
 
 @dataclass(frozen=True, slots=True)

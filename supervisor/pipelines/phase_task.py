@@ -7,14 +7,14 @@ from datetime import UTC, datetime, timedelta
 
 import structlog
 
-from contracts import subjects
-from contracts.errors import MemoryUnavailable, MessageTooLarge, NotAccepted
-from contracts.messages import CompletionReport, TaskAssignment
-from contracts.pipelines import Phase
-from runtime.metrics import Metrics
-from supervisor.cancellation import Canceller
-from supervisor.dispatch import Dispatch
-from supervisor.reports.reports import ReportDesk
+from tasklore.contracts import subjects
+from tasklore.contracts.errors import MemoryUnavailable, MessageTooLarge, NotAccepted
+from tasklore.contracts.messages import CompletionReport, TaskAssignment
+from tasklore.contracts.pipelines import Phase
+from tasklore.runtime.metrics import Metrics
+from tasklore.supervisor.cancellation import Canceller
+from tasklore.supervisor.dispatch import Dispatch
+from tasklore.supervisor.reports.reports import ReportDesk
 
 log = structlog.get_logger(__name__)
 

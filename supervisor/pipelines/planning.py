@@ -10,12 +10,16 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
-from contracts.errors import InvalidInput
-from contracts.pipelines import Phase, Pipeline
-from contracts.session_keys import read_key
-from supervisor.pipelines.declaration.globs import matches
-from supervisor.pipelines.declaration.graph import Graph, keys_read, result_keys
-from supervisor.pipelines.declaration.problems import suggest
+from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.pipelines import Phase, Pipeline
+from tasklore.contracts.session_keys import read_key
+from tasklore.supervisor.pipelines.declaration.globs import matches
+from tasklore.supervisor.pipelines.declaration.graph import (
+    Graph,
+    keys_read,
+    result_keys,
+)
+from tasklore.supervisor.pipelines.declaration.problems import suggest
 
 __all__ = [
     "Changes", "ResumePlan", "Statuses", "Steps", "matches", "next_steps", "resume_plan", "stale_phases",

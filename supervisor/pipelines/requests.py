@@ -12,7 +12,7 @@ from datetime import datetime
 import structlog
 from pydantic import JsonValue, ValidationError
 
-from contracts.errors import (
+from tasklore.contracts.errors import (
     InvalidInput,
     InvalidPipeline,
     MemoryUnavailable,
@@ -21,21 +21,24 @@ from contracts.errors import (
     TaskloreError,
     UnknownSession,
 )
-from contracts.faults import fault_of
-from contracts.identifiers import new_id
-from contracts.messages import AgentCard, PipelineReply, PipelineRequest
-from contracts.parameters.body_sizes import demand_few_values
-from contracts.pipelines import Pipeline
-from memory.sessions.pipeline_records import NewRun, RunRecord
-from runtime import tracing
-from supervisor.pipelines.declaration.checks import all_problems
-from supervisor.pipelines.declaration.declarations import pipeline_from
-from supervisor.pipelines.declaration.files import Source, describe_problems
-from supervisor.pipelines.declaration.graph import Graph
-from supervisor.pipelines.declaration.inputs import fill_defaults, problems_in_inputs
-from supervisor.pipelines.live import LiveRun, Parts, demand_root
-from supervisor.pipelines.outcome import digest_of
-from supervisor.pipelines.resumption import Resumption
+from tasklore.contracts.faults import fault_of
+from tasklore.contracts.identifiers import new_id
+from tasklore.contracts.messages import AgentCard, PipelineReply, PipelineRequest
+from tasklore.contracts.parameters.body_sizes import demand_few_values
+from tasklore.contracts.pipelines import Pipeline
+from tasklore.memory.sessions.pipeline_records import NewRun, RunRecord
+from tasklore.runtime import tracing
+from tasklore.supervisor.pipelines.declaration.checks import all_problems
+from tasklore.supervisor.pipelines.declaration.declarations import pipeline_from
+from tasklore.supervisor.pipelines.declaration.files import Source, describe_problems
+from tasklore.supervisor.pipelines.declaration.graph import Graph
+from tasklore.supervisor.pipelines.declaration.inputs import (
+    fill_defaults,
+    problems_in_inputs,
+)
+from tasklore.supervisor.pipelines.live import LiveRun, Parts, demand_root
+from tasklore.supervisor.pipelines.outcome import digest_of
+from tasklore.supervisor.pipelines.resumption import Resumption
 
 log = structlog.get_logger(__name__)
 

@@ -9,23 +9,31 @@ from dataclasses import dataclass, field, replace
 
 from pydantic import JsonValue
 
-from contracts.errors import InvalidInput
-from contracts.messages import PhaseNote, PipelineReply, PipelineRequest
-from contracts.pipelines import Phase, Pipeline, items_phase
-from memory.sessions.pipeline_records import PhaseState, Redeclared, RunRecord
-from supervisor.pipelines.declaration.fingerprints import Fingerprint
-from supervisor.pipelines.declaration.graph import Graph, mentions_of
-from supervisor.pipelines.declaration.inputs import fill_defaults, problems_in_inputs
-from supervisor.pipelines.declaration.marks import (
+from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.messages import PhaseNote, PipelineReply, PipelineRequest
+from tasklore.contracts.pipelines import Phase, Pipeline, items_phase
+from tasklore.memory.sessions.pipeline_records import PhaseState, Redeclared, RunRecord
+from tasklore.supervisor.pipelines.declaration.fingerprints import Fingerprint
+from tasklore.supervisor.pipelines.declaration.graph import Graph, mentions_of
+from tasklore.supervisor.pipelines.declaration.inputs import (
+    fill_defaults,
+    problems_in_inputs,
+)
+from tasklore.supervisor.pipelines.declaration.marks import (
     DESIGN,
     STANDARD,
     changes,
     summarise,
     tag_marks,
 )
-from supervisor.pipelines.declaration.references import Reference, read_text
-from supervisor.pipelines.live import LiveRun, Parts, demand_root, root_of
-from supervisor.pipelines.planning import Changes, ResumePlan, resume_plan, stale_phases
+from tasklore.supervisor.pipelines.declaration.references import Reference, read_text
+from tasklore.supervisor.pipelines.live import LiveRun, Parts, demand_root, root_of
+from tasklore.supervisor.pipelines.planning import (
+    Changes,
+    ResumePlan,
+    resume_plan,
+    stale_phases,
+)
 
 #: Fields of a phase that its result does not rest on.
 _BESIDE_THE_RESULT = {

@@ -2,8 +2,13 @@
 
 from collections.abc import Sequence
 
-from contracts import subjects
-from contracts.messages import CompletionReport, PersonReply, ReplyKind, ReplyPart
+from tasklore.contracts import subjects
+from tasklore.contracts.messages import (
+    CompletionReport,
+    PersonReply,
+    ReplyKind,
+    ReplyPart,
+)
 
 #: Kinds by precedence: the whole has the first one that a part has, so that open parts come before done ones.
 _KINDS: tuple[ReplyKind, ...] = ("pending", "question", "failed", "answer", "unable")

@@ -6,9 +6,15 @@ from typing import Any, NamedTuple
 
 import structlog
 
-from contracts.errors import TaskloreError
-from contracts.messages import PersonReply, TaskAssignment
-from runtime.messaging.output import Gap, Item, OutputDesk, OutputReader, Restarted
+from tasklore.contracts.errors import TaskloreError
+from tasklore.contracts.messages import PersonReply, TaskAssignment
+from tasklore.runtime.messaging.output import (
+    Gap,
+    Item,
+    OutputDesk,
+    OutputReader,
+    Restarted,
+)
 
 log = structlog.get_logger(__name__)
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 
 import structlog
 
-from contracts.errors import MemoryUnavailable
-from contracts.messages import PersonReply
-from memory.conversations.notices import Notices
-from memory.episodes.store import Episodes
+from tasklore.contracts.errors import MemoryUnavailable
+from tasklore.contracts.messages import PersonReply
+from tasklore.memory.conversations.notices import Notices
+from tasklore.memory.episodes.store import Episodes
 
 log = structlog.get_logger(__name__)
 

@@ -9,14 +9,14 @@ import structlog
 from pydantic import JsonValue
 from redis.asyncio import Redis
 
-from contracts.errors import InvalidInput, MemoryUnavailable
-from memory.documents.items import Item, leaf_text
-from memory.documents.kinds import Kinds
-from memory.documents.paths import Path, lookup, place_name
-from memory.documents.storage.reader import DocumentReader
-from memory.rendering.documents import render
-from memory.rendering.quoting import plain
-from supervisor.understanding.prompt import Remembered
+from tasklore.contracts.errors import InvalidInput, MemoryUnavailable
+from tasklore.memory.documents.items import Item, leaf_text
+from tasklore.memory.documents.kinds import Kinds
+from tasklore.memory.documents.paths import Path, lookup, place_name
+from tasklore.memory.documents.storage.reader import DocumentReader
+from tasklore.memory.rendering.documents import render
+from tasklore.memory.rendering.quoting import plain
+from tasklore.supervisor.understanding.prompt import Remembered
 
 log = structlog.get_logger(__name__)
 

@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from contracts.admission.waits import APPROVED_WITHIN
-from contracts.errors import MessageTooLarge, NotAccepted, QueueFull
-from contracts.messages import (
+from tasklore.contracts.admission.waits import APPROVED_WITHIN
+from tasklore.contracts.errors import MessageTooLarge, NotAccepted, QueueFull
+from tasklore.contracts.messages import (
     CompletionReport,
     MemoryNote,
     PersonReply,
@@ -18,7 +18,7 @@ from contracts.messages import (
     TaskCall,
     TaskCard,
 )
-from supervisor.requests.readings import PartRead
+from tasklore.supervisor.requests.readings import PartRead
 
 #: Lines of a result shown to a person; the whole of it is in the report.
 _MOST_LINES = 60

@@ -4,19 +4,19 @@ import secrets
 from datetime import UTC, datetime
 from typing import Any
 
-from contracts import subjects
-from contracts.errors import MessageTooLarge
-from contracts.identifiers import user_token
-from contracts.messages import (
+from tasklore.contracts import subjects
+from tasklore.contracts.errors import MessageTooLarge
+from tasklore.contracts.identifiers import user_token
+from tasklore.contracts.messages import (
     CompletionReport,
     ErrorNote,
     MemoryNote,
     Status,
     TaskAssignment,
 )
-from memory.ledger.ledger import Ledger
-from memory.ledger.runs import CancelRequest, Finish
-from runtime.messaging.outbox import Outbox
+from tasklore.memory.ledger.ledger import Ledger
+from tasklore.memory.ledger.runs import CancelRequest, Finish
+from tasklore.runtime.messaging.outbox import Outbox
 
 #: Seconds to wait for the report to be stored.
 _STORED_WITHIN_S = 10.0

@@ -14,16 +14,16 @@ import time
 import structlog
 from nats.aio.client import Client
 
-from contracts import subjects
-from contracts.errors import InvalidInput
-from contracts.messages import CompletionReport
-from memory.ledger.ledger import Ledger
-from memory.ledger.runs import Finish
-from runtime.messaging.jetstream import ask_or_none
-from runtime.messaging.link import read_headers
-from runtime.messaging.outbox import Outbox
-from runtime.messaging.pull import Delivery, PullEngine
-from runtime.messaging.streams import REPORTS_KEPT_S, Source
+from tasklore.contracts import subjects
+from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.messages import CompletionReport
+from tasklore.memory.ledger.ledger import Ledger
+from tasklore.memory.ledger.runs import Finish
+from tasklore.runtime.messaging.jetstream import ask_or_none
+from tasklore.runtime.messaging.link import read_headers
+from tasklore.runtime.messaging.outbox import Outbox
+from tasklore.runtime.messaging.pull import Delivery, PullEngine
+from tasklore.runtime.messaging.streams import REPORTS_KEPT_S, Source
 
 log = structlog.get_logger(__name__)
 

@@ -15,18 +15,18 @@ import structlog
 from nats.aio.client import Client
 from pydantic import ValidationError
 
-from contracts import subjects
-from contracts.admission.limits import NANO_USD
-from contracts.errors import MemoryUnavailable, Unreachable
-from contracts.messages import CompletionReport, TaskAssignment
-from contracts.traces import read_context
-from memory.budgets.store import KEPT_COSTS
-from memory.ledger.ledger import Ledger
-from runtime import tracing
-from runtime.messaging.direct import read_last
-from runtime.messaging.link import Arrival
-from runtime.messaging.pull import Delivery, PullEngine
-from runtime.tracing.letters import processing
+from tasklore.contracts import subjects
+from tasklore.contracts.admission.limits import NANO_USD
+from tasklore.contracts.errors import MemoryUnavailable, Unreachable
+from tasklore.contracts.messages import CompletionReport, TaskAssignment
+from tasklore.contracts.traces import read_context
+from tasklore.memory.budgets.store import KEPT_COSTS
+from tasklore.memory.ledger.ledger import Ledger
+from tasklore.runtime import tracing
+from tasklore.runtime.messaging.direct import read_last
+from tasklore.runtime.messaging.link import Arrival
+from tasklore.runtime.messaging.pull import Delivery, PullEngine
+from tasklore.runtime.tracing.letters import processing
 
 log = structlog.get_logger(__name__)
 

@@ -1,4 +1,4 @@
 """A request in words on its way in: its ids, its turn, and its first reading.
 
-Code that makes a repeat harmless belongs here; understanding a sentence is `supervisor.understanding`.
+Code that makes a repeat harmless belongs here; understanding a sentence is `tasklore.supervisor.understanding`.
 """

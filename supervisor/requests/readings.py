@@ -14,17 +14,17 @@ from typing import ClassVar, Literal, NamedTuple
 import structlog
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from contracts.errors import MemoryUnavailable
-from contracts.identifiers import Name
-from contracts.messages import ChatTurn, PersonReply, TaskCall
-from contracts.zones import told_in
-from memory.command_batch import Commands
-from memory.conversations.conversation import KEEP, Conversations
-from memory.conversations.inbox import is_utterance
-from runtime import tracing
-from supervisor.catalogue import Catalogue
-from supervisor.requests.request import Incoming, digest_of
-from supervisor.understanding.outcome import (
+from tasklore.contracts.errors import MemoryUnavailable
+from tasklore.contracts.identifiers import Name
+from tasklore.contracts.messages import ChatTurn, PersonReply, TaskCall
+from tasklore.contracts.zones import told_in
+from tasklore.memory.command_batch import Commands
+from tasklore.memory.conversations.conversation import KEEP, Conversations
+from tasklore.memory.conversations.inbox import is_utterance
+from tasklore.runtime import tracing
+from tasklore.supervisor.catalogue import Catalogue
+from tasklore.supervisor.requests.request import Incoming, digest_of
+from tasklore.supervisor.understanding.outcome import (
     Interpretation,
     Interpreter,
     Several,

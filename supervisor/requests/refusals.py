@@ -3,9 +3,9 @@
 import structlog
 from faststream import ExceptionMiddleware
 
-from contracts.errors import TaskloreError
-from contracts.messages import PersonReply
-from runtime.messaging.broker import UnreadableMessage
+from tasklore.contracts.errors import TaskloreError
+from tasklore.contracts.messages import PersonReply
+from tasklore.runtime.messaging.broker import UnreadableMessage
 
 log = structlog.get_logger(__name__)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from contracts.messages import (
+from tasklore.contracts.messages import (
     ChatTurn,
     PersonReply,
     PersonRequest,
@@ -21,7 +21,7 @@ from contracts.messages import (
     TaskAssignment,
     TaskCall,
 )
-from memory.command_batch import Commands
+from tasklore.memory.command_batch import Commands
 
 _PART = re.compile(r"(r-[0-9a-f]{32})-[1-9][0-9]?\Z")
 

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import structlog
 
-from contracts.errors import InvalidInput
-from contracts.identifiers import new_id
-from memory.schedules.store import (
+from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.identifiers import new_id
+from tasklore.memory.schedules.store import (
     MOST,
     MOST_OF_USER,
     KeptSchedule,
@@ -18,8 +18,8 @@ from memory.schedules.store import (
     ScheduleStore,
     State,
 )
-from supervisor.catalogue import Catalogue
-from supervisor.schedules.ticks import find_faults, ticks_after
+from tasklore.supervisor.catalogue import Catalogue
+from tasklore.supervisor.schedules.ticks import find_faults, ticks_after
 
 log = structlog.get_logger(__name__)
 

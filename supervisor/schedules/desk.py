@@ -11,13 +11,13 @@ from typing import ClassVar
 
 import structlog
 
-from contracts.errors import InvalidInput, MessageTooLarge, NotAccepted
-from memory.schedules.store import KeptSchedule, Schedule
-from runtime.lease_loop import LeaseLoop, NotYet
-from supervisor.catalogue import Catalogue
-from supervisor.schedules.book import AHEAD, ScheduleBook, look_at
-from supervisor.schedules.tick_maker import TickMaker
-from supervisor.schedules.ticks import last_tick, ticks_after
+from tasklore.contracts.errors import InvalidInput, MessageTooLarge, NotAccepted
+from tasklore.memory.schedules.store import KeptSchedule, Schedule
+from tasklore.runtime.lease_loop import LeaseLoop, NotYet
+from tasklore.supervisor.catalogue import Catalogue
+from tasklore.supervisor.schedules.book import AHEAD, ScheduleBook, look_at
+from tasklore.supervisor.schedules.tick_maker import TickMaker
+from tasklore.supervisor.schedules.ticks import last_tick, ticks_after
 
 log = structlog.get_logger(__name__)
 

@@ -8,14 +8,19 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from contracts.errors import InvalidInput, MemoryUnavailable, NotAccepted
-from contracts.identifiers import user_token
-from contracts.messages import PipelineReply, PipelineRequest, TaskAssignment, TaskCall
-from memory.ledger.requests import RequestRecord, RequestRecords, place_of
-from memory.schedules.store import Schedule
-from supervisor.cancellation import Canceller
-from supervisor.catalogue import Catalogue
-from supervisor.dispatch import Dispatch
+from tasklore.contracts.errors import InvalidInput, MemoryUnavailable, NotAccepted
+from tasklore.contracts.identifiers import user_token
+from tasklore.contracts.messages import (
+    PipelineReply,
+    PipelineRequest,
+    TaskAssignment,
+    TaskCall,
+)
+from tasklore.memory.ledger.requests import RequestRecord, RequestRecords, place_of
+from tasklore.memory.schedules.store import Schedule
+from tasklore.supervisor.cancellation import Canceller
+from tasklore.supervisor.catalogue import Catalogue
+from tasklore.supervisor.dispatch import Dispatch
 
 log = structlog.get_logger(__name__)
 

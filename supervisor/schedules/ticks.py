@@ -10,9 +10,9 @@ from itertools import islice, takewhile
 
 from cronsim import CronSim, CronSimError
 
-from contracts.admission.schedules import Timing
-from contracts.errors import InvalidInput
-from contracts.zones import zone_of
+from tasklore.contracts.admission.schedules import Timing
+from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.zones import zone_of
 
 #: Seconds between two ticks at least, and at most; characters of a cron expression.
 _SHORTEST_S = 1

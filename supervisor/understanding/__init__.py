@@ -5,8 +5,8 @@ goes from `model` to `rules`, and there through `utterance`, `clarification`, `r
 `conclusion`; open questions go back to `model`, and through `prompt`, `answers` and `evidence` to `conclusion`.
 """
 
-from supervisor.understanding.model import LlmInterpreter, make_interpreter
-from supervisor.understanding.outcome import (
+from tasklore.supervisor.understanding.model import LlmInterpreter, make_interpreter
+from tasklore.supervisor.understanding.outcome import (
     Clarification,
     Interpretation,
     Interpreter,
@@ -16,7 +16,7 @@ from supervisor.understanding.outcome import (
     Understood,
     Unfitting,
 )
-from supervisor.understanding.rules import RuleInterpreter
+from tasklore.supervisor.understanding.rules import RuleInterpreter
 
 __all__ = [
     "Clarification",

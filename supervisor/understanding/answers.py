@@ -7,19 +7,19 @@ from datetime import datetime
 
 from pydantic import BaseModel
 
-from memory.grounding import Passage, locate, quotations_in
-from quantities.numerals import DecimalMark
-from supervisor.understanding.conclusion import Filled
-from supervisor.understanding.evidence import (
+from tasklore.contracts.quantities.numerals import DecimalMark
+from tasklore.memory.grounding import Passage, locate, quotations_in
+from tasklore.supervisor.understanding.conclusion import Filled
+from tasklore.supervisor.understanding.evidence import (
     Evidence,
     Grounded,
     Ungrounded,
     Why,
     ground,
 )
-from supervisor.understanding.prompt import NOW, Quotable, card
-from supervisor.understanding.routing import Router, RoutingTask
-from supervisor.understanding.schema import Slot
+from tasklore.supervisor.understanding.prompt import NOW, Quotable, card
+from tasklore.supervisor.understanding.routing import Router, RoutingTask
+from tasklore.supervisor.understanding.schema import Slot
 
 #: Characters of a memory that a question shows.
 _MOST_RECALLED = 200

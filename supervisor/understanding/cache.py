@@ -4,16 +4,19 @@ import hashlib
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from contracts.messages import ChatTurn
-from quantities.times import find_moments
-from supervisor.catalogue import Catalogue
-from supervisor.understanding.outcome import (
+from tasklore.contracts.messages import ChatTurn
+from tasklore.contracts.quantities.times import find_moments
+from tasklore.supervisor.catalogue import Catalogue
+from tasklore.supervisor.understanding.outcome import (
     Interpretation,
     Interpreter,
     Several,
     Understood,
 )
-from supervisor.understanding.utterance import collapse_space, without_list_numbers
+from tasklore.supervisor.understanding.utterance import (
+    collapse_space,
+    without_list_numbers,
+)
 
 #: Sentences whose interpretation is kept, the latest; each takes some 2 KB.
 MOST = 1_000

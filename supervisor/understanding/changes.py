@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from decimal import Context, Decimal, Inexact
 from typing import Any, NamedTuple
 
-from quantities.amounts import Amount, wire_form
-from quantities.errors import InvalidAmount
-from quantities.numerals import Found
-from supervisor.understanding.conclusion import Filled
-from supervisor.understanding.cues import Cue
-from supervisor.understanding.schema import Slot
-from supervisor.understanding.utterance import Utterance, stem, word_set
-from supervisor.understanding.values import amount_for
+from tasklore.contracts.quantities.amounts import Amount, wire_form
+from tasklore.contracts.quantities.errors import InvalidAmount
+from tasklore.contracts.quantities.numerals import Found
+from tasklore.supervisor.understanding.conclusion import Filled
+from tasklore.supervisor.understanding.cues import Cue
+from tasklore.supervisor.understanding.schema import Slot
+from tasklore.supervisor.understanding.utterance import Utterance, stem, word_set
+from tasklore.supervisor.understanding.values import amount_for
 
 _FACTORS = {
     "double": Decimal(2), "doubled": Decimal(2), "twice": Decimal(2), "triple": Decimal(3), "tripled": Decimal(3),

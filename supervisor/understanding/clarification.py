@@ -6,22 +6,27 @@ from datetime import datetime
 from decimal import Decimal
 from itertools import pairwise
 
-from contracts.messages import ChatTurn
-from quantities.errors import InvalidAmount
-from quantities.numerals import parse_number
-from supervisor.understanding.conclusion import Filled, conclude
-from supervisor.understanding.conversation import Open, Past, take, words_before
-from supervisor.understanding.outcome import Clarification, Single, Unfitting
-from supervisor.understanding.questions import (
+from tasklore.contracts.messages import ChatTurn
+from tasklore.contracts.quantities.errors import InvalidAmount
+from tasklore.contracts.quantities.numerals import parse_number
+from tasklore.supervisor.understanding.conclusion import Filled, conclude
+from tasklore.supervisor.understanding.conversation import (
+    Open,
+    Past,
+    take,
+    words_before,
+)
+from tasklore.supervisor.understanding.outcome import Clarification, Single, Unfitting
+from tasklore.supervisor.understanding.questions import (
     asks_to_confirm,
     leave,
     value_asked,
     values_asked,
 )
-from supervisor.understanding.routing import Route, Router, RoutingTask
-from supervisor.understanding.schema import Slot
-from supervisor.understanding.slots import fill
-from supervisor.understanding.utterance import (
+from tasklore.supervisor.understanding.routing import Route, Router, RoutingTask
+from tasklore.supervisor.understanding.schema import Slot
+from tasklore.supervisor.understanding.slots import fill
+from tasklore.supervisor.understanding.utterance import (
     STOP,
     Utterance,
     collapse_space,

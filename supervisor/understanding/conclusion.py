@@ -12,17 +12,17 @@ from functools import lru_cache
 from itertools import chain, pairwise
 from typing import Any
 
-from contracts.messages import TaskCall
-from supervisor.understanding.outcome import Clarification, Span, Understood
-from supervisor.understanding.questions import (
+from tasklore.contracts.messages import TaskCall
+from tasklore.supervisor.understanding.outcome import Clarification, Span, Understood
+from tasklore.supervisor.understanding.questions import (
     ask_for,
     ask_to_confirm,
     ask_to_leave_out,
     tell_useless,
 )
-from supervisor.understanding.routing import RoutingTask
-from supervisor.understanding.schema import Slot
-from supervisor.understanding.utterance import (
+from tasklore.supervisor.understanding.routing import RoutingTask
+from tasklore.supervisor.understanding.schema import Slot
+from tasklore.supervisor.understanding.utterance import (
     STOP,
     Token,
     Utterance,

@@ -7,12 +7,12 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from contracts.messages import ChatTurn, TaskCall
-from supervisor.understanding.changes import SlotChange, changes_in, put_change
-from supervisor.understanding.conclusion import Filled
-from supervisor.understanding.cues import Cue
-from supervisor.understanding.outcome import Span
-from supervisor.understanding.questions import (
+from tasklore.contracts.messages import ChatTurn, TaskCall
+from tasklore.supervisor.understanding.changes import SlotChange, changes_in, put_change
+from tasklore.supervisor.understanding.conclusion import Filled
+from tasklore.supervisor.understanding.cues import Cue
+from tasklore.supervisor.understanding.outcome import Span
+from tasklore.supervisor.understanding.questions import (
     ask_unknown_reference,
     ask_whose,
     asks_to_confirm,
@@ -21,10 +21,16 @@ from supervisor.understanding.questions import (
     slots_asked,
     tasks_asked,
 )
-from supervisor.understanding.routing import Router, RoutingTask
-from supervisor.understanding.schema import Slot
-from supervisor.understanding.slots import fill
-from supervisor.understanding.utterance import LIGHT, STOP, Utterance, stem, word_set
+from tasklore.supervisor.understanding.routing import Router, RoutingTask
+from tasklore.supervisor.understanding.schema import Slot
+from tasklore.supervisor.understanding.slots import fill
+from tasklore.supervisor.understanding.utterance import (
+    LIGHT,
+    STOP,
+    Utterance,
+    stem,
+    word_set,
+)
 
 _SAME = frozenset(
     {"same", "previous", "earlier", "prior", "identical", "unchanged", "last", "old"}

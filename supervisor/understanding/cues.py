@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from contracts.messages import TaskCard
-from supervisor.understanding.schema import Phrase, Side, Slot, TaskSchema
-from supervisor.understanding.texts import names_in
-from supervisor.understanding.utterance import LIGHT, Token, Utterance
+from tasklore.contracts.messages import TaskCard
+from tasklore.supervisor.understanding.schema import Phrase, Side, Slot, TaskSchema
+from tasklore.supervisor.understanding.texts import names_in
+from tasklore.supervisor.understanding.utterance import LIGHT, Token, Utterance
 
 #: Steps that a mark between a cue and a value counts; a full stop separates more than a comma.
 _MARKS = {

@@ -11,14 +11,14 @@ from enum import StrEnum
 from itertools import islice
 from typing import Any, NamedTuple
 
-from memory.grounding import Number, Passage, fold_digits, locate, numbers_in
-from quantities.numerals import DecimalMark, find_amounts
-from supervisor.understanding.outcome import Span
-from supervisor.understanding.prompt import Quotable
-from supervisor.understanding.questions import asks_to_confirm
-from supervisor.understanding.schema import Slot
-from supervisor.understanding.utterance import Utterance
-from supervisor.understanding.values import Candidate, candidates
+from tasklore.contracts.quantities.numerals import DecimalMark, find_amounts
+from tasklore.memory.grounding import Number, Passage, fold_digits, locate, numbers_in
+from tasklore.supervisor.understanding.outcome import Span
+from tasklore.supervisor.understanding.prompt import Quotable
+from tasklore.supervisor.understanding.questions import asks_to_confirm
+from tasklore.supervisor.understanding.schema import Slot
+from tasklore.supervisor.understanding.utterance import Utterance
+from tasklore.supervisor.understanding.values import Candidate, candidates
 
 #: How a value is written, by the kind of its slot.
 _WRITTEN = {

@@ -18,14 +18,19 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 import structlog
 from pydantic import BaseModel
 
-from contracts.errors import LlmError
-from contracts.messages import ChatTurn
-from quantities.numerals import DecimalMark
-from runtime.models.llm import Llm, Reply, Spent
-from supervisor.catalogue import Catalogue
-from supervisor.understanding.answers import CheckedAnswer, Reading, check, start_of
-from supervisor.understanding.conclusion import conclude
-from supervisor.understanding.outcome import (
+from tasklore.contracts.errors import LlmError
+from tasklore.contracts.messages import ChatTurn
+from tasklore.contracts.quantities.numerals import DecimalMark
+from tasklore.runtime.models.llm import Llm, Reply, Spent
+from tasklore.supervisor.catalogue import Catalogue
+from tasklore.supervisor.understanding.answers import (
+    CheckedAnswer,
+    Reading,
+    check,
+    start_of,
+)
+from tasklore.supervisor.understanding.conclusion import conclude
+from tasklore.supervisor.understanding.outcome import (
     Clarification,
     Interpretation,
     Several,
@@ -33,7 +38,7 @@ from supervisor.understanding.outcome import (
     Understood,
     Unfitting,
 )
-from supervisor.understanding.prompt import (
+from tasklore.supervisor.understanding.prompt import (
     NOW,
     SYSTEM,
     Quotable,
@@ -41,13 +46,13 @@ from supervisor.understanding.prompt import (
     question,
     sources_of,
 )
-from supervisor.understanding.questions import says_cannot
-from supervisor.understanding.routing import Router
-from supervisor.understanding.rules import RuleInterpreter
-from supervisor.understanding.utterance import Utterance, collapse_space
+from tasklore.supervisor.understanding.questions import says_cannot
+from tasklore.supervisor.understanding.routing import Router
+from tasklore.supervisor.understanding.rules import RuleInterpreter
+from tasklore.supervisor.understanding.utterance import Utterance, collapse_space
 
 if TYPE_CHECKING:
-    from supervisor.replies.recollection import Recollections
+    from tasklore.supervisor.replies.recollection import Recollections
 
 log = structlog.get_logger(__name__)
 

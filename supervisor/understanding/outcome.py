@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
-from contracts.messages import ChatTurn, TaskCall
-from supervisor.catalogue import Catalogue
+from tasklore.contracts.messages import ChatTurn, TaskCall
+from tasklore.supervisor.catalogue import Catalogue
 
 
 @dataclass(frozen=True, slots=True)

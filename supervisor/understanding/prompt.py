@@ -13,10 +13,10 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import Any
 
-from contracts.messages import ChatTurn, TaskCall
-from memory.rendering.tokens import estimate
-from supervisor.understanding.routing import RoutingTask
-from supervisor.understanding.schema import Slot
+from tasklore.contracts.messages import ChatTurn, TaskCall
+from tasklore.memory.rendering.tokens import estimate
+from tasklore.supervisor.understanding.routing import RoutingTask
+from tasklore.supervisor.understanding.schema import Slot
 
 #: The name of the utterance among the sources.
 NOW = "now"

@@ -3,11 +3,11 @@
 import re
 from collections.abc import Mapping, Sequence
 
-from contracts.messages import ChatTurn
-from supervisor.catalogue import Offer
-from supervisor.understanding.routing import Route
-from supervisor.understanding.schema import Slot, TaskSchema
-from supervisor.understanding.utterance import Utterance, stem
+from tasklore.contracts.messages import ChatTurn
+from tasklore.supervisor.catalogue import Offer
+from tasklore.supervisor.understanding.routing import Route
+from tasklore.supervisor.understanding.schema import Slot, TaskSchema
+from tasklore.supervisor.understanding.utterance import Utterance, stem
 
 #: Tasks named in a question before "or another one": more is no question, and thousands are no message.
 _MOST_NAMED = 12

@@ -9,12 +9,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from contracts.errors import InvalidInput
-from contracts.messages import AgentCard
-from supervisor.catalogue import Catalogue, Offer
-from supervisor.understanding.cues import CueIndex, learn_phrases
-from supervisor.understanding.schema import TaskSchema, task_schema
-from supervisor.understanding.utterance import STOP, Utterance, stems_of, tokens_of
+from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.messages import AgentCard
+from tasklore.supervisor.catalogue import Catalogue, Offer
+from tasklore.supervisor.understanding.cues import CueIndex, learn_phrases
+from tasklore.supervisor.understanding.schema import TaskSchema, task_schema
+from tasklore.supervisor.understanding.utterance import (
+    STOP,
+    Utterance,
+    stems_of,
+    tokens_of,
+)
 
 #: Characters of an agent's description and keywords, times its tasks: each task is weighed by all of them.
 _MOST_WEIGHED = 250_000

@@ -13,17 +13,20 @@ from datetime import datetime
 from itertools import islice
 from typing import NamedTuple
 
-from contracts.messages import ChatTurn
-from quantities.numerals import DecimalMark
-from supervisor.catalogue import Catalogue
-from supervisor.understanding.clarification import answer_questions, rest_instead
-from supervisor.understanding.conclusion import (
+from tasklore.contracts.messages import ChatTurn
+from tasklore.contracts.quantities.numerals import DecimalMark
+from tasklore.supervisor.catalogue import Catalogue
+from tasklore.supervisor.understanding.clarification import (
+    answer_questions,
+    rest_instead,
+)
+from tasklore.supervisor.understanding.conclusion import (
     Filled,
     conclude,
     find_unknown_words,
     is_only_talk,
 )
-from supervisor.understanding.conversation import (
+from tasklore.supervisor.understanding.conversation import (
     Open,
     Past,
     carry_over,
@@ -31,7 +34,7 @@ from supervisor.understanding.conversation import (
     open_questions,
     past_tasks,
 )
-from supervisor.understanding.outcome import (
+from tasklore.supervisor.understanding.outcome import (
     Clarification,
     Interpretation,
     Several,
@@ -39,15 +42,15 @@ from supervisor.understanding.outcome import (
     Understood,
     Unfitting,
 )
-from supervisor.understanding.questions import (
+from tasklore.supervisor.understanding.questions import (
     ask_which_task,
     is_denied,
     leave,
     reply_without_task,
 )
-from supervisor.understanding.routing import Route, Router, RoutingTask
-from supervisor.understanding.slots import fill
-from supervisor.understanding.utterance import (
+from tasklore.supervisor.understanding.routing import Route, Router, RoutingTask
+from tasklore.supervisor.understanding.slots import fill
+from tasklore.supervisor.understanding.utterance import (
     STOP,
     Utterance,
     collapse_space,

@@ -21,11 +21,11 @@ from pydantic import (
     model_validator,
 )
 
-from contracts.errors import InvalidAmount, InvalidInput
-from contracts.messages import TaskCard
-from quantities.amounts import Amount
-from quantities.amounts.spellings import shown
-from supervisor.understanding.utterance import STOP, stems_of
+from tasklore.contracts.errors import InvalidAmount, InvalidInput
+from tasklore.contracts.messages import TaskCard
+from tasklore.contracts.quantities.amounts import Amount
+from tasklore.contracts.quantities.amounts.spellings import shown
+from tasklore.supervisor.understanding.utterance import STOP, stems_of
 
 Kind = Literal[
     "amount", "integer", "percent", "quantity", "text", "choice", "boolean", "date", "moment", "when", "time",

@@ -8,20 +8,24 @@ from collections.abc import Iterator, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from supervisor.understanding.conclusion import Filled
-from supervisor.understanding.cues import FAR, Cue, Distances
-from supervisor.understanding.outcome import Span
-from supervisor.understanding.questions import ask_for, ask_which_value, ask_whose
-from supervisor.understanding.routing import RoutingTask
-from supervisor.understanding.schema import Slot
-from supervisor.understanding.texts import (
+from tasklore.supervisor.understanding.conclusion import Filled
+from tasklore.supervisor.understanding.cues import FAR, Cue, Distances
+from tasklore.supervisor.understanding.outcome import Span
+from tasklore.supervisor.understanding.questions import (
+    ask_for,
+    ask_which_value,
+    ask_whose,
+)
+from tasklore.supervisor.understanding.routing import RoutingTask
+from tasklore.supervisor.understanding.schema import Slot
+from tasklore.supervisor.understanding.texts import (
     find_announced_texts,
     names_in,
     remaining_text,
     stray_digits,
 )
-from supervisor.understanding.utterance import LIGHT, STOP, Utterance, mark
-from supervisor.understanding.values import Group, groups_of
+from tasklore.supervisor.understanding.utterance import LIGHT, STOP, Utterance, mark
+from tasklore.supervisor.understanding.values import Group, groups_of
 
 #: Assignments that are weighed side by side; those behind them are far worse.
 _BEAM = 48

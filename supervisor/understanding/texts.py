@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from supervisor.understanding.schema import Slot
-from supervisor.understanding.utterance import (
+from tasklore.supervisor.understanding.schema import Slot
+from tasklore.supervisor.understanding.utterance import (
     LIGHT,
     STOP,
     Utterance,
@@ -16,9 +16,9 @@ from supervisor.understanding.utterance import (
 )
 
 if TYPE_CHECKING:
-    from supervisor.understanding.conclusion import Filled
-    from supervisor.understanding.cues import Cue
-    from supervisor.understanding.routing import RoutingTask
+    from tasklore.supervisor.understanding.conclusion import Filled
+    from tasklore.supervisor.understanding.cues import Cue
+    from tasklore.supervisor.understanding.routing import RoutingTask
 
 #: Names of slots that hold a sentence, in which a comma ends nothing.
 _SENTENCE = frozenset(

@@ -7,9 +7,14 @@ from datetime import UTC, datetime
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
-from memory.grounding import Passage, quotations_in
-from quantities.numerals import DecimalMark, Found, find_amounts
-from quantities.times import FoundDuration, FoundMoment, find_durations, find_moments
+from tasklore.contracts.quantities.numerals import DecimalMark, Found, find_amounts
+from tasklore.contracts.quantities.times import (
+    FoundDuration,
+    FoundMoment,
+    find_durations,
+    find_moments,
+)
+from tasklore.memory.grounding import Passage, quotations_in
 
 _TOKEN = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)?|[^\w\s]|\n")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")

@@ -8,14 +8,25 @@ from decimal import Decimal
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
-from quantities.amounts import Amount, Duration, Percent, Quantity, canonical, wire_form
-from quantities.errors import AmbiguousAmount, InvalidAmount, UnitMismatch
-from quantities.numerals import Found
-from quantities.times import FoundMoment
-from quantities.units import CURRENCIES
-from supervisor.understanding.questions import ask_for, ask_which_value
-from supervisor.understanding.schema import Kind, Slot
-from supervisor.understanding.utterance import Utterance, stems_of
+from tasklore.contracts.quantities.amounts import (
+    Amount,
+    Duration,
+    Percent,
+    Quantity,
+    canonical,
+    wire_form,
+)
+from tasklore.contracts.quantities.errors import (
+    AmbiguousAmount,
+    InvalidAmount,
+    UnitMismatch,
+)
+from tasklore.contracts.quantities.numerals import Found
+from tasklore.contracts.quantities.times import FoundMoment
+from tasklore.contracts.quantities.units import CURRENCIES
+from tasklore.supervisor.understanding.questions import ask_for, ask_which_value
+from tasklore.supervisor.understanding.schema import Kind, Slot
+from tasklore.supervisor.understanding.utterance import Utterance, stems_of
 
 #: "10k" and "5m", which beside a measure may be a number with its scale or the beginning of a unit.
 _SCALED = re.compile(r"([-+]?[\d.,]*\d)\s?([kKmMbBgGtT])")

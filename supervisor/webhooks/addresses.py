@@ -9,10 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import NamedTuple
 
-from contracts.errors import InvalidInput
-from contracts.identifiers import user_token
-from memory.webhooks.outbox import Callback
-from runtime.networks import Address, Network, is_public, plain_address
+from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.identifiers import user_token
+from tasklore.memory.webhooks.outbox import Callback
+from tasklore.runtime.networks import Address, Network, is_public, plain_address
 
 #: Characters of an address.
 _LONGEST = 2_000

@@ -9,10 +9,10 @@ from typing import ClassVar
 
 import structlog
 
-from memory.webhooks.outbox import Kept, Outcome, State, WebhookOutbox
-from runtime.lease_loop import LeaseLoop, jitter
-from runtime.metrics import Metrics
-from supervisor.webhooks.sender import DEADLINE_S, NotDelivered, Sender
+from tasklore.memory.webhooks.outbox import Kept, Outcome, State, WebhookOutbox
+from tasklore.runtime.lease_loop import LeaseLoop, jitter
+from tasklore.runtime.metrics import Metrics
+from tasklore.supervisor.webhooks.sender import DEADLINE_S, NotDelivered, Sender
 
 log = structlog.get_logger(__name__)
 

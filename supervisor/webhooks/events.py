@@ -8,12 +8,12 @@ from typing import Any
 
 import structlog
 
-from contracts.identifiers import user_token
-from contracts.messages import CompletionReport
-from memory.ledger.waits import WaitName, WaitState
-from memory.webhooks.outbox import Callback, Webhook, WebhookOutbox
-from runtime.metrics import Metrics
-from supervisor.approvals.questions import view_of
+from tasklore.contracts.identifiers import user_token
+from tasklore.contracts.messages import CompletionReport
+from tasklore.memory.ledger.waits import WaitName, WaitState
+from tasklore.memory.webhooks.outbox import Callback, Webhook, WebhookOutbox
+from tasklore.runtime.metrics import Metrics
+from tasklore.supervisor.approvals.questions import view_of
 
 log = structlog.get_logger(__name__)
 

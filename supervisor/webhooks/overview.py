@@ -4,7 +4,7 @@ from datetime import datetime
 
 from pydantic import BaseModel
 
-from memory.webhooks.outbox import Kept, Undelivered, WebhookOutbox
+from tasklore.memory.webhooks.outbox import Kept, Undelivered, WebhookOutbox
 
 
 class WebhookView(BaseModel, frozen=True):

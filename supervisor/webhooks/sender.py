@@ -13,9 +13,9 @@ import ssl
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from contracts.errors import ConfigurationError
-from memory.webhooks.outbox import Webhook
-from supervisor.webhooks.addresses import Addresses, NotAllowed
+from tasklore.contracts.errors import ConfigurationError
+from tasklore.memory.webhooks.outbox import Webhook
+from tasklore.supervisor.webhooks.addresses import Addresses, NotAllowed
 
 #: Seconds for one webhook, from the look-up of the name to the status.
 DEADLINE_S = 10.0

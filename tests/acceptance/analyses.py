@@ -13,8 +13,8 @@ import nats.errors
 from nats.aio.client import Client
 from redis.asyncio import Redis
 
-from contracts import subjects
-from contracts.analysis.stories import (
+from tasklore.contracts import subjects
+from tasklore.contracts.analysis.stories import (
     Bond,
     Changes,
     Relations,
@@ -22,10 +22,10 @@ from contracts.analysis.stories import (
     StoryBase,
     StorySettings,
 )
-from contracts.messages import AnalysisReply, AnalysisRequest
-from memory.stories.analyses import AnalysisStore
-from memory.stories.store import StoryStore
-from memory.stories.view import CHANGING
+from tasklore.contracts.messages import AnalysisReply, AnalysisRequest
+from tasklore.memory.stories.analyses import AnalysisStore
+from tasklore.memory.stories.store import StoryStore
+from tasklore.memory.stories.view import CHANGING
 from tests.acceptance.house import AGENTS, House
 
 TELLERS = str(AGENTS / "storytellers.py")

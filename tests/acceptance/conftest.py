@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.servers.embedded import EmbeddedServers
+from tasklore.runtime.servers.embedded import EmbeddedServers
 from tests.acceptance.house import House, Served, running_house
 from tests.acceptance.outside import Outside, outside
 

@@ -18,15 +18,15 @@ from typing import Any
 
 from redis.asyncio import Redis
 
-from contracts.edits import Delete, Edit, Insert
-from memory.documents.draft import Draft, Plan
-from memory.documents.edits import apply_changes
-from memory.documents.guard import LIMITS
-from memory.documents.stamps import stamp
-from memory.documents.storage.history import LogEntry, json_bytes
-from memory.documents.storage.store import DocumentStore
-from memory.queues.claims import Claim, Closing
-from memory.queues.queue import PersonalQueue
+from tasklore.contracts.edits import Delete, Edit, Insert
+from tasklore.memory.documents.draft import Draft, Plan
+from tasklore.memory.documents.edits import apply_changes
+from tasklore.memory.documents.guard import LIMITS
+from tasklore.memory.documents.stamps import stamp
+from tasklore.memory.documents.storage.history import LogEntry, json_bytes
+from tasklore.memory.documents.storage.store import DocumentStore
+from tasklore.memory.queues.claims import Claim, Closing
+from tasklore.memory.queues.queue import PersonalQueue
 from tests.integration.documents import FOOD, GENERAL, KINDS, NOW, USER, item, plan
 
 #: The two places that every plan writes to, so that half of one would show.

@@ -11,9 +11,9 @@ from pathlib import Path
 from deploy.credentials import make_credentials
 from deploy.privileges.nats_accounts import nats_accounts
 from deploy.privileges.roles import Cast, Role
-from runtime.access import Access
-from runtime.servers.claims import HOST, free_port
-from runtime.servers.embedded import NatsServer, ValkeyServer
+from tasklore.runtime.access import Access
+from tasklore.runtime.servers.claims import HOST, free_port
+from tasklore.runtime.servers.embedded import NatsServer, ValkeyServer
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 #: A user of the tests alone, and its password: on Valkey it may ask what others may do, and nothing else.

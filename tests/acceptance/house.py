@@ -17,8 +17,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, Self
 
-from runtime.servers.child import GUARDED
-from runtime.servers.embedded import EmbeddedServers
+from tasklore.runtime.servers.child import GUARDED
+from tasklore.runtime.servers.embedded import EmbeddedServers
 from tests.acceptance.command import environment, tasklore
 from tests.acceptance.prefork import Forked, can_fork, fork
 
@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 AGENTS = ROOT / "tests" / "acceptance" / "agents"
 PROBE = str(AGENTS / "probe.py")
 NAPPER = str(AGENTS / "napper.py")
-BUDGET = "workers.agents.budget"
+BUDGET = "tasklore.workers.agents.budget"
 
 #: The interpreter of the environment in which 0.2 is installed, which `make test` makes.
 PYTHON_OF_0_2 = ROOT / ".venv-0.2" / "bin" / "python"

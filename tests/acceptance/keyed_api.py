@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from supervisor.http.admission.key_file import Role, make_key
+from tasklore.supervisor.http.admission.key_file import Role, make_key
 from tests.acceptance.house import BUDGET, NAPPER, running_house
 from tests.acceptance.talk import MEMORY, SWITCHBOARD
 

@@ -4,9 +4,9 @@ import collections
 
 from redis.asyncio import Redis
 
-from memory import keys
-from memory.command_batch import as_mapping
-from memory.ledger.ledger import entry_of
+from tasklore.memory import keys
+from tasklore.memory.command_batch import as_mapping
+from tasklore.memory.ledger.ledger import entry_of
 
 
 async def reports_in(redis: Redis) -> dict[tuple[str, int], tuple[str, bytes]]:

@@ -13,11 +13,11 @@ import nats
 from nats.aio.client import Client
 from redis.asyncio import Redis
 
-from contracts.messages import PipelineReply, PipelineRequest
-from contracts.pipelines import Pipeline
-from memory.sessions.pipeline_runs import PipelineRuns
-from memory.sessions.session import SessionCache
-from runtime.servers import valkey
+from tasklore.contracts.messages import PipelineReply, PipelineRequest
+from tasklore.contracts.pipelines import Pipeline
+from tasklore.memory.sessions.pipeline_runs import PipelineRuns
+from tasklore.memory.sessions.session import SessionCache
+from tasklore.runtime.servers import valkey
 from tests.acceptance.house import House
 
 #: Seconds for whatever is waited for: far above what it takes on a busy machine.

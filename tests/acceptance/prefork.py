@@ -26,7 +26,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from runtime.servers.child import GUARDED
+from tasklore.runtime.servers.child import GUARDED
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -35,13 +35,13 @@ _WARM_WITHIN_S = 90.0
 #: What `tasklore` imports when it serves; whatever else a command needs is imported by its own process.
 _WARM = (
     "tasklore.__main__",
-    "tasklore.app",
-    "tasklore.stores",
-    "tasklore.up.serve",
-    "workers.wiring",
-    "supervisor.wiring",
-    "supervisor.http.server",
-    "workers.pydantic_agents",
+    "tasklore.commands.app",
+    "tasklore.commands.stores",
+    "tasklore.commands.up.serve",
+    "tasklore.workers.wiring",
+    "tasklore.supervisor.wiring",
+    "tasklore.supervisor.http.server",
+    "tasklore.workers.pydantic_agents",
     "bpe_openai",
     "uvloop",
 )

@@ -12,18 +12,18 @@ from typing import Any
 from nats.aio.client import Client
 from redis.asyncio import Redis
 
-from contracts import subjects
-from contracts.analysis.document import AnalysisDocument, read_document
-from contracts.analysis.stories import StoryBase, StoryResponse
-from contracts.messages import AnalysisReply, AnalysisRequest
-from memory.stories.analyses import AnalysisStore
-from memory.stories.store import StoryStore
-from tasklore.story.example import FOLDER
-from tasklore.story.files import read_response, read_story, responses_in
+from tasklore.commands.story.example import FOLDER
+from tasklore.commands.story.files import read_response, read_story, responses_in
+from tasklore.contracts import subjects
+from tasklore.contracts.analysis.document import AnalysisDocument, read_document
+from tasklore.contracts.analysis.stories import StoryBase, StoryResponse
+from tasklore.contracts.messages import AnalysisReply, AnalysisRequest
+from tasklore.memory.stories.analyses import AnalysisStore
+from tasklore.memory.stories.store import StoryStore
 from tests.acceptance.analyses import PATIENCE_S, ask_for_analysis, clients_of
 from tests.acceptance.house import House, Served, running_house
 
-AGENTS = "workers.agents.story"
+AGENTS = "tasklore.workers.agents.story"
 STORY = "lighthouse"
 _NO_MODEL = {"llm_base_url": "", "llm_api_key": ""}
 

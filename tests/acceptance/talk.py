@@ -11,21 +11,28 @@ from typing import Any, cast
 
 from redis.asyncio import Redis
 
-from contracts import subjects
-from contracts.identifiers import new_id
-from contracts.messages import ChatTurn
-from memory.documents.items import METADATA, Body, Item, leaf_text, leaves, make_item
-from memory.documents.kinds import Kinds
-from memory.documents.storage.reader import DocumentReader
-from memory.documents.storage.store import DocumentStore
-from memory.queues.claims import KnownRow
-from memory.queues.queue import PersonalQueue
-from runtime.servers import valkey
+from tasklore.contracts import subjects
+from tasklore.contracts.identifiers import new_id
+from tasklore.contracts.messages import ChatTurn
+from tasklore.memory.documents.items import (
+    METADATA,
+    Body,
+    Item,
+    leaf_text,
+    leaves,
+    make_item,
+)
+from tasklore.memory.documents.kinds import Kinds
+from tasklore.memory.documents.storage.reader import DocumentReader
+from tasklore.memory.documents.storage.store import DocumentStore
+from tasklore.memory.queues.claims import KnownRow
+from tasklore.memory.queues.queue import PersonalQueue
+from tasklore.runtime.servers import valkey
 from tests.acceptance.house import House, Served, running_house
 from tests.acceptance.outside import PATIENCE_S, Outside, outside
 
-SWITCHBOARD = "workers.agents.switchboard"
-MEMORY = "workers.agents.memory_worker"
+SWITCHBOARD = "tasklore.workers.agents.switchboard"
+MEMORY = "tasklore.workers.agents.memory_worker"
 FOOD = "resource_user_food_prefs"
 ROUTINE = "resource_user_routine"
 

@@ -2,9 +2,9 @@
 
 import asyncio
 
-from contracts.analysis.roster import ROSTER
-from contracts.analysis.stories import SeatSettings
-from memory.stories.view import CHANGING
+from tasklore.contracts.analysis.roster import ROSTER
+from tasklore.contracts.analysis.stories import SeatSettings
+from tasklore.memory.stories.view import CHANGING
 from tests.acceptance.analyses import STORY, TELLERS, editor
 from tests.acceptance.house import House
 

@@ -4,8 +4,8 @@ import asyncio
 import contextlib
 from typing import Any
 
-from contracts.analysis.stories import SeatSettings
-from memory.stories.view import CHANGING
+from tasklore.contracts.analysis.stories import SeatSettings
+from tasklore.memory.stories.view import CHANGING
 from tests.acceptance.analyses import STORY, TELLERS, Editor, editor
 from tests.acceptance.house import House
 

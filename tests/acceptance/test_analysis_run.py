@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
-from contracts.analysis.document import AnalysisDocument, read_document
-from contracts.analysis.roster import ROSTER
-from memory.stories.analyses import AnalysisStore
+from tasklore.contracts.analysis.document import AnalysisDocument, read_document
+from tasklore.contracts.analysis.roster import ROSTER
+from tasklore.memory.stories.analyses import AnalysisStore
 from tests.acceptance.command import PATIENCE_S, Running
 from tests.acceptance.house import House, Served, running_house
 
-AGENTS = "workers.agents.story"
+AGENTS = "tasklore.workers.agents.story"
 STORY = "lighthouse"
 
 

@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from contracts.errors import ConfigurationError, TaskExpired
 from examples.coin_world.agents import demand_worker
-from supervisor.program_client import Asker, asking
+from tasklore.contracts.errors import ConfigurationError, TaskExpired
+from tasklore.supervisor.program_client import Asker, asking
 from tests.acceptance.conftest import Standing
 
 BUDGET = {"budget_limit": "50k", "spent": 42_000}
@@ -77,7 +77,7 @@ async def test_who_works_is_known_before_anything_is_asked(asker: Asker) -> None
 
     with pytest.raises(
         ConfigurationError,
-        match=r"no worker of DecisionAgent is alive.*tasklore worker workers.agents",
+        match=r"no worker of DecisionAgent is alive.*tasklore worker tasklore.workers.agents",
     ):
         await demand_worker(asker)
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from contracts.identifiers import partition_of, user_token
-from runtime.servers import valkey
+from tasklore.contracts.identifiers import partition_of, user_token
+from tasklore.runtime.servers import valkey
 from tests.acceptance.house import House, running_house
 from tests.acceptance.outside import Outside, outside
 
@@ -33,7 +33,9 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     folder = tmp_path_factory.mktemp("bad")
     with running_house(folder) as house:
         started = [
-            house.worker("workers.agents.decision", llm_base_url="", llm_api_key=""),
+            house.worker(
+                "tasklore.workers.agents.decision", llm_base_url="", llm_api_key=""
+            ),
             house.supervisor(),
         ]
         for one in started:

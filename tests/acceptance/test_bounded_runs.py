@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from contracts.messages import CompletionReport
-from runtime.servers.embedded import EmbeddedServers
-from supervisor.program_client import Asker, asking
+from tasklore.contracts.messages import CompletionReport
+from tasklore.runtime.servers.embedded import EmbeddedServers
+from tasklore.supervisor.program_client import Asker, asking
 from tests.acceptance.autoscaler import monitored
 from tests.acceptance.house import AGENTS, House, Served
 

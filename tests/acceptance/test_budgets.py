@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
-from contracts.admission.limits import NANO_USD, read_limits
-from contracts.messages import CompletionReport
-from memory import keys
-from memory.budgets.store import Budgets, Spending
-from memory.functions import load_functions
-from runtime.servers.embedded import EmbeddedServers
-from supervisor.program_client import Asker, asking
+from tasklore.contracts.admission.limits import NANO_USD, read_limits
+from tasklore.contracts.messages import CompletionReport
+from tasklore.memory import keys
+from tasklore.memory.budgets.store import Budgets, Spending
+from tasklore.memory.functions import load_functions
+from tasklore.runtime.servers.embedded import EmbeddedServers
+from tasklore.supervisor.program_client import Asker, asking
 from tests.acceptance.autoscaler import monitored
 from tests.acceptance.house import AGENTS, House
 from tests.llm_double import Asked, Canned, ScriptedLlm, answer

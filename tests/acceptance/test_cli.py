@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 
-from runtime.servers.embedded import EmbeddedServers
+from tasklore.runtime.servers.embedded import EmbeddedServers
 from tests.acceptance.command import environment, tasklore
 from tests.acceptance.conftest import Standing
 from tests.acceptance.house import BUDGET, House, Served

@@ -6,8 +6,8 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from runtime.servers.claims import free_port
 from tasklore.client import ApiError, AsyncClient, Client, NotDone, Turn, Unreachable
+from tasklore.runtime.servers.claims import free_port
 from tests.acceptance.house import PATIENCE_S
 from tests.acceptance.keyed_api import KeyedApi, keyed_api
 

@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 
 from benchmarks.world_rows import SMALL, run_world
-from supervisor.program_client import asking
+from tasklore.supervisor.program_client import asking
 from tests.acceptance.command import PATIENCE_S, await_none_in, environment
 from tests.acceptance.house import ROOT, House
 
-DECISION = "workers.agents.decision"
+DECISION = "tasklore.workers.agents.decision"
 
 
 async def test_every_text_arrives_once_and_the_same_seed_makes_the_same_world(

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from contracts.identifiers import new_id
-from contracts.messages import CompletionReport, PersonReply
-from memory.documents.items import make_item
-from memory.documents.kinds import Kinds
-from memory.documents.storage.store import DocumentStore
-from runtime.servers import valkey
-from supervisor.program_client import Asker, asking
-from tasklore.ask.ask import ask, make_request
+from tasklore.commands.ask.ask import ask, make_request
+from tasklore.contracts.identifiers import new_id
+from tasklore.contracts.messages import CompletionReport, PersonReply
+from tasklore.memory.documents.items import make_item
+from tasklore.memory.documents.kinds import Kinds
+from tasklore.memory.documents.storage.store import DocumentStore
+from tasklore.runtime.servers import valkey
+from tasklore.supervisor.program_client import Asker, asking
 from tests.acceptance.house import AGENTS, BUDGET, House, running_house
 from tests.acceptance.outside import PATIENCE_S
 

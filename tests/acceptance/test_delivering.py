@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from contracts.errors import NotAccepted
-from memory.conversations.inbox import Inbox
-from runtime.servers import valkey
-from supervisor.program_client import Asker, asking
+from tasklore.contracts.errors import NotAccepted
+from tasklore.memory.conversations.inbox import Inbox
+from tasklore.runtime.servers import valkey
+from tasklore.supervisor.program_client import Asker, asking
 from tests.acceptance.house import House, running_house
 from tests.acceptance.outside import PATIENCE_S, outside
 from tests.llm_double import ScriptedLlm, stalled
 
-DECIDING = "workers.agents.decision"
+DECIDING = "tasklore.workers.agents.decision"
 #: Long enough for a worker to start, and for what another one held to be offered again.
 PATIENCE = timedelta(seconds=PATIENCE_S)
 SENDERS = ("Bob", "Cay", "Dan")

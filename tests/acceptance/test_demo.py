@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from contracts.analysis.roster import ROSTER
+from tasklore.contracts.analysis.roster import ROSTER
 from tests.acceptance.command import (
     PATIENCE_S,
     Running,
@@ -163,5 +163,6 @@ def test_stopped_in_the_middle_it_leaves_nothing_either(
 
 def _is_starting_roles(folder: Path) -> bool:
     return any(
-        "-m tasklore.up worker" in command for command in processes_in(folder).values()
+        "-m tasklore.commands.up worker" in command
+        for command in processes_in(folder).values()
     )

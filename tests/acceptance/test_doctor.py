@@ -63,7 +63,12 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
     (tmp_path / "tmp").mkdir()
     env = environment(TMPDIR=str(tmp_path / "tmp"))
     with Running(
-        "up", "--agents", "workers.agents.budget", cwd=here, env=env, errors=errors
+        "up",
+        "--agents",
+        "tasklore.workers.agents.budget",
+        cwd=here,
+        env=env,
+        errors=errors,
     ) as system:
         assert system.line().startswith("ready ")
         yield System(here, env, errors)
@@ -108,7 +113,7 @@ def test_a_frozen_worker_ends_the_examination_with_the_code_of_an_outage(
     system: System,
 ) -> None:
     """Its page is named in endpoints.json and says nothing; everything else is examined."""
-    worker = system.pid_of("tasklore.up worker")
+    worker = system.pid_of("tasklore.commands.up worker")
     os.kill(worker, signal.SIGSTOP)
     try:
         report = system.doctor(code=3)

@@ -9,9 +9,9 @@ from random import Random
 import pytest
 from redis.asyncio import Redis
 
-from memory.documents.storage.store import DocumentStore
-from memory.queues.queue import PersonalQueue
-from runtime.servers.embedded import EmbeddedServers
+from tasklore.memory.documents.storage.store import DocumentStore
+from tasklore.memory.queues.queue import PersonalQueue
+from tasklore.runtime.servers.embedded import EmbeddedServers
 from tests.integration.documents import KINDS, USER, store_on
 from tests.random_plans import back_and_forth
 from tests.strangers import Strangers

@@ -13,19 +13,19 @@ from datetime import UTC, datetime
 
 import pytest
 
-from contracts.admission.limits import Limit, Limits, Shares
-from contracts.messages import TaskAssignment, TaskCall
-from contracts.task_messages import Priority
-from memory.budgets.store import Budgets
-from memory.ledger.ledger import Ledger
-from runtime.messaging.connection import connected
-from runtime.messaging.jetstream import ask_jetstream
-from runtime.messaging.link import Link
-from runtime.messaging.outbox import open_outbox
-from runtime.servers import valkey
-from supervisor.admission.gate import open_gate
-from supervisor.admission.room import Room
-from supervisor.dispatch import Dispatch
+from tasklore.contracts.admission.limits import Limit, Limits, Shares
+from tasklore.contracts.messages import TaskAssignment, TaskCall
+from tasklore.contracts.task_messages import Priority
+from tasklore.memory.budgets.store import Budgets
+from tasklore.memory.ledger.ledger import Ledger
+from tasklore.runtime.messaging.connection import connected
+from tasklore.runtime.messaging.jetstream import ask_jetstream
+from tasklore.runtime.messaging.link import Link
+from tasklore.runtime.messaging.outbox import open_outbox
+from tasklore.runtime.servers import valkey
+from tasklore.supervisor.admission.gate import open_gate
+from tasklore.supervisor.admission.room import Room
+from tasklore.supervisor.dispatch import Dispatch
 from tests.acceptance.house import AGENTS, House, Served
 from tests.acceptance.outside import outside
 

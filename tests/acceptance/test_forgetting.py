@@ -13,15 +13,15 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
-from memory.documents.kinds import Kinds
-from memory.documents.storage.store import DocumentStore
-from memory.queues.queue import PersonalQueue
-from runtime.servers import valkey
-from tasklore.memory.forget import places_of_users
+from tasklore.commands.memory.forget import places_of_users
+from tasklore.memory.documents.kinds import Kinds
+from tasklore.memory.documents.storage.store import DocumentStore
+from tasklore.memory.queues.queue import PersonalQueue
+from tasklore.runtime.servers import valkey
+from tasklore.workers.forgetting.erasure import Forgotten, forget_user
 from tests.acceptance.house import AGENTS, BUDGET, PROBE, House, Served
 from tests.acceptance.outside import PATIENCE_S, Outside, outside
 from tests.traces import files_with, until_away
-from workers.forgetting.erasure import Forgotten, forget_user
 
 EAR = str(AGENTS / "ear.py")
 FOOD = "resource_user_food_prefs"

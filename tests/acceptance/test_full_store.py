@@ -6,7 +6,7 @@ import uuid
 from redis.asyncio import Redis
 from redis.exceptions import OutOfMemoryError
 
-from memory import keys
+from tasklore.memory import keys
 from tests.acceptance.house import PROBE, House
 from tests.acceptance.outside import outside
 

@@ -90,7 +90,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     folder = tmp_path_factory.mktemp("health")
     with running_house(folder) as house:
         shop = Shop(house)
-        worker = house.worker("tasklore.demo.repository_health")
+        worker = house.worker("tasklore.commands.demo.repository_health")
         house.supervisor(evidence_dir=shop.evidence).ready()
         worker.ready()
         yield shop

@@ -13,11 +13,11 @@ from zoneinfo import ZoneInfo
 import pytest
 from redis.asyncio import Redis
 
-from contracts.subjects import turns
 from deploy.credentials import make_certificates
-from memory.conversations.observations import Observations
-from runtime.messaging.connection import connected
-from supervisor.http.admission.key_file import make_key
+from tasklore.contracts.subjects import turns
+from tasklore.memory.conversations.observations import Observations
+from tasklore.runtime.messaging.connection import connected
+from tasklore.supervisor.http.admission.key_file import make_key
 from tests.acceptance.house import AGENTS, BUDGET, PROBE, House, Served, running_house
 from tests.http_client import PATIENCE_S, Answer, Connection, ask
 
@@ -37,8 +37,8 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
             BUDGET,
             PROBE,
             TAVERN,
-            "workers.agents.decision",
-            "workers.agents.memory_worker",
+            "tasklore.workers.agents.decision",
+            "tasklore.workers.agents.memory_worker",
         ).ready()
         yield house
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from memory.documents.kinds import Kinds
-from memory.documents.storage.store import DocumentStore
-from memory.queues.queue import PersonalQueue
-from runtime.servers import valkey
+from tasklore.memory.documents.kinds import Kinds
+from tasklore.memory.documents.storage.store import DocumentStore
+from tasklore.memory.queues.queue import PersonalQueue
+from tasklore.runtime.servers import valkey
 from tests.acceptance.house import AGENTS, House, Served
 from tests.acceptance.outside import PATIENCE_S, Outside, outside
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from memory.documents.guard import check_document
-from memory.episodes.words import words_of
-from runtime.models.settings import SMALL_MODEL
+from tasklore.memory.documents.guard import check_document
+from tasklore.memory.episodes.words import words_of
+from tasklore.runtime.models.settings import SMALL_MODEL
 from tests.acceptance.talk import FOOD, Remembering, remembering, talk_in
 
 RISOTTO = "Mushroom risotto"

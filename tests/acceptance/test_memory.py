@@ -52,7 +52,7 @@ async def test_another_multiplier_is_another_question_and_the_old_answer_is_not_
             # What is asked about is the key: a busy machine must not answer "unavailable" for it.
             options = ("--config", str(config))
             worker = own_house.worker(
-                "workers.agents.budget", options=options, memory_budget_ms=5000
+                "tasklore.workers.agents.budget", options=options, memory_budget_ms=5000
             ).ready()
             report = await program.ask("BudgetTrackerAgent", "analyze_budget", BUDGET)
             outcomes.append(

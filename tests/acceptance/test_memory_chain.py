@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import JsonValue
 
-from contracts.identifiers import new_id
+from tasklore.contracts.identifiers import new_id
 from tests.acceptance.talk import FOOD, Remembering, Talk, remembering, talk_in
 from tests.llm_double import Asked, ScriptedLlm
 from tests.memory_reading.oracle import heard

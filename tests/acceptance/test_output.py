@@ -5,8 +5,8 @@ from typing import Any
 
 import openai
 
-from tasklore.ask.ask import ask as ask_person
-from tasklore.ask.ask import make_request
+from tasklore.commands.ask.ask import ask as ask_person
+from tasklore.commands.ask.ask import make_request
 from tests.acceptance.house import AGENTS, House
 from tests.http_client import Connection, ask
 

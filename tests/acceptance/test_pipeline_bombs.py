@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from contracts.pipelines import Phase, Pipeline
+from tasklore.contracts.pipelines import Phase, Pipeline
 from tests.acceptance.house import AGENTS, House, Served
 from tests.acceptance.pipelines import PATIENCE_S, asker_in
 from tests.http_client import ask

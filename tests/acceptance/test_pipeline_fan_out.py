@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from contracts.pipelines import Input, Phase, Pipeline
+from tasklore.contracts.pipelines import Input, Phase, Pipeline
 from tests.acceptance.house import AGENTS, House, Served
 from tests.acceptance.pipelines import PATIENCE_S, asker_in
 

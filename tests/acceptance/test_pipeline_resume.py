@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from contracts.pipelines import Input, Phase, Pipeline
+from tasklore.contracts.pipelines import Input, Phase, Pipeline
 from tests.acceptance.house import AGENTS, House, running_house
 from tests.acceptance.pipelines import Asker, asker_in
 

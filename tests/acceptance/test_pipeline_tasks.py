@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from runtime.servers import valkey
+from tasklore.runtime.servers import valkey
 from tests.acceptance.house import AGENTS, House, Served, running_house
 from tests.acceptance.outside import Json, Outside, outside
 

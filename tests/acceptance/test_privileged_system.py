@@ -12,17 +12,22 @@ from subprocess import CompletedProcess
 import nkeys  # type: ignore[import-untyped]
 import pytest
 
-from contracts import subjects
-from contracts.errors import Forbidden, MemoryUnavailable, NotAccepted, Unreachable
 from deploy.privileges.roles import Cast
-from memory.ledger.ledger import Ledger
-from memory.ledger.task_tree import TaskTree
-from runtime.messaging.connection import connected
-from runtime.messaging.jetstream import ask_jetstream
-from runtime.messaging.link import Link
-from runtime.messaging.outbox import open_outbox
-from runtime.servers.valkey import connect
-from supervisor.program_client import asking
+from tasklore.contracts import subjects
+from tasklore.contracts.errors import (
+    Forbidden,
+    MemoryUnavailable,
+    NotAccepted,
+    Unreachable,
+)
+from tasklore.memory.ledger.ledger import Ledger
+from tasklore.memory.ledger.task_tree import TaskTree
+from tasklore.runtime.messaging.connection import connected
+from tasklore.runtime.messaging.jetstream import ask_jetstream
+from tasklore.runtime.messaging.link import Link
+from tasklore.runtime.messaging.outbox import open_outbox
+from tasklore.runtime.servers.valkey import connect
+from tasklore.supervisor.program_client import asking
 from tests.acceptance.command import environment, tasklore
 from tests.acceptance.guarded import Guarded, guarded
 from tests.acceptance.house import (
@@ -47,7 +52,10 @@ CAST = Cast(
 )
 TREE = str(AGENTS / "tree.py")
 BOUNDED = str(AGENTS / "bounded.py")
-MEMORY = ("workers.agents.switchboard", "workers.agents.memory_worker")
+MEMORY = (
+    "tasklore.workers.agents.switchboard",
+    "tasklore.workers.agents.memory_worker",
+)
 #: Agents whose code the bootstrap does not have.
 NAPS = (
     "--agent-id",

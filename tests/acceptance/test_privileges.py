@@ -15,26 +15,26 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import AuthenticationError, NoPermissionError, ResponseError
 
-from contracts.errors import Forbidden, UnknownStory
-from contracts.subjects import covers
 from deploy.credentials import add_roles
 from deploy.privileges.__main__ import DEPLOY as SHIPPED
 from deploy.privileges.__main__ import generated
 from deploy.privileges.nats_accounts import nats_accounts
 from deploy.privileges.roles import Cast, Role
-from memory import keys
-from memory.command_batch import CommandBatch
-from memory.documents.kinds import Kinds
-from memory.documents.storage.reader import DocumentReader
-from memory.functions import load_functions
-from memory.ledger.ledger import Ledger
-from memory.ledger.runs import CancelOutcome, Ended, Run
-from memory.long_term import scripts as long_term_scripts
-from memory.stories.store import StoryStore
-from runtime.access import Access, inbox_prefix
-from runtime.messaging.refusals import Refusal, read_refusal
-from runtime.servers.embedded import NatsServer
-from supervisor.watches import StoreWatch
+from tasklore.contracts.errors import Forbidden, UnknownStory
+from tasklore.contracts.subjects import covers
+from tasklore.memory import keys
+from tasklore.memory.command_batch import CommandBatch
+from tasklore.memory.documents.kinds import Kinds
+from tasklore.memory.documents.storage.reader import DocumentReader
+from tasklore.memory.functions import load_functions
+from tasklore.memory.ledger.ledger import Ledger
+from tasklore.memory.ledger.runs import CancelOutcome, Ended, Run
+from tasklore.memory.long_term import scripts as long_term_scripts
+from tasklore.memory.stories.store import StoryStore
+from tasklore.runtime.access import Access, inbox_prefix
+from tasklore.runtime.messaging.refusals import Refusal, read_refusal
+from tasklore.runtime.servers.embedded import NatsServer
+from tasklore.supervisor.watches import StoreWatch
 from tests.acceptance.guarded import EXAMINER, Guarded, config, guarded, nats_variables
 from tests.acceptance.outside import PATIENCE_S
 
@@ -445,7 +445,7 @@ _ADMINISTRATION = (
 
 
 def _key(pattern: str) -> str:
-    """Return a key that *pattern* matches, as `memory.keys` would make one."""
+    """Return a key that *pattern* matches, as `tasklore.memory.keys` would make one."""
     return pattern.replace("{*", "{x}").replace("*", "x")
 
 

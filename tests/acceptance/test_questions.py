@@ -11,9 +11,9 @@ import pytest
 from nats.aio.msg import Msg
 from redis.asyncio import Redis
 
-from contracts.identifiers import user_token
-from memory.ledger.waits import Waits
-from supervisor.approvals.questions import list_questions
+from tasklore.contracts.identifiers import user_token
+from tasklore.memory.ledger.waits import Waits
+from tasklore.supervisor.approvals.questions import list_questions
 from tests.acceptance.house import House, Served
 from tests.acceptance.outside import Outside, outside
 from tests.acceptance.test_waits import PAYER, YES, Doors, keys_in

@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from redis.asyncio import Redis
 
-from memory.conversations.conversation import Conversations
+from tasklore.memory.conversations.conversation import Conversations
 from tests.acceptance.house import NAPPER, PROBE, House
 from tests.acceptance.outside import PATIENCE_S, Json, Outside, outside
 from tests.llm_double import Asked, Canned, ScriptedLlm, answer

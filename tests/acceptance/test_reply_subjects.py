@@ -12,11 +12,11 @@ import pytest
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from contracts import subjects
 from deploy.privileges.operations import ANSWERS
 from deploy.privileges.roles import Cast, Role
-from runtime.access import inbox_prefix
-from runtime.messaging.streams import Sizes, declare_streams
+from tasklore.contracts import subjects
+from tasklore.runtime.access import inbox_prefix
+from tasklore.runtime.messaging.streams import Sizes, declare_streams
 from tests.acceptance.guarded import EXAMINER, Guarded, guarded
 from tests.acceptance.outside import PATIENCE_S
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.servers.embedded import EmbeddedServers
+from tasklore.runtime.servers.embedded import EmbeddedServers
 from tests.acceptance.autoscaler import Autoscaler, Trigger, monitored
 from tests.acceptance.chaos.cluster_nodes import Cluster
 from tests.acceptance.house import PROBE, House, Served

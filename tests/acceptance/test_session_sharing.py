@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
-from memory.sessions.session import SessionCache
+from tasklore.memory.sessions.session import SessionCache
 from tests.acceptance.house import AGENTS, House
 from tests.acceptance.outside import Outside, outside
 

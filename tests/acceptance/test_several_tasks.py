@@ -4,7 +4,7 @@ import asyncio
 import json
 from uuid import uuid4
 
-from contracts import subjects
+from tasklore.contracts import subjects
 from tests.acceptance.conftest import Standing
 from tests.acceptance.house import BUDGET, NAPPER, House
 from tests.acceptance.outside import Json, Outside, outside

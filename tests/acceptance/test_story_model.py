@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from contracts.analysis.document import AnalysisDocument
-from contracts.analysis.roster import ROSTER
-from memory.rendering.tokens import exact
+from tasklore.contracts.analysis.document import AnalysisDocument
+from tasklore.contracts.analysis.roster import ROSTER
+from tasklore.memory.rendering.tokens import exact
+from tasklore.workers.agent_files import load_agent_files
 from tests.acceptance.story_system import (
     AGENTS,
     Reader,
@@ -34,7 +35,6 @@ from tests.llm_double import (
     refusal,
     saying,
 )
-from workers.agent_files import load_agent_files
 
 #: Which section an answer is for, by the name of its schema.
 SECTIONS = {

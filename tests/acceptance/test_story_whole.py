@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from contracts.analysis.document import AnalysisDocument, read_document
-from contracts.analysis.roster import ROSTER
-from memory.rendering.prompt_context import BUDGET_TOKENS, within
-from memory.rendering.quoting import plain
-from memory.rendering.tokens import counter
-from memory.stories.view import CHANGING, StandingStory
+from tasklore.contracts.analysis.document import AnalysisDocument, read_document
+from tasklore.contracts.analysis.roster import ROSTER
+from tasklore.memory.rendering.prompt_context import BUDGET_TOKENS, within
+from tasklore.memory.rendering.quoting import plain
+from tasklore.memory.rendering.tokens import counter
+from tasklore.memory.stories.view import CHANGING, StandingStory
 from tests.acceptance.command import Running, environment, tasklore
 from tests.acceptance.story_system import (
     AGENTS,

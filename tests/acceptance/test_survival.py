@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from memory import keys
-from memory.ledger.ledger import Ledger, LedgerEntry
-from runtime.servers import valkey
+from tasklore.memory import keys
+from tasklore.memory.ledger.ledger import Ledger, LedgerEntry
+from tasklore.runtime.servers import valkey
 from tests.acceptance.house import House, Served
 from tests.acceptance.outside import PATIENCE_S, Outside, outside
 

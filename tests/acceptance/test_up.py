@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime.servers.embedded import EmbeddedServers
+from tasklore.runtime.servers.embedded import EmbeddedServers
 from tests.acceptance.command import (
     PATIENCE_S,
     Running,
@@ -40,7 +40,9 @@ def apart(tmp_path: Path) -> dict[str, str]:
 
 def up(tmp_path: Path, env: Mapping[str, str], *options: str) -> Running:
     """Start a system with the budget agent, in the directory `here`."""
-    agents = () if "--agents" in options else ("--agents", "workers.agents.budget")
+    agents = (
+        () if "--agents" in options else ("--agents", "tasklore.workers.agents.budget")
+    )
     return Running(
         "up",
         *agents,
@@ -123,7 +125,7 @@ def test_what_dies_is_started_again(apart: Mapping[str, str], tmp_path: Path) ->
     with up(tmp_path, apart) as system:
         assert READY.fullmatch(system.line())
         for victim, back in (
-            ("tasklore.up worker", "worker-1 is back"),
+            ("tasklore.commands.up worker", "worker-1 is back"),
             ("valkey-server", "valkey-server is back"),
         ):
             pids = [
@@ -191,7 +193,7 @@ def _runs(command: str, program: str) -> bool:
 
 _CHATTY = '''"""Talks while it works."""
 
-from workers import Agent, Parameters
+from tasklore.workers import Agent, Parameters
 
 agent = Agent("ChattyAgent", keywords=("chat",))
 

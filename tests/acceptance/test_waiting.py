@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from runtime.servers.claims import HOST, free_port
-from runtime.servers.embedded import NatsServer, ValkeyServer
+from tasklore.runtime.servers.claims import HOST, free_port
+from tasklore.runtime.servers.embedded import NatsServer, ValkeyServer
 from tests.acceptance.house import BUDGET, PATIENCE_S, Served
 
 #: What serves, and what it needs beside the servers.

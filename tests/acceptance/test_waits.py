@@ -13,9 +13,9 @@ import httpx2
 import pytest
 from redis.asyncio import Redis
 
-from memory.ledger.waits import Waits
-from supervisor.approvals.answers import Answers, Person
-from supervisor.http.admission.key_file import make_key
+from tasklore.memory.ledger.waits import Waits
+from tasklore.supervisor.approvals.answers import Answers, Person
+from tasklore.supervisor.http.admission.key_file import make_key
 from tests.acceptance.house import AGENTS, House
 from tests.acceptance.outside import Outside, outside
 

@@ -14,7 +14,7 @@ _BLOCK = re.compile(r"```mermaid\n(.*?)```", re.DOTALL)
 
 #: The modules that one task passes, in their order, from the words of a person to the reply.
 _WAY = (
-    "tasklore/ask/ask.py",
+    "tasklore/commands/ask/ask.py",
     "supervisor/service.py",
     "supervisor/understanding/rules.py",
     "supervisor/dispatch.py",

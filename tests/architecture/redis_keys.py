@@ -3,7 +3,7 @@
 import re
 import sys
 
-from memory import keys
+from tasklore.memory import keys
 
 _HEAD = """# Redis keys
 
@@ -16,7 +16,7 @@ session, story or project lie in one slot. `{token}` is the unpadded base64url o
 
 
 def page() -> str:
-    """Return the page: the table of the docstring of `memory.keys`, without its references to modules."""
+    """Return the page: the table of the docstring of `tasklore.memory.keys`, without its references to modules."""
     rows = re.findall(r"^\|.*\|$", keys.__doc__ or "", re.MULTILINE)
     return _HEAD + "\n".join(re.sub(r", see `[^`]+`", "", row) for row in rows) + "\n"
 

@@ -16,26 +16,29 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from contracts import subjects
-from contracts.admission.limits import parse_limits
-from contracts.messages import MESSAGES
-from runtime import metrics_table, settings_table
-from runtime.documents import CHANNELS, as_text, asyncapi
-from runtime.messaging.streams import Sizes, stream_configurations
-from runtime.servers.embedded import EmbeddedServers
-from supervisor.pipelines.declaration.cards import problems_with
-from supervisor.pipelines.declaration.checks import problems_of
-from supervisor.pipelines.declaration.files import describe_problems, read_pipeline
-from tasklore import manual
-from tasklore.analysis import keys as analysis_keys
+from tasklore.commands import manual
+from tasklore.commands.analysis import keys as analysis_keys
+from tasklore.contracts import subjects
+from tasklore.contracts.admission.limits import parse_limits
+from tasklore.contracts.messages import MESSAGES
+from tasklore.runtime import metrics_table, settings_table
+from tasklore.runtime.documents import CHANNELS, as_text, asyncapi
+from tasklore.runtime.messaging.streams import Sizes, stream_configurations
+from tasklore.runtime.servers.embedded import EmbeddedServers
+from tasklore.supervisor.pipelines.declaration.cards import problems_with
+from tasklore.supervisor.pipelines.declaration.checks import problems_of
+from tasklore.supervisor.pipelines.declaration.files import (
+    describe_problems,
+    read_pipeline,
+)
+from tasklore.workers.card import card_of
+from tasklore.workers.config import load_config
+from tasklore.workers.testing.sessions import FakeSessions
 from tests.acceptance.command import environment, tasklore
 from tests.acceptance.house import BUDGET, House
 from tests.acceptance.talk import MEMORY, SWITCHBOARD
 from tests.architecture import pictures, redis_keys
 from tests.architecture.tree import ROOT
-from workers.card import card_of
-from workers.config import load_config
-from workers.testing.sessions import FakeSessions
 
 PAGES = sorted(
     [
@@ -45,7 +48,7 @@ PAGES = sorted(
                 "README.md",
                 "CHANGELOG.md",
                 "examples/README.md",
-                "quantities/README.md",
+                "contracts/quantities/README.md",
             )
         ),
         *(ROOT / "docs").rglob("*.md"),
@@ -147,7 +150,7 @@ async def test_the_program_on_the_wire_page_gets_its_report(
     """It runs as it stands, in an interpreter of its own that cannot import ours."""
     house = House(own_servers, tmp_path)
     try:
-        house.worker("workers.agents.budget").ready()
+        house.worker("tasklore.workers.agents.budget").ready()
         environ = {**os.environ, "TASKLORE_NATS_URL": own_servers.nats_url}
         program = await asyncio.create_subprocess_exec(
             sys.executable, "-P", "-c", _blocks(REFERENCE / "wire.md", "python")[0],
@@ -340,7 +343,7 @@ def _each(subject: str) -> list[str]:
 
 
 def test_the_wire_page_lists_every_header() -> None:
-    """By the names that `contracts.subjects` spells."""
+    """By the names that `tasklore.contracts.subjects` spells."""
     listed = [row[0].strip("`") for row in _tables(WIRE, "Headers")]
 
     assert sorted(listed) == sorted(

@@ -4,9 +4,9 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from contracts import subjects
-from contracts.messages import MESSAGES
-from runtime.documents import CHANNELS, asyncapi
+from tasklore.contracts import subjects
+from tasklore.contracts.messages import MESSAGES
+from tasklore.runtime.documents import CHANNELS, asyncapi
 
 
 def _references(part: Any) -> Iterator[str]:
@@ -40,7 +40,7 @@ def test_every_reference_leads_somewhere() -> None:
 
 
 def test_addresses_are_the_subjects_of_the_wire() -> None:
-    """Filled in, each address is what `contracts.subjects` makes of the same names."""
+    """Filled in, each address is what `tasklore.contracts.subjects` makes of the same names."""
     address = {channel.name: channel.address for channel in CHANNELS}
     names = {
         "agent_id": "A",

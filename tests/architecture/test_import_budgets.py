@@ -34,16 +34,24 @@ OUR_OWN = {
 
 #: What is imported, what it may load of HEAVY, and at most how many modules of others: a library that slips in shows.
 BUDGETS = [
-    ("contracts.messages", set(), 240),
+    ("tasklore.contracts.messages", set(), 240),
     ("workers", set(), 385),
-    ("workers.agents.budget", set(), 385),
-    ("workers.testing", {"nats"}, 410),
-    ("supervisor.understanding", set(), 385),
+    ("tasklore.workers.agents.budget", set(), 385),
+    ("tasklore.workers.testing", {"nats"}, 410),
+    ("tasklore.supervisor.understanding", set(), 385),
     ("tasklore.__main__", set(), 165),
-    ("tasklore.app", set(), 240),
-    ("tasklore.ask.ask", {"nats"}, 390),
-    ("workers.wiring", {"nats", "redis", "faststream", "prometheus_client"}, 890),
-    ("supervisor.wiring", {"nats", "redis", "faststream", "prometheus_client"}, 850),
+    ("tasklore.commands.app", set(), 240),
+    ("tasklore.commands.ask.ask", {"nats"}, 390),
+    (
+        "tasklore.workers.wiring",
+        {"nats", "redis", "faststream", "prometheus_client"},
+        890,
+    ),
+    (
+        "tasklore.supervisor.wiring",
+        {"nats", "redis", "faststream", "prometheus_client"},
+        850,
+    ),
 ]
 
 
@@ -78,7 +86,7 @@ def test_a_door_loads_no_more_than_it_needs(
 
 def test_the_command_says_what_it_can_without_loading_the_house() -> None:
     """`tasklore --help` needs neither pydantic nor another room than its own and the errors."""
-    done = _run("import tasklore.app, sys; print(*sys.modules)")
+    done = _run("import tasklore.commands.app, sys; print(*sys.modules)")
 
     assert not {"pydantic", "supervisor", "workers", "memory", "structlog"} & set(
         done.stdout.split()
@@ -91,10 +99,10 @@ _MISSING = f"import sys; sys.modules.update(dict.fromkeys({_EXTRA})); "
 
 
 def test_a_worker_needs_no_package_of_a_command_line_or_an_api() -> None:
-    """All that `python -m tasklore.up worker` imports is there without the extras."""
-    modules = "tasklore.up.__main__, tasklore.up.serve, tasklore.up.worker_setup, workers.wiring, workers.testing"
+    """All that `python -m tasklore.commands.up worker` imports is there without the extras."""
+    modules = "tasklore.commands.up.__main__, tasklore.commands.up.serve, tasklore.commands.up.worker_setup, tasklore.workers.wiring, tasklore.workers.testing"
     done = _run(
-        f"{_MISSING}import tasklore.agents.check, {modules}, workers.agents.budget"
+        f"{_MISSING}import tasklore.commands.agents.check, {modules}, tasklore.workers.agents.budget"
     )
 
     assert done.returncode == 0, done.stderr
@@ -102,7 +110,7 @@ def test_a_worker_needs_no_package_of_a_command_line_or_an_api() -> None:
 
 def test_a_worker_loads_none_of_them_where_they_are_installed() -> None:
     """Libraries that would use rich or uvicorn where they find it do not find it."""
-    code = "import sys; from tasklore.up.serve import load_worker; load_worker(); print(*sys.modules)"
+    code = "import sys; from tasklore.commands.up.serve import load_worker; load_worker(); print(*sys.modules)"
     done = _run(code)
 
     assert not {
@@ -112,7 +120,7 @@ def test_a_worker_loads_none_of_them_where_they_are_installed() -> None:
 
 def test_no_table_of_tokens_is_loaded_before_a_call_is_held_to_a_limit() -> None:
     """They cost a second of CPU and 130 MB, and most workers never ask a model."""
-    code = "import redis.asyncio, sys; from memory.budgets.governor import Governor; Governor(redis.asyncio.Redis())"
+    code = "import redis.asyncio, sys; from tasklore.memory.budgets.governor import Governor; Governor(redis.asyncio.Redis())"
     done = _run(f"{code}; print(*sys.modules)")
 
     assert (done.stderr, "bpe_openai" in done.stdout.split()) == ("", False)

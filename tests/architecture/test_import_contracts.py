@@ -25,18 +25,18 @@ _PREFIX = "importlinter:contract:"
 
 #: Contract, file that breaks it (made when missing), and the import that does.
 BREACHES = [
-    ("down", "memory/ledger/ledger.py", "import workers.agent"),
-    ("down", "supervisor/catalogue.py", "import workers.agent"),
-    ("down", "memory/ledger/ledger.py", "import runtime.settings"),
-    ("down", "contracts/messages.py", "import memory.keys"),
+    ("down", "memory/ledger/ledger.py", "import tasklore.workers.agent"),
+    ("down", "supervisor/catalogue.py", "import tasklore.workers.agent"),
+    ("down", "memory/ledger/ledger.py", "import tasklore.runtime.settings"),
+    ("down", "contracts/messages.py", "import tasklore.memory.keys"),
     ("contracts-are-pure", "contracts/subjects.py", "import redis.asyncio"),
     ("contracts-are-pure", "contracts/subjects.py", "import asyncio"),
     (
         "quantities-stand-alone",
-        "quantities/amounts/amount.py",
-        "import contracts.errors",
+        "contracts/quantities/amounts/amount.py",
+        "import tasklore.contracts.errors",
     ),
-    ("quantities-stand-alone", "quantities/units/unit.py", "import asyncio"),
+    ("quantities-stand-alone", "contracts/quantities/units/unit.py", "import asyncio"),
     ("memory-is-mechanical", "memory/long_term/store.py", "import openai"),
     (
         "memory-is-mechanical",
@@ -47,7 +47,7 @@ BREACHES = [
     (
         "pydantic-ai-in-one-place",
         "workers/agents/budget.py",
-        "from workers.pydantic_agents import run",
+        "from tasklore.workers.pydantic_agents import run",
     ),
     (
         "agents-use-only-context",
@@ -57,74 +57,78 @@ BREACHES = [
     (
         "agents-use-only-context",
         "workers/agents/budget.py",
-        "from runtime.models.llm import Llm",
+        "from tasklore.runtime.models.llm import Llm",
     ),
     (
         "agents-use-only-context",
         "workers/agents/budget.py",
-        "from memory.documents.storage.store import DocumentStore",
+        "from tasklore.memory.documents.storage.store import DocumentStore",
     ),
     (
         "documents-are-edited-by-workers",
         "supervisor/service.py",
-        "from memory.documents.storage.store import DocumentStore",
+        "from tasklore.memory.documents.storage.store import DocumentStore",
     ),
     (
         "documents-are-pure",
         "memory/documents/edits.py",
-        "from memory.command_batch import CommandBatch",
+        "from tasklore.memory.command_batch import CommandBatch",
     ),
     (
         "agents-use-only-context",
         "workers/agents/budget.py",
-        "from memory.sessions.session import SessionCache",
+        "from tasklore.memory.sessions.session import SessionCache",
     ),
     (
         "pipelines-are-decided-purely",
         "supervisor/pipelines/planning.py",
-        "from memory.sessions.session import SessionCache",
+        "from tasklore.memory.sessions.session import SessionCache",
     ),
     (
         "runs-are-driven-by-supervisors",
         "workers/host.py",
-        "from memory.sessions.pipeline_runs import PipelineRuns",
+        "from tasklore.memory.sessions.pipeline_runs import PipelineRuns",
     ),
     (
         "stories-are-changed-by-supervisors",
         "workers/host.py",
-        "from memory.stories.analyses import AnalysisStore",
+        "from tasklore.memory.stories.analyses import AnalysisStore",
     ),
     (
         "stories-are-changed-by-supervisors",
         "runtime/health.py",
-        "from memory.stories.analyses import AnalysisStore",
+        "from tasklore.memory.stories.analyses import AnalysisStore",
     ),
     (
         "stories-are-pure",
         "memory/stories/settlement.py",
-        "from memory.stories.store import StoryStore",
+        "from tasklore.memory.stories.store import StoryStore",
     ),
     ("stories-are-pure", "supervisor/pipelines/analysis/reducer.py", "import asyncio"),
     (
         "agents-use-only-context",
         "workers/agents/budget.py",
-        "from memory.stories.store import StoryStore",
+        "from tasklore.memory.stories.store import StoryStore",
     ),
     (
         "agents-are-independent",
         "workers/agents/second.py",
-        "from workers.agents.budget import Budget",
+        "from tasklore.workers.agents.budget import Budget",
     ),
-    ("hosting-knows-no-agent", "workers/host.py", "import workers.agents.budget"),
+    (
+        "hosting-knows-no-agent",
+        "workers/host.py",
+        "import tasklore.workers.agents.budget",
+    ),
     (
         "long-term-memory-belongs-to-workers",
         "supervisor/service.py",
-        "from memory.long_term.store import LongTermMemory",
+        "from tasklore.memory.long_term.store import LongTermMemory",
     ),
     (
         "long-term-memory-belongs-to-workers",
-        "tasklore/ask/ask.py",
-        "from memory.long_term.store import LongTermMemory",
+        "tasklore/commands/ask/ask.py",
+        "from tasklore.memory.long_term.store import LongTermMemory",
     ),
     (
         "broker-in-wiring",
@@ -135,23 +139,23 @@ BREACHES = [
     (
         "frames-in-wiring",
         "supervisor/service.py",
-        "from runtime.process import Process",
+        "from tasklore.runtime.process import Process",
     ),
     ("models-in-one-place", "supervisor/understanding/model.py", "import openai"),
     ("examples-are-users", "examples/trip.py", "from memory import keys"),
     (
         "examples-are-users",
         "examples/coin_world/agents.py",
-        "from supervisor.dispatch import Dispatch",
+        "from tasklore.supervisor.dispatch import Dispatch",
     ),
     (
         "examples-are-users",
         "examples/coin_world/running.py",
-        "from runtime.servers.endpoints import find_endpoints",
+        "from tasklore.runtime.servers.endpoints import find_endpoints",
     ),
     (
         "health-agents-are-users",
-        "tasklore/demo/repository_health/sizes.py",
+        "tasklore/commands/demo/repository_health/sizes.py",
         "from memory import keys",
     ),
 ]

@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from runtime.origin import PACKAGES, demand_own_packages
+from tasklore.runtime.origin import PACKAGES, demand_own_packages
 
 ROOT = Path(__file__).resolve().parents[2]
-_CHECK = "from runtime.origin import demand_own_packages; demand_own_packages()"
+_CHECK = (
+    "from tasklore.runtime.origin import demand_own_packages; demand_own_packages()"
+)
 
 
 def _check(*paths: Path) -> subprocess.CompletedProcess[str]:
@@ -99,7 +101,7 @@ def test_an_installed_package_that_was_overwritten_is_refused(tmp_path: Path) ->
     "door",
     [
         "from tasklore.__main__ import main; main()",
-        'from runtime.process import Process; Process("any", None)',
+        'from tasklore.runtime.process import Process; Process("any", None)',
     ],
 )
 def test_every_door_of_the_house_makes_sure_of_it(tmp_path: Path, door: str) -> None:

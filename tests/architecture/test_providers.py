@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from contracts.admission.limits import CallUsage, ModelCall, Reservation
-from contracts.errors import BudgetSpent
-from runtime.models.embeddings import Door, Endpoint
-from runtime.models.llm import Llm, LlmSettings
+from tasklore.contracts.admission.limits import CallUsage, ModelCall, Reservation
+from tasklore.contracts.errors import BudgetSpent
+from tasklore.runtime.models.embeddings import Door, Endpoint
+from tasklore.runtime.models.llm import Llm, LlmSettings
 from tests.architecture.tree import ROOT
 from tests.llm_double import ScriptedLlm
 

@@ -125,7 +125,7 @@ def test_what_is_shipped_is_the_house() -> None:
 
     assert sorted(wheel["packages"]) == sorted(ROOMS)
     assert wheel["force-include"] == {
-        "examples/lighthouse": "tasklore/story/lighthouse"
+        "examples/lighthouse": "tasklore/commands/story/lighthouse"
     }
     assert (ROOT / "examples" / "lighthouse" / "story.toml").is_file()
     assert "D" in project["tool"]["ruff"]["lint"]["select"]

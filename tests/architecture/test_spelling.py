@@ -3,8 +3,8 @@
 import re
 from functools import cache
 
-from contracts import subjects
-from memory import keys
+from tasklore.contracts import subjects
+from tasklore.memory import keys
 from tests.architecture.tree import modules, name_of, strings, tree_of
 
 _KEY = re.compile(r"(^|[^\w])tl:")
@@ -16,7 +16,7 @@ _SUBJECT = re.compile(
 
 #: Strings that only look like a stream, and what they are.
 _OTHERWISE = {
-    ("tasklore/agents/cards.py", "TASKS"): "the heading of a column",
+    ("tasklore/commands/agents/cards.py", "TASKS"): "the heading of a column",
     ("supervisor/http/chat/forms.py", "messages."): "where a field of a request stands",
 }
 

@@ -26,7 +26,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     """Run servers and a worker of the agent for all tests here."""
     folder = tmp_path_factory.mktemp("coins")
     with running_house(folder) as house:
-        house.worker("workers.agents.decision").ready()
+        house.worker("tasklore.workers.agents.decision").ready()
         yield house
 
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
-from runtime.servers.child import GUARDED
-from runtime.servers.claims import free_port
+from tasklore.runtime.servers.child import GUARDED
+from tasklore.runtime.servers.claims import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -6,12 +6,12 @@ import tempfile
 import time
 from pathlib import Path
 
-from memory.episodes.minilm import load_minilm
-from memory.episodes.recall import pack, recall
-from memory.episodes.store import Episode, Episodes
-from memory.episodes.vectors import VectorIndex
-from runtime.servers import valkey
-from runtime.servers.embedded import ValkeyServer
+from tasklore.memory.episodes.minilm import load_minilm
+from tasklore.memory.episodes.recall import pack, recall
+from tasklore.memory.episodes.store import Episode, Episodes
+from tasklore.memory.episodes.vectors import VectorIndex
+from tasklore.runtime.servers import valkey
+from tasklore.runtime.servers.embedded import ValkeyServer
 from tests.episodes.chats import Person, make_people
 
 

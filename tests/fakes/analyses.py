@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
-from contracts.analysis.document import AnalysisDocument, read_document
-from contracts.analysis.stories import StoryChange, StoryResponse
-from memory.stories.view import demand_changing
-from workers.testing.stories import FakeStories
+from tasklore.contracts.analysis.document import AnalysisDocument, read_document
+from tasklore.contracts.analysis.stories import StoryChange, StoryResponse
+from tasklore.memory.stories.view import demand_changing
+from tasklore.workers.testing.stories import FakeStories
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from urllib.parse import quote
 
-from memory import keys
-from memory.ledger.ledger import LedgerEntry, entry_of
-from memory.ledger.runs import (
+from tasklore.memory import keys
+from tasklore.memory.ledger.ledger import LedgerEntry, entry_of
+from tasklore.memory.ledger.runs import (
     Beginning,
     CancelOutcome,
     CancelRequest,
@@ -67,7 +67,7 @@ class _Fields:
 
 
 class FakeLedger:
-    """Stands for `memory.ledger.ledger.Ledger`."""
+    """Stands for `tasklore.memory.ledger.ledger.Ledger`."""
 
     def __init__(
         self,

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from pydantic import JsonValue
 
-from contracts.errors import RunSetAside, UnknownSession
-from memory.sessions.pipeline_records import (
+from tasklore.contracts.errors import RunSetAside, UnknownSession
+from tasklore.memory.sessions.pipeline_records import (
     MOST_LAPSES,
     SET_ASIDE,
     EndState,

@@ -8,10 +8,10 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from contracts.parameters.neighbours import Neighbourhood
-from memory import keys
-from memory.conversations.conversation import KEEP, KEEP_FOR
-from memory.long_term.entries import (
+from tasklore.contracts.parameters.neighbours import Neighbourhood
+from tasklore.memory import keys
+from tasklore.memory.conversations.conversation import KEEP, KEEP_FOR
+from tasklore.memory.long_term.entries import (
     Entry,
     Near,
     Quarantined,
@@ -28,7 +28,7 @@ Clock = Callable[[], float]
 
 
 class FakeConversations:
-    """Stands for `memory.conversations.conversation.Conversations`."""
+    """Stands for `tasklore.memory.conversations.conversation.Conversations`."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class _Value:
 
 
 class FakeLongTermMemory:
-    """Stands for `memory.long_term.store.LongTermMemory`."""
+    """Stands for `tasklore.memory.long_term.store.LongTermMemory`."""
 
     def __init__(self, *, clock: Clock = time.monotonic) -> None:
         self.corrupt_entries = 0

@@ -10,17 +10,17 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from memory.ledger.ledger import Ledger
-from runtime.messaging.connection import connected
-from runtime.messaging.dead_letter import DEAD_BODY
-from runtime.messaging.jetstream import ask_jetstream
-from runtime.messaging.link import Link
-from runtime.messaging.outbox import open_outbox
-from runtime.messaging.streams import Sizes, declare_streams
-from runtime.servers import valkey
-from runtime.servers.embedded import EmbeddedServers
-from supervisor.dead_letters.letters import digest_of
-from supervisor.dead_letters.queue import DeadLetters, open_dead_letters
+from tasklore.memory.ledger.ledger import Ledger
+from tasklore.runtime.messaging.connection import connected
+from tasklore.runtime.messaging.dead_letter import DEAD_BODY
+from tasklore.runtime.messaging.jetstream import ask_jetstream
+from tasklore.runtime.messaging.link import Link
+from tasklore.runtime.messaging.outbox import open_outbox
+from tasklore.runtime.messaging.streams import Sizes, declare_streams
+from tasklore.runtime.servers import valkey
+from tasklore.runtime.servers.embedded import EmbeddedServers
+from tasklore.supervisor.dead_letters.letters import digest_of
+from tasklore.supervisor.dead_letters.queue import DeadLetters, open_dead_letters
 
 #: Seconds in which a server has written to disk what it was told; it does so once a second.
 PATIENCE_S = 60.0

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from redis.asyncio import Redis
 
-from runtime.servers.embedded import EmbeddedServers
+from tasklore.runtime.servers.embedded import EmbeddedServers
 
 
 @pytest.fixture

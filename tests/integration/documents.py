@@ -7,13 +7,13 @@ from typing import Any, cast
 from pydantic import JsonValue
 from redis.asyncio import Redis
 
-from contracts.edits import Edit, Insert
-from memory.documents.draft import Draft, Origin, Plan
-from memory.documents.guard import LIMITS
-from memory.documents.items import METADATA, Body, make_item
-from memory.documents.kinds import Kinds
-from memory.documents.storage.history import json_bytes
-from memory.documents.storage.store import Committed, DocumentStore
+from tasklore.contracts.edits import Edit, Insert
+from tasklore.memory.documents.draft import Draft, Origin, Plan
+from tasklore.memory.documents.guard import LIMITS
+from tasklore.memory.documents.items import METADATA, Body, make_item
+from tasklore.memory.documents.kinds import Kinds
+from tasklore.memory.documents.storage.history import json_bytes
+from tasklore.memory.documents.storage.store import Committed, DocumentStore
 
 USER = "user-1"
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from redis.asyncio import Redis
 
-from memory import keys
-from memory.long_term.entries import Remembered
-from memory.long_term.single_flight import Joined, Leader, SingleFlight
-from memory.long_term.store import LongTermMemory
+from tasklore.memory import keys
+from tasklore.memory.long_term.entries import Remembered
+from tasklore.memory.long_term.single_flight import Joined, Leader, SingleFlight
+from tasklore.memory.long_term.store import LongTermMemory
 
 ROOT = Path(__file__).parents[2]
 KEY = keys.ltm("Budget", "1.1", "analyze:1")

@@ -12,11 +12,11 @@ from typing import Any
 from nats.aio.client import Client
 from redis.asyncio import Redis
 
-from contracts import subjects
-from contracts.agent_messages import agent_message
-from contracts.conversations import Utterance
-from contracts.identifiers import user_token
-from contracts.messages import (
+from tasklore.contracts import subjects
+from tasklore.contracts.agent_messages import agent_message
+from tasklore.contracts.conversations import Utterance
+from tasklore.contracts.identifiers import user_token
+from tasklore.contracts.messages import (
     ChatTurn,
     DeadLetter,
     ErrorNote,
@@ -25,28 +25,28 @@ from contracts.messages import (
     TaskAssignment,
     TaskCall,
 )
-from contracts.observations import Action, AgentTarget, Observation
-from memory import keys
-from memory.conversations.conversation import Conversations
-from memory.conversations.inbox import Inbox
-from memory.documents.kinds import Kinds
-from memory.documents.storage.store import DocumentStore
-from memory.ledger.ledger import Ledger
-from memory.ledger.runs import Finish
-from memory.long_term.store import LongTermMemory
-from memory.projects.project import ProjectMemory
-from memory.queues.queue import PersonalQueue
-from memory.sessions.session import SessionCache
-from memory.webhooks.outbox import Callback, Webhook, WebhookOutbox
-from runtime.messaging.connection import connected
-from runtime.messaging.link import Link
-from runtime.messaging.outbox import Outbox, open_outbox
-from runtime.messaging.streams import Sizes, declare_streams
-from runtime.servers import valkey
-from runtime.servers.embedded import EmbeddedServers
-from workers.forgetting.erasure import Forgotten, UserStore, forget_user
-from workers.forgetting.server_files import rewrite_redis, rewrite_streams
-from workers.forgetting.stores import all_stores
+from tasklore.contracts.observations import Action, AgentTarget, Observation
+from tasklore.memory import keys
+from tasklore.memory.conversations.conversation import Conversations
+from tasklore.memory.conversations.inbox import Inbox
+from tasklore.memory.documents.kinds import Kinds
+from tasklore.memory.documents.storage.store import DocumentStore
+from tasklore.memory.ledger.ledger import Ledger
+from tasklore.memory.ledger.runs import Finish
+from tasklore.memory.long_term.store import LongTermMemory
+from tasklore.memory.projects.project import ProjectMemory
+from tasklore.memory.queues.queue import PersonalQueue
+from tasklore.memory.sessions.session import SessionCache
+from tasklore.memory.webhooks.outbox import Callback, Webhook, WebhookOutbox
+from tasklore.runtime.messaging.connection import connected
+from tasklore.runtime.messaging.link import Link
+from tasklore.runtime.messaging.outbox import Outbox, open_outbox
+from tasklore.runtime.messaging.streams import Sizes, declare_streams
+from tasklore.runtime.servers import valkey
+from tasklore.runtime.servers.embedded import EmbeddedServers
+from tasklore.workers.forgetting.erasure import Forgotten, UserStore, forget_user
+from tasklore.workers.forgetting.server_files import rewrite_redis, rewrite_streams
+from tasklore.workers.forgetting.stores import all_stores
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 AT_MS = int(NOW.timestamp() * 1000)

@@ -9,9 +9,9 @@ from typing import Any
 
 from redis.asyncio import Redis
 
-from contracts import subjects
-from contracts.identifiers import new_id
-from contracts.messages import (
+from tasklore.contracts import subjects
+from tasklore.contracts.identifiers import new_id
+from tasklore.contracts.messages import (
     AgentCard,
     ChatTurn,
     PersonReply,
@@ -22,29 +22,29 @@ from contracts.messages import (
     TaskCall,
     TaskCard,
 )
-from memory.command_batch import Commands
-from memory.conversations.conversation import Conversations
-from memory.ledger.ledger import Ledger
-from memory.ledger.requests import RequestRecords
-from memory.schedules.store import ScheduleStore
-from memory.sessions.pipeline_runs import PipelineRuns
-from memory.sessions.session import SessionCache
-from runtime.messaging.connection import connected
-from runtime.messaging.link import Link
-from runtime.messaging.outbox import open_outbox
-from runtime.messaging.output import open_output
-from runtime.messaging.streams import Sizes, declare_streams
-from runtime.servers.embedded import EmbeddedServers
-from supervisor.cancellation import Canceller
-from supervisor.catalogue import Catalogue
-from supervisor.dispatch import Dispatch
-from supervisor.http.parts import ApiParts
-from supervisor.http.requests.work import Work
-from supervisor.http.server import HttpServer
-from supervisor.reports.reports import ReportDesk
-from supervisor.requests.request import Alongside, Ended, ignore_part
-from supervisor.schedules.book import ScheduleBook
-from supervisor.schedules.tick_maker import TickMaker
+from tasklore.memory.command_batch import Commands
+from tasklore.memory.conversations.conversation import Conversations
+from tasklore.memory.ledger.ledger import Ledger
+from tasklore.memory.ledger.requests import RequestRecords
+from tasklore.memory.schedules.store import ScheduleStore
+from tasklore.memory.sessions.pipeline_runs import PipelineRuns
+from tasklore.memory.sessions.session import SessionCache
+from tasklore.runtime.messaging.connection import connected
+from tasklore.runtime.messaging.link import Link
+from tasklore.runtime.messaging.outbox import open_outbox
+from tasklore.runtime.messaging.output import open_output
+from tasklore.runtime.messaging.streams import Sizes, declare_streams
+from tasklore.runtime.servers.embedded import EmbeddedServers
+from tasklore.supervisor.cancellation import Canceller
+from tasklore.supervisor.catalogue import Catalogue
+from tasklore.supervisor.dispatch import Dispatch
+from tasklore.supervisor.http.parts import ApiParts
+from tasklore.supervisor.http.requests.work import Work
+from tasklore.supervisor.http.server import HttpServer
+from tasklore.supervisor.reports.reports import ReportDesk
+from tasklore.supervisor.requests.request import Alongside, Ended, ignore_part
+from tasklore.supervisor.schedules.book import ScheduleBook
+from tasklore.supervisor.schedules.tick_maker import TickMaker
 from tests.servers import PATIENCE_S
 
 SUPERVISOR = "HttpStand"

@@ -1,9 +1,9 @@
 """Messages and observations for tests of conversations between agents."""
 
-from contracts.conversations import Utterance
-from contracts.observations import Action, Observation, Position, SensoryData
-from memory.conversations.inbox import Inbox
-from workers.testing.inbox import FakeInbox
+from tasklore.contracts.conversations import Utterance
+from tasklore.contracts.observations import Action, Observation, Position, SensoryData
+from tasklore.memory.conversations.inbox import Inbox
+from tasklore.workers.testing.inbox import FakeInbox
 
 
 def said(

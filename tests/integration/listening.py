@@ -11,26 +11,26 @@ from typing import Any
 
 from redis.asyncio import Redis
 
-from contracts.edits import Insert
-from contracts.errors import NotAccepted
-from contracts.messages import ChatTurn, ExtractedFacts, Fact
-from memory.conversations.notices import Notices
-from memory.documents.items import make_item
-from memory.documents.kinds import Kinds
-from memory.documents.plans import Origin, Plan
-from memory.documents.storage.store import DocumentStore
-from memory.queues.claims import QueueName
-from memory.queues.queue import KnownRow, PersonalQueue
-from workers import Agent
-from workers.execution.exclusive_runs import ExclusiveRuns
-from workers.execution.retry_decision import RetryPolicy
-from workers.listening.context import ListenContext
-from workers.listening.debounce import Patience
-from workers.listening.facts import FactWork
-from workers.listening.outflow import Outflow, Pace, Work
-from workers.listening.turns import TurnWork
-from workers.listening.values import FactBatch, Ruling
-from workers.testing import KitServices, ScriptedLlm
+from tasklore.contracts.edits import Insert
+from tasklore.contracts.errors import NotAccepted
+from tasklore.contracts.messages import ChatTurn, ExtractedFacts, Fact
+from tasklore.memory.conversations.notices import Notices
+from tasklore.memory.documents.items import make_item
+from tasklore.memory.documents.kinds import Kinds
+from tasklore.memory.documents.plans import Origin, Plan
+from tasklore.memory.documents.storage.store import DocumentStore
+from tasklore.memory.queues.claims import QueueName
+from tasklore.memory.queues.queue import KnownRow, PersonalQueue
+from tasklore.workers import Agent
+from tasklore.workers.execution.exclusive_runs import ExclusiveRuns
+from tasklore.workers.execution.retry_decision import RetryPolicy
+from tasklore.workers.listening.context import ListenContext
+from tasklore.workers.listening.debounce import Patience
+from tasklore.workers.listening.facts import FactWork
+from tasklore.workers.listening.outflow import Outflow, Pace, Work
+from tasklore.workers.listening.turns import TurnWork
+from tasklore.workers.listening.values import FactBatch, Ruling
+from tasklore.workers.testing import KitServices, ScriptedLlm
 
 #: Seconds that any wait here may take on a busy machine; no test waits for it to pass.
 PATIENCE_S = 60.0

@@ -10,15 +10,20 @@ from dataclasses import dataclass, field
 from nats.js.api import RawStreamMsg
 from redis.asyncio import Redis
 
-from contracts import subjects
-from runtime.messaging.connection import connected
-from runtime.messaging.jetstream import ask_jetstream
-from runtime.messaging.leases import Leases
-from runtime.messaging.link import Link
-from runtime.messaging.partitions import PartitionDesk, open_partitions
-from runtime.messaging.streams import Sizes, Source, declare_streams, find_consumer
-from runtime.metrics import Metrics
-from runtime.servers.embedded import EmbeddedServers
+from tasklore.contracts import subjects
+from tasklore.runtime.messaging.connection import connected
+from tasklore.runtime.messaging.jetstream import ask_jetstream
+from tasklore.runtime.messaging.leases import Leases
+from tasklore.runtime.messaging.link import Link
+from tasklore.runtime.messaging.partitions import PartitionDesk, open_partitions
+from tasklore.runtime.messaging.streams import (
+    Sizes,
+    Source,
+    declare_streams,
+    find_consumer,
+)
+from tasklore.runtime.metrics import Metrics
+from tasklore.runtime.servers.embedded import EmbeddedServers
 from tests.integration.listening import Counts, eventually
 
 #: Seconds: longer than any wait, so that nothing is saved by the end of a lease.

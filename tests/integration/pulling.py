@@ -6,14 +6,14 @@ import uuid
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 
-from runtime.messaging.connection import connected
-from runtime.messaging.jetstream import ask_jetstream
-from runtime.messaging.leases import Leases
-from runtime.messaging.link import Link
-from runtime.messaging.pull import Delivery, PullEngine
-from runtime.messaging.streams import CLEARED_S, Source, declare_consumer
-from runtime.metrics import Metrics
-from runtime.servers.embedded import EmbeddedServers
+from tasklore.runtime.messaging.connection import connected
+from tasklore.runtime.messaging.jetstream import ask_jetstream
+from tasklore.runtime.messaging.leases import Leases
+from tasklore.runtime.messaging.link import Link
+from tasklore.runtime.messaging.pull import Delivery, PullEngine
+from tasklore.runtime.messaging.streams import CLEARED_S, Source, declare_consumer
+from tasklore.runtime.metrics import Metrics
+from tasklore.runtime.servers.embedded import EmbeddedServers
 
 #: Seconds that any wait here may take on a busy machine; no test waits for it to pass.
 PATIENCE_S = 60.0

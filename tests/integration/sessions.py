@@ -7,11 +7,11 @@ from datetime import timedelta
 
 from redis.asyncio import Redis
 
-from memory import keys
-from memory.sessions.entries import State
-from memory.sessions.pipeline_records import PhaseState
-from memory.sessions.session import SessionCache
-from workers.testing.sessions import FakeSessions
+from tasklore.memory import keys
+from tasklore.memory.sessions.entries import State
+from tasklore.memory.sessions.pipeline_records import PhaseState
+from tasklore.memory.sessions.session import SessionCache
+from tasklore.workers.testing.sessions import FakeSessions
 
 SESSION = "s1"
 KEY = "analysis:map"

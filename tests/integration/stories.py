@@ -6,8 +6,8 @@ from typing import Any
 
 from redis.asyncio import Redis
 
-from contracts.analysis.background import KnownFact
-from contracts.analysis.stories import (
+from tasklore.contracts.analysis.background import KnownFact
+from tasklore.contracts.analysis.stories import (
     Bond,
     Entity,
     Relations,
@@ -20,10 +20,10 @@ from contracts.analysis.stories import (
     Tastes,
     pair_of,
 )
-from memory.stories.analyses import AnalysisStore
-from memory.stories.store import StoryStore
+from tasklore.memory.stories.analyses import AnalysisStore
+from tasklore.memory.stories.store import StoryStore
+from tasklore.workers.testing.stories import FakeStories
 from tests.fakes.analyses import FakeAnalyses
-from workers.testing.stories import FakeStories
 
 STORY = "lighthouse"
 KEEP = 100

@@ -21,10 +21,10 @@ from pydantic_ai.messages import (
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.toolsets import AbstractToolset
 
-from contracts.errors import ConfigurationError, Unreachable
-from workers import Agent, Context
-from workers.pydantic_agents import Prompt, mcp_server, run
-from workers.testing import AgentKit
+from tasklore.contracts.errors import ConfigurationError, Unreachable
+from tasklore.workers import Agent, Context
+from tasklore.workers.pydantic_agents import Prompt, mcp_server, run
+from tasklore.workers.testing import AgentKit
 
 DOUBLE = str(Path(__file__).parents[1] / "mcp_double.py")
 

@@ -14,7 +14,7 @@ import pydantic_ai
 import pytest
 from pydantic import BaseModel, SecretStr
 
-from contracts.errors import (
+from tasklore.contracts.errors import (
     ConfigurationError,
     LlmError,
     LlmNotConfigured,
@@ -23,8 +23,11 @@ from contracts.errors import (
     LlmTimeout,
     LlmUnavailable,
 )
-from runtime.models.llm import Llm, LlmRole, LlmSettings, ModelPrice
-from runtime.models.settings import Provider, parse_roles
+from tasklore.runtime.models.llm import Llm, LlmRole, LlmSettings, ModelPrice
+from tasklore.runtime.models.settings import Provider, parse_roles
+from tasklore.workers import Agent, Context
+from tasklore.workers.pydantic_agents import Prompt, RoleModel, run
+from tasklore.workers.testing import AgentKit
 from tests.agent_script import CALLS, REQUESTS, next_answer, streaming
 from tests.llm_double import (
     Canned,
@@ -37,9 +40,6 @@ from tests.llm_double import (
     stalled,
 )
 from tests.llm_questions import Book
-from workers import Agent, Context
-from workers.pydantic_agents import Prompt, RoleModel, run
-from workers.testing import AgentKit
 
 KEY = "sk-test-0123456789abcdef"
 PROVIDERS: dict[str, Provider] = {

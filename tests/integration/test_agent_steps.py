@@ -12,13 +12,13 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCall
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from redis.asyncio import Redis
 
-from memory.ledger.journal import Journal
-from memory.ledger.ledger import Ledger
+from tasklore.memory.ledger.journal import Journal
+from tasklore.memory.ledger.ledger import Ledger
+from tasklore.workers import Agent, Context
+from tasklore.workers.pydantic_agents import Prompt, run
+from tasklore.workers.pydantic_agents.durability import StepBackend
+from tasklore.workers.testing import AgentKit
 from tests.servers import PATIENCE_S
-from workers import Agent, Context
-from workers.pydantic_agents import Prompt, run
-from workers.pydantic_agents.durability import StepBackend
-from workers.testing import AgentKit
 
 ROUNDS = 20
 #: Requests and calls of one run.

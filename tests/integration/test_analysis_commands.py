@@ -13,21 +13,21 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from redis.asyncio import Redis
 
-from contracts import subjects
-from contracts.analysis.document import AnalysisDocument, read_document
-from contracts.analysis.stories import StoryResponse
-from contracts.errors import InvalidInput, UnknownStory
-from contracts.messages import AnalysisReply, AnalysisRequest
-from memory.stories.analyses import AnalysisStore
-from memory.stories.store import StoryStore
-from runtime.messaging.connection import connected
-from runtime.servers.embedded import EmbeddedServers
-from tasklore.analysis import watch as analysis_watch
-from tasklore.analysis.documents import open_stores
-from tasklore.analysis.run import AnalysisOptions, run_analysis
-from tasklore.analysis.watch import Watch
-from tasklore.exits import FAILED, OK, USAGE, Interrupted
-from tasklore.story.files import read_story
+from tasklore.commands.analysis import watch as analysis_watch
+from tasklore.commands.analysis.documents import open_stores
+from tasklore.commands.analysis.run import AnalysisOptions, run_analysis
+from tasklore.commands.analysis.watch import Watch
+from tasklore.commands.exits import FAILED, OK, USAGE, Interrupted
+from tasklore.commands.story.files import read_story
+from tasklore.contracts import subjects
+from tasklore.contracts.analysis.document import AnalysisDocument, read_document
+from tasklore.contracts.analysis.stories import StoryResponse
+from tasklore.contracts.errors import InvalidInput, UnknownStory
+from tasklore.contracts.messages import AnalysisReply, AnalysisRequest
+from tasklore.memory.stories.analyses import AnalysisStore
+from tasklore.memory.stories.store import StoryStore
+from tasklore.runtime.messaging.connection import connected
+from tasklore.runtime.servers.embedded import EmbeddedServers
 from tests.servers import PATIENCE_S
 
 SUPERVISOR = "AnalysisCommands"

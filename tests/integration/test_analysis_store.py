@@ -9,13 +9,13 @@ from random import Random
 import pytest
 from redis.asyncio import Redis
 
-from contracts.analysis.document import AnalysisDocument
-from contracts.analysis.stories import StoryChange, StoryMemory, StoryResponse
-from contracts.errors import InvalidInput, UnknownStory
-from memory import keys
-from memory.stories.analyses import AnalysisStore
-from memory.stories.view import CHANGING
-from runtime.servers.embedded import EmbeddedServers
+from tasklore.contracts.analysis.document import AnalysisDocument
+from tasklore.contracts.analysis.stories import StoryChange, StoryMemory, StoryResponse
+from tasklore.contracts.errors import InvalidInput, UnknownStory
+from tasklore.memory import keys
+from tasklore.memory.stories.analyses import AnalysisStore
+from tasklore.memory.stories.view import CHANGING
+from tasklore.runtime.servers.embedded import EmbeddedServers
 from tests.integration.stories import BASE, KEEP, MARA, PAIR, STORY, Shelf, shelf_on
 
 LEASE_MS = 60_000
@@ -335,8 +335,8 @@ async def test_an_index_of_another_type_is_replaced(valkey_or_redis: Redis) -> N
 _FOLDING = """
 import asyncio, itertools, sys
 from redis.asyncio import Redis
-from contracts.analysis.stories import StoryChange
-from memory.stories.analyses import AnalysisStore
+from tasklore.contracts.analysis.stories import StoryChange
+from tasklore.memory.stories.analyses import AnalysisStore
 
 async def main() -> None:
     store = AnalysisStore(Redis.from_url(sys.argv[1]), deadline_s=60.0)

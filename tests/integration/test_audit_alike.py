@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
-from memory.documents.storage.store import DocumentStore
-from runtime.servers.embedded import EmbeddedServers
-from tasklore.memory.review import print_audit
+from tasklore.commands.memory.review import print_audit
+from tasklore.memory.documents.storage.store import DocumentStore
+from tasklore.runtime.servers.embedded import EmbeddedServers
 from tests.integration.documents import FOOD, NOW, item, store_on
 
 USER = "ana"

@@ -10,20 +10,20 @@ import pytest
 import structlog
 from nats.aio.client import Client
 
-from contracts import subjects
-from contracts.errors import Unreachable
-from contracts.messages import AgentCard, WorkerPresence
-from runtime.messaging import direct
-from runtime.messaging.buckets import read_bucket
-from runtime.messaging.connection import connected
-from runtime.messaging.jetstream import ask_jetstream
-from runtime.messaging.link import Link
-from runtime.messaging.streams import Sizes, declare_streams
-from runtime.servers.embedded import EmbeddedServers
-from supervisor.cards import CardIndex, read_cards
-from workers.agents.budget import agent
-from workers.card import card_of
-from workers.presence import live_workers
+from tasklore.contracts import subjects
+from tasklore.contracts.errors import Unreachable
+from tasklore.contracts.messages import AgentCard, WorkerPresence
+from tasklore.runtime.messaging import direct
+from tasklore.runtime.messaging.buckets import read_bucket
+from tasklore.runtime.messaging.connection import connected
+from tasklore.runtime.messaging.jetstream import ask_jetstream
+from tasklore.runtime.messaging.link import Link
+from tasklore.runtime.messaging.streams import Sizes, declare_streams
+from tasklore.runtime.servers.embedded import EmbeddedServers
+from tasklore.supervisor.cards import CardIndex, read_cards
+from tasklore.workers.agents.budget import agent
+from tasklore.workers.card import card_of
+from tasklore.workers.presence import live_workers
 
 #: Seconds for a fact on a busy machine.
 PATIENCE_S = 60.0
@@ -285,7 +285,7 @@ async def test_an_unchanged_bucket_is_not_read_again(
         read.append(len(read))
         return await read_cards(*arguments)
 
-    monkeypatch.setattr("supervisor.cards.read_cards", read_and_count)
+    monkeypatch.setattr("tasklore.supervisor.cards.read_cards", read_and_count)
 
     async def loads() -> int:
         before = len(read)
@@ -326,7 +326,7 @@ async def test_endless_notices_do_not_keep_a_supervisor_from_starting(
         index.forget("Old")
         return cards
 
-    monkeypatch.setattr("supervisor.cards.read_cards", read_while_told)
+    monkeypatch.setattr("tasklore.supervisor.cards.read_cards", read_while_told)
     async with asyncio.timeout(PATIENCE_S):
         await index.load(storage.client)
     assert told == ["New0"]

@@ -3,9 +3,9 @@
 import pytest
 from redis.asyncio import Redis
 
-from contracts.admission.limits import read_limits
-from memory.budgets.store import Budgets
-from memory.functions import load_functions
+from tasklore.contracts.admission.limits import read_limits
+from tasklore.memory.budgets.store import Budgets
+from tasklore.memory.functions import load_functions
 from tests.budget_storm import run_storm
 
 LIMIT = {"name": "tpm", "model": "gpt-*", "tokens": 200_000, "every": "minute"}

@@ -7,11 +7,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from redis.asyncio import Redis
 
-from contracts.admission.limits import NANO_USD, Limits, Payer, read_limits
-from contracts.errors import VersionConflict
-from memory import keys
-from memory.budgets.overview import read_overview
-from memory.budgets.store import (
+from tasklore.contracts.admission.limits import NANO_USD, Limits, Payer, read_limits
+from tasklore.contracts.errors import VersionConflict
+from tasklore.memory import keys
+from tasklore.memory.budgets.overview import read_overview
+from tasklore.memory.budgets.store import (
     FROM_FILE,
     KEPT_COSTS,
     Budgets,

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from redis.asyncio import Redis
 
-from contracts.errors import ConfigurationError, MemoryUnavailable
-from memory.compaction import rewrite
-from runtime.servers.embedded import ValkeyServer
+from tasklore.contracts.errors import ConfigurationError, MemoryUnavailable
+from tasklore.memory.compaction import rewrite
+from tasklore.runtime.servers.embedded import ValkeyServer
 
 SECRET = b"likes omelettes"
 OTHER = b"likes pasta"

@@ -11,9 +11,9 @@ import pytest
 from nats.aio.client import Client
 from redis.asyncio import Redis
 
-from contracts import subjects
-from contracts.identifiers import new_id
-from contracts.messages import (
+from tasklore.contracts import subjects
+from tasklore.contracts.identifiers import new_id
+from tasklore.contracts.messages import (
     CompletionReport,
     Fence,
     MemoryNote,
@@ -21,16 +21,16 @@ from contracts.messages import (
     TaskAssignment,
     TaskCall,
 )
-from memory.ledger.ledger import Ledger
-from memory.ledger.runs import Finish
-from runtime.messaging.connection import connected
-from runtime.messaging.link import Link
-from runtime.messaging.outbox import Outbox, open_outbox
-from runtime.messaging.pull import Delivery
-from runtime.messaging.streams import Sizes, declare_streams
-from runtime.servers.embedded import EmbeddedServers
-from supervisor.reports.comparison import ComparisonDesk
-from supervisor.reports.reports import ReportDesk
+from tasklore.memory.ledger.ledger import Ledger
+from tasklore.memory.ledger.runs import Finish
+from tasklore.runtime.messaging.connection import connected
+from tasklore.runtime.messaging.link import Link
+from tasklore.runtime.messaging.outbox import Outbox, open_outbox
+from tasklore.runtime.messaging.pull import Delivery
+from tasklore.runtime.messaging.streams import Sizes, declare_streams
+from tasklore.runtime.servers.embedded import EmbeddedServers
+from tasklore.supervisor.reports.comparison import ComparisonDesk
+from tasklore.supervisor.reports.reports import ReportDesk
 from tests.servers import PATIENCE_S
 from tests.unit.workers.execution.fake_worker import FakeEngine
 

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from contracts.errors import Unreachable
-from runtime.messaging import connection
-from runtime.messaging.connection import connected
-from runtime.servers.claims import free_port
-from runtime.servers.embedded import EmbeddedServers, NatsServer
+from tasklore.contracts.errors import Unreachable
+from tasklore.runtime.messaging import connection
+from tasklore.runtime.messaging.connection import connected
+from tasklore.runtime.servers.claims import free_port
+from tasklore.runtime.servers.embedded import EmbeddedServers, NatsServer
 
 
 class GuardedServer(NatsServer):

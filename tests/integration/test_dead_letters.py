@@ -5,11 +5,11 @@ from datetime import timedelta
 
 import pytest
 
-from contracts.errors import InvalidInput, Unreachable
-from runtime.messaging.jetstream import ask_jetstream
-from runtime.servers.embedded import EmbeddedServers
-from supervisor.dead_letters import stream as dead_stream
-from supervisor.dead_letters.letters import FOREIGN, Letter, Selection
+from tasklore.contracts.errors import InvalidInput, Unreachable
+from tasklore.runtime.messaging.jetstream import ask_jetstream
+from tasklore.runtime.servers.embedded import EmbeddedServers
+from tasklore.supervisor.dead_letters import stream as dead_stream
+from tasklore.supervisor.dead_letters.letters import FOREIGN, Letter, Selection
 from tests.integration.burials import Morgue, a_letter, morgue_of
 
 

@@ -11,22 +11,22 @@ import nats.errors
 import pytest
 from redis.asyncio import Redis
 
-from contracts import subjects
-from contracts.agent_messages import agent_message
-from contracts.conversations import Utterance
-from contracts.errors import InvalidInput, MemoryUnavailable
-from contracts.identifiers import PARTITIONS, user_token
-from contracts.messages import DeadLetter
-from memory.conversations.inbox import Inbox
-from runtime.messaging.jetstream import ask_jetstream
-from runtime.messaging.outbox import open_outbox
-from runtime.messaging.partitions import Whose
-from runtime.messaging.streams import declare_consumer
-from runtime.servers.embedded import EmbeddedServers
-from supervisor.dead_letters.letters import read_letter
-from supervisor.dead_letters.redrive import redrive_of
-from supervisor.delivery import MessageDesk, inbox_sources
-from supervisor.program_client import asking
+from tasklore.contracts import subjects
+from tasklore.contracts.agent_messages import agent_message
+from tasklore.contracts.conversations import Utterance
+from tasklore.contracts.errors import InvalidInput, MemoryUnavailable
+from tasklore.contracts.identifiers import PARTITIONS, user_token
+from tasklore.contracts.messages import DeadLetter
+from tasklore.memory.conversations.inbox import Inbox
+from tasklore.runtime.messaging.jetstream import ask_jetstream
+from tasklore.runtime.messaging.outbox import open_outbox
+from tasklore.runtime.messaging.partitions import Whose
+from tasklore.runtime.messaging.streams import declare_consumer
+from tasklore.runtime.servers.embedded import EmbeddedServers
+from tasklore.supervisor.dead_letters.letters import read_letter
+from tasklore.supervisor.dead_letters.redrive import redrive_of
+from tasklore.supervisor.delivery import MessageDesk, inbox_sources
+from tasklore.supervisor.program_client import asking
 from tests.integration.partitions import Partitions, partitions_on
 
 ALICE = "coins.Alice"

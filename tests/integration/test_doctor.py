@@ -13,21 +13,26 @@ import pytest
 from nats.aio.client import Client
 from redis.asyncio import Redis
 
-from contracts import subjects
-from contracts.errors import TaskloreError
-from contracts.messages import AgentCard, WorkerPresence
-from runtime.messaging.connection import connected
-from runtime.messaging.jetstream import ask_jetstream
-from runtime.messaging.streams import Sizes, Source, declare_consumer, declare_streams
-from runtime.servers.claims import free_port
-from runtime.servers.embedded import EmbeddedServers, NatsServer
-from runtime.servers.endpoints import Endpoints
-from runtime.settings import Settings
-from tasklore.doctor.examination import examine
-from tasklore.doctor.facts import HealthPage, Unanswered
-from tasklore.doctor.pages import PAGE_BYTES, examine_monitor, fetch
-from tasklore.doctor.report import Report
-from tasklore.doctor.rules import Diagnosis
+from tasklore.commands.doctor.examination import examine
+from tasklore.commands.doctor.facts import HealthPage, Unanswered
+from tasklore.commands.doctor.pages import PAGE_BYTES, examine_monitor, fetch
+from tasklore.commands.doctor.report import Report
+from tasklore.commands.doctor.rules import Diagnosis
+from tasklore.contracts import subjects
+from tasklore.contracts.errors import TaskloreError
+from tasklore.contracts.messages import AgentCard, WorkerPresence
+from tasklore.runtime.messaging.connection import connected
+from tasklore.runtime.messaging.jetstream import ask_jetstream
+from tasklore.runtime.messaging.streams import (
+    Sizes,
+    Source,
+    declare_consumer,
+    declare_streams,
+)
+from tasklore.runtime.servers.claims import free_port
+from tasklore.runtime.servers.embedded import EmbeddedServers, NatsServer
+from tasklore.runtime.servers.endpoints import Endpoints
+from tasklore.runtime.settings import Settings
 
 SETTINGS = Settings()
 

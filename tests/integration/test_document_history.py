@@ -7,13 +7,13 @@ from typing import Any, cast
 import pytest
 from redis.asyncio import Redis
 
-from contracts.edits import Delete, Insert, Update
-from contracts.errors import InvalidInput, UndoRefused, UnknownPath
-from memory import keys
-from memory.documents.edits import ABSENT, apply_changes
-from memory.documents.items import Body
-from memory.documents.storage.history import MAX_RECORD, PlanRecord
-from memory.documents.storage.store import DocumentStore
+from tasklore.contracts.edits import Delete, Insert, Update
+from tasklore.contracts.errors import InvalidInput, UndoRefused, UnknownPath
+from tasklore.memory import keys
+from tasklore.memory.documents.edits import ABSENT, apply_changes
+from tasklore.memory.documents.items import Body
+from tasklore.memory.documents.storage.history import MAX_RECORD, PlanRecord
+from tasklore.memory.documents.storage.store import DocumentStore
 from tests.integration.documents import (
     FOOD,
     GENERAL,

@@ -7,19 +7,19 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
-from contracts.edits import Delete, Insert, NoChange, Update
-from contracts.errors import InvalidInput, MemoryUnavailable
-from memory import keys
-from memory.documents.draft import Document, Draft, Snapshot
-from memory.documents.guard import LIMITS
-from memory.documents.storage.store import (
+from tasklore.contracts.edits import Delete, Insert, NoChange, Update
+from tasklore.contracts.errors import InvalidInput, MemoryUnavailable
+from tasklore.memory import keys
+from tasklore.memory.documents.draft import Document, Draft, Snapshot
+from tasklore.memory.documents.guard import LIMITS
+from tasklore.memory.documents.storage.store import (
     Committed,
     DocumentStore,
     RemovedDocuments,
     Stale,
 )
-from memory.queues.claims import Claim, Closing
-from memory.queues.queue import PersonalQueue
+from tasklore.memory.queues.claims import Claim, Closing
+from tasklore.memory.queues.queue import PersonalQueue
 from tests.integration.documents import (
     FOOD,
     GENERAL,

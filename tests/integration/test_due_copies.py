@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from contracts import subjects
-from runtime.messaging.connection import connected
-from runtime.messaging.jetstream import ask_jetstream
-from runtime.messaging.link import Arrival, Link, read_headers
-from runtime.messaging.pull import Delivery
-from runtime.messaging.streams import Sizes, declare_streams
-from runtime.servers.embedded import NatsServer
-from workers.execution.due_copies import DueCopies, open_due_copies
+from tasklore.contracts import subjects
+from tasklore.runtime.messaging.connection import connected
+from tasklore.runtime.messaging.jetstream import ask_jetstream
+from tasklore.runtime.messaging.link import Arrival, Link, read_headers
+from tasklore.runtime.messaging.pull import Delivery
+from tasklore.runtime.messaging.streams import Sizes, declare_streams
+from tasklore.runtime.servers.embedded import NatsServer
+from tasklore.workers.execution.due_copies import DueCopies, open_due_copies
 
 PATIENCE_S = 60.0
 DUE = subjects.due("A", "t")

@@ -18,10 +18,10 @@ from nats.aio.client import Client
 from nats.js.api import StorageType
 from redis.asyncio import Redis
 
-from contracts.errors import ConfigurationError, Unreachable
-from runtime.servers import claims
-from runtime.servers.claims import HOST
-from runtime.servers.embedded import EmbeddedServers, NatsServer, ValkeyServer
+from tasklore.contracts.errors import ConfigurationError, Unreachable
+from tasklore.runtime.servers import claims
+from tasklore.runtime.servers.claims import HOST
+from tasklore.runtime.servers.embedded import EmbeddedServers, NatsServer, ValkeyServer
 
 pytest_plugins = ["tests.servers"]
 
@@ -33,7 +33,7 @@ PATIENCE_S = 60.0
 PARENT = """
 import asyncio, sys
 from pathlib import Path
-from runtime.servers.embedded import EmbeddedServers
+from tasklore.runtime.servers.embedded import EmbeddedServers
 
 async def main():
     async with EmbeddedServers(Path(sys.argv[1])) as servers:

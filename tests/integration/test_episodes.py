@@ -9,11 +9,11 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 from redis.asyncio import Redis
 
-from contracts.errors import InvalidInput
-from contracts.identifiers import user_token
-from memory import keys
-from memory.episodes.store import Episode, Episodes
-from memory.episodes.vectors import VectorIndex
+from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.identifiers import user_token
+from tasklore.memory import keys
+from tasklore.memory.episodes.store import Episode, Episodes
+from tasklore.memory.episodes.vectors import VectorIndex
 from tests.servers import PATIENCE_S
 
 NOW = datetime.now(UTC).replace(microsecond=0)

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from nats.aio.client import Client
 
-from contracts.errors import Unreachable
-from runtime.messaging.connection import connected
-from runtime.messaging.erasure import Erased, Eraser
-from runtime.messaging.jetstream import JetStreamRefused, ask_jetstream
-from runtime.servers.embedded import EmbeddedServers
+from tasklore.contracts.errors import Unreachable
+from tasklore.runtime.messaging.connection import connected
+from tasklore.runtime.messaging.erasure import Erased, Eraser
+from tasklore.runtime.messaging.jetstream import JetStreamRefused, ask_jetstream
+from tasklore.runtime.servers.embedded import EmbeddedServers
 
 STREAM = "TURNS"
 DURABLE = "listener"

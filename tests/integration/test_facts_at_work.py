@@ -8,11 +8,15 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
-from contracts.errors import LlmError, LlmUnavailable
-from contracts.messages import ExtractedFacts, Fact
-from memory import keys
-from memory.documents.draft import Draft
-from memory.documents.guard import LIMITS
+from tasklore.contracts.errors import LlmError, LlmUnavailable
+from tasklore.contracts.messages import ExtractedFacts, Fact
+from tasklore.memory import keys
+from tasklore.memory.documents.draft import Draft
+from tasklore.memory.documents.guard import LIMITS
+from tasklore.workers.agents.memory_worker import agent
+from tasklore.workers.execution.exclusive_runs import ExclusiveRuns
+from tasklore.workers.listening.context import ListenContext
+from tasklore.workers.listening.values import FactBatch, Ruling
 from tests.integration.listening import (
     FOOD,
     LEASE_S,
@@ -27,10 +31,6 @@ from tests.integration.listening import (
     plan_of,
 )
 from tests.memory_bench import Model
-from workers.agents.memory_worker import agent
-from workers.execution.exclusive_runs import ExclusiveRuns
-from workers.listening.context import ListenContext
-from workers.listening.values import FactBatch, Ruling
 
 
 @pytest.fixture

@@ -6,13 +6,18 @@ import pytest
 from faststream.nats import NatsBroker, TestNatsBroker
 from redis.asyncio import Redis
 
-from contracts import subjects
-from contracts.errors import MemoryUnavailable
-from contracts.messages import Cancellation, PersonReply, PersonRequest, Progress
-from runtime.settings import Settings
-from supervisor.wiring import Supervisor
-from workers.agents.budget import agent
-from workers.wiring import Worker
+from tasklore.contracts import subjects
+from tasklore.contracts.errors import MemoryUnavailable
+from tasklore.contracts.messages import (
+    Cancellation,
+    PersonReply,
+    PersonRequest,
+    Progress,
+)
+from tasklore.runtime.settings import Settings
+from tasklore.supervisor.wiring import Supervisor
+from tasklore.workers.agents.budget import agent
+from tasklore.workers.wiring import Worker
 
 SETTINGS = Settings(nats_url="nats://127.0.0.1:4", redis_url="redis://127.0.0.1:4")
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from contracts.errors import InvalidInput
-from supervisor.pipelines.declaration.fingerprints import Fingerprints, Look
+from tasklore.contracts.errors import InvalidInput
+from tasklore.supervisor.pipelines.declaration.fingerprints import Fingerprints, Look
 
 #: Seconds that a look may take here, and those for what takes none on a busy machine.
 LOOK_S = 2.0
@@ -103,7 +103,9 @@ async def test_a_look_over_its_budget_is_refused_and_the_next_is_served(
 async def test_a_child_that_does_not_answer_is_killed_and_replaced(
     fingerprints: Fingerprints, allowed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("supervisor.pipelines.declaration.fingerprints._LATE_S", -1.0)
+    monkeypatch.setattr(
+        "tasklore.supervisor.pipelines.declaration.fingerprints._LATE_S", -1.0
+    )
     assert await took(fingerprints, str(allowed), "own.py") == ["f:own.py"]
     [child] = fingerprints._idle
     os.kill(child.pid, 19)
@@ -112,7 +114,7 @@ async def test_a_child_that_does_not_answer_is_killed_and_replaced(
     async with asyncio.timeout(PATIENCE_S):
         assert await child.wait() == -9
     monkeypatch.setattr(
-        "supervisor.pipelines.declaration.fingerprints._LATE_S", PATIENCE_S
+        "tasklore.supervisor.pipelines.declaration.fingerprints._LATE_S", PATIENCE_S
     )
     assert await took(fingerprints, str(allowed), "own.py") == ["f:own.py"]
 
@@ -145,7 +147,7 @@ async def test_users_take_turns(
 ) -> None:
     """A hundred slow requests of one user do not delay another's."""
     monkeypatch.setattr(
-        "supervisor.pipelines.declaration.fingerprints._LATE_S", PATIENCE_S
+        "tasklore.supervisor.pipelines.declaration.fingerprints._LATE_S", PATIENCE_S
     )
     await took(fingerprints, str(allowed), "own.py", user_id="ada")
     [child] = fingerprints._idle

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from redis.asyncio import Redis
 
-from memory import keys
-from memory.breaker import Breaker
-from memory.long_term import single_flight
-from memory.long_term.entries import Remembered
-from memory.long_term.single_flight import Joined, Leader, SingleFlight
-from runtime.servers.embedded import ValkeyServer
+from tasklore.memory import keys
+from tasklore.memory.breaker import Breaker
+from tasklore.memory.long_term import single_flight
+from tasklore.memory.long_term.entries import Remembered
+from tasklore.memory.long_term.single_flight import Joined, Leader, SingleFlight
+from tasklore.runtime.servers.embedded import ValkeyServer
 from tests.integration.flights import KEY, LONG_S, ROOT, Process, Work, awaited, leave
 
 
@@ -49,7 +49,7 @@ async def test_the_lease_of_a_killed_leader_ends_and_a_waiter_computes(
 DOOMED = """
 import asyncio, sys
 from redis.asyncio import Redis
-from memory.long_term.single_flight import SingleFlight
+from tasklore.memory.long_term.single_flight import SingleFlight
 
 async def nothing():
     return None

@@ -8,22 +8,22 @@ from functools import partial
 
 import pytest
 
-from contracts import subjects
-from contracts.conversations import Utterance
-from contracts.errors import InvalidInput, Unreachable
-from contracts.identifiers import user_token
-from contracts.messages import CompletionReport
-from memory import keys
-from memory.conversations.inbox import Inbox
-from memory.ledger.runs import Finish
-from memory.ledger.user_tasks import UserTasks
-from runtime.messaging.direct import Stored, open_direct_reads
-from runtime.servers.embedded import EmbeddedServers
+from tasklore.contracts import subjects
+from tasklore.contracts.conversations import Utterance
+from tasklore.contracts.errors import InvalidInput, Unreachable
+from tasklore.contracts.identifiers import user_token
+from tasklore.contracts.messages import CompletionReport
+from tasklore.memory import keys
+from tasklore.memory.conversations.inbox import Inbox
+from tasklore.memory.ledger.runs import Finish
+from tasklore.memory.ledger.user_tasks import UserTasks
+from tasklore.runtime.messaging.direct import Stored, open_direct_reads
+from tasklore.runtime.servers.embedded import EmbeddedServers
+from tasklore.workers.forgetting.erasure import UserStore, forget_user
+from tasklore.workers.forgetting.server_files import rewrite_redis, rewrite_streams
+from tasklore.workers.forgetting.tasks import TaskEraser
 from tests.integration.forgetting import AT_MS, FOOD, Town, secret_of, town_on
 from tests.traces import files_with, until_away
-from workers.forgetting.erasure import UserStore, forget_user
-from workers.forgetting.server_files import rewrite_redis, rewrite_streams
-from workers.forgetting.tasks import TaskEraser
 
 ANN = "ann@example.org"
 BOB = "bob"

@@ -11,18 +11,18 @@ import pytest
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from contracts import subjects
-from contracts.errors import Unreachable
-from runtime.messaging.connection import connected
-from runtime.messaging.jetstream import JetStreamRefused, ask_jetstream
-from runtime.messaging.streams import (
+from tasklore.contracts import subjects
+from tasklore.contracts.errors import Unreachable
+from tasklore.runtime.messaging.connection import connected
+from tasklore.runtime.messaging.jetstream import JetStreamRefused, ask_jetstream
+from tasklore.runtime.messaging.streams import (
     Sizes,
     Source,
     declare_consumer,
     declare_streams,
     find_consumer,
 )
-from runtime.servers.embedded import NatsServer
+from tasklore.runtime.servers.embedded import NatsServer
 
 READER = Source(subjects.TASKS, "Somebody", subjects.tasks_of("Somebody"), 30.0)
 

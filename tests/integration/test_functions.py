@@ -10,18 +10,18 @@ import pytest
 from redis.asyncio import Redis
 from redis.exceptions import ResponseError
 
-from contracts.errors import Forbidden, MemoryUnavailable
-from memory import keys
-from memory.breaker import Breaker
-from memory.command_batch import CommandBatch
-from memory.conversations import scripts as inbox_scripts
-from memory.documents.storage import scripts as document_scripts
-from memory.functions import LIBRARIES, load_functions
-from memory.ledger.ledger import Ledger
-from memory.ledger.runs import Run
-from memory.long_term import scripts as long_term_scripts
-from memory.projects import scripts as project_scripts
-from runtime.servers.embedded import ValkeyServer
+from tasklore.contracts.errors import Forbidden, MemoryUnavailable
+from tasklore.memory import keys
+from tasklore.memory.breaker import Breaker
+from tasklore.memory.command_batch import CommandBatch
+from tasklore.memory.conversations import scripts as inbox_scripts
+from tasklore.memory.documents.storage import scripts as document_scripts
+from tasklore.memory.functions import LIBRARIES, load_functions
+from tasklore.memory.ledger.ledger import Ledger
+from tasklore.memory.ledger.runs import Run
+from tasklore.memory.long_term import scripts as long_term_scripts
+from tasklore.memory.projects import scripts as project_scripts
+from tasklore.runtime.servers.embedded import ValkeyServer
 from tests.servers import PATIENCE_S
 
 LEASE_MS = 30_000

@@ -8,26 +8,26 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
-from contracts.admission.limits import (
+from tasklore.contracts.admission.limits import (
     NANO_USD,
     CallUsage,
     ModelCall,
     Payer,
     read_limits,
 )
-from contracts.errors import (
+from tasklore.contracts.errors import (
     BudgetSpent,
     LlmThrottled,
     LlmUnavailable,
     MemoryUnavailable,
 )
-from memory import keys
-from memory.budgets import governor as governing
-from memory.budgets.governor import Governor
-from memory.budgets.store import Budgets
-from memory.functions import load_functions
-from runtime.models.llm import Llm, LlmSettings
-from runtime.models.prices import ModelPrice
+from tasklore.memory import keys
+from tasklore.memory.budgets import governor as governing
+from tasklore.memory.budgets.governor import Governor
+from tasklore.memory.budgets.store import Budgets
+from tasklore.memory.functions import load_functions
+from tasklore.runtime.models.llm import Llm, LlmSettings
+from tasklore.runtime.models.prices import ModelPrice
 
 #: One cent for a thousand tokens, read or written.
 PRICE = 10_000

@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from contracts.errors import ConfigurationError
-from runtime.health import BEAT_S, Check, HealthServer, Pulse
-from runtime.metrics import Metrics
+from tasklore.contracts.errors import ConfigurationError
+from tasklore.runtime.health import BEAT_S, Check, HealthServer, Pulse
+from tasklore.runtime.metrics import Metrics
 
 PATIENCE_S = 60.0
 

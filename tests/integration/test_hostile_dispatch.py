@@ -7,21 +7,21 @@ from dataclasses import dataclass
 from nats.aio.client import Client
 from redis.asyncio import Redis
 
-from contracts import subjects
-from contracts.identifiers import new_id
-from contracts.messages import PersonRequest, TaskAssignment
-from memory.conversations.conversation import Conversations
-from memory.ledger.ledger import Ledger
-from runtime.messaging.connection import connected
-from runtime.messaging.link import Link
-from runtime.messaging.outbox import open_outbox
-from runtime.messaging.streams import Sizes, declare_streams
-from runtime.models.llm import Llm, LlmSettings
-from runtime.servers.embedded import EmbeddedServers
-from supervisor.dispatch import Dispatch
-from supervisor.reports.reports import ReportDesk
-from supervisor.service import Service
-from supervisor.understanding import make_interpreter
+from tasklore.contracts import subjects
+from tasklore.contracts.identifiers import new_id
+from tasklore.contracts.messages import PersonRequest, TaskAssignment
+from tasklore.memory.conversations.conversation import Conversations
+from tasklore.memory.ledger.ledger import Ledger
+from tasklore.runtime.messaging.connection import connected
+from tasklore.runtime.messaging.link import Link
+from tasklore.runtime.messaging.outbox import open_outbox
+from tasklore.runtime.messaging.streams import Sizes, declare_streams
+from tasklore.runtime.models.llm import Llm, LlmSettings
+from tasklore.runtime.servers.embedded import EmbeddedServers
+from tasklore.supervisor.dispatch import Dispatch
+from tasklore.supervisor.reports.reports import ReportDesk
+from tasklore.supervisor.service import Service
+from tasklore.supervisor.understanding import make_interpreter
 from tests.llm_double import ScriptedLlm
 from tests.servers import PATIENCE_S
 from tests.understanding.hostile import ATTACKS, Answer, hostile

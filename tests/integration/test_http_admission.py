@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
-from contracts.errors import ConfigurationError
-from runtime.metrics import Metrics
-from runtime.servers.embedded import EmbeddedServers
-from supervisor.http.admission.key_file import KeyRing, Role, make_key
-from supervisor.http.admission.limits import ClientLimits
-from supervisor.http.server import HttpServer, demand_keys
+from tasklore.contracts.errors import ConfigurationError
+from tasklore.runtime.metrics import Metrics
+from tasklore.runtime.servers.embedded import EmbeddedServers
+from tasklore.supervisor.http.admission.key_file import KeyRing, Role, make_key
+from tasklore.supervisor.http.admission.limits import ClientLimits
+from tasklore.supervisor.http.server import HttpServer, demand_keys
 from tests.http_client import PATIENCE_S, Answer, Connection, ask, until
 from tests.integration.http_stand import Stand, assigned, http_stand
 

@@ -11,12 +11,12 @@ from urllib.parse import urlsplit
 import pytest
 from redis.asyncio import Redis
 
-from contracts.parameters.body_sizes import MOST_VALUES
-from runtime.servers.embedded import EmbeddedServers
-from supervisor.http.admission.clients import UnknownClients
-from supervisor.http.admission.key_file import KeyRing, make_key
-from supervisor.http.admission.limits import ClientLimits
-from supervisor.http.protocol import MOST_CHUNKS
+from tasklore.contracts.parameters.body_sizes import MOST_VALUES
+from tasklore.runtime.servers.embedded import EmbeddedServers
+from tasklore.supervisor.http.admission.clients import UnknownClients
+from tasklore.supervisor.http.admission.key_file import KeyRing, make_key
+from tasklore.supervisor.http.admission.limits import ClientLimits
+from tasklore.supervisor.http.protocol import MOST_CHUNKS
 from tests.http_client import PATIENCE_S, Connection, ask, until
 from tests.integration.http_stand import Stand, http_stand
 
@@ -227,7 +227,7 @@ async def test_unanswered_requests_of_one_key_are_limited_to_its_share(
     keys: tuple[KeyRing, dict[str, dict[str, str]]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("supervisor.http.requests.outcome.MOST", 4)
+    monkeypatch.setattr("tasklore.supervisor.http.requests.outcome.MOST", 4)
     greedy = keys[1]["greedy"]
     meek = keys[1]["meek"]
     body = HELLO | {"wait_seconds": 0}

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
-from contracts import subjects
-from contracts.messages import ChatTurn
-from memory.episodes.store import Episode, Episodes
-from runtime.messaging.direct import open_direct_reads
-from runtime.messaging.link import Link
-from runtime.servers.embedded import EmbeddedServers
-from supervisor.http.admission.key_file import KeyRing, Role, make_key
+from tasklore.contracts import subjects
+from tasklore.contracts.messages import ChatTurn
+from tasklore.memory.episodes.store import Episode, Episodes
+from tasklore.runtime.messaging.direct import open_direct_reads
+from tasklore.runtime.messaging.link import Link
+from tasklore.runtime.servers.embedded import EmbeddedServers
+from tasklore.supervisor.http.admission.key_file import KeyRing, Role, make_key
 from tests.http_client import ask
 from tests.integration.http_stand import Stand, http_stand
 from tests.servers import PATIENCE_S

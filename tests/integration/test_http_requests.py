@@ -12,9 +12,9 @@ import pytest
 import structlog
 from redis.asyncio import Redis
 
-from contracts import subjects
-from contracts.errors import MemoryUnavailable
-from contracts.messages import (
+from tasklore.contracts import subjects
+from tasklore.contracts.errors import MemoryUnavailable
+from tasklore.contracts.messages import (
     ChatTurn,
     CompletionReport,
     MemoryNote,
@@ -24,11 +24,21 @@ from contracts.messages import (
     ReplyPart,
     TaskAssignment,
 )
-from memory.ledger.requests import RequestEnd, RequestRecord, RequestRecords, place_of
-from runtime.servers.embedded import EmbeddedServers
-from supervisor.http.requests import routes as requests
-from supervisor.replies.combined import combine
-from supervisor.requests.request import Alongside, Ended, ignore_part, part_task_id
+from tasklore.memory.ledger.requests import (
+    RequestEnd,
+    RequestRecord,
+    RequestRecords,
+    place_of,
+)
+from tasklore.runtime.servers.embedded import EmbeddedServers
+from tasklore.supervisor.http.requests import routes as requests
+from tasklore.supervisor.replies.combined import combine
+from tasklore.supervisor.requests.request import (
+    Alongside,
+    Ended,
+    ignore_part,
+    part_task_id,
+)
 from tests.http_client import PATIENCE_S, Connection, ask, until
 from tests.integration.http_stand import (
     SUPERVISOR,

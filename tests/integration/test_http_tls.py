@@ -11,13 +11,13 @@ from urllib.parse import urlsplit
 import pytest
 from redis.asyncio import Redis
 
-from contracts.errors import ConfigurationError
 from deploy.credentials import make_certificates
-from runtime.servers.embedded import EmbeddedServers
-from runtime.settings import Settings
-from supervisor.http.admission.key_file import KeyRing, make_key
-from supervisor.http.admission.limits import ClientLimits
-from supervisor.http.server import demand_tls
+from tasklore.contracts.errors import ConfigurationError
+from tasklore.runtime.servers.embedded import EmbeddedServers
+from tasklore.runtime.settings import Settings
+from tasklore.supervisor.http.admission.key_file import KeyRing, make_key
+from tasklore.supervisor.http.admission.limits import ClientLimits
+from tasklore.supervisor.http.server import demand_tls
 from tests.http_client import Connection, until
 from tests.integration.http_stand import http_stand
 

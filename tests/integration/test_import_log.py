@@ -2,8 +2,8 @@
 
 from redis.asyncio import Redis
 
-from memory.long_term.owners import ImportLog
-from memory.long_term.store import LongTermMemory
+from tasklore.memory.long_term.owners import ImportLog
+from tasklore.memory.long_term.store import LongTermMemory
 
 
 async def test_a_file_is_known_by_its_content_and_agent(redis: Redis) -> None:

@@ -7,12 +7,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from redis.asyncio import Redis
 
-from contracts.conversations import Digest, History
-from contracts.errors import InvalidInput
-from contracts.messages import ChatTurn
-from memory import keys
-from memory.conversations.conversation import Conversations
-from memory.conversations.inbox import LONGEST_SUMMARY, Inbox
+from tasklore.contracts.conversations import Digest, History
+from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.messages import ChatTurn
+from tasklore.memory import keys
+from tasklore.memory.conversations.conversation import Conversations
+from tasklore.memory.conversations.inbox import LONGEST_SUMMARY, Inbox
 from tests.integration.inboxes import ids, said, seen, whole
 from tests.servers import PATIENCE_S
 

@@ -10,12 +10,12 @@ from typing import Any
 
 from redis.asyncio import Redis
 
-from contracts.conversations import TakenMessages, Utterance
-from contracts.messages import TaskAssignment, TaskCall
-from contracts.observations import Action, AgentTarget, Observation
-from memory.conversations.inbox import Inbox
+from tasklore.contracts.conversations import TakenMessages, Utterance
+from tasklore.contracts.messages import TaskAssignment, TaskCall
+from tasklore.contracts.observations import Action, AgentTarget, Observation
+from tasklore.memory.conversations.inbox import Inbox
+from tasklore.workers.context.history import TaskHistory
 from tests.integration.inboxes import ids, said
-from workers.context.history import TaskHistory
 
 AGENTS = ("Ann", "Bob", "Cay", "Dan")
 #: Runs of a task before its caller gives it up.

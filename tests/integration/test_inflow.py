@@ -7,22 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from contracts import subjects
-from contracts.errors import TaskloreError
-from contracts.identifiers import partition_of
-from contracts.messages import ChatTurn, DeadLetter, ExtractedFacts, Fact
-from memory.queues.queue import PersonalQueue
-from runtime.messaging import partitions
-from runtime.messaging.erasure import Eraser
-from runtime.messaging.outbox import open_outbox
-from runtime.messaging.partitions import MOST_ERASURES, Whose
-from runtime.messaging.streams import declare_consumer
-from runtime.servers.embedded import EmbeddedServers
+from tasklore.contracts import subjects
+from tasklore.contracts.errors import TaskloreError
+from tasklore.contracts.identifiers import partition_of
+from tasklore.contracts.messages import ChatTurn, DeadLetter, ExtractedFacts, Fact
+from tasklore.memory.queues.queue import PersonalQueue
+from tasklore.runtime.messaging import partitions
+from tasklore.runtime.messaging.erasure import Eraser
+from tasklore.runtime.messaging.outbox import open_outbox
+from tasklore.runtime.messaging.partitions import MOST_ERASURES, Whose
+from tasklore.runtime.messaging.streams import declare_consumer
+from tasklore.runtime.servers.embedded import EmbeddedServers
+from tasklore.workers.listening.declaration import Queue
+from tasklore.workers.listening.inflow import InflowDesk
+from tasklore.workers.listening.wiring import sources_of
 from tests.integration.listening import eventually
 from tests.integration.partitions import ACK_WAIT_S, Partitions, partitions_on
-from workers.listening.declaration import Queue
-from workers.listening.inflow import InflowDesk
-from workers.listening.wiring import sources_of
 
 
 class Tired(Eraser):

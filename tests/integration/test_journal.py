@@ -3,13 +3,13 @@
 import pytest
 from redis.asyncio import Redis
 
-from contracts.errors import RunReplaced
-from contracts.identifiers import user_token
-from memory import keys
-from memory.ledger.journal import Journal
-from memory.ledger.ledger import Ledger
-from memory.ledger.runs import Finish, RunName
-from memory.ledger.user_tasks import UserTasks
+from tasklore.contracts.errors import RunReplaced
+from tasklore.contracts.identifiers import user_token
+from tasklore.memory import keys
+from tasklore.memory.ledger.journal import Journal
+from tasklore.memory.ledger.ledger import Ledger
+from tasklore.memory.ledger.runs import Finish, RunName
+from tasklore.memory.ledger.user_tasks import UserTasks
 from tests.servers import PATIENCE_S
 
 TASK = "0199-bbbb"

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
-from contracts.errors import MemoryUnavailable
-from contracts.identifiers import new_id
-from memory.conversations.conversation import Conversations
-from runtime.servers.embedded import EmbeddedServers
-from supervisor.understanding import Interpretation, Understood
-from supervisor.understanding.outcome import Several
+from tasklore.contracts.errors import MemoryUnavailable
+from tasklore.contracts.identifiers import new_id
+from tasklore.memory.conversations.conversation import Conversations
+from tasklore.runtime.servers.embedded import EmbeddedServers
+from tasklore.supervisor.understanding import Interpretation, Understood
+from tasklore.supervisor.understanding.outcome import Several
 from tests.integration.test_hostile_dispatch import standing
 from tests.integration.test_repeats import ONE, OTHER, TWO, Desk, Fickle, tasks_of
 

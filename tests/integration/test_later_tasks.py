@@ -11,21 +11,21 @@ import pytest
 from nats.aio.client import Client
 from redis.asyncio import Redis
 
-from contracts import subjects
-from contracts.identifiers import new_id
-from contracts.messages import TaskAssignment, TaskCall
-from memory.ledger.ledger import Ledger
-from memory.ledger.open_tasks import OpenTasks
-from memory.ledger.runs import NotDue, Run
-from runtime.messaging.connection import connected
-from runtime.messaging.jetstream import ask_jetstream
-from runtime.messaging.link import Link
-from runtime.messaging.outbox import open_outbox
-from runtime.messaging.streams import Sizes, declare_streams
-from runtime.servers.embedded import EmbeddedServers
-from supervisor.cancellation import Canceller
-from supervisor.dispatch import Dispatch
-from supervisor.stream_recovery import letter_of
+from tasklore.contracts import subjects
+from tasklore.contracts.identifiers import new_id
+from tasklore.contracts.messages import TaskAssignment, TaskCall
+from tasklore.memory.ledger.ledger import Ledger
+from tasklore.memory.ledger.open_tasks import OpenTasks
+from tasklore.memory.ledger.runs import NotDue, Run
+from tasklore.runtime.messaging.connection import connected
+from tasklore.runtime.messaging.jetstream import ask_jetstream
+from tasklore.runtime.messaging.link import Link
+from tasklore.runtime.messaging.outbox import open_outbox
+from tasklore.runtime.messaging.streams import Sizes, declare_streams
+from tasklore.runtime.servers.embedded import EmbeddedServers
+from tasklore.supervisor.cancellation import Canceller
+from tasklore.supervisor.dispatch import Dispatch
+from tasklore.supervisor.stream_recovery import letter_of
 from tests.http_client import ask
 from tests.integration.http_stand import CARD, http_stand
 from tests.servers import PATIENCE_S

@@ -8,11 +8,11 @@ import pytest
 from redis.asyncio import Redis
 from redis.crc import key_slot
 
-from contracts.errors import MemoryUnavailable
-from memory import keys
-from memory.ledger.journal import Journal
-from memory.ledger.ledger import Ledger
-from memory.ledger.runs import (
+from tasklore.contracts.errors import MemoryUnavailable
+from tasklore.memory import keys
+from tasklore.memory.ledger.journal import Journal
+from tasklore.memory.ledger.ledger import Ledger
+from tasklore.memory.ledger.runs import (
     CancelOutcome,
     CancelRequest,
     Ended,
@@ -23,8 +23,8 @@ from memory.ledger.runs import (
     RunName,
     Suspect,
 )
-from memory.ledger.tally import Tally
-from runtime.servers.embedded import ValkeyServer
+from tasklore.memory.ledger.tally import Tally
+from tasklore.runtime.servers.embedded import ValkeyServer
 from tests.servers import PATIENCE_S
 
 TASK = "0199-aaaa"

@@ -11,15 +11,20 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
-from contracts.admission.limits import NANO_USD, Payer
-from contracts.errors import InvalidInput, Unreachable
-from memory import keys
-from memory.budgets.store import Budgets, book_field, book_of
-from tasklore.exits import Aborted
-from tasklore.limits import budget
-from tasklore.limits.budget import print_budget
-from tasklore.limits.edits import apply_limits, remove_limit, restore_version, set_limit
-from tasklore.limits.views import print_check, print_history, print_limits
+from tasklore.commands.exits import Aborted
+from tasklore.commands.limits import budget
+from tasklore.commands.limits.budget import print_budget
+from tasklore.commands.limits.edits import (
+    apply_limits,
+    remove_limit,
+    restore_version,
+    set_limit,
+)
+from tasklore.commands.limits.views import print_check, print_history, print_limits
+from tasklore.contracts.admission.limits import NANO_USD, Payer
+from tasklore.contracts.errors import InvalidInput, Unreachable
+from tasklore.memory import keys
+from tasklore.memory.budgets.store import Budgets, book_field, book_of
 
 pytestmark = pytest.mark.usefixtures("command_servers")
 

@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
-from contracts.admission.limits import Limits, Payer, read_limits
-from contracts.errors import ConfigurationError, MemoryUnavailable
-from memory import keys
-from memory.budgets.store import Budgets
-from runtime.metrics import Metrics
-from runtime.servers.embedded import EmbeddedServers
-from supervisor.http.admission.key_file import KeyRing, Role, make_key
-from supervisor.limits_file import apply_limits_file
-from supervisor.watches import LimitWatch
+from tasklore.contracts.admission.limits import Limits, Payer, read_limits
+from tasklore.contracts.errors import ConfigurationError, MemoryUnavailable
+from tasklore.memory import keys
+from tasklore.memory.budgets.store import Budgets
+from tasklore.runtime.metrics import Metrics
+from tasklore.runtime.servers.embedded import EmbeddedServers
+from tasklore.supervisor.http.admission.key_file import KeyRing, Role, make_key
+from tasklore.supervisor.limits_file import apply_limits_file
+from tasklore.supervisor.watches import LimitWatch
 from tests.http_client import ask
 from tests.integration.http_stand import Stand, http_stand
 
@@ -173,7 +173,7 @@ async def test_a_file_is_applied_when_a_store_that_was_away_is_back(
     redis: Redis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The supervisor starts without it."""
-    monkeypatch.setattr("supervisor.limits_file._AGAIN_S", 0.01)
+    monkeypatch.setattr("tasklore.supervisor.limits_file._AGAIN_S", 0.01)
     path = tmp_path / "limits.toml"
     spawned = []
     looks = []

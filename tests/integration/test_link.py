@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 import nats
 import pytest
 
-from runtime.messaging.connection import connected
-from runtime.messaging.link import Arrival, Link, read_headers
-from runtime.servers.embedded import EmbeddedServers
+from tasklore.runtime.messaging.connection import connected
+from tasklore.runtime.messaging.link import Arrival, Link, read_headers
+from tasklore.runtime.servers.embedded import EmbeddedServers
 
 PATIENCE_S = 60.0
 

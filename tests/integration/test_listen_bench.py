@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
-from contracts.errors import ConfigurationError, MemoryUnavailable
-from contracts.messages import ChatTurn, Fact
-from memory.queues.claims import Claim, Closing
-from memory.queues.queue import Mended, PersonalQueue
+from tasklore.contracts.errors import ConfigurationError, MemoryUnavailable
+from tasklore.contracts.messages import ChatTurn, Fact
+from tasklore.memory.queues.claims import Claim, Closing
+from tasklore.memory.queues.queue import Mended, PersonalQueue
+from tasklore.workers import Agent
+from tasklore.workers.execution.exclusive_runs import ExclusiveRuns
+from tasklore.workers.listening.backlog import Backlog
+from tasklore.workers.listening.bench import ListenBench
+from tasklore.workers.listening.outflow import Outflow, Pace
+from tasklore.workers.listening.wiring import demand_one_listener
 from tests.servers import PATIENCE_S
-from workers import Agent
-from workers.execution.exclusive_runs import ExclusiveRuns
-from workers.listening.backlog import Backlog
-from workers.listening.bench import ListenBench
-from workers.listening.outflow import Outflow, Pace
-from workers.listening.wiring import demand_one_listener
 
 
 class AwayQueue(PersonalQueue):

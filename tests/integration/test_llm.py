@@ -1,4 +1,4 @@
-"""`runtime.models.llm` through the real client library against a scripted server."""
+"""`tasklore.runtime.models.llm` through the real client library against a scripted server."""
 
 import io
 import logging
@@ -9,7 +9,7 @@ import pytest
 import structlog
 from pydantic import BaseModel, SecretStr, ValidationError
 
-from contracts.errors import (
+from tasklore.contracts.errors import (
     ConfigurationError,
     LlmCutOff,
     LlmError,
@@ -21,7 +21,14 @@ from contracts.errors import (
     LlmTimeout,
     LlmUnavailable,
 )
-from runtime.models.llm import Expense, Llm, LlmRole, LlmSettings, ModelPrice, Spent
+from tasklore.runtime.models.llm import (
+    Expense,
+    Llm,
+    LlmRole,
+    LlmSettings,
+    ModelPrice,
+    Spent,
+)
 from tests.llm_double import (
     Asked,
     Canned,

@@ -2,8 +2,12 @@
 
 import pytest
 
-from contracts.errors import LlmMalformed
-from supervisor.understanding import LlmInterpreter, Understood, make_interpreter
+from tasklore.contracts.errors import LlmMalformed
+from tasklore.supervisor.understanding import (
+    LlmInterpreter,
+    Understood,
+    make_interpreter,
+)
 from tests.llm_double import Canned, ScriptedLlm, fault, refusal, saying, stalled
 from tests.llm_questions import Opener
 from tests.understanding.recorded import CATALOGUE, NOW, answers

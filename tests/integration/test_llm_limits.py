@@ -1,12 +1,12 @@
-"""Deadlines, pauses and the shared limit of `runtime.models.llm`, against a scripted server."""
+"""Deadlines, pauses and the shared limit of `tasklore.runtime.models.llm`, against a scripted server."""
 
 import asyncio
 from threading import Event
 
 import pytest
 
-from contracts.errors import LlmError, LlmRateLimited, LlmTimeout
-from runtime.models.llm import Llm, LlmRole, LlmSettings, Spent
+from tasklore.contracts.errors import LlmError, LlmRateLimited, LlmTimeout
+from tasklore.runtime.models.llm import Llm, LlmRole, LlmSettings, Spent
 from tests.llm_double import (
     Canned,
     ScriptedLlm,

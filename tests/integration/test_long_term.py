@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from redis.asyncio import Redis
 
-from contracts.errors import InvalidInput, MemoryUnavailable
-from memory import keys
-from memory.breaker import Breaker
-from memory.long_term.entries import Remembered
-from memory.long_term.store import LongTermMemory
-from runtime.servers.embedded import ValkeyServer
+from tasklore.contracts.errors import InvalidInput, MemoryUnavailable
+from tasklore.memory import keys
+from tasklore.memory.breaker import Breaker
+from tasklore.memory.long_term.entries import Remembered
+from tasklore.memory.long_term.store import LongTermMemory
+from tasklore.runtime.servers.embedded import ValkeyServer
 
 HOUR = timedelta(hours=1)
 ANNA = "YW5uYQ"

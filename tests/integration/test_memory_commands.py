@@ -11,35 +11,35 @@ from nats.aio.client import Client
 from pydantic import JsonValue
 from redis.asyncio import Redis
 
-from contracts.errors import (
+from tasklore.commands.exits import FAILED, OK, USAGE
+from tasklore.commands.memory import tell as telling
+from tasklore.commands.memory.files import export_documents, import_documents
+from tasklore.commands.memory.history import (
+    print_difference,
+    print_explanation,
+    print_history,
+    print_undo,
+)
+from tasklore.commands.memory.migration import migrate_folder
+from tasklore.commands.memory.review import print_audit, print_conflicts
+from tasklore.commands.memory.stores import user_memory
+from tasklore.commands.memory.tell import make_turn, outcome_of, publish_turn, tell
+from tasklore.commands.memory.views import print_documents, print_facts
+from tasklore.contracts.errors import (
     InvalidInput,
     TaskloreError,
     UndoRefused,
     UnknownPath,
     Unreachable,
 )
-from contracts.messages import ExtractedFacts, Fact
-from memory.documents.kinds import Kinds
-from memory.documents.storage.store import DocumentStore
-from memory.queues.claims import Closing
-from memory.queues.queue import PersonalQueue
-from runtime.messaging.connection import connected
-from runtime.messaging.streams import Sizes, declare_streams
-from runtime.servers.embedded import EmbeddedServers
-from tasklore.exits import FAILED, OK, USAGE
-from tasklore.memory import tell as telling
-from tasklore.memory.files import export_documents, import_documents
-from tasklore.memory.history import (
-    print_difference,
-    print_explanation,
-    print_history,
-    print_undo,
-)
-from tasklore.memory.migration import migrate_folder
-from tasklore.memory.review import print_audit, print_conflicts
-from tasklore.memory.stores import user_memory
-from tasklore.memory.tell import make_turn, outcome_of, publish_turn, tell
-from tasklore.memory.views import print_documents, print_facts
+from tasklore.contracts.messages import ExtractedFacts, Fact
+from tasklore.memory.documents.kinds import Kinds
+from tasklore.memory.documents.storage.store import DocumentStore
+from tasklore.memory.queues.claims import Closing
+from tasklore.memory.queues.queue import PersonalQueue
+from tasklore.runtime.messaging.connection import connected
+from tasklore.runtime.messaging.streams import Sizes, declare_streams
+from tasklore.runtime.servers.embedded import EmbeddedServers
 from tests.integration.documents import (
     FOOD,
     NOW,

@@ -7,16 +7,16 @@ from decimal import Decimal
 import pytest
 from redis.asyncio import Redis
 
-from contracts.identifiers import user_token
-from contracts.parameters.model import Field, Parameters
-from contracts.parameters.neighbours import Neighbourhood
 from deploy.privileges.roles import Cast
-from memory import keys
-from memory.long_term.entries import Near
-from memory.long_term.owners import EntryOwners
-from memory.long_term.store import LongTermMemory
-from quantities.amounts import Amount
-from runtime.servers.embedded import ValkeyServer
+from tasklore.contracts.identifiers import user_token
+from tasklore.contracts.parameters.model import Field, Parameters
+from tasklore.contracts.parameters.neighbours import Neighbourhood
+from tasklore.contracts.quantities.amounts import Amount
+from tasklore.memory import keys
+from tasklore.memory.long_term.entries import Near
+from tasklore.memory.long_term.owners import EntryOwners
+from tasklore.memory.long_term.store import LongTermMemory
+from tasklore.runtime.servers.embedded import ValkeyServer
 from tests.servers import PATIENCE_S
 from tests.unit.quantities.test_near_matches import a_plan, a_worker
 

@@ -11,15 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from redis.asyncio import Redis
 
-from contracts.identifiers import user_token
-from contracts.parameters.model import Field, Parameters
-from contracts.parameters.neighbours import Neighbourhood
-from memory import keys
-from memory.long_term import neighbours
-from memory.long_term.entries import Near
-from memory.long_term.store import LongTermMemory
-from quantities.amounts import Amount, Duration, Percent, Quantity
-from runtime.servers.embedded import ValkeyServer
+from tasklore.contracts.identifiers import user_token
+from tasklore.contracts.parameters.model import Field, Parameters
+from tasklore.contracts.parameters.neighbours import Neighbourhood
+from tasklore.contracts.quantities.amounts import Amount, Duration, Percent, Quantity
+from tasklore.memory import keys
+from tasklore.memory.long_term import neighbours
+from tasklore.memory.long_term.entries import Near
+from tasklore.memory.long_term.store import LongTermMemory
+from tasklore.runtime.servers.embedded import ValkeyServer
 
 HOUR = timedelta(hours=1)
 ANNA = user_token("anna")

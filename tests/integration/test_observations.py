@@ -7,16 +7,16 @@ import pytest
 from pydantic import ValidationError
 from redis.asyncio import Redis
 
-from contracts.errors import InvalidInput
-from contracts.observations import (
+from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.observations import (
     Action,
     AgentTarget,
     Observation,
     Position,
     SensoryData,
 )
-from memory import keys
-from memory.conversations.observations import Observations
+from tasklore.memory import keys
+from tasklore.memory.conversations.observations import Observations
 from tests.integration.inboxes import seen
 from tests.servers import PATIENCE_S
 

@@ -3,13 +3,13 @@
 import pytest
 from redis.asyncio import Redis
 
-from contracts.errors import MemoryUnavailable
-from memory import keys
-from memory.ledger.ledger import Ledger
-from memory.ledger.open_tasks import SCAN_COUNT, OpenTask, OpenTasks
-from memory.ledger.runs import Ended
-from memory.ledger.stream_epochs import StreamEpochs
-from memory.ledger.user_tasks import UserTasks
+from tasklore.contracts.errors import MemoryUnavailable
+from tasklore.memory import keys
+from tasklore.memory.ledger.ledger import Ledger
+from tasklore.memory.ledger.open_tasks import SCAN_COUNT, OpenTask, OpenTasks
+from tasklore.memory.ledger.runs import Ended
+from tasklore.memory.ledger.stream_epochs import StreamEpochs
+from tasklore.memory.ledger.user_tasks import UserTasks
 from tests.servers import PATIENCE_S
 
 LEASE_MS = 30_000

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from contracts.errors import MessageTooLarge, NotAccepted, QueueFull
-from contracts.subjects import MAX_BODY, MAX_MESSAGE
-from runtime.messaging.connection import connected
-from runtime.messaging.jetstream import ask_jetstream
-from runtime.messaging.link import Link, read_headers
-from runtime.messaging.outbox import Outbox, open_outbox
-from runtime.servers.embedded import EmbeddedServers, NatsServer
+from tasklore.contracts.errors import MessageTooLarge, NotAccepted, QueueFull
+from tasklore.contracts.subjects import MAX_BODY, MAX_MESSAGE
+from tasklore.runtime.messaging.connection import connected
+from tasklore.runtime.messaging.jetstream import ask_jetstream
+from tasklore.runtime.messaging.link import Link, read_headers
+from tasklore.runtime.messaging.outbox import Outbox, open_outbox
+from tasklore.runtime.servers.embedded import EmbeddedServers, NatsServer
 
 PATIENCE_S = 60.0
 

@@ -7,12 +7,14 @@ from collections.abc import Sequence
 import pytest
 from redis.asyncio import Redis
 
-from contracts import subjects
-from contracts.errors import EditRefused, GiveUp, LlmUnavailable
-from contracts.messages import ChatTurn, ExtractedFacts, Fact
-from memory import keys
-from runtime.servers import valkey
-from runtime.servers.embedded import EmbeddedServers
+from tasklore.contracts import subjects
+from tasklore.contracts.errors import EditRefused, GiveUp, LlmUnavailable
+from tasklore.contracts.messages import ChatTurn, ExtractedFacts, Fact
+from tasklore.memory import keys
+from tasklore.runtime.servers import valkey
+from tasklore.runtime.servers.embedded import EmbeddedServers
+from tasklore.workers.listening.context import ListenContext
+from tasklore.workers.listening.values import FactBatch, Ruling
 from tests.integration.listening import (
     LEASE_S,
     PATIENCE_S,
@@ -25,8 +27,6 @@ from tests.integration.listening import (
     plan_of,
 )
 from tests.integration.listening import parrot as learn_words
-from workers.listening.context import ListenContext
-from workers.listening.values import FactBatch, Ruling
 
 
 @pytest.fixture

@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
-from contracts.errors import MemoryUnavailable
-from memory import keys
-from memory.ledger.ledger import Ledger
-from memory.ledger.runs import CancelRequest, Finish
-from memory.long_term.store import LongTermMemory
-from memory.sessions.session import EntryInfo, SessionCache
-from runtime.messaging.pull import Delivery
+from tasklore.contracts.errors import MemoryUnavailable
+from tasklore.memory import keys
+from tasklore.memory.ledger.ledger import Ledger
+from tasklore.memory.ledger.runs import CancelRequest, Finish
+from tasklore.memory.long_term.store import LongTermMemory
+from tasklore.memory.sessions.session import EntryInfo, SessionCache
+from tasklore.runtime.messaging.pull import Delivery
+from tasklore.workers import Context
 from tests.unit.workers.execution.fake_worker import FakeWorker, a_task
-from workers import Context
 
 #: Seconds that a store may take on a busy machine.
 LONG_S = 60.0

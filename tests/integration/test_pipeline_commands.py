@@ -8,14 +8,10 @@ from typing import Any
 
 import pytest
 
-from contracts.errors import InvalidInput, TaskloreError, UnknownSession, Unreachable
-from contracts.pipelines import Phase, Pipeline
-from memory.sessions.pipeline_records import NewRun
-from runtime.servers.embedded import EmbeddedServers
-from tasklore.exits import FAILED, OK, USAGE
-from tasklore.pipeline.check import print_check
-from tasklore.pipeline.edits import cancel_run, invalidate_run
-from tasklore.pipeline.run import (
+from tasklore.commands.exits import FAILED, OK, USAGE
+from tasklore.commands.pipeline.check import print_check
+from tasklore.commands.pipeline.edits import cancel_run, invalidate_run
+from tasklore.commands.pipeline.run import (
     ResumeOptions,
     RunOptions,
     follow_run,
@@ -23,10 +19,19 @@ from tasklore.pipeline.run import (
     resume_run,
     run_pipeline,
 )
-from tasklore.pipeline.stores import Look, Stores, open_stores
-from tasklore.pipeline.views import print_list, print_status, write_evidence
-from tasklore.pipeline.watch import Watch
-from tasklore.places import open_nats
+from tasklore.commands.pipeline.stores import Look, Stores, open_stores
+from tasklore.commands.pipeline.views import print_list, print_status, write_evidence
+from tasklore.commands.pipeline.watch import Watch
+from tasklore.commands.places import open_nats
+from tasklore.contracts.errors import (
+    InvalidInput,
+    TaskloreError,
+    UnknownSession,
+    Unreachable,
+)
+from tasklore.contracts.pipelines import Phase, Pipeline
+from tasklore.memory.sessions.pipeline_records import NewRun
+from tasklore.runtime.servers.embedded import EmbeddedServers
 from tests.acceptance.house import House
 
 #: Its task fails while there is a file `fail-{label}` in the folder, and waits while there is `hold-{label}`.
@@ -35,8 +40,8 @@ AGENT = '''"""Steps of pipelines."""
 import asyncio
 from pathlib import Path
 
-from contracts.errors import GiveUp
-from workers import Agent, Context, Parameters
+from tasklore.contracts.errors import GiveUp
+from tasklore.workers import Agent, Context, Parameters
 
 agent = Agent("StepAgent", keywords=("step",))
 
@@ -358,7 +363,7 @@ async def test_a_phase_whose_agent_has_no_worker_is_shown_as_waiting(
         return []
 
     with monkeypatch.context() as patched:
-        patched.setattr("tasklore.pipeline.client.live_workers", nobody)
+        patched.setattr("tasklore.commands.pipeline.client.live_workers", nobody)
         assert await print_status(session, as_json=False) == OK
         out, err = capsys.readouterr()
         assert "waits for a worker of StepAgent" in out
@@ -636,8 +641,8 @@ async def test_a_watcher_finds_an_end_whose_event_was_lost() -> None:
 async def test_a_watcher_gives_up_on_a_run_that_no_supervisor_drives(
     monkeypatch: pytest.MonkeyPatch, capsys: Output
 ) -> None:
-    monkeypatch.setattr("tasklore.pipeline.watch.SAY_AFTER_S", 0)
-    monkeypatch.setattr("tasklore.pipeline.watch.GIVE_UP_S", 1.5)
+    monkeypatch.setattr("tasklore.commands.pipeline.watch.SAY_AFTER_S", 0)
+    monkeypatch.setattr("tasklore.commands.pipeline.watch.GIVE_UP_S", 1.5)
     async with (
         open_nats("tasklore-pipeline") as client,
         open_stores() as stores,

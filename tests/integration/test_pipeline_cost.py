@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from redis.asyncio import Redis
 
-from contracts.errors import MemoryUnavailable
-from contracts.messages import CompletionReport, Usage
-from memory.budgets.store import KEPT_COSTS, Budgets
-from supervisor.reports.reports import TaskCosts
-from supervisor.watches import CostKeeper
-from tasklore.exits import OK
-from tasklore.pipeline.check import print_check
+from tasklore.commands.exits import OK
+from tasklore.commands.pipeline.check import print_check
+from tasklore.contracts.errors import MemoryUnavailable
+from tasklore.contracts.messages import CompletionReport, Usage
+from tasklore.memory.budgets.store import KEPT_COSTS, Budgets
+from tasklore.supervisor.reports.reports import TaskCosts
+from tasklore.supervisor.watches import CostKeeper
 from tests.unit.supervisor.reports import report
 
 PIPELINE = """name = "papers"

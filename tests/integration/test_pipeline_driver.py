@@ -15,8 +15,8 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from redis.asyncio import Redis
 
-from contracts import subjects
-from contracts.messages import (
+from tasklore.contracts import subjects
+from tasklore.contracts.messages import (
     AgentCard,
     CompletionReport,
     MemoryNote,
@@ -26,25 +26,25 @@ from contracts.messages import (
     TaskAssignment,
     TaskCard,
 )
-from contracts.pipelines import Input, Phase, Pipeline
-from memory.ledger.ledger import Ledger
-from memory.ledger.runs import Run
-from memory.projects.project import ProjectMemory
-from memory.sessions.pipeline_runs import PipelineRuns
-from memory.sessions.session import NewEntry, SessionCache
-from runtime.messaging.connection import connected
-from runtime.messaging.link import Link
-from runtime.messaging.outbox import Outbox, open_outbox
-from runtime.messaging.streams import Sizes, declare_streams
-from runtime.metrics import Metrics
-from runtime.servers import valkey
-from runtime.servers.embedded import EmbeddedServers
-from supervisor.cancellation import Canceller
-from supervisor.dispatch import Dispatch
-from supervisor.pipelines.desk import PipelineDesk
-from supervisor.pipelines.live import Parts, event_publisher
-from supervisor.pipelines.requests import Driving, PipelineRequests
-from supervisor.reports.reports import ReportDesk
+from tasklore.contracts.pipelines import Input, Phase, Pipeline
+from tasklore.memory.ledger.ledger import Ledger
+from tasklore.memory.ledger.runs import Run
+from tasklore.memory.projects.project import ProjectMemory
+from tasklore.memory.sessions.pipeline_runs import PipelineRuns
+from tasklore.memory.sessions.session import NewEntry, SessionCache
+from tasklore.runtime.messaging.connection import connected
+from tasklore.runtime.messaging.link import Link
+from tasklore.runtime.messaging.outbox import Outbox, open_outbox
+from tasklore.runtime.messaging.streams import Sizes, declare_streams
+from tasklore.runtime.metrics import Metrics
+from tasklore.runtime.servers import valkey
+from tasklore.runtime.servers.embedded import EmbeddedServers
+from tasklore.supervisor.cancellation import Canceller
+from tasklore.supervisor.dispatch import Dispatch
+from tasklore.supervisor.pipelines.desk import PipelineDesk
+from tasklore.supervisor.pipelines.live import Parts, event_publisher
+from tasklore.supervisor.pipelines.requests import Driving, PipelineRequests
+from tasklore.supervisor.reports.reports import ReportDesk
 
 #: Seconds for a fact on a busy machine.
 PATIENCE_S = 60.0

@@ -9,11 +9,16 @@ from typing import TypeVar
 import pytest
 from redis.asyncio import Redis
 
-from contracts.errors import InvalidPipeline, PhaseReplaced, RunSetAside, UnknownSession
-from contracts.identifiers import user_token
-from contracts.pipelines import Phase, Pipeline
-from memory import keys
-from memory.sessions.pipeline_records import (
+from tasklore.contracts.errors import (
+    InvalidPipeline,
+    PhaseReplaced,
+    RunSetAside,
+    UnknownSession,
+)
+from tasklore.contracts.identifiers import user_token
+from tasklore.contracts.pipelines import Phase, Pipeline
+from tasklore.memory import keys
+from tasklore.memory.sessions.pipeline_records import (
     EndState,
     NewRun,
     PhaseState,
@@ -21,8 +26,8 @@ from memory.sessions.pipeline_records import (
     Redeclared,
     RunRecord,
 )
-from memory.sessions.pipeline_runs import GRACE_MS, PipelineRuns
-from memory.sessions.session import SessionCache
+from tasklore.memory.sessions.pipeline_runs import GRACE_MS, PipelineRuns
+from tasklore.memory.sessions.session import SessionCache
 from tests.fakes.pipeline_runs import FakePipelineRuns
 from tests.servers import PATIENCE_S
 

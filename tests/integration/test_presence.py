@@ -8,16 +8,16 @@ from datetime import UTC, datetime
 import pytest
 from nats.aio.client import Client
 
-from contracts import subjects
-from contracts.errors import ConfigurationError, Unreachable
-from contracts.messages import AgentCard, WorkerPresence
-from runtime.messaging.buckets import read_bucket
-from runtime.messaging.connection import connected
-from runtime.messaging.jetstream import ask_jetstream
-from runtime.messaging.streams import Sizes, declare_streams
-from runtime.servers.embedded import EmbeddedServers
-from workers import presence as presences
-from workers.presence import live_workers, show_presence
+from tasklore.contracts import subjects
+from tasklore.contracts.errors import ConfigurationError, Unreachable
+from tasklore.contracts.messages import AgentCard, WorkerPresence
+from tasklore.runtime.messaging.buckets import read_bucket
+from tasklore.runtime.messaging.connection import connected
+from tasklore.runtime.messaging.jetstream import ask_jetstream
+from tasklore.runtime.messaging.streams import Sizes, declare_streams
+from tasklore.runtime.servers.embedded import EmbeddedServers
+from tasklore.workers import presence as presences
+from tasklore.workers.presence import live_workers, show_presence
 
 #: Seconds for a fact on a busy machine.
 PATIENCE_S = 60.0

@@ -8,10 +8,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from contracts.errors import Unreachable
-from runtime.process import Process
-from runtime.servers.embedded import EmbeddedServers
-from runtime.settings import Settings
+from tasklore.contracts.errors import Unreachable
+from tasklore.runtime.process import Process
+from tasklore.runtime.servers.embedded import EmbeddedServers
+from tasklore.runtime.settings import Settings
 
 #: Seconds for what takes milliseconds.
 PATIENCE_S = 60.0

@@ -11,17 +11,17 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
-from contracts.errors import InvalidInput
-from memory.projects.project import Kind, ProjectMemory
-from tasklore.exits import OK, USAGE
-from tasklore.project.files import add_record, export_records, import_records
-from tasklore.project.stores import PROJECT_VARIABLE
-from tasklore.project.views import (
+from tasklore.commands.exits import OK, USAGE
+from tasklore.commands.project.files import add_record, export_records, import_records
+from tasklore.commands.project.stores import PROJECT_VARIABLE
+from tasklore.commands.project.views import (
     RecordFilter,
     print_found,
     print_projects,
     print_record,
 )
+from tasklore.contracts.errors import InvalidInput
+from tasklore.memory.projects.project import Kind, ProjectMemory
 
 Printed = Callable[[], str]
 

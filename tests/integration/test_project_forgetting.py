@@ -11,18 +11,18 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
-from contracts.identifiers import user_token
-from memory import keys
-from memory.documents.kinds import Kinds
-from memory.documents.storage.store import DocumentStore
-from memory.projects.project import ProjectMemory
-from memory.sessions.session import SessionCache
-from runtime.servers.embedded import EmbeddedServers
-from tasklore.memory.forget import places_of_users
+from tasklore.commands.memory.forget import places_of_users
+from tasklore.contracts.identifiers import user_token
+from tasklore.memory import keys
+from tasklore.memory.documents.kinds import Kinds
+from tasklore.memory.documents.storage.store import DocumentStore
+from tasklore.memory.projects.project import ProjectMemory
+from tasklore.memory.sessions.session import SessionCache
+from tasklore.runtime.servers.embedded import EmbeddedServers
+from tasklore.workers.forgetting.erasure import UserStore, forget_user
+from tasklore.workers.forgetting.server_files import rewrite_redis
+from tasklore.workers.forgetting.stores import all_stores, evidence_files
 from tests.traces import files_with, until_away
-from workers.forgetting.erasure import UserStore, forget_user
-from workers.forgetting.server_files import rewrite_redis
-from workers.forgetting.stores import all_stores, evidence_files
 
 ANN = "ann@example.org"
 BOB = "bob"

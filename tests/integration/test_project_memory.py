@@ -7,11 +7,11 @@ import sys
 import pytest
 from redis.asyncio import Redis
 
-from contracts.errors import InvalidInput
-from memory import keys
-from memory.projects.project import ProjectMemory, Record
-from memory.projects.records import MAX_DATA_BYTES, MAX_TEXT, Kind
-from runtime.servers.embedded import ValkeyServer
+from tasklore.contracts.errors import InvalidInput
+from tasklore.memory import keys
+from tasklore.memory.projects.project import ProjectMemory, Record
+from tasklore.memory.projects.records import MAX_DATA_BYTES, MAX_TEXT, Kind
+from tasklore.runtime.servers.embedded import ValkeyServer
 from tests.architecture.tree import ROOT
 
 SHOP = "shop"
@@ -287,8 +287,8 @@ async def fill(memory: ProjectMemory) -> None:
 #: Appends as many records as it is told, each with a token of its own, and says so of each.
 _APPENDS = """
 import asyncio, sys
-from memory.projects.project import ProjectMemory
-from runtime.servers import valkey
+from tasklore.memory.projects.project import ProjectMemory
+from tasklore.runtime.servers import valkey
 
 async def main():
     async with valkey.connect(sys.argv[1], deadline_s=30.0) as client:

@@ -6,12 +6,12 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from contracts.errors import ConfigurationError
-from runtime.messaging import lent_slots
-from runtime.messaging.leases import Leases
-from runtime.messaging.streams import declare_consumer
-from runtime.metrics import Metrics
-from runtime.servers.embedded import EmbeddedServers
+from tasklore.contracts.errors import ConfigurationError
+from tasklore.runtime.messaging import lent_slots
+from tasklore.runtime.messaging.leases import Leases
+from tasklore.runtime.messaging.streams import declare_consumer
+from tasklore.runtime.metrics import Metrics
+from tasklore.runtime.servers.embedded import EmbeddedServers
 from tests.integration.pulling import PATIENCE_S, Bench, Book, bench_on
 
 

@@ -5,10 +5,10 @@ import time
 import pytest
 from redis.asyncio import Redis
 
-from contracts.errors import InvalidInput
-from contracts.identifiers import user_token
-from memory.queues.claims import Closing, Outcome
-from memory.queues.queue import PersonalQueue
+from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.identifiers import user_token
+from tasklore.memory.queues.claims import Closing, Outcome
+from tasklore.memory.queues.queue import PersonalQueue
 from tests.integration.waiting import (
     BLINK_MS,
     LATER,

@@ -10,15 +10,15 @@ from typing import Any, cast
 import pytest
 from redis.asyncio import Redis
 
-from contracts.errors import MemoryUnavailable
-from contracts.identifiers import user_token
-from memory import keys
-from memory.command_batch import Command, CommandBatch
-from memory.queues import scripts as queue_scripts
-from memory.queues.claims import Closing, closing_arguments
-from memory.queues.queue import Mended, PersonalQueue
-from memory.scripts import read
-from runtime.servers.embedded import ValkeyServer
+from tasklore.contracts.errors import MemoryUnavailable
+from tasklore.contracts.identifiers import user_token
+from tasklore.memory import keys
+from tasklore.memory.command_batch import Command, CommandBatch
+from tasklore.memory.queues import scripts as queue_scripts
+from tasklore.memory.queues.claims import Closing, closing_arguments
+from tasklore.memory.queues.queue import Mended, PersonalQueue
+from tasklore.memory.scripts import read
+from tasklore.runtime.servers.embedded import ValkeyServer
 from tests.integration.waiting import (
     BLINK_MS,
     LATER,
@@ -236,7 +236,7 @@ async def test_workers_that_follow_the_index_close_each_row_once_in_order(
 _CLAIMER = """
 import asyncio, sys
 from redis.asyncio import Redis
-from memory.queues.queue import PersonalQueue
+from tasklore.memory.queues.queue import PersonalQueue
 
 async def main():
     async with Redis.from_url(sys.argv[1]) as client:

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from redis.asyncio import Redis
 
-from contracts.errors import MemoryUnavailable
-from contracts.messages import ChatTurn
-from memory.documents.items import Body, make_item
-from memory.documents.kinds import Kinds
-from memory.documents.storage.reader import DocumentReader
-from memory.documents.storage.store import DocumentStore
-from memory.rendering.documents import tokens_of
-from supervisor.replies.recollection import BUDGET_TOKENS, Recollections
-from supervisor.understanding import (
+from tasklore.contracts.errors import MemoryUnavailable
+from tasklore.contracts.messages import ChatTurn
+from tasklore.memory.documents.items import Body, make_item
+from tasklore.memory.documents.kinds import Kinds
+from tasklore.memory.documents.storage.reader import DocumentReader
+from tasklore.memory.documents.storage.store import DocumentStore
+from tasklore.memory.rendering.documents import tokens_of
+from tasklore.supervisor.replies.recollection import BUDGET_TOKENS, Recollections
+from tasklore.supervisor.understanding import (
     Clarification,
     Interpretation,
     LlmInterpreter,
@@ -28,7 +28,7 @@ from tests.llm_questions import Opener
 from tests.understanding_cases import EVERYBODY, parameters_of
 
 if TYPE_CHECKING:
-    from memory.documents.storage.reader import OwnDocuments
+    from tasklore.memory.documents.storage.reader import OwnDocuments
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 ANN = "ann"

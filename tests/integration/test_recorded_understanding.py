@@ -5,8 +5,8 @@ import json
 from collections import Counter
 from functools import cache
 
-from runtime.models.llm import Llm, LlmSettings
-from supervisor.understanding.model import LlmInterpreter
+from tasklore.runtime.models.llm import Llm, LlmSettings
+from tasklore.supervisor.understanding.model import LlmInterpreter
 from tests.llm_double import Asked, Scripted, ScriptedLlm
 from tests.understanding.recorded import CATALOGUE, NOW, answers, cases, judge, messages
 

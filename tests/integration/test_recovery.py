@@ -13,23 +13,28 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.js.errors import NotFoundError
 
-from contracts import subjects
-from contracts.messages import CompletionReport, MemoryNote, TaskAssignment, TaskCall
-from contracts.traces import made_context, read_context
-from memory.ledger.ledger import Ledger
-from memory.ledger.open_tasks import OpenTasks
-from memory.ledger.runs import Ended, Finish
-from memory.ledger.stream_epochs import StreamEpochs
-from runtime import tracing
-from runtime.messaging.connection import Listener, connected
-from runtime.messaging.jetstream import ask_jetstream, ask_or_none
-from runtime.messaging.link import Link
-from runtime.messaging.outbox import open_outbox
-from runtime.messaging.streams import Sizes, declare_streams
-from runtime.servers import valkey
-from runtime.servers.embedded import EmbeddedServers
-from supervisor.dispatch import Dispatch
-from supervisor.stream_recovery import Recovery
+from tasklore.contracts import subjects
+from tasklore.contracts.messages import (
+    CompletionReport,
+    MemoryNote,
+    TaskAssignment,
+    TaskCall,
+)
+from tasklore.contracts.traces import made_context, read_context
+from tasklore.memory.ledger.ledger import Ledger
+from tasklore.memory.ledger.open_tasks import OpenTasks
+from tasklore.memory.ledger.runs import Ended, Finish
+from tasklore.memory.ledger.stream_epochs import StreamEpochs
+from tasklore.runtime import tracing
+from tasklore.runtime.messaging.connection import Listener, connected
+from tasklore.runtime.messaging.jetstream import ask_jetstream, ask_or_none
+from tasklore.runtime.messaging.link import Link
+from tasklore.runtime.messaging.outbox import open_outbox
+from tasklore.runtime.messaging.streams import Sizes, declare_streams
+from tasklore.runtime.servers import valkey
+from tasklore.runtime.servers.embedded import EmbeddedServers
+from tasklore.supervisor.dispatch import Dispatch
+from tasklore.supervisor.stream_recovery import Recovery
 
 #: Seconds for a fact on a busy machine.
 PATIENCE_S = 60.0

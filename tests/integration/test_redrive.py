@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from runtime.messaging.dead_letter import DEAD_BODY
-from runtime.messaging.jetstream import ask_jetstream
-from runtime.servers.embedded import EmbeddedServers
-from supervisor.dead_letters import stream as dead_stream
-from supervisor.dead_letters.letters import Selection
-from supervisor.dead_letters.redrive import Renewal
+from tasklore.runtime.messaging.dead_letter import DEAD_BODY
+from tasklore.runtime.messaging.jetstream import ask_jetstream
+from tasklore.runtime.servers.embedded import EmbeddedServers
+from tasklore.supervisor.dead_letters import stream as dead_stream
+from tasklore.supervisor.dead_letters.letters import Selection
+from tasklore.supervisor.dead_letters.redrive import Renewal
 from tests.integration.burials import Morgue, a_letter, an_assignment, morgue_of
 
 

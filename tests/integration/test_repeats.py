@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
-from contracts.errors import MemoryUnavailable
-from contracts.identifiers import new_id
-from contracts.messages import (
+from tasklore.contracts.errors import MemoryUnavailable
+from tasklore.contracts.identifiers import new_id
+from tasklore.contracts.messages import (
     ChatTurn,
     CompletionReport,
     MemoryNote,
@@ -20,21 +20,26 @@ from contracts.messages import (
     TaskAssignment,
     TaskCall,
 )
-from memory.conversations.conversation import Conversations
-from memory.ledger.ledger import Ledger
-from memory.ledger.requests import RequestRecords
-from runtime.servers.embedded import EmbeddedServers
-from supervisor.catalogue import Catalogue
-from supervisor.http.requests.work import Work
-from supervisor.requests.readings import LOOK_BACK, HeardTurn, make_reading, parse_turn
-from supervisor.service import Service
-from supervisor.understanding import (
+from tasklore.memory.conversations.conversation import Conversations
+from tasklore.memory.ledger.ledger import Ledger
+from tasklore.memory.ledger.requests import RequestRecords
+from tasklore.runtime.servers.embedded import EmbeddedServers
+from tasklore.supervisor.catalogue import Catalogue
+from tasklore.supervisor.http.requests.work import Work
+from tasklore.supervisor.requests.readings import (
+    LOOK_BACK,
+    HeardTurn,
+    make_reading,
+    parse_turn,
+)
+from tasklore.supervisor.service import Service
+from tasklore.supervisor.understanding import (
     Interpretation,
     Interpreter,
     RuleInterpreter,
     Understood,
 )
-from supervisor.understanding.outcome import Several
+from tasklore.supervisor.understanding.outcome import Several
 from tests.http_client import ask as over_http
 from tests.integration.http_stand import http_stand
 from tests.integration.test_hostile_dispatch import SUPERVISOR, Stand, standing

@@ -11,22 +11,22 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
-from contracts import subjects
-from contracts.admission.schedules import Timing
-from contracts.messages import TaskAssignment
-from memory.schedules.store import (
+from tasklore.contracts import subjects
+from tasklore.contracts.admission.schedules import Timing
+from tasklore.contracts.messages import TaskAssignment
+from tasklore.memory.schedules.store import (
     MOST_OF_USER,
     Schedule,
     ScheduleStore,
     State,
     UserSchedules,
 )
-from runtime.messaging.jetstream import ask_jetstream
-from runtime.servers.embedded import EmbeddedServers
-from supervisor.catalogue import Catalogue
-from supervisor.http.admission.key_file import KeyRing, make_key
-from supervisor.schedules.book import ScheduleBook
-from supervisor.schedules.desk import ScheduleDesk
+from tasklore.runtime.messaging.jetstream import ask_jetstream
+from tasklore.runtime.servers.embedded import EmbeddedServers
+from tasklore.supervisor.catalogue import Catalogue
+from tasklore.supervisor.http.admission.key_file import KeyRing, make_key
+from tasklore.supervisor.schedules.book import ScheduleBook
+from tasklore.supervisor.schedules.desk import ScheduleDesk
 from tests.http_client import Answer, ask
 from tests.integration.http_stand import CARD, Stand, http_stand
 from tests.servers import PATIENCE_S

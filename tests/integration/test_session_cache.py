@@ -7,8 +7,13 @@ import pytest
 from pydantic import JsonValue
 from redis.asyncio import Redis
 
-from contracts.errors import EntryTooLarge, InvalidInput, PhaseReplaced, UnknownSession
-from memory.sessions.session import NewEntry, SessionStats
+from tasklore.contracts.errors import (
+    EntryTooLarge,
+    InvalidInput,
+    PhaseReplaced,
+    UnknownSession,
+)
+from tasklore.memory.sessions.session import NewEntry, SessionStats
 from tests.integration.sessions import (
     BLINK,
     KEY,

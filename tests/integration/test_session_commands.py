@@ -9,17 +9,26 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
-from contracts.errors import InvalidInput, TaskloreError, UnknownSession, Unreachable
-from memory.sessions.session import NewEntry, SessionCache
-from tasklore.exits import OK, USAGE
-from tasklore.session.edits import drop_session, invalidate_entries, sweep_sessions
-from tasklore.session.files import export_file, import_file
-from tasklore.session.views import (
+from tasklore.commands.exits import OK, USAGE
+from tasklore.commands.session.edits import (
+    drop_session,
+    invalidate_entries,
+    sweep_sessions,
+)
+from tasklore.commands.session.files import export_file, import_file
+from tasklore.commands.session.views import (
     print_session,
     print_sessions,
     print_stats,
     print_value,
 )
+from tasklore.contracts.errors import (
+    InvalidInput,
+    TaskloreError,
+    UnknownSession,
+    Unreachable,
+)
+from tasklore.memory.sessions.session import NewEntry, SessionCache
 from tests.integration.sessions import StoreStage
 
 ID = "report-1"

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
-from contracts.errors import InvalidInput
-from memory.sessions.session import NewEntry
-from memory.times import spell_time
+from tasklore.contracts.errors import InvalidInput
+from tasklore.memory.sessions.session import NewEntry
+from tasklore.memory.times import spell_time
 from tests.integration.sessions import KEY, SESSION, StoreStage, values
 
 DAY_MS = 86_400_000

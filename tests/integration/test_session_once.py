@@ -8,21 +8,21 @@ import pytest
 from pydantic import JsonValue
 from redis.asyncio import Redis
 
-from contracts.errors import (
+from tasklore.contracts.errors import (
     EntryTooLarge,
     InvalidInput,
     MemoryUnavailable,
     PhaseReplaced,
     UnknownSession,
 )
-from memory import keys
-from memory.long_term.single_flight import SingleFlight
-from memory.sessions.once import Computed, get_or_compute
-from memory.sessions.session import FoundEntry, NewEntry, SessionCache
-from runtime.servers.embedded import EmbeddedServers
+from tasklore.memory import keys
+from tasklore.memory.long_term.single_flight import SingleFlight
+from tasklore.memory.sessions.once import Computed, get_or_compute
+from tasklore.memory.sessions.session import FoundEntry, NewEntry, SessionCache
+from tasklore.runtime.servers.embedded import EmbeddedServers
+from tasklore.workers.testing.sessions import FakeSessions, FakeSingleFlight
 from tests.integration.flights import LONG_S, ROOT
 from tests.integration.sessions import BLINK, KEY, SESSION, until_gone
-from workers.testing.sessions import FakeSessions, FakeSingleFlight
 
 FLIGHT = keys.session_flight(SESSION, KEY)
 
@@ -138,9 +138,9 @@ async def test_a_leader_that_is_killed_is_replaced(
 DOOMED = """
 import asyncio, sys
 from redis.asyncio import Redis
-from memory.sessions.session import SessionCache
-from memory.sessions.once import get_or_compute
-from memory.long_term.single_flight import SingleFlight
+from tasklore.memory.sessions.session import SessionCache
+from tasklore.memory.sessions.once import get_or_compute
+from tasklore.memory.long_term.single_flight import SingleFlight
 
 async def compute():
     print("computing", flush=True)

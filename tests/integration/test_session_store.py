@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
-from contracts.errors import InvalidInput
-from memory import keys
-from memory.command_batch import Command, CommandBatch
-from memory.sessions import scripts as session_scripts
-from memory.sessions.session import NewEntry, SessionCache
-from runtime.servers.embedded import EmbeddedServers
+from tasklore.contracts.errors import InvalidInput
+from tasklore.memory import keys
+from tasklore.memory.command_batch import Command, CommandBatch
+from tasklore.memory.sessions import scripts as session_scripts
+from tasklore.memory.sessions.session import NewEntry, SessionCache
+from tasklore.runtime.servers.embedded import EmbeddedServers
 from tests.integration.sessions import (
     BLINK,
     KEY,

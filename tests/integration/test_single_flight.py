@@ -8,11 +8,11 @@ import pytest
 from pydantic import JsonValue
 from redis.asyncio import Redis
 
-from contracts.errors import MemoryUnavailable
-from memory import keys
-from memory.long_term.entries import Remembered
-from memory.long_term.single_flight import Leader, SingleFlight
-from memory.stories.shared_answers import KEEP, SharedAnswers, open_answers
+from tasklore.contracts.errors import MemoryUnavailable
+from tasklore.memory import keys
+from tasklore.memory.long_term.entries import Remembered
+from tasklore.memory.long_term.single_flight import Leader, SingleFlight
+from tasklore.memory.stories.shared_answers import KEEP, SharedAnswers, open_answers
 from tests.integration.flights import KEY, LONG_S, ROOT, Process, Work, awaited
 
 
@@ -262,7 +262,7 @@ async def test_a_process_killed_while_asking_is_replaced(
 DOOMED = """
 import asyncio, sys
 from redis.asyncio import Redis
-from memory.stories.shared_answers import open_answers
+from tasklore.memory.stories.shared_answers import open_answers
 
 async def compute():
     print("asking", flush=True)

@@ -10,18 +10,23 @@ import pytest
 import typer
 from redis.asyncio import Redis
 
-from contracts.analysis.stories import (
+from tasklore.commands.exits import OK, USAGE, Aborted
+from tasklore.commands.story.files import read_story
+from tasklore.commands.story.views import (
+    delete_story,
+    load_story,
+    print_stories,
+    print_story,
+)
+from tasklore.contracts.analysis.stories import (
     StoryChange,
     StoryMemory,
     StoryResponse,
     StoryThread,
 )
-from contracts.errors import InvalidInput, UnknownStory, Unreachable
-from memory.stories.analyses import AnalysisStore
-from memory.stories.store import StoryStore
-from tasklore.exits import OK, USAGE, Aborted
-from tasklore.story.files import read_story
-from tasklore.story.views import delete_story, load_story, print_stories, print_story
+from tasklore.contracts.errors import InvalidInput, UnknownStory, Unreachable
+from tasklore.memory.stories.analyses import AnalysisStore
+from tasklore.memory.stories.store import StoryStore
 
 Printed = Callable[[], str]
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
-from contracts.analysis.background import KnownFact
-from contracts.analysis.stories import (
+from tasklore.contracts.analysis.background import KnownFact
+from tasklore.contracts.analysis.stories import (
     Relations,
     StoryBase,
     StoryChange,
@@ -17,10 +17,12 @@ from contracts.analysis.stories import (
     StorySettings,
     StoryThread,
 )
-from contracts.errors import InvalidInput, UnknownStory
-from memory import keys
-from memory.stories.store import StoryStore
-from memory.stories.view import CHANGING, PastScene, StandingStory, standing
+from tasklore.contracts.errors import InvalidInput, UnknownStory
+from tasklore.memory import keys
+from tasklore.memory.stories.store import StoryStore
+from tasklore.memory.stories.view import CHANGING, PastScene, StandingStory, standing
+from tasklore.workers.context.story import TaskStory
+from tasklore.workers.testing.stories import FakeSharedAnswers
 from tests.integration.stories import (
     BASE,
     MARA,
@@ -30,8 +32,6 @@ from tests.integration.stories import (
     document_of,
     shelf_on,
 )
-from workers.context.story import TaskStory
-from workers.testing.stories import FakeSharedAnswers
 
 FIRE = StoryMemory(id="MEM-2-spark", character=MARA, summary="A spark", response=2)
 OPENED = StoryThread(id="THREAD-002", title="The stranger's trunk", opened=2)
@@ -448,7 +448,7 @@ async def test_a_long_story_is_parsed_in_a_thread(
         seen.append(threading.get_ident())
         return standing(*words, **options)
 
-    monkeypatch.setattr("memory.stories.store.standing", observed)
+    monkeypatch.setattr("tasklore.memory.stories.store.standing", observed)
     told = await stories.standing(STORY, 3)
 
     assert told.memories == (memories if is_long else BASE.memories)

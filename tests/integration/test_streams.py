@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from nats.aio.client import Client
 
-from contracts import subjects
-from contracts.errors import ConfigurationError, DriftedConfiguration
-from contracts.messages import AgentCard
-from runtime.messaging.connection import connected
-from runtime.messaging.jetstream import ask_jetstream, ask_or_none
-from runtime.messaging.streams import (
+from tasklore.contracts import subjects
+from tasklore.contracts.errors import ConfigurationError, DriftedConfiguration
+from tasklore.contracts.messages import AgentCard
+from tasklore.runtime.messaging.connection import connected
+from tasklore.runtime.messaging.jetstream import ask_jetstream, ask_or_none
+from tasklore.runtime.messaging.streams import (
     Sizes,
     Source,
     declare_consumer,
@@ -22,8 +22,8 @@ from runtime.messaging.streams import (
     find_consumer,
     stream_configurations,
 )
-from runtime.servers.embedded import NatsServer
-from supervisor.cards import CardIndex, Warn, read_cards
+from tasklore.runtime.servers.embedded import NatsServer
+from tasklore.supervisor.cards import CardIndex, Warn, read_cards
 
 SIZES = Sizes(tasks_max_bytes=64 * 1024**2)
 READER = Source(subjects.TASKS, "Somebody", subjects.tasks_of("Somebody"), 30.0)
@@ -255,7 +255,7 @@ async def test_a_card_put_while_all_cards_are_read_is_not_lost(
             index.learn(newcomer)
         return found
 
-    monkeypatch.setattr("supervisor.cards.read_cards", read_slowly)
+    monkeypatch.setattr("tasklore.supervisor.cards.read_cards", read_slowly)
     await index.load(client)
     assert set(index.catalogue.cards) == {"Newcomer"}
 

@@ -9,23 +9,23 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
-from contracts.conversations import Digest, History
-from contracts.errors import MemoryUnavailable
-from contracts.messages import TaskAssignment, TaskCall
-from contracts.observations import Position, SensoryData
-from contracts.parameters.model import Parameters
-from memory.conversations.conversation import Conversations
-from memory.conversations.inbox import Inbox
-from memory.rendering.situation import situation
-from runtime.models.llm import Llm, LlmSettings
+from tasklore.contracts.conversations import Digest, History
+from tasklore.contracts.errors import MemoryUnavailable
+from tasklore.contracts.messages import TaskAssignment, TaskCall
+from tasklore.contracts.observations import Position, SensoryData
+from tasklore.contracts.parameters.model import Parameters
+from tasklore.memory.conversations.conversation import Conversations
+from tasklore.memory.conversations.inbox import Inbox
+from tasklore.memory.rendering.situation import situation
+from tasklore.runtime.models.llm import Llm, LlmSettings
+from tasklore.workers.agent import Agent
+from tasklore.workers.context.context import Context
+from tasklore.workers.summary import LONGEST, summarising
+from tasklore.workers.testing.fakes import KitServices
 from tests.integration.inboxes import said
 from tests.llm_double import Asked, Canned, ScriptedLlm, fault, refusal, saying, stalled
 from tests.llm_questions import Opener
 from tests.servers import PATIENCE_S
-from workers.agent import Agent
-from workers.context.context import Context
-from workers.summary import LONGEST, summarising
-from workers.testing.fakes import KitServices
 
 OWNER = "ann"
 WINDOW = 4

@@ -4,17 +4,17 @@ from datetime import UTC, datetime, timedelta
 
 from redis.asyncio import Redis
 
-from contracts.edits import Insert
-from memory.documents.draft import Draft
-from memory.documents.guard import Limits
-from memory.documents.items import make_item, slug
-from memory.documents.kinds import Kinds
-from memory.documents.plans import Origin, Plan
-from memory.documents.storage.reader import DocumentOwners
-from memory.documents.storage.store import DocumentStore
+from tasklore.contracts.edits import Insert
+from tasklore.memory.documents.draft import Draft
+from tasklore.memory.documents.guard import Limits
+from tasklore.memory.documents.items import make_item, slug
+from tasklore.memory.documents.kinds import Kinds
+from tasklore.memory.documents.plans import Origin, Plan
+from tasklore.memory.documents.storage.reader import DocumentOwners
+from tasklore.memory.documents.storage.store import DocumentStore
+from tasklore.workers.listening.sweep import Sweeper
 from tests.integration.documents import liked
 from tests.servers import PATIENCE_S
-from workers.listening.sweep import Sweeper
 
 FOOD = "resource_user_food_prefs"
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)

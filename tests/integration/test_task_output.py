@@ -9,13 +9,18 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
-from contracts import subjects
-from contracts.messages import CompletionReport, EmittedValue, MemoryNote, TaskOutput
-from runtime.messaging.connection import connected
-from runtime.messaging.jetstream import ask_jetstream
-from runtime.messaging.link import Link
-from runtime.messaging.outbox import Outbox, open_outbox
-from runtime.messaging.output import (
+from tasklore.contracts import subjects
+from tasklore.contracts.messages import (
+    CompletionReport,
+    EmittedValue,
+    MemoryNote,
+    TaskOutput,
+)
+from tasklore.runtime.messaging.connection import connected
+from tasklore.runtime.messaging.jetstream import ask_jetstream
+from tasklore.runtime.messaging.link import Link
+from tasklore.runtime.messaging.outbox import Outbox, open_outbox
+from tasklore.runtime.messaging.output import (
     Emitted,
     Gap,
     Item,
@@ -25,11 +30,11 @@ from runtime.messaging.output import (
     Restarted,
     open_output,
 )
-from runtime.messaging.streams import Sizes, declare_streams
-from runtime.servers.embedded import EmbeddedServers
+from tasklore.runtime.messaging.streams import Sizes, declare_streams
+from tasklore.runtime.servers.embedded import EmbeddedServers
+from tasklore.workers.context.output import MOST_WAITING, TaskOutputWriter
 from tests.http_client import Connection, ask
 from tests.integration.http_stand import SUPERVISOR, Stand, assigned, http_stand
-from workers.context.output import MOST_WAITING, TaskOutputWriter
 
 
 @asynccontextmanager

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from redis.asyncio import Redis
 
-from contracts.messages import (
+from tasklore.contracts.messages import (
     CompletionReport,
     ErrorNote,
     MemoryNote,
@@ -14,18 +14,18 @@ from contracts.messages import (
     TaskCall,
     Usage,
 )
-from memory import keys
-from memory.ledger.journal import Journal
-from memory.ledger.ledger import MOST_CHILDREN, Ledger
-from memory.ledger.runs import RunName
-from memory.ledger.task_tree import (
+from tasklore.memory import keys
+from tasklore.memory.ledger.journal import Journal
+from tasklore.memory.ledger.ledger import MOST_CHILDREN, Ledger
+from tasklore.memory.ledger.runs import RunName
+from tasklore.memory.ledger.task_tree import (
     MOST_ALIKE,
     MOST_LEVELS,
     MOST_STEPS,
     MOST_TASKS,
     TaskTree,
 )
-from memory.ledger.user_tasks import UserTasks
+from tasklore.memory.ledger.user_tasks import UserTasks
 from tests.servers import PATIENCE_S
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)

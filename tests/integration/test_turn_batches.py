@@ -8,16 +8,16 @@ from functools import partial
 import pytest
 from redis.asyncio import Redis
 
-from contracts.errors import LlmTimeout
-from contracts.messages import ChatTurn, ExtractedFacts, Fact
-from memory.conversations.notices import Notices
+from tasklore.contracts.errors import LlmTimeout
+from tasklore.contracts.messages import ChatTurn, ExtractedFacts, Fact
+from tasklore.memory.conversations.notices import Notices
+from tasklore.workers import Agent
+from tasklore.workers.listening.context import ListenContext
+from tasklore.workers.listening.debounce import Patience
+from tasklore.workers.listening.values import TurnBatch, TurnFacts
 from tests.integration.listening import Room, eventually, now
 from tests.integration.sessions import until
 from tests.servers import PATIENCE_S
-from workers import Agent
-from workers.listening.context import ListenContext
-from workers.listening.debounce import Patience
-from workers.listening.values import TurnBatch, TurnFacts
 
 Learn = Callable[[TurnBatch], Awaitable[Sequence[TurnFacts]]]
 

@@ -10,15 +10,15 @@ from faststream.nats import TestNatsBroker
 from nats.aio.msg import Msg
 from structlog.testing import LogCapture
 
-from contracts import subjects
-from contracts.errors import MessageTooLarge
-from contracts.messages import Cancellation, PersonReply, PersonRequest
-from runtime.settings import Settings
-from supervisor.wiring import Supervisor
-from workers.agents.budget import agent
-from workers.card import card_of
-from workers.host import Host
-from workers.wiring import Worker
+from tasklore.contracts import subjects
+from tasklore.contracts.errors import MessageTooLarge
+from tasklore.contracts.messages import Cancellation, PersonReply, PersonRequest
+from tasklore.runtime.settings import Settings
+from tasklore.supervisor.wiring import Supervisor
+from tasklore.workers.agents.budget import agent
+from tasklore.workers.card import card_of
+from tasklore.workers.host import Host
+from tasklore.workers.wiring import Worker
 
 SETTINGS = Settings(nats_url="nats://127.0.0.1:4", redis_url="redis://127.0.0.1:4")
 REQUESTS = subjects.requests("SupervisorAgent")

@@ -8,12 +8,12 @@ import uvloop
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from contracts.errors import ConfigurationError, Unreachable
-from memory.command_batch import CommandBatch
-from memory.ledger.ledger import Ledger
-from runtime.servers import valkey
-from runtime.servers.claims import free_port
-from runtime.servers.embedded import EmbeddedServers
+from tasklore.contracts.errors import ConfigurationError, Unreachable
+from tasklore.memory.command_batch import CommandBatch
+from tasklore.memory.ledger.ledger import Ledger
+from tasklore.runtime.servers import valkey
+from tasklore.runtime.servers.claims import free_port
+from tasklore.runtime.servers.embedded import EmbeddedServers
 
 PATIENCE_S = 60.0
 SET = "return redis.call('SET', KEYS[1], ARGV[1])"

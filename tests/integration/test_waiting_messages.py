@@ -5,14 +5,14 @@ from collections.abc import AsyncIterator
 import pytest
 from nats.aio.client import Client
 
-from contracts import subjects
-from runtime.messaging.connection import connected
-from runtime.messaging.direct import open_direct_reads
-from runtime.messaging.jetstream import ask_jetstream
-from runtime.messaging.link import Link
-from runtime.messaging.streams import Sizes, declare_streams
-from runtime.servers.embedded import EmbeddedServers
-from supervisor.admission.waiting_messages import HELD_S, WaitingMessages
+from tasklore.contracts import subjects
+from tasklore.runtime.messaging.connection import connected
+from tasklore.runtime.messaging.direct import open_direct_reads
+from tasklore.runtime.messaging.jetstream import ask_jetstream
+from tasklore.runtime.messaging.link import Link
+from tasklore.runtime.messaging.streams import Sizes, declare_streams
+from tasklore.runtime.servers.embedded import EmbeddedServers
+from tasklore.supervisor.admission.waiting_messages import HELD_S, WaitingMessages
 
 
 class Clock:

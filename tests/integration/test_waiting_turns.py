@@ -7,16 +7,16 @@ from datetime import timedelta
 import pytest
 from redis.asyncio import Redis
 
-from contracts.errors import LlmTimeout
-from contracts.messages import ChatTurn, ExtractedFacts, Fact
-from memory.queues.claims import Claim
-from runtime.models.llm import Expense, Reply
+from tasklore.contracts.errors import LlmTimeout
+from tasklore.contracts.messages import ChatTurn, ExtractedFacts, Fact
+from tasklore.memory.queues.claims import Claim
+from tasklore.runtime.models.llm import Expense, Reply
+from tasklore.workers.agents.switchboard import agent as switchboard
+from tasklore.workers.agents.switchboard.answer import Heard, HeardFact
+from tasklore.workers.listening.context import ListenContext
+from tasklore.workers.listening.turns import read_lesson
+from tasklore.workers.testing import ScriptedLlm
 from tests.integration.listening import PATIENCE_S, Post, Room, ear, eventually
-from workers.agents.switchboard import agent as switchboard
-from workers.agents.switchboard.answer import Heard, HeardFact
-from workers.listening.context import ListenContext
-from workers.listening.turns import read_lesson
-from workers.testing import ScriptedLlm
 
 #: One sentence for the rules and one for a model.
 SAID = "I like omelettes. Somehow cheese and my stomach are no friends."

@@ -11,8 +11,8 @@ PATIENCE_S = 60.0
 
 HEAD = f"""
 import asyncio, os, re, signal, sys, threading, time
-from runtime.health import Pulse
-from runtime.watchdog import Watchdog
+from tasklore.runtime.health import Pulse
+from tasklore.runtime.watchdog import Watchdog
 
 def hold_the_lock():
     # One call into C that goes back and tries again for years, and lets no thread run meanwhile.
@@ -47,7 +47,7 @@ while True:
     time.sleep(0.1)
 """
 BUSY_THREAD = """
-from tasklore.up import serve as serving
+from tasklore.commands.up import serve as serving
 serving.LEAVE_S = 1.0
 
 async def main():

@@ -12,22 +12,22 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
-from contracts.identifiers import user_token
-from contracts.messages import CompletionReport, MemoryNote
 from deploy.credentials import make_certificates
-from memory.ledger.ledger import Ledger
-from memory.webhooks import outbox as store
-from memory.webhooks.outbox import Callback, Kept, State, WebhookOutbox
-from runtime.metrics import Metrics
-from runtime.networks import networks_in
-from runtime.servers.embedded import EmbeddedServers
-from supervisor.http.admission.key_file import KeyRing, make_key
-from supervisor.watches import CallbackWatch
-from supervisor.webhooks import desk as desks
-from supervisor.webhooks.addresses import Addresses
-from supervisor.webhooks.desk import WebhookDesk
-from supervisor.webhooks.events import MOST_BYTES, WebhookEvents
-from supervisor.webhooks.sender import NotDelivered, Sender, parse_secrets
+from tasklore.contracts.identifiers import user_token
+from tasklore.contracts.messages import CompletionReport, MemoryNote
+from tasklore.memory.ledger.ledger import Ledger
+from tasklore.memory.webhooks import outbox as store
+from tasklore.memory.webhooks.outbox import Callback, Kept, State, WebhookOutbox
+from tasklore.runtime.metrics import Metrics
+from tasklore.runtime.networks import networks_in
+from tasklore.runtime.servers.embedded import EmbeddedServers
+from tasklore.supervisor.http.admission.key_file import KeyRing, make_key
+from tasklore.supervisor.watches import CallbackWatch
+from tasklore.supervisor.webhooks import desk as desks
+from tasklore.supervisor.webhooks.addresses import Addresses
+from tasklore.supervisor.webhooks.desk import WebhookDesk
+from tasklore.supervisor.webhooks.events import MOST_BYTES, WebhookEvents
+from tasklore.supervisor.webhooks.sender import NotDelivered, Sender, parse_secrets
 from tests.http_client import ask
 from tests.integration.http_stand import CARD, http_stand
 from tests.receiver import PATIENCE_S, SECRET, Receiver, receiving

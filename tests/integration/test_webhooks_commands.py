@@ -8,11 +8,11 @@ from typing import Literal
 import pytest
 from redis.asyncio import Redis
 
-from contracts.errors import InvalidInput
-from memory.ledger.waits import Waits
-from memory.webhooks.outbox import State, WebhookOutbox
-from supervisor.watches import WaitWatch
-from tasklore.webhooks.views import print_webhook, print_webhooks
+from tasklore.commands.webhooks.views import print_webhook, print_webhooks
+from tasklore.contracts.errors import InvalidInput
+from tasklore.memory.ledger.waits import Waits
+from tasklore.memory.webhooks.outbox import State, WebhookOutbox
+from tasklore.supervisor.watches import WaitWatch
 from tests.unit.supervisor.webhooks import a_webhook
 
 pytestmark = pytest.mark.usefixtures("command_servers")

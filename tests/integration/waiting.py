@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from memory.queues.claims import Claim, Closing, Outcome
-from memory.queues.queue import PersonalQueue
+from tasklore.memory.queues.claims import Claim, Closing, Outcome
+from tasklore.memory.queues.queue import PersonalQueue
 
 T = TypeVar("T")
 

@@ -15,13 +15,25 @@ from typing import Any, cast
 
 from pydantic import JsonValue
 
-from contracts.errors import LlmError, LlmMalformed
-from contracts.messages import ChatTurn, Fact
-from memory.documents.entries import live_entries
-from memory.documents.guard import check_document
-from memory.documents.items import METADATA, Body, Item, lasting_name, leaf_values
-from memory.documents.paths import lookup
-from memory.grounding import locate
+from tasklore.contracts.errors import LlmError, LlmMalformed
+from tasklore.contracts.messages import ChatTurn, Fact
+from tasklore.memory.documents.entries import live_entries
+from tasklore.memory.documents.guard import check_document
+from tasklore.memory.documents.items import (
+    METADATA,
+    Body,
+    Item,
+    lasting_name,
+    leaf_values,
+)
+from tasklore.memory.documents.paths import lookup
+from tasklore.memory.grounding import locate
+from tasklore.workers.agents.memory_worker.runner import PROTECTED, edit
+from tasklore.workers.agents.switchboard import extract
+from tasklore.workers.listening.context import ListenContext
+from tasklore.workers.listening.values import FactBatch, PendingFact, TurnBatch
+from tasklore.workers.testing import KitServices, ScriptedLlm
+from tasklore.workers.testing.fakes import FakeDocuments
 from tests.memory_bench import (
     HEALTH,
     KINDS,
@@ -32,12 +44,6 @@ from tests.memory_bench import (
     draft_of,
     item,
 )
-from workers.agents.memory_worker.runner import PROTECTED, edit
-from workers.agents.switchboard import extract
-from workers.listening.context import ListenContext
-from workers.listening.values import FactBatch, PendingFact, TurnBatch
-from workers.testing import KitServices, ScriptedLlm
-from workers.testing.fakes import FakeDocuments
 
 OWN = (
     "I moved to Lyon last week and I adore the bouchons here",
@@ -274,7 +280,7 @@ async def _heard(
 
 
 def _read(answer: Mapping[str, Any]) -> Any:
-    from workers.agents.switchboard.answer import Heard
+    from tasklore.workers.agents.switchboard.answer import Heard
 
     try:
         return Heard.model_validate(answer)

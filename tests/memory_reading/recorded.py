@@ -24,18 +24,18 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from contracts.messages import ChatTurn, Fact
-from memory.documents.entries import live_entries
-from memory.documents.items import Body
-from memory.rendering.tokens import counter
-from runtime.models.llm import Expense, LlmSettings, Reply
+from tasklore.contracts.messages import ChatTurn, Fact
+from tasklore.memory.documents.entries import live_entries
+from tasklore.memory.documents.items import Body
+from tasklore.memory.rendering.tokens import counter
+from tasklore.runtime.models.llm import Expense, LlmSettings, Reply
+from tasklore.workers.agents.memory_worker.runner import edit
+from tasklore.workers.agents.switchboard import extract
+from tasklore.workers.listening.context import ListenContext
+from tasklore.workers.listening.values import FactBatch, PendingFact, TurnBatch
+from tasklore.workers.testing import KitServices
+from tasklore.workers.testing.fakes import FakeDocuments
 from tests.memory_bench import KINDS, BenchContext, draft_of
-from workers.agents.memory_worker.runner import edit
-from workers.agents.switchboard import extract
-from workers.listening.context import ListenContext
-from workers.listening.values import FactBatch, PendingFact, TurnBatch
-from workers.testing import KitServices
-from workers.testing.fakes import FakeDocuments
 
 RECORDED = Path(__file__).parents[1] / "recorded"
 

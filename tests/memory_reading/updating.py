@@ -15,19 +15,19 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from contracts.messages import ChatTurn, Fact
-from memory.documents.entries import live_entries
-from memory.documents.items import Body, Item, leaf_values, make_item
-from memory.documents.kinds import Place
+from tasklore.contracts.messages import ChatTurn, Fact
+from tasklore.memory.documents.entries import live_entries
+from tasklore.memory.documents.items import Body, Item, leaf_values, make_item
+from tasklore.memory.documents.kinds import Place
+from tasklore.workers.agents.memory_worker.case import is_same
+from tasklore.workers.agents.memory_worker.runner import edit
+from tasklore.workers.agents.switchboard import extract
+from tasklore.workers.listening.context import ListenContext
+from tasklore.workers.listening.values import FactBatch, PendingFact, TurnBatch
+from tasklore.workers.testing import KitServices
+from tasklore.workers.testing.fakes import FakeDocuments
 from tests.memory_bench import KINDS, NOW, BenchContext, Model, draft_of
 from tests.memory_reading.oracle import Prompt, found, heard
-from workers.agents.memory_worker.case import is_same
-from workers.agents.memory_worker.runner import edit
-from workers.agents.switchboard import extract
-from workers.listening.context import ListenContext
-from workers.listening.values import FactBatch, PendingFact, TurnBatch
-from workers.testing import KitServices
-from workers.testing.fakes import FakeDocuments
 
 PAIRS = Path(__file__).with_name("updates.json")
 #: What is said between the two, of no use to anybody.

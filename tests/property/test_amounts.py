@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from quantities.amounts import Amount, canonical
-from quantities.numerals import find_amounts, parse_number
-from quantities.times import find_durations, find_moments
+from tasklore.contracts.quantities.amounts import Amount, canonical
+from tasklore.contracts.quantities.numerals import find_amounts, parse_number
+from tasklore.contracts.quantities.times import find_durations, find_moments
 from tests.steps import steps
 
 ADAPTER = TypeAdapter(Amount)

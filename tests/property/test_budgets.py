@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from redis import Redis
 
-from memory import keys
-from memory.budgets import scripts
-from memory.scripts import LIBRARIES
-from runtime.servers.embedded import EmbeddedServers
+from tasklore.memory import keys
+from tasklore.memory.budgets import scripts
+from tasklore.memory.scripts import LIBRARIES
+from tasklore.runtime.servers.embedded import EmbeddedServers
 
 #: Sequences of calls in a usual run; each has some forty steps.
 SEQUENCES = int(os.environ.get("TASKLORE_BUDGET_SEQUENCES", "100"))

@@ -10,11 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.errors import InvalidParameters
-from contracts.parameters.model import Field, Parameters
-from quantities.amounts import Amount, Duration, Moment, Percent, Quantity
-from quantities.units import measure_named
-from quantities.units.measures import BASES
+from tasklore.contracts.errors import InvalidParameters
+from tasklore.contracts.parameters.model import Field, Parameters
+from tasklore.contracts.quantities.amounts import (
+    Amount,
+    Duration,
+    Moment,
+    Percent,
+    Quantity,
+)
+from tasklore.contracts.quantities.units import measure_named
+from tasklore.contracts.quantities.units.measures import BASES
 
 
 class Money(Parameters):

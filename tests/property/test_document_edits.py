@@ -10,18 +10,18 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from contracts.edits import Delete, Edit, Insert, Update
-from contracts.errors import EditRefused, InvalidPath, UndoRefused
-from memory.documents.edits import (
+from tasklore.contracts.edits import Delete, Edit, Insert, Update
+from tasklore.contracts.errors import EditRefused, InvalidPath, UndoRefused
+from tasklore.memory.documents.edits import (
     apply_changes,
     apply_edits,
     dump_changes,
     inverse,
     load_changes,
 )
-from memory.documents.guard import check, check_document, growth_of, size_of
-from memory.documents.paths import APPEND, Path, Step, lookup, parse
-from memory.documents.rebase import PlanChanges, cross, rebase_edits, take_back
+from tasklore.memory.documents.guard import check, check_document, growth_of, size_of
+from tasklore.memory.documents.paths import APPEND, Path, Step, lookup, parse
+from tasklore.memory.documents.rebase import PlanChanges, cross, rebase_edits, take_back
 from tests.property.examples import examples, scale
 
 #: Random plans of the most important law.

@@ -10,15 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from redis.asyncio import Redis
 
-from contracts.errors import UndoRefused
-from memory.documents.differences import differences
-from memory.documents.edits import apply_changes, dump_changes
-from memory.documents.storage.history import json_bytes
-from memory.documents.storage.store import DocumentStore
+from tasklore.contracts.errors import UndoRefused
+from tasklore.memory.documents.differences import differences
+from tasklore.memory.documents.edits import apply_changes, dump_changes
+from tasklore.memory.documents.storage.history import json_bytes
+from tasklore.memory.documents.storage.store import DocumentStore
+from tasklore.workers.testing.documents import FakeDocumentStore
 from tests.integration.documents import FOOD, KINDS, NOW, USER
 from tests.property.examples import examples, scale
 from tests.random_plans import back_and_forth, contents, grow
-from workers.testing.documents import FakeDocumentStore
 
 
 @examples(6)

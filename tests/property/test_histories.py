@@ -18,14 +18,14 @@ from hypothesis.stateful import (
 )
 from redis.asyncio import Redis
 
-from contracts.conversations import TakenMessages, Utterance
-from contracts.messages import ChatTurn
-from memory.conversations.conversation import Conversations
-from memory.conversations.inbox import Inbox, utterance_of
-from runtime.servers.embedded import EmbeddedServers
+from tasklore.contracts.conversations import TakenMessages, Utterance
+from tasklore.contracts.messages import ChatTurn
+from tasklore.memory.conversations.conversation import Conversations
+from tasklore.memory.conversations.inbox import Inbox, utterance_of
+from tasklore.runtime.servers.embedded import EmbeddedServers
+from tasklore.workers.testing.inbox import FakeInbox
 from tests.integration.inboxes import ids, whole
 from tests.property.examples import examples
-from workers.testing.inbox import FakeInbox
 
 WINDOW = 4
 KEEP = 12

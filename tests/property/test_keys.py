@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.parameters.model import Parameters
-from quantities.amounts import Amount
+from tasklore.contracts.parameters.model import Parameters
+from tasklore.contracts.quantities.amounts import Amount
 
 
 class Mixed(Parameters):

@@ -5,7 +5,7 @@ from collections import Counter, defaultdict
 
 import pytest
 
-from supervisor.admission.lanes import Lane
+from tasklore.supervisor.admission.lanes import Lane
 
 
 class Stream:

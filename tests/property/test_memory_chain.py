@@ -4,7 +4,7 @@ from random import Random
 
 from redis.asyncio import Redis
 
-from memory.queues.queue import PersonalQueue
+from tasklore.memory.queues.queue import PersonalQueue
 from tests.integration.documents import store_on
 from tests.memory_reading import hostile, updating
 from tests.property.examples import scale

@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory import keys
-from memory.long_term.entries import Remembered, decode, encode
-from memory.long_term.seed_file import TaskForm, entry_of, read, write
+from tasklore.memory import keys
+from tasklore.memory.long_term.entries import Remembered, decode, encode
+from tasklore.memory.long_term.seed_file import TaskForm, entry_of, read, write
 
 NAMES = st.from_regex(r"[A-Za-z0-9_-]{1,12}", fullmatch=True)
 TOKENS = st.none() | NAMES

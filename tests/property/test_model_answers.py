@@ -9,13 +9,22 @@ from typing import Any
 
 import pytest
 
-from contracts.messages import TaskCall
-from supervisor.understanding.answers import IntentAnswer, Reading, SlotAnswer, check
-from supervisor.understanding.model import LlmInterpreter
-from supervisor.understanding.outcome import Interpretation, Understood, Unfitting
-from supervisor.understanding.prompt import Remembered, sources_of
-from supervisor.understanding.routing import Router
-from supervisor.understanding.rules import RuleInterpreter
+from tasklore.contracts.messages import TaskCall
+from tasklore.supervisor.understanding.answers import (
+    IntentAnswer,
+    Reading,
+    SlotAnswer,
+    check,
+)
+from tasklore.supervisor.understanding.model import LlmInterpreter
+from tasklore.supervisor.understanding.outcome import (
+    Interpretation,
+    Understood,
+    Unfitting,
+)
+from tasklore.supervisor.understanding.prompt import Remembered, sources_of
+from tasklore.supervisor.understanding.routing import Router
+from tasklore.supervisor.understanding.rules import RuleInterpreter
 from tests.property.examples import scale
 from tests.understanding.hostile import (
     ATTACKS,

@@ -7,9 +7,15 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from contracts.observations import Action, Observation, SensoryData, Word
-from memory.rendering.narration import Narrator, at_time, say_message, short, speech
-from memory.rendering.quoting import MARK
+from tasklore.contracts.observations import Action, Observation, SensoryData, Word
+from tasklore.memory.rendering.narration import (
+    Narrator,
+    at_time,
+    say_message,
+    short,
+    speech,
+)
+from tasklore.memory.rendering.quoting import MARK
 
 NARRATOR = Narrator()
 _WORD = TypeAdapter(Word)

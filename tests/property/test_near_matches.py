@@ -9,9 +9,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.parameters.model import Field, Parameters
-from memory import keys
-from quantities.amounts import Amount
+from tasklore.contracts.parameters.model import Field, Parameters
+from tasklore.contracts.quantities.amounts import Amount
+from tasklore.memory import keys
 from tests.fakes.stores import FakeLongTermMemory
 
 

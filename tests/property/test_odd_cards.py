@@ -6,12 +6,12 @@ from typing import Any
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from contracts.errors import InvalidInput
-from contracts.messages import AgentCard, TaskCall, TaskCard
-from supervisor.cards import CardIndex
-from supervisor.catalogue import Catalogue
-from supervisor.understanding import RuleInterpreter, Understood
-from tasklore.agents.card_parameters import form_of, parameters_of
+from tasklore.commands.agents.card_parameters import form_of, parameters_of
+from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.messages import AgentCard, TaskCall, TaskCard
+from tasklore.supervisor.cards import CardIndex
+from tasklore.supervisor.catalogue import Catalogue
+from tasklore.supervisor.understanding import RuleInterpreter, Understood
 from tests.understanding_cases import BUDGET, said
 
 #: Words that the reading of schemas looks for, and those of the sentences.

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
-from memory.documents.files.older_markdown import read
-from memory.documents.items import leaf_values
-from memory.documents.kinds import Kinds
+from tasklore.memory.documents.files.older_markdown import read
+from tasklore.memory.documents.items import leaf_values
+from tasklore.memory.documents.kinds import Kinds
 
 KINDS = Kinds.load()
 WORDS = st.from_regex(r"[a-zäß0-9]{3,9}", fullmatch=True)

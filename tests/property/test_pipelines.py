@@ -11,21 +11,30 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, JsonValue
 
-from contracts.errors import InvalidInput, InvalidParameters
-from contracts.parameters.model import Field, Parameters
-from contracts.pipelines import Input, Phase, Pipeline
-from quantities.amounts import Amount
-from supervisor.pipelines.declaration.checks import problems_of
-from supervisor.pipelines.declaration.conditions import Condition
-from supervisor.pipelines.declaration.declarations import pipeline_from
-from supervisor.pipelines.declaration.files import lines_of
-from supervisor.pipelines.declaration.graph import Graph, keys_read, result_keys
-from supervisor.pipelines.declaration.references import Reference, resolve
-from supervisor.pipelines.declaration.schemas import Schema, mismatches
-from supervisor.pipelines.planning import Changes, next_steps, resume_plan, stale_phases
+from tasklore.contracts.errors import InvalidInput, InvalidParameters
+from tasklore.contracts.parameters.model import Field, Parameters
+from tasklore.contracts.pipelines import Input, Phase, Pipeline
+from tasklore.contracts.quantities.amounts import Amount
+from tasklore.supervisor.pipelines.declaration.checks import problems_of
+from tasklore.supervisor.pipelines.declaration.conditions import Condition
+from tasklore.supervisor.pipelines.declaration.declarations import pipeline_from
+from tasklore.supervisor.pipelines.declaration.files import lines_of
+from tasklore.supervisor.pipelines.declaration.graph import (
+    Graph,
+    keys_read,
+    result_keys,
+)
+from tasklore.supervisor.pipelines.declaration.references import Reference, resolve
+from tasklore.supervisor.pipelines.declaration.schemas import Schema, mismatches
+from tasklore.supervisor.pipelines.planning import (
+    Changes,
+    next_steps,
+    resume_plan,
+    stale_phases,
+)
+from tasklore.workers.agent import Agent
+from tasklore.workers.card import card_of
 from tests.property.examples import examples
-from workers.agent import Agent
-from workers.card import card_of
 
 T = TypeVar("T")
 

@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 from redis.asyncio import Redis
 
-from memory import keys
-from memory.functions import load_functions
-from memory.places.store import Elsewhere, Full, Places, RunPlace, Taken
-from runtime.servers.embedded import EmbeddedServers
+from tasklore.memory import keys
+from tasklore.memory.functions import load_functions
+from tasklore.memory.places.store import Elsewhere, Full, Places, RunPlace, Taken
+from tasklore.runtime.servers.embedded import EmbeddedServers
 
 SEQUENCES = int(os.environ.get("TASKLORE_PLACE_SEQUENCES", "20"))
 LEASE_S = 30.0

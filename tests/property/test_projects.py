@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from redis.asyncio import Redis
 
-from memory.projects.lines import read_line, write_line
-from memory.projects.project import ProjectMemory, Record
-from memory.projects.records import LETTERS, check_loaded
-from memory.projects.search import SearchFilter, read_filter
-from memory.projects.words import words_of
-from workers.testing.projects import meets
+from tasklore.memory.projects.lines import read_line, write_line
+from tasklore.memory.projects.project import ProjectMemory, Record
+from tasklore.memory.projects.records import LETTERS, check_loaded
+from tasklore.memory.projects.search import SearchFilter, read_filter
+from tasklore.memory.projects.words import words_of
+from tasklore.workers.testing.projects import meets
 
 #: Few, so that they meet: beginnings of each other, other letters, an accent, one that is common.
 WORDS = [

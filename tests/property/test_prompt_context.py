@@ -6,10 +6,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.analysis.document import AnalysisDocument, read_document
-from memory.rendering.prompt_context import CLOSE, OPEN, condense, within
-from memory.rendering.quoting import plain
-from memory.rendering.tokens import estimate
+from tasklore.contracts.analysis.document import AnalysisDocument, read_document
+from tasklore.memory.rendering.prompt_context import CLOSE, OPEN, condense, within
+from tasklore.memory.rendering.quoting import plain
+from tasklore.memory.rendering.tokens import estimate
 from tests.random_analyses import KINDS, hostile, realistic
 
 #: What begins a line of a context.

@@ -12,16 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
-from memory.documents.items import Body, make_item
-from memory.documents.kinds import Kinds
-from memory.rendering.documents import (
+from tasklore.memory.documents.items import Body, make_item
+from tasklore.memory.documents.kinds import Kinds
+from tasklore.memory.rendering.documents import (
     find_rendered,
     render,
     tokens_of,
     without_rendered,
 )
-from memory.rendering.quoting import MARK, plain
-from memory.rendering.recalled import CLOSE, OPEN
+from tasklore.memory.rendering.quoting import MARK, plain
+from tasklore.memory.rendering.recalled import CLOSE, OPEN
 
 KINDS = Kinds.load()
 FOOD = "resource_user_food_prefs"

@@ -3,10 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from supervisor.catalogue import Catalogue
-from supervisor.understanding import Understood
-from supervisor.understanding.routing import Router
-from supervisor.understanding.utterance import Utterance
+from tasklore.supervisor.catalogue import Catalogue
+from tasklore.supervisor.understanding import Understood
+from tasklore.supervisor.understanding.routing import Router
+from tasklore.supervisor.understanding.utterance import Utterance
 from tests.understanding_cases import BUDGET, GREETER, RIDE, TRIP, understand
 
 CARDS = [BUDGET, TRIP, RIDE, GREETER]

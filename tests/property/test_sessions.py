@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 from pydantic import JsonValue
 from redis.asyncio import Redis
 
-from memory.sessions.entries import downstream, pack, read_head, unpack
-from memory.sessions.files import document_of, read
-from memory.sessions.session import (
+from tasklore.memory.sessions.entries import downstream, pack, read_head, unpack
+from tasklore.memory.sessions.files import document_of, read
+from tasklore.memory.sessions.session import (
     EntryInfo,
     FoundEntry,
     NewEntry,
     SessionCache,
     SessionRoot,
 )
-from runtime.servers.embedded import EmbeddedServers
+from tasklore.runtime.servers.embedded import EmbeddedServers
 from tests.integration.sessions import FakeStage, Stage, StoreStage
 from tests.property.examples import examples
 from tests.servers import PATIENCE_S

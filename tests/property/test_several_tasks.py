@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from supervisor.understanding import Several, Single, Understood
+from tasklore.supervisor.understanding import Several, Single, Understood
 from tests.property.examples import examples
 from tests.understanding_cases import understand
 

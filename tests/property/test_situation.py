@@ -6,11 +6,16 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.conversations import Digest, History, Utterance
-from contracts.observations import Action, AgentTarget, Observation, SensoryData
-from memory.rendering.narration import speech
-from memory.rendering.situation import situation
-from memory.rendering.tokens import Count, counter, estimate
+from tasklore.contracts.conversations import Digest, History, Utterance
+from tasklore.contracts.observations import (
+    Action,
+    AgentTarget,
+    Observation,
+    SensoryData,
+)
+from tasklore.memory.rendering.narration import speech
+from tasklore.memory.rendering.situation import situation
+from tasklore.memory.rendering.tokens import Count, counter, estimate
 from tests.property.examples import examples
 
 NAMES = ("Ana", "Bob", "Carol", "\u6613\u601d")

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tasklore.workers.statements import read
 from tests.steps import steps
-from workers.statements import read
 
 TODAY = date(2026, 11, 24)
 

@@ -6,8 +6,8 @@ from decimal import Decimal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.analysis.stories import Relations, StoryThread, Tastes, Tier
-from memory.stories.arithmetic import (
+from tasklore.contracts.analysis.stories import Relations, StoryThread, Tastes, Tier
+from tasklore.memory.stories.arithmetic import (
     countdown,
     countdowns,
     pacing_alert,

@@ -8,10 +8,10 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from redis.asyncio import Redis
 
-from contracts.analysis.background import KnownFact
-from contracts.analysis.pieces import Section
-from contracts.analysis.roster import model_of
-from contracts.analysis.stories import (
+from tasklore.contracts.analysis.background import KnownFact
+from tasklore.contracts.analysis.pieces import Section
+from tasklore.contracts.analysis.roster import model_of
+from tasklore.contracts.analysis.stories import (
     Bond,
     Relations,
     StoryBase,
@@ -21,8 +21,8 @@ from contracts.analysis.stories import (
     StoryThread,
     pair_of,
 )
-from memory.stories.settlement import settle_section
-from memory.stories.view import CHANGING, StandingStory, standing
+from tasklore.memory.stories.settlement import settle_section
+from tasklore.memory.stories.view import CHANGING, StandingStory, standing
 from tests.integration.stories import Shelf, document_of, fake_shelf, shelf_on
 from tests.property.examples import examples
 

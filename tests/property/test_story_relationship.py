@@ -7,9 +7,9 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.analysis.stories import Entity, Relations, Tastes
-from workers.agents.story.names import Handles
-from workers.agents.story.relationship import Feelings, Show
+from tasklore.contracts.analysis.stories import Entity, Relations, Tastes
+from tasklore.workers.agents.story.names import Handles
+from tasklore.workers.agents.story.relationship import Feelings, Show
 
 CAST = ("Ana Reyes", "Ben Okoro", "Cleo Marsh")
 TRAITS = ("honesty", "kindness", "quiet courage")

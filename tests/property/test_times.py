@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from contracts.errors import InvalidAmount
-from contracts.parameters.questions import spell_field
-from quantities.amounts import Duration, Moment
-from quantities.times import find_durations, find_moments
-from supervisor.understanding.utterance import word_set
+from tasklore.contracts.errors import InvalidAmount
+from tasklore.contracts.parameters.questions import spell_field
+from tasklore.contracts.quantities.amounts import Duration, Moment
+from tasklore.contracts.quantities.times import find_durations, find_moments
+from tasklore.supervisor.understanding.utterance import word_set
 
 NOW = datetime.fromisoformat("2026-11-22T09:30")
 DURATIONS = TypeAdapter(Duration)

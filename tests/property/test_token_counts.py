@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory.rendering.tokens import counter, estimate, exact, known_tokens
+from tasklore.memory.rendering.tokens import counter, estimate, exact, known_tokens
 from tests.architecture.tree import ROOT
 from tests.property.examples import examples
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.traces import made_context, read_context, spelled_context
+from tasklore.contracts.traces import made_context, read_context, spelled_context
 
 HEX = "0123456789abcdef"
 HEADERS = st.dictionaries(

@@ -9,14 +9,14 @@ import json
 import sys
 from typing import Any
 
-from contracts.analysis.stories import StoryResponse
-from memory.rendering.tokens import counter
-from runtime.models.client import _response_format
-from runtime.models.llm import Expense, LlmRole, Reply
-from tasklore.story.example import FOLDER
-from tasklore.story.files import read_response, read_story, responses_in
+from tasklore.commands.story.example import FOLDER
+from tasklore.commands.story.files import read_response, read_story, responses_in
+from tasklore.contracts.analysis.stories import StoryResponse
+from tasklore.memory.rendering.tokens import counter
+from tasklore.runtime.models.client import _response_format
+from tasklore.runtime.models.llm import Expense, LlmRole, Reply
+from tasklore.workers.agents.story.prose import sentences
 from tests.story_reading.stage import Telling
-from workers.agents.story.prose import sentences
 
 #: Findings of each list, and words of its texts.
 _FINDINGS = 2

@@ -24,8 +24,8 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from contracts.analysis.background import KnownFact
-from contracts.analysis.stories import (
+from tasklore.contracts.analysis.background import KnownFact
+from tasklore.contracts.analysis.stories import (
     Entity,
     StoryBase,
     StoryMemory,
@@ -33,9 +33,9 @@ from contracts.analysis.stories import (
     StorySettings,
     StoryThread,
 )
-from contracts.errors import LlmTimeout
-from memory.rendering.tokens import counter
-from runtime.models.llm import Expense, LlmSettings, Reply
+from tasklore.contracts.errors import LlmTimeout
+from tasklore.memory.rendering.tokens import counter
+from tasklore.runtime.models.llm import Expense, LlmSettings, Reply
 from tests.story_reading.scores import Score
 from tests.story_reading.stage import Telling
 

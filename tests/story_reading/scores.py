@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from contracts.analysis.pieces import Section
+from tasklore.contracts.analysis.pieces import Section
 
 #: A finding of a section as text, and an entry of a key.
 Body = Mapping[str, Any]

@@ -3,22 +3,24 @@
 from collections.abc import Mapping
 from typing import Any
 
-from contracts.analysis.pieces import Section
-from contracts.analysis.roster import ROSTER, model_of
-from contracts.analysis.stories import (
+from tasklore.contracts.analysis.pieces import Section
+from tasklore.contracts.analysis.roster import ROSTER, model_of
+from tasklore.contracts.analysis.stories import (
     SeatSettings,
     StoryBase,
     StoryChange,
     StoryResponse,
 )
-from contracts.messages import TaskAssignment, TaskCall
-from memory.stories.settlement import settle_section
-from memory.stories.view import standing
-from workers import Context
-from workers.loading import load_agents
-from workers.testing import NOW, KitServices, KitStory
+from tasklore.contracts.messages import TaskAssignment, TaskCall
+from tasklore.memory.stories.settlement import settle_section
+from tasklore.memory.stories.view import standing
+from tasklore.workers import Context
+from tasklore.workers.loading import load_agents
+from tasklore.workers.testing import NOW, KitServices, KitStory
 
-_AGENTS = {agent.agent_id: agent for agent in load_agents("workers.agents.story")}
+_AGENTS = {
+    agent.agent_id: agent for agent in load_agents("tasklore.workers.agents.story")
+}
 #: What each response changed, by its number and the section that found it.
 Changed = dict[int, dict[str, StoryChange]]
 

@@ -5,7 +5,7 @@ import asyncio
 import sys
 from pathlib import Path
 
-from supervisor.understanding.rules import RuleInterpreter
+from tasklore.supervisor.understanding.rules import RuleInterpreter
 from tests.understanding.scoring import conversations, judge_corpus, summary_of
 
 parser = argparse.ArgumentParser(

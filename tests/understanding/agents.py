@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from datetime import UTC, date, datetime, time
 from typing import Literal
 
-from contracts.messages import AgentCard, TaskCard
-from contracts.parameters.model import Field, Parameters
-from quantities.amounts import Amount, Duration, Percent, Quantity
-from supervisor.catalogue import Catalogue
+from tasklore.contracts.messages import AgentCard, TaskCard
+from tasklore.contracts.parameters.model import Field, Parameters
+from tasklore.contracts.quantities.amounts import Amount, Duration, Percent, Quantity
+from tasklore.supervisor.catalogue import Catalogue
 
 #: When every sentence is said: a Saturday, so "tomorrow" is Sunday 22 November 2026.
 NOW = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)

@@ -10,8 +10,12 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import date, timedelta
 from typing import Any
 
-from contracts.messages import ChatTurn
-from supervisor.understanding.outcome import Interpretation, Several, Understood
+from tasklore.contracts.messages import ChatTurn
+from tasklore.supervisor.understanding.outcome import (
+    Interpretation,
+    Several,
+    Understood,
+)
 from tests.understanding.recorded import NOW, Case, answers, cases, collapse_space
 
 COUNT = 1_000

@@ -16,26 +16,26 @@ from zoneinfo import ZoneInfo
 
 from pydantic import BaseModel, TypeAdapter
 
-from contracts.errors import LlmError
-from contracts.messages import ChatTurn, TaskCall
-from runtime.models.client import _response_format
-from supervisor.catalogue import Catalogue
-from supervisor.understanding.answers import Reading
-from supervisor.understanding.outcome import (
+from tasklore.contracts.errors import LlmError
+from tasklore.contracts.messages import ChatTurn, TaskCall
+from tasklore.runtime.models.client import _response_format
+from tasklore.supervisor.catalogue import Catalogue
+from tasklore.supervisor.understanding.answers import Reading
+from tasklore.supervisor.understanding.outcome import (
     Interpretation,
     Several,
     Single,
     Understood,
     Unfitting,
 )
-from supervisor.understanding.prompt import (
+from tasklore.supervisor.understanding.prompt import (
     SYSTEM,
     Remembered,
     narrow,
     question,
     sources_of,
 )
-from supervisor.understanding.routing import Router
+from tasklore.supervisor.understanding.routing import Router
 from tests.understanding.recorded_agents import TASKS, cards
 
 HERE = Path(__file__).parent
@@ -53,7 +53,7 @@ T = TypeVar("T", bound=BaseModel)
 
 @dataclass(frozen=True)
 class Given(Generic[T]):
-    """An answer, as `runtime.models.llm.Reply` has it."""
+    """An answer, as `tasklore.runtime.models.llm.Reply` has it."""
 
     value: T
 

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from datetime import date, time
 from typing import Any, Literal
 
-from contracts.messages import AgentCard, TaskCard
-from contracts.parameters.model import Field, Parameters
-from quantities.amounts import Amount, Duration, Percent, Quantity
+from tasklore.contracts.messages import AgentCard, TaskCard
+from tasklore.contracts.parameters.model import Field, Parameters
+from tasklore.contracts.quantities.amounts import Amount, Duration, Percent, Quantity
 
 
 class ReserveBook(Parameters):

@@ -8,15 +8,15 @@ from pathlib import Path
 from time import thread_time_ns
 from typing import Any, Literal
 
-from contracts.errors import InvalidParameters
-from contracts.messages import ChatTurn, TaskCall
-from supervisor.understanding.outcome import (
+from tasklore.contracts.errors import InvalidParameters
+from tasklore.contracts.messages import ChatTurn, TaskCall
+from tasklore.supervisor.understanding.outcome import (
     Clarification,
     Interpretation,
     Several,
     Understood,
 )
-from supervisor.understanding.rules import RuleInterpreter
+from tasklore.supervisor.understanding.rules import RuleInterpreter
 from tests.understanding.agents import CATALOGUE, NOW, PARAMETERS
 
 #: "right" is what the key says. "asked" is a question about a task that the key has, where it has one; "refused" any

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from supervisor.understanding.rules import RuleInterpreter
+from tasklore.supervisor.understanding.rules import RuleInterpreter
 from tests.understanding.scoring import conversations, judge_corpus, share, summary_of
 
 #: The part that may start a task or a value that was not meant, and the part that has to be right or asked about.

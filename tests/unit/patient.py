@@ -6,11 +6,8 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from contracts.messages import AgentCard, TaskCard, WorkerPresence
-from runtime.messaging.streams import Source
-from runtime.settings import Settings
-from tasklore.doctor.examination import check
-from tasklore.doctor.facts import (
+from tasklore.commands.doctor.examination import check
+from tasklore.commands.doctor.facts import (
     Facts,
     HealthPage,
     MonitorFacts,
@@ -19,8 +16,11 @@ from tasklore.doctor.facts import (
     RedisFacts,
     Skew,
 )
-from tasklore.doctor.rules import Diagnosis
-from tasklore.doctor.stream_checks import declare_streams
+from tasklore.commands.doctor.rules import Diagnosis
+from tasklore.commands.doctor.stream_checks import declare_streams
+from tasklore.contracts.messages import AgentCard, TaskCard, WorkerPresence
+from tasklore.runtime.messaging.streams import Source
+from tasklore.runtime.settings import Settings
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SETTINGS = Settings()

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
 
-from contracts.errors import UndeclaredAccess
+from tasklore.contracts.errors import UndeclaredAccess
 
 #: Long enough for a question that comes back every month to be known again. Compared by identity: 30 days that an
 #: author wrote are another object.

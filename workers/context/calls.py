@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from pydantic import BaseModel
 
-from contracts.errors import InvalidInput
-from contracts.messages import TaskAssignment
-from contracts.parameters.model import Parameters
-from workers.context.children import AT_ONCE, Children, find_callee
+from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.messages import TaskAssignment
+from tasklore.contracts.parameters.model import Parameters
+from tasklore.workers.context.children import AT_ONCE, Children, find_callee
 
 if TYPE_CHECKING:
-    from workers.context.children import Lend
-    from workers.context.services import Services
+    from tasklore.workers.context.children import Lend
+    from tasklore.workers.context.services import Services
 
 R = TypeVar("R")
 

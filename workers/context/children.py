@@ -14,18 +14,18 @@ from weakref import WeakKeyDictionary
 from pydantic import BaseModel, TypeAdapter
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
-from contracts.admission.waits import APPROVED_WITHIN
-from contracts.errors import CallFailed, InvalidInput
-from contracts.messages import (
+from tasklore.contracts.admission.waits import APPROVED_WITHIN
+from tasklore.contracts.errors import CallFailed, InvalidInput
+from tasklore.contracts.messages import (
     CompletionReport,
     RequiredApproval,
     TaskAssignment,
     TaskCall,
 )
-from contracts.task_messages import MOST_ANCESTORS
+from tasklore.contracts.task_messages import MOST_ANCESTORS
 
 if TYPE_CHECKING:
-    from workers.context.services import Services
+    from tasklore.workers.context.services import Services
 
 #: Children that `map` waits for at once, unless it is told another number.
 AT_ONCE = 32

@@ -9,34 +9,34 @@ from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 
 from pydantic import BaseModel
 
-from contracts.admission.limits import NANO_USD, Payer
-from contracts.errors import InvalidInput, UndeclaredAccess
-from contracts.identifiers import user_token
-from contracts.messages import Progress, TaskAssignment, Usage
-from runtime.models.llm import Spent
-from workers.context.access import Access
-from workers.context.calls import TaskCaller
-from workers.context.children import aware
-from workers.context.conversation import Conversation
-from workers.context.documents import UserDocuments
-from workers.context.edits import UserEdits
-from workers.context.history import TaskHistory
-from workers.context.llm import TaskLlm
-from workers.context.project import TaskProject
-from workers.context.session import TaskSession
-from workers.context.steps import Steps
-from workers.context.story import TaskStory
-from workers.context.user_memory import UserMemory
-from workers.context.waits.asks import TaskAsker
+from tasklore.contracts.admission.limits import NANO_USD, Payer
+from tasklore.contracts.errors import InvalidInput, UndeclaredAccess
+from tasklore.contracts.identifiers import user_token
+from tasklore.contracts.messages import Progress, TaskAssignment, Usage
+from tasklore.runtime.models.llm import Spent
+from tasklore.workers.context.access import Access
+from tasklore.workers.context.calls import TaskCaller
+from tasklore.workers.context.children import aware
+from tasklore.workers.context.conversation import Conversation
+from tasklore.workers.context.documents import UserDocuments
+from tasklore.workers.context.edits import UserEdits
+from tasklore.workers.context.history import TaskHistory
+from tasklore.workers.context.llm import TaskLlm
+from tasklore.workers.context.project import TaskProject
+from tasklore.workers.context.session import TaskSession
+from tasklore.workers.context.steps import Steps
+from tasklore.workers.context.story import TaskStory
+from tasklore.workers.context.user_memory import UserMemory
+from tasklore.workers.context.waits.asks import TaskAsker
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from memory.ledger.runs import RunName
-    from workers.context.children import Lend
-    from workers.context.output import TaskOutputWriter
-    from workers.context.services import Services
-    from workers.context.waits.waits import Waiting
+    from tasklore.memory.ledger.runs import RunName
+    from tasklore.workers.context.children import Lend
+    from tasklore.workers.context.output import TaskOutputWriter
+    from tasklore.workers.context.services import Services
+    from tasklore.workers.context.waits.waits import Waiting
 
 R = TypeVar("R")
 Ts = TypeVarTuple("Ts")
@@ -247,7 +247,7 @@ class Context(TaskCaller, TaskAsker):
 
     @property
     def agent_files(self) -> "Path | None":
-        """The folder that the operator laid over the agents' own files, for `workers.agent_files`; None without one."""
+        """The folder that the operator laid over the agents' own files, for `tasklore.workers.agent_files`; None without one."""
         return self._services.agent_files
 
     @property

@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-from contracts.messages import ChatTurn
+from tasklore.contracts.messages import ChatTurn
 
 if TYPE_CHECKING:
-    from workers.context.services import Services
+    from tasklore.workers.context.services import Services
 
 #: Turns; a model is seldom helped by more, and the store keeps 200.
 RECENT_TURNS = 20

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from contracts.errors import InvalidInput, MemoryUnavailable
+from tasklore.contracts.errors import InvalidInput, MemoryUnavailable
 
 if TYPE_CHECKING:
-    from memory.documents.items import Body
-    from memory.documents.kinds import Kinds
-    from memory.documents.paths import Path
-    from memory.documents.plans import Snapshot
-    from memory.documents.storage.history import PlanRecord
-    from memory.documents.storage.reader import DocumentReader
-    from memory.rendering.documents import Quotation
+    from tasklore.memory.documents.items import Body
+    from tasklore.memory.documents.kinds import Kinds
+    from tasklore.memory.documents.paths import Path
+    from tasklore.memory.documents.plans import Snapshot
+    from tasklore.memory.documents.storage.history import PlanRecord
+    from tasklore.memory.documents.storage.reader import DocumentReader
+    from tasklore.memory.rendering.documents import Quotation
 
 log = structlog.get_logger(__name__)
 
@@ -71,8 +71,8 @@ class UserDocuments:
         Raises:
             MemoryUnavailable: the store did not answer in time.
         """
-        from memory.documents.paths import lookup, place_name
-        from memory.rendering.documents import render
+        from tasklore.memory.documents.paths import lookup, place_name
+        from tasklore.memory.rendering.documents import render
 
         bodies = await self.bodies(None if resource is None else [resource])
         block = render(

@@ -4,15 +4,15 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from contracts.errors import InvalidInput, MemoryUnavailable, UndoRefused
-from workers.forgetting.erasure import Forgotten, UserStore, forget_user
+from tasklore.contracts.errors import InvalidInput, MemoryUnavailable, UndoRefused
+from tasklore.workers.forgetting.erasure import Forgotten, UserStore, forget_user
 
 if TYPE_CHECKING:
-    from memory.documents.draft import Draft
-    from memory.documents.plans import Plan
-    from memory.documents.storage.history import PlanRecord
-    from memory.documents.storage.store import DocumentStore
-    from memory.episodes.recall import KeepsTurns
+    from tasklore.memory.documents.draft import Draft
+    from tasklore.memory.documents.plans import Plan
+    from tasklore.memory.documents.storage.history import PlanRecord
+    from tasklore.memory.documents.storage.store import DocumentStore
+    from tasklore.memory.episodes.recall import KeepsTurns
 
 #: Plans that are looked through for what an earlier run of the same task did, moments ago.
 _LOOKED_THROUGH = 100
@@ -75,9 +75,9 @@ class UserEdits:
             EditRefused: the documents' guard refuses it.
             MemoryUnavailable: the store did not answer in time, or others changed the documents each time.
         """
-        from memory.documents.draft import Draft
-        from memory.documents.guard import LIMITS
-        from memory.documents.storage.repository import Stale
+        from tasklore.memory.documents.draft import Draft
+        from tasklore.memory.documents.guard import LIMITS
+        from tasklore.memory.documents.storage.repository import Stale
 
         if self._attempt > 1:
             recent = await self._store.history(self._user_id, limit=_LOOKED_THROUGH)

@@ -2,12 +2,12 @@
 
 from typing import TYPE_CHECKING
 
-from contracts.errors import MemoryUnavailable, RunReplaced
-from contracts.identifiers import new_id
-from workers.execution.job import Job
+from tasklore.contracts.errors import MemoryUnavailable, RunReplaced
+from tasklore.contracts.identifiers import new_id
+from tasklore.workers.execution.job import Job
 
 if TYPE_CHECKING:
-    from memory.ledger.ledger import Ledger
+    from tasklore.memory.ledger.ledger import Ledger
 
 #: Claims kept whose answers were lost; one that is forgotten leaves its effect undone.
 _MOST_UNANSWERED = 10_000

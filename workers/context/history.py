@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from contracts.conversations import said_id
+from tasklore.contracts.conversations import said_id
 
 if TYPE_CHECKING:
-    from contracts.conversations import Page, TakenMessages, Utterance
-    from contracts.messages import TaskAssignment
-    from contracts.observations import Observation
-    from memory.conversations.inbox import Inbox
+    from tasklore.contracts.conversations import Page, TakenMessages, Utterance
+    from tasklore.contracts.messages import TaskAssignment
+    from tasklore.contracts.observations import Observation
+    from tasklore.memory.conversations.inbox import Inbox
 
 
 class TaskHistory:
@@ -89,7 +89,7 @@ class TaskHistory:
         """Keep *text* as the summary of the first *upto* messages; False when more are summarised already.
 
         They are those that have fallen out of what is shown: `earlier.count` at most. False also when somebody's words
-        were removed since the messages were taken: they may be in it. `workers.summary` asks a model for the text.
+        were removed since the messages were taken: they may be in it. `tasklore.workers.summary` asks a model for the text.
         """
         return await self._store.summarise(
             self.conversation_id, upto, text, removals=self._removals

@@ -5,11 +5,11 @@ from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from contracts.errors import LlmError
-from runtime.models.wire import T
+from tasklore.contracts.errors import LlmError
+from tasklore.runtime.models.wire import T
 
 if TYPE_CHECKING:
-    from runtime.models.llm import Llm, LlmRole, LlmSettings, Sent, Spent
+    from tasklore.runtime.models.llm import Llm, LlmRole, LlmSettings, Sent, Spent
 
 
 class TaskLlm:

@@ -15,9 +15,9 @@ from typing import Any, Protocol
 import structlog
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
-from contracts import subjects
-from contracts.errors import NotAccepted
-from contracts.messages import EmittedValue
+from tasklore.contracts import subjects
+from tasklore.contracts.errors import NotAccepted
+from tasklore.contracts.messages import EmittedValue
 
 log = structlog.get_logger(__name__)
 

@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING
 
 from pydantic_core import from_json
 
-from contracts import subjects
-from contracts.errors import GiveUp, ResultTooLarge
-from memory.sessions.entries import NewEntry
+from tasklore.contracts import subjects
+from tasklore.contracts.errors import GiveUp, ResultTooLarge
+from tasklore.memory.sessions.entries import NewEntry
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
-    from contracts.messages import TaskAssignment
+    from tasklore.contracts.messages import TaskAssignment
 
 #: The name in `writes` that stands for the whole result.
 WHOLE = "results"

@@ -5,13 +5,13 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from contracts.errors import InvalidInput, UnknownSession
+from tasklore.contracts.errors import InvalidInput, UnknownSession
 
 if TYPE_CHECKING:
-    from contracts.messages import TaskAssignment
-    from memory.projects.project import ProjectMemory
-    from memory.projects.records import Kind, Record
-    from memory.sessions.session import SessionCache
+    from tasklore.contracts.messages import TaskAssignment
+    from tasklore.memory.projects.project import ProjectMemory
+    from tasklore.memory.projects.records import Kind, Record
+    from tasklore.memory.sessions.session import SessionCache
 
 #: Records that a search returns unless it says another number.
 FOUND = 20

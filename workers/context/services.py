@@ -9,29 +9,29 @@ from typing import TYPE_CHECKING
 import structlog
 from pydantic import ValidationError
 
-from contracts.messages import ChatTurn, Progress
+from tasklore.contracts.messages import ChatTurn, Progress
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
 
-    from memory.conversations.conversation import Conversations
-    from memory.conversations.inbox import Inbox
-    from memory.documents.kinds import Kinds
-    from memory.documents.storage.store import DocumentStore
-    from memory.episodes.store import Episodes
-    from memory.ledger.journal import Journal
-    from memory.ledger.waits import Waits
-    from memory.long_term.single_flight import SingleFlight
-    from memory.projects.project import ProjectMemory
-    from memory.sessions.once import Computed
-    from memory.sessions.session import SessionCache
-    from memory.stories.shared_answers import SharedAnswers
-    from memory.stories.store import StoryStore
-    from runtime.messaging.outbox import Outbox
-    from runtime.models.llm import Llm
-    from workers.child_tasks import ChildTasks
-    from workers.context.output import TaskOutputWriter
-    from workers.forgetting.erasure import UserStore
+    from tasklore.memory.conversations.conversation import Conversations
+    from tasklore.memory.conversations.inbox import Inbox
+    from tasklore.memory.documents.kinds import Kinds
+    from tasklore.memory.documents.storage.store import DocumentStore
+    from tasklore.memory.episodes.store import Episodes
+    from tasklore.memory.ledger.journal import Journal
+    from tasklore.memory.ledger.waits import Waits
+    from tasklore.memory.long_term.single_flight import SingleFlight
+    from tasklore.memory.projects.project import ProjectMemory
+    from tasklore.memory.sessions.once import Computed
+    from tasklore.memory.sessions.session import SessionCache
+    from tasklore.memory.stories.shared_answers import SharedAnswers
+    from tasklore.memory.stories.store import StoryStore
+    from tasklore.runtime.messaging.outbox import Outbox
+    from tasklore.runtime.models.llm import Llm
+    from tasklore.workers.child_tasks import ChildTasks
+    from tasklore.workers.context.output import TaskOutputWriter
+    from tasklore.workers.forgetting.erasure import UserStore
 
 log = structlog.get_logger(__name__)
 
@@ -68,7 +68,7 @@ class Services:
     @property
     def words(self) -> "Sequence[UserStore]":
         """The stores of users' words, in the order in which a memory worker empties them."""
-        from workers.forgetting.stores import stores_in_redis
+        from tasklore.workers.forgetting.stores import stores_in_redis
 
         return stores_in_redis(
             self.redis, self.documents, self.episodes, self.conversations
@@ -82,7 +82,7 @@ class Services:
         self, supervisor_id: str, task_id: str, generation: int, attempt: int
     ) -> "TaskOutputWriter":
         """Open the output of one run of a task."""
-        from workers.context.output import TaskOutputWriter
+        from tasklore.workers.context.output import TaskOutputWriter
 
         return TaskOutputWriter(
             self.outbox.send,
@@ -107,7 +107,7 @@ class Services:
         self, conversation_id: str, count: int
     ) -> Sequence[ChatTurn]:
         """Return the last *count* readable turns, oldest first, without what agents say to each other."""
-        from memory.conversations.inbox import is_utterance
+        from tasklore.memory.conversations.inbox import is_utterance
 
         turns = []
         for body in await self.conversations.recent(conversation_id, count):

@@ -4,16 +4,16 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from contracts.errors import InvalidInput
-from contracts.session_keys import read_key
-from memory.sessions.entries import NewEntry
+from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.session_keys import read_key
+from tasklore.memory.sessions.entries import NewEntry
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
-    from contracts.messages import TaskAssignment
-    from memory.sessions.entries import FoundEntry
-    from workers.context.services import Services
+    from tasklore.contracts.messages import TaskAssignment
+    from tasklore.memory.sessions.entries import FoundEntry
+    from tasklore.workers.context.services import Services
 
 #: Seconds to wait for another task that computes the same entry; then this one computes it too.
 WAIT_S = 300.0
@@ -91,7 +91,7 @@ class TaskSession:
             UnknownSession, EntryTooLarge, PhaseReplaced: as `set`.
             Exception: whatever *compute* raises; another task that waits computes next.
         """
-        from memory.sessions.once import get_or_compute
+        from tasklore.memory.sessions.once import get_or_compute
 
         return await get_or_compute(
             _CountedReads(self._services),

@@ -13,12 +13,12 @@ import structlog
 from pydantic import PydanticUserError, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError, to_json
 
-from contracts.errors import EffectUncertain, InvalidInput, MemoryUnavailable
-from runtime import tracing
+from tasklore.contracts.errors import EffectUncertain, InvalidInput, MemoryUnavailable
+from tasklore.runtime import tracing
 
 if TYPE_CHECKING:
-    from memory.ledger.journal import Journal
-    from memory.ledger.runs import RunName
+    from tasklore.memory.ledger.journal import Journal
+    from tasklore.memory.ledger.runs import RunName
 
 log = structlog.get_logger(__name__)
 

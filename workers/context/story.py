@@ -3,22 +3,22 @@
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING
 
-from contracts.errors import InvalidInput
+from tasklore.contracts.errors import InvalidInput
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
-    from contracts.analysis.background import KnownFact
-    from contracts.analysis.stories import (
+    from tasklore.contracts.analysis.background import KnownFact
+    from tasklore.contracts.analysis.stories import (
         Entity,
         Relations,
         StoryMemory,
         StoryResponse,
         StorySettings,
     )
-    from memory.stories.shared_answers import SharedAnswers
-    from memory.stories.store import StoryStore
-    from memory.stories.view import PastScene, StandingStory, ThreadState
+    from tasklore.memory.stories.shared_answers import SharedAnswers
+    from tasklore.memory.stories.store import StoryStore
+    from tasklore.memory.stories.view import PastScene, StandingStory, ThreadState
 
 
 class TaskStory:
@@ -82,7 +82,7 @@ class TaskStory:
         return (await self._standing("plot_threads", before)).threads
 
     async def scores(self, *, before: bool = False) -> "Mapping[str, float]":
-        """Return the score of each pair, in points, by `contracts.analysis.stories.pair_of`."""
+        """Return the score of each pair, in points, by `tasklore.contracts.analysis.stories.pair_of`."""
         return (await self._standing("relationship", before)).scores
 
     async def past_scenes(self, count: int) -> "tuple[PastScene, ...]":

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from contracts.errors import MemoryUnavailable
-from workers.context.documents import BUDGET_TOKENS, UserDocuments
+from tasklore.contracts.errors import MemoryUnavailable
+from tasklore.workers.context.documents import BUDGET_TOKENS, UserDocuments
 
 if TYPE_CHECKING:
-    from memory.episodes.recall import SearchesEpisodes
-    from memory.recall import Recalled
+    from tasklore.memory.episodes.recall import SearchesEpisodes
+    from tasklore.memory.recall import Recalled
 
 log = structlog.get_logger(__name__)
 
@@ -32,8 +32,8 @@ class UserMemory:
         Raises:
             MemoryUnavailable: the documents did not answer in time.
         """
-        from memory.episodes.recall import quotation_of
-        from memory.recall import turns_for
+        from tasklore.memory.episodes.recall import quotation_of
+        from tasklore.memory.recall import turns_for
 
         documents = self._documents
         try:
@@ -59,7 +59,7 @@ class UserMemory:
             InvalidInput: *query* has no word, or *limit* is not 1 to 100.
             MemoryUnavailable: the store did not answer in time.
         """
-        from memory.recall import search_memory
+        from tasklore.memory.recall import search_memory
 
         documents = self._documents
         return await search_memory(

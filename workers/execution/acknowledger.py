@@ -9,12 +9,12 @@ import asyncio
 
 import structlog
 
-from contracts import subjects
-from contracts.errors import TaskloreError
-from contracts.messages import TaskAssignment
-from runtime.messaging.erasure import Eraser
-from runtime.messaging.pull import Delivery, PullEngine
-from workers.middleware import Hooks, Middleware, notify_async
+from tasklore.contracts import subjects
+from tasklore.contracts.errors import TaskloreError
+from tasklore.contracts.messages import TaskAssignment
+from tasklore.runtime.messaging.erasure import Eraser
+from tasklore.runtime.messaging.pull import Delivery, PullEngine
+from tasklore.workers.middleware import Hooks, Middleware, notify_async
 
 log = structlog.get_logger(__name__)
 

@@ -17,22 +17,29 @@ import nats.errors
 import structlog
 from nats.aio.client import Client
 
-from contracts import subjects
-from contracts.admission.limits import MOST_RUNS, Limits, Payer
-from contracts.errors import (
+from tasklore.contracts import subjects
+from tasklore.contracts.admission.limits import MOST_RUNS, Limits, Payer
+from tasklore.contracts.errors import (
     InvalidInput,
     MemoryUnavailable,
     MessageTooLarge,
     NotAccepted,
 )
-from memory.ledger.ledger import Ledger
-from memory.places.store import Elsewhere, Entangled, Full, Places, RunPlace, Taken
-from runtime.messaging.pull import PullEngine
-from workers.context.children import identity_of
-from workers.execution.job import Job
-from workers.execution.retry_scheduling import Retries
-from workers.execution.running_jobs import RunningJob
-from workers.task import bound_of
+from tasklore.memory.ledger.ledger import Ledger
+from tasklore.memory.places.store import (
+    Elsewhere,
+    Entangled,
+    Full,
+    Places,
+    RunPlace,
+    Taken,
+)
+from tasklore.runtime.messaging.pull import PullEngine
+from tasklore.workers.context.children import identity_of
+from tasklore.workers.execution.job import Job
+from tasklore.workers.execution.retry_scheduling import Retries
+from tasklore.workers.execution.running_jobs import RunningJob
+from tasklore.workers.task import bound_of
 
 log = structlog.get_logger(__name__)
 

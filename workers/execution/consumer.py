@@ -6,21 +6,21 @@ from datetime import UTC, datetime
 
 import structlog
 
-from contracts import subjects
-from contracts.errors import NotAccepted
-from memory.long_term.entries import Remembered
-from runtime.messaging.dead_letter import dead_letter
-from runtime.messaging.pull import Delivery, PullEngine
-from runtime.metrics import Metrics
-from workers.agent import Agent
-from workers.execution.due_copies import DueCopies
-from workers.execution.executor import Executor
-from workers.execution.job import Job, JobReader, UnfitJob
-from workers.execution.outcome import Outcome, outcome_of
-from workers.execution.recall import recall
-from workers.execution.report_publisher import ReportPublisher
-from workers.execution.stores import Stores
-from workers.middleware import Hooks, notify
+from tasklore.contracts import subjects
+from tasklore.contracts.errors import NotAccepted
+from tasklore.memory.long_term.entries import Remembered
+from tasklore.runtime.messaging.dead_letter import dead_letter
+from tasklore.runtime.messaging.pull import Delivery, PullEngine
+from tasklore.runtime.metrics import Metrics
+from tasklore.workers.agent import Agent
+from tasklore.workers.execution.due_copies import DueCopies
+from tasklore.workers.execution.executor import Executor
+from tasklore.workers.execution.job import Job, JobReader, UnfitJob
+from tasklore.workers.execution.outcome import Outcome, outcome_of
+from tasklore.workers.execution.recall import recall
+from tasklore.workers.execution.report_publisher import ReportPublisher
+from tasklore.workers.execution.stores import Stores
+from tasklore.workers.middleware import Hooks, notify
 
 log = structlog.get_logger(__name__)
 

@@ -10,9 +10,9 @@ import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
-from contracts import subjects
-from runtime.messaging.link import Arrival, Link, read_headers
-from runtime.messaging.pull import Delivery
+from tasklore.contracts import subjects
+from tasklore.runtime.messaging.link import Arrival, Link, read_headers
+from tasklore.runtime.messaging.pull import Delivery
 
 _READ = f"$JS.API.DIRECT.GET.{subjects.LATER}"
 _DELETE = f"$JS.API.STREAM.MSG.DELETE.{subjects.LATER}"

@@ -4,7 +4,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 
-from contracts.errors import TaskloreError
+from tasklore.contracts.errors import TaskloreError
 
 #: Suspects that run at once in a group: of 40, this few groups and members run until the one to blame is alone.
 GROUP = 6

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 
 import structlog
 
-from contracts.errors import (
+from tasklore.contracts.errors import (
     InvalidInput,
     MemoryUnavailable,
     RunReplaced,
@@ -20,26 +20,38 @@ from contracts.errors import (
     TaskExpired,
     WorkerLost,
 )
-from contracts.messages import MemoryOutcome
-from memory.ledger.runs import Beginning, CancelRequest, Held, NotDue, Run, Suspect
-from memory.long_term.entries import Remembered
-from memory.long_term.single_flight import Joined
-from runtime import tracing
-from runtime.messaging.pull import PullEngine
-from runtime.metrics import Metrics
-from workers.context.context import Context
-from workers.context.waits.waits import Waiting
-from workers.execution.bounded_runs import BoundedRuns
-from workers.execution.exclusive_runs import ExclusiveRuns, StillBusy
-from workers.execution.job import Job
-from workers.execution.outcome import elapsed_ms, outcome_of
-from workers.execution.report_publisher import ReportPublisher
-from workers.execution.retry_decision import RetryPolicy, decide_retry
-from workers.execution.retry_scheduling import NOT_DUE_S, Retries
-from workers.execution.run_slot import RunSlot, lent_when_long
-from workers.execution.running_jobs import Leaving, RunningJob, RunningJobs, contain
-from workers.execution.stores import Stores
-from workers.middleware import Call, Hooks, call_task, notify
+from tasklore.contracts.messages import MemoryOutcome
+from tasklore.memory.ledger.runs import (
+    Beginning,
+    CancelRequest,
+    Held,
+    NotDue,
+    Run,
+    Suspect,
+)
+from tasklore.memory.long_term.entries import Remembered
+from tasklore.memory.long_term.single_flight import Joined
+from tasklore.runtime import tracing
+from tasklore.runtime.messaging.pull import PullEngine
+from tasklore.runtime.metrics import Metrics
+from tasklore.workers.context.context import Context
+from tasklore.workers.context.waits.waits import Waiting
+from tasklore.workers.execution.bounded_runs import BoundedRuns
+from tasklore.workers.execution.exclusive_runs import ExclusiveRuns, StillBusy
+from tasklore.workers.execution.job import Job
+from tasklore.workers.execution.outcome import elapsed_ms, outcome_of
+from tasklore.workers.execution.report_publisher import ReportPublisher
+from tasklore.workers.execution.retry_decision import RetryPolicy, decide_retry
+from tasklore.workers.execution.retry_scheduling import NOT_DUE_S, Retries
+from tasklore.workers.execution.run_slot import RunSlot, lent_when_long
+from tasklore.workers.execution.running_jobs import (
+    Leaving,
+    RunningJob,
+    RunningJobs,
+    contain,
+)
+from tasklore.workers.execution.stores import Stores
+from tasklore.workers.middleware import Call, Hooks, call_task, notify
 
 log = structlog.get_logger(__name__)
 

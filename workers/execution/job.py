@@ -7,19 +7,19 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import from_json
 
-from contracts import subjects
-from contracts.errors import InvalidInput, TaskExpired
-from contracts.faults import fault_of
-from contracts.identifiers import checked_name, user_token
-from contracts.messages import MemoryOutcome, TaskAssignment
-from contracts.parameters.model import Parameters
-from contracts.parameters.neighbours import Neighbourhood
-from memory import keys
-from memory.ledger.runs import Ended
-from memory.long_term.entries import Remembered
-from runtime.messaging.pull import Delivery
-from workers.agent import Agent
-from workers.task import Task
+from tasklore.contracts import subjects
+from tasklore.contracts.errors import InvalidInput, TaskExpired
+from tasklore.contracts.faults import fault_of
+from tasklore.contracts.identifiers import checked_name, user_token
+from tasklore.contracts.messages import MemoryOutcome, TaskAssignment
+from tasklore.contracts.parameters.model import Parameters
+from tasklore.contracts.parameters.neighbours import Neighbourhood
+from tasklore.memory import keys
+from tasklore.memory.ledger.runs import Ended
+from tasklore.memory.long_term.entries import Remembered
+from tasklore.runtime.messaging.pull import Delivery
+from tasklore.workers.agent import Agent
+from tasklore.workers.task import Task
 
 #: Clocks of two machines; `tasklore doctor` warns of more.
 _CLOCKS_DIFFER = timedelta(seconds=1)

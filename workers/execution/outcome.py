@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from pydantic_core import from_json
 
-from contracts.messages import (
+from tasklore.contracts.messages import (
     CompletionReport,
     Fence,
     MemoryNote,
@@ -16,9 +16,9 @@ from contracts.messages import (
     TaskAssignment,
     Usage,
 )
-from runtime.messaging.dead_letter import error_note
-from runtime.messaging.pull import Delivery
-from workers.execution.job import Job, Neighbour
+from tasklore.runtime.messaging.dead_letter import error_note
+from tasklore.runtime.messaging.pull import Delivery
+from tasklore.workers.execution.job import Job, Neighbour
 
 _NO_USAGE = b'{"input_tokens":0,"output_tokens":0,"cost_usd":0.0}'
 
@@ -69,7 +69,7 @@ class Outcome:
         near = "" if self.near is None else _nearness(self.near)
         saved = f',"saved_ms":{self.saved_ms}' if self.saved_ms else ""
         # Put together by hand, since every served answer passes here. Names have no character that JSON would escape;
-        # a key is percent-escaped, see contracts.parameters.questions.
+        # a key is percent-escaped, see tasklore.contracts.parameters.questions.
         head = (
             f'{{"schema_version":1,"task_id":"{assignment.task_id}","generation":{self.generation},'
             f'"agent_id":"{assignment.agent_id}","supervisor_id":"{assignment.supervisor_id}",'

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from contracts.errors import MemoryUnavailable
-from contracts.parameters.model import Parameters
-from contracts.parameters.neighbours import Neighbourhood
-from memory.long_term.entries import Near, Remembered
-from workers.execution.job import Job, Neighbour
-from workers.middleware import Hooks, Middleware, notify_async
+from tasklore.contracts.errors import MemoryUnavailable
+from tasklore.contracts.parameters.model import Parameters
+from tasklore.contracts.parameters.neighbours import Neighbourhood
+from tasklore.memory.long_term.entries import Near, Remembered
+from tasklore.workers.execution.job import Job, Neighbour
+from tasklore.workers.middleware import Hooks, Middleware, notify_async
 
 if TYPE_CHECKING:
     # the testing kit finds neighbours as well, and needs neither
-    from runtime.metrics import Metrics
-    from workers.execution.stores import LongTerm
+    from tasklore.runtime.metrics import Metrics
+    from tasklore.workers.execution.stores import LongTerm
 
 log = structlog.get_logger(__name__)
 

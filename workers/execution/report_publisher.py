@@ -10,27 +10,27 @@ from dataclasses import dataclass
 
 import structlog
 
-from contracts import subjects
-from contracts.errors import (
+from tasklore.contracts import subjects
+from tasklore.contracts.errors import (
     GiveUp,
     MemoryUnavailable,
     NotAccepted,
     ResultTooLarge,
     TaskCancelled,
 )
-from contracts.identifiers import user_token
-from contracts.messages import TaskAssignment
-from memory.ledger.ledger import Ledger
-from memory.ledger.runs import CancelRequest, Finish
-from runtime.messaging.dead_letter import dead_letter
-from runtime.messaging.outbox import Outbox
-from runtime.messaging.pull import Delivery, PullEngine
-from runtime.metrics import Metrics
-from runtime.tracing import within
-from workers.execution.acknowledger import Acknowledger
-from workers.execution.outcome import Outcome
-from workers.execution.tracing import note_outcome
-from workers.middleware import Hooks, Middleware, notify
+from tasklore.contracts.identifiers import user_token
+from tasklore.contracts.messages import TaskAssignment
+from tasklore.memory.ledger.ledger import Ledger
+from tasklore.memory.ledger.runs import CancelRequest, Finish
+from tasklore.runtime.messaging.dead_letter import dead_letter
+from tasklore.runtime.messaging.outbox import Outbox
+from tasklore.runtime.messaging.pull import Delivery, PullEngine
+from tasklore.runtime.metrics import Metrics
+from tasklore.runtime.tracing import within
+from tasklore.workers.execution.acknowledger import Acknowledger
+from tasklore.workers.execution.outcome import Outcome
+from tasklore.workers.execution.tracing import note_outcome
+from tasklore.workers.middleware import Hooks, Middleware, notify
 
 log = structlog.get_logger(__name__)
 

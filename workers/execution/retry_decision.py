@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from contracts.errors import (
+from tasklore.contracts.errors import (
     EntryTooLarge,
     GiveUp,
     InvalidInput,
@@ -22,11 +22,11 @@ from contracts.errors import (
     TaskExpired,
     UnknownSession,
 )
-from contracts.messages import Status
-from workers.user_code import is_raised_by
+from tasklore.contracts.messages import Status
+from tasklore.workers.user_code import is_raised_by
 
 if TYPE_CHECKING:
-    from workers.task import Task
+    from tasklore.workers.task import Task
 
 log = structlog.get_logger(__name__)
 

@@ -10,18 +10,18 @@ from datetime import UTC, datetime, timedelta
 
 import structlog
 
-from contracts import subjects
-from contracts.admission.waits import Wait
-from contracts.errors import MemoryUnavailable, MessageTooLarge, NotAccepted
-from memory.ledger.runs import Ended
-from memory.ledger.waits import LATE, WaitName, Waits
-from runtime.messaging.outbox import Outbox
-from runtime.messaging.pull import PullEngine
-from runtime.metrics import Metrics
-from workers.execution.acknowledger import Acknowledger
-from workers.execution.job import Job
-from workers.execution.retry_decision import OUTAGE_PAUSE_S
-from workers.execution.stores import Stores
+from tasklore.contracts import subjects
+from tasklore.contracts.admission.waits import Wait
+from tasklore.contracts.errors import MemoryUnavailable, MessageTooLarge, NotAccepted
+from tasklore.memory.ledger.runs import Ended
+from tasklore.memory.ledger.waits import LATE, WaitName, Waits
+from tasklore.runtime.messaging.outbox import Outbox
+from tasklore.runtime.messaging.pull import PullEngine
+from tasklore.runtime.metrics import Metrics
+from tasklore.workers.execution.acknowledger import Acknowledger
+from tasklore.workers.execution.job import Job
+from tasklore.workers.execution.retry_decision import OUTAGE_PAUSE_S
+from tasklore.workers.execution.stores import Stores
 
 log = structlog.get_logger(__name__)
 

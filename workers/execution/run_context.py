@@ -3,14 +3,14 @@
 import functools
 from collections.abc import Callable
 
-from memory.ledger.ledger import Ledger
-from memory.ledger.runs import RunName
-from workers.agent import Agent
-from workers.context.context import Context
-from workers.context.effects import Effects
-from workers.context.services import Services
-from workers.execution.job import Job
-from workers.execution.run_slot import RunSlot
+from tasklore.memory.ledger.ledger import Ledger
+from tasklore.memory.ledger.runs import RunName
+from tasklore.workers.agent import Agent
+from tasklore.workers.context.context import Context
+from tasklore.workers.context.effects import Effects
+from tasklore.workers.context.services import Services
+from tasklore.workers.execution.job import Job
+from tasklore.workers.execution.run_slot import RunSlot
 
 
 def context_maker(

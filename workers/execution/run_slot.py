@@ -8,10 +8,10 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from runtime.messaging.pull import Delivery, PullEngine
-from workers.context.waits.waits import Waiting
-from workers.execution.exclusive_runs import ExclusiveRuns, StillBusy
-from workers.execution.running_jobs import RunningJob, RunningJobs
+from tasklore.runtime.messaging.pull import Delivery, PullEngine
+from tasklore.workers.context.waits.waits import Waiting
+from tasklore.workers.execution.exclusive_runs import ExclusiveRuns, StillBusy
+from tasklore.workers.execution.running_jobs import RunningJob, RunningJobs
 
 #: Seconds that a question waits in its slot for another task that computes it.
 _LONG_S = 0.25

@@ -6,17 +6,22 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from contracts.errors import RunReplaced, TaskCancelled, TaskExpired, TaskloreError
-from runtime.logs import bind_task
-from runtime.messaging.pull import PullEngine
-from workers.context.context import Context
-from workers.context.waits.waits import Waiting
-from workers.execution.job import Job
-from workers.execution.stores import Name
-from workers.middleware import Call
+from tasklore.contracts.errors import (
+    RunReplaced,
+    TaskCancelled,
+    TaskExpired,
+    TaskloreError,
+)
+from tasklore.runtime.logs import bind_task
+from tasklore.runtime.messaging.pull import PullEngine
+from tasklore.workers.context.context import Context
+from tasklore.workers.context.waits.waits import Waiting
+from tasklore.workers.execution.job import Job
+from tasklore.workers.execution.stores import Name
+from tasklore.workers.middleware import Call
 
 if TYPE_CHECKING:
-    from workers.execution.bounded_runs import RunPlaces
+    from tasklore.workers.execution.bounded_runs import RunPlaces
 
 #: Seconds until a task is offered again that would wait for others where too many do.
 FULL_S = 2.0

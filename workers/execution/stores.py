@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Protocol
 
 import structlog
 
-from contracts.admission.limits import NANO_USD, Payer
-from contracts.errors import MemoryUnavailable
-from contracts.messages import Usage
-from contracts.parameters.neighbours import Neighbourhood
-from memory.ledger.runs import Ended
-from memory.long_term.entries import Near, Remembered, Standing
-from memory.long_term.single_flight import SingleFlight
-from workers.context.phase_outputs import entries_of
+from tasklore.contracts.admission.limits import NANO_USD, Payer
+from tasklore.contracts.errors import MemoryUnavailable
+from tasklore.contracts.messages import Usage
+from tasklore.contracts.parameters.neighbours import Neighbourhood
+from tasklore.memory.ledger.runs import Ended
+from tasklore.memory.long_term.entries import Near, Remembered, Standing
+from tasklore.memory.long_term.single_flight import SingleFlight
+from tasklore.workers.context.phase_outputs import entries_of
 
 if TYPE_CHECKING:
-    from contracts.messages import TaskAssignment
-    from memory.budgets.governor import Governor
-    from memory.ledger.ledger import Ledger
-    from memory.sessions.session import SessionCache
-    from workers.execution.job import Job
+    from tasklore.contracts.messages import TaskAssignment
+    from tasklore.memory.budgets.governor import Governor
+    from tasklore.memory.ledger.ledger import Ledger
+    from tasklore.memory.sessions.session import SessionCache
+    from tasklore.workers.execution.job import Job
 
 log = structlog.get_logger(__name__)
 
@@ -34,7 +34,7 @@ _MOST_KEPT = 10_000
 
 
 class LongTerm(Protocol):
-    """The long-term memory that a worker needs: `memory.long_term.store.LongTermMemory` fits."""
+    """The long-term memory that a worker needs: `tasklore.memory.long_term.store.LongTermMemory` fits."""
 
     async def recall_many(self, entry_keys: Sequence[str]) -> list[Remembered | None]:
         """Return the answer remembered for each key, in one round trip."""

@@ -7,15 +7,15 @@ the number of the delivery, so that the next delivery can link to it even when t
 import time
 from collections.abc import Sequence
 
-from contracts import subjects
-from contracts.traces import made_context, read_context
-from runtime import tracing
-from runtime.messaging.pull import Delivery
-from runtime.tracing import known_span_id
-from runtime.tracing.letters import processing
-from workers.execution.job import Job
-from workers.execution.outcome import Outcome
-from workers.middleware import Middleware
+from tasklore.contracts import subjects
+from tasklore.contracts.traces import made_context, read_context
+from tasklore.runtime import tracing
+from tasklore.runtime.messaging.pull import Delivery
+from tasklore.runtime.tracing import known_span_id
+from tasklore.runtime.tracing.letters import processing
+from tasklore.workers.execution.job import Job
+from tasklore.workers.execution.outcome import Outcome
+from tasklore.workers.middleware import Middleware
 
 
 class Tracing(Middleware):

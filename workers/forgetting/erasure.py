@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from contracts.errors import InvalidInput
+from tasklore.contracts.errors import InvalidInput
 
 log = structlog.get_logger(__name__)
 
@@ -25,7 +25,7 @@ _Count = Callable[[str], Awaitable[Mapping[str, int]]]
 
 @dataclass(frozen=True, slots=True)
 class UserStore:
-    """One store in which data of users lies; every new one gets a row in `workers.forgetting.stores`.
+    """One store in which data of users lies; every new one gets a row in `tasklore.workers.forgetting.stores`.
 
     `forget` removes the data of a user id and returns counts by kind, in the plural; a record on which others rely is
     redacted instead. `count` counts again; a kind with nothing may be left out.

@@ -3,12 +3,12 @@
 import structlog
 from redis.asyncio import Redis
 
-from contracts import subjects
-from contracts.errors import ConfigurationError
-from memory.compaction import rewrite
-from runtime.messaging.direct import Line, client_of
-from runtime.messaging.erasure import Eraser
-from runtime.messaging.jetstream import ask_jetstream
+from tasklore.contracts import subjects
+from tasklore.contracts.errors import ConfigurationError
+from tasklore.memory.compaction import rewrite
+from tasklore.runtime.messaging.direct import Line, client_of
+from tasklore.runtime.messaging.erasure import Eraser
+from tasklore.runtime.messaging.jetstream import ask_jetstream
 
 log = structlog.get_logger(__name__)
 

@@ -9,27 +9,27 @@ from pathlib import Path
 from pydantic_core import from_json
 from redis.asyncio import Redis
 
-from contracts import subjects
-from contracts.identifiers import user_token
-from memory.conversations.conversation import Conversations
-from memory.conversations.notices import Notices
-from memory.documents.storage.store import DocumentStore
-from memory.episodes.store import Episodes
-from memory.ledger.ledger import Ledger
-from memory.ledger.user_tasks import UserTasks
-from memory.long_term.owners import EntryOwners
-from memory.projects.project import ProjectMemory
-from memory.queues.queue import PersonalQueue
-from memory.schedules.store import UserSchedules
-from memory.sessions.index import RunOutcomes
-from memory.sessions.session import SessionCache
-from memory.webhooks.outbox import WebhookOutbox
-from runtime.messaging.direct import open_direct_reads
-from runtime.messaging.erasure import Eraser
-from runtime.messaging.link import Link
-from runtime.messaging.outbox import Outbox
-from workers.forgetting.erasure import UserStore
-from workers.forgetting.tasks import TaskEraser, names_user
+from tasklore.contracts import subjects
+from tasklore.contracts.identifiers import user_token
+from tasklore.memory.conversations.conversation import Conversations
+from tasklore.memory.conversations.notices import Notices
+from tasklore.memory.documents.storage.store import DocumentStore
+from tasklore.memory.episodes.store import Episodes
+from tasklore.memory.ledger.ledger import Ledger
+from tasklore.memory.ledger.user_tasks import UserTasks
+from tasklore.memory.long_term.owners import EntryOwners
+from tasklore.memory.projects.project import ProjectMemory
+from tasklore.memory.queues.queue import PersonalQueue
+from tasklore.memory.schedules.store import UserSchedules
+from tasklore.memory.sessions.index import RunOutcomes
+from tasklore.memory.sessions.session import SessionCache
+from tasklore.memory.webhooks.outbox import WebhookOutbox
+from tasklore.runtime.messaging.direct import open_direct_reads
+from tasklore.runtime.messaging.erasure import Eraser
+from tasklore.runtime.messaging.link import Link
+from tasklore.runtime.messaging.outbox import Outbox
+from tasklore.workers.forgetting.erasure import UserStore
+from tasklore.workers.forgetting.tasks import TaskEraser, names_user
 
 #: Turns of one conversation that are looked through: far above what one holds.
 _ALL_TURNS = 1_000_000

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 from pydantic_core import from_json
 
-from contracts import subjects
-from contracts.errors import InvalidInput
-from contracts.identifiers import checked_name, user_token
-from contracts.messages import (
+from tasklore.contracts import subjects
+from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.identifiers import checked_name, user_token
+from tasklore.contracts.messages import (
     Cancellation,
     CompletionReport,
     DeadLetter,
@@ -23,17 +23,17 @@ from contracts.messages import (
     MemoryNote,
     TaskAssignment,
 )
-from memory.ledger.ledger import Ledger
-from memory.ledger.user_tasks import UserTasks
-from runtime.messaging.direct import Line, Stored, client_of, open_direct_reads
-from runtime.messaging.erasure import Eraser
-from runtime.messaging.jetstream import (
+from tasklore.memory.ledger.ledger import Ledger
+from tasklore.memory.ledger.user_tasks import UserTasks
+from tasklore.runtime.messaging.direct import Line, Stored, client_of, open_direct_reads
+from tasklore.runtime.messaging.erasure import Eraser
+from tasklore.runtime.messaging.jetstream import (
     NOT_FOUND,
     JetStreamRefused,
     ask_jetstream,
     ask_or_none,
 )
-from runtime.messaging.outbox import Outbox
+from tasklore.runtime.messaging.outbox import Outbox
 
 #: The reason in the report of a task that was open; it names no user.
 REASON = "it is no longer wanted"

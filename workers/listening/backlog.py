@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import structlog
 
-from contracts.errors import MemoryUnavailable
-from memory.queues.queue import PersonalQueue
+from tasklore.contracts.errors import MemoryUnavailable
+from tasklore.memory.queues.queue import PersonalQueue
 
 log = structlog.get_logger(__name__)
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import structlog
 
-from contracts.errors import MemoryUnavailable
-from memory.queues.queue import PersonalQueue
-from runtime.messaging.pull import PullEngine
-from workers.listening.backlog import Backlog
-from workers.listening.embedder import Embedding
-from workers.listening.outflow import Outflow
-from workers.listening.sweep import Sweeper
+from tasklore.contracts.errors import MemoryUnavailable
+from tasklore.memory.queues.queue import PersonalQueue
+from tasklore.runtime.messaging.pull import PullEngine
+from tasklore.workers.listening.backlog import Backlog
+from tasklore.workers.listening.embedder import Embedding
+from tasklore.workers.listening.outflow import Outflow
+from tasklore.workers.listening.sweep import Sweeper
 
 log = structlog.get_logger(__name__)
 

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 
-from contracts.admission.limits import Payer
-from contracts.errors import UndeclaredAccess
-from contracts.identifiers import user_token
-from contracts.messages import Fact, Usage
-from runtime.models.llm import Spent
-from workers.context.documents import UserDocuments
-from workers.context.llm import TaskLlm
-from workers.context.services import Services
-from workers.context.user_memory import UserMemory
+from tasklore.contracts.admission.limits import Payer
+from tasklore.contracts.errors import UndeclaredAccess
+from tasklore.contracts.identifiers import user_token
+from tasklore.contracts.messages import Fact, Usage
+from tasklore.runtime.models.llm import Spent
+from tasklore.workers.context.documents import UserDocuments
+from tasklore.workers.context.llm import TaskLlm
+from tasklore.workers.context.services import Services
+from tasklore.workers.context.user_memory import UserMemory
 
 if TYPE_CHECKING:
-    from memory.documents.draft import Draft
-    from memory.documents.kinds import Kinds
+    from tasklore.memory.documents.draft import Draft
+    from tasklore.memory.documents.kinds import Kinds
 
 
 class ListenContext:
@@ -99,7 +99,7 @@ class ListenContext:
 
     @property
     def agent_files(self) -> Path | None:
-        """The folder that the operator laid over the agents' own files, for `workers.agent_files`; None without one."""
+        """The folder that the operator laid over the agents' own files, for `tasklore.workers.agent_files`; None without one."""
         return self._agent_files
 
     @property

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from contracts.messages import ChatTurn
-from memory.conversations.notices import Notices
+from tasklore.contracts.messages import ChatTurn
+from tasklore.memory.conversations.notices import Notices
 
 #: Seconds until it is looked again whether more was said, or whether somebody is in a hurry.
 LOOK_S = 1.0

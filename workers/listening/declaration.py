@@ -11,11 +11,11 @@ from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from contracts.errors import ConfigurationError, GiveUp
-from contracts.messages import ChatTurn, Fact
-from workers.handler import UNNAMED, hints_of, in_thread
-from workers.listening.context import ListenContext
-from workers.listening.values import FactBatch, Ruling, TurnBatch, TurnFacts
+from tasklore.contracts.errors import ConfigurationError, GiveUp
+from tasklore.contracts.messages import ChatTurn, Fact
+from tasklore.workers.handler import UNNAMED, hints_of, in_thread
+from tasklore.workers.listening.context import ListenContext
+from tasklore.workers.listening.values import FactBatch, Ruling, TurnBatch, TurnFacts
 
 Queue = Literal["turns", "facts"]
 
@@ -160,7 +160,7 @@ def read_listener(
     settings: type[BaseModel] | None,
     names: Mapping[str, Any],
 ) -> Listener:
-    """Return the listener that *function* and *options* declare; *names* as in `workers.handler.read_handler`.
+    """Return the listener that *function* and *options* declare; *names* as in `tasklore.workers.handler.read_handler`.
 
     Raises:
         ConfigurationError: something cannot be served; the message says how to mend it.

@@ -6,13 +6,13 @@ from collections import deque
 import structlog
 from redis.asyncio import Redis
 
-from contracts.errors import ConfigurationError, TaskloreError
-from memory.episodes.minilm import load_minilm
-from memory.episodes.store import Episodes, open_episodes
-from memory.episodes.vectors import Embeds, VectorIndex
-from runtime.models.embeddings import Door, Endpoint
-from runtime.models.governor import Governor
-from runtime.settings import Settings
+from tasklore.contracts.errors import ConfigurationError, TaskloreError
+from tasklore.memory.episodes.minilm import load_minilm
+from tasklore.memory.episodes.store import Episodes, open_episodes
+from tasklore.memory.episodes.vectors import Embeds, VectorIndex
+from tasklore.runtime.models.embeddings import Door, Endpoint
+from tasklore.runtime.models.governor import Governor
+from tasklore.runtime.settings import Settings
 
 log = structlog.get_logger(__name__)
 

@@ -14,16 +14,16 @@ from datetime import datetime
 import structlog
 from pydantic import ValidationError
 
-from contracts.errors import EditRefused, LlmError, MemoryUnavailable
-from contracts.messages import ExtractedFacts
-from memory.conversations.notices import Notices
-from memory.documents.draft import AppliedPlan, Draft, Plan, Snapshot
-from memory.documents.guard import LIMITS, Limits
-from memory.documents.storage.repository import Committed
-from memory.documents.storage.store import DocumentStore
-from memory.queues.claims import Claim, Closing, Row
-from runtime.lease_loop import LeaseLost
-from workers.listening.fates import (
+from tasklore.contracts.errors import EditRefused, LlmError, MemoryUnavailable
+from tasklore.contracts.messages import ExtractedFacts
+from tasklore.memory.conversations.notices import Notices
+from tasklore.memory.documents.draft import AppliedPlan, Draft, Plan, Snapshot
+from tasklore.memory.documents.guard import LIMITS, Limits
+from tasklore.memory.documents.storage.repository import Committed
+from tasklore.memory.documents.storage.store import DocumentStore
+from tasklore.memory.queues.claims import Claim, Closing, Row
+from tasklore.runtime.lease_loop import LeaseLost
+from tasklore.workers.listening.fates import (
     MOST_MODEL_RESTS,
     Fate,
     Unreadable,
@@ -31,10 +31,10 @@ from workers.listening.fates import (
     demand_harmless,
     fate_of,
 )
-from workers.listening.rows import RowWork, group_rows
-from workers.listening.rulings import closings_of
-from workers.listening.tracing import RulingSpans
-from workers.listening.values import FactBatch, PendingFact, Ruling
+from tasklore.workers.listening.rows import RowWork, group_rows
+from tasklore.workers.listening.rulings import closings_of
+from tasklore.workers.listening.tracing import RulingSpans
+from tasklore.workers.listening.values import FactBatch, PendingFact, Ruling
 
 log = structlog.get_logger(__name__)
 
@@ -105,7 +105,7 @@ class FactWork(RowWork):
     async def work(
         self, claim: Claim, is_leaving: Callable[[], bool], rests: int
     ) -> float:
-        """Rule on the facts of *claim* together; when that fails, one by one. See `workers.listening.outflow.Work`."""
+        """Rule on the facts of *claim* together; when that fails, one by one. See `tasklore.workers.listening.outflow.Work`."""
         groups = deque(
             group_rows(
                 await self._read(claim), lambda known: known.row, len(claim.rows)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, TypeVar
 
-from contracts.errors import (
+from tasklore.contracts.errors import (
     LlmError,
     LlmMalformed,
     LlmNotConfigured,
@@ -15,9 +15,9 @@ from contracts.errors import (
     NotAccepted,
     TaskloreError,
 )
-from memory.queues.claims import Row
-from workers.execution.retry_decision import RetryPolicy, decide_retry
-from workers.listening.declaration import Listener
+from tasklore.memory.queues.claims import Row
+from tasklore.workers.execution.retry_decision import RetryPolicy, decide_retry
+from tasklore.workers.listening.declaration import Listener
 
 T = TypeVar("T")
 

@@ -1,6 +1,6 @@
 """Take messages of a stream into the table of waiting rows: each body under its owner, by id.
 
-Reading a partition, and burying unreadable messages, is in `runtime.messaging.partitions`.
+Reading a partition, and burying unreadable messages, is in `tasklore.runtime.messaging.partitions`.
 """
 
 from collections.abc import Callable
@@ -9,20 +9,20 @@ from typing import NamedTuple
 
 from pydantic import ValidationError
 
-from contracts import subjects
-from contracts.errors import InvalidInput
-from contracts.faults import fault_of
-from contracts.messages import ChatTurn, ExtractedFacts
-from contracts.traces import read_context
-from memory.episodes.store import Episode, Episodes
-from memory.queues.queue import PersonalQueue
-from memory.rendering.recalled import without_rendered
-from runtime.messaging.erasure import Eraser
-from runtime.messaging.outbox import Outbox
-from runtime.messaging.partitions import PartitionDesk, Whose
-from runtime.messaging.pull import Delivery
-from runtime.messaging.signatures import Publishers
-from runtime.metrics import Metrics
+from tasklore.contracts import subjects
+from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.faults import fault_of
+from tasklore.contracts.messages import ChatTurn, ExtractedFacts
+from tasklore.contracts.traces import read_context
+from tasklore.memory.episodes.store import Episode, Episodes
+from tasklore.memory.queues.queue import PersonalQueue
+from tasklore.memory.rendering.recalled import without_rendered
+from tasklore.runtime.messaging.erasure import Eraser
+from tasklore.runtime.messaging.outbox import Outbox
+from tasklore.runtime.messaging.partitions import PartitionDesk, Whose
+from tasklore.runtime.messaging.pull import Delivery
+from tasklore.runtime.messaging.signatures import Publishers
+from tasklore.runtime.metrics import Metrics
 
 #: Whose answers only quote what was said.
 _MEMORY_AGENT = "MemoryAgent"

@@ -11,10 +11,10 @@ from typing import ClassVar, Protocol
 
 import structlog
 
-from memory.queues.claims import Claim
-from memory.queues.queue import PersonalQueue
-from runtime.lease_loop import LeaseLoop, NotYet, jitter
-from workers.execution.exclusive_runs import ExclusiveRuns, StillBusy
+from tasklore.memory.queues.claims import Claim
+from tasklore.memory.queues.queue import PersonalQueue
+from tasklore.runtime.lease_loop import LeaseLoop, NotYet, jitter
+from tasklore.workers.execution.exclusive_runs import ExclusiveRuns, StillBusy
 
 log = structlog.get_logger(__name__)
 

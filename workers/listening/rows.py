@@ -8,15 +8,15 @@ from typing import Any, Literal, TypeVar
 import structlog
 from pydantic import BaseModel
 
-from memory.queues.claims import Claim, Closing, Row
-from memory.queues.queue import PersonalQueue
-from runtime.lease_loop import LeaseLost
-from runtime.metrics import Metrics
-from workers.context.services import Services
-from workers.execution.retry_decision import RetryPolicy
-from workers.listening.context import ListenContext
-from workers.listening.declaration import Listener
-from workers.listening.fates import Fate
+from tasklore.memory.queues.claims import Claim, Closing, Row
+from tasklore.memory.queues.queue import PersonalQueue
+from tasklore.runtime.lease_loop import LeaseLost
+from tasklore.runtime.metrics import Metrics
+from tasklore.workers.context.services import Services
+from tasklore.workers.execution.retry_decision import RetryPolicy
+from tasklore.workers.listening.context import ListenContext
+from tasklore.workers.listening.declaration import Listener
+from tasklore.workers.listening.fates import Fate
 
 log = structlog.get_logger(__name__)
 

@@ -3,10 +3,10 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from contracts.errors import TaskloreError
-from memory.documents.draft import AppliedPlan
-from memory.queues.claims import Closing
-from workers.listening.values import FactBatch, Ruling
+from tasklore.contracts.errors import TaskloreError
+from tasklore.memory.documents.draft import AppliedPlan
+from tasklore.memory.queues.claims import Closing
+from tasklore.workers.listening.values import FactBatch, Ruling
 
 #: Characters of a reason that stand in the table beside a fact.
 MAX_REASON = 2_000

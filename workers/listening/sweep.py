@@ -7,9 +7,9 @@ from datetime import datetime
 
 import structlog
 
-from contracts.errors import TaskloreError
-from memory.documents.storage.reader import DocumentOwners
-from memory.documents.storage.store import DocumentStore
+from tasklore.contracts.errors import TaskloreError
+from tasklore.memory.documents.storage.reader import DocumentOwners
+from tasklore.memory.documents.storage.store import DocumentStore
 
 log = structlog.get_logger(__name__)
 

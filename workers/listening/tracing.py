@@ -4,12 +4,12 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
-from contracts.traces import spelled_context
-from memory.documents.draft import Draft
-from memory.documents.storage.repository import Committed
-from memory.queues.claims import QueueName, Row
-from runtime import tracing
-from runtime.tracing import Span
+from tasklore.contracts.traces import spelled_context
+from tasklore.memory.documents.draft import Draft
+from tasklore.memory.documents.storage.repository import Committed
+from tasklore.memory.queues.claims import QueueName, Row
+from tasklore.runtime import tracing
+from tasklore.runtime.tracing import Span
 
 
 @contextmanager

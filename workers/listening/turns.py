@@ -15,24 +15,24 @@ from datetime import UTC
 import structlog
 from pydantic import ValidationError
 
-from contracts import subjects
-from contracts.errors import MemoryUnavailable, TaskloreError
-from contracts.messages import ChatTurn, ExtractedFacts
-from memory.conversations.notices import Notices
-from memory.queues.claims import Claim, Closing, Row
-from runtime.lease_loop import LeaseLost
-from runtime.messaging.outbox import Outbox
-from workers.listening.debounce import Debounce, Patience
-from workers.listening.fates import (
+from tasklore.contracts import subjects
+from tasklore.contracts.errors import MemoryUnavailable, TaskloreError
+from tasklore.contracts.messages import ChatTurn, ExtractedFacts
+from tasklore.memory.conversations.notices import Notices
+from tasklore.memory.queues.claims import Claim, Closing, Row
+from tasklore.runtime.lease_loop import LeaseLost
+from tasklore.runtime.messaging.outbox import Outbox
+from tasklore.workers.listening.debounce import Debounce, Patience
+from tasklore.workers.listening.fates import (
     Unreadable,
     contain,
     demand_harmless,
     fate_of,
     is_outage,
 )
-from workers.listening.rows import RowWork, group_rows, is_suspect
-from workers.listening.tracing import process_span
-from workers.listening.values import TurnBatch, TurnFacts
+from tasklore.workers.listening.rows import RowWork, group_rows, is_suspect
+from tasklore.workers.listening.tracing import process_span
+from tasklore.workers.listening.values import TurnBatch, TurnFacts
 
 log = structlog.get_logger(__name__)
 
@@ -128,7 +128,7 @@ class TurnWork(RowWork):
     async def work(
         self, claim: Claim, is_leaving: Callable[[], bool], rests: int
     ) -> float:
-        """Work on the turns of *claim* in order; see `workers.listening.outflow.Work`."""
+        """Work on the turns of *claim* in order; see `tasklore.workers.listening.outflow.Work`."""
         groups = deque(group_rows(claim.rows, lambda row: row, self._most))
         parted = set[str]()
         while groups and not is_leaving():

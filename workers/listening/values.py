@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
-from contracts.messages import ChatTurn, Fact
+from tasklore.contracts.messages import ChatTurn, Fact
 
 if TYPE_CHECKING:
-    from memory.documents.plans import Plan
+    from tasklore.memory.documents.plans import Plan
 
 #: Outcomes of a fact: edits were made, nothing had to be, it was refused, it stands beside an item that it contradicts,
 #: or a model is to be asked.

@@ -7,43 +7,43 @@ from datetime import timedelta
 from nats.aio.client import Client
 from redis.asyncio import Redis
 
-from contracts import subjects
-from contracts.errors import ConfigurationError
-from memory.conversations.notices import Notices
-from memory.documents.storage.reader import DocumentOwners
-from memory.documents.storage.store import DocumentStore
-from memory.episodes.store import Episodes
-from memory.queues.queue import PersonalQueue
-from runtime.access import access_of
-from runtime.messaging.erasure import Eraser
-from runtime.messaging.leases import Leases
-from runtime.messaging.link import Link
-from runtime.messaging.outbox import Outbox
-from runtime.messaging.partitions import (
+from tasklore.contracts import subjects
+from tasklore.contracts.errors import ConfigurationError
+from tasklore.memory.conversations.notices import Notices
+from tasklore.memory.documents.storage.reader import DocumentOwners
+from tasklore.memory.documents.storage.store import DocumentStore
+from tasklore.memory.episodes.store import Episodes
+from tasklore.memory.queues.queue import PersonalQueue
+from tasklore.runtime.access import access_of
+from tasklore.runtime.messaging.erasure import Eraser
+from tasklore.runtime.messaging.leases import Leases
+from tasklore.runtime.messaging.link import Link
+from tasklore.runtime.messaging.outbox import Outbox
+from tasklore.runtime.messaging.partitions import (
     ACK_WAIT_S,
     Whose,
     open_partitions,
     ordered_sources,
 )
-from runtime.messaging.pull import PullEngine
-from runtime.messaging.signatures import open_publishers
-from runtime.messaging.streams import Source
-from runtime.metrics import Metrics
-from runtime.settings import Settings
-from workers.agent import Agent
-from workers.context.services import Services
-from workers.execution.exclusive_runs import ExclusiveRuns
-from workers.execution.retry_decision import RetryPolicy
-from workers.listening.backlog import Backlog
-from workers.listening.bench import ListenBench
-from workers.listening.debounce import Patience
-from workers.listening.declaration import Listener, Queue
-from workers.listening.embedder import Embedding
-from workers.listening.facts import FactWork
-from workers.listening.inflow import InflowDesk
-from workers.listening.outflow import Outflow, Pace, Work
-from workers.listening.sweep import Sweeper
-from workers.listening.turns import TurnWork
+from tasklore.runtime.messaging.pull import PullEngine
+from tasklore.runtime.messaging.signatures import open_publishers
+from tasklore.runtime.messaging.streams import Source
+from tasklore.runtime.metrics import Metrics
+from tasklore.runtime.settings import Settings
+from tasklore.workers.agent import Agent
+from tasklore.workers.context.services import Services
+from tasklore.workers.execution.exclusive_runs import ExclusiveRuns
+from tasklore.workers.execution.retry_decision import RetryPolicy
+from tasklore.workers.listening.backlog import Backlog
+from tasklore.workers.listening.bench import ListenBench
+from tasklore.workers.listening.debounce import Patience
+from tasklore.workers.listening.declaration import Listener, Queue
+from tasklore.workers.listening.embedder import Embedding
+from tasklore.workers.listening.facts import FactWork
+from tasklore.workers.listening.inflow import InflowDesk
+from tasklore.workers.listening.outflow import Outflow, Pace, Work
+from tasklore.workers.listening.sweep import Sweeper
+from tasklore.workers.listening.turns import TurnWork
 
 _STREAMS: dict[Queue, str] = {"turns": subjects.TURNS, "facts": subjects.FACTS}
 

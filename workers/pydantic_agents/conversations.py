@@ -8,8 +8,8 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from workers.context.context import Context
-from workers.context.conversation import RECENT_TURNS
+from tasklore.workers.context.context import Context
+from tasklore.workers.context.conversation import RECENT_TURNS
 
 
 async def read_conversation(

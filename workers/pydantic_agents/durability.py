@@ -35,7 +35,7 @@ from pydantic_ai.models import Model
 from pydantic_ai.tools import ToolDefinition
 from pydantic_core import to_json, to_jsonable_python
 
-from contracts.errors import (
+from tasklore.contracts.errors import (
     EffectUncertain,
     InvalidInput,
     LlmError,
@@ -43,14 +43,14 @@ from contracts.errors import (
     TaskloreError,
     Unreachable,
 )
-from runtime import tracing
-from runtime.models.governor import PATIENCE_S
-from runtime.models.llm import Sent
-from runtime.models.prices import Tokens
-from runtime.tracing.spans import Value
-from workers.context.context import Context
-from workers.pydantic_agents.models import classify, fallback_in_use
-from workers.pydantic_agents.shown import class_of, digest, shown
+from tasklore.runtime import tracing
+from tasklore.runtime.models.governor import PATIENCE_S
+from tasklore.runtime.models.llm import Sent
+from tasklore.runtime.models.prices import Tokens
+from tasklore.runtime.tracing.spans import Value
+from tasklore.workers.context.context import Context
+from tasklore.workers.pydantic_agents.models import classify, fallback_in_use
+from tasklore.workers.pydantic_agents.shown import class_of, digest, shown
 
 log = structlog.get_logger(__name__)
 

@@ -19,7 +19,7 @@ from pydantic_ai.models import Model
 from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.settings import ModelSettings
 
-from contracts.errors import (
+from tasklore.contracts.errors import (
     ConfigurationError,
     LlmError,
     LlmNotConfigured,
@@ -28,8 +28,13 @@ from contracts.errors import (
     LlmTimeout,
     LlmUnavailable,
 )
-from runtime.models.client import build_client
-from runtime.models.settings import DEFAULT_ROLE, LlmRole, LlmSettings, Provider
+from tasklore.runtime.models.client import build_client
+from tasklore.runtime.models.settings import (
+    DEFAULT_ROLE,
+    LlmRole,
+    LlmSettings,
+    Provider,
+)
 
 #: Settings of the models of the running task; without a task those of the environment count.
 settings_in_use: ContextVar[LlmSettings | None] = ContextVar(
@@ -159,6 +164,6 @@ def classify(error: ModelAPIError) -> LlmError:
 
 @cache
 def _settings_of_environment() -> LlmSettings:
-    from runtime.settings import Settings
+    from tasklore.runtime.settings import Settings
 
     return Settings.load().llm()

@@ -36,14 +36,14 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.models import Model
 
-from contracts.errors import ConfigurationError, GiveUp
-from contracts.parameters.model import Field, Parameters
-from runtime import tracing
-from runtime.models.settings import DEFAULT_ROLE
-from runtime.tracing.spans import Value
-from workers.agent import Agent
-from workers.context.context import Context
-from workers.pydantic_agents.durability import (
+from tasklore.contracts.errors import ConfigurationError, GiveUp
+from tasklore.contracts.parameters.model import Field, Parameters
+from tasklore.runtime import tracing
+from tasklore.runtime.models.settings import DEFAULT_ROLE
+from tasklore.runtime.tracing.spans import Value
+from tasklore.workers.agent import Agent
+from tasklore.workers.context.context import Context
+from tasklore.workers.pydantic_agents.durability import (
     Approve,
     Find,
     May,
@@ -51,7 +51,7 @@ from workers.pydantic_agents.durability import (
     TaskDurability,
     TaskRun,
 )
-from workers.pydantic_agents.models import RoleModel, classify, settings_in_use
+from tasklore.workers.pydantic_agents.models import RoleModel, classify, settings_in_use
 
 OutputT = TypeVar("OutputT")
 #: Requests to models of one run unless its limits say otherwise: a loop of tools ends there.

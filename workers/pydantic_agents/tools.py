@@ -9,10 +9,10 @@ from pydantic import ValidationError
 from pydantic_ai import ModelRetry, RunContext, Tool, ToolFailed
 from pydantic_ai.toolsets import AbstractToolset
 
-from contracts.errors import CallFailed, ConfigurationError
-from contracts.faults import complaint_of
-from contracts.parameters.model import Parameters
-from workers.context.context import Context
+from tasklore.contracts.errors import CallFailed, ConfigurationError
+from tasklore.contracts.faults import complaint_of
+from tasklore.contracts.parameters.model import Parameters
+from tasklore.workers.context.context import Context
 
 #: Codes of JSON-RPC by which a server refuses a call that a model may mend: the request, its method, its parameters.
 _REFUSALS = (-32600, -32601, -32602)
@@ -36,7 +36,7 @@ def agent_tool(
         description: when the model is to use it; the agent's own by default.
         options: as for `run`: `deps`, `writes`, `limits` and so on.
     """
-    from workers.pydantic_agents.runs import run
+    from tasklore.workers.pydantic_agents.runs import run
 
     async def ask(ctx: RunContext[Any], message: str) -> object:
         return (await run(agent, message, context_of(ctx), **options)).output

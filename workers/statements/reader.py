@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from typing import Literal
 
-from quantities.times import find_durations, find_moments
-from workers.statements.table import Form, load_table
+from tasklore.contracts.quantities.times import find_durations, find_moments
+from tasklore.workers.statements.table import Form, load_table
 
 __all__ = ["Statement", "read"]
 

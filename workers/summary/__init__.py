@@ -3,7 +3,7 @@
 Here belongs the question for a summary, and when it is asked; what counts and keeps messages does not.
 """
 
-from workers.summary.question import (
+from tasklore.workers.summary.question import (
     AT_ONCE,
     LONGEST,
     SUMMARISE_EVERY,

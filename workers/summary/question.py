@@ -13,12 +13,12 @@ from typing import ClassVar
 import structlog
 from pydantic import BaseModel, ConfigDict
 
-from contracts.conversations import Digest, TakenMessages, Utterance
-from contracts.errors import LlmError, MemoryUnavailable
-from memory.rendering.narration import say_message, speech
-from memory.rendering.quoting import MAX_SHOWN, plain
-from workers.agent_files import AgentFiles, load_agent_files
-from workers.context.context import Context
+from tasklore.contracts.conversations import Digest, TakenMessages, Utterance
+from tasklore.contracts.errors import LlmError, MemoryUnavailable
+from tasklore.memory.rendering.narration import say_message, speech
+from tasklore.memory.rendering.quoting import MAX_SHOWN, plain
+from tasklore.workers.agent_files import AgentFiles, load_agent_files
+from tasklore.workers.context.context import Context
 
 log = structlog.get_logger(__name__)
 

@@ -3,9 +3,9 @@
 Here belongs what users test with; tests of Tasklore itself run real servers.
 """
 
-from workers.testing.fakes import Emitted
-from workers.testing.heard import Heard, listen
-from workers.testing.kit import (
+from tasklore.workers.testing.fakes import Emitted
+from tasklore.workers.testing.heard import Heard, listen
+from tasklore.workers.testing.kit import (
     NOW,
     AgentKit,
     Asked,

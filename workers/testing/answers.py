@@ -1,9 +1,9 @@
 """What a kit remembers: its own answers, and which of them is near to a question, as the long-term memory finds it."""
 
-from memory import keys
-from memory.long_term.entries import Remembered
-from workers.execution.job import Job
-from workers.execution.recall import neighbour_at
+from tasklore.memory import keys
+from tasklore.memory.long_term.entries import Remembered
+from tasklore.workers.execution.job import Job
+from tasklore.workers.execution.recall import neighbour_at
 
 
 class KitAnswers:

@@ -6,8 +6,13 @@ from typing import Any, NamedTuple
 
 from pydantic_core import to_jsonable_python
 
-from contracts.errors import CallFailed, ConfigurationError
-from contracts.messages import CompletionReport, ErrorNote, MemoryNote, TaskAssignment
+from tasklore.contracts.errors import CallFailed, ConfigurationError
+from tasklore.contracts.messages import (
+    CompletionReport,
+    ErrorNote,
+    MemoryNote,
+    TaskAssignment,
+)
 
 
 class Called(NamedTuple):
@@ -18,7 +23,7 @@ class Called(NamedTuple):
 
 
 class KitChildren:
-    """Stands for `workers.child_tasks.ChildTasks`.
+    """Stands for `tasklore.workers.child_tasks.ChildTasks`.
 
     `answers` has, by "Agent.task", a result, a function that returns one for the parameters, or a CallFailed.
     """

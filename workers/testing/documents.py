@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 
 from redis.asyncio import Redis
 
-from memory import keys
-from memory.documents.kinds import Kinds
-from memory.documents.storage.history import read_entry
-from memory.documents.storage.repository import (
+from tasklore.memory import keys
+from tasklore.memory.documents.kinds import Kinds
+from tasklore.memory.documents.storage.history import read_entry
+from tasklore.memory.documents.storage.repository import (
     DocumentRepository,
     RemovedDocuments,
     StoredDocument,
@@ -17,11 +17,11 @@ from memory.documents.storage.repository import (
     Word,
     Written,
 )
-from memory.documents.storage.store import DocumentStore
+from tasklore.memory.documents.storage.store import DocumentStore
 
 
 class FakeDocumentStore(DocumentStore):
-    """Stands for `memory.documents.storage.store.DocumentStore`, without claims and without an end of the history."""
+    """Stands for `tasklore.memory.documents.storage.store.DocumentStore`, without claims and without an end of the history."""
 
     def __init__(self, kinds: Kinds) -> None:
         # A client that never connects.

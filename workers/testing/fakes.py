@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import BaseModel
 
-from contracts.errors import InvalidInput, LlmError
-from contracts.messages import ChatTurn, Progress
-from memory.documents.kinds import Kinds
-from memory.documents.plans import Document, Snapshot
-from runtime.models.llm import (
+from tasklore.contracts.errors import InvalidInput, LlmError
+from tasklore.contracts.messages import ChatTurn, Progress
+from tasklore.memory.documents.kinds import Kinds
+from tasklore.memory.documents.plans import Document, Snapshot
+from tasklore.runtime.models.llm import (
     Expense,
     LlmRole,
     LlmSettings,
@@ -23,26 +23,26 @@ from runtime.models.llm import (
     Spent,
     check_answer_model,
 )
-from runtime.models.wire import T
-from workers.testing.children import KitChildren
-from workers.testing.waits import KitWaits
+from tasklore.runtime.models.wire import T
+from tasklore.workers.testing.children import KitChildren
+from tasklore.workers.testing.waits import KitWaits
 
 if TYPE_CHECKING:
     from pathlib import Path as FilePath
 
-    from memory.documents.items import Body
-    from memory.documents.paths import Path
-    from memory.documents.storage.history import PlanRecord
-    from memory.episodes.store import SearchResult
-    from memory.ledger.runs import RunName
-    from memory.long_term.single_flight import SingleFlight
-    from memory.sessions.once import Computed
-    from workers.forgetting.erasure import UserStore
-    from workers.testing.documents import FakeDocumentStore
-    from workers.testing.inbox import FakeInbox
-    from workers.testing.projects import FakeProject
-    from workers.testing.sessions import FakeSessions
-    from workers.testing.stories import FakeSharedAnswers, FakeStories
+    from tasklore.memory.documents.items import Body
+    from tasklore.memory.documents.paths import Path
+    from tasklore.memory.documents.storage.history import PlanRecord
+    from tasklore.memory.episodes.store import SearchResult
+    from tasklore.memory.ledger.runs import RunName
+    from tasklore.memory.long_term.single_flight import SingleFlight
+    from tasklore.memory.sessions.once import Computed
+    from tasklore.workers.forgetting.erasure import UserStore
+    from tasklore.workers.testing.documents import FakeDocumentStore
+    from tasklore.workers.testing.inbox import FakeInbox
+    from tasklore.workers.testing.projects import FakeProject
+    from tasklore.workers.testing.sessions import FakeSessions
+    from tasklore.workers.testing.stories import FakeSharedAnswers, FakeStories
 
 
 @cache
@@ -72,7 +72,7 @@ class FakeDocuments:
 
 
 class FakeOwnDocuments:
-    """Stands for `memory.documents.storage.reader.OwnDocuments`."""
+    """Stands for `tasklore.memory.documents.storage.reader.OwnDocuments`."""
 
     def __init__(self, documents: FakeDocuments, user_id: str) -> None:
         self._documents = documents
@@ -199,7 +199,7 @@ class ScriptedLlm:
 
 
 class KitEpisodes:
-    """Stands for `memory.episodes.store.Episodes`: ranks the turns of the conversation for any user."""
+    """Stands for `tasklore.memory.episodes.store.Episodes`: ranks the turns of the conversation for any user."""
 
     def __init__(self, turns: Sequence[ChatTurn]) -> None:
         self._turns = turns
@@ -217,8 +217,8 @@ class KitEpisodes:
         asked: str | None = None,
     ) -> "SearchResult":
         """Return the best of the turns that meet the conditions."""
-        from memory.episodes.ranking import rank
-        from memory.episodes.store import Episode, Hit, SearchResult
+        from tasklore.memory.episodes.ranking import rank
+        from tasklore.memory.episodes.store import Episode, Hit, SearchResult
 
         turns = [
             turn
@@ -249,7 +249,7 @@ class KitEpisodes:
 
 
 class KitJournal:
-    """Stands for `memory.ledger.journal.Journal`: heads and results of steps, by task and position."""
+    """Stands for `tasklore.memory.ledger.journal.Journal`: heads and results of steps, by task and position."""
 
     def __init__(self) -> None:
         self._tasks: dict[str, dict[int, tuple[str, bytes]]] = {}
@@ -309,7 +309,7 @@ class KitOutput:
 
 @dataclass
 class KitServices:
-    """What the kit lends to contexts; it stands for `workers.context.services.Services`."""
+    """What the kit lends to contexts; it stands for `tasklore.workers.context.services.Services`."""
 
     llm: ScriptedLlm
     at: datetime
@@ -348,49 +348,49 @@ class KitServices:
     @cached_property
     def edits(self) -> "FakeDocumentStore":
         """Return a store without any edit to undo; a test adds its own."""
-        from workers.testing.documents import FakeDocumentStore
+        from tasklore.workers.testing.documents import FakeDocumentStore
 
         return FakeDocumentStore(self.kinds)
 
     @cached_property
     def sessions(self) -> "FakeSessions":
         """Return the sessions that tasks work on; what stands for a store is loaded when one does."""
-        from workers.testing.sessions import FakeSessions
+        from tasklore.workers.testing.sessions import FakeSessions
 
         return FakeSessions()
 
     @cached_property
     def session_flights(self) -> "SingleFlight[Computed]":
         """Return what lets one of many compute an entry."""
-        from workers.testing.sessions import FakeSingleFlight
+        from tasklore.workers.testing.sessions import FakeSingleFlight
 
         return FakeSingleFlight()
 
     @cached_property
     def projects(self) -> "FakeProject":
         """Return what projects remember."""
-        from workers.testing.projects import FakeProject
+        from tasklore.workers.testing.projects import FakeProject
 
         return FakeProject()
 
     @cached_property
     def stories(self) -> "FakeStories":
         """Return the stories."""
-        from workers.testing.stories import FakeStories
+        from tasklore.workers.testing.stories import FakeStories
 
         return FakeStories()
 
     @cached_property
     def story_answers(self) -> "FakeSharedAnswers":
         """Return what questions that agents of a story share were answered."""
-        from workers.testing.stories import FakeSharedAnswers
+        from tasklore.workers.testing.stories import FakeSharedAnswers
 
         return FakeSharedAnswers(self.story_calls)
 
     @cached_property
     def inbox(self) -> "FakeInbox":
         """Return conversations, which begin with the prepared turns, and the observations of agents."""
-        from workers.testing.inbox import FakeInbox
+        from tasklore.workers.testing.inbox import FakeInbox
 
         inbox = FakeInbox()
         for turn in self.turns:

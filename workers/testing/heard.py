@@ -7,21 +7,26 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import BaseModel
 
-from contracts.errors import ConfigurationError, LlmError
-from contracts.messages import ChatTurn, Fact
-from memory.documents.draft import Draft
-from memory.documents.guard import LIMITS
-from workers.agent import Agent
-from workers.listening.context import ListenContext
-from workers.listening.declaration import Listener
-from workers.listening.rulings import closings_of
-from workers.listening.values import FactBatch, PendingFact, Ruling, TurnBatch
-from workers.testing.fakes import Asked, FakeDocuments, KitServices, ScriptedLlm
-from workers.testing.kit import NOW, turn_of
+from tasklore.contracts.errors import ConfigurationError, LlmError
+from tasklore.contracts.messages import ChatTurn, Fact
+from tasklore.memory.documents.draft import Draft
+from tasklore.memory.documents.guard import LIMITS
+from tasklore.workers.agent import Agent
+from tasklore.workers.listening.context import ListenContext
+from tasklore.workers.listening.declaration import Listener
+from tasklore.workers.listening.rulings import closings_of
+from tasklore.workers.listening.values import FactBatch, PendingFact, Ruling, TurnBatch
+from tasklore.workers.testing.fakes import (
+    Asked,
+    FakeDocuments,
+    KitServices,
+    ScriptedLlm,
+)
+from tasklore.workers.testing.kit import NOW, turn_of
 
 if TYPE_CHECKING:
-    from memory.documents.items import Body
-    from workers.context.services import Services
+    from tasklore.memory.documents.items import Body
+    from tasklore.workers.context.services import Services
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from contracts.conversations import Utterance
-    from contracts.observations import Observation
-    from workers.testing.inbox import FakeInbox
+    from tasklore.contracts.conversations import Utterance
+    from tasklore.contracts.observations import Observation
+    from tasklore.workers.testing.inbox import FakeInbox
 
 
 @dataclass(frozen=True)

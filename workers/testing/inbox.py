@@ -1,17 +1,23 @@
-"""Stands for `memory.conversations.inbox.Inbox` and `observations.Observations` in tests without servers."""
+"""Stands for `tasklore.memory.conversations.inbox.Inbox` and `observations.Observations` in tests without servers."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from contracts.conversations import Digest, History, Page, TakenMessages, Utterance
-from contracts.identifiers import checked_name
-from contracts.messages import ChatTurn
-from contracts.observations import Observation
-from memory import keys
-from memory.conversations import observations
-from memory.conversations.conversation import KEEP
-from memory.conversations.inbox import (
+from tasklore.contracts.conversations import (
+    Digest,
+    History,
+    Page,
+    TakenMessages,
+    Utterance,
+)
+from tasklore.contracts.identifiers import checked_name
+from tasklore.contracts.messages import ChatTurn
+from tasklore.contracts.observations import Observation
+from tasklore.memory import keys
+from tasklore.memory.conversations import observations
+from tasklore.memory.conversations.conversation import KEEP
+from tasklore.memory.conversations.inbox import (
     as_heard,
     check_page,
     check_summary,
@@ -249,7 +255,7 @@ class FakeInbox:
         return True
 
     async def recent(self, owner: str, count: int) -> tuple[Observation, ...]:
-        """Return the last *count* observations, as `memory.conversations.observations.Observations` does."""
+        """Return the last *count* observations, as `tasklore.memory.conversations.observations.Observations` does."""
         return _before(self._of(owner), "", count)
 
     async def recent_observations(

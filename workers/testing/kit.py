@@ -19,42 +19,47 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from pydantic import BaseModel
 
-from contracts import subjects
-from contracts.admission.waits import APPROVED_WITHIN
-from contracts.errors import LlmError
-from contracts.messages import (
+from tasklore.contracts import subjects
+from tasklore.contracts.admission.waits import APPROVED_WITHIN
+from tasklore.contracts.errors import LlmError
+from tasklore.contracts.messages import (
     ChatTurn,
     CompletionReport,
     MemoryMode,
     RequiredApproval,
     TaskAssignment,
 )
-from contracts.parameters.model import Parameters
-from memory.ledger.runs import RunName
-from memory.long_term.entries import Remembered
-from runtime.messaging.pull import Delivery
-from workers.agent import Agent
-from workers.context.context import Context
-from workers.context.phase_outputs import entries_of
-from workers.context.waits.waits import Waiting
-from workers.execution.job import Job, JobReader, UnfitJob
-from workers.execution.outcome import Outcome, elapsed_ms, outcome_of
-from workers.execution.retry_decision import RetryPolicy, decide_retry
-from workers.middleware import Hooks, call_task, notify, notify_async
-from workers.testing.answers import KitAnswers
-from workers.testing.children import Called, KitChildren
-from workers.testing.fakes import Asked, FakeDocuments, KitServices, ScriptedLlm
-from workers.testing.history import KitHistory
-from workers.testing.session import KitSession
-from workers.testing.story import KitStory
-from workers.testing.waits import KitWaits
+from tasklore.contracts.parameters.model import Parameters
+from tasklore.memory.ledger.runs import RunName
+from tasklore.memory.long_term.entries import Remembered
+from tasklore.runtime.messaging.pull import Delivery
+from tasklore.workers.agent import Agent
+from tasklore.workers.context.context import Context
+from tasklore.workers.context.phase_outputs import entries_of
+from tasklore.workers.context.waits.waits import Waiting
+from tasklore.workers.execution.job import Job, JobReader, UnfitJob
+from tasklore.workers.execution.outcome import Outcome, elapsed_ms, outcome_of
+from tasklore.workers.execution.retry_decision import RetryPolicy, decide_retry
+from tasklore.workers.middleware import Hooks, call_task, notify, notify_async
+from tasklore.workers.testing.answers import KitAnswers
+from tasklore.workers.testing.children import Called, KitChildren
+from tasklore.workers.testing.fakes import (
+    Asked,
+    FakeDocuments,
+    KitServices,
+    ScriptedLlm,
+)
+from tasklore.workers.testing.history import KitHistory
+from tasklore.workers.testing.session import KitSession
+from tasklore.workers.testing.story import KitStory
+from tasklore.workers.testing.waits import KitWaits
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
-    from memory.documents.items import Body
-    from memory.projects.records import Record
-    from workers.context.services import Services
+    from tasklore.memory.documents.items import Body
+    from tasklore.memory.projects.records import Record
+    from tasklore.workers.context.services import Services
 
 __all__ = [
     "NOW",

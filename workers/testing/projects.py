@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from pydantic import JsonValue
 
-from contracts.identifiers import checked_name
-from memory.projects.records import (
+from tasklore.contracts.identifiers import checked_name
+from tasklore.memory.projects.records import (
     LETTERS,
     Kind,
     Record,
@@ -20,8 +20,8 @@ from memory.projects.records import (
     refuse_superseded,
     refuse_unknown,
 )
-from memory.projects.search import MAX_LIMIT, SearchFilter, read_filter
-from memory.projects.words import tag_name, words_of
+from tasklore.memory.projects.search import MAX_LIMIT, SearchFilter, read_filter
+from tasklore.memory.projects.words import tag_name, words_of
 
 
 @dataclass
@@ -69,7 +69,7 @@ class _Project:
 
 
 class FakeProject:
-    """Stands for `memory.projects.project.ProjectMemory`."""
+    """Stands for `tasklore.memory.projects.project.ProjectMemory`."""
 
     def __init__(
         self, *, clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000

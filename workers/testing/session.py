@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from workers.testing.fakes import KitServices
+from tasklore.workers.testing.fakes import KitServices
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
-    from memory.projects.records import Record
+    from tasklore.memory.projects.records import Record
 
 #: What they are called in every kit.
 SESSION = "session-1"
@@ -41,7 +41,7 @@ class KitSession:
         """Make the session and its project, the first time."""
         if self._is_open or not self._is_wanted:
             return
-        from memory.sessions.entries import NewEntry
+        from tasklore.memory.sessions.entries import NewEntry
 
         self._is_open = True
         await self.services.sessions.create(SESSION, project=PROJECT)

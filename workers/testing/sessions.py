@@ -9,10 +9,10 @@ from typing import Any, Self, TypeVar
 
 from redis.asyncio import Redis
 
-from memory import keys
-from memory.long_term.single_flight import FlightPlace, Joined, SingleFlight
-from memory.sessions import files as session_files
-from memory.sessions.entries import (
+from tasklore.memory import keys
+from tasklore.memory.long_term.single_flight import FlightPlace, Joined, SingleFlight
+from tasklore.memory.sessions import files as session_files
+from tasklore.memory.sessions.entries import (
     MAX_VALUE_BYTES,
     TIME_TO_LIVE,
     VERSION,
@@ -31,15 +31,15 @@ from memory.sessions.entries import (
     root_words,
     unpack,
 )
-from memory.sessions.pipeline_records import PhaseState
-from memory.sessions.refusals import (
+from tasklore.memory.sessions.pipeline_records import PhaseState
+from tasklore.memory.sessions.refusals import (
     refuse_replaced,
     refuse_running,
     refuse_taken,
     refuse_unknown,
 )
-from memory.sessions.session import SessionCache
-from memory.sessions.stats import SessionStats, summarise
+from tasklore.memory.sessions.session import SessionCache
+from tasklore.memory.sessions.stats import SessionStats, summarise
 
 T = TypeVar("T")
 
@@ -61,7 +61,7 @@ class _Session:
 
 
 class FakeSessions(SessionCache):
-    """Stands for `memory.sessions.session.SessionCache`; *clock* tells seconds since 1970."""
+    """Stands for `tasklore.memory.sessions.session.SessionCache`; *clock* tells seconds since 1970."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Stands for `memory.stories.store.StoryStore` and `shared_answers` in tests without servers; the same tests hold."""
+"""Stands for `tasklore.memory.stories.store.StoryStore` and `shared_answers` in tests without servers; the same tests hold."""
 
 import asyncio
 import time
@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 
 from pydantic import JsonValue
 
-from contracts.analysis.stories import (
+from tasklore.contracts.analysis.stories import (
     Changes,
     Entity,
     Relations,
@@ -15,7 +15,7 @@ from contracts.analysis.stories import (
     StoryResponse,
     StorySettings,
 )
-from memory.stories.view import (
+from tasklore.memory.stories.view import (
     CHANGING,
     StandingStory,
     StoryInfo,
@@ -251,7 +251,7 @@ class FakeStories:
 
 
 class FakeSharedAnswers:
-    """Stands for `memory.stories.shared_answers.SharedAnswers` where one process is all there is."""
+    """Stands for `tasklore.memory.stories.shared_answers.SharedAnswers` where one process is all there is."""
 
     def __init__(self, calls: str = "ten") -> None:
         self.calls = calls

@@ -7,8 +7,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
-    from contracts.analysis.stories import StoryBase, StoryChange, StoryResponse
-    from workers.testing.stories import FakeStories
+    from tasklore.contracts.analysis.stories import (
+        StoryBase,
+        StoryChange,
+        StoryResponse,
+    )
+    from tasklore.workers.testing.stories import FakeStories
 
 
 @dataclass(frozen=True)

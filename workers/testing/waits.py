@@ -7,11 +7,11 @@ from typing import Any
 
 from pydantic_core import to_jsonable_python
 
-from contracts.admission.waits import Approval, Wait, WaitAnswer
+from tasklore.contracts.admission.waits import Approval, Wait, WaitAnswer
 
 
 class KitWaits:
-    """Stands for `memory.ledger.waits.Waits`: waits and their answers, by task and slot.
+    """Stands for `tasklore.memory.ledger.waits.Waits`: waits and their answers, by task and slot.
 
     Args:
         answers: Those to questions, in order: a bool for an Approval, a model or JSON; None lets its time pass.

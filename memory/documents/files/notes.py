@@ -7,7 +7,7 @@ from datetime import date
 
 from pydantic import JsonValue
 
-from memory.documents.items import Body
+from tasklore.memory.documents.items import Body
 
 _NOTES = re.compile(
     r"(?<!\s)\s*+(?:\((?P<round>[^()]+)\)|\[(?P<square>[^\[\]]+)\]|<!--(?P<comment>[^<>]+?)-->)\s*$"

@@ -13,8 +13,8 @@ from typing import cast
 
 from pydantic import JsonValue
 
-from memory.documents.files.front_matter import FrontMatter, front_matter
-from memory.documents.files.markdown_blocks import (
+from tasklore.memory.documents.files.front_matter import FrontMatter, front_matter
+from tasklore.memory.documents.files.markdown_blocks import (
     Heading,
     ListEntry,
     Odd,
@@ -22,10 +22,10 @@ from memory.documents.files.markdown_blocks import (
     blocks,
     lines_of,
 )
-from memory.documents.files.notes import with_notes
-from memory.documents.items import METADATA, Body, make_item
-from memory.documents.kinds import Kind, Kinds, stand_in
-from memory.documents.paths import Path
+from tasklore.memory.documents.files.notes import with_notes
+from tasklore.memory.documents.items import METADATA, Body, make_item
+from tasklore.memory.documents.kinds import Kind, Kinds, stand_in
+from tasklore.memory.documents.paths import Path
 
 #: Characters of one item's text; what is longer becomes several items, since a document refuses a text beyond 2,000.
 LONGEST = 1_900

@@ -14,9 +14,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, JsonValue
 
-from contracts.errors import InvalidInput
-from memory.documents.files.forms import JsonForm, form_of, text_of
-from memory.documents.items import METADATA, Body
+from tasklore.contracts.errors import InvalidInput
+from tasklore.memory.documents.files.forms import JsonForm, form_of, text_of
+from tasklore.memory.documents.items import METADATA, Body
 
 #: Levels of lists and objects within each other that a file may have: far above any document that is accepted.
 MAX_DEPTH = 100

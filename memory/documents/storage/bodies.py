@@ -3,7 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Iterable
 
-from memory.documents.plans import Document
+from tasklore.memory.documents.plans import Document
 
 #: Bytes of JSON text that are kept parsed: some hundred users at work, a few times as much in memory.
 MAX_BYTES = 8 * 1024 * 1024

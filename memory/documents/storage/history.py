@@ -11,18 +11,24 @@ from typing import cast
 from pydantic import JsonValue, TypeAdapter
 from pydantic_core import PydanticSerializationError, from_json, to_json
 
-from contracts.edits import Edit
-from contracts.errors import InvalidInput
-from memory.documents.edits import (
+from tasklore.contracts.edits import Edit
+from tasklore.contracts.errors import InvalidInput
+from tasklore.memory.documents.edits import (
     Change,
     apply_changes,
     dump_changes,
     inverse,
     load_changes,
 )
-from memory.documents.items import Body
-from memory.documents.plans import AppliedPlan, Document, Origin, PlanKind, Step
-from memory.documents.stamps import unstamp
+from tasklore.memory.documents.items import Body
+from tasklore.memory.documents.plans import (
+    AppliedPlan,
+    Document,
+    Origin,
+    PlanKind,
+    Step,
+)
+from tasklore.memory.documents.stamps import unstamp
 
 #: Bytes of a record beyond which answers of models are not kept: twenty times a usual one.
 MAX_RECORD = 64 * 1024

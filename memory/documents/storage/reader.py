@@ -8,16 +8,16 @@ from typing import NamedTuple
 from pydantic_core import from_json
 from redis.asyncio import Redis
 
-from contracts.errors import InvalidInput
-from contracts.identifiers import user_of, user_token
-from memory import keys
-from memory.command_batch import CommandBatch
-from memory.documents.kinds import Kinds
-from memory.documents.paths import Path, parse, resolve
-from memory.documents.plans import Document, Snapshot, resource_of
-from memory.documents.provenance import touching
-from memory.documents.storage.bodies import Bodies
-from memory.documents.storage.history import (
+from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.identifiers import user_of, user_token
+from tasklore.memory import keys
+from tasklore.memory.command_batch import CommandBatch
+from tasklore.memory.documents.kinds import Kinds
+from tasklore.memory.documents.paths import Path, parse, resolve
+from tasklore.memory.documents.plans import Document, Snapshot, resource_of
+from tasklore.memory.documents.provenance import touching
+from tasklore.memory.documents.storage.bodies import Bodies
+from tasklore.memory.documents.storage.history import (
     LogEntry,
     PlanRecord,
     read_entry,
@@ -25,12 +25,12 @@ from memory.documents.storage.history import (
     rewind,
     whole_records,
 )
-from memory.documents.storage.repository import (
+from tasklore.memory.documents.storage.repository import (
     DocumentRepository,
     StoredDocument,
     StoredDocuments,
 )
-from memory.times import EPOCH, milliseconds
+from tasklore.memory.times import EPOCH, milliseconds
 
 #: Characters of a user id, as on the wire.
 MAX_USER_ID = 256

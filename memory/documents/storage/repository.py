@@ -6,12 +6,12 @@ from typing import Any, Literal, cast
 
 from redis.asyncio import Redis
 
-from memory import keys
-from memory.command_batch import Command, CommandBatch, as_mapping
-from memory.documents.storage import scripts as document_scripts
-from memory.queues.claims import Claim, Closing, closing_arguments
+from tasklore.memory import keys
+from tasklore.memory.command_batch import Command, CommandBatch, as_mapping
+from tasklore.memory.documents.storage import scripts as document_scripts
+from tasklore.memory.queues.claims import Claim, Closing, closing_arguments
 
-#: How a commit can end, see `memory.documents.storage.scripts`.
+#: How a commit can end, see `tasklore.memory.documents.storage.scripts`.
 Word = Literal["done", "known", "lease", "partly", "moved"]
 
 #: Keys looked at by one SCAN: some hundred microseconds of the server.

@@ -7,7 +7,7 @@ Beside the plans, under names that no plan id can have, their hash keeps `#last`
 
 from pathlib import Path
 
-from memory.scripts import load
+from tasklore.memory.scripts import load
 
 _HERE = Path(__file__).parent
 

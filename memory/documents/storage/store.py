@@ -3,16 +3,21 @@
 from collections.abc import Collection, Mapping
 from datetime import date, datetime
 
-from contracts.edits import MAX_EDITS, MAX_PATH, Delete
-from contracts.errors import EditRefused, InvalidInput, MemoryUnavailable, UndoRefused
-from contracts.identifiers import new_id
-from memory.documents.differences import differences, replacement
-from memory.documents.draft import Draft
-from memory.documents.edits import Change
-from memory.documents.files import seed_files
-from memory.documents.guard import check_document
-from memory.documents.items import METADATA, is_expired, leaves
-from memory.documents.plans import (
+from tasklore.contracts.edits import MAX_EDITS, MAX_PATH, Delete
+from tasklore.contracts.errors import (
+    EditRefused,
+    InvalidInput,
+    MemoryUnavailable,
+    UndoRefused,
+)
+from tasklore.contracts.identifiers import new_id
+from tasklore.memory.documents.differences import differences, replacement
+from tasklore.memory.documents.draft import Draft
+from tasklore.memory.documents.edits import Change
+from tasklore.memory.documents.files import seed_files
+from tasklore.memory.documents.guard import check_document
+from tasklore.memory.documents.items import METADATA, is_expired, leaves
+from tasklore.memory.documents.plans import (
     Document,
     Origin,
     Plan,
@@ -20,13 +25,17 @@ from memory.documents.plans import (
     Snapshot,
     resource_of,
 )
-from memory.documents.stamps import with_stamp_of
-from memory.documents.storage.history import PlanRecord, json_bytes
-from memory.documents.storage.reader import Look, token_of
-from memory.documents.storage.repository import Committed, RemovedDocuments, Stale
-from memory.documents.storage.writer import DocumentWriter
-from memory.documents.undo import entry_of, take_back_changes
-from memory.times import milliseconds
+from tasklore.memory.documents.stamps import with_stamp_of
+from tasklore.memory.documents.storage.history import PlanRecord, json_bytes
+from tasklore.memory.documents.storage.reader import Look, token_of
+from tasklore.memory.documents.storage.repository import (
+    Committed,
+    RemovedDocuments,
+    Stale,
+)
+from tasklore.memory.documents.storage.writer import DocumentWriter
+from tasklore.memory.documents.undo import entry_of, take_back_changes
+from tasklore.memory.times import milliseconds
 
 __all__ = ["Committed", "DocumentStore", "RemovedDocuments", "Stale"]
 

@@ -6,21 +6,25 @@ from dataclasses import replace
 
 from redis.asyncio import Redis
 
-from contracts.errors import InvalidInput
-from memory.documents.draft import Draft
-from memory.documents.guard import LIMITS, Limits
-from memory.documents.kinds import Kinds
-from memory.documents.plans import Document
-from memory.documents.storage.history import entry_json, json_bytes, record_json
-from memory.documents.storage.reader import DocumentReader, token_of
-from memory.documents.storage.repository import (
+from tasklore.contracts.errors import InvalidInput
+from tasklore.memory.documents.draft import Draft
+from tasklore.memory.documents.guard import LIMITS, Limits
+from tasklore.memory.documents.kinds import Kinds
+from tasklore.memory.documents.plans import Document
+from tasklore.memory.documents.storage.history import (
+    entry_json,
+    json_bytes,
+    record_json,
+)
+from tasklore.memory.documents.storage.reader import DocumentReader, token_of
+from tasklore.memory.documents.storage.repository import (
     Committed,
     Recorded,
     Stale,
     Transaction,
     Written,
 )
-from memory.queues.claims import Claim, Closing
+from tasklore.memory.queues.claims import Claim, Closing
 
 #: Revisions of a document that can be gone back to: years of what a person says, and about half a megabyte of log.
 KEEP_REVISIONS = 1_000

@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from runtime.networks import Network
-from supervisor.http.admission.limits import Rates
+from tasklore.runtime.networks import Network
+from tasklore.supervisor.http.admission.limits import Rates
 
 Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 #: The other end of a connection: its host and port.

@@ -23,9 +23,9 @@ from typing import Annotated, ClassVar, Final, Literal
 import structlog
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from contracts.errors import ConfigurationError, InvalidInput
-from contracts.faults import fault_of
-from contracts.identifiers import Name
+from tasklore.contracts.errors import ConfigurationError, InvalidInput
+from tasklore.contracts.faults import fault_of
+from tasklore.contracts.identifiers import Name
 
 log = structlog.get_logger(__name__)
 

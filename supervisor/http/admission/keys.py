@@ -7,10 +7,10 @@ from typing import Annotated
 from fastapi import Request, Security
 from fastapi.security import HTTPBearer
 
-from contracts.identifiers import demand_user_id, user_token
-from supervisor.approvals.answers import Person
-from supervisor.http.admission.key_file import ROLES, Role
-from supervisor.http.problems import Refused
+from tasklore.contracts.identifiers import demand_user_id, user_token
+from tasklore.supervisor.approvals.answers import Person
+from tasklore.supervisor.http.admission.key_file import ROLES, Role
+from tasklore.supervisor.http.problems import Refused
 
 #: Declares `Authorization: Bearer KEY` in the OpenAPI document; the admission has checked it by then.
 BEARER = HTTPBearer(

@@ -6,12 +6,12 @@ import re
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from contracts.errors import MessageTooLarge
-from contracts.parameters.body_sizes import demand_few_values
-from supervisor.http.admission.keys import ANYBODY, CALLER, Caller
-from supervisor.http.admission.limits import Rates
-from supervisor.http.parts import ApiParts
-from supervisor.http.problems import Refused, over_share, respond, unavailable
+from tasklore.contracts.errors import MessageTooLarge
+from tasklore.contracts.parameters.body_sizes import demand_few_values
+from tasklore.supervisor.http.admission.keys import ANYBODY, CALLER, Caller
+from tasklore.supervisor.http.admission.limits import Rates
+from tasklore.supervisor.http.parts import ApiParts
+from tasklore.supervisor.http.problems import Refused, over_share, respond, unavailable
 
 #: Paths that need a key; the OpenAPI document and its page are public, as the repository is.
 GUARDED = "/v1/"

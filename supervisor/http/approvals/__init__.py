@@ -1,4 +1,4 @@
 """Doors for people who are asked by a task: routes for programs, and a page behind a signed link.
 
-Answers go to `supervisor.approvals`.
+Answers go to `tasklore.supervisor.approvals`.
 """

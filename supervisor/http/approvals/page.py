@@ -11,12 +11,12 @@ from fastapi import APIRouter, Request
 from pydantic import JsonValue
 from starlette.responses import HTMLResponse, Response
 
-from contracts.admission.waits import parse_wait_id
-from contracts.errors import InvalidInput
-from supervisor.approvals.answers import AnswerRefused
-from supervisor.approvals.links import Link
-from supervisor.approvals.questions import ApprovalQuestion, view_of
-from supervisor.http.parts import ApiParts
+from tasklore.contracts.admission.waits import parse_wait_id
+from tasklore.contracts.errors import InvalidInput
+from tasklore.supervisor.approvals.answers import AnswerRefused
+from tasklore.supervisor.approvals.links import Link
+from tasklore.supervisor.approvals.questions import ApprovalQuestion, view_of
+from tasklore.supervisor.http.parts import ApiParts
 
 #: Where the page is; its form may be sent to itself alone, and no other page learns of the link.
 PATH = "/approve/"

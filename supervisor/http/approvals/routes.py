@@ -6,24 +6,24 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Path, Query, Request
 from pydantic import Field, JsonValue
 
-from contracts.admission.waits import parse_wait_id
-from contracts.identifiers import NAME_PATTERN
-from memory.ledger.waits import WaitState
-from supervisor.approvals.answers import AnswerRefused
-from supervisor.approvals.links import Link
-from supervisor.approvals.questions import (
+from tasklore.contracts.admission.waits import parse_wait_id
+from tasklore.contracts.identifiers import NAME_PATTERN
+from tasklore.memory.ledger.waits import WaitState
+from tasklore.supervisor.approvals.answers import AnswerRefused
+from tasklore.supervisor.approvals.links import Link
+from tasklore.supervisor.approvals.questions import (
     Answered,
     ApprovalQuestion,
     list_questions,
     view_answer,
     view_of,
 )
-from supervisor.http.admission.keys import Caller, require_role
-from supervisor.http.approvals.page import PATH
-from supervisor.http.parts import ApiParts
-from supervisor.http.problems import Refused, answers, not_found
-from supervisor.http.responses import Form, View
-from supervisor.http.tasks import TaskId, read_task
+from tasklore.supervisor.http.admission.keys import Caller, require_role
+from tasklore.supervisor.http.approvals.page import PATH
+from tasklore.supervisor.http.parts import ApiParts
+from tasklore.supervisor.http.problems import Refused, answers, not_found
+from tasklore.supervisor.http.responses import Form, View
+from tasklore.supervisor.http.tasks import TaskId, read_task
 
 ApprovalId = Annotated[
     str, Path(max_length=80, description="The id of a question, as the list says.")

@@ -8,8 +8,8 @@ from typing import Any
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from supervisor.http import problems
-from supervisor.http.chat.forms import OpenAiError, OpenAiErrorBody
+from tasklore.supervisor.http import problems
+from tasklore.supervisor.http.chat.forms import OpenAiError, OpenAiErrorBody
 
 #: The paths, and everything below them.
 PATHS = ("/v1/chat/completions", "/v1/models")

@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from contracts.messages import ChatTurn, TaskCall
-from supervisor.catalogue import Catalogue
-from supervisor.http.chat.forms import LONGEST_TEXT, ChatMessage
-from supervisor.http.parts import ApiParts
-from supervisor.requests.readings import LOOK_BACK, read_turns
-from supervisor.understanding import (
+from tasklore.contracts.messages import ChatTurn, TaskCall
+from tasklore.supervisor.catalogue import Catalogue
+from tasklore.supervisor.http.chat.forms import LONGEST_TEXT, ChatMessage
+from tasklore.supervisor.http.parts import ApiParts
+from tasklore.supervisor.requests.readings import LOOK_BACK, read_turns
+from tasklore.supervisor.understanding import (
     Clarification,
     RuleInterpreter,
     Several,

@@ -11,13 +11,13 @@ from fastapi import APIRouter, Depends, Header
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from contracts.identifiers import new_id
-from contracts.messages import ChatTurn, PersonReply, PersonRequest
-from contracts.zones import TimeZone
-from memory.ledger.requests import RequestRecord, place_of
-from supervisor.http.admission.keys import Caller, require_role
-from supervisor.http.chat.errors import answers
-from supervisor.http.chat.forms import (
+from tasklore.contracts.identifiers import new_id
+from tasklore.contracts.messages import ChatTurn, PersonReply, PersonRequest
+from tasklore.contracts.zones import TimeZone
+from tasklore.memory.ledger.requests import RequestRecord, place_of
+from tasklore.supervisor.http.admission.keys import Caller, require_role
+from tasklore.supervisor.http.chat.errors import answers
+from tasklore.supervisor.http.chat.forms import (
     MODEL,
     AssistantMessage,
     ChatRequest,
@@ -27,23 +27,23 @@ from supervisor.http.chat.forms import (
     demand_served,
     refuse_field,
 )
-from supervisor.http.chat.history import History, derive_conversation
-from supervisor.http.chat.stream import (
+from tasklore.supervisor.http.chat.history import History, derive_conversation
+from tasklore.supervisor.http.chat.stream import (
     ChatAnswer,
     PendingAnswer,
     complete,
     stream_chunks,
 )
-from supervisor.http.chat.structured import AnswerFormat
-from supervisor.http.owners import demand_conversation
-from supervisor.http.parts import ApiParts
-from supervisor.http.problems import Refused, unavailable
-from supervisor.http.requests.events import EventStream
-from supervisor.http.requests.routes import claim_record
-from supervisor.http.requests.work import is_unstarted
-from supervisor.http.responses import digest_of, while_connected
-from supervisor.requests.request import Ended, Routed, ignore_part, ignore_task
-from supervisor.understanding.model import counting
+from tasklore.supervisor.http.chat.structured import AnswerFormat
+from tasklore.supervisor.http.owners import demand_conversation
+from tasklore.supervisor.http.parts import ApiParts
+from tasklore.supervisor.http.problems import Refused, unavailable
+from tasklore.supervisor.http.requests.events import EventStream
+from tasklore.supervisor.http.requests.routes import claim_record
+from tasklore.supervisor.http.requests.work import is_unstarted
+from tasklore.supervisor.http.responses import digest_of, while_connected
+from tasklore.supervisor.requests.request import Ended, Routed, ignore_part, ignore_task
+from tasklore.supervisor.understanding.model import counting
 
 #: Milliseconds that an answer is waited for: OpenAI's clients give up after ten minutes.
 _WAIT_MS = 590_000

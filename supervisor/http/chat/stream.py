@@ -9,11 +9,11 @@ from typing import Any
 
 import structlog
 
-from contracts.messages import PersonReply, ReplyPart
-from contracts.messages import Usage as Spending
-from runtime.messaging.output import OutputDesk
-from supervisor.http.chat.errors import error_body
-from supervisor.http.chat.forms import (
+from tasklore.contracts.messages import PersonReply, ReplyPart
+from tasklore.contracts.messages import Usage as Spending
+from tasklore.runtime.messaging.output import OutputDesk
+from tasklore.supervisor.http.chat.errors import error_body
+from tasklore.supervisor.http.chat.forms import (
     MODEL,
     About,
     AssistantMessage,
@@ -21,11 +21,11 @@ from supervisor.http.chat.forms import (
     Completion,
     Usage,
 )
-from supervisor.http.problems import Refused, refusal_of
-from supervisor.http.responses import wait_first
-from supervisor.replies.combined import BETWEEN, number_part
-from supervisor.replies.live_text import Delta, LiveText
-from supervisor.requests.request import Ended, Routed
+from tasklore.supervisor.http.problems import Refused, refusal_of
+from tasklore.supervisor.http.responses import wait_first
+from tasklore.supervisor.replies.combined import BETWEEN, number_part
+from tasklore.supervisor.replies.live_text import Delta, LiveText
+from tasklore.supervisor.requests.request import Ended, Routed
 
 log = structlog.get_logger(__name__)
 

@@ -6,8 +6,8 @@ from urllib.parse import unquote
 
 import jsonschema_rs
 
-from contracts.messages import PersonReply
-from supervisor.http.chat.forms import ResponseFormat, refuse_field
+from tasklore.contracts.messages import PersonReply
+from tasklore.supervisor.http.chat.forms import ResponseFormat, refuse_field
 
 _WHERE = "response_format.json_schema.schema"
 #: Parts of a schema once its references are written out: the work for each part of a result is no larger.

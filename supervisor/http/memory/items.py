@@ -11,13 +11,13 @@ from fastapi import APIRouter, Path, Query
 from pydantic import Field
 from starlette.responses import Response
 
-from memory.documents.entries import Entry, entries_of
-from memory.documents.storage.reader import DocumentReader
-from memory.episodes.store import Episodes
-from memory.queues.queue import PersonalQueue
-from memory.queues.waiting_rows import rows_waiting
-from supervisor.http.admission.keys import Caller
-from supervisor.http.memory.tasks import (
+from tasklore.memory.documents.entries import Entry, entries_of
+from tasklore.memory.documents.storage.reader import DocumentReader
+from tasklore.memory.episodes.store import Episodes
+from tasklore.memory.queues.queue import PersonalQueue
+from tasklore.memory.queues.waiting_rows import rows_waiting
+from tasklore.supervisor.http.admission.keys import Caller
+from tasklore.supervisor.http.memory.tasks import (
     LATER,
     AskedBy,
     By,
@@ -26,10 +26,10 @@ from supervisor.http.memory.tasks import (
     Started,
     carry_out,
 )
-from supervisor.http.parts import ApiParts
-from supervisor.http.problems import Refused, answers, not_found
-from supervisor.http.requests.routes import IdempotencyKey
-from supervisor.http.responses import Form, View
+from tasklore.supervisor.http.parts import ApiParts
+from tasklore.supervisor.http.problems import Refused, answers, not_found
+from tasklore.supervisor.http.requests.routes import IdempotencyKey
+from tasklore.supervisor.http.responses import Form, View
 
 State = Literal["current", "past", "paused", "planned", "expired"]
 Reference = Annotated[

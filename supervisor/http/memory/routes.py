@@ -9,17 +9,17 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from starlette.convertors import Convertor, register_url_convertor
 from starlette.responses import Response
 
-from contracts.identifiers import NAME_PATTERN
-from memory.documents.edits import Change
-from memory.documents.paths import ABSENT
-from memory.documents.plans import Document, resource_of
-from memory.documents.storage.history import PlanRecord, json_bytes
-from memory.documents.storage.reader import DocumentReader
-from memory.documents.storage.writer import KEEP_REVISIONS
-from memory.rendering.documents import render
-from supervisor.http.memory.items import add_items, add_rest
-from supervisor.http.memory.search import add_block, add_search, add_turns
-from supervisor.http.memory.tasks import (
+from tasklore.contracts.identifiers import NAME_PATTERN
+from tasklore.memory.documents.edits import Change
+from tasklore.memory.documents.paths import ABSENT
+from tasklore.memory.documents.plans import Document, resource_of
+from tasklore.memory.documents.storage.history import PlanRecord, json_bytes
+from tasklore.memory.documents.storage.reader import DocumentReader
+from tasklore.memory.documents.storage.writer import KEEP_REVISIONS
+from tasklore.memory.rendering.documents import render
+from tasklore.supervisor.http.memory.items import add_items, add_rest
+from tasklore.supervisor.http.memory.search import add_block, add_search, add_turns
+from tasklore.supervisor.http.memory.tasks import (
     LATER,
     AskedBy,
     By,
@@ -28,10 +28,10 @@ from supervisor.http.memory.tasks import (
     Started,
     carry_out,
 )
-from supervisor.http.parts import ApiParts
-from supervisor.http.problems import answers, not_found
-from supervisor.http.requests.routes import IdempotencyKey
-from supervisor.http.responses import Form, View
+from tasklore.supervisor.http.parts import ApiParts
+from tasklore.supervisor.http.problems import answers, not_found
+from tasklore.supervisor.http.requests.routes import IdempotencyKey
+from tasklore.supervisor.http.responses import Form, View
 
 #: Tokens of a rendered document: all of it, as one holds at most a few thousand items.
 _WHOLE = 1_000_000

@@ -9,20 +9,20 @@ import structlog
 from fastapi import APIRouter, Query
 from pydantic import AwareDatetime, Field, field_validator
 
-from contracts.errors import MemoryUnavailable
-from contracts.identifiers import Name
-from contracts.messages import ChatTurn
-from memory.documents.paths import lookup, place_name
-from memory.documents.storage.reader import DocumentReader
-from memory.episodes.recall import quotation_of
-from memory.episodes.store import Episodes
-from memory.recall import MAX_LIMIT, Within, search_memory, turns_for
-from memory.rendering.documents import BUDGET_TOKENS, Quotation, render
-from supervisor.http.memory.tasks import AskedBy, ReadBy
-from supervisor.http.parts import ApiParts
-from supervisor.http.problems import answers, unavailable
-from supervisor.http.responses import Form, View
-from supervisor.requests.request import digest_of
+from tasklore.contracts.errors import MemoryUnavailable
+from tasklore.contracts.identifiers import Name
+from tasklore.contracts.messages import ChatTurn
+from tasklore.memory.documents.paths import lookup, place_name
+from tasklore.memory.documents.storage.reader import DocumentReader
+from tasklore.memory.episodes.recall import quotation_of
+from tasklore.memory.episodes.store import Episodes
+from tasklore.memory.recall import MAX_LIMIT, Within, search_memory, turns_for
+from tasklore.memory.rendering.documents import BUDGET_TOKENS, Quotation, render
+from tasklore.supervisor.http.memory.tasks import AskedBy, ReadBy
+from tasklore.supervisor.http.parts import ApiParts
+from tasklore.supervisor.http.problems import answers, unavailable
+from tasklore.supervisor.http.responses import Form, View
+from tasklore.supervisor.requests.request import digest_of
 
 log = structlog.get_logger(__name__)
 

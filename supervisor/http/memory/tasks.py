@@ -7,14 +7,14 @@ from typing import Annotated, Any, Literal
 from fastapi import Depends, Path, Query
 from starlette.responses import Response
 
-from contracts.identifiers import Scope, scoped
-from supervisor.http.admission.key_file import Role
-from supervisor.http.admission.keys import Caller, require_role
-from supervisor.http.parts import ApiParts
-from supervisor.http.problems import Refused, answers, unavailable
-from supervisor.http.responses import ACCEPTED, View, respond_json
-from supervisor.http.tasks import NewTask, demand_accepted, send_task
-from supervisor.replies.notices import MEMORY_AGENT
+from tasklore.contracts.identifiers import Scope, scoped
+from tasklore.supervisor.http.admission.key_file import Role
+from tasklore.supervisor.http.admission.keys import Caller, require_role
+from tasklore.supervisor.http.parts import ApiParts
+from tasklore.supervisor.http.problems import Refused, answers, unavailable
+from tasklore.supervisor.http.responses import ACCEPTED, View, respond_json
+from tasklore.supervisor.http.tasks import NewTask, demand_accepted, send_task
+from tasklore.supervisor.replies.notices import MEMORY_AGENT
 
 #: Seconds within which a change is made: a person who has waited longer wants to look first.
 _WITHIN_S = 300.0

@@ -16,13 +16,13 @@ from pydantic import BaseModel, ValidationError
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from contracts import subjects
-from contracts.messages import Progress
-from supervisor.http.admission.keys import Caller
-from supervisor.http.parts import ApiParts
-from supervisor.http.problems import over_share, unavailable
-from supervisor.http.requests.outcome import Lookup, RequestPlace, read_outcome
-from supervisor.http.responses import wait_first
+from tasklore.contracts import subjects
+from tasklore.contracts.messages import Progress
+from tasklore.supervisor.http.admission.keys import Caller
+from tasklore.supervisor.http.parts import ApiParts
+from tasklore.supervisor.http.problems import over_share, unavailable
+from tasklore.supervisor.http.requests.outcome import Lookup, RequestPlace, read_outcome
+from tasklore.supervisor.http.responses import wait_first
 
 ACCEPTED = 1
 ROUTED = 2

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 
 from pydantic import Field
 
-from contracts.messages import (
+from tasklore.contracts.messages import (
     CompletionReport,
     PersonReply,
     PersonRequest,
@@ -20,23 +20,23 @@ from contracts.messages import (
     TaskAssignment,
     TaskCall,
 )
-from memory.command_batch import Commands
-from memory.conversations.inbox import is_utterance
-from memory.ledger.requests import Known, RequestRecord
-from supervisor.http.admission.keys import Caller
-from supervisor.http.parts import ApiParts
-from supervisor.http.problems import not_found, refusal_of
-from supervisor.http.requests.parts import (
+from tasklore.memory.command_batch import Commands
+from tasklore.memory.conversations.inbox import is_utterance
+from tasklore.memory.ledger.requests import Known, RequestRecord
+from tasklore.supervisor.http.admission.keys import Caller
+from tasklore.supervisor.http.parts import ApiParts
+from tasklore.supervisor.http.problems import not_found, refusal_of
+from tasklore.supervisor.http.requests.parts import (
     build_part,
     read_body,
     read_tasks,
     rebuild_combined,
 )
-from supervisor.http.requests.work import MOST, Underway
-from supervisor.http.responses import View, is_none
-from supervisor.replies.report_texts import describe_report
-from supervisor.requests.readings import HeardTurn, PartRead, parse_turn
-from supervisor.requests.request import place_of_turn
+from tasklore.supervisor.http.requests.work import MOST, Underway
+from tasklore.supervisor.http.responses import View, is_none
+from tasklore.supervisor.replies.report_texts import describe_report
+from tasklore.supervisor.requests.readings import HeardTurn, PartRead, parse_turn
+from tasklore.supervisor.requests.request import place_of_turn
 
 #: Seconds between looks at a request that another process works on.
 LOOK_S = 0.5

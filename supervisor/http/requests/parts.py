@@ -10,21 +10,21 @@ from typing import NamedTuple, TypeVar
 import structlog
 from pydantic import BaseModel, ValidationError
 
-from contracts.messages import (
+from tasklore.contracts.messages import (
     ChatTurn,
     CompletionReport,
     PersonReply,
     ReplyPart,
     TaskAssignment,
 )
-from memory.ledger.requests import PartEnd, RequestEnd
-from supervisor.http.parts import ApiParts
-from supervisor.http.responses import Cancelled, cancel_task
-from supervisor.replies.combined import combine
-from supervisor.replies.report_texts import describe_report
-from supervisor.requests.readings import PartRead
-from supervisor.requests.request import part_task_id
-from supervisor.understanding.rules import MOST_TASKS
+from tasklore.memory.ledger.requests import PartEnd, RequestEnd
+from tasklore.supervisor.http.parts import ApiParts
+from tasklore.supervisor.http.responses import Cancelled, cancel_task
+from tasklore.supervisor.replies.combined import combine
+from tasklore.supervisor.replies.report_texts import describe_report
+from tasklore.supervisor.requests.readings import PartRead
+from tasklore.supervisor.requests.request import part_task_id
+from tasklore.supervisor.understanding.rules import MOST_TASKS
 
 log = structlog.get_logger(__name__)
 

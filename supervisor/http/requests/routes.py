@@ -12,26 +12,36 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from contracts.errors import InvalidInput, MemoryUnavailable, TaskloreError
-from contracts.identifiers import NAME_PATTERN, Name, checked_name, new_id
-from contracts.messages import PersonRequest
-from contracts.zones import TimeZone
-from memory.ledger.requests import RequestRecord, place_of
-from supervisor.http.admission.keys import CALLER, Caller, require_role
-from supervisor.http.owners import demand_conversation, own_conversation, task_place
-from supervisor.http.parts import ApiParts
-from supervisor.http.problems import Refused, answers, not_found, respond, unavailable
-from supervisor.http.requests.events import DONE, EventStream, events_of
-from supervisor.http.requests.outcome import (
+from tasklore.contracts.errors import InvalidInput, MemoryUnavailable, TaskloreError
+from tasklore.contracts.identifiers import NAME_PATTERN, Name, checked_name, new_id
+from tasklore.contracts.messages import PersonRequest
+from tasklore.contracts.zones import TimeZone
+from tasklore.memory.ledger.requests import RequestRecord, place_of
+from tasklore.supervisor.http.admission.keys import CALLER, Caller, require_role
+from tasklore.supervisor.http.owners import (
+    demand_conversation,
+    own_conversation,
+    task_place,
+)
+from tasklore.supervisor.http.parts import ApiParts
+from tasklore.supervisor.http.problems import (
+    Refused,
+    answers,
+    not_found,
+    respond,
+    unavailable,
+)
+from tasklore.supervisor.http.requests.events import DONE, EventStream, events_of
+from tasklore.supervisor.http.requests.outcome import (
     Lookup,
     RequestPlace,
     begin,
     read_outcome,
     wait_for,
 )
-from supervisor.http.requests.parts import cancel_request
-from supervisor.http.requests.work import HOLD_MS, is_unstarted
-from supervisor.http.responses import (
+from tasklore.supervisor.http.requests.parts import cancel_request
+from tasklore.supervisor.http.requests.work import HOLD_MS, is_unstarted
+from tasklore.supervisor.http.responses import (
     ACCEPTED,
     EVENTS,
     Cancelled,

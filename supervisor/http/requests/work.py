@@ -7,13 +7,18 @@ from contextlib import asynccontextmanager
 
 import structlog
 
-from contracts.errors import MemoryUnavailable
-from contracts.messages import PersonReply, PersonRequest, ReplyPart, TaskAssignment
-from memory.command_batch import Commands
-from memory.ledger.requests import PartEnd, RequestEnd, RequestRecords
-from supervisor.http.problems import over_share, unavailable
-from supervisor.requests.request import Alongside
-from supervisor.service import Service
+from tasklore.contracts.errors import MemoryUnavailable
+from tasklore.contracts.messages import (
+    PersonReply,
+    PersonRequest,
+    ReplyPart,
+    TaskAssignment,
+)
+from tasklore.memory.command_batch import Commands
+from tasklore.memory.ledger.requests import PartEnd, RequestEnd, RequestRecords
+from tasklore.supervisor.http.problems import over_share, unavailable
+from tasklore.supervisor.requests.request import Alongside
+from tasklore.supervisor.service import Service
 
 log = structlog.get_logger(__name__)
 

@@ -8,10 +8,18 @@ from weakref import WeakValueDictionary
 
 import structlog
 
-from contracts.errors import ConfigurationError, MemoryUnavailable, TaskloreError
-from runtime.lease_loop import LeaseLoop
-from supervisor.pipelines.analysis.pending import PendingRequest
-from supervisor.pipelines.analysis.run import AnalysisParts, AnalysisRun, StoryMoved
+from tasklore.contracts.errors import (
+    ConfigurationError,
+    MemoryUnavailable,
+    TaskloreError,
+)
+from tasklore.runtime.lease_loop import LeaseLoop
+from tasklore.supervisor.pipelines.analysis.pending import PendingRequest
+from tasklore.supervisor.pipelines.analysis.run import (
+    AnalysisParts,
+    AnalysisRun,
+    StoryMoved,
+)
 
 log = structlog.get_logger(__name__)
 

@@ -6,14 +6,18 @@ from decimal import Decimal
 
 from pydantic import JsonValue, ValidationError
 
-from contracts.analysis.pieces import Reduction, Section
-from contracts.analysis.roster import model_of
-from contracts.analysis.stories import AnalysisGroup
-from contracts.errors import TaskloreError
-from contracts.faults import fault_of
-from memory.stories.arithmetic import roi, total
-from memory.stories.view import CHANGING
-from supervisor.pipelines.analysis.records import OVER, AnalysisRecord, SectionRecord
+from tasklore.contracts.analysis.pieces import Reduction, Section
+from tasklore.contracts.analysis.roster import model_of
+from tasklore.contracts.analysis.stories import AnalysisGroup
+from tasklore.contracts.errors import TaskloreError
+from tasklore.contracts.faults import fault_of
+from tasklore.memory.stories.arithmetic import roi, total
+from tasklore.memory.stories.view import CHANGING
+from tasklore.supervisor.pipelines.analysis.records import (
+    OVER,
+    AnalysisRecord,
+    SectionRecord,
+)
 
 Body = dict[str, JsonValue]
 

@@ -3,8 +3,8 @@
 import asyncio
 from dataclasses import dataclass, field
 
-from contracts.analysis.stories import AnalysisGroup
-from contracts.errors import TaskloreError
+from tasklore.contracts.analysis.stories import AnalysisGroup
+from tasklore.contracts.errors import TaskloreError
 
 
 @dataclass(eq=False, slots=True)

@@ -10,15 +10,19 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from contracts.analysis.roster import ROSTER, Seat, roster_of
-from contracts.analysis.stories import AnalysisGroup, StoryResponse, StorySettings
-from contracts.errors import InvalidInput
-from contracts.messages import TaskAssignment, TaskCall
-from contracts.pipelines import MOST_PHASES, Phase, Pipeline
-from supervisor.catalogue import Catalogue
-from supervisor.pipelines.declaration.declarations import problems_in
-from supervisor.pipelines.declaration.graph import Graph
-from supervisor.pipelines.planning import next_steps
+from tasklore.contracts.analysis.roster import ROSTER, Seat, roster_of
+from tasklore.contracts.analysis.stories import (
+    AnalysisGroup,
+    StoryResponse,
+    StorySettings,
+)
+from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.messages import TaskAssignment, TaskCall
+from tasklore.contracts.pipelines import MOST_PHASES, Phase, Pipeline
+from tasklore.supervisor.catalogue import Catalogue
+from tasklore.supervisor.pipelines.declaration.declarations import problems_in
+from tasklore.supervisor.pipelines.declaration.graph import Graph
+from tasklore.supervisor.pipelines.planning import next_steps
 
 #: `late`: its deadline is over and it is still awaited; `missed`: it is not any more.
 SectionState = Literal["waiting", "asked", "late", "missed", "ok", "failed", "skipped"]
@@ -37,7 +41,7 @@ _STATUS: Mapping[SectionState, str] = {
 RETRIES = 2
 #: The settings of a story that fields of a phase are made of.
 _SETTINGS = {"late_after": "deadline_s", "timeout": "deadline_s"}
-_START = "start `tasklore worker workers.agents.story`"
+_START = "start `tasklore worker tasklore.workers.agents.story`"
 
 
 class _Record(BaseModel):

@@ -6,14 +6,14 @@ Folding is idempotent: a report of another task than the section's, or on a sect
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
-from contracts.analysis.document import SKIPPED, VERSION
-from contracts.analysis.roster import ROSTER
-from contracts.analysis.stories import StoryChange
-from contracts.messages import CompletionReport
-from contracts.pipelines import Phase
-from memory.stories.settlement import settle_section
-from memory.stories.view import CHANGING, StandingStory
-from supervisor.pipelines.analysis.document import (
+from tasklore.contracts.analysis.document import SKIPPED, VERSION
+from tasklore.contracts.analysis.roster import ROSTER
+from tasklore.contracts.analysis.stories import StoryChange
+from tasklore.contracts.messages import CompletionReport
+from tasklore.contracts.pipelines import Phase
+from tasklore.memory.stories.settlement import settle_section
+from tasklore.memory.stories.view import CHANGING, StandingStory
+from tasklore.supervisor.pipelines.analysis.document import (
     GROUPS,
     Body,
     Nonsense,
@@ -23,7 +23,7 @@ from supervisor.pipelines.analysis.document import (
     read_section,
     stats_of,
 )
-from supervisor.pipelines.analysis.records import (
+from tasklore.supervisor.pipelines.analysis.records import (
     FINAL,
     OVER,
     TO_REPEAT,

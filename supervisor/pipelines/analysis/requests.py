@@ -5,21 +5,25 @@ import asyncio
 import structlog
 from pydantic import ValidationError
 
-from contracts.analysis.document import AnalysisDocument
-from contracts.analysis.stories import StoryResponse
-from contracts.errors import (
+from tasklore.contracts.analysis.document import AnalysisDocument
+from tasklore.contracts.analysis.stories import StoryResponse
+from tasklore.contracts.errors import (
     ConfigurationError,
     InvalidInput,
     MemoryUnavailable,
     TaskloreError,
 )
-from contracts.faults import fault_of
-from contracts.messages import AnalysisReply, AnalysisRequest
-from contracts.subjects import MAX_BODY
-from supervisor.pipelines.analysis.desk import APOLOGY, AnalysisDesk
-from supervisor.pipelines.analysis.pending import PendingRequest
-from supervisor.pipelines.analysis.records import digest_of, read_record, roster_for
-from supervisor.pipelines.analysis.run import AnalysisParts
+from tasklore.contracts.faults import fault_of
+from tasklore.contracts.messages import AnalysisReply, AnalysisRequest
+from tasklore.contracts.subjects import MAX_BODY
+from tasklore.supervisor.pipelines.analysis.desk import APOLOGY, AnalysisDesk
+from tasklore.supervisor.pipelines.analysis.pending import PendingRequest
+from tasklore.supervisor.pipelines.analysis.records import (
+    digest_of,
+    read_record,
+    roster_for,
+)
+from tasklore.supervisor.pipelines.analysis.run import AnalysisParts
 
 log = structlog.get_logger(__name__)
 

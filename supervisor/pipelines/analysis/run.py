@@ -12,19 +12,24 @@ from dataclasses import dataclass, field, replace
 
 import structlog
 
-from contracts.analysis.roster import Seat
-from contracts.analysis.stories import StoryResponse, StorySettings
-from contracts.errors import InvalidInput, MemoryUnavailable, NotAccepted, TaskloreError
-from contracts.traces import spelled_context
-from memory.stories.analyses import AnalysisStore
-from memory.stories.store import StoryStore
-from memory.stories.view import CHANGING, StandingStory
-from runtime import tracing
-from runtime.lease_loop import backoff
-from supervisor.catalogue import Catalogue
-from supervisor.pipelines.analysis.document import Body, sections_of
-from supervisor.pipelines.analysis.pending import PendingRequest
-from supervisor.pipelines.analysis.records import (
+from tasklore.contracts.analysis.roster import Seat
+from tasklore.contracts.analysis.stories import StoryResponse, StorySettings
+from tasklore.contracts.errors import (
+    InvalidInput,
+    MemoryUnavailable,
+    NotAccepted,
+    TaskloreError,
+)
+from tasklore.contracts.traces import spelled_context
+from tasklore.memory.stories.analyses import AnalysisStore
+from tasklore.memory.stories.store import StoryStore
+from tasklore.memory.stories.view import CHANGING, StandingStory
+from tasklore.runtime import tracing
+from tasklore.runtime.lease_loop import backoff
+from tasklore.supervisor.catalogue import Catalogue
+from tasklore.supervisor.pipelines.analysis.document import Body, sections_of
+from tasklore.supervisor.pipelines.analysis.pending import PendingRequest
+from tasklore.supervisor.pipelines.analysis.records import (
     AnalysisRecord,
     SectionRecord,
     demand_agents,
@@ -33,8 +38,8 @@ from supervisor.pipelines.analysis.records import (
     roster_for,
     why_unknown,
 )
-from supervisor.pipelines.analysis.reducer import AnalysisDraft, SectionReport
-from supervisor.pipelines.phase_task import Failure, PhaseTask, TaskParts
+from tasklore.supervisor.pipelines.analysis.reducer import AnalysisDraft, SectionReport
+from tasklore.supervisor.pipelines.phase_task import Failure, PhaseTask, TaskParts
 
 log = structlog.get_logger(__name__)
 

@@ -6,19 +6,19 @@ from itertools import islice
 
 from pydantic import JsonValue
 
-from contracts.messages import AgentCard, TaskCard
-from contracts.pipelines import PIPELINE_AGENT, Phase, Pipeline
-from contracts.session_keys import read_key
-from supervisor.pipelines.declaration.graph import Graph, mentions_of
-from supervisor.pipelines.declaration.problems import (
+from tasklore.contracts.messages import AgentCard, TaskCard
+from tasklore.contracts.pipelines import PIPELINE_AGENT, Phase, Pipeline
+from tasklore.contracts.session_keys import read_key
+from tasklore.supervisor.pipelines.declaration.graph import Graph, mentions_of
+from tasklore.supervisor.pipelines.declaration.problems import (
     MOST_PROBLEMS,
     Flaw,
     Place,
     place_in_words,
     suggest,
 )
-from supervisor.pipelines.declaration.references import Reference
-from supervisor.pipelines.declaration.schemas import ANY, Schema, mismatches
+from tasklore.supervisor.pipelines.declaration.references import Reference
+from tasklore.supervisor.pipelines.declaration.schemas import ANY, Schema, mismatches
 
 #: Types of inputs whose values a sentence can hold.
 _SAYABLE = ("text", "number", "flag")

@@ -4,14 +4,17 @@ from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from itertools import islice
 
-from contracts.errors import InvalidInput
-from contracts.faults import nearest
-from contracts.messages import AgentCard
-from contracts.pipelines import MOST_LEVELS, Phase, Pipeline, items_phase
-from contracts.session_keys import EntryKey, read_key
-from supervisor.pipelines.declaration.cards import problems_with, write_problems
-from supervisor.pipelines.declaration.globs import MOST_GLOBS, reason_against
-from supervisor.pipelines.declaration.graph import (
+from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.faults import nearest
+from tasklore.contracts.messages import AgentCard
+from tasklore.contracts.pipelines import MOST_LEVELS, Phase, Pipeline, items_phase
+from tasklore.contracts.session_keys import EntryKey, read_key
+from tasklore.supervisor.pipelines.declaration.cards import (
+    problems_with,
+    write_problems,
+)
+from tasklore.supervisor.pipelines.declaration.globs import MOST_GLOBS, reason_against
+from tasklore.supervisor.pipelines.declaration.graph import (
     Graph,
     Mention,
     describe_cycle,
@@ -19,8 +22,8 @@ from supervisor.pipelines.declaration.graph import (
     find_cycle,
     mentions_of,
 )
-from supervisor.pipelines.declaration.inputs import misfit
-from supervisor.pipelines.declaration.problems import (
+from tasklore.supervisor.pipelines.declaration.inputs import misfit
+from tasklore.supervisor.pipelines.declaration.problems import (
     MOST_PROBLEMS,
     Flaw,
     Place,
@@ -28,7 +31,7 @@ from supervisor.pipelines.declaration.problems import (
     quote_names,
     suggest,
 )
-from supervisor.pipelines.declaration.references import (
+from tasklore.supervisor.pipelines.declaration.references import (
     Reference,
     is_json,
     read_text,

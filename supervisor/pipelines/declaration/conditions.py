@@ -15,8 +15,8 @@ from typing import Any, Self
 
 from pydantic import JsonValue
 
-from contracts.errors import InvalidInput
-from supervisor.pipelines.declaration.references import (
+from tasklore.contracts.errors import InvalidInput
+from tasklore.supervisor.pipelines.declaration.references import (
     Lookup,
     Reference,
     kind_of,

@@ -6,11 +6,11 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from contracts.errors import InvalidPipeline
-from contracts.faults import complaint_of, nearest
-from contracts.pipelines import MOST_PHASES, Input, Phase, Pipeline
-from quantities.amounts.spellings import shown
-from supervisor.pipelines.declaration.problems import (
+from tasklore.contracts.errors import InvalidPipeline
+from tasklore.contracts.faults import complaint_of, nearest
+from tasklore.contracts.pipelines import MOST_PHASES, Input, Phase, Pipeline
+from tasklore.contracts.quantities.amounts.spellings import shown
+from tasklore.supervisor.pipelines.declaration.problems import (
     Flaw,
     Place,
     place_in_words,

@@ -1,4 +1,4 @@
-"""Pipelines in files: TOML (docs/reference/pipelines.md), or Python that declares a `contracts.pipelines.Pipeline`."""
+"""Pipelines in files: TOML (docs/reference/pipelines.md), or Python that declares a `tasklore.contracts.pipelines.Pipeline`."""
 
 import importlib
 import re
@@ -11,17 +11,24 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from contracts.errors import InvalidPipeline, TaskloreError
-from contracts.faults import nearest
-from contracts.pipelines import MOST_LEVELS, Pipeline
-from runtime.source_files import (
+from tasklore.contracts.errors import InvalidPipeline, TaskloreError
+from tasklore.contracts.faults import nearest
+from tasklore.contracts.pipelines import MOST_LEVELS, Pipeline
+from tasklore.runtime.source_files import (
     execute,
     make_importable,
     name_of_its_own,
     place_in_package,
 )
-from supervisor.pipelines.declaration.declarations import problems_in, read_declaration
-from supervisor.pipelines.declaration.problems import Flaw, Place, place_in_words
+from tasklore.supervisor.pipelines.declaration.declarations import (
+    problems_in,
+    read_declaration,
+)
+from tasklore.supervisor.pipelines.declaration.problems import (
+    Flaw,
+    Place,
+    place_in_words,
+)
 
 #: Bytes of a file; five hundred phases need a tenth.
 _LARGEST = 4 * 1024 * 1024

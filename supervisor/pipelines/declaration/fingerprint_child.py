@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from contracts.errors import InvalidInput
-from supervisor.pipelines.declaration.globs import matches
-from supervisor.pipelines.declaration.marks import Budget, file_marks
+from tasklore.contracts.errors import InvalidInput
+from tasklore.supervisor.pipelines.declaration.globs import matches
+from tasklore.supervisor.pipelines.declaration.marks import Budget, file_marks
 
 #: Seconds after which it ends by itself, beyond those it is given: its parent may be gone.
 _LATE_S = 2

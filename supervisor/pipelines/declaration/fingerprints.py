@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
 
-from contracts.errors import InvalidInput
-from supervisor.pipelines.declaration.marks import over_budget
+from tasklore.contracts.errors import InvalidInput
+from tasklore.supervisor.pipelines.declaration.marks import over_budget
 
 #: Children at once: they share a disk and leave processors to who serves.
 _AT_ONCE = 4
@@ -114,7 +114,7 @@ class Fingerprints:
                 sys.executable,
                 "-P",
                 "-m",
-                "supervisor.pipelines.declaration.fingerprint_child",
+                "tasklore.supervisor.pipelines.declaration.fingerprint_child",
             )
             # No secret of ours, and no signal of our terminal.
             environment = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}

@@ -9,12 +9,12 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Self
 
-from contracts.errors import InvalidInput, InvalidPipeline
-from contracts.pipelines import Phase, Pipeline
-from contracts.session_keys import read_key
-from supervisor.pipelines.declaration.conditions import Condition
-from supervisor.pipelines.declaration.problems import Flaw, Place
-from supervisor.pipelines.declaration.references import (
+from tasklore.contracts.errors import InvalidInput, InvalidPipeline
+from tasklore.contracts.pipelines import Phase, Pipeline
+from tasklore.contracts.session_keys import read_key
+from tasklore.supervisor.pipelines.declaration.conditions import Condition
+from tasklore.supervisor.pipelines.declaration.problems import Flaw, Place
+from tasklore.supervisor.pipelines.declaration.references import (
     Reference,
     read_entry,
     references_in,

@@ -6,10 +6,14 @@ from itertools import islice
 
 from pydantic import JsonValue
 
-from contracts.errors import InvalidInput
-from contracts.pipelines import Input, InputType, Pipeline
-from supervisor.pipelines.declaration.problems import MOST_PROBLEMS, Flaw, suggest
-from supervisor.pipelines.declaration.references import is_json, kind_of
+from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.pipelines import Input, InputType, Pipeline
+from tasklore.supervisor.pipelines.declaration.problems import (
+    MOST_PROBLEMS,
+    Flaw,
+    suggest,
+)
+from tasklore.supervisor.pipelines.declaration.references import is_json, kind_of
 
 #: The kinds of values as `kind_of` names them.
 _KINDS = {

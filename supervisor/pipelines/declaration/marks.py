@@ -15,8 +15,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from stat import S_ISREG
 
-from contracts.errors import InvalidInput
-from supervisor.pipelines.declaration.globs import matches, reason_against
+from tasklore.contracts.errors import InvalidInput
+from tasklore.supervisor.pipelines.declaration.globs import matches, reason_against
 
 #: Files and folders that are passed on the way to those that match: a root that is a whole disk is a mistake.
 MOST_PASSED = 200_000

@@ -15,7 +15,7 @@ from urllib.parse import quote, quote_plus
 
 from pydantic import JsonValue
 
-from memory.sessions.entries import MAX_LEVELS
+from tasklore.memory.sessions.entries import MAX_LEVELS
 
 #: What stands in the place of a secret.
 MASK = "***"

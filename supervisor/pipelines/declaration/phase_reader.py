@@ -5,18 +5,22 @@ from typing import cast
 
 from pydantic import JsonValue
 
-from contracts.errors import InvalidInput
-from contracts.pipelines import MOST_ITEMS, Phase
-from contracts.session_keys import EntryKey, read_key
-from supervisor.pipelines.declaration.conditions import Condition
-from supervisor.pipelines.declaration.graph import keys_read, mentions_of, result_keys
-from supervisor.pipelines.declaration.references import (
+from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.pipelines import MOST_ITEMS, Phase
+from tasklore.contracts.session_keys import EntryKey, read_key
+from tasklore.supervisor.pipelines.declaration.conditions import Condition
+from tasklore.supervisor.pipelines.declaration.graph import (
+    keys_read,
+    mentions_of,
+    result_keys,
+)
+from tasklore.supervisor.pipelines.declaration.references import (
     Reference,
     kind_of,
     references_in,
     resolve,
 )
-from supervisor.pipelines.live import LiveRun, Parts
+from tasklore.supervisor.pipelines.live import LiveRun, Parts
 
 #: Phases that have to run again, as entries of theirs were written and are gone; each with the reason.
 Gone = dict[str, str]

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from contracts.faults import nearest
+from tasklore.contracts.faults import nearest
 
 #: A path into a declaration, such as `("phases", 2, "reads", 0)`, `("inputs", "folder")` or `("result",)`.
 Place = tuple[str | int, ...]

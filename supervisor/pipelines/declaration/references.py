@@ -13,9 +13,9 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from contracts.errors import InvalidInput
-from contracts.session_keys import read_key
-from supervisor.pipelines.declaration.problems import quote_names
+from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.session_keys import read_key
+from tasklore.supervisor.pipelines.declaration.problems import quote_names
 
 Kind = Literal["input", "entry", "standards", "item", "last", "index"]
 

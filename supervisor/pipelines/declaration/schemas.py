@@ -16,8 +16,12 @@ from typing import Any
 import jsonschema_rs
 from pydantic import JsonValue
 
-from contracts.errors import InvalidInput
-from supervisor.pipelines.declaration.references import Reference, kind_of, read_text
+from tasklore.contracts.errors import InvalidInput
+from tasklore.supervisor.pipelines.declaration.references import (
+    Reference,
+    kind_of,
+    read_text,
+)
 
 #: The types of JSON, and their names as `kind_of` has them; whole numbers are numbers.
 _NAMES = {

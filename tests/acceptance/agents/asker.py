@@ -5,8 +5,8 @@ from datetime import timedelta
 import pydantic_ai
 from pydantic import BaseModel
 
-from workers import Agent, Context, Parameters
-from workers.pydantic_agents import RoleModel, run
+from tasklore.workers import Agent, Context, Parameters
+from tasklore.workers.pydantic_agents import RoleModel, run
 
 agent = Agent("AskerAgent", keywords=("asker",))
 painter = pydantic_ai.Agent(RoleModel(), name="painter")

@@ -11,8 +11,8 @@ from typing import Any
 import pydantic_ai
 from pydantic_ai import RunContext
 
-from workers import Agent, Context, Parameters
-from workers.pydantic_agents import RoleModel, run, task_tool
+from tasklore.workers import Agent, Context, Parameters
+from tasklore.workers.pydantic_agents import RoleModel, run, task_tool
 
 RUNS = Path(os.environ["PROBE_RUNS"])
 

@@ -5,13 +5,13 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from contracts.edits import Insert
-from contracts.messages import ChatTurn, Fact
-from memory.documents.items import make_item
-from memory.documents.plans import Origin, Plan
-from workers import Agent
-from workers.listening.context import ListenContext
-from workers.listening.values import FactBatch, Ruling
+from tasklore.contracts.edits import Insert
+from tasklore.contracts.messages import ChatTurn, Fact
+from tasklore.memory.documents.items import make_item
+from tasklore.memory.documents.plans import Origin, Plan
+from tasklore.workers import Agent
+from tasklore.workers.listening.context import ListenContext
+from tasklore.workers.listening.values import FactBatch, Ruling
 
 agent = Agent("EarAgent")
 

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from workers import (
+from tasklore.workers import (
     Agent,
     Amount,
     Duration,

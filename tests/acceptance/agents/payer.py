@@ -10,11 +10,11 @@ from typing import Any
 
 from pydantic import field_validator
 
-from contracts.errors import CallFailed, NotAccepted
-from memory.ledger.waits import Waits
-from workers import Agent, Context, Field, Parameters
-from workers.execution.acknowledger import Acknowledger
-from workers.execution.retry_scheduling import Retries
+from tasklore.contracts.errors import CallFailed, NotAccepted
+from tasklore.memory.ledger.waits import Waits
+from tasklore.workers import Agent, Context, Field, Parameters
+from tasklore.workers.execution.acknowledger import Acknowledger
+from tasklore.workers.execution.retry_scheduling import Retries
 
 agent = Agent("PayerAgent", keywords=("pay",))
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 
-from workers import Agent, Context, Parameters
+from tasklore.workers import Agent, Context, Parameters
 
 agent = Agent("TellerAgent", keywords=("tell",))
 

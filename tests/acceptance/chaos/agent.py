@@ -12,8 +12,8 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
+from tasklore.workers import Agent, Context, Field, Parameters
 from tests.acceptance.chaos.history import History
-from workers import Agent, Context, Field, Parameters
 
 #: The folder of the history, told to each worker by whoever forks it.
 HISTORY_VARIABLE = "CHAOS_HISTORY"

@@ -3,11 +3,11 @@
 import asyncio
 from pathlib import Path
 
-from contracts.errors import Unreachable
-from runtime.messaging.connection import connected
-from runtime.messaging.jetstream import JetStreamRefused, ask_jetstream
-from runtime.servers.claims import HOST, free_port
-from runtime.servers.embedded import EmbeddedServers, NatsServer
+from tasklore.contracts.errors import Unreachable
+from tasklore.runtime.messaging.connection import connected
+from tasklore.runtime.messaging.jetstream import JetStreamRefused, ask_jetstream
+from tasklore.runtime.servers.claims import HOST, free_port
+from tasklore.runtime.servers.embedded import EmbeddedServers, NatsServer
 
 NODES = 3
 #: Seconds for all nodes to know one another: an election takes up to nine, on a machine that has time.

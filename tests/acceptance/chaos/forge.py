@@ -17,13 +17,13 @@ from typing import Any
 
 import uvloop
 
-from contracts.errors import TaskloreError
-from runtime import logs
-from runtime.settings import Settings
-from supervisor.wiring import run_supervisor
+from tasklore.contracts.errors import TaskloreError
+from tasklore.runtime import logs
+from tasklore.runtime.settings import Settings
+from tasklore.supervisor.wiring import run_supervisor
+from tasklore.workers.loading import load_agents
+from tasklore.workers.wiring import run_worker
 from tests.acceptance.chaos import sabotage
-from workers.loading import load_agents
-from workers.wiring import run_worker
 
 #: Serves until the end and returns the status of the process: takes the agents, and where answers go.
 Serve = Callable[[list[str], int], int]

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from runtime.servers.child import ServerProcess
-from runtime.servers.embedded import Durability, EmbeddedServers
+from tasklore.runtime.servers.child import ServerProcess
+from tasklore.runtime.servers.embedded import Durability, EmbeddedServers
 from tests.acceptance.chaos.agent import HISTORY_VARIABLE, agent
 from tests.acceptance.chaos.forge import ROLE_VARIABLE
 from tests.acceptance.chaos.forged import Forged

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from contracts.messages import PersonReply
+from tasklore.contracts.messages import PersonReply
 from tests.acceptance.chaos.poison_length import long_texts
 from tests.acceptance.chaos.poison_letters import Letter, Poisoner
 from tests.acceptance.chaos.poison_verdict import Outcome, account, afterwards

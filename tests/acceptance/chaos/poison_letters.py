@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Literal
 
-from runtime.servers.embedded import MAX_PAYLOAD
+from tasklore.runtime.servers.embedded import MAX_PAYLOAD
 from tests.acceptance.chaos.poison_bodies import Json, Spoiler
 from tests.acceptance.chaos.poison_oddities import (
     HEADER_LINES,

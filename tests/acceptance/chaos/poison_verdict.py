@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 import nats.errors
 
-from contracts import subjects
-from contracts.messages import CompletionReport, DeadLetter
+from tasklore.contracts import subjects
+from tasklore.contracts.messages import CompletionReport, DeadLetter
 from tests.acceptance.chaos.poison_letters import Letter
 from tests.acceptance.chaos.table import Row
 from tests.acceptance.house import BUDGET, House, Served

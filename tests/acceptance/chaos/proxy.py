@@ -6,7 +6,7 @@ import socket
 import struct
 from typing import Literal, Self
 
-from runtime.servers.claims import HOST, free_port
+from tasklore.runtime.servers.claims import HOST, free_port
 
 #: How a wire is cut. `stall`: bytes wait, and flow when it heals, as after a lost route. `drop`: bytes vanish, and with
 #: them the connections when it heals, as behind a gateway that forgot them. `reset`: every connection is reset at once

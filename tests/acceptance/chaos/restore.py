@@ -15,7 +15,7 @@ from pathlib import Path
 
 import uvloop
 
-from runtime.servers.child import ServerProcess
+from tasklore.runtime.servers.child import ServerProcess
 from tests.acceptance.chaos.checker import check
 from tests.acceptance.chaos.ground import Ground, stand
 from tests.acceptance.chaos.history import Event, read_history

@@ -5,13 +5,13 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from contracts.messages import TaskAssignment
-from memory.ledger.ledger import Ledger
-from memory.ledger.runs import Run
-from runtime.messaging.pull import Delivery, PullEngine
-from supervisor.reports.comparison import ComparisonDesk
-from workers.context.context import Context
-from workers.execution.report_publisher import ReportPublisher
+from tasklore.contracts.messages import TaskAssignment
+from tasklore.memory.ledger.ledger import Ledger
+from tasklore.memory.ledger.runs import Run
+from tasklore.runtime.messaging.pull import Delivery, PullEngine
+from tasklore.supervisor.reports.comparison import ComparisonDesk
+from tasklore.workers.context.context import Context
+from tasklore.workers.execution.report_publisher import ReportPublisher
 
 
 def commit(deed: str) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, Self
 
-from runtime.servers.child import GUARDED
+from tasklore.runtime.servers.child import GUARDED
 from tests.acceptance.chaos.forged import PATIENCE_S, Forged
 from tests.acceptance.chaos.history import History
 from tests.acceptance.house import ROOT

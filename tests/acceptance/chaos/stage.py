@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from runtime.servers.embedded import EmbeddedServers
+from tasklore.runtime.servers.embedded import EmbeddedServers
 from tests.acceptance.house import House, Served
 from tests.acceptance.outside import Outside
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from redis.asyncio import Redis
 
-from memory.ledger.tally import Tally
+from tasklore.memory.ledger.tally import Tally
 from tests.acceptance.chaos.agent import agent
 from tests.acceptance.chaos.blows import kill_supervisors, kill_workers, strike
 from tests.acceptance.chaos.checker import check

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from runtime.messaging.connection import connected
-from runtime.messaging.jetstream import JetStreamRefused
-from runtime.messaging.streams import Sizes, declare_streams
+from tasklore.runtime.messaging.connection import connected
+from tasklore.runtime.messaging.jetstream import JetStreamRefused
+from tasklore.runtime.messaging.streams import Sizes, declare_streams
 from tests.acceptance.chaos.cluster import leaders_killed
 from tests.acceptance.chaos.cluster_nodes import NODES, Cluster
 from tests.acceptance.chaos.stage import AGENT, STEADY

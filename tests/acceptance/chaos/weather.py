@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from runtime.servers.embedded import Durability
+from tasklore.runtime.servers.embedded import Durability
 
 #: What a blow is; see `tests.acceptance.chaos.storm`.
 Blow = Literal[

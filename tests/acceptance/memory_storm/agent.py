@@ -2,7 +2,7 @@
 
 import openai
 
-from workers.agents.memory_worker import agent
+from tasklore.workers.agents.memory_worker import agent
 
 # The forge imports this once; each worker would need a second of a core for it, and mostly be killed over that.
 __all__ = ["agent", "openai"]

@@ -7,7 +7,7 @@ import asyncio
 import time
 from dataclasses import dataclass, replace
 
-from memory.documents.storage.history import json_bytes
+from tasklore.memory.documents.storage.history import json_bytes
 from tests.acceptance.chaos.table import Row
 from tests.acceptance.memory_storm.stage import Stage
 from tests.acceptance.memory_storm.told import FOOD, Told

@@ -12,16 +12,16 @@ from pathlib import Path
 
 from redis.asyncio import Redis
 
-from contracts import subjects
-from contracts.messages import ExtractedFacts, Fact
-from memory.documents.kinds import Kinds
-from memory.documents.storage.store import DocumentStore
-from memory.queues.queue import PersonalQueue
-from runtime.messaging.connection import connected
-from runtime.messaging.link import Link
-from runtime.messaging.outbox import Outbox, open_outbox
-from runtime.servers import valkey
-from runtime.servers.embedded import EmbeddedServers
+from tasklore.contracts import subjects
+from tasklore.contracts.messages import ExtractedFacts, Fact
+from tasklore.memory.documents.kinds import Kinds
+from tasklore.memory.documents.storage.store import DocumentStore
+from tasklore.memory.queues.queue import PersonalQueue
+from tasklore.runtime.messaging.connection import connected
+from tasklore.runtime.messaging.link import Link
+from tasklore.runtime.messaging.outbox import Outbox, open_outbox
+from tasklore.runtime.servers import valkey
+from tasklore.runtime.servers.embedded import EmbeddedServers
 from tests.acceptance.chaos.forged import Forged
 from tests.acceptance.chaos.history import History
 from tests.acceptance.chaos.smith import Smith

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
-from contracts.edits import Delete, Edit, Insert
-from contracts.identifiers import user_token
-from memory import keys
-from memory.documents.draft import Draft
-from memory.documents.guard import LIMITS
-from memory.documents.storage.store import DocumentStore
-from memory.queues.claims import Closing
-from memory.queues.queue import PersonalQueue
+from tasklore.contracts.edits import Delete, Edit, Insert
+from tasklore.contracts.identifiers import user_token
+from tasklore.memory import keys
+from tasklore.memory.documents.draft import Draft
+from tasklore.memory.documents.guard import LIMITS
+from tasklore.memory.documents.storage.store import DocumentStore
+from tasklore.memory.queues.claims import Closing
+from tasklore.memory.queues.queue import PersonalQueue
 from tests.acceptance.memory_storm.told import (
     FOOD,
     LISTS,

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from contracts.messages import Fact
+from tasklore.contracts.messages import Fact
 from tests.llm_double import Asked, Canned, answer
 
 FOOD = "resource_user_food_prefs"

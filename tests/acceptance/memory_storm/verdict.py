@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
-from memory.documents.edits import apply_changes
-from memory.documents.kinds import Kinds
-from memory.documents.plans import Document
-from memory.documents.stamps import stamp
-from memory.documents.storage.history import LogEntry, json_bytes
-from memory.documents.storage.store import DocumentStore
-from memory.queues.queue import KnownRow, PersonalQueue
+from tasklore.memory.documents.edits import apply_changes
+from tasklore.memory.documents.kinds import Kinds
+from tasklore.memory.documents.plans import Document
+from tasklore.memory.documents.stamps import stamp
+from tasklore.memory.documents.storage.history import LogEntry, json_bytes
+from tasklore.memory.documents.storage.store import DocumentStore
+from tasklore.memory.queues.queue import KnownRow, PersonalQueue
 from tests.acceptance.memory_storm.told import LISTS, Told, expected
 
 KINDS = Kinds.load()

@@ -11,11 +11,11 @@ from datetime import UTC, datetime
 from itertools import islice
 
 from benchmarks.table import percentile
-from contracts.edits import Insert
-from memory.documents.draft import Draft, Origin, Plan
-from memory.documents.guard import LIMITS
-from memory.documents.items import make_item
-from memory.documents.storage.repository import Committed
+from tasklore.contracts.edits import Insert
+from tasklore.memory.documents.draft import Draft, Origin, Plan
+from tasklore.memory.documents.guard import LIMITS
+from tasklore.memory.documents.items import make_item
+from tasklore.memory.documents.storage.repository import Committed
 from tests.acceptance.chaos.table import Row
 from tests.acceptance.memory_storm.stage import Stage
 from tests.acceptance.memory_storm.told import FOOD, GENERAL, ROUTINE, Told, tellings

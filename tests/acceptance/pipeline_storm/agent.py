@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager
 from functools import cache
 from pathlib import Path
 
+from tasklore.workers import Agent, Context, Parameters
 from tests.acceptance.chaos.history import History
 from tests.acceptance.pipeline_storm import work
-from workers import Agent, Context, Parameters
 
 #: The folder of the journal and of the files that hold a phase, told to each worker by whoever forks it.
 FOLDER_VARIABLE = "PIPELINE_STORM"

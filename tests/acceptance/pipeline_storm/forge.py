@@ -3,8 +3,8 @@
 import os
 import sys
 
-from memory.sessions.pipeline_runs import PipelineRuns
-from memory.sessions.session import SessionCache
+from tasklore.memory.sessions.pipeline_runs import PipelineRuns
+from tasklore.memory.sessions.session import SessionCache
 from tests.acceptance.chaos import forge
 from tests.acceptance.pipeline_storm import misdeeds
 

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from memory.sessions.pipeline_records import PhaseState, RunRecord
-from memory.sessions.pipeline_runs import PipelineRuns
-from memory.sessions.session import FoundEntry, SessionCache
+from tasklore.memory.sessions.pipeline_records import PhaseState, RunRecord
+from tasklore.memory.sessions.pipeline_runs import PipelineRuns
+from tasklore.memory.sessions.session import FoundEntry, SessionCache
 
 #: Which misdeed a process commits; nothing when it is empty.
 VARIABLE = "PIPELINE_STORM_DEED"

@@ -1,6 +1,6 @@
 """The pipeline of the storm: nine phases, two of them side by side, one that corrects another where that is needed."""
 
-from contracts.pipelines import Input, Phase, Pipeline
+from tasklore.contracts.pipelines import Input, Phase, Pipeline
 from tests.acceptance.pipeline_storm.agent import agent
 
 #: Which phase asks which task, with what, reading which entries besides.

@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Mapping
 
-from contracts.pipelines import Phase, Pipeline
+from tasklore.contracts.pipelines import Phase, Pipeline
 
 _REFERENCE = re.compile(r"\$\{([a-z0-9_]+:[A-Za-z]+)")
 

@@ -15,14 +15,14 @@ import nats
 from nats.aio.client import Client
 from redis.asyncio import Redis
 
-from contracts import subjects
-from contracts.messages import PipelineReply, PipelineRequest
-from memory import keys
-from memory.sessions.pipeline_records import RunRecord
-from memory.sessions.pipeline_runs import PipelineRuns
-from memory.sessions.session import SessionCache
-from runtime.servers import valkey
-from runtime.servers.embedded import EmbeddedServers
+from tasklore.contracts import subjects
+from tasklore.contracts.messages import PipelineReply, PipelineRequest
+from tasklore.memory import keys
+from tasklore.memory.sessions.pipeline_records import RunRecord
+from tasklore.memory.sessions.pipeline_runs import PipelineRuns
+from tasklore.memory.sessions.session import SessionCache
+from tasklore.runtime.servers import valkey
+from tasklore.runtime.servers.embedded import EmbeddedServers
 from tests.acceptance.chaos.forge import ROLE_VARIABLE
 from tests.acceptance.chaos.forged import Forged
 from tests.acceptance.chaos.history import Event, Follower, History

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from memory.sessions.pipeline_records import PhaseState, RunRecord
-from memory.sessions.session import EntryInfo, SessionStats
+from tasklore.memory.sessions.pipeline_records import PhaseState, RunRecord
+from tasklore.memory.sessions.session import EntryInfo, SessionStats
 from tests.acceptance.pipeline_storm import work
 from tests.acceptance.pipeline_storm.moments import plan
 from tests.acceptance.pipeline_storm.nine_phases import CORRECTION, PHASES, PIPELINE

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from memory.sessions.pipeline_records import RunRecord
-from memory.sessions.session import EntryInfo, SessionStats
+from tasklore.memory.sessions.pipeline_records import RunRecord
+from tasklore.memory.sessions.session import EntryInfo, SessionStats
 from tests.acceptance.pipeline_storm import work
 from tests.acceptance.pipeline_storm.nine_phases import CORRECTION, PHASES, PIPELINE
 from tests.acceptance.pipeline_storm.oracle import hits_of

@@ -5,8 +5,12 @@ from typing import Any
 
 import pytest
 
-from contracts.agent_messages import AgentMessage, agent_message, read_agent_message
-from contracts.errors import InvalidInput
+from tasklore.contracts.agent_messages import (
+    AgentMessage,
+    agent_message,
+    read_agent_message,
+)
+from tasklore.contracts.errors import InvalidInput
 
 SAID = {
     "message_id": "b1",

@@ -2,15 +2,15 @@
 
 import pytest
 
-from contracts.analysis.roster import (
+from tasklore.contracts.analysis.roster import (
     BACKGROUND_S,
     IMMEDIATE_S,
     ROSTER,
     model_of,
     roster_of,
 )
-from contracts.analysis.stories import SeatSettings
-from contracts.errors import InvalidInput
+from tasklore.contracts.analysis.stories import SeatSettings
+from tasklore.contracts.errors import InvalidInput
 
 
 def test_a_story_that_says_nothing_has_the_ten() -> None:

@@ -5,8 +5,8 @@ import math
 import pytest
 from pydantic import ValidationError
 
-from contracts.conversations import History, Utterance, split
-from contracts.errors import InvalidInput
+from tasklore.contracts.conversations import History, Utterance, split
+from tasklore.contracts.errors import InvalidInput
 
 MESSAGES = tuple(
     Utterance(message_id=f"m{n}", speaker="Bob", message=f"word {n}", time=n)

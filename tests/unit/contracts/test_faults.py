@@ -7,11 +7,11 @@ from typing import ClassVar
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from contracts.errors import InvalidInput
-from contracts.faults import complaint_of, fault_of
-from contracts.identifiers import Name
-from contracts.zones import TimeZone
-from tasklore.ask.ask import make_request
+from tasklore.commands.ask.ask import make_request
+from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.faults import complaint_of, fault_of
+from tasklore.contracts.identifiers import Name
+from tasklore.contracts.zones import TimeZone
 
 ROOT = Path(__file__).resolve().parents[3]
 ROOMS = (

@@ -6,16 +6,20 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from contracts.errors import InvalidParameters, InvalidPipeline, MessageTooLarge
-from contracts.messages import PipelineRequest
-from contracts.parameters.body_sizes import MOST_VALUES, demand_few_values
-from contracts.parameters.model import Field, Parameters
-from contracts.pipelines import MOST_NAMES, MOST_PHASES, Phase, Pipeline
-from supervisor.pipelines.declaration.checks import problems_of
-from supervisor.pipelines.declaration.declarations import pipeline_from
-from supervisor.pipelines.declaration.graph import MOST_MENTIONS
-from supervisor.pipelines.declaration.inputs import problems_in_inputs
-from supervisor.pipelines.declaration.problems import MOST_PROBLEMS
+from tasklore.contracts.errors import (
+    InvalidParameters,
+    InvalidPipeline,
+    MessageTooLarge,
+)
+from tasklore.contracts.messages import PipelineRequest
+from tasklore.contracts.parameters.body_sizes import MOST_VALUES, demand_few_values
+from tasklore.contracts.parameters.model import Field, Parameters
+from tasklore.contracts.pipelines import MOST_NAMES, MOST_PHASES, Phase, Pipeline
+from tasklore.supervisor.pipelines.declaration.checks import problems_of
+from tasklore.supervisor.pipelines.declaration.declarations import pipeline_from
+from tasklore.supervisor.pipelines.declaration.graph import MOST_MENTIONS
+from tasklore.supervisor.pipelines.declaration.inputs import problems_in_inputs
+from tasklore.supervisor.pipelines.declaration.problems import MOST_PROBLEMS
 
 MANY = 20_000
 

@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from contracts.admission.limits import (
+from tasklore.contracts.admission.limits import (
     NANO_USD,
     Limits,
     Payer,
     parse_limits,
     read_limits,
 )
-from contracts.errors import InvalidInput
-from contracts.identifiers import user_token
+from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.identifiers import user_token
 
 _NOW = datetime(2026, 11, 27, 12, tzinfo=UTC)
 _DAY = {"name": "a", "usd": 1, "every": "day"}

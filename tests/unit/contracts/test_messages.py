@@ -8,7 +8,12 @@ import pytest
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
-from contracts.messages import MESSAGES, CompletionReport, PersonRequest, TaskAssignment
+from tasklore.contracts.messages import (
+    MESSAGES,
+    CompletionReport,
+    PersonRequest,
+    TaskAssignment,
+)
 
 GOLDEN = Path(__file__).parent / "golden"
 

@@ -11,8 +11,8 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
-from contracts.messages import MESSAGES, CompletionReport
-from runtime.models.prices import Expense
+from tasklore.contracts.messages import MESSAGES, CompletionReport
+from tasklore.runtime.models.prices import Expense
 
 OLD = Path(__file__).parent / "golden" / "0.1.0"
 NAMES = sorted(path.stem for path in (OLD / "messages").glob("*.json"))

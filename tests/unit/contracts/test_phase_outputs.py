@@ -4,16 +4,16 @@ from typing import Any
 
 import pytest
 
-from contracts import subjects
-from contracts.errors import (
+from tasklore.contracts import subjects
+from tasklore.contracts.errors import (
     GiveUp,
     MemoryUnavailable,
     ResultTooLarge,
 )
-from contracts.messages import CompletionReport, TaskAssignment
-from memory.sessions.entries import EntryInfo
+from tasklore.contracts.messages import CompletionReport, TaskAssignment
+from tasklore.memory.sessions.entries import EntryInfo
+from tasklore.workers.context.phase_outputs import entries_of
 from tests.unit.workers.execution.fake_worker import NOW, FakeWorker, a_task, raising
-from workers.context.phase_outputs import entries_of
 
 PHASE: dict[str, Any] = {"session_id": "s1", "phase": "say", "writes": ["results"]}
 

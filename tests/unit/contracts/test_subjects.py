@@ -2,9 +2,9 @@
 
 import pytest
 
-from contracts import subjects
-from contracts.errors import InvalidInput
-from contracts.identifiers import new_id, partition_of, user_token
+from tasklore.contracts import subjects
+from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.identifiers import new_id, partition_of, user_token
 
 
 def test_subjects_are_spelled_as_the_wire_contract_says() -> None:

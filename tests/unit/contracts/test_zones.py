@@ -5,10 +5,10 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 from pydantic import ValidationError
 
-from contracts.errors import InvalidInput
-from contracts.messages import PersonRequest
-from contracts.zones import told_in, zone_of
-from quantities.times import find_moments
+from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.messages import PersonRequest
+from tasklore.contracts.quantities.times import find_moments
+from tasklore.contracts.zones import told_in, zone_of
 
 NEW_YEARS_EVE = datetime(2026, 12, 31, 23, 30, tzinfo=UTC)
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from contracts.errors import ConfigurationError, TaskloreError
 from deploy.credentials import add_roles, main, make_credentials
 from deploy.privileges.roles import Cast
 from deploy.privileges.valkey_users import renewed
+from tasklore.contracts.errors import ConfigurationError, TaskloreError
 
 
 @pytest.fixture(scope="module")

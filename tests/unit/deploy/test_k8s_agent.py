@@ -6,19 +6,19 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from contracts.errors import ConfigurationError
-from contracts.identifiers import PARTITIONS
 from deploy import manifests as base
 from deploy.checks.problem import at, listed
-from tasklore.app import load_groups
-from tasklore.k8s.printing import agent_text
-from tasklore.k8s.workers import Wanted, worker_name
+from tasklore.commands.app import load_groups
+from tasklore.commands.k8s.printing import agent_text
+from tasklore.commands.k8s.workers import Wanted, worker_name
+from tasklore.contracts.errors import ConfigurationError
+from tasklore.contracts.identifiers import PARTITIONS
+from tasklore.workers.agent import Agent
+from tasklore.workers.loading import load_agents
 from tests.unit.deploy.documents import documents
-from workers.agent import Agent
-from workers.loading import load_agents
 
 GREETER = '''
-from workers import Agent, Parameters
+from tasklore.workers import Agent, Parameters
 
 agent = Agent("GreeterAgent")
 

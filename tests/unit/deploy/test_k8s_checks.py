@@ -5,14 +5,14 @@ from importlib.metadata import version
 
 import pytest
 
-from contracts import subjects
 from deploy.checks import compose, golden, network, pins, values
 from deploy.checks.problem import Manifest, mapped, name_of
 from deploy.manifests import OURS
-from runtime.settings import Settings
-from tasklore.bootstrap import sources_to_declare
+from tasklore.commands.bootstrap import sources_to_declare
+from tasklore.contracts import subjects
+from tasklore.runtime.settings import Settings
+from tasklore.workers.loading import load_agents
 from tests.unit.deploy.documents import ROOT, documents
-from workers.loading import load_agents
 
 
 def production() -> list[Manifest]:

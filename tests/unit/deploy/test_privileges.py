@@ -4,13 +4,13 @@ import re
 
 import pytest
 
-from contracts import subjects
-from contracts.errors import ConfigurationError
 from deploy.privileges.nats_accounts import nats_accounts, services_of, streams_of
 from deploy.privileges.roles import Cast
 from deploy.privileges.valkey_users import valkey_users, with_passwords
-from memory import keys
-from memory.functions import LIBRARIES
+from tasklore.contracts import subjects
+from tasklore.contracts.errors import ConfigurationError
+from tasklore.memory import keys
+from tasklore.memory.functions import LIBRARIES
 
 ROLES = {role.name: role for role in Cast().roles()}
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from contracts.errors import ConfigurationError
 from deploy.credentials import add_roles, main, make_api_certificate, make_credentials
 from deploy.privileges.roles import Cast
 from deploy.secret_manifests import secret_manifests
-from tasklore.k8s.printing import agent_text
-from tasklore.k8s.workers import Wanted
+from tasklore.commands.k8s.printing import agent_text
+from tasklore.commands.k8s.workers import Wanted
+from tasklore.contracts.errors import ConfigurationError
 from tests.unit.deploy.documents import documents
 
 K8S = Path(__file__).resolve().parents[3] / "k8s"
@@ -30,7 +30,7 @@ _REFERENCES = {
 _IN_VALUES = {"secretName", "existingSecret"}
 
 PRICE = '''
-from workers import Agent, Parameters
+from tasklore.workers import Agent, Parameters
 
 agent = Agent("PriceAgent")
 

@@ -6,15 +6,15 @@ from typing import Any, cast
 import pytest
 from pydantic import BaseModel
 
-from contracts.errors import LlmError
-from contracts.messages import CompletionReport
-from supervisor.pipelines.declaration.cards import problems_with
-from supervisor.pipelines.declaration.checks import problems_of
-from supervisor.pipelines.declaration.files import read_pipeline
-from supervisor.pipelines.declaration.graph import Graph
-from workers.card import card_of
-from workers.loading import load_agents
-from workers.testing import run_task
+from tasklore.contracts.errors import LlmError
+from tasklore.contracts.messages import CompletionReport
+from tasklore.supervisor.pipelines.declaration.cards import problems_with
+from tasklore.supervisor.pipelines.declaration.checks import problems_of
+from tasklore.supervisor.pipelines.declaration.files import read_pipeline
+from tasklore.supervisor.pipelines.declaration.graph import Graph
+from tasklore.workers.card import card_of
+from tasklore.workers.loading import load_agents
+from tasklore.workers.testing import run_task
 
 FOLDER = Path(__file__).resolve().parents[3] / "examples" / "code_review"
 AGENTS = {agent.agent_id: agent for agent in load_agents(str(FOLDER / "agents.py"))}

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 
 import pytest
 
-from contracts.errors import InvalidInput
 from examples.coin_world.running import Answer, Runner
 from examples.coin_world.world import REACH, SIGHT, Choice, Place, World
-from workers.agents.decision import Moment
+from tasklore.contracts.errors import InvalidInput
+from tasklore.workers.agents.decision import Moment
 
 EVERYBODY = ("Ana", "Bob", "Carol")
 

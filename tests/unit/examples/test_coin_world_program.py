@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from contracts.errors import InvalidInput
-from contracts.messages import CompletionReport, MemoryNote
 from examples.coin_world.agents import answer_of, choice_of
 from examples.coin_world.options import read_options
 from examples.coin_world.running import Answer, Runner
 from examples.coin_world.telling import plain, tell
 from examples.coin_world.world import Choice, Place, World
+from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.messages import CompletionReport, MemoryNote
 
 DECISION = {
     "action": "text",

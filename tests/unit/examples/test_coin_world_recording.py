@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from contracts.errors import InvalidInput
 from examples.coin_world.recording import Recorder, sealed
 from examples.coin_world.replaying import read_recording
 from examples.coin_world.running import Answer, Runner
 from examples.coin_world.world import Choice, Place, World
+from tasklore.contracts.errors import InvalidInput
 
 STEPS = 4
 

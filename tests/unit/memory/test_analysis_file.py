@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
-from contracts.analysis.document import AnalysisDocument, read_document
-from contracts.errors import InvalidInput
-from memory.stories.analysis_file import read_file, write_file
+from tasklore.contracts.analysis.document import AnalysisDocument, read_document
+from tasklore.contracts.errors import InvalidInput
+from tasklore.memory.stories.analysis_file import read_file, write_file
 
 EXAMPLE = Path(__file__).parents[1] / "tasklore" / "analysis" / "example.json"
 

@@ -1,6 +1,6 @@
 """The breaker, on a clock of its own."""
 
-from memory.breaker import Breaker
+from tasklore.memory.breaker import Breaker
 
 
 class ManualClock:

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from memory.command_batch import Deadline
+from tasklore.memory.command_batch import Deadline
 
 
 async def test_silence_ends_at_the_deadline() -> None:

@@ -5,8 +5,8 @@ import zlib
 
 import pytest
 
-from memory import keys
-from memory.long_term.entries import (
+from tasklore.memory import keys
+from tasklore.memory.long_term.entries import (
     Remembered,
     Selection,
     decode,

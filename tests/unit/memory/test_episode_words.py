@@ -2,8 +2,8 @@
 
 import pytest
 
-from memory.episodes.ranking import rank
-from memory.episodes.words import words_of
+from tasklore.memory.episodes.ranking import rank
+from tasklore.memory.episodes.words import words_of
 
 
 @pytest.mark.parametrize(

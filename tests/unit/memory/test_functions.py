@@ -6,8 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from memory.queues.scripts import PARKED
-from memory.scripts import read
+from tasklore.memory.queues.scripts import PARKED
+from tasklore.memory.scripts import read
 from tests.architecture.tree import ROOT
 
 MEMORY = ROOT / "memory"

@@ -6,7 +6,12 @@ from decimal import Decimal
 
 import pytest
 
-from memory.grounding import LONGEST_QUOTATION, locate, numbers_in, quotations_in
+from tasklore.memory.grounding import (
+    LONGEST_QUOTATION,
+    locate,
+    numbers_in,
+    quotations_in,
+)
 
 
 @pytest.mark.parametrize(

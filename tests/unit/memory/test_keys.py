@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 import pytest
 
-from contracts.errors import InvalidInput
-from memory import keys
-from memory.stories.view import CHANGING
+from tasklore.contracts.errors import InvalidInput
+from tasklore.memory import keys
+from tasklore.memory.stories.view import CHANGING
 
 AGENT = "BudgetTrackerAgent"
 

@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from memory.recall import search_memory
+from tasklore.memory.recall import search_memory
+from tasklore.workers.testing.fakes import KitEpisodes
 from tests.memory_bench import KINDS, USER, documents
-from workers.testing.fakes import KitEpisodes
 
 BODIES = documents(
     food__likes=["Omelettes", "Green tea"],

@@ -2,8 +2,8 @@
 
 import pytest
 
-from contracts.observations import Action, AgentTarget, SensoryData
-from memory.rendering.narration import (
+from tasklore.contracts.observations import Action, AgentTarget, SensoryData
+from tasklore.memory.rendering.narration import (
     Narrator,
     say_message,
     say_texted,

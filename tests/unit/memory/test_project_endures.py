@@ -7,11 +7,11 @@ import re
 import pytest
 from typer.main import get_command
 
-from memory import keys
-from memory.projects import scripts as project_scripts
-from memory.projects.project import ProjectMemory
-from memory.scripts import LIBRARIES
-from tasklore.project.app import app
+from tasklore.commands.project.app import app
+from tasklore.memory import keys
+from tasklore.memory.projects import scripts as project_scripts
+from tasklore.memory.projects.project import ProjectMemory
+from tasklore.memory.scripts import LIBRARIES
 from tests.architecture.tree import modules, name_of, strings, tree_of
 
 #: What takes a key or a field away, or gives it an end.

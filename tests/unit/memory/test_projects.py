@@ -5,11 +5,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from contracts.errors import InvalidInput
-from memory.projects.lines import read_line, write_line
-from memory.projects.records import Record
-from memory.projects.words import MAX_WORD, tag_name, words_of
-from tasklore.project.stores import time_of
+from tasklore.commands.project.stores import time_of
+from tasklore.contracts.errors import InvalidInput
+from tasklore.memory.projects.lines import read_line, write_line
+from tasklore.memory.projects.records import Record
+from tasklore.memory.projects.words import MAX_WORD, tag_name, words_of
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 

@@ -10,10 +10,10 @@ from typing import cast
 import pytest
 from pydantic import JsonValue
 
-from memory.documents.items import Body, make_item
-from memory.documents.kinds import Kinds
-from memory.documents.paths import lookup
-from memory.rendering.documents import (
+from tasklore.memory.documents.items import Body, make_item
+from tasklore.memory.documents.kinds import Kinds
+from tasklore.memory.documents.paths import lookup
+from tasklore.memory.rendering.documents import (
     Quotation,
     Rendered,
     find_rendered,
@@ -21,8 +21,8 @@ from memory.rendering.documents import (
     tokens_of,
     without_rendered,
 )
-from memory.rendering.quoting import MARK, plain, quote
-from memory.rendering.recalled import CLOSE, OPEN
+from tasklore.memory.rendering.quoting import MARK, plain, quote
+from tasklore.memory.rendering.recalled import CLOSE, OPEN
 
 KINDS = Kinds.load()
 FOOD = "resource_user_food_prefs"

@@ -4,8 +4,14 @@ import json
 
 import pytest
 
-from contracts.errors import InvalidInput
-from memory.long_term.seed_file import SeedEntry, TaskForm, entry_of, read, write
+from tasklore.contracts.errors import InvalidInput
+from tasklore.memory.long_term.seed_file import (
+    SeedEntry,
+    TaskForm,
+    entry_of,
+    read,
+    write,
+)
 
 BUDGET = TaskForm(("budget_limit", "spent", "history"), frozenset({"history"}))
 FORMS = {

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from contracts.errors import EntryTooLarge, InvalidInput
-from memory.sessions.entries import (
+from tasklore.contracts.errors import EntryTooLarge, InvalidInput
+from tasklore.memory.sessions.entries import (
     check_key,
     encode,
     head_of,
@@ -20,11 +20,11 @@ from memory.sessions.entries import (
     root_words,
     unpack,
 )
-from memory.sessions.files import read
-from memory.sessions.pipeline_records import PhaseState
-from memory.sessions.session import EntryInfo, NewEntry
-from memory.sessions.stats import read_states, summarise
-from memory.times import spell_time
+from tasklore.memory.sessions.files import read
+from tasklore.memory.sessions.pipeline_records import PhaseState
+from tasklore.memory.sessions.session import EntryInfo, NewEntry
+from tasklore.memory.sessions.stats import read_states, summarise
+from tasklore.memory.times import spell_time
 
 
 def test_what_nobody_said_is_not_in_a_head() -> None:

@@ -4,17 +4,17 @@ import re
 
 import pytest
 
-from contracts.conversations import Digest, History, Utterance
-from contracts.observations import (
+from tasklore.contracts.conversations import Digest, History, Utterance
+from tasklore.contracts.observations import (
     Action,
     AgentTarget,
     Observation,
     Position,
     SensoryData,
 )
-from memory.rendering.quoting import plain
-from memory.rendering.situation import situation
-from memory.rendering.tokens import counter
+from tasklore.memory.rendering.quoting import plain
+from tasklore.memory.rendering.situation import situation
+from tasklore.memory.rendering.tokens import counter
 
 NOW = SensoryData.model_validate(
     {

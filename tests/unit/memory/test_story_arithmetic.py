@@ -5,9 +5,9 @@ from decimal import Decimal
 import pytest
 from pydantic import ValidationError
 
-from contracts.analysis.pieces import MOST_TOKENS, Reduction
-from contracts.analysis.stories import TIERS, StorySettings, StoryThread
-from memory.stories.arithmetic import (
+from tasklore.contracts.analysis.pieces import MOST_TOKENS, Reduction
+from tasklore.contracts.analysis.stories import TIERS, StorySettings, StoryThread
+from tasklore.memory.stories.arithmetic import (
     Standing,
     dialogue_share,
     pace,

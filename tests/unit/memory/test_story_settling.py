@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from contracts.analysis.background import KnownFact
-from contracts.analysis.pieces import Section
-from contracts.analysis.roster import model_of
-from contracts.analysis.stories import (
+from tasklore.contracts.analysis.background import KnownFact
+from tasklore.contracts.analysis.pieces import Section
+from tasklore.contracts.analysis.roster import model_of
+from tasklore.contracts.analysis.stories import (
     Bond,
     Relations,
     StoryBase,
@@ -18,8 +18,8 @@ from contracts.analysis.stories import (
     StoryThread,
     pair_of,
 )
-from memory.stories.settlement import settle_section
-from memory.stories.view import StandingStory, standing
+from tasklore.memory.stories.settlement import settle_section
+from tasklore.memory.stories.view import StandingStory, standing
 
 NUMBER = 120
 CHAPTER = 5

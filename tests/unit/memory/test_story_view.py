@@ -1,7 +1,7 @@
 """A story as it stood: before each response, and after it, whatever is known of later ones."""
 
-from contracts.analysis.background import KnownFact
-from contracts.analysis.stories import (
+from tasklore.contracts.analysis.background import KnownFact
+from tasklore.contracts.analysis.stories import (
     Bond,
     Relations,
     StoryBase,
@@ -10,7 +10,7 @@ from contracts.analysis.stories import (
     StorySettings,
     StoryThread,
 )
-from memory.stories.view import PastScene, StandingStory, ThreadState, standing
+from tasklore.memory.stories.view import PastScene, StandingStory, ThreadState, standing
 
 OLD = StoryMemory(id="MEM-0-a", character="Ann")
 LATER = StoryMemory(id="MEM-5-b", character="Ann", response=5)

@@ -8,8 +8,8 @@ from decimal import Decimal, localcontext
 import pytest
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from contracts.errors import InvalidAmount, UnitMismatch
-from quantities.amounts import Amount
+from tasklore.contracts.errors import InvalidAmount, UnitMismatch
+from tasklore.contracts.quantities.amounts import Amount
 
 ADAPTER = TypeAdapter(Amount)
 

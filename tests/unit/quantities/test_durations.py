@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from contracts.errors import AmbiguousAmount, InvalidAmount, UnitMismatch
-from contracts.parameters.questions import spell_field
-from quantities.amounts import Duration
-from quantities.times import find_durations
+from tasklore.contracts.errors import AmbiguousAmount, InvalidAmount, UnitMismatch
+from tasklore.contracts.parameters.questions import spell_field
+from tasklore.contracts.quantities.amounts import Duration
+from tasklore.contracts.quantities.times import find_durations
 
 ADAPTER = TypeAdapter(Duration)
 

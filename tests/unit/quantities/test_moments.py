@@ -9,11 +9,11 @@ from zoneinfo import ZoneInfo
 import pytest
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from contracts.errors import AmbiguousAmount, InvalidAmount, UnitMismatch
-from contracts.parameters.questions import spell_field
-from quantities.amounts import Duration, Moment
-from quantities.amounts.moment import iso_text
-from quantities.times import find_moments
+from tasklore.contracts.errors import AmbiguousAmount, InvalidAmount, UnitMismatch
+from tasklore.contracts.parameters.questions import spell_field
+from tasklore.contracts.quantities.amounts import Duration, Moment
+from tasklore.contracts.quantities.amounts.moment import iso_text
+from tasklore.contracts.quantities.times import find_moments
 
 ADAPTER = TypeAdapter(Moment)
 

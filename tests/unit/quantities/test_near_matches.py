@@ -7,16 +7,22 @@ from typing import Any
 
 import pytest
 
-from contracts.messages import CompletionReport, MemoryNote, TaskCall, TaskCard
-from contracts.parameters.model import Field, Parameters
-from contracts.parameters.neighbours import Neighbourhood
-from memory import keys
-from quantities.amounts import Amount, Duration, Moment, Percent, Quantity
-from runtime.messaging.pull import Delivery
-from supervisor.replies.report_texts import describe_result
+from tasklore.contracts.messages import CompletionReport, MemoryNote, TaskCall, TaskCard
+from tasklore.contracts.parameters.model import Field, Parameters
+from tasklore.contracts.parameters.neighbours import Neighbourhood
+from tasklore.contracts.quantities.amounts import (
+    Amount,
+    Duration,
+    Moment,
+    Percent,
+    Quantity,
+)
+from tasklore.memory import keys
+from tasklore.runtime.messaging.pull import Delivery
+from tasklore.supervisor.replies.report_texts import describe_result
+from tasklore.workers import Context
+from tasklore.workers.execution.recall import parameters_at
 from tests.unit.workers.execution.fake_worker import NOW, FakeWorker
-from workers import Context
-from workers.execution.recall import parameters_at
 
 
 class Plan(Parameters):

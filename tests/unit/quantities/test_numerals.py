@@ -4,10 +4,15 @@ from decimal import Decimal, localcontext
 
 import pytest
 
-from contracts.errors import AmbiguousAmount, InvalidAmount
-from quantities.amounts import canonical
-from quantities.numerals import Found, find_amounts, parse_amount, parse_number
-from quantities.units import CURRENCIES, unit_named
+from tasklore.contracts.errors import AmbiguousAmount, InvalidAmount
+from tasklore.contracts.quantities.amounts import canonical
+from tasklore.contracts.quantities.numerals import (
+    Found,
+    find_amounts,
+    parse_amount,
+    parse_number,
+)
+from tasklore.contracts.quantities.units import CURRENCIES, unit_named
 
 
 def of_kind(text: str, kind: str) -> tuple[Found, ...]:

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from contracts.errors import InvalidParameters
-from contracts.parameters.model import Field, Parameters
-from quantities.amounts import Amount
+from tasklore.contracts.errors import InvalidParameters
+from tasklore.contracts.parameters.model import Field, Parameters
+from tasklore.contracts.quantities.amounts import Amount
 
 
 class Budget(Parameters):

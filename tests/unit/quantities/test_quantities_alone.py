@@ -18,10 +18,10 @@ _READ_EVERYTHING = """
 import sys
 from datetime import datetime
 before = set(sys.modules)
-from quantities.amounts import Amount, Duration, Moment, Percent, Quantity
-from quantities.numerals import find_amounts, parse_number
-from quantities.times import find_durations, find_moments
-from quantities.units import unit_named
+from tasklore.contracts.quantities.amounts import Amount, Duration, Moment, Percent, Quantity
+from tasklore.contracts.quantities.numerals import find_amounts, parse_number
+from tasklore.contracts.quantities.times import find_durations, find_moments
+from tasklore.contracts.quantities.units import unit_named
 
 now = datetime(2026, 11, 23, 9)
 assert Amount("50k") == parse_number("fifty thousand") and Percent("20%") and Quantity("5 km") and unit_named("euros")

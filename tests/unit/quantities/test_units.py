@@ -4,11 +4,11 @@ from decimal import Decimal
 
 import pytest
 
-from quantities.amounts import Quantity
-from quantities.numerals import Found, find_amounts
-from quantities.units import measure_after, measure_named
-from quantities.units.catalogue import base_code
-from quantities.units.measures import BASES, RATES
+from tasklore.contracts.quantities.amounts import Quantity
+from tasklore.contracts.quantities.numerals import Found, find_amounts
+from tasklore.contracts.quantities.units import measure_after, measure_named
+from tasklore.contracts.quantities.units.catalogue import base_code
+from tasklore.contracts.quantities.units.measures import BASES, RATES
 
 
 @pytest.mark.parametrize(

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from contracts.errors import (
+from tasklore.contracts.errors import (
     AmbiguousAmount,
     InvalidAmount,
     InvalidParameters,
     UnitMismatch,
 )
-from contracts.parameters.model import Field, Parameters
-from quantities.amounts import Amount, Percent, Quantity
+from tasklore.contracts.parameters.model import Field, Parameters
+from tasklore.contracts.quantities.amounts import Amount, Percent, Quantity
 
 
 class Trip(Parameters):

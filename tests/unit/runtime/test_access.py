@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from contracts.errors import ConfigurationError, InvalidInput
-from runtime.access import Access, access_of
-from runtime.servers.endpoints import find_endpoints
-from runtime.settings import Settings
+from tasklore.contracts.errors import ConfigurationError, InvalidInput
+from tasklore.runtime.access import Access, access_of
+from tasklore.runtime.servers.endpoints import find_endpoints
+from tasklore.runtime.settings import Settings
 
 
 def test_a_role_has_inboxes_of_its_own() -> None:

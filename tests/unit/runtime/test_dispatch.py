@@ -4,14 +4,14 @@ from typing import cast
 
 import pytest
 
-from contracts.errors import MemoryUnavailable, QueueFull
-from contracts.messages import TaskAssignment, TaskCall
-from contracts.traces import made_context
-from memory.ledger.ledger import Ledger
-from runtime import tracing
-from runtime.messaging.outbox import Outbox
-from supervisor import dispatch as dispatching
-from supervisor.dispatch import Dispatch
+from tasklore.contracts.errors import MemoryUnavailable, QueueFull
+from tasklore.contracts.messages import TaskAssignment, TaskCall
+from tasklore.contracts.traces import made_context
+from tasklore.memory.ledger.ledger import Ledger
+from tasklore.runtime import tracing
+from tasklore.runtime.messaging.outbox import Outbox
+from tasklore.supervisor import dispatch as dispatching
+from tasklore.supervisor.dispatch import Dispatch
 from tests.fakes.ledger import FakeLedger
 from tests.understanding_cases import AT
 

@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator, Callable, Sequence
 import pytest
 from structlog.testing import capture_logs
 
-from contracts.errors import MemoryUnavailable
-from runtime.lease_loop import LeaseLoop, LeaseLost, NotYet
+from tasklore.contracts.errors import MemoryUnavailable
+from tasklore.runtime.lease_loop import LeaseLoop, LeaseLost, NotYet
 
 PATIENCE_S = 60.0
 

@@ -5,8 +5,8 @@ from typing import Any, cast
 
 from nats.aio.client import Client
 
-from runtime.messaging.leases import Leases
-from runtime.metrics import Metrics
+from tasklore.runtime.messaging.leases import Leases
+from tasklore.runtime.metrics import Metrics
 
 
 class Settling:

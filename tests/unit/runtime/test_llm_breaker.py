@@ -5,7 +5,7 @@ import contextlib
 
 import pytest
 
-from contracts.errors import (
+from tasklore.contracts.errors import (
     LlmCutOff,
     LlmError,
     LlmRateLimited,
@@ -13,7 +13,7 @@ from contracts.errors import (
     LlmTimeout,
     LlmUnavailable,
 )
-from runtime.models.breaker import LONGEST_REST_S, ModelBreaker
+from tasklore.runtime.models.breaker import LONGEST_REST_S, ModelBreaker
 
 
 class Bench:

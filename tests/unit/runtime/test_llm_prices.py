@@ -7,9 +7,15 @@ from decimal import Decimal
 
 import pytest
 
-from contracts.messages import Usage
-from runtime.models.prices import Expense, ModelPrice, Tokens, expense_of, parse_prices
-from runtime.models.settings import MEDIUM_MODEL, OPENAI_URL, SMALL_MODEL
+from tasklore.contracts.messages import Usage
+from tasklore.runtime.models.prices import (
+    Expense,
+    ModelPrice,
+    Tokens,
+    expense_of,
+    parse_prices,
+)
+from tasklore.runtime.models.settings import MEDIUM_MODEL, OPENAI_URL, SMALL_MODEL
 
 MILLION = Tokens(input=1_000_000, output=1_000_000, cached_input=500_000)
 OWN = "http://127.0.0.1:8080/v1"
@@ -110,7 +116,7 @@ def test_prices_are_known_without_a_network() -> None:
         "def refuse(event, arguments):\n"
         "    if event.startswith('socket.'): sys.exit(f'it used the network: {event}')\n"
         "sys.addaudithook(refuse)\n"
-        "from runtime.models.prices import is_priced, load_prices\n"
+        "from tasklore.runtime.models.prices import is_priced, load_prices\n"
         "load_prices()\n"
         "assert is_priced('gpt-6-luna', 'https://api.openai.com/v1', {})\n"
         "assert threading.active_count() == 1\n"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import structlog
 
-from runtime.logs import Format, Level, bind_task, configure
+from tasklore.runtime.logs import Format, Level, bind_task, configure
 
 
 class Terminal(io.StringIO):

@@ -7,10 +7,10 @@ from decimal import Decimal
 import prometheus_client
 from prometheus_client.parser import text_string_to_metric_families
 
-from runtime.messaging.broker import make_broker
-from runtime.metrics import MAX_TASKS, Metrics
-from runtime.metrics_table import families
-from runtime.models.prices import Expense
+from tasklore.runtime.messaging.broker import make_broker
+from tasklore.runtime.metrics import MAX_TASKS, Metrics
+from tasklore.runtime.metrics_table import families
+from tasklore.runtime.models.prices import Expense
 
 #: What FastStream adds in a process that hears and speaks every family of subjects that a worker does, rounded up.
 FRAME_SERIES = 150

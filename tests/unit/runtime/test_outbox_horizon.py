@@ -3,11 +3,11 @@
 import asyncio
 from typing import Any, cast
 
-from contracts.errors import NotAccepted
-from runtime.messaging.link import Link
-from runtime.messaging.outbox import PATIENCE_S, Outbox
-from runtime.messaging.streams import DUPLICATE_WINDOW
-from runtime.settings import Settings
+from tasklore.contracts.errors import NotAccepted
+from tasklore.runtime.messaging.link import Link
+from tasklore.runtime.messaging.outbox import PATIENCE_S, Outbox
+from tasklore.runtime.messaging.streams import DUPLICATE_WINDOW
+from tasklore.runtime.settings import Settings
 
 
 class DeafLink:

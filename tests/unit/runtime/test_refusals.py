@@ -5,8 +5,8 @@ import asyncio
 import nats.errors
 import pytest
 
-from contracts.errors import Forbidden
-from runtime.messaging.refusals import (
+from tasklore.contracts.errors import Forbidden
+from tasklore.runtime.messaging.refusals import (
     Connection,
     Refusal,
     Refusals,

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import structlog
 
-from contracts.errors import ConfigurationError
-from runtime.servers.endpoints import (
+from tasklore.contracts.errors import ConfigurationError
+from tasklore.runtime.servers.endpoints import (
     Endpoints,
     find_endpoints,
     masked_url,
@@ -15,9 +15,9 @@ from runtime.servers.endpoints import (
     remove_endpoints,
     write_endpoints,
 )
-from runtime.settings import Settings
-from runtime.settings_table import Row, explain
-from runtime.variables import unknown_variables
+from tasklore.runtime.settings import Settings
+from tasklore.runtime.settings_table import Row, explain
+from tasklore.runtime.variables import unknown_variables
 
 RUNNING = Endpoints(
     "nats://127.0.0.1:4",

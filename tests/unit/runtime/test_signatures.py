@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from contracts import subjects
-from contracts.errors import ConfigurationError
 from deploy.credentials import make_keys
 from deploy.privileges.cast_file import public_keys
 from deploy.privileges.nats_accounts import publishers
 from deploy.privileges.roles import Cast
-from runtime.access import Access
-from runtime.messaging.signatures import (
+from tasklore.contracts import subjects
+from tasklore.contracts.errors import ConfigurationError
+from tasklore.runtime.access import Access
+from tasklore.runtime.messaging.signatures import (
     Publishers,
     Sign,
     Unproven,

@@ -5,10 +5,10 @@ import sys
 
 import pytest
 
-from contracts.errors import ConfigurationError, NotAccepted
-from contracts.traces import made_context
-from runtime import tracing
-from runtime.tracing import traced_letter
+from tasklore.contracts.errors import ConfigurationError, NotAccepted
+from tasklore.contracts.traces import made_context
+from tasklore.runtime import tracing
+from tasklore.runtime.tracing import traced_letter
 
 CONTEXT = made_context(7, 8, 1, "vendor=1")
 
@@ -59,7 +59,7 @@ async def test_recording_without_the_extra_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Instead of an import that fails somewhere."""
-    from runtime.tracing.exporting import recording
+    from tasklore.runtime.tracing.exporting import recording
 
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
     with pytest.raises(ConfigurationError, match=r"tasklore\[tracing\]"):
@@ -80,7 +80,7 @@ async def test_a_variable_that_cannot_be_used_is_named_at_the_start(
 ) -> None:
     """An address without http:// would lose every span, and a number that cannot be end in a traceback."""
     pytest.importorskip("opentelemetry.sdk")
-    from runtime.tracing.exporting import recording
+    from tasklore.runtime.tracing.exporting import recording
 
     monkeypatch.setenv(variable, value)
     with pytest.raises(ConfigurationError, match=r"OTEL_.*TASKLORE_TRACING=off"):
@@ -90,5 +90,5 @@ async def test_a_variable_that_cannot_be_used_is_named_at_the_start(
 
 def test_a_process_that_records_nothing_imports_nothing_of_it() -> None:
     """Not even the API, which the HTTP framework of supervisors brings along."""
-    code = "import sys, runtime.tracing; sys.exit(any(name.startswith('opentelemetry') for name in sys.modules))"
+    code = "import sys, tasklore.runtime.tracing; sys.exit(any(name.startswith('opentelemetry') for name in sys.modules))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from contracts.messages import CompletionReport, MemoryNote, TaskAssignment
+from tasklore.contracts.messages import CompletionReport, MemoryNote, TaskAssignment
 from tests.understanding_cases import AT
 
 

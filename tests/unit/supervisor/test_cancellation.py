@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from contracts.messages import Status
-from supervisor.cancellation import Canceller, Cancelling
+from tasklore.contracts.messages import Status
+from tasklore.supervisor.cancellation import Canceller, Cancelling
 from tests.fakes.ledger import FakeLedger
 from tests.unit.supervisor.reports import report
 

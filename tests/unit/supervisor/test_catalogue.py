@@ -1,6 +1,6 @@
 """The catalogue of agents that a supervisor knows."""
 
-from supervisor.catalogue import Catalogue
+from tasklore.supervisor.catalogue import Catalogue
 from tests.understanding_cases import BUDGET, GREETER, TRIP, Trip, card_for
 
 

@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from contracts.messages import PersonReply, ReplyKind, ReplyPart
-from contracts.subjects import MAX_BODY
-from supervisor.http.requests.work import is_unstarted
-from supervisor.replies.combined import combine, fit
-from supervisor.requests.request import (
+from tasklore.contracts.messages import PersonReply, ReplyKind, ReplyPart
+from tasklore.contracts.subjects import MAX_BODY
+from tasklore.supervisor.http.requests.work import is_unstarted
+from tasklore.supervisor.replies.combined import combine, fit
+from tasklore.supervisor.requests.request import (
     part_task_id,
     part_turn_id,
     place_of_turn,

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from contracts.errors import InvalidInput
-from supervisor.dead_letters.letters import (
+from tasklore.contracts.errors import InvalidInput
+from tasklore.supervisor.dead_letters.letters import (
     FOREIGN,
     Letter,
     Selection,
     digest_of,
     read_letter,
 )
-from supervisor.dead_letters.redrive import Redrive, Renewal, redrive_of
+from tasklore.supervisor.dead_letters.redrive import Redrive, Renewal, redrive_of
 
 NOW = datetime(2026, 11, 21, 10, tzinfo=UTC)
 TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"

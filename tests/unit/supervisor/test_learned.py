@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from contracts.errors import MemoryUnavailable
-from contracts.messages import PersonReply, ReplyPart
-from supervisor.replies.notices import Learned, say_kept, with_notes
+from tasklore.contracts.errors import MemoryUnavailable
+from tasklore.contracts.messages import PersonReply, ReplyPart
+from tasklore.supervisor.replies.notices import Learned, say_kept, with_notes
 
 
 class Waiting:

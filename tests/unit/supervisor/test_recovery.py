@@ -7,11 +7,11 @@ from typing import Any, cast
 import pytest
 from nats.aio.client import Client
 
-from contracts.errors import ConfigurationError, NotAccepted
-from memory.ledger.ledger import LedgerEntry
-from memory.ledger.open_tasks import OpenTask
-from runtime.messaging.outbox import Outbox
-from supervisor.stream_recovery import Recovery
+from tasklore.contracts.errors import ConfigurationError, NotAccepted
+from tasklore.memory.ledger.ledger import LedgerEntry
+from tasklore.memory.ledger.open_tasks import OpenTask
+from tasklore.runtime.messaging.outbox import Outbox
+from tasklore.supervisor.stream_recovery import Recovery
 from tests.understanding_cases import AT
 
 #: What the fake ledger has: a task that waits for its third run, and a redrive that was never run.

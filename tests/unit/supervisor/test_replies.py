@@ -5,21 +5,21 @@ from typing import Any
 
 import pytest
 
-from contracts.errors import NotAccepted, QueueFull
-from contracts.messages import (
+from tasklore.contracts.errors import NotAccepted, QueueFull
+from tasklore.contracts.messages import (
     CompletionReport,
     ErrorNote,
     MemoryNote,
     TaskAssignment,
     TaskCall,
 )
-from supervisor.replies.report_texts import (
+from tasklore.supervisor.replies.report_texts import (
     describe_result,
     describe_time,
     part_reply,
     report_reply,
 )
-from supervisor.requests.readings import make_reading
+from tasklore.supervisor.requests.readings import make_reading
 from tests.understanding_cases import AT, BUDGET, understand
 from tests.unit.supervisor.reports import report
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from contracts import subjects
-from contracts.errors import MemoryUnavailable, MessageTooLarge, NotAccepted
-from contracts.messages import (
+from tasklore.contracts import subjects
+from tasklore.contracts.errors import MemoryUnavailable, MessageTooLarge, NotAccepted
+from tasklore.contracts.messages import (
     ChatTurn,
     CompletionReport,
     PersonReply,
@@ -18,10 +18,10 @@ from contracts.messages import (
     TaskAssignment,
     TaskCall,
 )
-from supervisor.catalogue import Catalogue
-from supervisor.requests.request import Alongside
-from supervisor.service import Publish, Service
-from supervisor.understanding.outcome import Understood, Unfitting
+from tasklore.supervisor.catalogue import Catalogue
+from tasklore.supervisor.requests.request import Alongside
+from tasklore.supervisor.service import Publish, Service
+from tasklore.supervisor.understanding.outcome import Understood, Unfitting
 from tests.fakes.stores import FakeConversations
 from tests.unit.patient import card
 from tests.unit.supervisor.reports import report

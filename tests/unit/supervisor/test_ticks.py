@@ -7,10 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.admission.schedules import MissedTicks, Timing
-from memory.schedules.store import Schedule
-from supervisor.schedules.desk import choose_ticks
-from supervisor.schedules.ticks import find_faults, last_tick, next_five, ticks_after
+from tasklore.contracts.admission.schedules import MissedTicks, Timing
+from tasklore.memory.schedules.store import Schedule
+from tasklore.supervisor.schedules.desk import choose_ticks
+from tasklore.supervisor.schedules.ticks import (
+    find_faults,
+    last_tick,
+    next_five,
+    ticks_after,
+)
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

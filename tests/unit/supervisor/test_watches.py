@@ -6,11 +6,16 @@ from typing import Any
 import nats.errors
 import pytest
 
-from contracts import subjects
-from contracts.errors import MemoryUnavailable
-from supervisor import watches
-from supervisor.reports.reports import UNKNOWN_S, RunTimes
-from supervisor.watches import MOST_AGENTS, BacklogWatch, LedgerWatch, StreamWatch
+from tasklore.contracts import subjects
+from tasklore.contracts.errors import MemoryUnavailable
+from tasklore.supervisor import watches
+from tasklore.supervisor.reports.reports import UNKNOWN_S, RunTimes
+from tasklore.supervisor.watches import (
+    MOST_AGENTS,
+    BacklogWatch,
+    LedgerWatch,
+    StreamWatch,
+)
 from tests.unit.supervisor.reports import report
 
 

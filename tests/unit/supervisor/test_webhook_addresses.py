@@ -8,10 +8,15 @@ from typing import Any
 
 import pytest
 
-from contracts.errors import ConfigurationError
-from runtime.networks import is_public, networks_in, plain_address
-from supervisor.webhooks.addresses import Addresses, NotAllowed
-from supervisor.webhooks.sender import NotDelivered, Sender, parse_secrets, sign
+from tasklore.contracts.errors import ConfigurationError
+from tasklore.runtime.networks import is_public, networks_in, plain_address
+from tasklore.supervisor.webhooks.addresses import Addresses, NotAllowed
+from tasklore.supervisor.webhooks.sender import (
+    NotDelivered,
+    Sender,
+    parse_secrets,
+    sign,
+)
 from tests.receiver import SECRET
 from tests.unit.supervisor.webhooks import a_webhook
 

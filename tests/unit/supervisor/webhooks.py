@@ -3,8 +3,8 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from memory.webhooks.outbox import Webhook
-from supervisor.webhooks.addresses import Addresses
+from tasklore.memory.webhooks.outbox import Webhook
+from tasklore.supervisor.webhooks.addresses import Addresses
 
 
 def a_webhook(

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 import structlog
 
-from tasklore.agents.check import check_examples, warn_of_unread
-from tasklore.agents.trial import try_lines
-from workers.loading import load_agents
+from tasklore.commands.agents.check import check_examples, warn_of_unread
+from tasklore.commands.agents.trial import try_lines
+from tasklore.workers.loading import load_agents
 
 CARDS = '''
-from workers import Agent, Amount, Field, Parameters
+from tasklore.workers import Agent, Amount, Field, Parameters
 
 lender = Agent("LenderAgent", description="Lends bicycles.", keywords=("bicycle",))
 spare = Agent("SpareAgent", description="Sells parts.", keywords=("saddle",))

@@ -1,6 +1,6 @@
 """The manual of the commands."""
 
-from tasklore.manual import page
+from tasklore.commands.manual import page
 
 
 def test_every_help_has_an_example() -> None:

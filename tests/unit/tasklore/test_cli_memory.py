@@ -5,16 +5,16 @@ from datetime import UTC, datetime
 import pytest
 from pydantic import JsonValue
 
-from contracts.errors import InvalidInput
-from memory.documents.changes import Change
-from memory.documents.kinds import Kinds
-from memory.documents.paths import ABSENT, Found, parse
-from memory.queues.claims import KnownRow
-from tasklore.exits import FAILED, OK
-from tasklore.memory.app import app
-from tasklore.memory.lines import change_lines, shorten
-from tasklore.memory.stores import find_resource
-from tasklore.memory.tell import Outcome, make_turn, print_outcome
+from tasklore.commands.exits import FAILED, OK
+from tasklore.commands.memory.app import app
+from tasklore.commands.memory.lines import change_lines, shorten
+from tasklore.commands.memory.stores import find_resource
+from tasklore.commands.memory.tell import Outcome, make_turn, print_outcome
+from tasklore.contracts.errors import InvalidInput
+from tasklore.memory.documents.changes import Change
+from tasklore.memory.documents.kinds import Kinds
+from tasklore.memory.documents.paths import ABSENT, Found, parse
+from tasklore.memory.queues.claims import KnownRow
 
 KINDS = Kinds.load()
 FOOD = "resource_user_food_prefs"

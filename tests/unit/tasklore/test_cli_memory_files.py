@@ -8,16 +8,16 @@ from typing import Any, Literal
 
 import pytest
 
-from contracts.errors import ConfigurationError, InvalidInput
-from contracts.parameters.model import Field, Parameters
-from memory import keys
-from tasklore.agents.card_parameters import form_of, parameters_of
-from tasklore.ltm.files import Imported, ImportForm, export_text, import_text
-from tasklore.up.worker_setup import prepare
+from tasklore.commands.agents.card_parameters import form_of, parameters_of
+from tasklore.commands.ltm.files import Imported, ImportForm, export_text, import_text
+from tasklore.commands.up.worker_setup import prepare
+from tasklore.contracts.errors import ConfigurationError, InvalidInput
+from tasklore.contracts.parameters.model import Field, Parameters
+from tasklore.memory import keys
+from tasklore.workers import Amount
+from tasklore.workers.agents.budget import Budget, agent
+from tasklore.workers.card import card_of
 from tests.fakes.stores import FakeLongTermMemory
-from workers import Amount
-from workers.agents.budget import Budget, agent
-from workers.card import card_of
 
 NOW_MS = 1_800_000_000_000
 #: Under which the answers of the agent are kept, its settings at their defaults.
@@ -241,7 +241,11 @@ def test_a_configuration_finds_its_agent(tmp_path: Any) -> None:
 @pytest.mark.parametrize(
     ("references", "text", "cure"),
     [
-        (["workers.agents.budget"], '{"agent_id": "OtherAgent"}', "not served here"),
+        (
+            ["tasklore.workers.agents.budget"],
+            '{"agent_id": "OtherAgent"}',
+            "not served here",
+        ),
         ([], '{"agent_id": "BudgetTrackerAgent", "colour": 1}', "no setting 'colour'"),
         ([], "[]", "must be one JSON object"),
     ],

@@ -6,11 +6,11 @@ from datetime import timedelta
 import pytest
 import structlog
 
-from contracts.errors import InvalidInput, LlmError, Unreachable
-from tasklore import exits
-from tasklore.render import screen
-from tasklore.render.durations import parse_span, read_aloud
-from tasklore.running import run
+from tasklore.commands import exits
+from tasklore.commands.render import screen
+from tasklore.commands.render.durations import parse_span, read_aloud
+from tasklore.commands.running import run
+from tasklore.contracts.errors import InvalidInput, LlmError, Unreachable
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tasklore.__main__ import main
-from tasklore.places import DEFAULT_SUPERVISOR, SUPERVISOR_VARIABLE
+from tasklore.commands.places import DEFAULT_SUPERVISOR, SUPERVISOR_VARIABLE
 
 #: Nobody listens there: it is a privileged port of loopback that no service has.
 NOBODY = "127.0.0.1:1"
@@ -146,8 +146,8 @@ def test_config_prints_sources_and_no_secrets(
 
 
 def test_the_default_supervisor_is_that_of_the_settings() -> None:
-    from runtime.settings import Settings
-    from runtime.variables import variable_of
+    from tasklore.runtime.settings import Settings
+    from tasklore.runtime.variables import variable_of
 
     assert Settings.model_fields["supervisor_id"].default == DEFAULT_SUPERVISOR
     assert variable_of("supervisor_id") == SUPERVISOR_VARIABLE

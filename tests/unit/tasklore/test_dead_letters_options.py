@@ -4,10 +4,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from contracts.errors import InvalidInput
-from supervisor.dead_letters.letters import Selection
 from tasklore.__main__ import main
-from tasklore.dlq.selection import Filter, parse_since
+from tasklore.commands.dlq.selection import Filter, parse_since
+from tasklore.contracts.errors import InvalidInput
+from tasklore.supervisor.dead_letters.letters import Selection
 
 NOW = datetime(2026, 11, 21, 10, tzinfo=UTC)
 

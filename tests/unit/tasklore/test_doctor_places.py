@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from contracts.errors import Unreachable
-from runtime.servers.endpoints import Endpoints, write_endpoints
-from runtime.settings import Settings
-from tasklore.doctor.examination import find_system
+from tasklore.commands.doctor.examination import find_system
+from tasklore.contracts.errors import Unreachable
+from tasklore.runtime.servers.endpoints import Endpoints, write_endpoints
+from tasklore.runtime.settings import Settings
 
 WRITTEN = Endpoints(
     "nats://n:1", "redis://r:2", "http://s:3", {"worker-1": "http://w:4"}, "http://n:5"

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from tasklore.doctor.report import Report
-from tasklore.doctor.rules import Diagnosis, ok, unreachable
+from tasklore.commands.doctor.report import Report
+from tasklore.commands.doctor.rules import Diagnosis, ok, unreachable
 
 FINE = ok("nats.version", "nats-server 2.15.1")
 NOTED = Diagnosis("nats.idle", "note", "without a worker: A")

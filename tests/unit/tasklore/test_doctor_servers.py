@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tasklore.doctor.facts import HealthPage, MonitorFacts, Skew, Unanswered
-from tasklore.doctor.server_checks import find_durability
+from tasklore.commands.doctor.facts import HealthPage, MonitorFacts, Skew, Unanswered
+from tasklore.commands.doctor.server_checks import find_durability
 from tests.unit.patient import (
     CONFIG,
     VARZ,

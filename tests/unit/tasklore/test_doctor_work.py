@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from runtime.settings import Settings
-from tasklore.doctor.facts import Facts
-from tasklore.doctor.server_checks import Durability
-from tasklore.doctor.settings_checks import check_settings
+from tasklore.commands.doctor.facts import Facts
+from tasklore.commands.doctor.server_checks import Durability
+from tasklore.commands.doctor.settings_checks import check_settings
+from tasklore.runtime.settings import Settings
 from tests.unit.patient import (
     SETTINGS,
     card,

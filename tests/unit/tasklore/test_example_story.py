@@ -4,9 +4,9 @@ from collections.abc import Iterable
 
 import pytest
 
-from contracts.analysis.stories import StoryBase, StoryResponse
-from tasklore.story.example import FOLDER
-from tasklore.story.files import read_response, read_story, responses_in
+from tasklore.commands.story.example import FOLDER
+from tasklore.commands.story.files import read_response, read_story, responses_in
+from tasklore.contracts.analysis.stories import StoryBase, StoryResponse
 
 
 @pytest.fixture(scope="module")

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from contracts.errors import InvalidInput
-from tasklore.init.project import write_project
+from tasklore.commands.init.project import write_project
+from tasklore.contracts.errors import InvalidInput
 
 
 @pytest.mark.parametrize(

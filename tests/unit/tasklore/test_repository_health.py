@@ -6,18 +6,22 @@ from typing import Any
 
 import pytest
 
-from contracts.messages import CompletionReport
-from supervisor.pipelines.declaration.cards import problems_with
-from supervisor.pipelines.declaration.checks import problems_of
-from supervisor.pipelines.declaration.files import describe_problems, read_pipeline
-from tasklore.demo.repository_health.rules import rules_in
-from workers.card import card_of
-from workers.loading import load_agents
-from workers.testing import run_task
+from tasklore.commands.demo.repository_health.rules import rules_in
+from tasklore.contracts.messages import CompletionReport
+from tasklore.supervisor.pipelines.declaration.cards import problems_with
+from tasklore.supervisor.pipelines.declaration.checks import problems_of
+from tasklore.supervisor.pipelines.declaration.files import (
+    describe_problems,
+    read_pipeline,
+)
+from tasklore.workers.card import card_of
+from tasklore.workers.loading import load_agents
+from tasklore.workers.testing import run_task
 
 ROOT = Path(__file__).resolve().parents[3]
 AGENTS = {
-    agent.agent_id: agent for agent in load_agents("tasklore.demo.repository_health")
+    agent.agent_id: agent
+    for agent in load_agents("tasklore.commands.demo.repository_health")
 }
 
 TASKS = {
@@ -293,7 +297,7 @@ async def test_the_report_has_score_table_and_worst_places(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     "file",
     [
-        "tasklore/demo/repository_health/health.toml",
+        "tasklore/commands/demo/repository_health/health.toml",
         "examples/health_with_own_limits.toml",
     ],
 )

@@ -9,20 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from contracts.analysis.background import KnownFact
-from contracts.analysis.stories import TIERS, Relations, SeatSettings
-from tasklore.exits import USAGE
-from tasklore.story import folder as story_folder
-from tasklore.story.example import copy_into
-from tasklore.story.files import (
+from tasklore.commands.exits import USAGE
+from tasklore.commands.story import folder as story_folder
+from tasklore.commands.story.example import copy_into
+from tasklore.commands.story.files import (
     InvalidStory,
     look_at_story,
     read_response,
     read_story,
     responses_in,
 )
-from tasklore.story.folder import LARGEST_FILE
-from tasklore.story.views import print_check
+from tasklore.commands.story.folder import LARGEST_FILE
+from tasklore.commands.story.views import print_check
+from tasklore.contracts.analysis.background import KnownFact
+from tasklore.contracts.analysis.stories import TIERS, Relations, SeatSettings
 
 #: A whole story; tests change a file of it, or take one away.
 GOOD = {

@@ -1,7 +1,8 @@
 """The drawing of a tree of tasks: lines, folds, narrow terminals; and which of many children are drawn."""
 
-from contracts.messages import Usage
-from memory.ledger.task_tree import (
+from tasklore.commands.trace import draw
+from tasklore.contracts.messages import Usage
+from tasklore.memory.ledger.task_tree import (
     MOST_ALIKE,
     AlikeTasks,
     Trace,
@@ -10,7 +11,6 @@ from memory.ledger.task_tree import (
     fold_alike,
     sum_tasks,
 )
-from tasklore.trace import draw
 
 WIDE = 1_000
 

@@ -10,9 +10,9 @@ import pytest
 from pydantic import BaseModel, SecretStr
 from pydantic import Field as Setting
 
-from contracts.errors import ConfigurationError, GiveUp
-from workers import Agent, Amount, Context, Parameters
-from workers.testing import AgentKit, run_task
+from tasklore.contracts.errors import ConfigurationError, GiveUp
+from tasklore.workers import Agent, Amount, Context, Parameters
+from tasklore.workers.testing import AgentKit, run_task
 
 
 class Trip(Parameters):
@@ -176,7 +176,7 @@ async def test_a_result_that_does_not_fit_its_annotation_gives_up() -> None:
 
 def test_the_public_api_is_exactly_what_is_documented() -> None:
     """`from workers import *` gives nineteen names."""
-    import workers
+    import tasklore.workers
 
     assert set(workers.__all__) == {
         "Agent",

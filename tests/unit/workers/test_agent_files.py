@@ -4,9 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from contracts.errors import ConfigurationError
-from runtime.settings import Settings
-from workers.agent_files import find_roles, llm_settings_of, load_agent_files, roles_of
+from tasklore.contracts.errors import ConfigurationError
+from tasklore.runtime.settings import Settings
+from tasklore.workers.agent_files import (
+    find_roles,
+    llm_settings_of,
+    load_agent_files,
+    roles_of,
+)
 
 
 def role(

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from workers.agents.budget import agent
-from workers.testing import AgentKit, run_task
+from tasklore.workers.agents.budget import agent
+from tasklore.workers.testing import AgentKit, run_task
 
 STEADY = {"budget_limit": 50000, "spent": 42000, "history": [5000, 7000, 8000, 6000]}
 SPIKY = {

@@ -6,12 +6,12 @@ from datetime import timedelta
 import pytest
 from pydantic import BaseModel
 
-from contracts.errors import CallFailed, InvalidInput
-from contracts.messages import TaskAssignment
-from workers import Agent, Context, Parameters
-from workers.context.children import Callee, Children, find_callee
-from workers.testing import NOW, AgentKit, KitServices, ScriptedLlm, run_task
-from workers.testing.children import KitChildren
+from tasklore.contracts.errors import CallFailed, InvalidInput
+from tasklore.contracts.messages import TaskAssignment
+from tasklore.workers import Agent, Context, Parameters
+from tasklore.workers.context.children import Callee, Children, find_callee
+from tasklore.workers.testing import NOW, AgentKit, KitServices, ScriptedLlm, run_task
+from tasklore.workers.testing.children import KitChildren
 
 papers = Agent("PaperFinder")
 readers = Agent("ReaderAgent")

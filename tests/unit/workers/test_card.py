@@ -7,9 +7,9 @@ from typing import Any, Literal
 import pytest
 from pydantic import BaseModel
 
-from contracts.messages import AgentCard
-from workers import Agent, Amount, Field, Parameters
-from workers.card import card_of, same_contract
+from tasklore.contracts.messages import AgentCard
+from tasklore.workers import Agent, Amount, Field, Parameters
+from tasklore.workers.card import card_of, same_contract
 
 
 class Result(BaseModel):

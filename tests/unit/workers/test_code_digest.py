@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from memory import keys
-from workers.agents.budget import agent as budget
-from workers.card import card_of, same_contract
-from workers.code import code_digest
-from workers.loading import load_agents
-from workers.testing import AgentKit
+from tasklore.memory import keys
+from tasklore.workers.agents.budget import agent as budget
+from tasklore.workers.card import card_of, same_contract
+from tasklore.workers.code import code_digest
+from tasklore.workers.loading import load_agents
+from tasklore.workers.testing import AgentKit
 
 SOURCE = '''
 """Prices."""
 
-from workers import Agent, Parameters
+from tasklore.workers import Agent, Parameters
 
 agent = Agent("PriceAgent")
 TAX = 20

@@ -9,17 +9,17 @@ from typing import Any, cast
 
 import pytest
 
-from contracts import subjects
-from contracts.errors import Unreachable
-from contracts.identifiers import user_token
-from contracts.messages import TaskAssignment, TaskCall
-from runtime.messaging.direct import Stored
-from runtime.messaging.pull import Delivery, PullEngine
+from tasklore.contracts import subjects
+from tasklore.contracts.errors import Unreachable
+from tasklore.contracts.identifiers import user_token
+from tasklore.contracts.messages import TaskAssignment, TaskCall
+from tasklore.runtime.messaging.direct import Stored
+from tasklore.runtime.messaging.pull import Delivery, PullEngine
+from tasklore.workers.execution.acknowledger import Acknowledger, Erasing
+from tasklore.workers.forgetting.erasure import PASSES, UserStore, forget_user
+from tasklore.workers.forgetting.tasks import is_letter_of, names_user
+from tasklore.workers.middleware import Hooks
 from tests.unit.workers.execution.fake_worker import FakeEngine
-from workers.execution.acknowledger import Acknowledger, Erasing
-from workers.forgetting.erasure import PASSES, UserStore, forget_user
-from workers.forgetting.tasks import is_letter_of, names_user
-from workers.middleware import Hooks
 
 NAMES = ("ann", 'a"n\\n', "Änne 😀", "a.*")
 

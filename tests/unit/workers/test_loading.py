@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from contracts.errors import ConfigurationError
-from workers.agents.budget import BudgetSettings
-from workers.agents.budget import agent as budget_agent
-from workers.config import load_config
-from workers.loading import find_agent, load_agents
-from workers.testing import run_task
+from tasklore.contracts.errors import ConfigurationError
+from tasklore.workers.agents.budget import BudgetSettings
+from tasklore.workers.agents.budget import agent as budget_agent
+from tasklore.workers.config import load_config
+from tasklore.workers.loading import find_agent, load_agents
+from tasklore.workers.testing import run_task
 
 SOURCE = '''
 from __future__ import annotations
 
-from workers import Agent, Parameters
+from tasklore.workers import Agent, Parameters
 
 agent = Agent("{agent_id}")
 

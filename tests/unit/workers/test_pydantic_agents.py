@@ -20,10 +20,10 @@ from pydantic_ai.messages import (
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.test import TestModel
 
-from contracts.errors import CallFailed
-from contracts.messages import ChatTurn
-from workers import Agent, Context, Parameters
-from workers.pydantic_agents import (
+from tasklore.contracts.errors import CallFailed
+from tasklore.contracts.messages import ChatTurn
+from tasklore.workers import Agent, Context, Parameters
+from tasklore.workers.pydantic_agents import (
     ASKS,
     WRITES,
     Prompt,
@@ -33,7 +33,7 @@ from workers.pydantic_agents import (
     serve,
     task_tool,
 )
-from workers.testing import AgentKit
+from tasklore.workers.testing import AgentKit
 
 Call = tuple[str, dict[str, Any]]
 

@@ -5,20 +5,20 @@ from typing import Any
 
 import pytest
 
-from contracts.errors import ConfigurationError
-from contracts.messages import (
+from tasklore.contracts.errors import ConfigurationError
+from tasklore.contracts.messages import (
     CompletionReport,
     RequiredApproval,
     TaskAssignment,
     TaskCard,
 )
-from runtime.messaging.pull import Delivery
-from workers import Agent, Context, Parameters
-from workers.card import card_of, same_contract
-from workers.context.children import Children, find_callee
-from workers.execution.job import Job, JobReader
-from workers.testing import NOW, AgentKit, KitServices, ScriptedLlm
-from workers.testing.children import KitChildren
+from tasklore.runtime.messaging.pull import Delivery
+from tasklore.workers import Agent, Context, Parameters
+from tasklore.workers.card import card_of, same_contract
+from tasklore.workers.context.children import Children, find_callee
+from tasklore.workers.execution.job import Job, JobReader
+from tasklore.workers.testing import NOW, AgentKit, KitServices, ScriptedLlm
+from tasklore.workers.testing.children import KitChildren
 
 agent = Agent("PayAgent")
 PAID: list[int] = []

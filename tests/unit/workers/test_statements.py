@@ -4,8 +4,8 @@ from datetime import date
 
 import pytest
 
-from workers.statements import read
-from workers.statements.table import load_table
+from tasklore.workers.statements import read
+from tasklore.workers.statements.table import load_table
 
 TODAY = date(2026, 11, 24)
 

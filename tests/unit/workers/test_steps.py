@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from contracts.errors import EffectUncertain
-from workers import Agent, Context, Parameters
-from workers.testing import AgentKit
+from tasklore.contracts.errors import EffectUncertain
+from tasklore.workers import Agent, Context, Parameters
+from tasklore.workers.testing import AgentKit
 
 
 class Paper(BaseModel):

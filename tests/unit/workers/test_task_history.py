@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from contracts.errors import MemoryUnavailable
-from contracts.messages import CompletionReport
-from contracts.parameters.model import Parameters
+from tasklore.contracts.errors import MemoryUnavailable
+from tasklore.contracts.messages import CompletionReport
+from tasklore.contracts.parameters.model import Parameters
+from tasklore.workers.agent import Agent
+from tasklore.workers.context.context import Context
+from tasklore.workers.testing import AgentKit, KitHistory, run_task
 from tests.integration.inboxes import ids, said, seen
-from workers.agent import Agent
-from workers.context.context import Context
-from workers.testing import AgentKit, KitHistory, run_task
 
 
 class Nothing(Parameters):

@@ -5,18 +5,18 @@ from typing import Any
 
 import pytest
 
-from contracts.errors import (
+from tasklore.contracts.errors import (
     InvalidInput,
     PhaseReplaced,
     UndeclaredAccess,
     UnknownSession,
 )
-from contracts.messages import TaskAssignment
-from memory.sessions.entries import EntryInfo
-from workers import Agent, Context, Parameters
-from workers.context.phase_outputs import entries_of
-from workers.context.session import TaskSession
-from workers.testing import NOW, AgentKit, KitServices, ScriptedLlm, run_task
+from tasklore.contracts.messages import TaskAssignment
+from tasklore.memory.sessions.entries import EntryInfo
+from tasklore.workers import Agent, Context, Parameters
+from tasklore.workers.context.phase_outputs import entries_of
+from tasklore.workers.context.session import TaskSession
+from tasklore.workers.testing import NOW, AgentKit, KitServices, ScriptedLlm, run_task
 
 
 class Nothing(Parameters):

@@ -7,9 +7,9 @@ from typing import Any, Literal
 import pytest
 from pydantic import BaseModel
 
-from workers import Agent, Context, Parameters
-from workers.context.services import Services
-from workers.testing import NOW, AgentKit, KitServices, ScriptedLlm, run_task
+from tasklore.workers import Agent, Context, Parameters
+from tasklore.workers.context.services import Services
+from tasklore.workers.testing import NOW, AgentKit, KitServices, ScriptedLlm, run_task
 
 
 class Question(Parameters):

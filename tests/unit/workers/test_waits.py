@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from contracts.errors import NotAnswered
-from workers import Agent, Approval, Context, Parameters
-from workers.testing import NOW, AgentKit
+from tasklore.contracts.errors import NotAnswered
+from tasklore.workers import Agent, Approval, Context, Parameters
+from tasklore.workers.testing import NOW, AgentKit
 
 agent = Agent("PayAgent")
 STEPS: list[str] = []

@@ -8,16 +8,22 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import BaseModel, ConfigDict
 
-from contracts.conversations import TakenMessages, Utterance
-from contracts.errors import InvalidParameters
-from contracts.observations import Action, AgentTarget, Observation, Position
-from memory.rendering.narration import Narrator, TellSense, list_words
-from workers import Agent, Context
-from workers.agents.decision.moment import Moment
-from workers.agents.decision.policy import LOOKED_AT, Choice, Policy, by_rules
-from workers.agents.decision.question import Question, ask_model, question_of
-from workers.agents.decision.skills import SKILLS, Refusal, Skill, permit, wish_of
-from workers.summary import summarising
+from tasklore.contracts.conversations import TakenMessages, Utterance
+from tasklore.contracts.errors import InvalidParameters
+from tasklore.contracts.observations import Action, AgentTarget, Observation, Position
+from tasklore.memory.rendering.narration import Narrator, TellSense, list_words
+from tasklore.workers import Agent, Context
+from tasklore.workers.agents.decision.moment import Moment
+from tasklore.workers.agents.decision.policy import LOOKED_AT, Choice, Policy, by_rules
+from tasklore.workers.agents.decision.question import Question, ask_model, question_of
+from tasklore.workers.agents.decision.skills import (
+    SKILLS,
+    Refusal,
+    Skill,
+    permit,
+    wish_of,
+)
+from tasklore.workers.summary import summarising
 
 #: What a decision says as `by` when it is not a model's: the rules', or one that stands since an earlier run.
 RULES = "rules"

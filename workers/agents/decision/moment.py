@@ -8,8 +8,8 @@ from pydantic import ConfigDict, StringConstraints, model_validator
 from pydantic import Field as Bound
 from pydantic_core import PydanticCustomError
 
-from contracts.conversations import MessageId, Speech
-from contracts.observations import (
+from tasklore.contracts.conversations import MessageId, Speech
+from tasklore.contracts.observations import (
     FARTHEST,
     Position,
     SensoryData,
@@ -17,9 +17,9 @@ from contracts.observations import (
     WorldPart,
     WorldTime,
 )
-from memory.rendering.narration import list_words, place
-from memory.rendering.quoting import plain
-from workers import Field, Parameters
+from tasklore.memory.rendering.narration import list_words, place
+from tasklore.memory.rendering.quoting import plain
+from tasklore.workers import Field, Parameters
 
 #: Messages, actions and other agents that one request holds.
 MOST_MESSAGES = 200

@@ -8,11 +8,17 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from contracts.conversations import TakenMessages, Utterance
-from contracts.observations import FARTHEST, Action, AgentTarget, Observation, Position
-from memory.rendering.narration import Narrator, distance, list_words, place
-from workers.agents.decision.moment import Moment
-from workers.agents.decision.skills import nearest_objects, towards
+from tasklore.contracts.conversations import TakenMessages, Utterance
+from tasklore.contracts.observations import (
+    FARTHEST,
+    Action,
+    AgentTarget,
+    Observation,
+    Position,
+)
+from tasklore.memory.rendering.narration import Narrator, distance, list_words, place
+from tasklore.workers.agents.decision.moment import Moment
+from tasklore.workers.agents.decision.skills import nearest_objects, towards
 
 #: Objects in sight that are worth a text.
 MANY = 3

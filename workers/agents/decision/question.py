@@ -10,16 +10,16 @@ from pathlib import Path
 
 import structlog
 
-from contracts.conversations import TakenMessages
-from contracts.errors import LlmError
-from memory.rendering.narration import Narrator, list_words, short
-from memory.rendering.situation import BUDGET_TOKENS, situation
-from memory.rendering.tokens import counter
-from workers import Context
-from workers.agent_files import AgentFiles, load_agent_files
-from workers.agents.decision.answer import Wish
-from workers.agents.decision.moment import Moment
-from workers.agents.decision.skills import Skill
+from tasklore.contracts.conversations import TakenMessages
+from tasklore.contracts.errors import LlmError
+from tasklore.memory.rendering.narration import Narrator, list_words, short
+from tasklore.memory.rendering.situation import BUDGET_TOKENS, situation
+from tasklore.memory.rendering.tokens import counter
+from tasklore.workers import Context
+from tasklore.workers.agent_files import AgentFiles, load_agent_files
+from tasklore.workers.agents.decision.answer import Wish
+from tasklore.workers.agents.decision.moment import Moment
+from tasklore.workers.agents.decision.skills import Skill
 
 log = structlog.get_logger(__name__)
 

@@ -9,10 +9,16 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
-from contracts.observations import Action, AgentTarget, Position, SeenObject
-from memory.rendering.narration import TellAction, distance, list_words, place, short
-from workers.agents.decision.answer import Wish
-from workers.agents.decision.moment import Moment
+from tasklore.contracts.observations import Action, AgentTarget, Position, SeenObject
+from tasklore.memory.rendering.narration import (
+    TellAction,
+    distance,
+    list_words,
+    place,
+    short,
+)
+from tasklore.workers.agents.decision.answer import Wish
+from tasklore.workers.agents.decision.moment import Moment
 
 #: Characters of what a model says at once: three sentences.
 LONGEST_SAID = 500

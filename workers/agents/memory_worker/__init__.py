@@ -1,12 +1,17 @@
 """The agent that keeps users' documents: facts in, edits out; it reads facts with a finder, an arbiter and an editor.
 
-Here belong deciding and asking; applying and storing edits is in `memory.documents`.
+Here belong deciding and asking; applying and storing edits is in `tasklore.memory.documents`.
 """
 
-from workers import Agent
-from workers.agents.memory_worker.recall import about_me, recall
-from workers.agents.memory_worker.runner import edit
-from workers.agents.memory_worker.tasks import change_item, forget_me, keep_turns, undo
+from tasklore.workers import Agent
+from tasklore.workers.agents.memory_worker.recall import about_me, recall
+from tasklore.workers.agents.memory_worker.runner import edit
+from tasklore.workers.agents.memory_worker.tasks import (
+    change_item,
+    forget_me,
+    keep_turns,
+    undo,
+)
 
 agent = Agent(
     "MemoryAgent",

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from memory.documents.entries import Entry
-from memory.episodes.words import words_of
-from workers.agents.memory_worker.case import Case
+from tasklore.memory.documents.entries import Entry
+from tasklore.memory.episodes.words import words_of
+from tasklore.workers.agents.memory_worker.case import Case
 
 #: Why a fact may not take something away. rank: it was inferred, and the other was said; guarded: it was inferred, and
 #: the other is about health; protected: only the person's own words end that; older: the other was said later;

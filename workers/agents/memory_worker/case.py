@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from datetime import UTC, date
 from functools import cached_property
 
-from contracts.messages import Fact
-from memory.documents.draft import Draft
-from memory.documents.entries import Entry, entries_of, home_of, reference_of
-from memory.documents.items import Item, slug
-from memory.documents.kinds import Kinds, Place
-from memory.documents.tags import targets
-from memory.episodes.words import words_of
-from workers.listening.values import PendingFact
+from tasklore.contracts.messages import Fact
+from tasklore.memory.documents.draft import Draft
+from tasklore.memory.documents.entries import Entry, entries_of, home_of, reference_of
+from tasklore.memory.documents.items import Item, slug
+from tasklore.memory.documents.kinds import Kinds, Place
+from tasklore.memory.documents.tags import targets
+from tasklore.memory.episodes.words import words_of
+from tasklore.workers.listening.values import PendingFact
 
 #: The first 48 bits of a UUID of version 7: milliseconds since 1970.
 _TIMED = re.compile(

@@ -7,11 +7,11 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from contracts.edits import MAX_EDITS, Delete, Edit, Insert, Update
-from memory.documents.entries import Entry
-from memory.documents.items import CONFLICT, Body, make_item
-from workers.agents.memory_worker.arbiter import Judged
-from workers.agents.memory_worker.case import Case
+from tasklore.contracts.edits import MAX_EDITS, Delete, Edit, Insert, Update
+from tasklore.memory.documents.entries import Entry
+from tasklore.memory.documents.items import CONFLICT, Body, make_item
+from tasklore.workers.agents.memory_worker.arbiter import Judged
+from tasklore.workers.agents.memory_worker.case import Case
 
 #: Operations on an item.
 Operation = Literal["insert", "renew", "end", "pause", "delete", "contest"]

@@ -12,15 +12,15 @@ from pathlib import Path as Folder
 
 from pydantic import JsonValue
 
-from contracts.errors import InvalidPath, LlmNotConfigured
-from contracts.messages import Fact
-from memory.documents.entries import Entry
-from memory.documents.paths import Path, parse
-from memory.rendering.quoting import plain, quote
-from memory.rendering.tokens import estimate
-from workers.agent_files import load_agent_files
-from workers.answers import Answer
-from workers.listening.context import ListenContext
+from tasklore.contracts.errors import InvalidPath, LlmNotConfigured
+from tasklore.contracts.messages import Fact
+from tasklore.memory.documents.entries import Entry
+from tasklore.memory.documents.paths import Path, parse
+from tasklore.memory.rendering.quoting import plain, quote
+from tasklore.memory.rendering.tokens import estimate
+from tasklore.workers.agent_files import load_agent_files
+from tasklore.workers.answers import Answer
+from tasklore.workers.listening.context import ListenContext
 
 FOLDER = Folder(__file__).with_name("finder")
 

@@ -1,7 +1,7 @@
 """Notices to the person about a change, one short line each: items that are noted, and items that hold no longer."""
 
-from contracts.messages import Fact
-from workers.agents.memory_worker.editor import Change, Operation
+from tasklore.contracts.messages import Fact
+from tasklore.workers.agents.memory_worker.editor import Change, Operation
 
 #: Lines of one fact; of a sweep over a long list the rest is counted.
 _MOST = 5

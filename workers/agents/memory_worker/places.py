@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable
 
 from pydantic import JsonValue
 
-from contracts.edits import Edit, Insert
-from memory.documents.items import Body, is_item
-from memory.documents.paths import Path, exists, parse
+from tasklore.contracts.edits import Edit, Insert
+from tasklore.memory.documents.items import Body, is_item
+from tasklore.memory.documents.paths import Path, exists, parse
 
 
 def with_missing_places(

@@ -7,15 +7,15 @@ from pathlib import Path as Folder
 import structlog
 from pydantic import BaseModel
 
-from contracts.errors import LlmError
-from memory.documents.entries import live_entries
-from memory.episodes.ranking import rank
-from memory.grounding import locate, numbers_in
-from memory.recall import Memory, Recalled
-from memory.rendering.quoting import quote
-from workers import Context, Field, Parameters
-from workers.agent_files import load_agent_files
-from workers.answers import Answer
+from tasklore.contracts.errors import LlmError
+from tasklore.memory.documents.entries import live_entries
+from tasklore.memory.episodes.ranking import rank
+from tasklore.memory.grounding import locate, numbers_in
+from tasklore.memory.recall import Memory, Recalled
+from tasklore.memory.rendering.quoting import quote
+from tasklore.workers import Context, Field, Parameters
+from tasklore.workers.agent_files import load_agent_files
+from tasklore.workers.answers import Answer
 
 log = structlog.get_logger(__name__)
 

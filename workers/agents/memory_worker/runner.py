@@ -11,19 +11,19 @@ from datetime import date
 
 from pydantic import JsonValue
 
-from contracts.errors import EditRefused, LlmError
-from memory.documents.draft import Origin, Plan
-from memory.documents.entries import Entry, place_of
-from memory.documents.review import PROTECTED
-from workers.agents.memory_worker.arbiter import EXPLICIT, Judged, judge
-from workers.agents.memory_worker.case import Case
-from workers.agents.memory_worker.editor import Change, change_for, is_too_much
-from workers.agents.memory_worker.finder import Finding, find
-from workers.agents.memory_worker.notices import lines_for
-from workers.agents.memory_worker.places import with_missing_places
-from workers.listening.context import ListenContext
-from workers.listening.fates import is_outage
-from workers.listening.values import FactBatch, PendingFact, Ruling
+from tasklore.contracts.errors import EditRefused, LlmError
+from tasklore.memory.documents.draft import Origin, Plan
+from tasklore.memory.documents.entries import Entry, place_of
+from tasklore.memory.documents.review import PROTECTED
+from tasklore.workers.agents.memory_worker.arbiter import EXPLICIT, Judged, judge
+from tasklore.workers.agents.memory_worker.case import Case
+from tasklore.workers.agents.memory_worker.editor import Change, change_for, is_too_much
+from tasklore.workers.agents.memory_worker.finder import Finding, find
+from tasklore.workers.agents.memory_worker.notices import lines_for
+from tasklore.workers.agents.memory_worker.places import with_missing_places
+from tasklore.workers.listening.context import ListenContext
+from tasklore.workers.listening.fates import is_outage
+from tasklore.workers.listening.values import FactBatch, PendingFact, Ruling
 
 #: Facts in one question: what a user says in a minute, and few enough to keep apart.
 MAX_FACTS = 12

@@ -5,21 +5,21 @@ from typing import Literal
 
 from pydantic import BaseModel, JsonValue
 
-from contracts.edits import Delete, Edit, Update
-from contracts.errors import InvalidInput
-from contracts.messages import Fact
-from memory.documents.draft import Draft, Origin
-from memory.documents.entries import Entry, home_of
-from memory.documents.items import slug
-from memory.documents.kinds import Kinds
-from memory.documents.plans import Plan
-from memory.documents.review import PROTECTED
-from workers import Context, Field, Parameters
-from workers.agents.memory_worker.arbiter import Judged
-from workers.agents.memory_worker.case import Case
-from workers.agents.memory_worker.editor import change_for
-from workers.agents.memory_worker.places import with_missing_places
-from workers.listening.values import PendingFact
+from tasklore.contracts.edits import Delete, Edit, Update
+from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.messages import Fact
+from tasklore.memory.documents.draft import Draft, Origin
+from tasklore.memory.documents.entries import Entry, home_of
+from tasklore.memory.documents.items import slug
+from tasklore.memory.documents.kinds import Kinds
+from tasklore.memory.documents.plans import Plan
+from tasklore.memory.documents.review import PROTECTED
+from tasklore.workers import Context, Field, Parameters
+from tasklore.workers.agents.memory_worker.arbiter import Judged
+from tasklore.workers.agents.memory_worker.case import Case
+from tasklore.workers.agents.memory_worker.editor import change_for
+from tasklore.workers.agents.memory_worker.places import with_missing_places
+from tasklore.workers.listening.values import PendingFact
 
 
 class ItemChange(Parameters):

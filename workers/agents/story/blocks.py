@@ -8,14 +8,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from contracts.analysis.stories import Entity, StoryMemory
-from memory.rendering.quoting import plain
-from memory.stories.arithmetic import countdowns, thread_status
-from memory.stories.view import ThreadState
-from workers.agents.story.markdown import lines_of
-from workers.agents.story.prose import clip, one_line, words
-from workers.agents.story.tokens import count_tokens
-from workers.agents.story.view import StoryView
+from tasklore.contracts.analysis.stories import Entity, StoryMemory
+from tasklore.memory.rendering.quoting import plain
+from tasklore.memory.stories.arithmetic import countdowns, thread_status
+from tasklore.memory.stories.view import ThreadState
+from tasklore.workers.agents.story.markdown import lines_of
+from tasklore.workers.agents.story.prose import clip, one_line, words
+from tasklore.workers.agents.story.tokens import count_tokens
+from tasklore.workers.agents.story.view import StoryView
 
 #: Characters of one line: two long sentences.
 _LINE = 300

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from memory.grounding import locate, numbers_in
-from quantities.numerals import find_amounts
-from workers.agents.story.blocks import plain_prose
-from workers.agents.story.view import StoryView
+from tasklore.contracts.quantities.numerals import find_amounts
+from tasklore.memory.grounding import locate, numbers_in
+from tasklore.workers.agents.story.blocks import plain_prose
+from tasklore.workers.agents.story.view import StoryView
 
 #: Characters of a quotation, and of a name, a place or a time.
 LONGEST_QUOTATION = 300

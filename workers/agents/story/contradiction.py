@@ -2,15 +2,19 @@
 
 from collections.abc import Iterator
 
-from contracts.analysis.background import Conflict, Contradictions
-from workers import Agent
-from workers.agents.story.blocks import Statement, earlier_statements, plain_line
-from workers.agents.story.checks import Fault, stands_in
-from workers.agents.story.parts import Finding, Part, Text, one_of
-from workers.agents.story.prose import one_line
-from workers.agents.story.question import serve
-from workers.agents.story.view import StoryView
-from workers.answers import Answer
+from tasklore.contracts.analysis.background import Conflict, Contradictions
+from tasklore.workers import Agent
+from tasklore.workers.agents.story.blocks import (
+    Statement,
+    earlier_statements,
+    plain_line,
+)
+from tasklore.workers.agents.story.checks import Fault, stands_in
+from tasklore.workers.agents.story.parts import Finding, Part, Text, one_of
+from tasklore.workers.agents.story.prose import one_line
+from tasklore.workers.agents.story.question import serve
+from tasklore.workers.agents.story.view import StoryView
+from tasklore.workers.answers import Answer
 
 #: Contradictions of one response, and characters of one statement in them.
 MOST_FOUND = 8

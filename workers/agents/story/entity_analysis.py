@@ -7,15 +7,15 @@ are relevance: the length of a file only decides between two that matter equally
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from contracts.analysis.immediate import EntityAnalysis, EntityFile
-from contracts.analysis.stories import Entity
-from workers import Agent
-from workers.agents.story.checks import Fault
-from workers.agents.story.parts import Finding, Part, Text, one_of
-from workers.agents.story.question import serve
-from workers.agents.story.tokens import file_tokens
-from workers.agents.story.view import StoryView
-from workers.answers import Answer
+from tasklore.contracts.analysis.immediate import EntityAnalysis, EntityFile
+from tasklore.contracts.analysis.stories import Entity
+from tasklore.workers import Agent
+from tasklore.workers.agents.story.checks import Fault
+from tasklore.workers.agents.story.parts import Finding, Part, Text, one_of
+from tasklore.workers.agents.story.question import serve
+from tasklore.workers.agents.story.tokens import file_tokens
+from tasklore.workers.agents.story.view import StoryView
+from tasklore.workers.answers import Answer
 
 #: Names of each tier: whole files, condensed files, and names that the whole files mention.
 MOST_WHOLE = 3

@@ -2,18 +2,18 @@
 
 from collections.abc import Iterator
 
-from contracts.analysis.immediate import FactExtraction
-from memory.stories.arithmetic import reduction
-from workers import Agent
-from workers.agents.story.blocks import files_to_condense, plain_line
-from workers.agents.story.checks import Fault, check_length, check_numbers
-from workers.agents.story.markdown import lines_of
-from workers.agents.story.parts import Finding, Part, Text
-from workers.agents.story.prose import one_line, without_stop
-from workers.agents.story.question import serve
-from workers.agents.story.tokens import file_tokens, take_turns
-from workers.agents.story.view import StoryView
-from workers.answers import Answer
+from tasklore.contracts.analysis.immediate import FactExtraction
+from tasklore.memory.stories.arithmetic import reduction
+from tasklore.workers import Agent
+from tasklore.workers.agents.story.blocks import files_to_condense, plain_line
+from tasklore.workers.agents.story.checks import Fault, check_length, check_numbers
+from tasklore.workers.agents.story.markdown import lines_of
+from tasklore.workers.agents.story.parts import Finding, Part, Text
+from tasklore.workers.agents.story.prose import one_line, without_stop
+from tasklore.workers.agents.story.question import serve
+from tasklore.workers.agents.story.tokens import file_tokens, take_turns
+from tasklore.workers.agents.story.view import StoryView
+from tasklore.workers.answers import Answer
 
 #: Facts of one file, and characters of one.
 MOST_FACTS = 5

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from contracts.analysis.background import Knowledge, KnownFact
-from workers import Agent
-from workers.agents.story.blocks import plain_prose
-from workers.agents.story.checks import (
+from tasklore.contracts.analysis.background import Knowledge, KnownFact
+from tasklore.workers import Agent
+from tasklore.workers.agents.story.blocks import plain_prose
+from tasklore.workers.agents.story.checks import (
     LONGEST_NAME,
     Fault,
     check_length,
@@ -13,12 +13,12 @@ from workers.agents.story.checks import (
     check_person,
     stands_in,
 )
-from workers.agents.story.names import fold
-from workers.agents.story.parts import Finding, Part, Text, Texts, one_of
-from workers.agents.story.prose import one_line
-from workers.agents.story.question import serve
-from workers.agents.story.view import StoryView
-from workers.answers import Answer
+from tasklore.workers.agents.story.names import fold
+from tasklore.workers.agents.story.parts import Finding, Part, Text, Texts, one_of
+from tasklore.workers.agents.story.prose import one_line
+from tasklore.workers.agents.story.question import serve
+from tasklore.workers.agents.story.view import StoryView
+from tasklore.workers.answers import Answer
 
 #: Facts of one response, and characters of one.
 MOST_FACTS = 8

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from workers.agents.story.prose import sentences
+from tasklore.workers.agents.story.prose import sentences
 
 #: Lines about the file, and not about its entity.
 _HEADERS = re.compile(r"(?:kind|also called|aliases?|file)\s*:", re.IGNORECASE)

@@ -2,11 +2,16 @@
 
 from collections.abc import Iterator
 
-from contracts.analysis.background import MemoryCreation, NewMemory
-from workers import Agent
-from workers.agents.story.blocks import LONGEST_SUMMARY
-from workers.agents.story.checks import Fault, check_length, check_numbers, check_person
-from workers.agents.story.parts import (
+from tasklore.contracts.analysis.background import MemoryCreation, NewMemory
+from tasklore.workers import Agent
+from tasklore.workers.agents.story.blocks import LONGEST_SUMMARY
+from tasklore.workers.agents.story.checks import (
+    Fault,
+    check_length,
+    check_numbers,
+    check_person,
+)
+from tasklore.workers.agents.story.parts import (
     Count,
     Finding,
     Part,
@@ -16,10 +21,10 @@ from workers.agents.story.parts import (
     tags_from,
     without_none,
 )
-from workers.agents.story.prose import one_line
-from workers.agents.story.question import serve
-from workers.agents.story.view import StoryView
-from workers.answers import Answer
+from tasklore.workers.agents.story.prose import one_line
+from tasklore.workers.agents.story.question import serve
+from tasklore.workers.agents.story.view import StoryView
+from tasklore.workers.answers import Answer
 
 #: Memories of one response: more were no choice.
 MOST_MEMORIES = 4

@@ -2,18 +2,18 @@
 
 from collections.abc import Iterator
 
-from contracts.analysis.immediate import MemoryExtraction, RecalledMemory
-from contracts.analysis.stories import StoryMemory, source_of
-from memory.stories.arithmetic import reduction, resolve_id
-from workers import Agent
-from workers.agents.story.blocks import memories_of, summary_of, title_of
-from workers.agents.story.checks import Fault, check_length
-from workers.agents.story.parts import Finding, Part, Text, without_none
-from workers.agents.story.prose import one_line
-from workers.agents.story.question import serve
-from workers.agents.story.tokens import count_tokens, take_turns
-from workers.agents.story.view import StoryView
-from workers.answers import Answer
+from tasklore.contracts.analysis.immediate import MemoryExtraction, RecalledMemory
+from tasklore.contracts.analysis.stories import StoryMemory, source_of
+from tasklore.memory.stories.arithmetic import reduction, resolve_id
+from tasklore.workers import Agent
+from tasklore.workers.agents.story.blocks import memories_of, summary_of, title_of
+from tasklore.workers.agents.story.checks import Fault, check_length
+from tasklore.workers.agents.story.parts import Finding, Part, Text, without_none
+from tasklore.workers.agents.story.prose import one_line
+from tasklore.workers.agents.story.question import serve
+from tasklore.workers.agents.story.tokens import count_tokens, take_turns
+from tasklore.workers.agents.story.view import StoryView
+from tasklore.workers.answers import Answer
 
 #: Characters that memories are chosen for, memories of each, and characters of a reason: a line of the next prompt.
 MOST_CHARACTERS = 3

@@ -11,8 +11,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import lru_cache
 
-from contracts.analysis.stories import Entity, EntityKind
-from workers.agents.story.prose import words
+from tasklore.contracts.analysis.stories import Entity, EntityKind
+from tasklore.workers.agents.story.prose import words
 
 #: Casts whose names are kept: those of the stories at hand, and parts of them; a task asks for the same some ten times.
 _KEPT = 64

@@ -10,13 +10,13 @@ from typing import Annotated, Any, ClassVar, Generic, TypeVar, cast
 
 from pydantic import BeforeValidator, Field
 
-from contracts.analysis.pieces import UNJUDGED, Section
-from memory.stories.settlement import StandingStory, settle_section
-from workers.agents.story.blocks import plain_prose
-from workers.agents.story.checks import LONGEST_QUOTATION, Fault, stands_in
-from workers.agents.story.prose import one_line
-from workers.agents.story.view import StoryView
-from workers.answers import Answer
+from tasklore.contracts.analysis.pieces import UNJUDGED, Section
+from tasklore.memory.stories.settlement import StandingStory, settle_section
+from tasklore.workers.agents.story.blocks import plain_prose
+from tasklore.workers.agents.story.checks import LONGEST_QUOTATION, Fault, stands_in
+from tasklore.workers.agents.story.prose import one_line
+from tasklore.workers.agents.story.view import StoryView
+from tasklore.workers.answers import Answer
 
 #: The `by` of a section in which no model had a part.
 RULES = "rules"
@@ -91,7 +91,7 @@ class Part(ABC, Generic[A, S]):
     """One section: the schema of its answer, the blocks of its question, and the reducer of its findings.
 
     The docstring of a subclass describes its task. `needs` are fields of `StoryView`, `blocks` names of
-    `workers.agents.story.blocks.BLOCKS`, and `limits` the values of its prompt, which lies in the folder of its
+    `tasklore.workers.agents.story.blocks.BLOCKS`, and `limits` the values of its prompt, which lies in the folder of its
     section's name.
     """
 

@@ -2,23 +2,30 @@
 
 from collections.abc import Iterable, Iterator
 
-from contracts.analysis.background import PlotThreads, Thread
-from contracts.analysis.stories import StoryThread
-from memory.stories.arithmetic import resolve_id
-from workers import Agent
-from workers.agents.story.checks import (
+from tasklore.contracts.analysis.background import PlotThreads, Thread
+from tasklore.contracts.analysis.stories import StoryThread
+from tasklore.memory.stories.arithmetic import resolve_id
+from tasklore.workers import Agent
+from tasklore.workers.agents.story.checks import (
     Fault,
     check_length,
     check_numbers,
     check_person,
     stands_in,
 )
-from workers.agents.story.names import fold
-from workers.agents.story.parts import Finding, Part, Text, Texts, one_of, tags_from
-from workers.agents.story.prose import one_line
-from workers.agents.story.question import serve
-from workers.agents.story.view import StoryView
-from workers.answers import Answer
+from tasklore.workers.agents.story.names import fold
+from tasklore.workers.agents.story.parts import (
+    Finding,
+    Part,
+    Text,
+    Texts,
+    one_of,
+    tags_from,
+)
+from tasklore.workers.agents.story.prose import one_line
+from tasklore.workers.agents.story.question import serve
+from tasklore.workers.agents.story.view import StoryView
+from tasklore.workers.answers import Answer
 
 #: Threads that one response may open, and characters of a title.
 MOST_NEW = 4

@@ -5,7 +5,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from memory.rendering.tokens import counter
+from tasklore.memory.rendering.tokens import counter
 
 #: What stands where a text was shortened.
 GAP = "[...]"

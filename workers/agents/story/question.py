@@ -15,17 +15,25 @@ from typing import Any, cast
 import structlog
 from pydantic import JsonValue, create_model
 
-from contracts.analysis.pieces import Section
-from contracts.analysis.roster import ROSTER, roster_of
-from contracts.analysis.stories import StorySettings
-from contracts.errors import LlmError
-from workers import Agent, Context
-from workers.agent_files import AgentFiles, load_agent_files
-from workers.agents.story.blocks import blocks_of, fit
-from workers.agents.story.parts import A, Faulty, Judged, Part, S, Text, lists_of
-from workers.agents.story.tokens import count_tokens
-from workers.agents.story.view import StoryView, Turn, read
-from workers.answers import Answer
+from tasklore.contracts.analysis.pieces import Section
+from tasklore.contracts.analysis.roster import ROSTER, roster_of
+from tasklore.contracts.analysis.stories import StorySettings
+from tasklore.contracts.errors import LlmError
+from tasklore.workers import Agent, Context
+from tasklore.workers.agent_files import AgentFiles, load_agent_files
+from tasklore.workers.agents.story.blocks import blocks_of, fit
+from tasklore.workers.agents.story.parts import (
+    A,
+    Faulty,
+    Judged,
+    Part,
+    S,
+    Text,
+    lists_of,
+)
+from tasklore.workers.agents.story.tokens import count_tokens
+from tasklore.workers.agents.story.view import StoryView, Turn, read
+from tasklore.workers.answers import Answer
 
 log = structlog.get_logger(__name__)
 

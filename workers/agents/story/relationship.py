@@ -4,16 +4,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum
 
-from contracts.analysis.background import Interaction, Relationships
-from contracts.analysis.stories import Relations, Tastes
-from memory.stories.arithmetic import plain, points_for
-from workers import Agent
-from workers.agents.story.checks import LONGEST_NAME, Fault, check_length, check_person
-from workers.agents.story.names import Handles
-from workers.agents.story.parts import Finding, Part, Text, one_of
-from workers.agents.story.question import serve
-from workers.agents.story.view import StoryView
-from workers.answers import Answer
+from tasklore.contracts.analysis.background import Interaction, Relationships
+from tasklore.contracts.analysis.stories import Relations, Tastes
+from tasklore.memory.stories.arithmetic import plain, points_for
+from tasklore.workers import Agent
+from tasklore.workers.agents.story.checks import (
+    LONGEST_NAME,
+    Fault,
+    check_length,
+    check_person,
+)
+from tasklore.workers.agents.story.names import Handles
+from tasklore.workers.agents.story.parts import Finding, Part, Text, one_of
+from tasklore.workers.agents.story.question import serve
+from tasklore.workers.agents.story.view import StoryView
+from tasklore.workers.answers import Answer
 
 #: Points of a trait for which its receiver has no taste, by degree: two clear ones are a tier's half.
 DEGREES: Mapping[str, int] = {"slight": 2, "clear": 5, "strong": 10}

@@ -5,28 +5,35 @@ A model judges scene, tension, presence, place and time; words, dialogue, pace a
 
 from collections.abc import Iterable, Iterator
 
-from contracts.analysis.background import ResponseAnalysis
-from memory.stories.arithmetic import (
+from tasklore.contracts.analysis.background import ResponseAnalysis
+from tasklore.memory.stories.arithmetic import (
     dialogue_share,
     pace,
     pacing_alert,
     plain,
     variety_alert,
 )
-from workers import Agent
-from workers.agents.story.blocks import plain_prose
-from workers.agents.story.checks import (
+from tasklore.workers import Agent
+from tasklore.workers.agents.story.blocks import plain_prose
+from tasklore.workers.agents.story.checks import (
     LONGEST_NAME,
     Fault,
     check_length,
     check_person,
     stands_in,
 )
-from workers.agents.story.parts import Count, Finding, Part, Text, one_of, without_none
-from workers.agents.story.prose import quotations, sentences, words
-from workers.agents.story.question import serve
-from workers.agents.story.view import StoryView
-from workers.answers import Answer
+from tasklore.workers.agents.story.parts import (
+    Count,
+    Finding,
+    Part,
+    Text,
+    one_of,
+    without_none,
+)
+from tasklore.workers.agents.story.prose import quotations, sentences, words
+from tasklore.workers.agents.story.question import serve
+from tasklore.workers.agents.story.view import StoryView
+from tasklore.workers.answers import Answer
 
 SCENES = (
     "dialogue",

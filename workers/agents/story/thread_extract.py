@@ -2,19 +2,19 @@
 
 from collections.abc import Iterator, Sequence
 
-from contracts.analysis.immediate import LoadedThread, ThreadExtraction
-from memory.stories.arithmetic import countdowns, reduction, resolve_id
-from memory.stories.view import ThreadState
-from workers import Agent
-from workers.agents.story.blocks import status_of
-from workers.agents.story.checks import Fault, check_length
-from workers.agents.story.parts import Finding, Part, Text, without_none
-from workers.agents.story.plot_threads import mentioned_threads
-from workers.agents.story.prose import one_line
-from workers.agents.story.question import serve
-from workers.agents.story.tokens import count_tokens, shrink
-from workers.agents.story.view import StoryView
-from workers.answers import Answer
+from tasklore.contracts.analysis.immediate import LoadedThread, ThreadExtraction
+from tasklore.memory.stories.arithmetic import countdowns, reduction, resolve_id
+from tasklore.memory.stories.view import ThreadState
+from tasklore.workers import Agent
+from tasklore.workers.agents.story.blocks import status_of
+from tasklore.workers.agents.story.checks import Fault, check_length
+from tasklore.workers.agents.story.parts import Finding, Part, Text, without_none
+from tasklore.workers.agents.story.plot_threads import mentioned_threads
+from tasklore.workers.agents.story.prose import one_line
+from tasklore.workers.agents.story.question import serve
+from tasklore.workers.agents.story.tokens import count_tokens, shrink
+from tasklore.workers.agents.story.view import StoryView
+from tasklore.workers.answers import Answer
 
 #: Threads that are loaded, unless more are critical, and characters of a reason: a line of the next prompt.
 MOST_LOADED = 5

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import zip_longest
 from typing import TypeVar
 
-from contracts.analysis.stories import Entity
-from memory.rendering.tokens import counter
+from tasklore.contracts.analysis.stories import Entity
+from tasklore.memory.rendering.tokens import counter
 
 T = TypeVar("T")
 

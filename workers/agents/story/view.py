@@ -8,19 +8,19 @@ from functools import cached_property
 
 from pydantic import ValidationError
 
-from contracts.analysis.background import KnownFact
-from contracts.analysis.immediate import EntityAnalysis
-from contracts.analysis.stories import (
+from tasklore.contracts.analysis.background import KnownFact
+from tasklore.contracts.analysis.immediate import EntityAnalysis
+from tasklore.contracts.analysis.stories import (
     Entity,
     Relations,
     StoryMemory,
     StoryResponse,
     StorySettings,
 )
-from memory.stories.view import PastScene, ThreadState
-from workers import Parameters
-from workers.agents.story.names import Handles
-from workers.context.story import TaskStory
+from tasklore.memory.stories.view import PastScene, ThreadState
+from tasklore.workers import Parameters
+from tasklore.workers.agents.story.names import Handles
+from tasklore.workers.context.story import TaskStory
 
 #: Scenes that are looked back at: as far as an alert on a tension that does not change counts.
 _PAST = 50

@@ -9,16 +9,16 @@ from collections.abc import Sequence
 
 import structlog
 
-from contracts.errors import LlmCutOff, LlmError, LlmMalformed, LlmRefused
-from contracts.messages import ChatTurn, Fact
-from memory.documents.kinds import Kinds
-from workers import Agent
-from workers.agents.switchboard.extraction import extract_facts
-from workers.agents.switchboard.facts import fact_id, from_statement
-from workers.agents.switchboard.prompt import LONGEST, own_words, scene_of
-from workers.listening.context import ListenContext
-from workers.listening.values import TurnBatch, TurnFacts
-from workers.statements import read
+from tasklore.contracts.errors import LlmCutOff, LlmError, LlmMalformed, LlmRefused
+from tasklore.contracts.messages import ChatTurn, Fact
+from tasklore.memory.documents.kinds import Kinds
+from tasklore.workers import Agent
+from tasklore.workers.agents.switchboard.extraction import extract_facts
+from tasklore.workers.agents.switchboard.facts import fact_id, from_statement
+from tasklore.workers.agents.switchboard.prompt import LONGEST, own_words, scene_of
+from tasklore.workers.listening.context import ListenContext
+from tasklore.workers.listening.values import TurnBatch, TurnFacts
+from tasklore.workers.statements import read
 
 log = structlog.get_logger(__name__)
 

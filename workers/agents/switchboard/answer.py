@@ -7,7 +7,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import BeforeValidator, Field
 
-from workers.answers import Answer
+from tasklore.workers.answers import Answer
 
 #: How the person says it. Only what is stated, or follows from what they say, is learned.
 Said = Literal["stated", "implied", "hearsay", "hypothetical", "joke"]

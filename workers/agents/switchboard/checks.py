@@ -11,12 +11,17 @@ from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 
-from memory.documents.entries import Entry, home_of, reference_of
-from memory.documents.kinds import Kinds
-from memory.grounding import locate, numbers_in
-from quantities.numerals import find_amounts
-from workers.agents.switchboard.answer import DURABILITIES, RELATIONS, SAID, HeardFact
-from workers.agents.switchboard.prompt import Scene
+from tasklore.contracts.quantities.numerals import find_amounts
+from tasklore.memory.documents.entries import Entry, home_of, reference_of
+from tasklore.memory.documents.kinds import Kinds
+from tasklore.memory.grounding import locate, numbers_in
+from tasklore.workers.agents.switchboard.answer import (
+    DURABILITIES,
+    RELATIONS,
+    SAID,
+    HeardFact,
+)
+from tasklore.workers.agents.switchboard.prompt import Scene
 
 #: Characters of a statement, of a value and of a quotation: a sentence, a few words, and two sentences.
 LONGEST_STATEMENT = 300

@@ -4,15 +4,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from contracts.errors import LlmError
-from contracts.messages import Fact
-from workers.agent_files import AgentFiles, load_agent_files
-from workers.agents.switchboard.answer import Heard, HeardFact
-from workers.agents.switchboard.checks import Checked, Checker, Veto
-from workers.agents.switchboard.facts import fact_id, from_model, set_aside
-from workers.agents.switchboard.prompt import Scene, categories_of, question_of
-from workers.context.llm import TaskLlm
-from workers.listening.context import ListenContext
+from tasklore.contracts.errors import LlmError
+from tasklore.contracts.messages import Fact
+from tasklore.workers.agent_files import AgentFiles, load_agent_files
+from tasklore.workers.agents.switchboard.answer import Heard, HeardFact
+from tasklore.workers.agents.switchboard.checks import Checked, Checker, Veto
+from tasklore.workers.agents.switchboard.facts import fact_id, from_model, set_aside
+from tasklore.workers.agents.switchboard.prompt import Scene, categories_of, question_of
+from tasklore.workers.context.llm import TaskLlm
+from tasklore.workers.listening.context import ListenContext
 
 #: Facts of one answer that are looked at: more is no message of a person about themselves.
 MOST_FACTS = 40

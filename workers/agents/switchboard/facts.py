@@ -3,11 +3,11 @@
 import hashlib
 from collections.abc import Sequence
 
-from contracts.messages import Fact
-from memory.documents.entries import home_of
-from memory.documents.kinds import Kinds
-from workers.agents.switchboard.checks import LONGEST_STATEMENT, Checked, Veto
-from workers.statements import Statement
+from tasklore.contracts.messages import Fact
+from tasklore.memory.documents.entries import home_of
+from tasklore.memory.documents.kinds import Kinds
+from tasklore.workers.agents.switchboard.checks import LONGEST_STATEMENT, Checked, Veto
+from tasklore.workers.statements import Statement
 
 #: Letters of an id on the wire.
 _LONGEST_ID = 64

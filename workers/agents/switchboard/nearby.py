@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from memory.documents.entries import Entry, live_entries
-from memory.documents.items import Body
-from memory.documents.kinds import Kinds
-from memory.episodes.ranking import rank
-from memory.rendering.quoting import plain
-from memory.rendering.tokens import estimate
+from tasklore.memory.documents.entries import Entry, live_entries
+from tasklore.memory.documents.items import Body
+from tasklore.memory.documents.kinds import Kinds
+from tasklore.memory.episodes.ranking import rank
+from tasklore.memory.rendering.quoting import plain
+from tasklore.memory.rendering.tokens import estimate
 
 #: Tokens of shown items: some twenty.
 BUDGET_TOKENS = 300

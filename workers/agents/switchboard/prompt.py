@@ -5,13 +5,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 
-from contracts.messages import ChatTurn, Fact
-from memory.documents.items import Body
-from memory.documents.kinds import Kinds
-from memory.rendering.documents import without_rendered
-from memory.rendering.quoting import plain
-from workers.agents.switchboard.nearby import Shown, items_near
-from workers.listening.values import TurnBatch
+from tasklore.contracts.messages import ChatTurn, Fact
+from tasklore.memory.documents.items import Body
+from tasklore.memory.documents.kinds import Kinds
+from tasklore.memory.rendering.documents import without_rendered
+from tasklore.memory.rendering.quoting import plain
+from tasklore.workers.agents.switchboard.nearby import Shown, items_near
+from tasklore.workers.listening.values import TurnBatch
 
 #: Characters of a turn that are read; the rest of a longer one is a document, not a statement.
 LONGEST = 8_000

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from pydantic import BaseModel
 
-from contracts.admission.waits import APPROVED_WITHIN, Approval
-from contracts.errors import InvalidInput
-from contracts.messages import TaskAssignment
-from workers.context.access import Access
-from workers.context.children import MARGIN, aware
-from workers.context.waits.waits import TaskWaits
+from tasklore.contracts.admission.waits import APPROVED_WITHIN, Approval
+from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.messages import TaskAssignment
+from tasklore.workers.context.access import Access
+from tasklore.workers.context.children import MARGIN, aware
+from tasklore.workers.context.waits.waits import TaskWaits
 
 if TYPE_CHECKING:
-    from workers.context.services import Services
-    from workers.context.steps import Steps
-    from workers.context.waits.waits import Waiting
+    from tasklore.workers.context.services import Services
+    from tasklore.workers.context.steps import Steps
+    from tasklore.workers.context.waits.waits import Waiting
 
 R = TypeVar("R")
 

@@ -11,7 +11,7 @@ from unicodedata import category
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
 
-from contracts.admission.waits import (
+from tasklore.contracts.admission.waits import (
     LONGEST,
     START,
     Approval,
@@ -22,19 +22,19 @@ from contracts.admission.waits import (
     demand_person,
     signal_slot,
 )
-from contracts.errors import (
+from tasklore.contracts.errors import (
     ApprovalChanged,
     InvalidInput,
     NotAnswered,
     NotApproved,
     TaskloreError,
 )
-from contracts.messages import TaskAssignment
-from workers.context.children import aware
+from tasklore.contracts.messages import TaskAssignment
+from tasklore.workers.context.children import aware
 
 if TYPE_CHECKING:
-    from memory.ledger.waits import Waits
-    from workers.context.steps import Steps
+    from tasklore.memory.ledger.waits import Waits
+    from tasklore.workers.context.steps import Steps
 
 R = TypeVar("R")
 

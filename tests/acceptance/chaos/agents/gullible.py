@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import BaseModel, JsonValue
 
-from workers import Agent, Amount, Field, Parameters
+from tasklore.workers import Agent, Amount, Field, Parameters
 
 agent = Agent("GullibleAgent", keywords=("swallow",))
 

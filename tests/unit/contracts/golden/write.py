@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from contracts.messages import MESSAGES
+from tasklore.contracts.messages import MESSAGES
 
 for name, message in MESSAGES.items():
     schema = json.dumps(message.model_json_schema(), indent=1, sort_keys=True) + "\n"

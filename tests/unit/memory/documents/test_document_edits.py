@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from contracts.edits import Delete, Edit, Insert, Update
-from contracts.errors import EditRefused, InvalidInput
-from memory.documents.edits import (
+from tasklore.contracts.edits import Delete, Edit, Insert, Update
+from tasklore.contracts.errors import EditRefused, InvalidInput
+from tasklore.memory.documents.edits import (
     ABSENT,
     Applied,
     Change,
@@ -18,7 +18,7 @@ from memory.documents.edits import (
     inverse,
     load_changes,
 )
-from memory.documents.paths import Path, parse
+from tasklore.memory.documents.paths import Path, parse
 
 FOOD: Any = {
     "food": {

@@ -5,10 +5,16 @@ from typing import Any
 
 import pytest
 
-from contracts.edits import Delete, Edit, Insert, Update
-from contracts.errors import EditRefused
-from memory.documents.edits import apply_edits
-from memory.documents.guard import LIMITS, Limits, check, check_document, size_of
+from tasklore.contracts.edits import Delete, Edit, Insert, Update
+from tasklore.contracts.errors import EditRefused
+from tasklore.memory.documents.edits import apply_edits
+from tasklore.memory.documents.guard import (
+    LIMITS,
+    Limits,
+    check,
+    check_document,
+    size_of,
+)
 
 ITEM: Any = {
     "item": "pasta", "display": "Pasta", "added": "2025-12-28", "expiry": None, "confidence": 0.9,

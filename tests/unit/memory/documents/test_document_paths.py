@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from contracts.edits import MAX_PATH
-from contracts.errors import InvalidPath, UnknownPath
-from memory.documents.paths import APPEND, Path, exists, lookup, parse, resolve
+from tasklore.contracts.edits import MAX_PATH
+from tasklore.contracts.errors import InvalidPath, UnknownPath
+from tasklore.memory.documents.paths import APPEND, Path, exists, lookup, parse, resolve
 
 FOOD: Any = {
     "_metadata": {"tags": ["food"]},

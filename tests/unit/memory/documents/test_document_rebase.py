@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from contracts.edits import Delete, Edit, Insert, Update
-from contracts.errors import EditRefused, UndoRefused
-from memory.documents.edits import apply_changes, apply_edits, inverse
-from memory.documents.rebase import PlanChanges, cross, rebase_edits, take_back
+from tasklore.contracts.edits import Delete, Edit, Insert, Update
+from tasklore.contracts.errors import EditRefused, UndoRefused
+from tasklore.memory.documents.edits import apply_changes, apply_edits, inverse
+from tasklore.memory.documents.rebase import PlanChanges, cross, rebase_edits, take_back
 
 FOOD: Any = {
     "food": {"likes": [{"item": letter} for letter in "abcde"], "diet": None},

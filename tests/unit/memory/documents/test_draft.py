@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from contracts.edits import Delete, Edit, Insert, Update
-from contracts.errors import EditRefused
-from memory.documents.draft import Document, Draft, Origin, Plan, Snapshot
-from memory.documents.guard import LIMITS, Limits
-from memory.documents.stamps import stamp, unstamp, with_stamp_of
-from memory.documents.storage.history import json_bytes
+from tasklore.contracts.edits import Delete, Edit, Insert, Update
+from tasklore.contracts.errors import EditRefused
+from tasklore.memory.documents.draft import Document, Draft, Origin, Plan, Snapshot
+from tasklore.memory.documents.guard import LIMITS, Limits
+from tasklore.memory.documents.stamps import stamp, unstamp, with_stamp_of
+from tasklore.memory.documents.storage.history import json_bytes
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 FOOD = "resource_user_food_prefs"

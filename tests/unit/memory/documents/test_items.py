@@ -5,9 +5,14 @@ from datetime import date, timedelta
 import pytest
 from pydantic import JsonValue
 
-from contracts.errors import InvalidInput
-from memory.documents.decay import HALF_LIVES, STALE_BELOW, confidence_now, is_stale
-from memory.documents.items import (
+from tasklore.contracts.errors import InvalidInput
+from tasklore.memory.documents.decay import (
+    HALF_LIVES,
+    STALE_BELOW,
+    confidence_now,
+    is_stale,
+)
+from tasklore.memory.documents.items import (
     FIELDS,
     MAX_SLUG,
     Body,
@@ -20,7 +25,7 @@ from memory.documents.items import (
     make_item,
     slug,
 )
-from memory.documents.paths import lookup, parse
+from tasklore.memory.documents.paths import lookup, parse
 
 DAY = date(2025, 12, 28)
 

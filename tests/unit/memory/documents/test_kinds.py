@@ -5,10 +5,10 @@ from pathlib import Path as File
 
 import pytest
 
-from contracts.errors import ConfigurationError
-from memory.documents.items import METADATA, Body
-from memory.documents.kinds import Kinds
-from memory.documents.tags import tag_form, targets
+from tasklore.contracts.errors import ConfigurationError
+from tasklore.memory.documents.items import METADATA, Body
+from tasklore.memory.documents.kinds import Kinds
+from tasklore.memory.documents.tags import tag_form, targets
 
 FOOD = "resource_user_food_prefs"
 ROUTINE = "resource_user_routine"

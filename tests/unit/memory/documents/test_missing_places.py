@@ -1,9 +1,9 @@
 """An imported document may lack places of its kind: the first addition makes them."""
 
-from contracts.edits import Delete, Insert
-from memory.documents.edits import apply_edits
+from tasklore.contracts.edits import Delete, Insert
+from tasklore.memory.documents.edits import apply_edits
+from tasklore.workers.agents.memory_worker.places import with_missing_places
 from tests.memory_bench import item
-from workers.agents.memory_worker.places import with_missing_places
 
 BODY = {"food": {"likes": ["eggs"]}}
 

@@ -5,11 +5,11 @@ from datetime import date
 import pytest
 from pydantic import JsonValue
 
-from contracts.errors import ConfigurationError
-from memory.documents.files.older_markdown import OlderDocument, read
-from memory.documents.items import METADATA, Body
-from memory.documents.kinds import Kinds
-from memory.documents.paths import lookup, parse
+from tasklore.contracts.errors import ConfigurationError
+from tasklore.memory.documents.files.older_markdown import OlderDocument, read
+from tasklore.memory.documents.items import METADATA, Body
+from tasklore.memory.documents.kinds import Kinds
+from tasklore.memory.documents.paths import lookup, parse
 
 KINDS = Kinds.load()
 DAY = date(2025, 1, 1)

@@ -6,10 +6,10 @@ from pathlib import Path as File
 import pytest
 from pydantic import JsonValue
 
-from memory.documents.items import Body, lasting_name, make_item
-from memory.documents.kinds import Kinds
-from memory.documents.paths import parse
-from memory.documents.review import Spot, conflicts, plain_form, review
+from tasklore.memory.documents.items import Body, lasting_name, make_item
+from tasklore.memory.documents.kinds import Kinds
+from tasklore.memory.documents.paths import parse
+from tasklore.memory.documents.review import Spot, conflicts, plain_form, review
 
 KINDS = Kinds.load()
 FOOD = "resource_user_food_prefs"

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from contracts.errors import InvalidInput
-from memory.documents.files.seed_files import read, write
-from memory.documents.items import METADATA, Body
+from tasklore.contracts.errors import InvalidInput
+from tasklore.memory.documents.files.seed_files import read, write
+from tasklore.memory.documents.items import METADATA, Body
 
 #: As such files are published: lists of single values on one line, everything else indented.
 PUBLISHED = """{

@@ -9,28 +9,28 @@ from typing import Any, cast
 import pytest
 from pydantic import ValidationError
 
-from contracts.errors import MemoryUnavailable
-from contracts.messages import ChatTurn, PersonReply, Usage
-from runtime.models.llm import Expense, Llm, Reply, Spent
-from supervisor.catalogue import Catalogue
-from supervisor.http.chat.errors import error_body
-from supervisor.http.chat.forms import (
+from tasklore.contracts.errors import MemoryUnavailable
+from tasklore.contracts.messages import ChatTurn, PersonReply, Usage
+from tasklore.runtime.models.llm import Expense, Llm, Reply, Spent
+from tasklore.supervisor.catalogue import Catalogue
+from tasklore.supervisor.http.chat.errors import error_body
+from tasklore.supervisor.http.chat.forms import (
     AssistantMessage,
     ChatMessage,
     ChatRequest,
     ResponseFormat,
     demand_served,
 )
-from supervisor.http.chat.history import History, derive_conversation
-from supervisor.http.chat.stream import ChatAnswer, complete, split_pieces
-from supervisor.http.chat.structured import AnswerFormat
-from supervisor.http.parts import ApiParts
-from supervisor.http.problems import Refused
-from supervisor.understanding import RuleInterpreter, Understood
-from supervisor.understanding.model import Counted, counting
+from tasklore.supervisor.http.chat.history import History, derive_conversation
+from tasklore.supervisor.http.chat.stream import ChatAnswer, complete, split_pieces
+from tasklore.supervisor.http.chat.structured import AnswerFormat
+from tasklore.supervisor.http.parts import ApiParts
+from tasklore.supervisor.http.problems import Refused
+from tasklore.supervisor.understanding import RuleInterpreter, Understood
+from tasklore.supervisor.understanding.model import Counted, counting
+from tasklore.workers.agents.budget import agent
+from tasklore.workers.card import card_of
 from tests.unit.supervisor.reports import report
-from workers.agents.budget import agent
-from workers.card import card_of
 
 CATALOGUE = Catalogue([card_of(agent)])
 ASKED = "Check my budget: limit 50000, spent 42000, history [5000, 7000]"

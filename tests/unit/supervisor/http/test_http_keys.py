@@ -6,14 +6,19 @@ from pathlib import Path
 import pytest
 from starlette.types import Message
 
-from contracts.errors import ConfigurationError, InvalidInput
-from supervisor.http.admission.key_file import KeyRing, hash_of, make_key, read_keys
-from supervisor.http.admission.keys import Caller
-from supervisor.http.admission.limits import Rates
-from supervisor.http.admission.middleware import BodyReader, is_local
-from supervisor.http.owners import world_conversation
-from supervisor.http.problems import Refused
-from tasklore.api_keys import print_new_key
+from tasklore.commands.api_keys import print_new_key
+from tasklore.contracts.errors import ConfigurationError, InvalidInput
+from tasklore.supervisor.http.admission.key_file import (
+    KeyRing,
+    hash_of,
+    make_key,
+    read_keys,
+)
+from tasklore.supervisor.http.admission.keys import Caller
+from tasklore.supervisor.http.admission.limits import Rates
+from tasklore.supervisor.http.admission.middleware import BodyReader, is_local
+from tasklore.supervisor.http.owners import world_conversation
+from tasklore.supervisor.http.problems import Refused
 
 
 class Clock:

@@ -3,10 +3,10 @@
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from contracts.traces import TraceContext, made_context
-from runtime import tracing
-from runtime.metrics import Metrics
-from supervisor.http.observation import ObservationMiddleware
+from tasklore.contracts.traces import TraceContext, made_context
+from tasklore.runtime import tracing
+from tasklore.runtime.metrics import Metrics
+from tasklore.supervisor.http.observation import ObservationMiddleware
 
 PARENT = made_context(7, 8, 1).parent
 

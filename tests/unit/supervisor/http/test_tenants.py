@@ -2,8 +2,8 @@
 
 import pytest
 
-from supervisor.http.admission.keys import Caller
-from supervisor.http.problems import Refused
+from tasklore.supervisor.http.admission.keys import Caller
+from tasklore.supervisor.http.problems import Refused
 
 ASK = frozenset({"ask"})
 

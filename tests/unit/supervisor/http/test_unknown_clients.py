@@ -2,9 +2,9 @@
 
 import pytest
 
-from runtime.networks import networks_in
-from supervisor.http.admission.clients import Origins, UnknownClients
-from supervisor.http.admission.limits import Rates
+from tasklore.runtime.networks import networks_in
+from tasklore.supervisor.http.admission.clients import Origins, UnknownClients
+from tasklore.supervisor.http.admission.limits import Rates
 
 PROXIES = networks_in("10.0.0.0/8, ::1,fd00::/8,::ffff:172.16.0.0/108")
 

@@ -9,8 +9,13 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from contracts.errors import InvalidInput, MessageTooLarge, NotAccepted, PhaseReplaced
-from contracts.messages import (
+from tasklore.contracts.errors import (
+    InvalidInput,
+    MessageTooLarge,
+    NotAccepted,
+    PhaseReplaced,
+)
+from tasklore.contracts.messages import (
     AgentCard,
     CompletionReport,
     ErrorNote,
@@ -21,21 +26,26 @@ from contracts.messages import (
     TaskCard,
     Usage,
 )
-from contracts.pipelines import Input, Phase, Pipeline
-from memory.sessions.pipeline_records import EndState, NewRun, PhaseState, RunRecord
-from memory.sessions.session import NewEntry
-from runtime.metrics import Metrics
-from supervisor.cancellation import Cancelling
-from supervisor.pipelines.declaration.fingerprint_child import answer
-from supervisor.pipelines.declaration.fingerprints import Fingerprints
-from supervisor.pipelines.desk import PipelineDesk
-from supervisor.pipelines.driver import Drive
-from supervisor.pipelines.live import Parts
-from supervisor.pipelines.requests import Driving, PipelineRequests
+from tasklore.contracts.pipelines import Input, Phase, Pipeline
+from tasklore.memory.sessions.pipeline_records import (
+    EndState,
+    NewRun,
+    PhaseState,
+    RunRecord,
+)
+from tasklore.memory.sessions.session import NewEntry
+from tasklore.runtime.metrics import Metrics
+from tasklore.supervisor.cancellation import Cancelling
+from tasklore.supervisor.pipelines.declaration.fingerprint_child import answer
+from tasklore.supervisor.pipelines.declaration.fingerprints import Fingerprints
+from tasklore.supervisor.pipelines.desk import PipelineDesk
+from tasklore.supervisor.pipelines.driver import Drive
+from tasklore.supervisor.pipelines.live import Parts
+from tasklore.supervisor.pipelines.requests import Driving, PipelineRequests
+from tasklore.workers.testing.projects import FakeProject
+from tasklore.workers.testing.sessions import FakeSessions
 from tests.fakes.pipeline_runs import FakePipelineRuns
 from tests.unit.supervisor.reports import report_on
-from workers.testing.projects import FakeProject
-from workers.testing.sessions import FakeSessions
 
 #: Milliseconds that every task of the fakes takes.
 TOOK_MS = 1_000

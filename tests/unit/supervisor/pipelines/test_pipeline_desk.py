@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from contracts.errors import InvalidPipeline, MemoryUnavailable
+from tasklore.contracts.errors import InvalidPipeline, MemoryUnavailable
 from tests.unit.supervisor.pipelines.fake_system import (
     FakeSystem,
     Waiting,
@@ -24,9 +24,9 @@ from tests.unit.supervisor.pipelines.fake_system import (
 async def test_a_user_has_half_of_the_places_at_most(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("supervisor.pipelines.desk.RUNS_AT_ONCE", 4)
-    monkeypatch.setattr("supervisor.pipelines.desk.RUNS_OF_ONE", 2)
-    monkeypatch.setattr("supervisor.pipelines.desk._CROWDED_S", 0.05)
+    monkeypatch.setattr("tasklore.supervisor.pipelines.desk.RUNS_AT_ONCE", 4)
+    monkeypatch.setattr("tasklore.supervisor.pipelines.desk.RUNS_OF_ONE", 2)
+    monkeypatch.setattr("tasklore.supervisor.pipelines.desk._CROWDED_S", 0.05)
     wait = Waiting()
     system = FakeSystem(tmp_path, wait=wait, echo=echo)
     for number in range(6):
@@ -47,7 +47,7 @@ async def test_a_user_has_half_of_the_places_at_most(
 async def test_a_run_begins_as_soon_as_the_desk_is_woken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("runtime.lease_loop.LOOK_S", 3600.0)
+    monkeypatch.setattr("tasklore.runtime.lease_loop.LOOK_S", 3600.0)
     system = FakeSystem(tmp_path, echo=echo)
     looks: list[str] = []
     due = system.runs.due

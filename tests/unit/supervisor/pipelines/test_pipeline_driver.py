@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from contracts.errors import MemoryUnavailable
-from contracts.messages import TaskAssignment
-from contracts.pipelines import Input
-from runtime.lease_loop import LeaseLost
-from supervisor.pipelines.driver import Drive
+from tasklore.contracts.errors import MemoryUnavailable
+from tasklore.contracts.messages import TaskAssignment
+from tasklore.contracts.pipelines import Input
+from tasklore.runtime.lease_loop import LeaseLost
+from tasklore.supervisor.pipelines.driver import Drive
 from tests.unit.supervisor.pipelines.fake_system import (
     FakeSystem,
     Waiting,
@@ -464,7 +464,9 @@ async def test_an_error_that_quotes_a_secret_is_stored_masked(tmp_path: Path) ->
 async def test_a_result_too_large_for_the_outcome_keeps_its_session(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("supervisor.pipelines.outcome.MOST_RESULT_BYTES", 1_000)
+    monkeypatch.setattr(
+        "tasklore.supervisor.pipelines.outcome.MOST_RESULT_BYTES", 1_000
+    )
     system = FakeSystem(tmp_path, big=lambda _told: {"x": "y" * 1_000})
     await system.begin(a_pipeline(a_phase("one", "big")))
     await system.drive()

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from memory.sessions.pipeline_records import PhaseState, phase_in
-from supervisor.pipelines.evidence import read_bundle, restore
+from tasklore.memory.sessions.pipeline_records import PhaseState, phase_in
+from tasklore.supervisor.pipelines.evidence import read_bundle, restore
 from tests.unit.supervisor.pipelines.fake_system import (
     FakeSystem,
     a_phase,

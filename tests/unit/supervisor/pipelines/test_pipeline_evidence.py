@@ -9,24 +9,24 @@ from urllib.parse import quote, urlencode
 
 import pytest
 
-from contracts.errors import InvalidInput
-from contracts.pipelines import Input, Pipeline
-from memory.sessions.pipeline_records import PhaseState, RunRecord
-from supervisor.pipelines.declaration.masker import (
+from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.pipelines import Input, Pipeline
+from tasklore.memory.sessions.pipeline_records import PhaseState, RunRecord
+from tasklore.supervisor.pipelines.declaration.masker import (
     MASK,
     MOST_LEVELS,
     Masker,
     is_secret_name,
 )
-from supervisor.pipelines.evidence import (
+from tasklore.supervisor.pipelines.evidence import (
     FORMAT,
     bundle_of,
     read_bundle,
     restore,
     write_bundle,
 )
+from tasklore.workers.testing.sessions import FakeSessions
 from tests.unit.supervisor.pipelines.fake_system import LinkedRuns, a_phase, a_pipeline
-from workers.testing.sessions import FakeSessions
 
 NOW = datetime(2026, 11, 21, 10, tzinfo=UTC)
 

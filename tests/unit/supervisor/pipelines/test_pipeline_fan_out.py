@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from contracts.pipelines import MOST_ITEMS, Phase, Pipeline
-from supervisor.pipelines.declaration.checks import problems_of
-from supervisor.pipelines.driver import Drive
+from tasklore.contracts.pipelines import MOST_ITEMS, Phase, Pipeline
+from tasklore.supervisor.pipelines.declaration.checks import problems_of
+from tasklore.supervisor.pipelines.driver import Drive
 from tests.unit.supervisor.pipelines.fake_system import (
     FakeSystem,
     a_phase,

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from contracts.pipelines import Input, Phase, Pipeline
-from supervisor.pipelines.declaration.checks import all_problems, problems_of
-from supervisor.pipelines.declaration.files import read_pipeline
+from tasklore.contracts.pipelines import Input, Phase, Pipeline
+from tasklore.supervisor.pipelines.declaration.checks import all_problems, problems_of
+from tasklore.supervisor.pipelines.declaration.files import read_pipeline
 from tests.unit.supervisor.pipelines.fake_system import (
     FakeSystem,
     a_phase,
@@ -156,8 +156,8 @@ async def test_a_cancellation_cancels_the_inner_run(tmp_path: Path) -> None:
 async def test_inner_runs_do_not_count_against_limits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("supervisor.pipelines.desk.RUNS_AT_ONCE", 1)
-    monkeypatch.setattr("supervisor.pipelines.desk.RUNS_OF_ONE", 1)
+    monkeypatch.setattr("tasklore.supervisor.pipelines.desk.RUNS_AT_ONCE", 1)
+    monkeypatch.setattr("tasklore.supervisor.pipelines.desk.RUNS_OF_ONE", 1)
     office = Office()
     office.gate.clear()
     system = office.system(tmp_path)

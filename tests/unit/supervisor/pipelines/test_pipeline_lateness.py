@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from contracts.pipelines import Phase, Pipeline
-from supervisor.pipelines.declaration.checks import problems_of
+from tasklore.contracts.pipelines import Phase, Pipeline
+from tasklore.supervisor.pipelines.declaration.checks import problems_of
 from tests.unit.supervisor.pipelines.fake_system import (
     PATIENCE_S,
     FakeSystem,
@@ -89,8 +89,8 @@ async def test_phases_begin_without_a_late_one_whose_result_counts(
 async def test_a_late_phase_is_cancelled_after_cancel_after(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, optional: bool, end: str
 ) -> None:
-    monkeypatch.setattr("supervisor.pipelines.phase_task._OVERDUE_S", 0.0)
-    monkeypatch.setattr("supervisor.pipelines.phase_task._LAST_LOOK_S", 0.0)
+    monkeypatch.setattr("tasklore.supervisor.pipelines.phase_task._OVERDUE_S", 0.0)
+    monkeypatch.setattr("tasklore.supervisor.pipelines.phase_task._LAST_LOOK_S", 0.0)
     system = FakeSystem(tmp_path, slow=Waiting(), echo=echo)
     await system.begin(
         beside(late_after=SOON, cancel_after=SOON, optional=optional), keep=True

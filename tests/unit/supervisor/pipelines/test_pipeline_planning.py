@@ -2,10 +2,10 @@
 
 import pytest
 
-from contracts.errors import InvalidInput
-from contracts.pipelines import Pipeline
-from supervisor.pipelines.declaration.graph import Graph
-from supervisor.pipelines.planning import (
+from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.pipelines import Pipeline
+from tasklore.supervisor.pipelines.declaration.graph import Graph
+from tasklore.supervisor.pipelines.planning import (
     Changes,
     ResumePlan,
     Steps,

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from contracts.pipelines import Input, Phase, Pipeline
-from memory.sessions.pipeline_records import PhaseState, RunRecord
-from supervisor.pipelines.resumption import redeclare
+from tasklore.contracts.pipelines import Input, Phase, Pipeline
+from tasklore.memory.sessions.pipeline_records import PhaseState, RunRecord
+from tasklore.supervisor.pipelines.resumption import redeclare
 from tests.unit.supervisor.pipelines.fake_system import (
     FakeSystem,
     a_phase,

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from contracts.pipelines import Input
-from memory.sessions.pipeline_records import PhaseState
+from tasklore.contracts.pipelines import Input
+from tasklore.memory.sessions.pipeline_records import PhaseState
 from tests.unit.supervisor.pipelines.fake_system import (
     TOOK_MS,
     FakeSystem,

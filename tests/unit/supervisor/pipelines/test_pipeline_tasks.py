@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from contracts.errors import ConfigurationError, InvalidInput, InvalidPipeline
-from contracts.messages import AgentCard, TaskCard
-from contracts.pipelines import Input, Phase, Pipeline
-from supervisor.cards import CardIndex
-from supervisor.pipelines.as_tasks import agent_card, read_pipelines
-from supervisor.pipelines.declaration.checks import all_problems
-from tasklore.pipeline.sources import known_names, read_source
+from tasklore.commands.pipeline.sources import known_names, read_source
+from tasklore.contracts.errors import ConfigurationError, InvalidInput, InvalidPipeline
+from tasklore.contracts.messages import AgentCard, TaskCard
+from tasklore.contracts.pipelines import Input, Phase, Pipeline
+from tasklore.supervisor.cards import CardIndex
+from tasklore.supervisor.pipelines.as_tasks import agent_card, read_pipelines
+from tasklore.supervisor.pipelines.declaration.checks import all_problems
 
 PHASE = Phase(name="one", agent="A", task="echo")
 ESSAY = Pipeline(

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from nats.aio.client import Client
 
-from contracts.errors import MemoryUnavailable
-from memory.ledger.ledger import LedgerEntry
-from memory.sessions.pipeline_records import PhaseState
-from supervisor.reports.reports import ReportDesk
+from tasklore.contracts.errors import MemoryUnavailable
+from tasklore.memory.ledger.ledger import LedgerEntry
+from tasklore.memory.sessions.pipeline_records import PhaseState
+from tasklore.supervisor.reports.reports import ReportDesk
 from tests.fakes.ledger import FakeLedger
 from tests.unit.supervisor.pipelines.fake_system import (
     FakeSystem,
@@ -34,8 +34,10 @@ async def ended(system: FakeSystem) -> PhaseState:
 async def test_a_task_that_nobody_runs_ends_at_its_timeout(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("supervisor.pipelines.phase_task._OVERDUE_S", FOR_EVER_S)
-    monkeypatch.setattr("supervisor.pipelines.phase_task._LAST_LOOK_S", 0.0)
+    monkeypatch.setattr(
+        "tasklore.supervisor.pipelines.phase_task._OVERDUE_S", FOR_EVER_S
+    )
+    monkeypatch.setattr("tasklore.supervisor.pipelines.phase_task._LAST_LOOK_S", 0.0)
     system = FakeSystem(tmp_path, wait=lambda told: told)
     system.workers.is_away = True
     state = await ended(system)
@@ -50,7 +52,9 @@ async def test_a_task_that_nobody_runs_ends_at_its_timeout(
 async def test_a_running_task_may_still_report(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("supervisor.pipelines.phase_task._OVERDUE_S", FOR_EVER_S)
+    monkeypatch.setattr(
+        "tasklore.supervisor.pipelines.phase_task._OVERDUE_S", FOR_EVER_S
+    )
     is_over = asyncio.Event()
 
     async def wait(_told: dict[str, Any]) -> dict[str, Any]:
@@ -75,8 +79,8 @@ async def test_a_running_task_may_still_report(
 async def test_a_silent_task_ends_after_a_grace(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("supervisor.pipelines.phase_task._OVERDUE_S", 0.01)
-    monkeypatch.setattr("supervisor.pipelines.phase_task._LAST_LOOK_S", 0.0)
+    monkeypatch.setattr("tasklore.supervisor.pipelines.phase_task._OVERDUE_S", 0.01)
+    monkeypatch.setattr("tasklore.supervisor.pipelines.phase_task._LAST_LOOK_S", 0.0)
     state = await ended(FakeSystem(tmp_path, wait=Waiting()))
     assert (state.error_type, state.error) == (
         "TaskExpired",

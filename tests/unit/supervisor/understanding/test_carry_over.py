@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from contracts.messages import ChatTurn
-from supervisor.understanding import (
+from tasklore.contracts.messages import ChatTurn
+from tasklore.supervisor.understanding import (
     Clarification,
     Interpretation,
     Understood,

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from contracts.messages import ChatTurn, TaskCall
-from contracts.parameters.model import Parameters
-from supervisor.catalogue import Catalogue
-from supervisor.replies.report_texts import report_reply
-from supervisor.understanding import Clarification, Understood
+from tasklore.contracts.messages import ChatTurn, TaskCall
+from tasklore.contracts.parameters.model import Parameters
+from tasklore.supervisor.catalogue import Catalogue
+from tasklore.supervisor.replies.report_texts import report_reply
+from tasklore.supervisor.understanding import Clarification, Understood
 from tests.understanding_cases import (
     EVERYBODY,
     budget_turn,

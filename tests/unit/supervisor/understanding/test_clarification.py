@@ -5,12 +5,16 @@ from typing import Any
 
 import pytest
 
-from contracts.messages import ChatTurn
-from contracts.parameters.model import Parameters
-from quantities.amounts import Moment
-from supervisor.catalogue import Catalogue
-from supervisor.understanding import Interpretation, RuleInterpreter, Understood
-from supervisor.understanding.outcome import Clarification, Several, Unfitting
+from tasklore.contracts.messages import ChatTurn
+from tasklore.contracts.parameters.model import Parameters
+from tasklore.contracts.quantities.amounts import Moment
+from tasklore.supervisor.catalogue import Catalogue
+from tasklore.supervisor.understanding import (
+    Interpretation,
+    RuleInterpreter,
+    Understood,
+)
+from tasklore.supervisor.understanding.outcome import Clarification, Several, Unfitting
 from tests.understanding_cases import BUDGET, TRIP, card_for
 
 NOW = datetime(2026, 11, 23, 10, 0, tzinfo=UTC)

@@ -5,20 +5,20 @@ from typing import Any
 
 import pytest
 
-from contracts.messages import ChatTurn, TaskCall
-from contracts.parameters.model import Parameters
-from supervisor.understanding.model import LlmInterpreter
-from supervisor.understanding.outcome import (
+from tasklore.contracts.messages import ChatTurn, TaskCall
+from tasklore.contracts.parameters.model import Parameters
+from tasklore.supervisor.understanding.model import LlmInterpreter
+from tasklore.supervisor.understanding.outcome import (
     Clarification,
     Interpretation,
     Several,
     Understood,
     Unfitting,
 )
-from supervisor.understanding.rules import RuleInterpreter
+from tasklore.supervisor.understanding.rules import RuleInterpreter
+from tasklore.workers.agent import Agent
+from tasklore.workers.card import card_of
 from tests.understanding.recorded import CATALOGUE, NOW, Model, answers, cases
-from workers.agent import Agent
-from workers.card import card_of
 
 
 class Door(Parameters):

@@ -6,12 +6,16 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from contracts.messages import AgentCard, ChatTurn, TaskCard
-from supervisor.catalogue import Catalogue
-from supervisor.understanding import Interpretation, RuleInterpreter, Understood
-from supervisor.understanding.cache import CachedInterpreter
-from workers.agents.budget import agent
-from workers.card import card_of
+from tasklore.contracts.messages import AgentCard, ChatTurn, TaskCard
+from tasklore.supervisor.catalogue import Catalogue
+from tasklore.supervisor.understanding import (
+    Interpretation,
+    RuleInterpreter,
+    Understood,
+)
+from tasklore.supervisor.understanding.cache import CachedInterpreter
+from tasklore.workers.agents.budget import agent
+from tasklore.workers.card import card_of
 
 BUDGET = "limit 50k, spent 42,000: how is my budget?"
 NOW = datetime(2026, 11, 23, 12, 0, tzinfo=UTC)

@@ -4,8 +4,8 @@ from functools import partial
 
 import pytest
 
-from supervisor.understanding import RuleInterpreter, Understood
-from supervisor.understanding.outcome import Several
+from tasklore.supervisor.understanding import RuleInterpreter, Understood
+from tasklore.supervisor.understanding.outcome import Several
 from tests.steps import steps
 from tests.understanding_cases import EVERYBODY, budget_turn, understand
 

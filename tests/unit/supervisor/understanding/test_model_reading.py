@@ -5,21 +5,21 @@ from typing import Any
 
 import pytest
 
-from contracts.errors import LlmTimeout, LlmUnavailable
-from contracts.messages import AgentCard, ChatTurn, TaskCard
-from memory.rendering.tokens import estimate
-from supervisor.catalogue import Catalogue
-from supervisor.understanding.model import LlmInterpreter, make_interpreter
-from supervisor.understanding.outcome import (
+from tasklore.contracts.errors import LlmTimeout, LlmUnavailable
+from tasklore.contracts.messages import AgentCard, ChatTurn, TaskCard
+from tasklore.memory.rendering.tokens import estimate
+from tasklore.supervisor.catalogue import Catalogue
+from tasklore.supervisor.understanding.model import LlmInterpreter, make_interpreter
+from tasklore.supervisor.understanding.outcome import (
     Clarification,
     Interpretation,
     Several,
     Understood,
     Unfitting,
 )
-from supervisor.understanding.prompt import Remembered
-from supervisor.understanding.routing import Router
-from supervisor.understanding.rules import RuleInterpreter
+from tasklore.supervisor.understanding.prompt import Remembered
+from tasklore.supervisor.understanding.routing import Router
+from tasklore.supervisor.understanding.rules import RuleInterpreter
 from tests.understanding.recorded import CATALOGUE, NOW, Given, Model, cases
 
 

@@ -5,11 +5,11 @@ from typing import Literal
 
 import pytest
 
-from contracts.messages import ChatTurn
-from contracts.parameters.model import Field, Parameters
-from quantities.amounts import Amount
-from supervisor.catalogue import Catalogue
-from supervisor.understanding import (
+from tasklore.contracts.messages import ChatTurn
+from tasklore.contracts.parameters.model import Field, Parameters
+from tasklore.contracts.quantities.amounts import Amount
+from tasklore.supervisor.catalogue import Catalogue
+from tasklore.supervisor.understanding import (
     Clarification,
     Interpretation,
     RuleInterpreter,

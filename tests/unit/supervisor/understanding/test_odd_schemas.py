@@ -6,18 +6,18 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from contracts.errors import LlmRefused
-from contracts.messages import AgentCard, TaskCall, TaskCard
-from supervisor.catalogue import Catalogue
-from supervisor.understanding import (
+from tasklore.contracts.errors import LlmRefused
+from tasklore.contracts.messages import AgentCard, TaskCall, TaskCard
+from tasklore.supervisor.catalogue import Catalogue
+from tasklore.supervisor.understanding import (
     Clarification,
     LlmInterpreter,
     RuleInterpreter,
     Understood,
     Unfitting,
 )
-from supervisor.understanding.routing import problem_of
-from supervisor.understanding.schema import task_schema as shape_of
+from tasklore.supervisor.understanding.routing import problem_of
+from tasklore.supervisor.understanding.schema import task_schema as shape_of
 from tests.understanding_cases import BUDGET, EVERYBODY, parameters_of, said, understand
 
 CHECK = "Check my budget: limit 50k, spent 42k"

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 
 import pytest
 
-from contracts.messages import AgentCard, TaskCard
-from contracts.parameters.model import Parameters
-from supervisor.catalogue import Catalogue
-from supervisor.understanding.outcome import Clarification, Understood
-from supervisor.understanding.routing import Router
-from supervisor.understanding.rules import RuleInterpreter
-from supervisor.understanding.utterance import Utterance
+from tasklore.contracts.messages import AgentCard, TaskCard
+from tasklore.contracts.parameters.model import Parameters
+from tasklore.supervisor.catalogue import Catalogue
+from tasklore.supervisor.understanding.outcome import Clarification, Understood
+from tasklore.supervisor.understanding.routing import Router
+from tasklore.supervisor.understanding.rules import RuleInterpreter
+from tasklore.supervisor.understanding.utterance import Utterance
 
 
 class NoValues(Parameters):

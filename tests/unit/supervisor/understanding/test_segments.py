@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from contracts.parameters.model import Field, Parameters
-from quantities.amounts import Amount
-from supervisor.catalogue import Catalogue
-from supervisor.understanding import (
+from tasklore.contracts.parameters.model import Field, Parameters
+from tasklore.contracts.quantities.amounts import Amount
+from tasklore.supervisor.catalogue import Catalogue
+from tasklore.supervisor.understanding import (
     Clarification,
     Interpretation,
     Several,

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from contracts.messages import ChatTurn
-from contracts.parameters.model import Field, Parameters
-from supervisor.catalogue import Catalogue
-from supervisor.understanding import Interpretation, Understood
-from supervisor.understanding.outcome import Clarification, Several, Single
+from tasklore.contracts.messages import ChatTurn
+from tasklore.contracts.parameters.model import Field, Parameters
+from tasklore.supervisor.catalogue import Catalogue
+from tasklore.supervisor.understanding import Interpretation, Understood
+from tasklore.supervisor.understanding.outcome import Clarification, Several, Single
 from tests.understanding_cases import EVERYBODY, card_for, said, understand
 
 

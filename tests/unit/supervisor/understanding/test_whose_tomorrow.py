@@ -4,12 +4,12 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from contracts.messages import ChatTurn, PersonReply, PersonRequest
-from contracts.parameters.model import Field, Parameters
-from supervisor.catalogue import Catalogue
-from supervisor.requests.readings import RequestReadings
-from supervisor.requests.request import Incoming
-from supervisor.understanding import RuleInterpreter
+from tasklore.contracts.messages import ChatTurn, PersonReply, PersonRequest
+from tasklore.contracts.parameters.model import Field, Parameters
+from tasklore.supervisor.catalogue import Catalogue
+from tasklore.supervisor.requests.readings import RequestReadings
+from tasklore.supervisor.requests.request import Incoming
+from tasklore.supervisor.understanding import RuleInterpreter
 from tests.fakes.stores import FakeConversations
 from tests.understanding_cases import card_for
 

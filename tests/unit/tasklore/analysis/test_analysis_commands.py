@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from contracts.analysis.document import read_document
-from contracts.analysis.stories import Entity
-from contracts.errors import InvalidInput, UnknownPath, Unreachable
-from memory.rendering.prompt_context import condense
-from tasklore.analysis.documents import document_of, is_file
-from tasklore.analysis.paths import value_at
-from tasklore.analysis.views import (
+from tasklore.commands.analysis.documents import document_of, is_file
+from tasklore.commands.analysis.paths import value_at
+from tasklore.commands.analysis.views import (
     print_check,
     print_context,
     print_document,
     print_value,
 )
+from tasklore.contracts.analysis.document import read_document
+from tasklore.contracts.analysis.stories import Entity
+from tasklore.contracts.errors import InvalidInput, UnknownPath, Unreachable
+from tasklore.memory.rendering.prompt_context import condense
 
 HERE = Path(__file__).parent
 EXAMPLE = HERE / "example.json"

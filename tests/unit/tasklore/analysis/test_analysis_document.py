@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from contracts.analysis.background import Background, Knowledge, KnownFact
-from contracts.analysis.document import (
+from tasklore.contracts.analysis.background import Background, Knowledge, KnownFact
+from tasklore.contracts.analysis.document import (
     AnalysisDocument,
     Meta,
     problems_in,
@@ -15,7 +15,7 @@ from contracts.analysis.document import (
     schema,
     upcast,
 )
-from contracts.errors import InvalidInput
+from tasklore.contracts.errors import InvalidInput
 
 HERE = Path(__file__).parent
 EXAMPLE = (HERE / "example.json").read_text("utf-8")

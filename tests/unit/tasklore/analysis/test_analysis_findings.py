@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
-from contracts.analysis.document import read_document
-from contracts.analysis.pieces import UNJUDGED
-from contracts.analysis.roster import ROSTER
-from tasklore.analysis.findings import DONE, WAITING, section_steps, step_of
+from tasklore.commands.analysis.findings import DONE, WAITING, section_steps, step_of
+from tasklore.contracts.analysis.document import read_document
+from tasklore.contracts.analysis.pieces import UNJUDGED
+from tasklore.contracts.analysis.roster import ROSTER
 
 HERE = Path(__file__).parent
 EXAMPLE = read_document((HERE / "example.json").read_bytes())

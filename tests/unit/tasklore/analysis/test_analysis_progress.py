@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from contracts.analysis.document import AnalysisDocument, read_document
-from tasklore.analysis import watch as analysis_watch
-from tasklore.analysis.watch import OVER_S, STILL_S, Progress
+from tasklore.commands.analysis import watch as analysis_watch
+from tasklore.commands.analysis.watch import OVER_S, STILL_S, Progress
+from tasklore.contracts.analysis.document import AnalysisDocument, read_document
 
 EXAMPLE = read_document((Path(__file__).parent / "example.json").read_bytes())
 SECTIONS = [section for section, _ in EXAMPLE.sections()]

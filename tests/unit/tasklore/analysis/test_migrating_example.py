@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from contracts.analysis.document import read_document, upcast
-from contracts.errors import InvalidInput
 from examples.migrate_analyses.__main__ import migrate
+from tasklore.contracts.analysis.document import read_document, upcast
+from tasklore.contracts.errors import InvalidInput
 
 HERE = Path(__file__).parent
 BODY = json.loads((HERE / "example.json").read_text("utf-8"))

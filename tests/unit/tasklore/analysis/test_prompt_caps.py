@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from contracts.analysis.document import read_document
-from memory.rendering.prompt_context import condense
+from tasklore.contracts.analysis.document import read_document
+from tasklore.memory.rendering.prompt_context import condense
 
 EXAMPLE = (Path(__file__).parent / "example.json").read_text("utf-8")
 MORE = range(1, 6)

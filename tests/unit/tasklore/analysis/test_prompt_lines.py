@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from contracts.analysis.document import read_document
-from memory.rendering.prompt_context import CLOSE, OPEN, condense, within
-from memory.rendering.tokens import estimate
+from tasklore.contracts.analysis.document import read_document
+from tasklore.memory.rendering.prompt_context import CLOSE, OPEN, condense, within
+from tasklore.memory.rendering.tokens import estimate
 
 HERE = Path(__file__).parent
 EXAMPLE = (HERE / "example.json").read_text("utf-8")

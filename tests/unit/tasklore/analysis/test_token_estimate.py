@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from memory.rendering.tokens import estimate
+from tasklore.memory.rendering.tokens import estimate
 
 COUNTS = json.loads((Path(__file__).parent / "token_counts.json").read_text("utf-8"))
 

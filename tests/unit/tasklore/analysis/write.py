@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-from contracts.analysis.document import read_document, schema
-from memory.rendering.prompt_context import condense
+from tasklore.contracts.analysis.document import read_document, schema
+from tasklore.memory.rendering.prompt_context import condense
 
 here = Path(__file__).parent
 example = read_document((here / "example.json").read_bytes())

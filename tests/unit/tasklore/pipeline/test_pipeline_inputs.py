@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
-from contracts.errors import InvalidInput
-from contracts.pipelines import Input, Phase, Pipeline
-from tasklore.pipeline.sources import MAX_FILE, mask, read_inputs
+from tasklore.commands.pipeline.sources import MAX_FILE, mask, read_inputs
+from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.pipelines import Input, Phase, Pipeline
 
 PIPELINE = Pipeline(
     name="report",

@@ -5,12 +5,12 @@ import time
 
 import pytest
 
-from contracts.pipelines import Phase, Pipeline
-from memory.sessions.pipeline_records import PhaseState, RunRecord
-from tasklore.pipeline.run import print_end
-from tasklore.pipeline.steps import steps_of
-from tasklore.pipeline.stores import Look
-from tasklore.render.board import LineBoard
+from tasklore.commands.pipeline.run import print_end
+from tasklore.commands.pipeline.steps import steps_of
+from tasklore.commands.pipeline.stores import Look
+from tasklore.commands.render.board import LineBoard
+from tasklore.contracts.pipelines import Phase, Pipeline
+from tasklore.memory.sessions.pipeline_records import PhaseState, RunRecord
 
 PIPELINE = Pipeline(name="report", phases=(Phase(name="look", agent="A", task="t"),))
 

@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from tasklore.render.board import BoardRow, LiveBoard, board, fit
+from tasklore.commands.render.board import BoardRow, LiveBoard, board, fit
 
 STEPS = [
     BoardRow("relationship", "ok", 1_200, "Marcus and Lily, now 28, Acquaintance"),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tasklore.render.words import count_of, duration
+from tasklore.commands.render.words import count_of, duration
 
 
 @pytest.mark.parametrize(

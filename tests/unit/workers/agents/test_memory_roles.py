@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from contracts.errors import ConfigurationError
-from runtime.settings import Settings
+from tasklore.contracts.errors import ConfigurationError
+from tasklore.runtime.settings import Settings
+from tasklore.workers.agent_files import files_of, llm_settings_of
+from tasklore.workers.agents.memory_worker import agent
+from tasklore.workers.agents.memory_worker.runner import edit
 from tests.memory_bench import batch, context_over, documents, fact
-from workers.agent_files import files_of, llm_settings_of
-from workers.agents.memory_worker import agent
-from workers.agents.memory_worker.runner import edit
 
 
 async def test_an_operators_prompt_and_model_take_the_place_of_ours(

@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from contracts.errors import UndeclaredAccess
-from contracts.messages import TaskAssignment, TaskCall
-from memory.documents.review import PROTECTED
+from tasklore.contracts.errors import UndeclaredAccess
+from tasklore.contracts.messages import TaskAssignment, TaskCall
+from tasklore.memory.documents.review import PROTECTED
+from tasklore.workers import Agent, Context, Parameters
+from tasklore.workers.agents.memory_worker import agent
+from tasklore.workers.agents.memory_worker.tasks import ItemChange, change_item
+from tasklore.workers.testing import NOW, AgentKit
 from tests.integration.documents import FOOD, HEALTH, USER, commit, like, liked, plan
-from workers import Agent, Context, Parameters
-from workers.agents.memory_worker import agent
-from workers.agents.memory_worker.tasks import ItemChange, change_item
-from workers.testing import NOW, AgentKit
 
 
 async def test_a_task_takes_an_edit_back_and_says_what_did() -> None:

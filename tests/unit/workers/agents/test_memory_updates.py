@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 from pydantic import JsonValue
 
-from contracts.errors import LlmTimeout
-from memory.documents.items import Item
+from tasklore.contracts.errors import LlmTimeout
+from tasklore.memory.documents.items import Item
+from tasklore.workers.agents.memory_worker.runner import PROTECTED, edit
+from tasklore.workers.listening.values import PendingFact, Ruling
 from tests.memory_bench import (
     FOOD,
     HEALTH,
@@ -22,8 +24,6 @@ from tests.memory_bench import (
     item,
     shown,
 )
-from workers.agents.memory_worker.runner import PROTECTED, edit
-from workers.listening.values import PendingFact, Ruling
 
 TODAY = NOW.date()
 WORK = "resource_user_work"

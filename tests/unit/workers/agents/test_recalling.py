@@ -2,11 +2,11 @@
 
 import pytest
 
-from contracts.errors import LlmUnavailable
+from tasklore.contracts.errors import LlmUnavailable
+from tasklore.workers.agents.memory_worker import agent
+from tasklore.workers.agents.memory_worker.recall import NOTHING_SAID, Worded
+from tasklore.workers.testing import AgentKit
 from tests.memory_bench import documents
-from workers.agents.memory_worker import agent
-from workers.agents.memory_worker.recall import NOTHING_SAID, Worded
-from workers.testing import AgentKit
 
 USER = "ana"
 SAID = ("I moved to Krakow in March", "did I move?", "I'm allergic to peanuts")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from contracts.errors import (
+from tasklore.contracts.errors import (
     LlmCutOff,
     LlmError,
     LlmMalformed,
@@ -15,16 +15,16 @@ from contracts.errors import (
     LlmTimeout,
     LlmUnavailable,
 )
-from contracts.messages import ChatTurn, Fact
-from memory.documents.items import Body, make_item
-from memory.documents.kinds import Kinds
-from memory.rendering.documents import render
-from workers.agents.switchboard import MOST_RUNS, extract
-from workers.agents.switchboard.answer import Heard, HeardFact
-from workers.listening.context import ListenContext
-from workers.listening.values import TurnBatch, TurnFacts
-from workers.testing import NOW, KitServices, ScriptedLlm
-from workers.testing.fakes import FakeDocuments
+from tasklore.contracts.messages import ChatTurn, Fact
+from tasklore.memory.documents.items import Body, make_item
+from tasklore.memory.documents.kinds import Kinds
+from tasklore.memory.rendering.documents import render
+from tasklore.workers.agents.switchboard import MOST_RUNS, extract
+from tasklore.workers.agents.switchboard.answer import Heard, HeardFact
+from tasklore.workers.listening.context import ListenContext
+from tasklore.workers.listening.values import TurnBatch, TurnFacts
+from tasklore.workers.testing import NOW, KitServices, ScriptedLlm
+from tasklore.workers.testing.fakes import FakeDocuments
 
 MONDAY = datetime(2026, 11, 23, 9, 30, tzinfo=UTC)
 SUSHI = "Honestly, sushi is my favourite"

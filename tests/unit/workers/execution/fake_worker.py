@@ -10,31 +10,31 @@ from typing import Any, cast
 
 from pydantic import BaseModel
 
-from contracts.admission.limits import Limits
-from contracts.errors import MemoryUnavailable, NotAccepted
-from contracts.messages import CompletionReport
-from memory.ledger.runs import Beginning, CancelRequest, Ended
-from runtime.messaging.outbox import Settled
-from runtime.messaging.pull import Delivery
+from tasklore.contracts.admission.limits import Limits
+from tasklore.contracts.errors import MemoryUnavailable, NotAccepted
+from tasklore.contracts.messages import CompletionReport
+from tasklore.memory.ledger.runs import Beginning, CancelRequest, Ended
+from tasklore.runtime.messaging.outbox import Settled
+from tasklore.runtime.messaging.pull import Delivery
+from tasklore.workers import Agent, Context, Parameters
+from tasklore.workers.execution.acknowledger import Acknowledger
+from tasklore.workers.execution.bounded_runs import BoundedRuns
+from tasklore.workers.execution.consumer import Consumer
+from tasklore.workers.execution.exclusive_runs import ExclusiveRuns
+from tasklore.workers.execution.executor import Executor
+from tasklore.workers.execution.job import Job
+from tasklore.workers.execution.recall import NearMatches
+from tasklore.workers.execution.report_publisher import Metering, ReportPublisher
+from tasklore.workers.execution.retry_decision import RetryPolicy
+from tasklore.workers.execution.retry_scheduling import Retries
+from tasklore.workers.execution.run_slot import RunSlot
+from tasklore.workers.execution.stores import Stores
+from tasklore.workers.middleware import Hooks, Middleware
+from tasklore.workers.testing import KitServices, ScriptedLlm
+from tasklore.workers.testing.sessions import FakeSessions, FakeSingleFlight
+from tasklore.workers.testing.waits import KitWaits
 from tests.fakes.ledger import FakeLedger
 from tests.fakes.stores import FakeLongTermMemory
-from workers import Agent, Context, Parameters
-from workers.execution.acknowledger import Acknowledger
-from workers.execution.bounded_runs import BoundedRuns
-from workers.execution.consumer import Consumer
-from workers.execution.exclusive_runs import ExclusiveRuns
-from workers.execution.executor import Executor
-from workers.execution.job import Job
-from workers.execution.recall import NearMatches
-from workers.execution.report_publisher import Metering, ReportPublisher
-from workers.execution.retry_decision import RetryPolicy
-from workers.execution.retry_scheduling import Retries
-from workers.execution.run_slot import RunSlot
-from workers.execution.stores import Stores
-from workers.middleware import Hooks, Middleware
-from workers.testing import KitServices, ScriptedLlm
-from workers.testing.sessions import FakeSessions, FakeSingleFlight
-from workers.testing.waits import KitWaits
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

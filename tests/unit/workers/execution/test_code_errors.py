@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from contracts.errors import ConfigurationError
+from tasklore.contracts.errors import ConfigurationError
+from tasklore.workers import Agent, Amount, Context, Parameters
+from tasklore.workers.testing import AgentKit
 from tests.unit.workers.execution.fake_worker import FakeWorker, a_task, raising
-from workers import Agent, Amount, Context, Parameters
-from workers.testing import AgentKit
 
 
 class Call(Parameters):
@@ -56,7 +56,7 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleT
         "def send(connection):\n    return connection.write(b'')\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr("workers.user_code._INSTALLED", (str(tmp_path),))
+    monkeypatch.setattr("tasklore.workers.user_code._INSTALLED", (str(tmp_path),))
     yield importlib.import_module("wire_library")
     del sys.modules["wire_library"]
 

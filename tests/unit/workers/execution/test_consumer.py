@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from memory.ledger.runs import Run
-from runtime.messaging.pull import Delivery
+from tasklore.memory.ledger.runs import Run
+from tasklore.runtime.messaging.pull import Delivery
+from tasklore.workers import Context
+from tasklore.workers.execution.job import JobReader
 from tests.unit.workers.execution.fake_worker import NOW, FakeWorker, a_task, raising
-from workers import Context
-from workers.execution.job import JobReader
 
 
 @pytest.fixture

@@ -4,11 +4,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from contracts.errors import MemoryUnavailable, RunReplaced
+from tasklore.contracts.errors import MemoryUnavailable, RunReplaced
+from tasklore.workers.context.effects import Effects
+from tasklore.workers.execution.job import Job, JobReader
 from tests.fakes.ledger import FakeLedger
 from tests.unit.workers.execution.fake_worker import FakeWorker, a_task
-from workers.context.effects import Effects
-from workers.execution.job import Job, JobReader
 
 
 class LosingLedger(FakeLedger):

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from workers.execution.exclusive_runs import GROUP, ExclusiveRuns, StillBusy
+from tasklore.workers.execution.exclusive_runs import GROUP, ExclusiveRuns, StillBusy
 
 
 class Visits:

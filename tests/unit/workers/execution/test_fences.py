@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from contracts.errors import MemoryUnavailable, RunReplaced
-from memory.ledger.runs import Ended, Run
+from tasklore.contracts.errors import MemoryUnavailable, RunReplaced
+from tasklore.memory.ledger.runs import Ended, Run
+from tasklore.workers import Context
 from tests.unit.workers.execution.fake_worker import FakeWorker, a_task, raising
-from workers import Context
 
 
 @pytest.fixture

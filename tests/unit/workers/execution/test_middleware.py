@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from contracts.errors import GiveUp, RetryLater
-from memory.ledger.runs import CancelRequest
-from memory.long_term.entries import Remembered
-from runtime import tracing
+from tasklore.contracts.errors import GiveUp, RetryLater
+from tasklore.memory.ledger.runs import CancelRequest
+from tasklore.memory.long_term.entries import Remembered
+from tasklore.runtime import tracing
+from tasklore.workers import Context, Middleware, middleware
+from tasklore.workers.execution.job import Job
+from tasklore.workers.execution.tracing import Tracing
+from tasklore.workers.testing import AgentKit
 from tests.unit.workers.execution.fake_worker import FakeWorker, a_task, raising
-from workers import Context, Middleware, middleware
-from workers.execution.job import Job
-from workers.execution.tracing import Tracing
-from workers.testing import AgentKit
 
 AWAITED = ("after_recall", "before_run", "after_run", "before_acknowledge")
 #: Hooks whose errors change nothing.

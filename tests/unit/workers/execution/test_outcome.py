@@ -11,19 +11,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts import subjects
-from contracts.messages import (
+from tasklore.contracts import subjects
+from tasklore.contracts.messages import (
     CompletionReport,
     DeadLetter,
     TaskAssignment,
     TaskCall,
     Usage,
 )
-from runtime.messaging.dead_letter import DEAD_BODY, dead_letter, error_note
-from runtime.messaging.pull import Delivery
-from workers import Agent, Amount, Field, Parameters
-from workers.execution.job import Job, JobReader
-from workers.execution.outcome import Outcome, outcome_of
+from tasklore.runtime.messaging.dead_letter import DEAD_BODY, dead_letter, error_note
+from tasklore.runtime.messaging.pull import Delivery
+from tasklore.workers import Agent, Amount, Field, Parameters
+from tasklore.workers.execution.job import Job, JobReader
+from tasklore.workers.execution.outcome import Outcome, outcome_of
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

@@ -7,31 +7,31 @@ from typing import Any, cast
 
 import pytest
 
-from contracts import subjects
-from contracts.errors import (
+from tasklore.contracts import subjects
+from tasklore.contracts.errors import (
     GiveUp,
     LlmRateLimited,
     LlmUnavailable,
     MemoryUnavailable,
     RetryLater,
 )
-from memory.ledger.runs import NotDue
-from runtime.messaging.link import Link
-from runtime.messaging.outbox import Outbox
-from runtime.messaging.pull import PullEngine
-from tests.unit.runtime.test_outbox_horizon import DeafLink
-from tests.unit.workers.execution.fake_worker import NOW, FakeWorker, a_task, raising
-from workers import Agent, Parameters
-from workers.execution.acknowledger import Acknowledger
-from workers.execution.job import Job, JobReader
-from workers.execution.retry_decision import (
+from tasklore.memory.ledger.runs import NotDue
+from tasklore.runtime.messaging.link import Link
+from tasklore.runtime.messaging.outbox import Outbox
+from tasklore.runtime.messaging.pull import PullEngine
+from tasklore.workers import Agent, Parameters
+from tasklore.workers.execution.acknowledger import Acknowledger
+from tasklore.workers.execution.job import Job, JobReader
+from tasklore.workers.execution.retry_decision import (
     RetryDecision,
     RetryPolicy,
     decide_retry,
     longest_wait_s,
 )
-from workers.execution.retry_scheduling import Retries
-from workers.testing.waits import KitWaits
+from tasklore.workers.execution.retry_scheduling import Retries
+from tasklore.workers.testing.waits import KitWaits
+from tests.unit.runtime.test_outbox_horizon import DeafLink
+from tests.unit.workers.execution.fake_worker import NOW, FakeWorker, a_task, raising
 
 RETRY = RetryPolicy(base_s=1.0, cap_s=8.0)
 TASK = FakeWorker().agent.tasks["speak"]

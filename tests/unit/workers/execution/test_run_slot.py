@@ -5,9 +5,9 @@ from typing import Any, cast
 
 import pytest
 
-from workers.execution.exclusive_runs import ExclusiveRuns
-from workers.execution.run_slot import RunSlot
-from workers.execution.running_jobs import RunningJobs
+from tasklore.workers.execution.exclusive_runs import ExclusiveRuns
+from tasklore.workers.execution.run_slot import RunSlot
+from tasklore.workers.execution.running_jobs import RunningJobs
 
 
 class Engine:

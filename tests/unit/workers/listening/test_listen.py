@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from contracts.edits import Insert
-from contracts.errors import (
+from tasklore.contracts.edits import Insert
+from tasklore.contracts.errors import (
     ConfigurationError,
     GiveUp,
     InvalidInput,
@@ -24,15 +24,15 @@ from contracts.errors import (
     TaskloreError,
     UndeclaredAccess,
 )
-from contracts.messages import ChatTurn, Fact
-from memory.documents.items import make_item
-from memory.documents.plans import Origin, Plan
-from workers import Agent
-from workers.execution.retry_decision import RetryPolicy
-from workers.listening.context import ListenContext
-from workers.listening.fates import OUTAGE_CAP_S, contain, fate_of
-from workers.listening.values import FactBatch, Ruling, TurnBatch
-from workers.testing import NOW, listen
+from tasklore.contracts.messages import ChatTurn, Fact
+from tasklore.memory.documents.items import make_item
+from tasklore.memory.documents.plans import Origin, Plan
+from tasklore.workers import Agent
+from tasklore.workers.execution.retry_decision import RetryPolicy
+from tasklore.workers.listening.context import ListenContext
+from tasklore.workers.listening.fates import OUTAGE_CAP_S, contain, fate_of
+from tasklore.workers.listening.values import FactBatch, Ruling, TurnBatch
+from tasklore.workers.testing import NOW, listen
 
 FOOD = "resource_user_food_prefs"
 

@@ -8,11 +8,11 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from contracts.analysis.document import AnalysisDocument
-from contracts.analysis.roster import ROSTER
-from contracts.analysis.stories import SeatSettings, StoryBase, StorySettings
-from contracts.errors import MemoryUnavailable
-from contracts.messages import (
+from tasklore.contracts.analysis.document import AnalysisDocument
+from tasklore.contracts.analysis.roster import ROSTER
+from tasklore.contracts.analysis.stories import SeatSettings, StoryBase, StorySettings
+from tasklore.contracts.errors import MemoryUnavailable
+from tasklore.contracts.messages import (
     AgentCard,
     AnalysisReply,
     AnalysisRequest,
@@ -22,17 +22,17 @@ from contracts.messages import (
     TaskCard,
     Usage,
 )
-from runtime import tracing
-from runtime.metrics import Metrics
-from supervisor.catalogue import Catalogue
-from supervisor.pipelines.analysis.desk import AnalysisDesk
-from supervisor.pipelines.analysis.requests import AnalysisRequests
-from supervisor.pipelines.analysis.run import AnalysisParts
+from tasklore.runtime import tracing
+from tasklore.runtime.metrics import Metrics
+from tasklore.supervisor.catalogue import Catalogue
+from tasklore.supervisor.pipelines.analysis.desk import AnalysisDesk
+from tasklore.supervisor.pipelines.analysis.requests import AnalysisRequests
+from tasklore.supervisor.pipelines.analysis.run import AnalysisParts
+from tasklore.workers.testing.sessions import FakeSessions
+from tasklore.workers.testing.stories import FakeStories
 from tests.fakes.analyses import FakeAnalyses
 from tests.unit.supervisor.pipelines import fake_system
 from tests.unit.supervisor.reports import report_on
-from workers.testing.sessions import FakeSessions
-from workers.testing.stories import FakeStories
 
 STORY = "harbour"
 TEXT = "Mara set the lamp down."

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from contracts.analysis.roster import ROSTER
-from contracts.analysis.stories import SeatSettings, StoryResponse
-from contracts.messages import TaskAssignment, Usage
-from contracts.traces import made_context
-from runtime import tracing
-from supervisor.pipelines.analysis.records import read_record
+from tasklore.contracts.analysis.roster import ROSTER
+from tasklore.contracts.analysis.stories import SeatSettings, StoryResponse
+from tasklore.contracts.messages import TaskAssignment, Usage
+from tasklore.contracts.traces import made_context
+from tasklore.runtime import tracing
+from tasklore.supervisor.pipelines.analysis.records import read_record
 from tests.unit.supervisor.pipelines.analysis.fake_system import (
     STORY,
     TEXT,
@@ -588,7 +588,7 @@ async def test_asking_a_failed_agent_again_keeps_a_document_stale() -> None:
 async def test_requests_beyond_the_limit_are_not_held(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("supervisor.pipelines.analysis.requests.HELD", 3)
+    monkeypatch.setattr("tasklore.supervisor.pipelines.analysis.requests.HELD", 3)
     system = FakeSystem({KNOWLEDGE: napping(5)})
     async with system.supervisor() as supervisor:
         held = [asyncio.create_task(supervisor.ask(number)) for number in range(1, 4)]
@@ -771,7 +771,10 @@ async def test_without_any_agent_an_analysis_is_refused() -> None:
         system.catalogue = ten
         reply = await supervisor.ask()
 
-    assert (refused.kind, "tasklore worker workers.agents.story" in refused.text) == (
+    assert (
+        refused.kind,
+        "tasklore worker tasklore.workers.agents.story" in refused.text,
+    ) == (
         "refused",
         True,
     )

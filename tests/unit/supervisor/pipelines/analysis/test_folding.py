@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from contracts.analysis.roster import ROSTER
-from contracts.analysis.stories import StoryResponse, StorySettings
-from contracts.messages import ErrorNote, Usage
-from memory.stories.view import StandingStory
-from supervisor.pipelines.analysis.document import exact_usd
-from supervisor.pipelines.analysis.records import AnalysisRecord, SectionRecord
-from supervisor.pipelines.analysis.reducer import AnalysisDraft, SectionReport
+from tasklore.contracts.analysis.roster import ROSTER
+from tasklore.contracts.analysis.stories import StoryResponse, StorySettings
+from tasklore.contracts.messages import ErrorNote, Usage
+from tasklore.memory.stories.view import StandingStory
+from tasklore.supervisor.pipelines.analysis.document import exact_usd
+from tasklore.supervisor.pipelines.analysis.records import AnalysisRecord, SectionRecord
+from tasklore.supervisor.pipelines.analysis.reducer import AnalysisDraft, SectionReport
 from tests.unit.supervisor.reports import report_on
 
 SETTINGS = StorySettings(story_id="harbour")

@@ -9,12 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.analysis.document import AnalysisDocument
-from contracts.analysis.roster import ROSTER
-from contracts.analysis.stories import StoryResponse, StorySettings
-from contracts.errors import InvalidInput
-from supervisor.pipelines.analysis.document import meta_of, sections_of, stats_of
-from supervisor.pipelines.analysis.records import (
+from tasklore.contracts.analysis.document import AnalysisDocument
+from tasklore.contracts.analysis.roster import ROSTER
+from tasklore.contracts.analysis.stories import StoryResponse, StorySettings
+from tasklore.contracts.errors import InvalidInput
+from tasklore.supervisor.pipelines.analysis.document import (
+    meta_of,
+    sections_of,
+    stats_of,
+)
+from tasklore.supervisor.pipelines.analysis.records import (
     AnalysisRecord,
     SectionRecord,
     SectionState,
@@ -22,7 +26,7 @@ from supervisor.pipelines.analysis.records import (
     read_record,
     roster_for,
 )
-from supervisor.pipelines.analysis.reducer import AnalysisDraft
+from tasklore.supervisor.pipelines.analysis.reducer import AnalysisDraft
 
 RESPONSE = StoryResponse(number=7, chapter=2, text="Mara set the lamp down.")
 SETTINGS = StorySettings(story_id="harbour")

@@ -7,16 +7,16 @@ from typing import Any, Literal
 import pytest
 from pydantic import BaseModel, JsonValue
 
-from contracts.messages import AgentCard, TaskCard
-from contracts.parameters.model import Field, Parameters
-from contracts.pipelines import Phase, Pipeline
-from quantities.amounts import Amount
-from supervisor.pipelines.declaration.cards import problems_with
-from supervisor.pipelines.declaration.checks import problems_of
-from supervisor.pipelines.declaration.problems import Flaw
-from supervisor.pipelines.declaration.schemas import ANY, Schema, mismatches
-from workers.agent import Agent
-from workers.card import card_of
+from tasklore.contracts.messages import AgentCard, TaskCard
+from tasklore.contracts.parameters.model import Field, Parameters
+from tasklore.contracts.pipelines import Phase, Pipeline
+from tasklore.contracts.quantities.amounts import Amount
+from tasklore.supervisor.pipelines.declaration.cards import problems_with
+from tasklore.supervisor.pipelines.declaration.checks import problems_of
+from tasklore.supervisor.pipelines.declaration.problems import Flaw
+from tasklore.supervisor.pipelines.declaration.schemas import ANY, Schema, mismatches
+from tasklore.workers.agent import Agent
+from tasklore.workers.card import card_of
 
 agent = Agent("ReaderAgent")
 

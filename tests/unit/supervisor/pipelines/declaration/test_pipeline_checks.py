@@ -6,15 +6,15 @@ from typing import Any
 import pytest
 from pydantic import JsonValue
 
-from contracts.errors import InvalidInput
-from contracts.pipelines import Input, Phase, Pipeline
-from supervisor.pipelines.declaration.checks import problems_of
-from supervisor.pipelines.declaration.inputs import (
+from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.pipelines import Input, Phase, Pipeline
+from tasklore.supervisor.pipelines.declaration.checks import problems_of
+from tasklore.supervisor.pipelines.declaration.inputs import (
     fill_defaults,
     parse_inputs,
     problems_in_inputs,
 )
-from supervisor.pipelines.declaration.problems import Flaw
+from tasklore.supervisor.pipelines.declaration.problems import Flaw
 from tests.unit.supervisor.pipelines.fake_system import a_phase
 
 

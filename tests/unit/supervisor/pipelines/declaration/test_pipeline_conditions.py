@@ -3,9 +3,13 @@
 import pytest
 from pydantic import JsonValue
 
-from contracts.errors import InvalidInput
-from supervisor.pipelines.declaration.conditions import DEEPEST, LONGEST, Condition
-from supervisor.pipelines.declaration.references import Reference
+from tasklore.contracts.errors import InvalidInput
+from tasklore.supervisor.pipelines.declaration.conditions import (
+    DEEPEST,
+    LONGEST,
+    Condition,
+)
+from tasklore.supervisor.pipelines.declaration.references import Reference
 
 VALUES: dict[str, JsonValue] = {
     "folder": "src",

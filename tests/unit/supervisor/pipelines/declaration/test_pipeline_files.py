@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from contracts.errors import InvalidPipeline
-from contracts.pipelines import Input, Phase, Pipeline
-from supervisor.pipelines.declaration.checks import problems_of
-from supervisor.pipelines.declaration.declarations import pipeline_from
-from supervisor.pipelines.declaration.files import (
+from tasklore.contracts.errors import InvalidPipeline
+from tasklore.contracts.pipelines import Input, Phase, Pipeline
+from tasklore.supervisor.pipelines.declaration.checks import problems_of
+from tasklore.supervisor.pipelines.declaration.declarations import pipeline_from
+from tasklore.supervisor.pipelines.declaration.files import (
     describe_problems,
     lines_of,
     read_pipeline,
@@ -242,7 +242,7 @@ def test_an_unusable_file_is_refused(write: Write) -> None:
 
 
 PYTHON = """
-from contracts.pipelines import Input, Phase, Pipeline
+from tasklore.contracts.pipelines import Input, Phase, Pipeline
 from names import AGENT
 
 FIRST = Phase(name="a", agent=AGENT, task="t")
@@ -285,7 +285,7 @@ def test_phases_of_a_python_file_have_the_lines_where_they_are_made(
 ) -> None:
     write(
         "names.py",
-        'from contracts.pipelines import Phase\nAGENT = "A"\nOTHER = Phase(name="o", agent="A", task="t")\n',
+        'from tasklore.contracts.pipelines import Phase\nAGENT = "A"\nOTHER = Phase(name="o", agent="A", task="t")\n',
     )
     source = read_pipeline(write("x.py", PYTHON.format(name="pipeline")))
 
@@ -323,7 +323,7 @@ def test_phases_of_a_python_file_have_the_lines_where_they_are_made(
         ),
         ("raise SystemExit(3)\n", ["x.py:1: it raised SystemExit: 3"]),
         (
-            "from contracts.pipelines import Phase\n\nPhase(name='a', agent='A b', tsk='t')\n",
+            "from tasklore.contracts.pipelines import Phase\n\nPhase(name='a', agent='A b', tsk='t')\n",
             [
                 "x.py:3: task is missing; give it",
                 "x.py:3: agent 'A b' must be 1 to 64 letters, digits, '_' or '-'",
@@ -331,7 +331,7 @@ def test_phases_of_a_python_file_have_the_lines_where_they_are_made(
             ],
         ),
         (
-            "from contracts.pipelines import Pipeline\npipeline = Pipeline(name='x', phases=())\n",
+            "from tasklore.contracts.pipelines import Pipeline\npipeline = Pipeline(name='x', phases=())\n",
             ["x.py:2: phases is empty; give at least 1"],
         ),
         (

@@ -2,9 +2,9 @@
 
 import pytest
 
-from contracts.errors import InvalidInput, InvalidPipeline
-from contracts.pipelines import Phase, Pipeline
-from supervisor.pipelines.declaration.graph import Graph, result_keys
+from tasklore.contracts.errors import InvalidInput, InvalidPipeline
+from tasklore.contracts.pipelines import Phase, Pipeline
+from tasklore.supervisor.pipelines.declaration.graph import Graph, result_keys
 from tests.unit.supervisor.pipelines.fake_system import a_phase
 
 

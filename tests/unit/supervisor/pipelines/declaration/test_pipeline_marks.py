@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from contracts.errors import InvalidInput
-from supervisor.pipelines.declaration import marks
-from supervisor.pipelines.declaration.marks import (
+from tasklore.contracts.errors import InvalidInput
+from tasklore.supervisor.pipelines.declaration import marks
+from tasklore.supervisor.pipelines.declaration.marks import (
     DESIGN,
     STANDARD,
     Budget,

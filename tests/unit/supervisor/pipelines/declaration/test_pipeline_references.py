@@ -3,9 +3,9 @@
 import pytest
 from pydantic import JsonValue
 
-from contracts.errors import InvalidInput
-from supervisor.pipelines.declaration.graph import keys_read, mentions_of
-from supervisor.pipelines.declaration.references import (
+from tasklore.contracts.errors import InvalidInput
+from tasklore.supervisor.pipelines.declaration.graph import keys_read, mentions_of
+from tasklore.supervisor.pipelines.declaration.references import (
     Reference,
     references_in,
     resolve,

@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from contracts.conversations import History, TakenMessages, Utterance
-from contracts.errors import LlmError
-from contracts.observations import Action, AgentTarget, Observation
-from workers.agents.decision import Decision, Moment, decision_agent
-from workers.agents.decision.answer import Wish
-from workers.testing import AgentKit, KitHistory
+from tasklore.contracts.conversations import History, TakenMessages, Utterance
+from tasklore.contracts.errors import LlmError
+from tasklore.contracts.observations import Action, AgentTarget, Observation
+from tasklore.workers.agents.decision import Decision, Moment, decision_agent
+from tasklore.workers.agents.decision.answer import Wish
+from tasklore.workers.testing import AgentKit, KitHistory
 
 #: The conversation of the kit.
 CONVERSATION = "conversation-1"

@@ -6,11 +6,21 @@ from typing import Any, Literal
 
 import pytest
 
-from contracts.conversations import Utterance
-from contracts.errors import MemoryUnavailable
-from contracts.observations import Action, AgentTarget, Observation, Position
-from memory.rendering.tokens import counter
-from runtime.models.client import _response_format
+from tasklore.contracts.conversations import Utterance
+from tasklore.contracts.errors import MemoryUnavailable
+from tasklore.contracts.observations import Action, AgentTarget, Observation, Position
+from tasklore.memory.rendering.tokens import counter
+from tasklore.runtime.models.client import _response_format
+from tasklore.workers.agents.decision import (
+    Choice,
+    Moment,
+    Refusal,
+    Skill,
+    decision_agent,
+)
+from tasklore.workers.agents.decision.answer import Wish
+from tasklore.workers.testing import AgentKit, KitHistory
+from tasklore.workers.testing.inbox import FakeInbox
 from tests.unit.workers.agents.decision.sample_world import (
     AGENT,
     CONVERSATION,
@@ -23,10 +33,6 @@ from tests.unit.workers.agents.decision.sample_world import (
     said,
     wish,
 )
-from workers.agents.decision import Choice, Moment, Refusal, Skill, decision_agent
-from workers.agents.decision.answer import Wish
-from workers.testing import AgentKit, KitHistory
-from workers.testing.inbox import FakeInbox
 
 NEW = [
     {"sender": "Bob", "message": "Where are the coins?", "message_id": "b1", "time": 6}

@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
-from contracts.errors import InvalidParameters
+from tasklore.contracts.errors import InvalidParameters
+from tasklore.workers.agents.decision import Moment
+from tasklore.workers.testing import KitHistory
 from tests.unit.workers.agents.decision.sample_world import (
     CONVERSATION,
     asking,
@@ -13,8 +15,6 @@ from tests.unit.workers.agents.decision.sample_world import (
     kit,
     said,
 )
-from workers.agents.decision import Moment
-from workers.testing import KitHistory
 
 
 def new(sender: str = "Bob", message: str = "Hello!", **more: Any) -> dict[str, Any]:

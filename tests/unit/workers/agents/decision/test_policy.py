@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contracts.observations import Action, AgentTarget, Position
-from memory.rendering.narration import distance
+from tasklore.contracts.observations import Action, AgentTarget, Position
+from tasklore.memory.rendering.narration import distance
+from tasklore.workers.agents.decision import SKILLS, Refusal, by_rules
+from tasklore.workers.agents.decision.skills import permit, towards, wish_of
 from tests.unit.workers.agents.decision.sample_world import (
     at,
     coins,
@@ -17,8 +19,6 @@ from tests.unit.workers.agents.decision.sample_world import (
     texted,
     wish,
 )
-from workers.agents.decision import SKILLS, Refusal, by_rules
-from workers.agents.decision.skills import permit, towards, wish_of
 
 NOTHING = known()
 

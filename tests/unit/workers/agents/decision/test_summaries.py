@@ -1,10 +1,10 @@
 """What an agent heard long ago, when a model sums it up while another one decides."""
 
-from contracts.errors import LlmRefused
+from tasklore.contracts.errors import LlmRefused
+from tasklore.workers.summary import Summary
+from tasklore.workers.summary.question import question
+from tasklore.workers.testing import KitHistory
 from tests.unit.workers.agents.decision.sample_world import decided, kit, said, wish
-from workers.summary import Summary
-from workers.summary.question import question
-from workers.testing import KitHistory
 
 #: Thirty messages more than are shown.
 PAST = tuple(said(number, f"word {number}") for number in range(80))

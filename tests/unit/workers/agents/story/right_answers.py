@@ -2,23 +2,27 @@
 
 from collections.abc import Mapping
 
-from workers.agents.story.contradiction import FoundConflict, FoundConflicts
-from workers.agents.story.entity_analysis import ChosenEntity, EntityChoice
-from workers.agents.story.fact_extract import CondensedFact, CondensedFacts
-from workers.agents.story.knowledge import FoundFact, FoundFacts
-from workers.agents.story.memory_create import FoundMemories, FoundMemory
-from workers.agents.story.memory_extract import ChosenMemories, ChosenMemory
-from workers.agents.story.plot_threads import FoundThreads, OpenedThread, TouchedThread
-from workers.agents.story.relationship import FoundShow, FoundShows
-from workers.agents.story.response_analyzer import (
+from tasklore.workers.agents.story.contradiction import FoundConflict, FoundConflicts
+from tasklore.workers.agents.story.entity_analysis import ChosenEntity, EntityChoice
+from tasklore.workers.agents.story.fact_extract import CondensedFact, CondensedFacts
+from tasklore.workers.agents.story.knowledge import FoundFact, FoundFacts
+from tasklore.workers.agents.story.memory_create import FoundMemories, FoundMemory
+from tasklore.workers.agents.story.memory_extract import ChosenMemories, ChosenMemory
+from tasklore.workers.agents.story.plot_threads import (
+    FoundThreads,
+    OpenedThread,
+    TouchedThread,
+)
+from tasklore.workers.agents.story.relationship import FoundShow, FoundShows
+from tasklore.workers.agents.story.response_analyzer import (
     Elapsed,
     Moment,
     Person,
     Place,
     SceneReading,
 )
-from workers.agents.story.thread_extract import ChosenThread, ChosenThreads
-from workers.answers import Answer
+from tasklore.workers.agents.story.thread_extract import ChosenThread, ChosenThreads
+from tasklore.workers.answers import Answer
 
 SCENE = SceneReading(
     reasoning="so",

@@ -8,8 +8,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from contracts.analysis.background import KnownFact
-from contracts.analysis.stories import (
+from tasklore.contracts.analysis.background import KnownFact
+from tasklore.contracts.analysis.stories import (
     Bond,
     Entity,
     Relations,
@@ -21,11 +21,11 @@ from contracts.analysis.stories import (
     StoryThread,
     Tastes,
 )
-from contracts.errors import LlmError
-from contracts.messages import CompletionReport
-from memory.rendering.tokens import counter
-from workers import Agent
-from workers.testing import AgentKit, KitStory
+from tasklore.contracts.errors import LlmError
+from tasklore.contracts.messages import CompletionReport
+from tasklore.memory.rendering.tokens import counter
+from tasklore.workers import Agent
+from tasklore.workers.testing import AgentKit, KitStory
 
 MARA = "Mara Voss"
 TOBIAS = "Tobias Reed"

@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from contracts.analysis.stories import SeatSettings
-from contracts.messages import TaskAssignment, TaskCall
-from memory.rendering.tokens import counter
+from tasklore.contracts.analysis.stories import SeatSettings
+from tasklore.contracts.messages import TaskAssignment, TaskCall
+from tasklore.memory.rendering.tokens import counter
+from tasklore.workers import Context
+from tasklore.workers.agents.story.blocks import PromptBlock, fit
+from tasklore.workers.agents.story.question import PARTS, analyse, timeout_for
+from tasklore.workers.agents.story.tokens import shrink, take_turns
+from tasklore.workers.testing import NOW, KitServices, ScriptedLlm
 from tests.unit.workers.agents.story.right_answers import RIGHT
 from tests.unit.workers.agents.story.sample_story import RESPONSE, story
 from tests.unit.workers.agents.story.test_sections import AGENTS
-from workers import Context
-from workers.agents.story.blocks import PromptBlock, fit
-from workers.agents.story.question import PARTS, analyse, timeout_for
-from workers.agents.story.tokens import shrink, take_turns
-from workers.testing import NOW, KitServices, ScriptedLlm
 
 SECTION = "knowledge"
 

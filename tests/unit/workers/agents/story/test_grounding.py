@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from contracts.errors import LlmTimeout
+from tasklore.contracts.errors import LlmTimeout
+from tasklore.workers.agents.story.parts import lists_of
+from tasklore.workers.agents.story.question import PARTS
+from tasklore.workers.answers import Answer
 from tests.unit.workers.agents.story.right_answers import RIGHT
 from tests.unit.workers.agents.story.sample_story import RESPONSE, analysed, story
 from tests.unit.workers.agents.story.test_sections import AGENTS, TIERS
-from workers.agents.story.parts import lists_of
-from workers.agents.story.question import PARTS
-from workers.answers import Answer
 
 #: For each section a finding of some list that does not hold: its list, what is wrong with it, and the field told of.
 WRONG = (

@@ -4,12 +4,19 @@ import json
 
 import pytest
 
-from contracts.analysis.background import KnownFact
-from contracts.analysis.roster import ROSTER
-from contracts.analysis.stories import Entity, StoryMemory, StoryThread
-from contracts.errors import LlmRefused
-from memory.rendering.tokens import counter
-from runtime.models.client import _response_format
+from tasklore.contracts.analysis.background import KnownFact
+from tasklore.contracts.analysis.roster import ROSTER
+from tasklore.contracts.analysis.stories import Entity, StoryMemory, StoryThread
+from tasklore.contracts.errors import LlmRefused
+from tasklore.memory.rendering.tokens import counter
+from tasklore.runtime.models.client import _response_format
+from tasklore.workers.agent_files import find_roles
+from tasklore.workers.agents.story.question import (
+    MOST_RESPONSE_TOKENS,
+    MOST_TOKENS,
+    SHARED,
+)
+from tasklore.workers.testing import Asked, KitStory
 from tests.architecture.tree import ROOT
 from tests.unit.workers.agents.story.sample_story import (
     BASE,
@@ -19,9 +26,6 @@ from tests.unit.workers.agents.story.sample_story import (
     story,
 )
 from tests.unit.workers.agents.story.test_sections import AGENTS
-from workers.agent_files import find_roles
-from workers.agents.story.question import MOST_RESPONSE_TOKENS, MOST_TOKENS, SHARED
-from workers.testing import Asked, KitStory
 
 #: Persons, and what there is of each: a memory or two, a thread, a fact, a paragraph.
 COUNT = 40

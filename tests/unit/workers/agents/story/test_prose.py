@@ -5,8 +5,17 @@ from itertools import cycle, islice, pairwise
 
 import pytest
 
-from contracts.analysis.stories import Entity
-from memory.rendering.tokens import counter
+from tasklore.contracts.analysis.stories import Entity
+from tasklore.memory.rendering.tokens import counter
+from tasklore.workers.agents.story.markdown import bare, lines_of
+from tasklore.workers.agents.story.names import Handles
+from tasklore.workers.agents.story.parts import stands_in
+from tasklore.workers.agents.story.prose import (
+    clip,
+    paragraphs,
+    quotations,
+    sentences,
+)
 from tests.unit.workers.agents.story.right_answers import RIGHT
 from tests.unit.workers.agents.story.sample_story import (
     BASE,
@@ -23,15 +32,6 @@ from tests.unit.workers.agents.story.sample_story import (
     story,
 )
 from tests.unit.workers.agents.story.test_sections import AGENTS, TIERS
-from workers.agents.story.markdown import bare, lines_of
-from workers.agents.story.names import Handles
-from workers.agents.story.parts import stands_in
-from workers.agents.story.prose import (
-    clip,
-    paragraphs,
-    quotations,
-    sentences,
-)
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from contracts.analysis.background import KnownFact
-from contracts.analysis.pieces import UNJUDGED
-from contracts.analysis.roster import ROSTER, model_of
-from contracts.analysis.stories import (
+from tasklore.contracts.analysis.background import KnownFact
+from tasklore.contracts.analysis.pieces import UNJUDGED
+from tasklore.contracts.analysis.roster import ROSTER, model_of
+from tasklore.contracts.analysis.stories import (
     Bond,
     Relations,
     StoryChange,
@@ -17,7 +17,9 @@ from contracts.analysis.stories import (
     Tier,
     pair_of,
 )
-from contracts.errors import LlmMalformed, LlmRefused, LlmTimeout
+from tasklore.contracts.errors import LlmMalformed, LlmRefused, LlmTimeout
+from tasklore.workers.agents.story.response_analyzer import Person
+from tasklore.workers.loading import load_agents
 from tests.unit.workers.agents.story.right_answers import (
     MEMORIES,
     RIGHT,
@@ -40,13 +42,11 @@ from tests.unit.workers.agents.story.sample_story import (
     entity,
     story,
 )
-from workers.agents.story.response_analyzer import Person
-from workers.loading import load_agents
 
 AGENTS = {
     seat.section: agent
     for seat in ROSTER
-    for agent in load_agents("workers.agents.story")
+    for agent in load_agents("tasklore.workers.agents.story")
     if agent.agent_id == seat.agent_id
 }
 #: The tiers that `entity_analysis` found, for who waits for them.

@@ -6,18 +6,18 @@ from typing import Any
 
 import pytest
 
-from contracts.analysis.pieces import UNJUDGED
-from contracts.analysis.roster import ROSTER
-from contracts.analysis.stories import SeatSettings
-from contracts.errors import LlmError, LlmRefused
-from contracts.messages import TaskAssignment, TaskCall
-from runtime.models.llm import Expense, LlmRole, Reply
+from tasklore.contracts.analysis.pieces import UNJUDGED
+from tasklore.contracts.analysis.roster import ROSTER
+from tasklore.contracts.analysis.stories import SeatSettings
+from tasklore.contracts.errors import LlmError, LlmRefused
+from tasklore.contracts.messages import TaskAssignment, TaskCall
+from tasklore.runtime.models.llm import Expense, LlmRole, Reply
+from tasklore.workers import Context
+from tasklore.workers.agents.story.question import sharers
+from tasklore.workers.testing import NOW, KitServices, KitStory, ScriptedLlm
 from tests.unit.workers.agents.story.right_answers import RIGHT
 from tests.unit.workers.agents.story.sample_story import BASE, story
 from tests.unit.workers.agents.story.test_sections import AGENTS, TIERS
-from workers import Context
-from workers.agents.story.question import sharers
-from workers.testing import NOW, KitServices, KitStory, ScriptedLlm
 
 ON = BASE.model_copy(
     update={

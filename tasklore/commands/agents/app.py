@@ -1,0 +1,86 @@
+"""`tasklore agents`: the catalogue of agents, and checks of what their cards understand."""
+
+from typing import Annotated
+
+from typer import Argument, Context, Option, Typer
+
+from tasklore.commands.options import SETTLED, Command, Json, example, show_help_alone
+from tasklore.commands.running import run
+
+app = Typer(epilog=example("tasklore agents list"), **SETTLED)
+
+References = Annotated[
+    list[str],
+    Argument(
+        metavar="REF...",
+        help="A module (my_agents.greeter), a file (./greeter.py), an installed agent.",
+    ),
+]
+AgentArgument = Annotated[str, Argument(metavar="AGENT", help="The agent's id.")]
+
+
+@app.callback(invoke_without_command=True)
+def front(context: Context) -> None:
+    """See which agents there are, check what their cards understand, and retire one."""
+    show_help_alone(context)
+
+
+@app.command("list", cls=Command, epilog=example("tasklore agents list"))
+def list_agents(as_json: Json = False) -> None:
+    """List every agent that was ever started, with its live workers."""
+    from tasklore.commands.agents.cards import print_agents
+
+    run(print_agents(as_json=as_json))
+
+
+@app.command(cls=Command, epilog=example("tasklore agents show BudgetTrackerAgent"))
+def show(agent: AgentArgument, as_json: Json = False) -> None:
+    """Show one agent: its tasks, their parameters, and its workers."""
+    from tasklore.commands.agents.cards import print_agent
+
+    run(print_agent(agent, as_json=as_json))
+
+
+@app.command(cls=Command, epilog=example("tasklore agents retire OldAgent"))
+def retire(
+    agent: AgentArgument,
+    force: Annotated[
+        bool, Option("--force", help="Also when workers of it are alive.")
+    ] = False,
+) -> None:
+    """Take an agent out of the catalogue.
+
+    It can no longer be asked until a worker of it starts again.
+    """
+    from tasklore.commands.agents.cards import retire_agent
+
+    run(retire_agent(agent, force=force))
+
+
+@app.command(
+    cls=Command,
+    epilog=example(
+        "tasklore agents check ./greeter.py", "tasklore agents check budget"
+    ),
+)
+def check(references: References, as_json: Json = False) -> int:
+    """Read every example of every card, and tell which do not reach their task; needs no server.
+
+    An example is right when it starts its task, and asked when a value of it is asked for. Ends with 1 when one is not
+    read: it is wrong (another task of the agent), collides (another agent of those given) or comes to nothing. With a
+    model configured (TASKLORE_LLM_BASE_URL) each is read a second time, with it.
+    """
+    from tasklore.commands.agents.check import check_examples
+
+    return check_examples(references, as_json=as_json)
+
+
+@app.command("try", cls=Command, epilog=example("tasklore agents try ./greeter.py"))
+def try_lines(references: References) -> int:
+    """Show how each line you type is read: the task, its values, and the words they came from; starts nothing.
+
+    Lines are one conversation, so "the same with 45k" can be tried. Ctrl-D ends. Needs no server.
+    """
+    from tasklore.commands.agents import trial
+
+    return trial.try_lines(references)

@@ -1,0 +1,197 @@
+"""`tasklore analysis`: have agents analyse the responses of a story, and print their findings."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from typer import Argument, Context, Option, Typer
+
+from tasklore.commands.options import SETTLED, Command, Json, example, show_help_alone
+
+app = Typer(
+    epilog=example(
+        "tasklore analysis run ./lighthouse",
+        "tasklore analysis context ./lighthouse/state/agent_analysis.json --tokens 350",
+    ),
+    **SETTLED,
+)
+
+File = Annotated[
+    str, Argument(metavar="FILE", help="An analysis document; - is stdin.")
+]
+Source = Annotated[
+    str,
+    Argument(
+        metavar="FILE|STORY",
+        help="A document (- is stdin), or the id of a story that was analysed.",
+    ),
+]
+Number = Annotated[
+    int | None,
+    Option(
+        "--response",
+        metavar="N",
+        min=0,
+        help="Which response of the story; without it the latest.",
+    ),
+]
+Tokens = Annotated[
+    int,
+    Option(
+        "--tokens", metavar="N", min=0, help="At most so many tokens of o200k_base."
+    ),
+]
+
+
+@app.callback(invoke_without_command=True)
+def front(context: Context) -> None:
+    """Have agents analyse the responses of a story, and give their findings to the next prompt."""
+    show_help_alone(context)
+
+
+@app.command(
+    cls=Command,
+    epilog=example(
+        "tasklore analysis run ./lighthouse",
+        "tasklore analysis run ./lighthouse ./lighthouse/responses/Ch2-R009.md --refresh",
+        "tasklore analysis run ./lighthouse --all",
+    ),
+)
+def run(
+    folder: Annotated[
+        Path,
+        Argument(
+            metavar="STORY_DIR",
+            help="The story's folder; see docs/reference/stories.md.",
+        ),
+    ],
+    files: Annotated[
+        list[Path] | None,
+        Argument(
+            metavar="RESPONSE_FILE",
+            help="Such as Ch2-R009.md; without it the last one in STORY_DIR/responses.",
+        ),
+    ] = None,
+    everything: Annotated[
+        bool,
+        Option(
+            "--all", help="Every response in STORY_DIR/responses, the first one first."
+        ),
+    ] = False,
+    refresh: Annotated[
+        bool,
+        Option(
+            "--refresh", help="Ask every agent again, also those that have answered."
+        ),
+    ] = False,
+    until: Annotated[
+        Literal["immediate", "all"],
+        Option(
+            "--until", help="Wait for what the next response needs, or for every agent."
+        ),
+    ] = "all",
+    wait: Annotated[
+        float,
+        Option(
+            "--wait",
+            metavar="S",
+            min=0,
+            max=600,
+            help="Seconds to wait for each response.",
+        ),
+    ] = 60.0,
+    tokens: Tokens = 350,
+    as_json: Json = False,
+) -> int:
+    """Have ten agents analyse a response side by side, and print their findings and the context of the next one.
+
+    Loads the folder first. The document is written to STORY_DIR/state/agent_analysis.json as well, unless that of a
+    later response is there. A response that was analysed is served from memory; only agents that failed are asked
+    again. Ctrl-C leaves the agents at work. Ends with 1 when an agent failed or was late, and when it took longer than
+    --wait. Needs a system with the agents of stories: `tasklore up --agents tasklore.workers.agents.story`.
+    """
+    from tasklore.commands import running
+    from tasklore.commands.analysis.run import AnalysisOptions, run_analysis
+
+    options = AnalysisOptions(
+        folder,
+        files=tuple(files or ()),
+        everything=everything,
+        refresh=refresh,
+        until=until,
+        wait_s=wait,
+        tokens=tokens,
+        as_json=as_json,
+    )
+    return running.run(run_analysis(options))
+
+
+@app.command(
+    cls=Command,
+    epilog=example(
+        "tasklore analysis context ./lighthouse/state/agent_analysis.json --tokens 200",
+        "tasklore analysis context lighthouse --response 9",
+    ),
+)
+def context(
+    source: Source, number: Number = None, tokens: Tokens = 350, as_json: Json = False
+) -> None:
+    """Print the context for the prompt of the next response.
+
+    The least important lines are left out first, and counted; alerts, critical threads and who is in the scene last.
+    Tokens are counted exactly where the extra `tokens` is installed, else rather too many than too few. A file, which
+    is a word with a slash or a dot in it, needs no server.
+    """
+    from tasklore.commands.analysis.views import print_context
+
+    print_context(source, tokens, number, as_json=as_json)
+
+
+@app.command(
+    cls=Command,
+    epilog=example(
+        "tasklore analysis show ./lighthouse/state/agent_analysis.json",
+        "tasklore analysis show lighthouse",
+    ),
+)
+def show(source: Source, number: Number = None, as_json: Json = False) -> None:
+    """Show the response of a document, the findings of each agent, and their time and cost.
+
+    A file, which is a word with a slash or a dot in it, needs no server.
+    """
+    from tasklore.commands.analysis.views import print_document
+
+    print_document(source, number, as_json=as_json)
+
+
+@app.command(
+    cls=Command,
+    epilog=example(
+        "tasklore analysis get ./lighthouse/state/agent_analysis.json background.relationship.interactions[0].score",
+        "tasklore analysis get lighthouse 'facts[\"Tobias Renn\"][0]'",
+    ),
+)
+def get(
+    source: Source,
+    path: Annotated[
+        str,
+        Argument(metavar="PATH", help="A place in it, by short keys or long names."),
+    ],
+    number: Number = None,
+) -> None:
+    """Print the value at a place: a text as it is, anything else as JSON.
+
+    A file, which is a word with a slash or a dot in it, needs no server.
+    """
+    from tasklore.commands.analysis.views import print_value
+
+    print_value(source, path, number)
+
+
+@app.command(
+    cls=Command, epilog=example("tasklore analysis check state/agent_analysis.json")
+)
+def check(file: File, as_json: Json = False) -> int:
+    """Print the problems of a document, each with its place; ends with 2 when there are any."""
+    from tasklore.commands.analysis.views import print_check
+
+    return print_check(file, as_json=as_json)

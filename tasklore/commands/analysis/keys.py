@@ -1,0 +1,34 @@
+"""The keys of the analysis document as a page: `python -m tasklore.commands.analysis.keys > docs/reference/analysis-keys.md`."""
+
+import inspect
+
+from tasklore.commands.analysis.shapes import describe, models_of
+from tasklore.contracts.analysis.document import AnalysisDocument
+
+_HEAD = """# Keys of the analysis document
+
+Every object of the document that an [analysis](analysis.md) leaves, with its short keys and their names in Python. Made
+from the models by `python -m tasklore.analysis.keys > docs/reference/analysis-keys.md`; a test compares the two.
+
+"""
+
+
+def page() -> str:
+    """Return the page: a table for each part of the document, behind the docstring of its model."""
+    lines = []
+    for model in models_of(AnalysisDocument):
+        lines += [f"## {model.__name__}\n", f"{inspect.getdoc(model)}\n"]
+        rows = [
+            f"| `{model.key_of(name)}` | `{name}` | {describe(field.annotation)} |"
+            for name, field in model.model_fields.items()
+        ]
+        lines += (
+            ["| key | name in Python | type |", "|---|---|---|", *rows, ""]
+            if rows
+            else []
+        )
+    return _HEAD + "\n".join(lines)
+
+
+if __name__ == "__main__":
+    print(page(), end="")

@@ -1,0 +1,199 @@
+"""`tasklore analysis context|show|get|check`: a document as a person reads it, and as the next prompt gets it."""
+
+from collections.abc import Iterator, Sequence
+
+from pydantic import JsonValue
+
+from tasklore.commands.analysis.documents import document_of, entities_of, read_raw
+from tasklore.commands.analysis.findings import SectionStep, section_steps
+from tasklore.commands.analysis.paths import value_at
+from tasklore.commands.exits import OK, USAGE
+from tasklore.commands.render.columns import Column, print_records
+from tasklore.commands.render.screen import (
+    complain,
+    print_json,
+    print_paragraph,
+    printable,
+    say,
+)
+from tasklore.commands.render.words import duration
+from tasklore.contracts.analysis.document import (
+    AnalysisDocument,
+    problems_in,
+    read_document,
+)
+from tasklore.memory.rendering.prompt_context import within
+
+SECTIONS = (
+    Column[SectionStep]("section", lambda one: one.name, whole=True),
+    Column[SectionStep]("by", lambda one: one.by),
+    Column[SectionStep](
+        "ms", lambda one: "" if one.took_ms is None else f"{one.took_ms:,}", right=True
+    ),
+    Column[SectionStep]("found", lambda one: one.text),
+)
+
+
+def print_context(
+    source: str, budget_tokens: int, number: int | None = None, *, as_json: bool
+) -> None:
+    """Print the context of the next response, in at most *budget_tokens*.
+
+    Raises:
+        InvalidInput: *source* names no analysis document.
+        Unreachable: it names a story, and no system runs here.
+    """
+    context = within(document_of(source, number), budget_tokens)
+    if as_json:
+        print_json(
+            {
+                "text": context.text,
+                "tokens": context.tokens,
+                "left_out": context.left_out,
+            }
+        )
+    elif context.text:
+        print(context.text)
+    else:
+        say(f"{budget_tokens} tokens are too few for any of it; allow 60 or more")
+
+
+def print_document(source: str, number: int | None = None, *, as_json: bool) -> None:
+    """Print the response, the sections and the cost of the document *source*.
+
+    Raises:
+        InvalidInput: *source* names no analysis document.
+        Unreachable: it names a story, and no system runs here.
+    """
+    document = document_of(source, number)
+    if as_json:
+        print_json(document.body())
+    else:
+        print_overview(document)
+
+
+def print_overview(document: AnalysisDocument) -> None:
+    """Print the response, the sections and the cost of *document*."""
+    meta = document.meta
+    print_paragraph(
+        f"Response {meta.response_number}, {counts_text(document)}", style="bold"
+    )
+    print_paragraph(f"updated {meta.updated}, version {printable(document.version)}")
+    print_sections(document)
+
+
+def counts_text(document: AnalysisDocument | None, sections: Sequence[str] = ()) -> str:
+    """Return the status of an analysis and its counts of agents: "fresh: 9 of 10 agents ok, 1 skipped"."""
+    waiting = at_work(document, sections)
+    if document is None:
+        return f"0 of {waiting} agents ok, {waiting} at work"
+    meta = document.meta
+    counts = {
+        "failed": meta.agents_failed,
+        "skipped": meta.agents_skipped or 0,
+        "at work": waiting,
+    }
+    others = "".join(f", {count} {word}" for word, count in counts.items() if count)
+    return f"{meta.status}: {meta.agents_ok} of {meta.agents_run + waiting} agents ok{others}"
+
+
+def at_work(document: AnalysisDocument | None, sections: Sequence[str]) -> int:
+    """Return how many of *sections* are not in *document*: their agents are at work."""
+    return sum(not one.is_found for one in section_steps(document, sections))
+
+
+def print_sections(document: AnalysisDocument, sections: Sequence[str] = ()) -> None:
+    """Print a table of the sections, and the time, cost and tokens of the analysis."""
+    if steps := section_steps(document, sections):
+        print()
+        print_records(SECTIONS, steps)
+        print()
+    stats = document.stats
+    if stats.total_ms is not None:
+        groups = (
+            ("background", stats.background_ms),
+            ("immediate", stats.immediate_ms),
+        )
+        parts = ", ".join(
+            f"{duration(ms)} {name}" for name, ms in groups if ms is not None
+        )
+        print_paragraph(f"It took {parts or duration(stats.total_ms)}.")
+    if stats.total_cost_usd:
+        roi = (
+            f"; what it saves costs {stats.roi:g} times as much"
+            if stats.roi is not None
+            else ""
+        )
+        spent = (
+            f" for {stats.total_tokens:,} tokens of models"
+            if stats.total_tokens
+            else ""
+        )
+        print_paragraph(f"It cost {dollars(stats.total_cost_usd)}{spent}{roi}.")
+    if (saved := stats.total_reduction) is not None:
+        print_paragraph(
+            f"{saved.before:,} tokens became {saved.after:,}, {saved.percent} % less."
+        )
+
+
+def dollars(amount: float) -> str:
+    """Return an amount of US dollars with as many decimals as it needs, two at least and six at most."""
+    whole, _, decimals = f"{amount:.6f}".partition(".")
+    return f"${whole}.{decimals.rstrip('0').ljust(2, '0')}"
+
+
+def print_value(source: str, path: str, number: int | None = None) -> None:
+    """Print the value at *path* as JSON, a text as it is.
+
+    Raises:
+        InvalidInput: *source* names no analysis document, or it has nothing at *path*.
+        Unreachable: it names a story, and no system runs here.
+    """
+    value = value_at(document_of(source, number).body(), path, entities_of(source))
+    if isinstance(value, str):
+        print(printable(value))
+    else:
+        print_json(value)
+
+
+def print_check(file: str, *, as_json: bool) -> int:
+    """Print the problems of *file*, each with its place, and return the exit code.
+
+    Raises:
+        InvalidInput: it cannot be read, or is no JSON.
+    """
+    raw = read_raw(file)
+    problems = problems_in(raw)
+    notes = () if problems else tuple(_notes(read_document(raw)))
+    if as_json:
+        listed: list[JsonValue] = [
+            {"place": one.place, "what": one.what} for one in problems
+        ]
+        print_json({"problems": listed, "notes": list(notes)})
+        return USAGE if problems else OK
+    for one in problems:
+        complain(f"{file}: {printable(str(one))}")
+    for note in notes:
+        say(f"{file}: {note}")
+    if not problems:
+        print(
+            f"{file}: an analysis document, version {printable(read_document(raw).version)}; nothing is wrong."
+        )
+    return USAGE if problems else OK
+
+
+def _notes(document: AnalysisDocument) -> Iterator[str]:
+    """Yield each sum that differs from that of its parts, which is no error."""
+    total = document.stats.total_reduction
+    found = document.immediate
+    sections = (found.fact_extraction, found.memory_extraction, found.thread_extraction)
+    parts = [
+        one.reduction
+        for one in sections
+        if one is not None and one.reduction is not None
+    ]
+    for key in ("before", "after") if total is not None and parts else ():
+        stated = getattr(total, key)
+        summed = sum(getattr(part, key) for part in parts)
+        if stated != summed:
+            yield f"stats.total_reduction.{key} is {stated}, and its parts sum to {summed}"

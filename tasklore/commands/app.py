@@ -1,0 +1,511 @@
+"""The commands and their options; what a command does is imported only when it runs."""
+
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated
+
+from typer import Argument, Context, Exit, Option, Typer, echo
+
+from tasklore.commands.doctor import app as doctor_app
+from tasklore.commands.options import SETTLED, Command, Json, example, show_help_alone
+from tasklore.commands.running import run
+
+app = Typer(
+    name="tasklore",
+    epilog=example(
+        "tasklore demo",
+        "tasklore up  # ask in another terminal",
+        'tasklore ask "limit 50k, spent 42000: how is my budget?"',
+    ),
+    **SETTLED,
+)
+
+#: Groups of commands: the `app` of each lies in `tasklore.{group}.app`.
+GROUPS = (
+    "pipeline",
+    "session",
+    "project",
+    "agents",
+    "analysis",
+    "story",
+    "ltm",
+    "memory",
+    "limits",
+    "approvals",
+    "dlq",
+    "schedule",
+    "webhooks",
+    "k8s",
+)
+
+Agents = Annotated[
+    list[str] | None,
+    Option(
+        "--agents",
+        metavar="REF",
+        help="Agents to run, repeatable; without it all that are installed.",
+    ),
+]
+References = Annotated[
+    list[str] | None,
+    Argument(
+        metavar="REF",
+        help="A module (my_agents.greeter), a file (./greeter.py), an installed agent.",
+    ),
+]
+
+
+@app.callback(invoke_without_command=True)
+def front(
+    context: Context,
+    version: Annotated[
+        bool, Option("--version", help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Agent workers that remember: ask in plain words, compute once, recall ever after.
+
+    Exit codes: 0 done, 1 the task failed or was not finished in time, 2 unusable input, 3 a server cannot be reached.
+    """
+    if version:
+        from importlib import metadata
+
+        echo(metadata.version("tasklore"))
+        raise Exit
+    show_help_alone(context)
+
+
+@app.command(cls=Command, epilog=example("tasklore demo"))
+def demo() -> int:
+    """Start everything, ask, chat, run a pipeline, analyse a story, and leave nothing behind.
+
+    The second question is the first one in other words, and is answered from memory; the pipeline fails and goes on.
+    """
+    from tasklore.commands.demo.demo import demonstrate
+
+    return run(demonstrate())
+
+
+@app.command(
+    cls=Command, epilog=example("tasklore up --agents ./greeter.py --data-dir ./data")
+)
+def up(
+    agents: Agents = None,
+    more: Annotated[list[str] | None, Argument(metavar="REF", hidden=True)] = None,
+    data_dir: Annotated[
+        Path | None,
+        Option(
+            "--data-dir",
+            metavar="DIR",
+            help="Keep data here; without it they are gone at the end.",
+        ),
+    ] = None,
+    workers: Annotated[
+        int, Option("--workers", metavar="N", min=1, max=64, help="Worker processes.")
+    ] = 1,
+) -> int:
+    """Run everything on this machine until Ctrl-C.
+
+    That is NATS and Valkey, a supervisor and workers, each a process of its own. Prints one line when it is ready:
+    `ready nats=... redis=... http=... api=...`, where http is the supervisor's health and metrics and api its HTTP API.
+    DIR/endpoints.json (without --data-dir: .tasklore/endpoints.json) then leads the other commands to it. With
+    TASKLORE_NATS_URL and TASKLORE_REDIS_URL set, those servers are used and none is started. What dies is started
+    again. TASKLORE_LOG_LEVEL=info makes every process log more.
+    """
+    from tasklore.commands.up.serve import serve_all
+
+    return run(serve_all([*(agents or ()), *(more or ())], data_dir, workers))
+
+
+@app.command(
+    cls=Command,
+    epilog=example(
+        'tasklore ask "Check my budget: limit 50k, spent 42,000"',
+        'tasklore ask --conversation trip "the same with 45k spent"',
+        'tasklore ask --after 2h "Check my budget: limit 50k, spent 42,000"',
+    ),
+)
+def ask(
+    text: Annotated[
+        list[str],
+        Argument(metavar="TEXT", help="What you want to know, in plain words."),
+    ],
+    conversation: Annotated[
+        str | None,
+        Option(
+            "--conversation",
+            metavar="ID",
+            help="Go on with this conversation, or begin it.",
+        ),
+    ] = None,
+    user: Annotated[
+        str | None, Option("--user", metavar="ID", help="Ask as this user.")
+    ] = None,
+    as_json: Json = False,
+    no_memory: Annotated[
+        bool,
+        Option(
+            "--no-memory",
+            help="Neither read nor write the long-term memory for this question.",
+        ),
+    ] = False,
+    wait: Annotated[
+        float,
+        Option(
+            "--wait",
+            metavar="S",
+            min=0,
+            max=600,
+            help="Seconds to wait for the answer.",
+        ),
+    ] = 30.0,
+    request_id: Annotated[
+        str | None,
+        Option(
+            "--request-id",
+            metavar="ID",
+            help="Fetch the answer to a question that was pending: the same words, and its id.",
+        ),
+    ] = None,
+    time_zone: Annotated[
+        str | None,
+        Option(
+            "--time-zone", metavar="NAME", help="Where you are, such as Europe/Berlin."
+        ),
+    ] = None,
+    at: Annotated[
+        str | None,
+        Option(
+            "--at",
+            metavar="TIME",
+            help="Begin then, such as 2026-12-24T18:00, by --time-zone or UTC.",
+        ),
+    ] = None,
+    after: Annotated[
+        str | None,
+        Option("--after", metavar="SPAN", help="Begin so long from now, such as 2h."),
+    ] = None,
+) -> int:
+    """Ask a question, or give a task, in plain words.
+
+    Ends with 0 for an answer, for a question back and for "I cannot do that"; with 1 when the task failed or was not
+    finished in time; with 3 when no supervisor answers.
+    """
+    from tasklore.commands.ask.ask import ask_and_print, make_request, read_start
+
+    request = make_request(
+        " ".join(text),
+        conversation_id=conversation,
+        user_id=user,
+        request_id=request_id,
+        memory="bypass" if no_memory else "use",
+        wait_ms=int(wait * 1000),
+        time_zone=time_zone,
+        not_before=read_start(at, after, time_zone, is_repeat=request_id is not None),
+    )
+    return run(ask_and_print(request, as_json=as_json))
+
+
+@app.command(
+    cls=Command,
+    epilog=example(
+        "tasklore worker ./greeter.py",
+        "tasklore worker --config config/agent_config.json",
+    ),
+)
+def worker(
+    references: References = None,
+    config: Annotated[
+        Path | None,
+        Option(
+            "--config",
+            metavar="FILE",
+            help="JSON file with the settings of one agent (agent_id names it).",
+        ),
+    ] = None,
+    slots: Annotated[
+        int | None,
+        Option(
+            "--slots",
+            metavar="N",
+            min=1,
+            max=4096,
+            help="Tasks held at once of each agent.",
+        ),
+    ] = None,
+    reload: Annotated[
+        bool,
+        Option(
+            "--reload",
+            help="Start again when a Python file of the agents changes; for developing.",
+        ),
+    ] = False,
+) -> int:
+    """Serve agents until SIGTERM or Ctrl-C.
+
+    Prints `ready http=...`, the address of its health and metrics, once tasks are taken; logs go to stderr. A file may
+    switch the memory off ("enable_ltm_cache": false) or name an old memory file to import once ("ltm_path"); every
+    other field in it is a setting of the agent.
+    """
+    if reload:
+        from tasklore.commands.up.reload import serve_reloading
+
+        return run(serve_reloading(references or [], config, slots))
+    from tasklore.commands.up.serve import serve_worker
+
+    serve_worker(references or [], config, slots)
+    return 0
+
+
+@app.command(cls=Command, epilog=example("tasklore supervisor"))
+def supervisor() -> None:
+    """Answer requests until SIGTERM or Ctrl-C.
+
+    Prints `ready http=...`, the address of its health and metrics, once requests are taken, and before that
+    `api http=...`, where its HTTP API is; logs go to stderr.
+    """
+    from tasklore.commands.up.serve import serve_supervisor
+
+    serve_supervisor()
+
+
+@app.command(
+    cls=Command, epilog=example("tasklore bootstrap budget memory switchboard")
+)
+def bootstrap(
+    references: References = None,
+    agent_ids: Annotated[
+        list[str] | None,
+        Option(
+            "--agent-id",
+            metavar="ID",
+            help="An agent whose code is not installed here, repeatable.",
+        ),
+    ] = None,
+    wait: Annotated[
+        float,
+        Option(
+            "--wait",
+            metavar="S",
+            min=0,
+            max=3600,
+            help="Seconds to wait for a server to come up.",
+        ),
+    ] = 120.0,
+) -> int:
+    """Make the streams, buckets and consumers that a deployment needs, once, with the rights to do so.
+
+    For servers on which workers and supervisors may make nothing (TASKLORE_PROVISION=never there). Safe to repeat: what
+    exists is left as it is, or adjusted to the settings; what differs otherwise is named and ends with 2.
+    """
+    from tasklore.commands.bootstrap import bootstrap as make_everything
+
+    return run(make_everything(references or [], agent_ids or [], wait))
+
+
+@app.command(
+    cls=Command, epilog=example('tasklore cancel r-1f2e3d --reason "asked twice"')
+)
+def cancel(
+    task: Annotated[
+        str,
+        Argument(
+            metavar="TASK",
+            help="The id of the task; a pending answer and a report name it.",
+        ),
+    ],
+    reason: Annotated[
+        str, Option("--reason", metavar="TEXT", help="Why; it stands in the report.")
+    ] = "",
+    as_json: Json = False,
+) -> int:
+    """Cancel a task: one that waits never starts, one that runs is asked to stop, and no later success counts.
+
+    Ends with 1 when it came too late.
+    """
+    from tasklore.commands.ask.cancel import cancel_task
+
+    return run(cancel_task(task, reason, as_json=as_json))
+
+
+@app.command(cls=Command, epilog=example("tasklore trace 0199a1b2-3c4d"))
+def trace(
+    task: Annotated[
+        str,
+        Argument(
+            metavar="TASK",
+            help="The id of the task; a pending answer and a report name it.",
+        ),
+    ],
+    as_json: Json = False,
+) -> None:
+    """Draw the tree of the tasks that a task called: states, times, runs, what was recalled, tokens and cost.
+
+    Open tasks show the steps that a crash would not repeat. Of children with one name 20 are drawn, the rest summed up.
+    """
+    from tasklore.commands.trace import print_trace
+
+    run(print_trace(task, as_json=as_json))
+
+
+@app.command(
+    cls=Command,
+    epilog=example(
+        "tasklore budget --by tenant", "tasklore budget --days 7 --by model --watch"
+    ),
+)
+def budget(
+    by: Annotated[
+        str,
+        Option(
+            "--by", metavar="WHAT", help="Group spending by tenant, agent or model."
+        ),
+    ] = "agent",
+    days: Annotated[
+        int | None,
+        Option(
+            "--days",
+            metavar="N",
+            min=1,
+            help="Spending of so many days, today the last; up to 62.",
+        ),
+    ] = None,
+    tree: Annotated[
+        str | None,
+        Option(
+            "--tree",
+            metavar="TASK",
+            help="Only the tree of this task: what it and its children spent.",
+        ),
+    ] = None,
+    limit: Annotated[
+        int, Option("--limit", metavar="N", min=1, help="At most so many accounts.")
+    ] = 50,
+    watch: Annotated[
+        bool, Option("--watch", help="Stay, and show every change.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Show the room under each limit, and the spending of today and this month, by agent.
+
+    An account has what was spent in its present window, what calls under way have reserved, and what may have been
+    spent by a worker that died. A limit for each value (`*`), task or tree has an account for each. Amounts by list
+    price; days are UTC, those of limits in their time zone. Saved is what recalled answers had cost.
+    """
+    from tasklore.commands.limits.budget import print_budget
+
+    run(print_budget(by, days, tree, limit=limit, is_watched=watch, as_json=as_json))
+
+
+@app.command(
+    "api-key",
+    cls=Command,
+    epilog=example("tasklore api-key shop --role ask --user alice --file keys.json"),
+)
+def api_key(
+    name: Annotated[
+        str,
+        Argument(
+            metavar="NAME", help="What the key is called; rates are counted by it."
+        ),
+    ],
+    roles: Annotated[
+        list[str] | None,
+        Option(
+            "--role",
+            metavar="ROLE",
+            help="ask, read, approve or admin, repeatable; ask without it, admin is all.",
+        ),
+    ] = None,
+    user: Annotated[
+        str | None,
+        Option("--user", metavar="ID", help="The only user that it may act for."),
+    ] = None,
+    tenant: Annotated[
+        str | None,
+        Option(
+            "--tenant",
+            metavar="NAME",
+            help="Whose budgets its tasks spend; they may name any without it.",
+        ),
+    ] = None,
+    approves: Annotated[
+        list[str] | None,
+        Option(
+            "--approves",
+            metavar="NAME",
+            help="A role, such as finance, in which it answers; repeatable.",
+        ),
+    ] = None,
+    file: Annotated[
+        Path | None,
+        Option(
+            "--file",
+            metavar="FILE",
+            help="Where keys are kept; else TASKLORE_API_KEYS_FILE.",
+        ),
+    ] = None,
+) -> None:
+    """Make a key for the HTTP API and print it, once; only its hash is kept.
+
+    A supervisor reads the file again when it changes. Take a key back by removing its entry.
+    """
+    from tasklore.commands.api_keys import print_new_key
+
+    print_new_key(
+        name,
+        roles=roles or (),
+        user=user,
+        file=file,
+        approves=approves or (),
+        tenant=tenant,
+    )
+
+
+@app.command(cls=Command, epilog=example("tasklore init greeter"))
+def init(
+    name: Annotated[
+        str,
+        Argument(metavar="NAME", help="What the project and its folder are called."),
+    ],
+) -> None:
+    """Write a small project: an agent, its test, what installs it, and what runs it in a container or in Kubernetes.
+
+    Prints what to do next. Nothing that is there is written over.
+    """
+    from tasklore.commands.init.project import write_project
+
+    write_project(name)
+
+
+app.command(
+    cls=Command,
+    epilog=example(
+        "tasklore doctor", "tasklore doctor --monitor http://127.0.0.1:8222 --strict"
+    ),
+)(doctor_app.doctor)
+
+
+@app.command(cls=Command, epilog=example("tasklore config"))
+def config(as_json: Json = False) -> None:
+    """Print every setting, its unit and where its value comes from.
+
+    Secrets are masked. Settings are environment variables; see docs/reference/settings.md for what each is for.
+    """
+    from tasklore.commands.configuration import print_settings
+
+    print_settings(as_json=as_json)
+
+
+def load_groups(arguments: Sequence[str] = ()) -> Typer:
+    """Return the app with the group that *arguments* call, with none for a command of its own, else with all."""
+    first = arguments[0] if arguments else ""
+    own = {
+        one.name or getattr(one.callback, "__name__", "")
+        for one in app.registered_commands
+    }
+    loaded = {group.name for group in app.registered_groups}
+    for name in [first] if first in GROUPS else () if first in own else GROUPS:
+        if name not in loaded:
+            app.add_typer(import_module(f"tasklore.{name}.app").app, name=name)
+    return app

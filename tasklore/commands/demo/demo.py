@@ -1,0 +1,170 @@
+"""`tasklore demo`: questions, a chat, a pipeline and a story, in a whole system that leaves nothing behind."""
+
+import contextlib
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from nats.aio.client import Client
+
+from tasklore.commands.ask.ask import ask_over, make_request
+from tasklore.commands.demo import analysis as analysis_demo
+from tasklore.commands.demo import chat as chat_demo
+from tasklore.commands.demo import pipeline as pipeline_demo
+from tasklore.commands.exits import FAILED, OK
+from tasklore.commands.memory.stores import user_memory
+from tasklore.commands.places import DEFAULT_SUPERVISOR
+from tasklore.commands.render.screen import (
+    patience,
+    print_paragraph,
+    printable,
+    say,
+    styled,
+)
+from tasklore.commands.up.system import Plan, running
+from tasklore.contracts.errors import TaskloreError
+from tasklore.contracts.messages import PersonReply
+from tasklore.runtime.messaging.connection import connected
+
+AGENT = "tasklore.workers.agents.budget"
+
+#: Three questions, two of them one and the same in other words.
+QUESTIONS = (
+    "Check my budget: the limit is 50000 and I have spent 42000.",
+    "How is my budget doing? $50,000.00 limit, forty-two thousand spent so far.",
+    "Budget of 50k, and by now 45,000 is spent.",
+)
+
+_CHAT_MORAL = (
+    "Nothing of that asked a model: rules read the chat, and every edit is kept with its inverse.\n"
+    "With TASKLORE_LLM_API_KEY or TASKLORE_LLM_BASE_URL a model proposes what they cannot read; what may be written is "
+    "still decided here."
+)
+
+_PIPELINE_MORAL = (
+    "What failed had the rest wait and lose nothing: each phase leaves its results in a session before it says that it "
+    "is done.\nAnother supervisor, another worker or another day could have gone on as well."
+)
+
+_ANALYSIS_MORAL = (
+    "Without a model a story is read for names and counts only; with one, each agent asks it, and what it finds is "
+    "looked up. What one does not find in time is marked, and the rest stands."
+)
+
+_SERVED = frozenset({"hit", "joined", "near"})
+#: Seconds in which a supervisor has heard of an agent that is ready.
+_HEARS_WITHIN_S = 5.0
+
+
+async def demonstrate() -> int:
+    """Start everything in a temporary directory, ask, print, stop everything; return the exit code.
+
+    Raises:
+        TaskloreError: something cannot start here; the message says what.
+    """
+    started = time.perf_counter()
+    with (
+        tempfile.TemporaryFile(prefix="tasklore-demo-") as log,
+        tempfile.TemporaryDirectory(prefix="tasklore-demo-") as directory,
+    ):
+        folder = Path(directory)
+        plan = Plan(
+            agents=(AGENT, *chat_demo.AGENTS, pipeline_demo.AGENT, analysis_demo.AGENT),
+            log=log,
+            grace_s=5.0,
+            variables={
+                "TASKLORE_EVIDENCE_DIR": str(folder / "evidence"),
+                "TASKLORE_PIPELINE_ROOTS": str(folder),
+            },
+        )
+        async with contextlib.AsyncExitStack() as stack:
+            try:
+                async with patience("starting NATS, Valkey, a supervisor and a worker"):
+                    system = await stack.enter_async_context(running(plan))
+            except TaskloreError:
+                log.seek(0)
+                for line in log.read().decode(errors="replace").splitlines()[-5:]:
+                    say(printable(line))
+                raise
+            up_s = time.perf_counter() - started
+            print_paragraph(
+                f"Tasklore  NATS, Valkey, a supervisor and a worker are up ({up_s:.1f} s)\n\n",
+                style="bold",
+            )
+            client = await stack.enter_async_context(
+                connected(system.endpoints.nats, "tasklore-demo")
+            )
+            played = [await _play(client, question) for question in QUESTIONS]
+            print_paragraph(f"{_moral(played)}\n\n")
+            memory = await stack.enter_async_context(
+                user_memory(system.endpoints.redis_url)
+            )
+            is_well = all(reply.kind == "answer" for reply, _ in played)
+            parts: tuple[tuple[str, Callable[[], Awaitable[bool]], str], ...] = (
+                ("chat", lambda: chat_demo.chat(client, memory), _CHAT_MORAL),
+                (
+                    "pipeline",
+                    lambda: pipeline_demo.run_pipeline(client, memory.client, folder),
+                    _PIPELINE_MORAL,
+                ),
+                (
+                    "analysis",
+                    lambda: analysis_demo.analyse(client, memory.client, folder),
+                    _ANALYSIS_MORAL,
+                ),
+            )
+            for name, play, moral in parts:
+                is_part_well = await play()
+                is_well &= is_part_well
+                print_paragraph(
+                    f"{moral if is_part_well else f'The {name} went another way than it should.'}\n\n"
+                )
+    return OK if is_well else FAILED
+
+
+async def _play(client: Client, question: str) -> tuple[PersonReply, float]:
+    """Ask *question*, print it with its answer, and return both the reply and the milliseconds it took."""
+    give_up_at = time.monotonic() + _HEARS_WITHIN_S
+    while True:
+        started = time.perf_counter()
+        reply = await ask_over(client, DEFAULT_SUPERVISOR, make_request(question))
+        took_ms = (time.perf_counter() - started) * 1000
+        # The supervisor hears of the agent within milliseconds of its start.
+        if reply.kind != "unable" or time.monotonic() > give_up_at:
+            break
+    print_paragraph(f"> {question}", style="bold")
+    if reply.report is not None and reply.report.memory.key is not None:
+        print(
+            f"  {styled('understood as', 'dim')} {printable(reply.report.memory.key)}"
+        )
+    is_served = reply.report is not None and reply.report.memory.outcome in _SERVED
+    verdict = (
+        styled("remembered", "green") if is_served else styled("computed", "yellow")
+    )
+    body = printable(reply.text).splitlines()
+    # The heading repeats the question, and the last line our own verdict.
+    for line in body[1:-1] if reply.kind == "answer" else body:
+        print_paragraph(line.strip(), "    " if line.startswith("    ") else "  ")
+    print(
+        f"  {verdict if reply.kind == 'answer' else styled(reply.kind, 'red')} in {took_ms:.1f} ms\n"
+    )
+    return reply, took_ms
+
+
+def _moral(played: list[tuple[PersonReply, float]]) -> str:
+    second = played[1][1]
+    outcomes = [
+        reply.report.memory.outcome if reply.report is not None else reply.kind
+        for reply, _ in played
+    ]
+    if outcomes != ["miss", "hit", "miss"]:
+        return f"That went another way than it should: {', '.join(outcomes)}."
+    return (
+        "The second question is the first one in other words, and nothing was computed for it: "
+        f"{second:.1f} ms from memory.\n"
+        "A budget takes no time to compute; what a memory saves is what an agent takes: a model's seconds, for example."
+    )
+
+
+__all__ = ["QUESTIONS", "demonstrate"]

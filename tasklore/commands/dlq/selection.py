@@ -1,0 +1,104 @@
+"""Opening the dead letters of this system, and the letters that options of the command line mean."""
+
+import contextlib
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+from tasklore.commands.places import open_nats, open_redis
+from tasklore.commands.render.durations import parse_span
+from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.identifiers import checked_name
+from tasklore.memory.breaker import Breaker
+from tasklore.memory.ledger.ledger import Ledger
+from tasklore.runtime.messaging.link import Link
+from tasklore.runtime.messaging.outbox import open_outbox
+from tasklore.runtime.servers.valkey import DEADLINE_S
+from tasklore.runtime.settings import Settings
+from tasklore.supervisor.dead_letters.letters import Selection
+from tasklore.supervisor.dead_letters.queue import (
+    Choice,
+    DeadLetters,
+    open_dead_letters,
+)
+
+
+class Filter(NamedTuple):
+    """The letters that options mean; None is no condition."""
+
+    sequences: tuple[int, ...] = ()
+    agent: str | None = None
+    task: str | None = None
+    reason: str | None = None
+    since: str | None = None
+    everything: bool = False
+
+    @property
+    def has_condition(self) -> bool:
+        """Whether there is any condition."""
+        return any(
+            word is not None
+            for word in (self.agent, self.task, self.reason, self.since)
+        )
+
+    def selection(self) -> Selection:
+        """Return the conditions alone; raises InvalidInput for an agent that is no name or a time that is none."""
+        agent = None if self.agent is None else checked_name(self.agent, "--agent")
+        since = (
+            None if self.since is None else parse_since(self.since, datetime.now(UTC))
+        )
+        return Selection(agent, self.task, self.reason, since)
+
+    def choice(self) -> Choice:
+        """Return the sequences or conditions, where some have to be given.
+
+        Raises:
+            InvalidInput: none are given, or two kinds that contradict.
+        """
+        given = [bool(self.sequences), self.has_condition, self.everything]
+        if not any(given):
+            raise InvalidInput(
+                "say which: SEQUENCE, --agent, --task, --reason, --since, or --all"
+            )
+        if given.count(True) > 1:
+            raise InvalidInput(
+                "give sequences, or options that filter, or --all; one of the three"
+            )
+        return self.sequences or self.selection()
+
+
+def parse_since(text: str, now: datetime) -> datetime:
+    """Return the moment *text*: so long before *now* (2h, 7d), or a time in RFC 3339, UTC without a zone.
+
+    Raises:
+        InvalidInput: it is neither.
+    """
+    try:
+        moment = datetime.fromisoformat(text.strip())
+    except ValueError:
+        pass
+    else:
+        return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    try:
+        return now - parse_span(text, "--since")
+    except OverflowError:
+        return datetime.fromtimestamp(0, UTC)
+    except InvalidInput as error:
+        raise InvalidInput(
+            f"{error}, or a time such as 2026-11-21T10:00:00Z"
+        ) from error
+
+
+@contextlib.asynccontextmanager
+async def dead_letters() -> AsyncIterator[DeadLetters]:
+    """Open the dead letters of the system that runs here; the ledger is read only for facts that they lack."""
+    keep = timedelta(days=Settings.load().ledger_keep_days)
+    async with (
+        open_nats("tasklore-dlq") as client,
+        open_redis("tasklore-dlq", DEADLINE_S) as redis,
+        open_outbox(link := Link(client)) as outbox,
+        open_dead_letters(
+            link, outbox, Ledger(redis, keep=keep, breaker=Breaker())
+        ) as letters,
+    ):
+        yield letters

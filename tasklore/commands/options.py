@@ -1,0 +1,105 @@
+"""What the definitions of the commands share: how help looks, and options that many of them take."""
+
+from datetime import date, datetime
+from typing import Annotated, Any
+
+from typer import Context, Exit, Option, echo
+from typer.core import TyperCommand, TyperGroup
+
+from tasklore.commands.extras import without
+from tasklore.contracts.errors import InvalidInput
+
+#: Characters of one sentence, none of which is cut off.
+_WHOLE = 1_000
+
+
+class CommandGroup(TyperGroup):
+    """A group of commands that is listed with its first sentence whole."""
+
+    def get_short_help_str(self, limit: int = 0) -> str:
+        """Return the first sentence of the help whole."""
+        del limit
+        return super().get_short_help_str(_WHOLE)
+
+
+#: Plain help, the same on every terminal and in the manual; a crash of ours shows an ordinary traceback.
+SETTLED: dict[str, Any] = {
+    "cls": CommandGroup,
+    "rich_markup_mode": None,
+    "pretty_exceptions_enable": False,
+    "add_completion": False,
+    "context_settings": {
+        "max_content_width": 100,
+        "help_option_names": ["--help", "-h"],
+    },
+}
+
+
+class Command(TyperCommand):
+    """A command whose help shows arguments by name alone, as its usage does."""
+
+    def get_short_help_str(self, limit: int = 0) -> str:
+        """Return the first sentence of the help whole: a list of commands folds it, where others cut it off."""
+        del limit
+        return super().get_short_help_str(_WHOLE)
+
+    def invoke(self, ctx: Any) -> object:
+        """Run the command, with a structlog that leaves rich alone."""
+        with without("rich"):
+            import structlog  # noqa: F401
+        return super().invoke(ctx)
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the sections of arguments and options."""
+        shown: list[Any] = [
+            one for one in self.get_params(ctx) if one.get_help_record(ctx) is not None
+        ]
+        arguments = [
+            (one.metavar or one.name, one.help)
+            for one in shown
+            if one.param_type_name == "argument"
+        ]
+        options = [
+            one.get_help_record(ctx) for one in shown if one.param_type_name == "option"
+        ]
+        for title, rows in (("Arguments", arguments), ("Options", options)):
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+
+
+Json = Annotated[bool, Option("--json", help="Print JSON for programs.")]
+AgentId = Annotated[
+    str | None, Option("--agent", metavar="AGENT", help="Only of this agent.")
+]
+
+
+def show_help_alone(context: Context) -> None:
+    """Print the help of a group that was called without a command."""
+    if context.invoked_subcommand is None:
+        echo(context.get_help())
+        raise Exit
+
+
+def example(*lines: str) -> str:
+    """Return the end of a help page that shows *lines* as they are typed."""
+    return "\b\nExample:\n" + "\n".join(f"  {line}" for line in lines)
+
+
+def day_of(text: str, option: str) -> date:
+    """Return the day that *text* names: an ISO date, or words such as "3 May 2026", "last Friday", "yesterday".
+
+    Raises:
+        InvalidInput: it names none, or several; the message names *option*.
+    """
+    from tasklore.contracts.quantities.times import find_moments
+
+    found = find_moments(text, datetime.now().astimezone(), lean="past")
+    value = (
+        found[0].value if len(found) == 1 and found[0].text == text.strip() else None
+    )
+    if value is None:
+        raise InvalidInput(
+            f"{option} {text!r} names no one day; say one such as 2026-05-01, or 'last Friday'"
+        )
+    return value.date() if isinstance(value, datetime) else value

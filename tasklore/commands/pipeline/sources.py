@@ -1,0 +1,161 @@
+"""A pipeline as it is typed: a file, an installed name, or a file in TASKLORE_PIPELINES_DIR; and its inputs."""
+
+import difflib
+import json
+from collections.abc import Iterable, Mapping
+from importlib import metadata, resources
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from tasklore.contracts.errors import ConfigurationError, InvalidInput
+from tasklore.contracts.pipelines import Pipeline
+from tasklore.runtime.settings import Settings
+from tasklore.supervisor.pipelines.declaration.files import Source, read_pipeline
+from tasklore.supervisor.pipelines.declaration.inputs import parse_inputs
+
+#: The entry points of packages with pipelines: `name = "module:attribute"`, or `"package:file.toml"`.
+GROUP = "tasklore.pipelines"
+#: Bytes of a file that is given as an input: a run's inputs travel in one message.
+MAX_FILE = 512 * 1024
+#: Characters of a value that an error repeats.
+_LONGEST_QUOTED = 40
+
+_SUFFIXES = (".toml", ".py")
+
+
+def read_source(text: str) -> Source:
+    """Return the pipeline *text*: a file when it looks like one, else a known pipeline of that name.
+
+    Raises:
+        InvalidPipeline: it cannot be read; each problem has its line.
+        InvalidInput: there is no such pipeline.
+        ConfigurationError: the package that brings it is broken.
+    """
+    path = Path(text)
+    if path.suffix in _SUFFIXES or len(path.parts) > 1 or path.is_file():
+        return read_pipeline(path)
+    known = _known_pipelines()
+    if text not in known:
+        nearest = difflib.get_close_matches(text, known, n=1)
+        cure = (
+            f"did you mean {nearest[0]!r}?"
+            if nearest
+            else "`tasklore pipeline list` shows those that are known"
+        )
+        raise InvalidInput(
+            f"{text!r} is neither a file (.toml or .py) nor the name of a known pipeline; {cure}"
+        )
+    place = known[text]
+    return read_pipeline(place) if isinstance(place, Path) else _load(place)
+
+
+def known_names() -> list[str]:
+    """Return the names of installed pipelines, and of files in TASKLORE_PIPELINES_DIR."""
+    return sorted(_known_pipelines())
+
+
+def _known_pipelines() -> dict[str, Path | EntryPoint]:
+    folder = Settings.load().pipelines_dir
+    files = sorted(folder.glob("*.toml")) if folder is not None else []
+    return {file.stem: file for file in files} | {
+        one.name: one for one in metadata.entry_points(group=GROUP)
+    }
+
+
+def _load(point: EntryPoint) -> Source:
+    """Return the pipeline that an installed package names.
+
+    Raises:
+        ConfigurationError: it names none; the message names the package's mistake.
+        InvalidPipeline: it cannot be read.
+    """
+    where = f"the installed pipeline {point.name!r} ({point.value})"
+    try:
+        if point.attr.endswith(".toml"):
+            with resources.as_file(resources.files(point.module) / point.attr) as file:
+                return read_pipeline(file)
+        found = point.load()
+    except (ImportError, AttributeError, FileNotFoundError) as error:
+        raise ConfigurationError(
+            f"{where} cannot be loaded: {error}; install it again"
+        ) from error
+    if isinstance(found, Pipeline):
+        return Source(found)
+    if isinstance(found, str | Path):
+        return read_pipeline(Path(found))
+    raise ConfigurationError(
+        f"{where} is a {type(found).__name__}, not a Pipeline or a path"
+    )
+
+
+def read_inputs(pipeline: Pipeline, given: Iterable[str]) -> dict[str, JsonValue]:
+    """Return the values of *given*, each `NAME=VALUE`, by the types that *pipeline* declares.
+
+    A text is taken as it is, anything else is JSON. `@FILE` as the value is the content of the file, `@@` the character
+    itself.
+
+    Raises:
+        InvalidInput: one cannot be read, is of another type, is given twice, or is no input of the pipeline.
+    """
+    values: dict[str, JsonValue] = {}
+    for one in given:
+        name, equals, text = one.partition("=")
+        if not equals:
+            example = next(iter(pipeline.inputs), "folder")
+            raise InvalidInput(
+                f"--input {one[:_LONGEST_QUOTED]!r} has no '='; write NAME=VALUE, such as {example}=..."
+            )
+        if name in values:
+            raise InvalidInput(f"--input {name} is given twice; leave one out")
+        text = (
+            _content(name, text[1:])
+            if text.startswith("@") and not text.startswith("@@")
+            else text.removeprefix("@")
+        )
+        try:
+            values[name] = parse_inputs(pipeline, {name: text})[name]
+            json.dumps(values[name], ensure_ascii=False).encode()
+        except UnicodeEncodeError as error:
+            raise InvalidInput(
+                f"--input {name} is no valid Unicode; send it as UTF-8"
+            ) from error
+        except InvalidInput as error:
+            if name in pipeline.inputs and pipeline.inputs[name].secret:
+                # The reason would repeat the secret.
+                kind = pipeline.inputs[name].type
+                raise InvalidInput(
+                    f"--input {name}: the value is no {kind}; write it as JSON"
+                ) from None
+            raise InvalidInput(f"--input {name}: {error}") from error
+    return values
+
+
+def _content(name: str, path: str) -> str:
+    try:
+        with Path(path).open("rb") as opened:
+            content = opened.read(MAX_FILE + 1)
+        text = content.decode("utf-8-sig") if len(content) <= MAX_FILE else None
+    except UnicodeDecodeError as error:
+        raise InvalidInput(
+            f"--input {name}: {path!r} is no text in UTF-8; convert it"
+        ) from error
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        cure = "name a file, or write @@ for a plain @"
+        raise InvalidInput(
+            f"--input {name}: {path!r} cannot be read ({reason}); {cure}"
+        ) from error
+    if text is None:
+        cure = "give its path instead, as a text"
+        raise InvalidInput(
+            f"--input {name}: {path!r} is larger than {MAX_FILE // 1024} KiB; {cure}"
+        )
+    return text
+
+
+def mask(pipeline: Pipeline, inputs: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """Return *inputs* as they may be shown: secret ones are `***`."""
+    secret = {name for name, declared in pipeline.inputs.items() if declared.secret}
+    return {name: "***" if name in secret else value for name, value in inputs.items()}

@@ -1,0 +1,252 @@
+"""What people see: tables, one-line messages on stderr, colours only on a terminal, a spinner when it takes long.
+
+`rich` is imported only where a terminal is looked at; programs get plain aligned text or JSON.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import re
+import shutil
+import sys
+import textwrap
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import TYPE_CHECKING, Any, TextIO
+
+from tasklore.commands.exits import Aborted
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+#: Seconds after which a person wants to see that something is going on.
+PATIENCE_S = 1.0
+
+#: Characters that a column is folded to at most: words of prose are shorter.
+_NARROWEST = 12
+#: A command that is to be copied: in backquotes, or behind a colon to the end.
+_COMMAND = re.compile(r"`[^`]*`|(?<=: )tasklore [a-z].*$")
+#: Stands for a space that no line is broken at while text is folded: no text of ours has it.
+HELD = "\ue000"
+
+_STYLES = {
+    "bold": "1",
+    "dim": "2",
+    "red": "31",
+    "green": "32",
+    "yellow": "33",
+    "cyan": "36",
+}
+
+
+def is_colourful(stream: TextIO) -> bool:
+    """Return whether *stream* is a terminal that wants colours: `NO_COLOR` and `TERM=dumb` say no."""
+    return (
+        stream.isatty()
+        and not os.environ.get("NO_COLOR")
+        and os.environ.get("TERM") != "dumb"
+    )
+
+
+def styled(text: str, style: str, stream: TextIO | None = None) -> str:
+    """Return *text* in *style* (bold, dim or a colour) when *stream* (None is stdout) shows it, else as it is."""
+    if not text or not is_colourful(stream or sys.stdout):
+        return text
+    return f"\x1b[{_STYLES[style]}m{text}\x1b[0m"
+
+
+def printable(text: str) -> str:
+    """Return *text* without what would steer a terminal: agents and models write it."""
+    return "".join(
+        letter for letter in text if letter.isprintable() or letter in "\n\t"
+    )
+
+
+def say(text: str) -> None:
+    """Write one line for people to stderr, whatever stdout is used for; on a terminal it is folded between words."""
+    print(_label(text, "dim"), file=sys.stderr, flush=True)
+
+
+def complain(text: str) -> None:
+    """Write an error to stderr in one line; on a terminal it is folded between words."""
+    print(_label(" ".join(text.split()), "red"), file=sys.stderr, flush=True)
+
+
+def _label(text: str, style: str) -> str:
+    """Return *text* behind our name in *style*, folded to stderr's width."""
+    label = "tasklore:"
+    lines = (
+        folded(f"{label} {text}", _width(sys.stderr))
+        if sys.stderr.isatty()
+        else f"{label} {text}"
+    )
+    return lines.replace(label, styled(label, style, sys.stderr), 1)
+
+
+def _width(stream: TextIO) -> int:
+    """Return how many characters stand in a line of *stream*; as good as endless for other streams."""
+    return shutil.get_terminal_size().columns if stream.isatty() else sys.maxsize
+
+
+def fits_a_line(text: str) -> bool:
+    """Return whether *text* fits a line of stdout; it always does where stdout is no terminal."""
+    return len(text) <= _width(sys.stdout)
+
+
+def folded(text: str, width: int, indent: str = "", first: str | None = None) -> str:
+    """Return *text* in lines of *width* behind *indent*, the first behind *first* when one is given.
+
+    Words and commands are never broken, so that both can be copied, even when they are longer than a line.
+    """
+    start = indent if first is None else first
+    # What holds its spaces together is no space for whoever folds, and of the same length.
+    kept = _COMMAND.sub(lambda found: found[0].replace(" ", HELD), text)
+    lines = textwrap.fill(
+        kept,
+        width,
+        initial_indent=start,
+        subsequent_indent=indent,
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
+    return lines.replace(HELD, " ")
+
+
+def print_json(value: Any) -> None:
+    """Write *value* to stdout as indented JSON."""
+    print(json.dumps(value, indent=2, ensure_ascii=False, default=str), flush=True)
+
+
+def print_paragraph(text: str, indent: str = "", style: str = "") -> None:
+    """Write *text* to stdout behind *indent* in *style*, folded between words on a terminal, as it stands elsewhere."""
+    for line in text.splitlines():
+        for one in folded(line, _width(sys.stdout), indent).splitlines() or [""]:
+            print(styled(one, style) if style else one)
+
+
+def print_table(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    right: Sequence[str] = (),
+    whole: Sequence[str] = (),
+) -> None:
+    """Write a table to stdout; the columns named in *right* hold numbers and are aligned right.
+
+    On a terminal a cell that does not fit is folded, those of the columns *whole* never: ids are there to be copied.
+    Where that leaves no room for the others each row is several lines. Elsewhere every row is one line.
+    """
+    if sys.stdout.isatty():
+        if whole and not _fits(columns, rows, (*right, *whole), _width(sys.stdout)):
+            _print_rows_apart(columns, rows)
+        else:
+            from rich.console import Console
+
+            Console().print(rich_table(columns, rows, right, whole))
+        return
+    widths = [
+        max(len(line[index]) for line in (columns, *rows))
+        for index in range(len(columns))
+    ]
+    for line in (columns, *rows):
+        cells = [
+            cell.rjust(width) if name in right else cell.ljust(width)
+            for name, cell, width in zip(columns, line, widths, strict=True)
+        ]
+        print("  ".join(cells).rstrip())
+
+
+def _fits(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    unfolded: Sequence[str],
+    width: int,
+) -> bool:
+    """Return whether the columns *unfolded* leave each other one some room."""
+    room = width - 2 * (len(columns) - 1)
+    for index, name in enumerate(columns):
+        longest = max(len(line[index]) for line in (columns, *rows))
+        room -= longest if name in unfolded else min(longest, _NARROWEST)
+    return room >= 0
+
+
+def _print_rows_apart(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Write each row as its first cell, and below it the others, each behind the name of its column."""
+    for row in rows:
+        print(styled(row[0], "bold"))
+        told = [
+            f"{name.lower()}: {cell}"
+            for name, cell in zip(columns[1:], row[1:], strict=True)
+            if cell
+        ]
+        if told:
+            print(folded(", ".join(told), _width(sys.stdout), "  "))
+
+
+def rich_table(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    right: Sequence[str] = (),
+    whole: Sequence[str] = (),
+) -> "Table":
+    """Return the table that `print_table` writes to a terminal wide enough for it."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for name in columns:
+        is_number = name in right
+        width = (
+            max(len(row[columns.index(name)]) for row in (columns, *rows))
+            if name in whole
+            else None
+        )
+        table.add_column(
+            name,
+            justify="right" if is_number else "left",
+            overflow="fold",
+            no_wrap=is_number,
+            min_width=width,
+        )
+    for row in rows:
+        # Plain text: a remembered value may hold what would be markup.
+        table.add_row(*(Text(cell) for cell in row))
+    return table
+
+
+@contextlib.asynccontextmanager
+async def patience(doing: str) -> AsyncIterator[Callable[[], object]]:
+    """Show a spinner with *doing* on stderr for as long as the block lasts, once it has lasted `PATIENCE_S`.
+
+    Yield a function that ends it early.
+    """
+    if not sys.stderr.isatty():
+        yield lambda: None
+        return
+    spinner = asyncio.create_task(_spin(doing))
+    try:
+        yield spinner.cancel
+    finally:
+        spinner.cancel()
+        await asyncio.gather(spinner, return_exceptions=True)
+
+
+async def _spin(doing: str) -> None:
+    await asyncio.sleep(PATIENCE_S)
+    from rich.console import Console
+
+    with Console(stderr=True).status(doing):
+        await asyncio.Event().wait()
+
+
+def confirm(question: str, *, unasked: str, declined: str) -> None:
+    """Return when the person at the terminal says yes to *question*.
+
+    Raises:
+        Aborted: with *unasked* where there is no terminal, with *declined* when the answer is no.
+    """
+    import typer
+
+    if not sys.stdin.isatty():
+        raise Aborted(unasked)
+    if not typer.confirm(question, err=True):
+        raise Aborted(declined)

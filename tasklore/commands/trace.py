@@ -1,0 +1,243 @@
+"""`tasklore trace`: the tree of a task, drawn from the ledger."""
+
+import re
+import shutil
+import sys
+from collections.abc import Iterable, Iterator
+
+from tasklore.commands.places import open_redis
+from tasklore.commands.render.board import STATUSES
+from tasklore.commands.render.screen import (
+    HELD,
+    folded,
+    patience,
+    print_json,
+    printable,
+    styled,
+)
+from tasklore.commands.render.words import count_of, duration, money, one_line, size
+from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.identifiers import checked_name
+from tasklore.memory.ledger.task_tree import (
+    GONE,
+    AlikeTasks,
+    TaskSums,
+    TaskTree,
+    Trace,
+    TracedTask,
+)
+
+#: Seconds for one look into the ledger: a person waits, and an answer late is better than none.
+_LEDGER_S = 5.0
+_STATES = STATUSES | {
+    "accepted": ("queued", "dim"),
+    "waiting": ("waiting for its next run", "yellow"),
+    "cancelling": ("to be cancelled", "yellow"),
+    "expired": ("expired", "yellow"),
+    "rejected": ("rejected", "red"),
+    GONE: ("no longer stored", "dim"),
+}
+_RECALLED = {
+    "hit": "recalled",
+    "near": "recalled from a neighbour",
+    "joined": "shared the run of another",
+    "miss": "not remembered yet",
+    "refreshed": "memory refreshed",
+    "bypassed": "memory bypassed",
+    "unavailable": "memory unavailable",
+}
+#: Branch, last branch, and what stands below each; where stdout has no such letters, the second set.
+_LINES = ("├─ ", "└─ ", "│  ", "   "), ("|- ", "`- ", "|  ", "   ")
+#: Columns of text that a deep branch leaves at least on a terminal.
+_ROOM = 36
+
+
+async def print_trace(task_id: str, *, as_json: bool) -> None:
+    """Print the tree of a task.
+
+    Raises:
+        InvalidInput: *task_id* is none, or the ledger does not know it.
+        Unreachable: no system runs here, or its Redis does not answer.
+    """
+    checked_name(task_id, "TASK")
+    async with (
+        open_redis("tasklore-trace", _LEDGER_S) as redis,
+        patience("reading the tasks"),
+    ):
+        trace = await TaskTree(redis, deadline_s=_LEDGER_S).read(task_id)
+    if trace is None:
+        raise InvalidInput(
+            f"no task {task_id!r} is known, or its time is over (TASKLORE_LEDGER_KEEP_DAYS); `tasklore ask --json` "
+            "shows the id of a task, and so do its report and the answer of the HTTP API"
+        )
+    if as_json:
+        print_json(trace.model_dump(mode="json"))
+        return
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
+    for line in draw(trace, width, is_plain=not _can_draw()):
+        print(line)
+
+
+def _can_draw() -> bool:
+    try:
+        "".join(_LINES[0]).encode(sys.stdout.encoding or "ascii")
+    except UnicodeError:
+        return False
+    return True
+
+
+def draw(trace: Trace, width: int, *, is_plain: bool = False) -> Iterator[str]:
+    """Yield the lines of the tree, each at most *width* long where its words allow that."""
+    root = trace.root
+    yield from _line(
+        describe_task(root), first="", rest="", width=width, word=_word_of(root)
+    )
+    sums = [f"in all {describe_states(trace.sums)}", *_money(trace.sums)]
+    if trace.wall_ms is not None:
+        sums.insert(1, f"{duration(trace.wall_ms)} from first to last")
+    if trace.more_tasks:
+        sums.append(f"{trace.more_tasks:,} more not read")
+    below = list(_entries(root))
+    lines = _LINES[is_plain]
+    yield from _line(
+        ", ".join(sums), *(((lines[2],) * 2) if below else ("   ", "   ")), width
+    )
+    yield from _branches(root, "", width, lines)
+
+
+def _branches(
+    task: TracedTask, indent: str, width: int, lines: tuple[str, str, str, str]
+) -> Iterator[str]:
+    """Yield the lines below *task*; where its *indent* leaves no room, they begin with their level in its place."""
+    entries = list(_entries(task))
+    level = len(indent) // 3 + 1
+    surplus = 3 * max(0, level - max(2, (width - _ROOM) // 3))
+    mark, blank = (f"{level:>2} ", "   ") if surplus else ("", "")
+    for number, entry in enumerate(entries, 1):
+        is_last = number == len(entries)
+        rest = indent + lines[2 + is_last]
+        first = mark + (indent + lines[is_last])[surplus + len(mark) :]
+        under = blank + rest[surplus + len(mark) :]
+        if not isinstance(entry, TracedTask):
+            yield from _line(entry, first, under, width)
+            continue
+        bar = lines[2] if any(_entries(entry)) else ""
+        yield from _line(
+            describe_task(entry),
+            first=first,
+            rest=under + bar,
+            width=width,
+            word=_word_of(entry),
+        )
+        yield from _branches(entry, rest, width, lines)
+
+
+def _line(
+    text: str, first: str, rest: str, width: int, word: tuple[str, str] | None = None
+) -> list[str]:
+    """Return *text* folded to *width*, short facts in one piece, the first occurrence of *word* in its style."""
+    facts = re.split(r"(, |  )", text)
+    kept = "".join(
+        fact.replace(" ", HELD) if 2 < len(fact) < _ROOM // 2 else fact
+        for fact in facts
+    )
+    lines = folded(kept, max(width, _ROOM), rest + "  ", first).split("\n")
+    if word is not None:
+        for place, line in enumerate(lines):
+            if word[0] in line:
+                head, _, tail = line.partition(word[0])
+                lines[place] = f"{head}{styled(*word)}{tail}"
+                break
+    return lines
+
+
+def _entries(task: TracedTask) -> Iterator[TracedTask | str]:
+    """Yield the entries below *task*: journaled steps, children, and sums of those that are not shown."""
+    for step in task.steps:
+        yield f"step {one_line(step.name, 80)}  journaled, {size(step.bytes)}"
+    if task.more_steps:
+        yield f"{count_of(task.more_steps, 'more step')} journaled"
+    yield from task.children
+    for alike in task.alike:
+        yield describe_alike(alike)
+    if task.more_children:
+        yield f"{count_of(task.more_children, 'more task')}, not read"
+
+
+def _word_of(task: TracedTask) -> tuple[str, str]:
+    return _STATES.get(task.state, (printable(task.state), "dim"))
+
+
+def describe_task(task: TracedTask) -> str:
+    """Return *task* in a line: name, state, times, runs, the memory's part, models, tokens and cost, error."""
+    facts = [_word_of(task)[0]]
+    if task.run_ms is not None and not (
+        task.memory in ("hit", "near", "joined") and not task.run_ms
+    ):
+        facts[0] += f" {'in' if not task.is_open else 'for'} {duration(task.run_ms)}"
+    if task.queued_ms and task.state == "accepted":
+        facts[0] += f" for {duration(task.queued_ms)}"
+    elif task.queued_ms:
+        facts.append(f"queued {duration(task.queued_ms)}")
+    if task.attempts > 1:
+        facts.append(f"{task.attempts} runs")
+    if task.generation > 1:
+        facts.append(f"generation {task.generation}")
+    if task.memory in _RECALLED:
+        saved = f" (saved {duration(task.saved_ms)})" if task.saved_ms else ""
+        facts.append(_RECALLED[task.memory] + saved)
+    usage = task.usage
+    facts += [one_line(model, 60) for model in usage.models]
+    facts += _price(
+        usage.input_tokens,
+        usage.output_tokens,
+        usage.cost_usd or 0,
+        is_unpriced=usage.unpriced,
+    )
+    if task.error:
+        facts.append(one_line(task.error, 200))
+    name = f"{task.agent_id}.{task.task}" if task.task else task.task_id
+    return f"{name}  {', '.join(facts)}"
+
+
+def describe_alike(alike: AlikeTasks) -> str:
+    """Return children with one name in a line: count, states, times, cost, and the tasks below them."""
+    facts = [
+        describe_states(alike.sums, "more"),
+        f"{duration(alike.sums.run_ms)} of running",
+        *_money(alike.sums),
+    ]
+    if alike.below.tasks:
+        facts += [f"below them {describe_states(alike.below)}", *_money(alike.below)]
+    return f"{alike.agent_id}.{alike.task}  {', '.join(facts)}"
+
+
+def describe_states(sums: TaskSums, more: str = "") -> str:
+    """Return the number of tasks, and how many are in each state: "3 tasks (2 completed, 1 failed)"."""
+    states = ", ".join(
+        f"{count:,} {_STATES.get(state, (state, ''))[0]}"
+        for state, count in sums.states.items()
+    )
+    return f"{count_of(sums.tasks, f'{more} task'.strip())} ({states})"
+
+
+def _money(sums: TaskSums) -> Iterable[str]:
+    yield from _price(
+        sums.input_tokens, sums.output_tokens, sums.cost_usd, is_unpriced=sums.unpriced
+    )
+    if sums.recalled:
+        yield f"{sums.recalled:,} recalled" + (
+            f" (saved {duration(sums.saved_ms)})" if sums.saved_ms else ""
+        )
+
+
+def _price(
+    input_tokens: int, output_tokens: int, cost_usd: float, *, is_unpriced: bool
+) -> Iterator[str]:
+    """Yield tokens and cost; a small cost keeps two digits."""
+    if input_tokens or output_tokens:
+        yield f"{input_tokens:,} + {output_tokens:,} tokens"
+    if cost_usd:
+        yield money(cost_usd) + (" and more, unpriced" if is_unpriced else "")
+    elif is_unpriced:
+        yield "unpriced"

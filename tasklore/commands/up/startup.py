@@ -1,0 +1,140 @@
+"""The wait of a serving process for servers that are away when it starts: it is alive, and not ready, and says so."""
+
+import asyncio
+import random
+import signal
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+
+import structlog
+
+from tasklore.commands.places import demand_listener
+from tasklore.contracts.errors import Forbidden, Unreachable
+from tasklore.runtime.health import HealthServer, Pulse
+from tasklore.runtime.messaging.connection import connected
+from tasklore.runtime.servers import valkey
+from tasklore.runtime.servers.endpoints import masked_url
+from tasklore.runtime.settings import Settings
+
+log = structlog.get_logger(__name__)
+
+#: Seconds before the second look, and at most between two; drawn at random from the upper half of it, so that many
+#: processes that start together do not come back together.
+_PAUSE_S = 0.5
+_LONGEST_PAUSE_S = 5.0
+#: Seconds between two lines about one server.
+_SAY_EVERY_S = 30.0
+
+
+async def wait_for_servers(settings: Settings) -> bool:
+    """Return True once NATS and Redis answer, False when SIGTERM or SIGINT ended the wait.
+
+    Meanwhile `/healthz` answers 200, and `/readyz` 503 with the server that is away.
+
+    Raises:
+        Forbidden: a server answers and refuses us: no wait mends that.
+        ConfigurationError: an address or a file of ours is wrong.
+    """
+    task = asyncio.ensure_future(_wait(settings))
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, task.cancel)
+    try:
+        await task
+    except asyncio.CancelledError:
+        current = asyncio.current_task()
+        if current is not None and current.cancelling():
+            raise
+        return False
+    finally:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)
+    return True
+
+
+async def _wait(settings: Settings) -> None:
+    async def check_nats(url: str) -> None:
+        await demand_listener(url)
+        async with connected(url, "tasklore-start"):
+            pass
+
+    async def check_redis(url: str) -> None:
+        async with valkey.connect(
+            url, name="tasklore-start", max_connections=1
+        ) as client:
+            await client.check()
+
+    servers = (
+        ("NATS", settings.nats_url, check_nats),
+        ("Redis or Valkey", settings.redis_url, check_redis),
+    )
+    async with AsyncExitStack() as stack:
+        away: list[str] = []
+        for name, url, check in servers:
+            if url is not None:
+                await _wait_for(
+                    f"{name} at {masked_url(url)}",
+                    url=url,
+                    check=check,
+                    away=away,
+                    stack=stack,
+                    settings=settings,
+                )
+
+
+async def _wait_for(
+    server: str,
+    url: str,
+    check: Callable[[str], Awaitable[None]],
+    away: list[str],
+    stack: AsyncExitStack,
+    settings: Settings,
+) -> None:
+    """Return when *check* of *url* succeeds; *away* holds what `/readyz` shows, which is served from the first miss."""
+    began = time.monotonic()
+    said_at = float("-inf")
+    pause_s = _PAUSE_S
+    while True:
+        try:
+            await check(url)
+        except Forbidden:
+            raise
+        except Unreachable as error:
+            if not away:
+                _serve_probes(away, stack, settings)
+            away[:] = [server]
+            waited_s = time.monotonic() - began
+            if time.monotonic() - said_at >= _SAY_EVERY_S:
+                said_at = time.monotonic()
+                log.warning(
+                    "waiting_for_server",
+                    server=server,
+                    waited_s=round(waited_s, 1),
+                    error=str(error),
+                )
+            await asyncio.sleep(random.uniform(pause_s / 2, pause_s))  # noqa: S311  # no secret hangs on it
+            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+        else:
+            if said_at > 0:
+                log.info(
+                    "server_answers",
+                    server=server,
+                    waited_s=round(time.monotonic() - began, 1),
+                )
+            return
+
+
+def _serve_probes(away: list[str], stack: AsyncExitStack, settings: Settings) -> None:
+    pulse = Pulse()
+    server = HealthServer(
+        settings.http_host,
+        settings.http_port,
+        alive={"event_loop": pulse.check},
+        ready={"servers": lambda: (False, f"waiting for {', '.join(away)}")},
+        metrics=lambda: b"",
+    )
+    server.start()
+    stack.callback(server.stop)
+    pulse.start()
+    stack.callback(pulse.stop)

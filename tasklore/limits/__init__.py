@@ -1,4 +1,0 @@
-"""`tasklore limits` and `tasklore budget`: limits on models, and the spending under them.
-
-Here belongs what these commands print; limits, accounts and books are kept and summed up by `memory.budgets`.
-"""

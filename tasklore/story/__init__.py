@@ -1,4 +1,0 @@
-"""`tasklore story`: the folder of a story, read, checked and loaded.
-
-Here belongs the form of the files; the models of a story are in `contracts.analysis.stories`.
-"""
