@@ -1,6 +1,7 @@
 """Edits of JSON memory documents, as a finder and an editor propose them: closed, so that nothing unknown is applied.
 
-Whoever proposes them is not trusted: `tasklore.memory.documents` refuses what does not fit and then changes nothing at all.
+Whoever proposes them is not trusted: `tasklore.memory.documents` refuses what does not fit and then changes nothing
+at all.
 """
 
 from typing import Annotated, ClassVar, Literal
@@ -18,8 +19,8 @@ Decision = Literal["proceed", "reject", "conflict"]
 class _Edit(BaseModel):
     """What every edit shares: where, why, and of which document.
 
-    `path` is written as `food.likes[2]` (see `tasklore.memory.documents.paths`). `file` is a resource id, with or without
-    `.json`; None means the one document that the plan is about.
+    `path` is written as `food.likes[2]` (see `tasklore.memory.documents.paths`). `file` is a resource id, with or
+    without `.json`; None means the one document that the plan is about.
     """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")

@@ -1,4 +1,4 @@
-"""What every message, and every piece of one, has in common; the messages themselves are in `tasklore.contracts.messages`."""
+"""What every message, and every piece of one, has in common; the messages themselves are in `contracts.messages`."""
 
 from typing import Any, ClassVar
 

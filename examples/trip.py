@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel
 
-from tasklore.workers import Agent, Amount, Field, Parameters
+from tasklore import Agent, Amount, Field, Parameters
 
 agent = Agent("TripAgent", keywords=("trip", "travellers", "hotel"))
 

@@ -93,8 +93,8 @@ class CommandBatch:
     async def run(self, commands: Sequence[Command]) -> list[Any]:
         """Return the reply to each of *commands*, bytes undecoded; commands after a lost connection are sent again.
 
-        A script is an `FCALL` of a name out of `tasklore.memory.scripts`; a server that lacks the function is given it, if this
-        user may load functions.
+        A script is an `FCALL` of a name out of `tasklore.memory.scripts`; a server that lacks the function is given
+        it, if this user may load functions.
 
         Raises:
             MemoryUnavailable: no answer within the deadline, the server is away or resting, or it refused a command.

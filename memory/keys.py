@@ -2,21 +2,21 @@
 
 | key | type | time to live | meaning |
 |---|---|---|---|
-| `tl:ltm:{Agent}:v1.1:question` | string | absolute, per task | a remembered result, see `tasklore.memory.long_term.entries` |
+| `tl:ltm:{Agent}:v1.1:question` | string | absolute, per task | a remembered result, see `memory.long_term.entries` |
 | `tl:ltm:{Agent}:v1.1:u:token:question` | string | absolute, per task | the same, remembered for one user |
 | `tl:ltm:{Agent}:near:v1.1:frame` | sorted set | its longest entry's | remembered values, see `long_term.neighbours` |
 | `tl:ltm:{Agent}:near:v1.1:frame:until`, `:2` | sorted sets | the same | the same, by expiry in ms; by further values |
 | `tl:ltm-hits:{Agent}:...` | string | its entry's | how often the entry of the same ending was served |
 | `tl:ltm-users:{token}`, `tl:ltm-served:{token}` | set, hash | its longest entry's | what tasks stored, what served |
 | `tl:ltm-quarantine:{Agent}` | hash | none | entries of imported files that may answer another question |
-| `tl:ltm-imports:{Agent}` | set | none | digests of the files that were imported, see `tasklore.memory.long_term.owners` |
+| `tl:ltm-imports:{Agent}` | set | none | digests of the files that were imported, see `memory.long_term.owners` |
 | `tl:flight:{Agent}:...` | hash | the lease | who computes the entry of the same ending, and whether others wait |
-| `tl:task:{task_id}` | hash | 7 days | the ledger: every generation of a task, see `tasklore.memory.ledger.ledger` |
+| `tl:task:{task_id}` | hash | 7 days | the ledger: every generation of a task, see `memory.ledger.ledger` |
 | `tl:task:{task_id}:steps`, `:results` | hash | 7 days | a head and a result for each step, see `ledger.journal` |
 | `tl:waits:{index}` | sorted set | none | open waits, by when to look at them next, in ms |
 | `tl:places:{bound}`, `:runs` | sorted set, hash | 7 days | who runs under a bound; `:queue`, `:seen` who waits |
 | `tl:children:{task_id}` | sorted set | 7 days | tasks that it called: id and `Agent.task`, see `ledger.task_tree` |
-| `tl:ended:{slot}` | hash | none | how many of a slot's tasks ended in each state, see `tasklore.memory.ledger.tally` |
+| `tl:ended:{slot}` | hash | none | how many of a slot's tasks ended in each state, see `memory.ledger.tally` |
 | `tl:stream:{name}` | string | none | the incarnation of a stream that has all open tasks, see `ledger.stream_epochs` |
 | `tl:conversation:{id}` | list | 30 days after its last use | turns and utterances, oldest first |
 | `tl:conversation:{id}:ids`, `:digest` | sorted set, hash | the same | ids of that and of what waits; the rest |
@@ -45,25 +45,25 @@
 | `tl:running:{supervisor}` | sorted set | none | sessions whose pipelines run, by when to look at them next, in ms |
 | `tl:run:{id}` | string | 1 day | the end of a run, for requests after its session |
 | `tl:user-sessions:{token}` | set | none | sessions that were started for a user, so that forgetting finds them |
-| `tl:project:{id}` | hash | none | a project's records by id, see `tasklore.memory.projects.project` |
+| `tl:project:{id}` | hash | none | a project's records by id, see `memory.projects.project` |
 | `tl:project:{id}:...` | sorted sets | none | the same by time, kind, tag and word |
 | `tl:projects:{index}` | sorted set | none | every project, by its last record in ms |
-| `tl:story:{id}` | hash | none | where a story begins, and its `revision`, see `tasklore.memory.stories.store` |
+| `tl:story:{id}` | hash | none | where a story begins, and its `revision`, see `memory.stories.store` |
 | `tl:story:{id}:entities`, `:responses` | hash | none | its entities by name, its last responses by number |
 | `tl:story:{id}:written` | sorted set | none | those responses, by which was written before which |
 | `tl:story:{id}:changes:...` | hash | none | what responses changed, by number, as one agent found it |
-| `tl:analysis:{id}` | hash | none | its last analysis documents by response number, see `tasklore.memory.stories.analyses` |
+| `tl:analysis:{id}` | hash | none | its last analysis documents by response number, see `memory.stories.analyses` |
 | `tl:analysis:{id}:records`, `:written` | hash, sorted set | none | how far each is, by number; their order |
 | `tl:stories:{index}` | sorted set | none | every story, by when it was last loaded or got a response, in ms |
 | `tl:analysing:{supervisor}` | sorted set | none | analyses under way, by when to look at them next, in ms |
-| `tl:schedules:{supervisor}` | hash | none | schedules; `:state`, `:due`, `:owned`, see `tasklore.memory.schedules.store` |
-| `tl:webhooks:{all}:...` | several | none | webhooks on their way or given up, see `tasklore.memory.webhooks.outbox` |
+| `tl:schedules:{supervisor}` | hash | none | schedules; `:state`, `:due`, `:owned`, see `memory.schedules.store` |
+| `tl:webhooks:{all}:...` | several | none | webhooks on their way or given up, see `memory.webhooks.outbox` |
 | `tl:request:{id}` | strings | 1 day | a request over HTTP; `:held` while it is worked on, `:end` how it ended |
 | `tl:budget:{all}:...` | several | 40 days | limits, accounts and books, see `budgets.store`; who admits tasks |
 | `tl:flights` | channel | - | the flight keys that have just landed |
 
 A key has one pair of braces, the cluster's hash tag; each part is checked or percent-escaped, so that none opens more.
-A new key has a row above, a role in `deploy.privileges.roles`, and for words of a person `tasklore.workers.forgetting.stores`.
+A new key has a row above, a role in `deploy.privileges.roles`, and for words of a person `workers.forgetting.stores`.
 """
 
 import re

@@ -19,7 +19,6 @@ from tasklore.runtime.messaging.connection import Listener
 from tasklore.runtime.messaging.link import Link
 from tasklore.runtime.messaging.refusals import Refusal
 from tasklore.runtime.metrics import Metrics
-from tasklore.runtime.origin import demand_own_packages
 from tasklore.runtime.settings import Settings
 from tasklore.runtime.watchdog import LEAVE_S, Watchdog
 
@@ -53,7 +52,6 @@ class Process:
         *,
         may_block: bool = False,
     ) -> None:
-        demand_own_packages()
         if settings.nats_url is None or settings.redis_url is None:
             raise ConfigurationError(
                 "no servers are named; set TASKLORE_NATS_URL and TASKLORE_REDIS_URL, or run `tasklore up`"

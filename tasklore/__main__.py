@@ -17,7 +17,6 @@ from tasklore.commands.exits import (
 from tasklore.commands.extras import advice_for
 from tasklore.commands.render.screen import complain, print_json
 from tasklore.contracts.errors import TaskloreError
-from tasklore.runtime.origin import demand_own_packages
 
 #: Groups of commands that print a refusal as JSON too when `--json` is given.
 _JSON_REFUSALS = frozenset({"analysis", "pipeline", "project", "session", "story"})
@@ -71,7 +70,6 @@ def _silence_output(code: int) -> int:
 
 def _run(command: Callable[[], int | None]) -> int:
     try:
-        demand_own_packages()
         return command() or OK
     except Interrupted as end:
         return SIGNALLED + end.signal_number

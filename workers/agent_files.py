@@ -148,7 +148,7 @@ def load_agent_files(folder: Path, override: Path | None = None) -> AgentFiles:
 
 
 def llm_settings_of(settings: "Settings", files: Iterable[AgentFiles]) -> LlmSettings:
-    """Return what `tasklore.runtime.models.llm` is told: the *settings* of this process, and the roles that *files* describe.
+    """Return what `runtime.models.llm` is told: the *settings* of this process, and the roles that *files* describe.
 
     See `roles_of`.
     """

@@ -1,6 +1,7 @@
 """What a worker says about itself: the card of its agent, and every five seconds that it is alive.
 
-It is for lists and for choosing an agent; a worker that dies is noticed by the leases of its tasks (`tasklore.memory.ledger`).
+It is for lists and for choosing an agent; a worker that dies is noticed by the leases of its tasks
+(`tasklore.memory.ledger`).
 """
 
 import asyncio

@@ -8,10 +8,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import tasklore.contracts
-import tasklore.memory
-import tasklore.runtime
-import tasklore.workers
+from tasklore import contracts, memory, runtime, workers
 from tasklore.contracts.errors import ConfigurationError
 
 _VALUES, _WORKERS, *_STORES = (

@@ -2,7 +2,7 @@
 
 import time
 
-from tasklore.workers import Agent, Context, Parameters
+from tasklore import Agent, Context, Parameters
 
 agent = Agent("CallerAgent", keywords=("caller",))
 

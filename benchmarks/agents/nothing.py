@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel
 
-from tasklore.workers import Agent, Parameters
+from tasklore import Agent, Parameters
 
 agent = Agent("NothingAgent", keywords=("nothing",))
 

@@ -4,7 +4,7 @@ import asyncio
 
 from pydantic import BaseModel
 
-from tasklore.workers import Agent, Parameters
+from tasklore import Agent, Parameters
 
 agent = Agent("SlowAgent", keywords=("slow",))
 

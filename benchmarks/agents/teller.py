@@ -3,7 +3,7 @@
 import asyncio
 import time
 
-from tasklore.workers import Agent, Context, Parameters
+from tasklore import Agent, Context, Parameters
 
 agent = Agent("TellerAgent", keywords=("tell",))
 

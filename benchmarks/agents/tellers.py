@@ -5,8 +5,8 @@ from typing import Any
 
 from pydantic import JsonValue
 
+from tasklore import Agent, Context, Parameters
 from tasklore.contracts.analysis.roster import ROSTER
-from tasklore.workers import Agent, Context, Parameters
 
 
 class Look(Parameters):

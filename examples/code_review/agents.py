@@ -9,8 +9,8 @@ from typing import Literal
 
 from pydantic import BaseModel
 
+from tasklore import Agent, Context, Field, Parameters
 from tasklore.contracts.errors import InvalidInput, LlmCutOff, LlmMalformed, LlmRefused
-from tasklore.workers import Agent, Context, Field, Parameters
 
 #: Lines of a function, and its arguments, from which on the rules find it hard to follow.
 LONG_FUNCTION = 50

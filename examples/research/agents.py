@@ -14,7 +14,7 @@ from pathlib import Path
 import pydantic_ai
 from pydantic import BaseModel
 
-from tasklore.workers import Agent, Context, Field, Parameters
+from tasklore import Agent, Context, Field, Parameters
 from tasklore.workers.pydantic_agents import RoleModel, mcp_server, run
 
 #: Seconds for one paper, and bytes of it that are read.

@@ -79,7 +79,7 @@ class Plan(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One document before a plan and after it; `overwritten` is what `tasklore.memory.documents.stamps.stamp` said it was."""
+    """One document before a plan and after it; `overwritten` is what `documents.stamps.stamp` said it was."""
 
     before: Document
     after: Document

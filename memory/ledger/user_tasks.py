@@ -1,7 +1,8 @@
 """The tasks of one user, found in the ledger, and removed from it.
 
 A task that has ended names its user's token; one that is open has an assignment that does. Field names are read first,
-as `tasklore.memory.ledger.open_tasks` does, so that of a million tasks only assignments of others that are still open are moved.
+as `tasklore.memory.ledger.open_tasks` does, so that of a million tasks only assignments of others that are still open
+are moved.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence

@@ -36,8 +36,8 @@ class Row:
 class Claim:
     """The right to close `rows` of *owner* in *queue* until the lease of number `fence` ends.
 
-    `owner_token` is `tasklore.contracts.identifiers.user_token` of the owner. `keep_ms` is for how many milliseconds a closed
-    row is known.
+    `owner_token` is `tasklore.contracts.identifiers.user_token` of the owner. `keep_ms` is for how many milliseconds
+    a closed row is known.
     """
 
     queue: QueueName
@@ -104,7 +104,7 @@ class Counts:
 def closing_arguments(
     claim: Claim, closings: Sequence[Closing] = ()
 ) -> list[str | bytes | int]:
-    """Return the words that `lease_held` and `close_rows` of `tasklore.memory.queues.scripts.CLOSE_ROWS` read from ARGV."""
+    """Return the words that `lease_held` and `close_rows` of `queues.scripts.CLOSE_ROWS` read from ARGV."""
     words: list[str | bytes | int] = [
         claim.holder,
         claim.fence,

@@ -1,8 +1,9 @@
 """The Lua of sessions: each script touches one hash tag, that of a session or that of the list of sessions.
 
 Each may be sent again when its reply was lost; only a use without a reader can then count twice. An entry is stored as
-`tasklore.memory.sessions.entries` says. A key that holds another type is not ours: it is replaced. Where there is no session a
-script returns nil, GET nothing for any key. LIST is sent before a session is made, so that none can be there unlisted.
+`tasklore.memory.sessions.entries` says. A key that holds another type is not ours: it is replaced. Where there is no
+session a script returns nil, GET nothing for any key. LIST is sent before a session is made, so that none can be
+there unlisted.
 """
 
 from pathlib import Path

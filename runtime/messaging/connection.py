@@ -60,7 +60,8 @@ async def connected(
 ) -> AsyncIterator[Client]:
     """Open a connection called *name* to *url*; on leaving, flush its buffer and close it.
 
-    Credentials come from the environment, see `tasklore.runtime.access`. A refusal of the server ends a request at once.
+    Credentials come from the environment, see `tasklore.runtime.access`. A refusal of the server ends a request at
+    once.
 
     Raises:
         ConfigurationError: a file of ours cannot be read.

@@ -105,7 +105,8 @@ def stream_configurations(sizes: Sizes) -> list[dict[str, Any]]:
     """Return the wanted configuration of every stream and bucket, in the order in which they can be made."""
     return [
         _stream(subjects.LATER, [subjects.SCHEDULES_ALL, subjects.DUE_ALL], sizes)
-        # What is due may go after a day (see `tasklore.workers.execution.retry_scheduling`), what is scheduled after thirty.
+        # What is due may go after a day (see `tasklore.workers.execution.retry_scheduling`), what is scheduled after
+        # thirty.
         | {
             "discard": "old",
             "allow_msg_schedules": True,

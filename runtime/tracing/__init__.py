@@ -1,7 +1,8 @@
 """Traces: what a span is called and whose child it is, for every part of a process; off unless it was switched on.
 
 Not here: which operations get a span: their own modules decide. Off, a context that came with a
-message is carried on as it is, and nothing else is done; `tasklore.runtime.tracing.exporting` alone imports OpenTelemetry.
+message is carried on as it is, and nothing else is done; `tasklore.runtime.tracing.exporting` alone imports
+OpenTelemetry.
 """
 
 from tasklore.runtime.tracing.letters import traced_letter

@@ -1,4 +1,5 @@
 """Answers of persons and signals of programs to tasks that wait, and the desk that looks after these waits.
 
-How a task comes to wait is `tasklore.workers.context.waits.waits`; how a wait is kept is `tasklore.memory.ledger.waits`.
+How a task comes to wait is `tasklore.workers.context.waits.waits`; how a wait is kept is
+`tasklore.memory.ledger.waits`.
 """

@@ -507,5 +507,5 @@ def load_groups(arguments: Sequence[str] = ()) -> Typer:
     loaded = {group.name for group in app.registered_groups}
     for name in [first] if first in GROUPS else () if first in own else GROUPS:
         if name not in loaded:
-            app.add_typer(import_module(f"tasklore.{name}.app").app, name=name)
+            app.add_typer(import_module(f"tasklore.commands.{name}.app").app, name=name)
     return app

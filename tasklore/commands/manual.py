@@ -1,4 +1,4 @@
-"""The manual: every command's help as one page; `python -m tasklore.commands.manual > docs/reference/cli.md` writes it."""
+"""Every command's help as one page; `python -m tasklore.commands.manual > docs/reference/cli.md` writes it."""
 
 from collections.abc import Iterator
 from typing import Any

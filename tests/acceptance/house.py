@@ -28,9 +28,6 @@ PROBE = str(AGENTS / "probe.py")
 NAPPER = str(AGENTS / "napper.py")
 BUDGET = "tasklore.workers.agents.budget"
 
-#: The interpreter of the environment in which 0.2 is installed, which `make test` makes.
-PYTHON_OF_0_2 = ROOT / ".venv-0.2" / "bin" / "python"
-
 #: Seconds a process may take to be ready, or to leave; it needs two, and ten on a slow machine that does other things.
 PATIENCE_S = 90.0
 
@@ -259,9 +256,9 @@ class House:
         """Start a supervisor and return at once."""
         return self._start(["supervisor"], settings)
 
-    def released(self, *arguments: str, **settings: Any) -> Served:
-        """Start a process of 0.2, from its wheel, and return at once."""
-        return self._start(list(arguments), settings, python=PYTHON_OF_0_2)
+    def installed(self, python: Path, *arguments: str, **settings: Any) -> Served:
+        """Start a process of what is installed for *python*, in the folder of the house, and return at once."""
+        return self._start(list(arguments), settings, python=python)
 
     @property
     def environment(self) -> dict[str, str]:

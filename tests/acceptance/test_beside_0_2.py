@@ -7,6 +7,9 @@ from tests.acceptance.house import AGENTS, ROOT, House, Served
 from tests.acceptance.outside import Json, Outside, outside
 from tests.http_client import ask
 
+#: The interpreter of the environment in which 0.2 is installed, which `make test` makes.
+PYTHON_OF_0_2 = ROOT / ".venv-0.2" / "bin" / "python"
+
 #: Tasks of each test, and how many of them are asked for side by side.
 TASKS = 1_000
 AT_ONCE = 25
@@ -17,7 +20,7 @@ DOUBLER = str(AGENTS / "doubler.py")
 
 async def test_a_worker_of_0_2_serves_a_supervisor_of_today(own_house: House) -> None:
     """It is an upgrade that began with the supervisors: nothing is lost, nothing runs twice."""
-    worker = own_house.released("worker", DOUBLER_OF_0_2)
+    worker = own_house.installed(PYTHON_OF_0_2, "worker", DOUBLER_OF_0_2)
     supervisor = own_house.supervisor()
 
     await work_through(own_house, supervisor.ready(), worker.ready())
@@ -28,7 +31,7 @@ async def test_a_supervisor_of_0_2_is_served_by_a_worker_of_today(
 ) -> None:
     """It is an upgrade that began with the workers: nothing is lost, nothing runs twice."""
     worker = own_house.worker(DOUBLER)
-    supervisor = own_house.released("supervisor")
+    supervisor = own_house.installed(PYTHON_OF_0_2, "supervisor")
 
     await work_through(own_house, supervisor.ready(), worker.ready())
 

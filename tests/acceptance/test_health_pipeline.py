@@ -14,6 +14,7 @@ from tests.acceptance.house import House, running_house
 HEALTH = (
     Path(__file__).resolve().parents[2]
     / "tasklore"
+    / "commands"
     / "demo"
     / "repository_health"
     / "health.toml"

@@ -193,7 +193,7 @@ def _runs(command: str, program: str) -> bool:
 
 _CHATTY = '''"""Talks while it works."""
 
-from tasklore.workers import Agent, Parameters
+from tasklore import Agent, Parameters
 
 agent = Agent("ChattyAgent", keywords=("chat",))
 

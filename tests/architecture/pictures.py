@@ -7,11 +7,21 @@ import ast
 import re
 from pathlib import Path
 
-from tests.architecture.tree import ROOMS, ROOT, modules, tree_of
+from tests.architecture.tree import ROOT, modules, tree_of
 
 PAGE = ROOT / "docs" / "architecture.md"
 _BLOCK = re.compile(r"```mermaid\n(.*?)```", re.DOTALL)
 
+#: The folders that are drawn, from the top down.
+_ROOMS = (
+    "tasklore/commands",
+    "supervisor",
+    "workers",
+    "memory",
+    "runtime",
+    "contracts",
+    "contracts/quantities",
+)
 #: The modules that one task passes, in their order, from the words of a person to the reply.
 _WAY = (
     "tasklore/commands/ask/ask.py",
@@ -33,13 +43,15 @@ _WAY = (
 
 def rooms() -> str:
     """Return the rooms with the imports between them; what is reached through another room is left out."""
-    joined = {room: _imports(room) for room in ROOMS}
+    joined = {room: _imports(room) for room in _ROOMS}
     lines = ["flowchart TD"]
-    lines += [f'  {room}["{room}/<br/>{_charter(room)}"]' for room in ROOMS]
+    lines += [f'  {_node(room)}["{room}/<br/>{_charter(room)}"]' for room in _ROOMS]
     for room, targets in joined.items():
         through = set().union(*(joined[one] for one in targets))
         lines += [
-            f"  {room} --> {target}" for target in ROOMS if target in targets - through
+            f"  {_node(room)} --> {_node(target)}"
+            for target in _ROOMS
+            if target in targets - through
         ]
     return "\n".join(lines) + "\n"
 
@@ -69,8 +81,28 @@ def _imports(room: str) -> set[str]:
                 [one.name for one in node.names] if isinstance(node, ast.Import) else []
             )
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-            found |= {name.partition(".")[0] for name in names}
-    return (found & set(ROOMS)) - {room}
+            found |= {one for name in names for one in _ROOMS if _lies_in(name, one)}
+    return found - {room}
+
+
+def _lies_in(module: str, room: str) -> bool:
+    """Return whether *module* is one of *room*, by the innermost that is drawn."""
+    path = module.replace(".", "/").removeprefix("tasklore/")
+    innermost = max(
+        (one for one in _ROOMS if f"{path}/".startswith(f"{_inside(one)}/")),
+        key=len,
+        default="",
+    )
+    return innermost == room
+
+
+def _inside(room: str) -> str:
+    """Return where *room* lies in the package, into which it may be a link."""
+    return room.removeprefix("tasklore/")
+
+
+def _node(room: str) -> str:
+    return room.rpartition("/")[2]
 
 
 def _charter(room: str) -> str:

@@ -100,7 +100,10 @@ _MISSING = f"import sys; sys.modules.update(dict.fromkeys({_EXTRA})); "
 
 def test_a_worker_needs_no_package_of_a_command_line_or_an_api() -> None:
     """All that `python -m tasklore.commands.up worker` imports is there without the extras."""
-    modules = "tasklore.commands.up.__main__, tasklore.commands.up.serve, tasklore.commands.up.worker_setup, tasklore.workers.wiring, tasklore.workers.testing"
+    modules = (
+        "tasklore.commands.up.__main__, tasklore.commands.up.serve, "
+        "tasklore.commands.up.worker_setup, tasklore.workers.wiring, tasklore.testing"
+    )
     done = _run(
         f"{_MISSING}import tasklore.commands.agents.check, {modules}, tasklore.workers.agents.budget"
     )
@@ -120,7 +123,11 @@ def test_a_worker_loads_none_of_them_where_they_are_installed() -> None:
 
 def test_no_table_of_tokens_is_loaded_before_a_call_is_held_to_a_limit() -> None:
     """They cost a second of CPU and 130 MB, and most workers never ask a model."""
-    code = "import redis.asyncio, sys; from tasklore.memory.budgets.governor import Governor; Governor(redis.asyncio.Redis())"
+    code = (
+        "import redis.asyncio, sys; "
+        "from tasklore.memory.budgets.governor import Governor; "
+        "Governor(redis.asyncio.Redis())"
+    )
     done = _run(f"{code}; print(*sys.modules)")
 
     assert (done.stderr, "bpe_openai" in done.stdout.split()) == ("", False)

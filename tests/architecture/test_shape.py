@@ -22,6 +22,8 @@ from tests.architecture.tree import (
 #: Protocols: what has one implementation is named itself.
 MOST_PROTOCOLS = 30
 
+PACKAGE = ROOT / "tasklore"
+
 #: Public functions that may return Any, and why.
 RETURN_ANY = {
     "contracts/parameters/model.py Field": "stands for a value of any type, as pydantic's own",
@@ -119,11 +121,13 @@ def test_every_room_says_what_belongs_in_it(room: str) -> None:
 
 
 def test_what_is_shipped_is_the_house() -> None:
-    """The wheel holds every room and an example inside one, and `ruff` demands a docstring of every public thing."""
+    """The wheel holds one package, every room a link in it, and an example; each public thing has a docstring."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]
 
-    assert sorted(wheel["packages"]) == sorted(ROOMS)
+    assert wheel["packages"] == ["tasklore"]
+    links = {one.name: one.resolve() for one in PACKAGE.iterdir() if one.is_symlink()}
+    assert links == {room: ROOT / room for room in ROOMS if room != "tasklore"}
     assert wheel["force-include"] == {
         "examples/lighthouse": "tasklore/commands/story/lighthouse"
     }

@@ -11,6 +11,7 @@ from typing import Any
 
 from redis.asyncio import Redis
 
+from tasklore import Agent
 from tasklore.contracts.edits import Insert
 from tasklore.contracts.errors import NotAccepted
 from tasklore.contracts.messages import ChatTurn, ExtractedFacts, Fact
@@ -21,7 +22,6 @@ from tasklore.memory.documents.plans import Origin, Plan
 from tasklore.memory.documents.storage.store import DocumentStore
 from tasklore.memory.queues.claims import QueueName
 from tasklore.memory.queues.queue import KnownRow, PersonalQueue
-from tasklore.workers import Agent
 from tasklore.workers.execution.exclusive_runs import ExclusiveRuns
 from tasklore.workers.execution.retry_decision import RetryPolicy
 from tasklore.workers.listening.context import ListenContext

@@ -21,8 +21,8 @@ from pydantic_ai.messages import (
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.toolsets import AbstractToolset
 
+from tasklore import Agent, Context
 from tasklore.contracts.errors import ConfigurationError, Unreachable
-from tasklore.workers import Agent, Context
 from tasklore.workers.pydantic_agents import Prompt, mcp_server, run
 from tasklore.workers.testing import AgentKit
 

@@ -14,6 +14,7 @@ import pydantic_ai
 import pytest
 from pydantic import BaseModel, SecretStr
 
+from tasklore import Agent, Context
 from tasklore.contracts.errors import (
     ConfigurationError,
     LlmError,
@@ -25,7 +26,6 @@ from tasklore.contracts.errors import (
 )
 from tasklore.runtime.models.llm import Llm, LlmRole, LlmSettings, ModelPrice
 from tasklore.runtime.models.settings import Provider, parse_roles
-from tasklore.workers import Agent, Context
 from tasklore.workers.pydantic_agents import Prompt, RoleModel, run
 from tasklore.workers.testing import AgentKit
 from tests.agent_script import CALLS, REQUESTS, next_answer, streaming

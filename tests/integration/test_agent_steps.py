@@ -12,9 +12,9 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCall
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from redis.asyncio import Redis
 
+from tasklore import Agent, Context
 from tasklore.memory.ledger.journal import Journal
 from tasklore.memory.ledger.ledger import Ledger
-from tasklore.workers import Agent, Context
 from tasklore.workers.pydantic_agents import Prompt, run
 from tasklore.workers.pydantic_agents.durability import StepBackend
 from tasklore.workers.testing import AgentKit

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
+from tasklore import Agent
 from tasklore.contracts.errors import ConfigurationError, MemoryUnavailable
 from tasklore.contracts.messages import ChatTurn, Fact
 from tasklore.memory.queues.claims import Claim, Closing
 from tasklore.memory.queues.queue import Mended, PersonalQueue
-from tasklore.workers import Agent
 from tasklore.workers.execution.exclusive_runs import ExclusiveRuns
 from tasklore.workers.listening.backlog import Backlog
 from tasklore.workers.listening.bench import ListenBench

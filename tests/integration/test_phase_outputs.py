@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
+from tasklore import Context
 from tasklore.contracts.errors import MemoryUnavailable
 from tasklore.memory import keys
 from tasklore.memory.ledger.ledger import Ledger
@@ -16,7 +17,6 @@ from tasklore.memory.ledger.runs import CancelRequest, Finish
 from tasklore.memory.long_term.store import LongTermMemory
 from tasklore.memory.sessions.session import EntryInfo, SessionCache
 from tasklore.runtime.messaging.pull import Delivery
-from tasklore.workers import Context
 from tests.unit.workers.execution.fake_worker import FakeWorker, a_task
 
 #: Seconds that a store may take on a busy machine.

@@ -41,7 +41,7 @@ import asyncio
 from pathlib import Path
 
 from tasklore.contracts.errors import GiveUp
-from tasklore.workers import Agent, Context, Parameters
+from tasklore import Agent, Context, Parameters
 
 agent = Agent("StepAgent", keywords=("step",))
 

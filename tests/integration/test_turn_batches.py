@@ -8,10 +8,10 @@ from functools import partial
 import pytest
 from redis.asyncio import Redis
 
+from tasklore import Agent
 from tasklore.contracts.errors import LlmTimeout
 from tasklore.contracts.messages import ChatTurn, ExtractedFacts, Fact
 from tasklore.memory.conversations.notices import Notices
-from tasklore.workers import Agent
 from tasklore.workers.listening.context import ListenContext
 from tasklore.workers.listening.debounce import Patience
 from tasklore.workers.listening.values import TurnBatch, TurnFacts

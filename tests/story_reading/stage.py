@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from tasklore import Context
 from tasklore.contracts.analysis.pieces import Section
 from tasklore.contracts.analysis.roster import ROSTER, model_of
 from tasklore.contracts.analysis.stories import (
@@ -14,7 +15,6 @@ from tasklore.contracts.analysis.stories import (
 from tasklore.contracts.messages import TaskAssignment, TaskCall
 from tasklore.memory.stories.settlement import settle_section
 from tasklore.memory.stories.view import standing
-from tasklore.workers import Context
 from tasklore.workers.loading import load_agents
 from tasklore.workers.testing import NOW, KitServices, KitStory
 

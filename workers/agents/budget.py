@@ -5,7 +5,7 @@ from decimal import Decimal
 from pydantic import BaseModel
 from pydantic import Field as Setting
 
-from tasklore.workers import Agent, Amount, Field, Parameters
+from tasklore import Agent, Amount, Field, Parameters
 
 
 class BudgetSettings(BaseModel):

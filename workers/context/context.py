@@ -247,7 +247,7 @@ class Context(TaskCaller, TaskAsker):
 
     @property
     def agent_files(self) -> "Path | None":
-        """The folder that the operator laid over the agents' own files, for `tasklore.workers.agent_files`; None without one."""
+        """The folder that the operator laid over the agents' own files, for `workers.agent_files`; None without one."""
         return self._services.agent_files
 
     @property

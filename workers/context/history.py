@@ -89,7 +89,8 @@ class TaskHistory:
         """Keep *text* as the summary of the first *upto* messages; False when more are summarised already.
 
         They are those that have fallen out of what is shown: `earlier.count` at most. False also when somebody's words
-        were removed since the messages were taken: they may be in it. `tasklore.workers.summary` asks a model for the text.
+        were removed since the messages were taken: they may be in it. `tasklore.workers.summary` asks a model for the
+        text.
         """
         return await self._store.summarise(
             self.conversation_id, upto, text, removals=self._removals

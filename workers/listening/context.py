@@ -99,7 +99,7 @@ class ListenContext:
 
     @property
     def agent_files(self) -> Path | None:
-        """The folder that the operator laid over the agents' own files, for `tasklore.workers.agent_files`; None without one."""
+        """The folder that the operator laid over the agents' own files, for `workers.agent_files`; None without one."""
         return self._agent_files
 
     @property

@@ -105,7 +105,7 @@ class FactWork(RowWork):
     async def work(
         self, claim: Claim, is_leaving: Callable[[], bool], rests: int
     ) -> float:
-        """Rule on the facts of *claim* together; when that fails, one by one. See `tasklore.workers.listening.outflow.Work`."""
+        """Rule on the facts of *claim* together; when that fails, one by one. See `listening.outflow.Work`."""
         groups = deque(
             group_rows(
                 await self._read(claim), lambda known: known.row, len(claim.rows)

@@ -21,7 +21,7 @@ from tasklore.memory.documents.storage.store import DocumentStore
 
 
 class FakeDocumentStore(DocumentStore):
-    """Stands for `tasklore.memory.documents.storage.store.DocumentStore`, without claims and without an end of the history."""
+    """Stands for `documents.storage.store.DocumentStore`, without claims and without an end of the history."""
 
     def __init__(self, kinds: Kinds) -> None:
         # A client that never connects.

@@ -1,4 +1,4 @@
-"""Stands for `tasklore.memory.stories.store.StoryStore` and `shared_answers` in tests without servers; the same tests hold."""
+"""Stands for `memory.stories.store.StoryStore` and `shared_answers` in tests without servers; the same tests hold."""
 
 import asyncio
 import time

@@ -1,6 +1,7 @@
 """What a spelling of a quantity is worth, as an exact Decimal and the unit it names.
 
-The rules that `tasklore.contracts.quantities.amounts.Amount` reads by: no float, nothing rounded, no spelling of two values accepted.
+The rules that `tasklore.contracts.quantities.amounts.Amount` reads by: no float, nothing rounded, no spelling of two
+values accepted.
 """
 
 import decimal

@@ -1,6 +1,7 @@
 """Lengths of time, days and times of day found in sentences, with where they stand, as plain values.
 
-The types that keep them (`Duration`, `Moment`) are in `tasklore.contracts.quantities.amounts`; nothing here reads a clock.
+The types that keep them (`Duration`, `Moment`) are in `tasklore.contracts.quantities.amounts`; nothing here reads a
+clock.
 """
 
 from tasklore.contracts.quantities.times.durations import (

@@ -1,8 +1,8 @@
 """The table of measures: what each is called, what it is worth in the base unit, which prefixes it has.
 
-Data only; `tasklore.contracts.quantities.units.catalogue` makes names and codes of it. Factors are exact by definition (NIST SP 811, the
-international yard and pound agreement of 1959, US customary volumes); a measure of which several sizes are in use has
-none, so nothing is ever converted by a guess.
+Data only; `tasklore.contracts.quantities.units.catalogue` makes names and codes of it. Factors are exact by
+definition (NIST SP 811, the international yard and pound agreement of 1959, US customary volumes); a measure of which
+several sizes are in use has none, so nothing is ever converted by a guess.
 """
 
 from typing import NamedTuple

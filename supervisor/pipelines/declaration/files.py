@@ -1,4 +1,4 @@
-"""Pipelines in files: TOML (docs/reference/pipelines.md), or Python that declares a `tasklore.contracts.pipelines.Pipeline`."""
+"""Pipelines in files: TOML (docs/reference/pipelines.md), or Python that declares a `contracts.pipelines.Pipeline`."""
 
 import importlib
 import re

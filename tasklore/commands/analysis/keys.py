@@ -1,4 +1,4 @@
-"""The keys of the analysis document as a page: `python -m tasklore.commands.analysis.keys > docs/reference/analysis-keys.md`."""
+"""The page of keys of an analysis: `python -m tasklore.commands.analysis.keys > docs/reference/analysis-keys.md`."""
 
 import inspect
 

@@ -41,7 +41,7 @@ async def run_pipeline(client: Client, valkey: Valkey, folder: Path) -> bool:
     code = folder / "tasklore"
     for room in _ROOMS:
         # A copy: the code must not change while it is read.
-        with resources.as_file(resources.files(room)) as source:
+        with resources.as_file(resources.files(f"tasklore.{room}")) as source:
             shutil.copytree(
                 source, code / room, ignore=shutil.ignore_patterns("__pycache__")
             )

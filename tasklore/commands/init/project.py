@@ -11,7 +11,6 @@ from pathlib import Path
 from string import Template
 
 from tasklore.contracts.errors import ConfigurationError, InvalidInput
-from tasklore.runtime.origin import PACKAGES
 from tasklore.workers.loading import GROUP
 
 #: What each file is called; `{module}` is the name as Python spells it.
@@ -74,7 +73,7 @@ def write_project(name: str) -> None:
 
 def _is_taken(name: str, module: str) -> bool:
     """Return whether Python or Tasklore finds something else under *module* or *name*."""
-    if module in sys.stdlib_module_names or module in PACKAGES:
+    if module in sys.stdlib_module_names or module == "tasklore":
         return True
     spec = find_spec(module)
     # A folder without Python files, as one that is made for the project, is a package without an origin.

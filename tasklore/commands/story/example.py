@@ -12,7 +12,7 @@ _INSTALLED = Path(__file__).with_name("lighthouse")
 FOLDER = (
     _INSTALLED
     if _INSTALLED.is_dir()
-    else Path(__file__).parents[2] / "examples" / "lighthouse"
+    else Path(__file__).parents[3] / "examples" / "lighthouse"
 )
 
 

@@ -1,4 +1,4 @@
-"""`python -m tasklore.commands.up worker|supervisor`: the processes of `tasklore up`; needs nothing of the extra `cli`."""
+"""`python -m tasklore.commands.up worker|supervisor`: a process that serves, without the extra `cli`."""
 
 from argparse import ArgumentParser
 from pathlib import Path

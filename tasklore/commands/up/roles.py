@@ -203,7 +203,7 @@ def _write(chunk: bytes, log: IO[bytes] | None) -> None:
 
 def _import_path() -> dict[str, str]:
     """Return what a child needs to find this package when it is imported from a folder instead of installed."""
-    ours = str(Path(__file__).resolve().parents[2])
+    ours = str(Path(__file__).resolve().parents[3])
     if ours in {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}:
         return {}
     return {

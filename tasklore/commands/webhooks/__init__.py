@@ -1,4 +1,5 @@
 """`tasklore webhooks`: webhooks that wait to be delivered, or were given up.
 
-Here belongs what the commands print; webhooks are kept by `tasklore.memory.webhooks`, and sent by `tasklore.supervisor.webhooks`.
+Here belongs what the commands print; webhooks are kept by `tasklore.memory.webhooks`, and sent by
+`tasklore.supervisor.webhooks`.
 """

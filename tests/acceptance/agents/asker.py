@@ -5,7 +5,7 @@ from datetime import timedelta
 import pydantic_ai
 from pydantic import BaseModel
 
-from tasklore.workers import Agent, Context, Parameters
+from tasklore import Agent, Context, Parameters
 from tasklore.workers.pydantic_agents import RoleModel, run
 
 agent = Agent("AskerAgent", keywords=("asker",))

@@ -6,7 +6,7 @@ import time
 from datetime import timedelta
 from pathlib import Path
 
-from tasklore.workers import Agent, Context, Parameters
+from tasklore import Agent, Context, Parameters
 
 agent = Agent("BoundAgent")
 

@@ -11,7 +11,7 @@ from typing import Any
 import pydantic_ai
 from pydantic_ai import RunContext
 
-from tasklore.workers import Agent, Context, Parameters
+from tasklore import Agent, Context, Parameters
 from tasklore.workers.pydantic_agents import RoleModel, run, task_tool
 
 RUNS = Path(os.environ["PROBE_RUNS"])

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tasklore.workers import Agent, Context, Parameters
+from tasklore import Agent, Context, Parameters
 
 agent = Agent("CompanionAgent", keywords=("listen", "companion"))
 

@@ -4,7 +4,7 @@ import asyncio
 import os
 from pathlib import Path
 
-from tasklore.workers import Agent, Parameters
+from tasklore import Agent, Parameters
 
 agent = Agent("CountedAgent", keywords=("counted",))
 

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from tasklore.workers import Agent, Parameters
+from tasklore import Agent, Parameters
 
 agent = Agent("DoublerAgent", keywords=("double",))
 

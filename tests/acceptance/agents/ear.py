@@ -5,11 +5,11 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from tasklore import Agent
 from tasklore.contracts.edits import Insert
 from tasklore.contracts.messages import ChatTurn, Fact
 from tasklore.memory.documents.items import make_item
 from tasklore.memory.documents.plans import Origin, Plan
-from tasklore.workers import Agent
 from tasklore.workers.listening.context import ListenContext
 from tasklore.workers.listening.values import FactBatch, Ruling
 

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from tasklore.workers import (
+from tasklore import (
     Agent,
     Amount,
     Duration,

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
+from tasklore import Agent, Field, Parameters
 from tasklore.contracts.errors import GiveUp
-from tasklore.workers import Agent, Field, Parameters
 
 agent = Agent("MortalAgent")
 

@@ -4,8 +4,8 @@ import asyncio
 
 from pydantic import BaseModel
 
+from tasklore import Agent, Field, Parameters
 from tasklore.contracts.errors import GiveUp
-from tasklore.workers import Agent, Field, Parameters
 
 agent = Agent("NapAgent", keywords=("nap",))
 

@@ -10,9 +10,9 @@ from typing import Any
 
 from pydantic import field_validator
 
+from tasklore import Agent, Context, Field, Parameters
 from tasklore.contracts.errors import CallFailed, NotAccepted
 from tasklore.memory.ledger.waits import Waits
-from tasklore.workers import Agent, Context, Field, Parameters
 from tasklore.workers.execution.acknowledger import Acknowledger
 from tasklore.workers.execution.retry_scheduling import Retries
 

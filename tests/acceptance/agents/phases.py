@@ -5,8 +5,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, JsonValue
 
+from tasklore import Agent, Context, Parameters
 from tasklore.contracts.errors import GiveUp
-from tasklore.workers import Agent, Context, Parameters
 
 agent = Agent("PhasesAgent", keywords=("phases",))
 

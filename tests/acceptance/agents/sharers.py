@@ -5,8 +5,8 @@ import os
 import time
 from pathlib import Path
 
+from tasklore import Agent, Context, Parameters
 from tasklore.contracts.errors import GiveUp
-from tasklore.workers import Agent, Context, Parameters
 
 #: Where each computation leaves a line, so that tests count them and not what was reported of them.
 RUNS = Path(os.environ["PROBE_RUNS"])

@@ -12,8 +12,8 @@ from typing import Any
 
 from pydantic import JsonValue
 
+from tasklore import Agent, Context, Parameters
 from tasklore.contracts.analysis.roster import ROSTER
-from tasklore.workers import Agent, Context, Parameters
 
 #: Where each run leaves a line, so that tests count runs and not what was reported of them.
 RUNS = Path(os.environ["PROBE_RUNS"])

@@ -4,7 +4,7 @@ from datetime import date
 
 from pydantic import BaseModel
 
-from tasklore.workers import Agent, Field, Parameters
+from tasklore import Agent, Field, Parameters
 
 agent = Agent("TavernAgent", keywords=("tavern",))
 

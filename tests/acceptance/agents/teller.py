@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 
-from tasklore.workers import Agent, Context, Parameters
+from tasklore import Agent, Context, Parameters
 
 agent = Agent("TellerAgent", keywords=("tell",))
 

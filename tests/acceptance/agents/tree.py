@@ -4,8 +4,8 @@ import asyncio
 import os
 from pathlib import Path
 
+from tasklore import Agent, Context, Parameters
 from tasklore.contracts.errors import CallFailed, GiveUp
-from tasklore.workers import Agent, Context, Parameters
 
 agent = Agent("TreeAgent", keywords=("tree",))
 

@@ -6,7 +6,7 @@ import time
 from datetime import timedelta
 from pathlib import Path
 
-from tasklore.workers import Agent, Context, Parameters
+from tasklore import Agent, Context, Parameters
 
 STARTS = Path(os.environ["PROBE_RUNS"]) / "starts"
 

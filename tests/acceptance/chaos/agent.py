@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from tasklore.workers import Agent, Context, Field, Parameters
+from tasklore import Agent, Context, Field, Parameters
 from tests.acceptance.chaos.history import History
 
 #: The folder of the history, told to each worker by whoever forks it.

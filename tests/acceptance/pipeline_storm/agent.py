@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from functools import cache
 from pathlib import Path
 
-from tasklore.workers import Agent, Context, Parameters
+from tasklore import Agent, Context, Parameters
 from tests.acceptance.chaos.history import History
 from tests.acceptance.pipeline_storm import work
 

@@ -18,7 +18,7 @@ from tasklore.workers.loading import load_agents
 from tests.unit.deploy.documents import documents
 
 GREETER = '''
-from tasklore.workers import Agent, Parameters
+from tasklore import Agent, Parameters
 
 agent = Agent("GreeterAgent")
 

@@ -30,7 +30,7 @@ _REFERENCES = {
 _IN_VALUES = {"secretName", "existingSecret"}
 
 PRICE = '''
-from tasklore.workers import Agent, Parameters
+from tasklore import Agent, Parameters
 
 agent = Agent("PriceAgent")
 

@@ -13,10 +13,11 @@ from tests.architecture.tree import ROOT
 MEMORY = ROOT / "memory"
 #: In a process of its own, since this one may have imported any module that registers a function.
 TABLES = """
-import importlib, json, pathlib, memory.functions as functions
+import importlib, json, pathlib, tasklore.memory.functions as functions
 table = dict(functions.LIBRARIES)
 for file in sorted(pathlib.Path("memory").rglob("*.py")):
-    importlib.import_module(".".join(file.with_suffix("").parts).removesuffix(".__init__"))
+    name = ".".join(file.with_suffix("").parts).removesuffix(".__init__")
+    importlib.import_module(f"tasklore.{name}")
 print(json.dumps([table, functions.LIBRARIES]))
 """
 

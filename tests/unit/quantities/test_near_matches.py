@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tasklore import Context
 from tasklore.contracts.messages import CompletionReport, MemoryNote, TaskCall, TaskCard
 from tasklore.contracts.parameters.model import Field, Parameters
 from tasklore.contracts.parameters.neighbours import Neighbourhood
@@ -20,7 +21,6 @@ from tasklore.contracts.quantities.amounts import (
 from tasklore.memory import keys
 from tasklore.runtime.messaging.pull import Delivery
 from tasklore.supervisor.replies.report_texts import describe_result
-from tasklore.workers import Context
 from tasklore.workers.execution.recall import parameters_at
 from tests.unit.workers.execution.fake_worker import NOW, FakeWorker
 

@@ -90,5 +90,8 @@ async def test_a_variable_that_cannot_be_used_is_named_at_the_start(
 
 def test_a_process_that_records_nothing_imports_nothing_of_it() -> None:
     """Not even the API, which the HTTP framework of supervisors brings along."""
-    code = "import sys, tasklore.runtime.tracing; sys.exit(any(name.startswith('opentelemetry') for name in sys.modules))"
+    code = (
+        "import sys, tasklore.runtime.tracing; "
+        "sys.exit(any(name.startswith('opentelemetry') for name in sys.modules))"
+    )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -12,7 +12,7 @@ from tasklore.commands.agents.trial import try_lines
 from tasklore.workers.loading import load_agents
 
 CARDS = '''
-from tasklore.workers import Agent, Amount, Field, Parameters
+from tasklore import Agent, Amount, Field, Parameters
 
 lender = Agent("LenderAgent", description="Lends bicycles.", keywords=("bicycle",))
 spare = Agent("SpareAgent", description="Sells parts.", keywords=("saddle",))

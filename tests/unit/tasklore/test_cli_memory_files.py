@@ -8,13 +8,13 @@ from typing import Any, Literal
 
 import pytest
 
+from tasklore import Amount
 from tasklore.commands.agents.card_parameters import form_of, parameters_of
 from tasklore.commands.ltm.files import Imported, ImportForm, export_text, import_text
 from tasklore.commands.up.worker_setup import prepare
 from tasklore.contracts.errors import ConfigurationError, InvalidInput
 from tasklore.contracts.parameters.model import Field, Parameters
 from tasklore.memory import keys
-from tasklore.workers import Amount
 from tasklore.workers.agents.budget import Budget, agent
 from tasklore.workers.card import card_of
 from tests.fakes.stores import FakeLongTermMemory

@@ -76,8 +76,12 @@ def test_help_loads_no_large_library(arguments: tuple[str, ...]) -> None:
 
 
 def test_a_worker_loads_no_optional_library() -> None:
-    script = "import json, sys, tasklore.commands.up.serve, tasklore.commands.up.worker_setup, tasklore.workers.wiring, tasklore.workers.agents.budget\n"
-    script += "print(json.dumps(sorted(sys.modules)))"
+    script = (
+        "import json, sys\n"
+        "import tasklore.commands.up.serve, tasklore.commands.up.worker_setup\n"
+        "import tasklore.workers.wiring, tasklore.workers.agents.budget\n"
+        "print(json.dumps(sorted(sys.modules)))"
+    )
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, timeout=60, check=True
     )

@@ -10,8 +10,9 @@ import pytest
 from pydantic import BaseModel, SecretStr
 from pydantic import Field as Setting
 
+import tasklore
+from tasklore import Agent, Amount, Context, Parameters
 from tasklore.contracts.errors import ConfigurationError, GiveUp
-from tasklore.workers import Agent, Amount, Context, Parameters
 from tasklore.workers.testing import AgentKit, run_task
 
 
@@ -175,10 +176,8 @@ async def test_a_result_that_does_not_fit_its_annotation_gives_up() -> None:
 
 
 def test_the_public_api_is_exactly_what_is_documented() -> None:
-    """`from workers import *` gives nineteen names."""
-    import tasklore.workers
-
-    assert set(workers.__all__) == {
+    """`from tasklore import *` gives nineteen names."""
+    assert set(tasklore.__all__) == {
         "Agent",
         "Amount",
         "Approval",

@@ -6,9 +6,9 @@ from datetime import timedelta
 import pytest
 from pydantic import BaseModel
 
+from tasklore import Agent, Context, Parameters
 from tasklore.contracts.errors import CallFailed, InvalidInput
 from tasklore.contracts.messages import TaskAssignment
-from tasklore.workers import Agent, Context, Parameters
 from tasklore.workers.context.children import Callee, Children, find_callee
 from tasklore.workers.testing import NOW, AgentKit, KitServices, ScriptedLlm, run_task
 from tasklore.workers.testing.children import KitChildren

@@ -7,8 +7,8 @@ from typing import Any, Literal
 import pytest
 from pydantic import BaseModel
 
+from tasklore import Agent, Amount, Field, Parameters
 from tasklore.contracts.messages import AgentCard
-from tasklore.workers import Agent, Amount, Field, Parameters
 from tasklore.workers.card import card_of, same_contract
 
 

@@ -18,7 +18,7 @@ from tasklore.workers.testing import AgentKit
 SOURCE = '''
 """Prices."""
 
-from tasklore.workers import Agent, Parameters
+from tasklore import Agent, Parameters
 
 agent = Agent("PriceAgent")
 TAX = 20

@@ -19,7 +19,7 @@ from tasklore.workers.testing import run_task
 SOURCE = '''
 from __future__ import annotations
 
-from tasklore.workers import Agent, Parameters
+from tasklore import Agent, Parameters
 
 agent = Agent("{agent_id}")
 
@@ -170,7 +170,7 @@ def test_what_cannot_be_found_is_named_with_the_nearest_and_the_cure(
     write("near_pkg/greeter.py", greeter())
     write("empty_near.py", "")
     write("notes_near.md", "# Notes")
-    write("idle_near.py", 'from workers import Agent\nagent = Agent("Idle")\n')
+    write("idle_near.py", 'from tasklore import Agent\nagent = Agent("Idle")\n')
     write(
         "double_near.py",
         greeter("Same")
@@ -191,7 +191,7 @@ def test_what_cannot_be_found_is_named_with_the_nearest_and_the_cure(
         ),
         ("x = (1,\n", "line 1", "SyntaxError: '(' was never closed"),
         (
-            'from workers import Agent\nagent = Agent("A")\n\n@agent.task\ndef f(x: int) -> int:\n    return 1\n',
+            'from tasklore import Agent\nagent = Agent("A")\n\n@agent.task\ndef f(x: int) -> int:\n    return 1\n',
             'line 4: "@agent.task"',
             "ConfigurationError: A.f",
         ),

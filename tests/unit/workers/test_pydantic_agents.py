@@ -20,9 +20,9 @@ from pydantic_ai.messages import (
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.test import TestModel
 
+from tasklore import Agent, Context, Parameters
 from tasklore.contracts.errors import CallFailed
 from tasklore.contracts.messages import ChatTurn
-from tasklore.workers import Agent, Context, Parameters
 from tasklore.workers.pydantic_agents import (
     ASKS,
     WRITES,

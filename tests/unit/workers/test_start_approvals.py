@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tasklore import Agent, Context, Parameters
 from tasklore.contracts.errors import ConfigurationError
 from tasklore.contracts.messages import (
     CompletionReport,
@@ -13,7 +14,6 @@ from tasklore.contracts.messages import (
     TaskCard,
 )
 from tasklore.runtime.messaging.pull import Delivery
-from tasklore.workers import Agent, Context, Parameters
 from tasklore.workers.card import card_of, same_contract
 from tasklore.workers.context.children import Children, find_callee
 from tasklore.workers.execution.job import Job, JobReader

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
+from tasklore import Agent, Context, Parameters
 from tasklore.contracts.errors import EffectUncertain
-from tasklore.workers import Agent, Context, Parameters
 from tasklore.workers.testing import AgentKit
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tasklore import Agent, Context, Parameters
 from tasklore.contracts.errors import (
     InvalidInput,
     PhaseReplaced,
@@ -13,7 +14,6 @@ from tasklore.contracts.errors import (
 )
 from tasklore.contracts.messages import TaskAssignment
 from tasklore.memory.sessions.entries import EntryInfo
-from tasklore.workers import Agent, Context, Parameters
 from tasklore.workers.context.phase_outputs import entries_of
 from tasklore.workers.context.session import TaskSession
 from tasklore.workers.testing import NOW, AgentKit, KitServices, ScriptedLlm, run_task

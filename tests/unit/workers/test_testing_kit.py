@@ -7,7 +7,7 @@ from typing import Any, Literal
 import pytest
 from pydantic import BaseModel
 
-from tasklore.workers import Agent, Context, Parameters
+from tasklore import Agent, Context, Parameters
 from tasklore.workers.context.services import Services
 from tasklore.workers.testing import NOW, AgentKit, KitServices, ScriptedLlm, run_task
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
+from tasklore import Agent, Approval, Context, Parameters
 from tasklore.contracts.errors import NotAnswered
-from tasklore.workers import Agent, Approval, Context, Parameters
 from tasklore.workers.testing import NOW, AgentKit
 
 agent = Agent("PayAgent")

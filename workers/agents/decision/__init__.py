@@ -1,7 +1,8 @@
 """Agents in a world: each hears messages, sees its surroundings, and decides its next action.
 
 Rules decide without a model, and instead of one whose proposal is not possible. Worlds with actions and senses of
-their own make an agent with `decision_agent`; this one is started with `tasklore worker tasklore.workers.agents.decision`.
+their own make an agent with `decision_agent`; this one is started with `tasklore worker
+tasklore.workers.agents.decision`.
 """
 
 from tasklore.workers.agents.decision.answer import Wish

@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import BaseModel, ConfigDict
 
+from tasklore import Agent, Context
 from tasklore.contracts.conversations import TakenMessages, Utterance
 from tasklore.contracts.errors import InvalidParameters
 from tasklore.contracts.observations import Action, AgentTarget, Observation, Position
 from tasklore.memory.rendering.narration import Narrator, TellSense, list_words
-from tasklore.workers import Agent, Context
 from tasklore.workers.agents.decision.moment import Moment
 from tasklore.workers.agents.decision.policy import LOOKED_AT, Choice, Policy, by_rules
 from tasklore.workers.agents.decision.question import Question, ask_model, question_of

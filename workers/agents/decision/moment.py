@@ -8,6 +8,7 @@ from pydantic import ConfigDict, StringConstraints, model_validator
 from pydantic import Field as Bound
 from pydantic_core import PydanticCustomError
 
+from tasklore import Field, Parameters
 from tasklore.contracts.conversations import MessageId, Speech
 from tasklore.contracts.observations import (
     FARTHEST,
@@ -19,7 +20,6 @@ from tasklore.contracts.observations import (
 )
 from tasklore.memory.rendering.narration import list_words, place
 from tasklore.memory.rendering.quoting import plain
-from tasklore.workers import Field, Parameters
 
 #: Messages, actions and other agents that one request holds.
 MOST_MESSAGES = 200

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import structlog
 
+from tasklore import Context
 from tasklore.contracts.conversations import TakenMessages
 from tasklore.contracts.errors import LlmError
 from tasklore.memory.rendering.narration import Narrator, list_words, short
 from tasklore.memory.rendering.situation import BUDGET_TOKENS, situation
 from tasklore.memory.rendering.tokens import counter
-from tasklore.workers import Context
 from tasklore.workers.agent_files import AgentFiles, load_agent_files
 from tasklore.workers.agents.decision.answer import Wish
 from tasklore.workers.agents.decision.moment import Moment

@@ -3,7 +3,7 @@
 Here belong deciding and asking; applying and storing edits is in `tasklore.memory.documents`.
 """
 
-from tasklore.workers import Agent
+from tasklore import Agent
 from tasklore.workers.agents.memory_worker.recall import about_me, recall
 from tasklore.workers.agents.memory_worker.runner import edit
 from tasklore.workers.agents.memory_worker.tasks import (

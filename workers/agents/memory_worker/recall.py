@@ -7,13 +7,13 @@ from pathlib import Path as Folder
 import structlog
 from pydantic import BaseModel
 
+from tasklore import Context, Field, Parameters
 from tasklore.contracts.errors import LlmError
 from tasklore.memory.documents.entries import live_entries
 from tasklore.memory.episodes.ranking import rank
 from tasklore.memory.grounding import locate, numbers_in
 from tasklore.memory.recall import Memory, Recalled
 from tasklore.memory.rendering.quoting import quote
-from tasklore.workers import Context, Field, Parameters
 from tasklore.workers.agent_files import load_agent_files
 from tasklore.workers.answers import Answer
 

@@ -5,6 +5,7 @@ from typing import Literal
 
 from pydantic import BaseModel, JsonValue
 
+from tasklore import Context, Field, Parameters
 from tasklore.contracts.edits import Delete, Edit, Update
 from tasklore.contracts.errors import InvalidInput
 from tasklore.contracts.messages import Fact
@@ -14,7 +15,6 @@ from tasklore.memory.documents.items import slug
 from tasklore.memory.documents.kinds import Kinds
 from tasklore.memory.documents.plans import Plan
 from tasklore.memory.documents.review import PROTECTED
-from tasklore.workers import Context, Field, Parameters
 from tasklore.workers.agents.memory_worker.arbiter import Judged
 from tasklore.workers.agents.memory_worker.case import Case
 from tasklore.workers.agents.memory_worker.editor import change_for

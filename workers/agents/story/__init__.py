@@ -1,8 +1,8 @@
 """The agents that analyse a response of a story, one for each section of the analysis document.
 
 Each asks a model for its findings, and answers by names and counts without one. Here belong reading and judging;
-computing lies in `tasklore.memory.stories`, and the order of sections in `tasklore.supervisor.pipelines.analysis`. Start the agents with
-`tasklore worker tasklore.workers.agents.story`.
+computing lies in `tasklore.memory.stories`, and the order of sections in `tasklore.supervisor.pipelines.analysis`.
+Start the agents with `tasklore worker tasklore.workers.agents.story`.
 """
 
 from tasklore.workers.agents.story.contradiction import agent as contradiction_agent

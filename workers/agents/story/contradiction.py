@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
+from tasklore import Agent
 from tasklore.contracts.analysis.background import Conflict, Contradictions
-from tasklore.workers import Agent
 from tasklore.workers.agents.story.blocks import (
     Statement,
     earlier_statements,

@@ -7,9 +7,9 @@ are relevance: the length of a file only decides between two that matter equally
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
+from tasklore import Agent
 from tasklore.contracts.analysis.immediate import EntityAnalysis, EntityFile
 from tasklore.contracts.analysis.stories import Entity
-from tasklore.workers import Agent
 from tasklore.workers.agents.story.checks import Fault
 from tasklore.workers.agents.story.parts import Finding, Part, Text, one_of
 from tasklore.workers.agents.story.question import serve

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
+from tasklore import Agent
 from tasklore.contracts.analysis.immediate import FactExtraction
 from tasklore.memory.stories.arithmetic import reduction
-from tasklore.workers import Agent
 from tasklore.workers.agents.story.blocks import files_to_condense, plain_line
 from tasklore.workers.agents.story.checks import Fault, check_length, check_numbers
 from tasklore.workers.agents.story.markdown import lines_of

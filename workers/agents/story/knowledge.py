@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
+from tasklore import Agent
 from tasklore.contracts.analysis.background import Knowledge, KnownFact
-from tasklore.workers import Agent
 from tasklore.workers.agents.story.blocks import plain_prose
 from tasklore.workers.agents.story.checks import (
     LONGEST_NAME,

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
+from tasklore import Agent
 from tasklore.contracts.analysis.background import MemoryCreation, NewMemory
-from tasklore.workers import Agent
 from tasklore.workers.agents.story.blocks import LONGEST_SUMMARY
 from tasklore.workers.agents.story.checks import (
     Fault,

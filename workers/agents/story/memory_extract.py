@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
+from tasklore import Agent
 from tasklore.contracts.analysis.immediate import MemoryExtraction, RecalledMemory
 from tasklore.contracts.analysis.stories import StoryMemory, source_of
 from tasklore.memory.stories.arithmetic import reduction, resolve_id
-from tasklore.workers import Agent
 from tasklore.workers.agents.story.blocks import memories_of, summary_of, title_of
 from tasklore.workers.agents.story.checks import Fault, check_length
 from tasklore.workers.agents.story.parts import Finding, Part, Text, without_none

@@ -91,8 +91,8 @@ class Part(ABC, Generic[A, S]):
     """One section: the schema of its answer, the blocks of its question, and the reducer of its findings.
 
     The docstring of a subclass describes its task. `needs` are fields of `StoryView`, `blocks` names of
-    `tasklore.workers.agents.story.blocks.BLOCKS`, and `limits` the values of its prompt, which lies in the folder of its
-    section's name.
+    `tasklore.workers.agents.story.blocks.BLOCKS`, and `limits` the values of its prompt, which lies in the folder of
+    its section's name.
     """
 
     section: ClassVar[str]

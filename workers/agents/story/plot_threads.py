@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Iterator
 
+from tasklore import Agent
 from tasklore.contracts.analysis.background import PlotThreads, Thread
 from tasklore.contracts.analysis.stories import StoryThread
 from tasklore.memory.stories.arithmetic import resolve_id
-from tasklore.workers import Agent
 from tasklore.workers.agents.story.checks import (
     Fault,
     check_length,

@@ -15,11 +15,11 @@ from typing import Any, cast
 import structlog
 from pydantic import JsonValue, create_model
 
+from tasklore import Agent, Context
 from tasklore.contracts.analysis.pieces import Section
 from tasklore.contracts.analysis.roster import ROSTER, roster_of
 from tasklore.contracts.analysis.stories import StorySettings
 from tasklore.contracts.errors import LlmError
-from tasklore.workers import Agent, Context
 from tasklore.workers.agent_files import AgentFiles, load_agent_files
 from tasklore.workers.agents.story.blocks import blocks_of, fit
 from tasklore.workers.agents.story.parts import (

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum
 
+from tasklore import Agent
 from tasklore.contracts.analysis.background import Interaction, Relationships
 from tasklore.contracts.analysis.stories import Relations, Tastes
 from tasklore.memory.stories.arithmetic import plain, points_for
-from tasklore.workers import Agent
 from tasklore.workers.agents.story.checks import (
     LONGEST_NAME,
     Fault,

@@ -5,6 +5,7 @@ A model judges scene, tension, presence, place and time; words, dialogue, pace a
 
 from collections.abc import Iterable, Iterator
 
+from tasklore import Agent
 from tasklore.contracts.analysis.background import ResponseAnalysis
 from tasklore.memory.stories.arithmetic import (
     dialogue_share,
@@ -13,7 +14,6 @@ from tasklore.memory.stories.arithmetic import (
     plain,
     variety_alert,
 )
-from tasklore.workers import Agent
 from tasklore.workers.agents.story.blocks import plain_prose
 from tasklore.workers.agents.story.checks import (
     LONGEST_NAME,

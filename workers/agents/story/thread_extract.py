@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
+from tasklore import Agent
 from tasklore.contracts.analysis.immediate import LoadedThread, ThreadExtraction
 from tasklore.memory.stories.arithmetic import countdowns, reduction, resolve_id
 from tasklore.memory.stories.view import ThreadState
-from tasklore.workers import Agent
 from tasklore.workers.agents.story.blocks import status_of
 from tasklore.workers.agents.story.checks import Fault, check_length
 from tasklore.workers.agents.story.parts import Finding, Part, Text, without_none

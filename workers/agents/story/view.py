@@ -8,6 +8,7 @@ from functools import cached_property
 
 from pydantic import ValidationError
 
+from tasklore import Parameters
 from tasklore.contracts.analysis.background import KnownFact
 from tasklore.contracts.analysis.immediate import EntityAnalysis
 from tasklore.contracts.analysis.stories import (
@@ -18,7 +19,6 @@ from tasklore.contracts.analysis.stories import (
     StorySettings,
 )
 from tasklore.memory.stories.view import PastScene, ThreadState
-from tasklore.workers import Parameters
 from tasklore.workers.agents.story.names import Handles
 from tasklore.workers.context.story import TaskStory
 

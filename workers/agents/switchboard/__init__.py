@@ -9,10 +9,10 @@ from collections.abc import Sequence
 
 import structlog
 
+from tasklore import Agent
 from tasklore.contracts.errors import LlmCutOff, LlmError, LlmMalformed, LlmRefused
 from tasklore.contracts.messages import ChatTurn, Fact
 from tasklore.memory.documents.kinds import Kinds
-from tasklore.workers import Agent
 from tasklore.workers.agents.switchboard.extraction import extract_facts
 from tasklore.workers.agents.switchboard.facts import fact_id, from_statement
 from tasklore.workers.agents.switchboard.prompt import LONGEST, own_words, scene_of

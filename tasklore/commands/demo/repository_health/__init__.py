@@ -1,8 +1,8 @@
 """Agents that look after a repository: one for each phase of the pipeline in `health.toml`.
 
 They read folders of the machine that the worker runs on. So they are no default agents: start them on purpose, with
-`tasklore worker tasklore.commands.demo.repository_health`. Nothing here writes a file, runs a program or follows a link out of
-its folder.
+`tasklore worker tasklore.commands.demo.repository_health`. Nothing here writes a file, runs a program or follows a
+link out of its folder.
 """
 
 from tasklore.commands.demo.repository_health.context_query import (

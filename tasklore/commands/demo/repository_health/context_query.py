@@ -5,11 +5,11 @@ from pathlib import Path, PurePosixPath
 
 from pydantic import BaseModel
 
+from tasklore import Agent, Context, Field, Parameters
 from tasklore.commands.demo.repository_health.shapes import Language, Overview
 from tasklore.commands.demo.repository_health.sources import LARGEST
 from tasklore.commands.demo.repository_health.walk import demand_going_on, root_of, walk
 from tasklore.contracts.errors import InvalidInput
-from tasklore.workers import Agent, Context, Field, Parameters
 
 #: Python files that are analysed, and bytes of their paths together: the list has to fit into a message twice over.
 MOST_PYTHON_FILES = 5_000

@@ -3,6 +3,7 @@
 import ast
 from collections.abc import Iterator
 
+from tasklore import Agent, Context, Field, Parameters
 from tasklore.commands.demo.repository_health.shapes import (
     MOST_LISTED,
     Breach,
@@ -18,7 +19,6 @@ from tasklore.commands.demo.repository_health.sources import (
     read_sources,
 )
 from tasklore.commands.demo.repository_health.walk import root_of
-from tasklore.workers import Agent, Context, Field, Parameters
 
 agent = Agent(
     "RepositoryDocstringsAgent",

@@ -5,6 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from tasklore import Agent, Context, Parameters
 from tasklore.commands.demo.repository_health.cycles import knots, way_round
 from tasklore.commands.demo.repository_health.modules import Modules, package_of
 from tasklore.commands.demo.repository_health.shapes import (
@@ -19,7 +20,6 @@ from tasklore.commands.demo.repository_health.sources import (
     read_sources,
 )
 from tasklore.commands.demo.repository_health.walk import root_of
-from tasklore.workers import Agent, Context, Parameters
 
 #: Modules that are listed as used most.
 _MOST_USED = 10

@@ -6,6 +6,7 @@ import re
 import tokenize
 from collections.abc import Iterator
 
+from tasklore import Agent, Context, Field, Parameters
 from tasklore.commands.demo.repository_health.shapes import (
     MOST_LISTED,
     Breach,
@@ -16,7 +17,6 @@ from tasklore.commands.demo.repository_health.shapes import (
 )
 from tasklore.commands.demo.repository_health.sources import SourceFile, read_sources
 from tasklore.commands.demo.repository_health.walk import root_of
-from tasklore.workers import Agent, Context, Field, Parameters
 
 #: Words that say that something is not done.
 MARKS = ("TODO", "FIXME", "XXX", "HACK")

@@ -4,6 +4,7 @@ import statistics
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 
+from tasklore import Agent, Context, Field, Parameters
 from tasklore.commands.demo.repository_health.shapes import (
     MOST_LISTED,
     Measured,
@@ -19,7 +20,6 @@ from tasklore.commands.demo.repository_health.sources import (
     read_sources,
 )
 from tasklore.commands.demo.repository_health.walk import root_of
-from tasklore.workers import Agent, Context, Field, Parameters
 
 agent = Agent(
     "RepositorySizesAgent",

@@ -2,6 +2,7 @@
 
 from pydantic import BaseModel
 
+from tasklore import Agent, Context, Field, GiveUp, Parameters
 from tasklore.commands.demo.repository_health.rules import rules_in
 from tasklore.commands.demo.repository_health.shapes import (
     Breach,
@@ -10,7 +11,6 @@ from tasklore.commands.demo.repository_health.shapes import (
     Sizes,
     Verdict,
 )
-from tasklore.workers import Agent, Context, Field, GiveUp, Parameters
 
 agent = Agent(
     "RepositoryStandardsAgent",

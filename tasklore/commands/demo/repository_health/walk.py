@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from tasklore import Context, GiveUp
 from tasklore.contracts.errors import InvalidInput
-from tasklore.workers import Context, GiveUp
 
 #: Folders that hold what tools make or fetch; nobody wrote it here, and it is most of what lies there.
 SKIPPED = (

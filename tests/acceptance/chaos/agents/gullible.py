@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import BaseModel, JsonValue
 
-from tasklore.workers import Agent, Amount, Field, Parameters
+from tasklore import Agent, Amount, Field, Parameters
 
 agent = Agent("GullibleAgent", keywords=("swallow",))
 

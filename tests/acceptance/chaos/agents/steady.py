@@ -8,8 +8,8 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
+from tasklore import Agent, Context, Field, Parameters
 from tasklore.contracts.errors import GiveUp, RetryLater
-from tasklore.workers import Agent, Context, Field, Parameters
 
 agent = Agent("SteadyAgent", keywords=("shift",))
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from tasklore import Agent, Context, Parameters
 from tasklore.contracts.errors import UndeclaredAccess
 from tasklore.contracts.messages import TaskAssignment, TaskCall
 from tasklore.memory.documents.review import PROTECTED
-from tasklore.workers import Agent, Context, Parameters
 from tasklore.workers.agents.memory_worker import agent
 from tasklore.workers.agents.memory_worker.tasks import ItemChange, change_item
 from tasklore.workers.testing import NOW, AgentKit

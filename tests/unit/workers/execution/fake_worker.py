@@ -10,13 +10,13 @@ from typing import Any, cast
 
 from pydantic import BaseModel
 
+from tasklore import Agent, Context, Parameters
 from tasklore.contracts.admission.limits import Limits
 from tasklore.contracts.errors import MemoryUnavailable, NotAccepted
 from tasklore.contracts.messages import CompletionReport
 from tasklore.memory.ledger.runs import Beginning, CancelRequest, Ended
 from tasklore.runtime.messaging.outbox import Settled
 from tasklore.runtime.messaging.pull import Delivery
-from tasklore.workers import Agent, Context, Parameters
 from tasklore.workers.execution.acknowledger import Acknowledger
 from tasklore.workers.execution.bounded_runs import BoundedRuns
 from tasklore.workers.execution.consumer import Consumer

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from tasklore import Agent, Amount, Context, Parameters
 from tasklore.contracts.errors import ConfigurationError
-from tasklore.workers import Agent, Amount, Context, Parameters
 from tasklore.workers.testing import AgentKit
 from tests.unit.workers.execution.fake_worker import FakeWorker, a_task, raising
 

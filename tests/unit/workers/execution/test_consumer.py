@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from tasklore import Context
 from tasklore.memory.ledger.runs import Run
 from tasklore.runtime.messaging.pull import Delivery
-from tasklore.workers import Context
 from tasklore.workers.execution.job import JobReader
 from tests.unit.workers.execution.fake_worker import NOW, FakeWorker, a_task, raising
 

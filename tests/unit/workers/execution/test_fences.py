@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from tasklore import Context
 from tasklore.contracts.errors import MemoryUnavailable, RunReplaced
 from tasklore.memory.ledger.runs import Ended, Run
-from tasklore.workers import Context
 from tests.unit.workers.execution.fake_worker import FakeWorker, a_task, raising
 
 

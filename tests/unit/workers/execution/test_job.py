@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, field_validator
 
+from tasklore import Agent, Amount, Field, Parameters
 from tasklore.runtime.messaging.pull import Delivery
-from tasklore.workers import Agent, Amount, Field, Parameters
 from tasklore.workers.execution.job import Job, JobReader, UnfitJob
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)

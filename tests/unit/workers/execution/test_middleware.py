@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from tasklore import Context, Middleware
 from tasklore.contracts.errors import GiveUp, RetryLater
 from tasklore.memory.ledger.runs import CancelRequest
 from tasklore.memory.long_term.entries import Remembered
 from tasklore.runtime import tracing
-from tasklore.workers import Context, Middleware, middleware
+from tasklore.workers import middleware
 from tasklore.workers.execution.job import Job
 from tasklore.workers.execution.tracing import Tracing
 from tasklore.workers.testing import AgentKit

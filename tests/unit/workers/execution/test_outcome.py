@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tasklore import Agent, Amount, Field, Parameters
 from tasklore.contracts import subjects
 from tasklore.contracts.messages import (
     CompletionReport,
@@ -21,7 +22,6 @@ from tasklore.contracts.messages import (
 )
 from tasklore.runtime.messaging.dead_letter import DEAD_BODY, dead_letter, error_note
 from tasklore.runtime.messaging.pull import Delivery
-from tasklore.workers import Agent, Amount, Field, Parameters
 from tasklore.workers.execution.job import Job, JobReader
 from tasklore.workers.execution.outcome import Outcome, outcome_of
 

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import pytest
 
+from tasklore import Agent, Parameters
 from tasklore.contracts import subjects
 from tasklore.contracts.errors import (
     GiveUp,
@@ -19,7 +20,6 @@ from tasklore.memory.ledger.runs import NotDue
 from tasklore.runtime.messaging.link import Link
 from tasklore.runtime.messaging.outbox import Outbox
 from tasklore.runtime.messaging.pull import PullEngine
-from tasklore.workers import Agent, Parameters
 from tasklore.workers.execution.acknowledger import Acknowledger
 from tasklore.workers.execution.job import Job, JobReader
 from tasklore.workers.execution.retry_decision import (

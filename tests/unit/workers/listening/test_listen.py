@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tasklore import Agent
 from tasklore.contracts.edits import Insert
 from tasklore.contracts.errors import (
     ConfigurationError,
@@ -27,7 +28,6 @@ from tasklore.contracts.errors import (
 from tasklore.contracts.messages import ChatTurn, Fact
 from tasklore.memory.documents.items import make_item
 from tasklore.memory.documents.plans import Origin, Plan
-from tasklore.workers import Agent
 from tasklore.workers.execution.retry_decision import RetryPolicy
 from tasklore.workers.listening.context import ListenContext
 from tasklore.workers.listening.fates import OUTAGE_CAP_S, contain, fate_of

@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from tasklore import Agent
 from tasklore.contracts.analysis.background import KnownFact
 from tasklore.contracts.analysis.stories import (
     Bond,
@@ -24,7 +25,6 @@ from tasklore.contracts.analysis.stories import (
 from tasklore.contracts.errors import LlmError
 from tasklore.contracts.messages import CompletionReport
 from tasklore.memory.rendering.tokens import counter
-from tasklore.workers import Agent
 from tasklore.workers.testing import AgentKit, KitStory
 
 MARA = "Mara Voss"

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from tasklore import Context
 from tasklore.contracts.analysis.stories import SeatSettings
 from tasklore.contracts.messages import TaskAssignment, TaskCall
 from tasklore.memory.rendering.tokens import counter
-from tasklore.workers import Context
 from tasklore.workers.agents.story.blocks import PromptBlock, fit
 from tasklore.workers.agents.story.question import PARTS, analyse, timeout_for
 from tasklore.workers.agents.story.tokens import shrink, take_turns

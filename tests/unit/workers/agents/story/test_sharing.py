@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
+from tasklore import Context
 from tasklore.contracts.analysis.pieces import UNJUDGED
 from tasklore.contracts.analysis.roster import ROSTER
 from tasklore.contracts.analysis.stories import SeatSettings
 from tasklore.contracts.errors import LlmError, LlmRefused
 from tasklore.contracts.messages import TaskAssignment, TaskCall
 from tasklore.runtime.models.llm import Expense, LlmRole, Reply
-from tasklore.workers import Context
 from tasklore.workers.agents.story.question import sharers
 from tasklore.workers.testing import NOW, KitServices, KitStory, ScriptedLlm
 from tests.unit.workers.agents.story.right_answers import RIGHT
