@@ -1,0 +1,361 @@
+"""What 0.2 left, opened by today's code: everything is there, and goes on."""
+
+import asyncio
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from tests.acceptance.house import AGENTS, House, Served, running_house
+from tests.acceptance.restored import expected, restored
+from tests.http_client import Answer, ask
+from tests.llm_double import Asked, Canned, ScriptedLlm, answer
+from tests.receiver import SECRET
+
+KEEPER = str(AGENTS / "keeper.py")
+#: Seconds for whatever goes on: it takes one, and more on a busy machine.
+PATIENCE_S = 40.0
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Upgraded:
+    """Today's processes on what 0.2 left; *seen* is what the seed saw of it."""
+
+    house: House
+    supervisor: Served
+    taken: list[tuple[str, Json]]
+    limits: Json
+    seen: Json
+
+    async def get(self, path: str) -> Json:
+        """Return what there is at *path*."""
+        answered = await ask(self.supervisor.api, "GET", path)
+        assert answered.status == 200, (path, answered.body)
+        return dict(answered.body)
+
+    async def post(self, path: str, body: Json) -> Answer:
+        """Return what *path* answers to *body*."""
+        return await ask(self.supervisor.api, "POST", path, body)
+
+    async def report(self, task_id: str, generation: int = 1) -> Json:
+        """Return the report on a task, once it has one of that generation."""
+        async with asyncio.timeout(PATIENCE_S):
+            while True:
+                found = (await self.get(f"/v1/tasks/{task_id}")).get("report")
+                if found is not None and found["generation"] == generation:
+                    return dict(found)
+                await asyncio.sleep(0.05)
+
+    async def outcome(self, session_id: str) -> Json:
+        """Return how a pipeline ended, once it has."""
+        async with asyncio.timeout(PATIENCE_S):
+            while True:
+                found = await self.get(f"/v1/pipelines/{session_id}")
+                if found["state"] not in ("running", "failed"):
+                    return dict(found["outcome"])
+                await asyncio.sleep(0.05)
+
+    async def command(self, *words: str) -> str:
+        """Return what a command says."""
+        done = await asyncio.to_thread(self.house.command, *words)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    async def told(self, *words: str) -> Any:
+        """Return what a command says in JSON."""
+        return json.loads(await self.command(*words, "--json"))
+
+    def allow(self, name: str) -> None:
+        """Put the file there without which a task does not go on."""
+        (self.house.folder / "runs" / name).touch()
+
+    def ran(self, label: str) -> int:
+        """Return how often a run or step of *label* was begun since the upgrade."""
+        file = self.house.folder / "runs" / label
+        return len(file.read_text().split()) if file.exists() else 0
+
+    def heard(self, path: str) -> list[Json]:
+        """Return the webhooks that arrived at *path*."""
+        return [event for where, event in self.taken if where == f"/{path}"]
+
+
+@contextmanager
+def taking() -> Iterator[tuple[str, list[tuple[str, Json]]]]:
+    """Take every webhook in threads of its own; return its address and what arrives, with its path."""
+    taken: list[tuple[str, Json]] = []
+
+    class Taker(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            taken.append((self.path, json.loads(body)))
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_words: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Taker) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}", taken
+        server.shutdown()
+
+
+def blue(_asked: Asked) -> Canned:
+    """Say blue, as a model."""
+    return answer({"reasoning": "", "colour": "blue"})
+
+
+@pytest.fixture(
+    scope="module",
+    params=[timedelta(), timedelta(days=60)],
+    ids=["at once", "60 days later"],
+)
+def upgraded(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Upgraded]:
+    """Restore what 0.2 left, that many days after it was left, and start today's processes on it."""
+    seen = expected()
+    soon = ("scheduled", "resting", "parked")
+    hooks = [one["id"] for one in seen["waiting_webhooks"]["webhooks"]]
+    with (
+        running_house(tmp_path_factory.mktemp("upgraded")) as house,
+        ScriptedLlm(blue) as model,
+        taking() as (address, taken),
+    ):
+        restored(
+            house.servers,
+            request.param,
+            elsewhere=address,
+            soon=(
+                *(seen[name] for name in soon),
+                *hooks,
+                address.removeprefix("http://"),
+                "ticking",
+            ),
+        )
+        limits = json.loads(house.command("limits", "show", "--json").stdout)
+        # Before the parked task is due: without room it would look again in minutes.
+        raised = house.command(
+            *("limits", "set", "daily", "--agent", "KeeperAgent"),
+            *("--requests", "100", "--every", "day", "--at-limit", "park"),
+        )
+        assert raised.returncode == 0, raised.stderr
+        supervisor = house.supervisor(
+            webhook_secret=SECRET,
+            webhook_networks="127.0.0.1/32",
+            api_rate=10_000,
+            api_burst=10_000,
+        )
+        keeper = house.worker(
+            KEEPER,
+            llm_base_url=model.base_url,
+            llm_api_key="sk-none",
+            llm_prices="gpt-6.1-terra=1/1",
+        )
+        others = house.worker("budget", "memory", "switchboard")
+        for process in (supervisor, keeper, others):
+            process.ready()
+        yield Upgraded(house, supervisor, taken, limits, seen)
+
+
+def without_times(told: Any) -> Any:
+    """Return *told* without what tells of times, which moved with the restore."""
+    moved = {"at", "at_ms", "added", "last_updated", "created_at", "died_at"}
+    if isinstance(told, dict):
+        return {
+            name: without_times(value)
+            for name, value in told.items()
+            if name not in moved
+        }
+    return [without_times(one) for one in told] if isinstance(told, list) else told
+
+
+async def test_reports_on_what_was_finished_failed_and_rejected_are_there(
+    upgraded: Upgraded,
+) -> None:
+    for task_id, report in upgraded.seen["reports"].items():
+        found = (await upgraded.get(f"/v1/tasks/{task_id}"))["report"]
+        for name in ("status", "result", "error", "attempt", "usage", "worker_id"):
+            assert found[name] == report[name], (task_id, name)
+    rejected = await upgraded.get(f"/v1/tasks/{upgraded.seen['rejected']}")
+    assert rejected["report"]["status"] == "rejected"
+
+
+async def test_a_dead_letter_is_there_and_its_task_works_when_it_is_sent_again(
+    upgraded: Upgraded,
+) -> None:
+    letters = await upgraded.told("dlq", "list")
+    names = ("task_id", "task", "reason", "error", "attempts", "supervisor_id")
+    assert [[one[name] for name in names] for one in letters] == [
+        [one[name] for name in names] for one in upgraded.seen["dead"]
+    ]
+    failed = upgraded.seen["failed"][1]
+    letter = next(one for one in letters if one["task_id"] == failed)
+    upgraded.allow("live1.cured")
+    await upgraded.command("dlq", "redrive", str(letter["sequence"]), "--yes")
+    report = await upgraded.report(failed, generation=2)
+    assert (report["status"], report["result"], upgraded.ran("live1")) == (
+        "completed",
+        1,
+        1,
+    )
+
+
+async def test_a_task_for_later_runs_when_it_is_due(upgraded: Upgraded) -> None:
+    report = await upgraded.report(upgraded.seen["scheduled"])
+    assert (report["result"], upgraded.ran("scheduled")) == (42, 1)
+
+
+async def test_a_task_that_rested_makes_its_second_run(upgraded: Upgraded) -> None:
+    report = await upgraded.report(upgraded.seen["resting"])
+    assert (report["result"], report["attempt"], upgraded.ran("rest")) == (2, 2, 1)
+
+
+async def test_a_parked_task_goes_on_once_its_budget_allows(upgraded: Upgraded) -> None:
+    assert upgraded.limits["version"] == 1
+    assert upgraded.limits["limits"] == upgraded.seen["limits"]["limits"]
+    report = await upgraded.report(upgraded.seen["parked"])
+    assert (report["status"], report["result"]) == ("completed", "blue")
+    assert (await upgraded.told("limits", "show"))["version"] == 2
+    assert len(await upgraded.told("limits", "history")) == 2
+
+
+async def test_what_was_spent_is_in_the_books(upgraded: Upgraded) -> None:
+    await upgraded.report(upgraded.seen["parked"])
+    book = await upgraded.told("budget", "--days", "62", "--by", "model")
+    lines = [line for period in book["periods"] for line in period["lines"]]
+    assert max(line["spending"]["calls"] for line in lines) == 2
+
+
+async def test_a_question_is_open_and_its_answer_lets_the_task_go_on(
+    upgraded: Upgraded,
+) -> None:
+    (question,) = (await upgraded.get("/v1/approvals"))["approvals"]
+    (before,) = upgraded.seen["approvals"]["approvals"]
+    for name in ("id", "question", "who", "digest", "state"):
+        assert question[name] == before[name]
+    await upgraded.command(
+        *("approvals", "approve", question["id"], "--as", "role:finance"),
+    )
+    report = await upgraded.report(upgraded.seen["paying"])
+    assert report["result"] == {"approved": True, "by": "role:finance"}
+    assert [upgraded.ran(f"pay-{part}") for part in ("before", "after")] == [0, 1]
+
+
+async def test_a_task_takes_only_the_steps_that_it_had_not_taken(
+    upgraded: Upgraded,
+) -> None:
+    """Its mail was sent, and three of five steps are in its journal."""
+    upgraded.allow("walk.go")
+    report = await upgraded.report(upgraded.seen["walking"])
+    assert report["result"] == [1, 11, 21, 31, 41]
+    labels = ("mail", "0", "1", "2", "3", "4")
+    assert [upgraded.ran(f"walk-{one}") for one in labels] == [0, 0, 0, 0, 1, 1]
+
+
+async def test_a_pipeline_that_ran_goes_on_with_the_phase_it_was_in(
+    upgraded: Upgraded,
+) -> None:
+    upgraded.allow("halfway.go")
+    outcome = await upgraded.outcome("halfway")
+    assert (outcome["state"], outcome["result"]) == ("completed", {"steps": [1, 2, 3]})
+    assert upgraded.ran("halfway-p1") == 0
+
+
+async def test_a_pipeline_that_failed_is_resumed_where_it_failed(
+    upgraded: Upgraded,
+) -> None:
+    assert (await upgraded.get("/v1/pipelines/broken"))["state"] == "failed"
+    upgraded.allow("broken.cured")
+    answered = await upgraded.post("/v1/pipelines/broken/resume", {})
+    assert answered.status in (200, 202), answered.body
+    outcome = await upgraded.outcome("broken")
+    assert (outcome["state"], outcome["result"]) == ("completed", {"steps": [1, 2, 3]})
+    assert [upgraded.ran(f"broken-p{one}") for one in (1, 2, 3)] == [0, 1, 1]
+
+
+async def test_sessions_and_the_end_of_a_pipeline_are_there(upgraded: Upgraded) -> None:
+    found = await upgraded.told("session", "list")
+    assert {one["session_id"] for one in found} == {"whole", "broken", "halfway"}
+    outcome = (await upgraded.get("/v1/pipelines/whole"))["outcome"]
+    assert (outcome["state"], outcome["result"]) == ("completed", {"steps": [1, 2, 3]})
+
+
+async def test_webhooks_that_were_not_delivered_arrive(upgraded: Upgraded) -> None:
+    """One waited for its next attempt; one was given up, and is sent again by hand."""
+    (failed,) = upgraded.seen["webhooks"]["webhooks"]
+    listed = (await upgraded.get("/v1/webhooks"))["webhooks"]
+    assert [(one["id"], one["problem"]) for one in listed] == [
+        (failed["id"], failed["problem"])
+    ]
+    await upgraded.post(f"/v1/webhooks/{failed['id']}/retry", {})
+    async with asyncio.timeout(PATIENCE_S):
+        while not (upgraded.heard("gone") and upgraded.heard("unavailable")):  # noqa: ASYNC110 - a server is asked
+            await asyncio.sleep(0.05)
+    for path, task_id in upgraded.seen["hooks"].items():
+        (event,) = upgraded.heard(path)
+        assert (event["type"], event["data"]["task_id"]) == ("task.completed", task_id)
+
+
+@pytest.mark.parametrize("user", ["ana", "ben"])
+async def test_what_is_known_of_a_person_is_there_with_its_history(
+    upgraded: Upgraded, user: str
+) -> None:
+    for name, before in upgraded.seen["people"][user].items():
+        found = await upgraded.told("memory", name, "--user", user)
+        assert without_times(found) == without_times(before), name
+
+
+async def test_a_person_is_found_in_what_was_said_and_learned_of_anew(
+    upgraded: Upgraded,
+) -> None:
+    found = await upgraded.told("memory", "search", "mushrooms", "--user", "ben")
+    assert "mushrooms" in json.dumps(found)
+    await upgraded.command("memory", "tell", "I live in Lisbon", "--user", "ben")
+    assert "Lisbon" in await upgraded.command("memory", "show", "--user", "ben")
+
+
+async def test_decisions_are_there_and_another_one_gets_the_next_number(
+    upgraded: Upgraded,
+) -> None:
+    found = await upgraded.told("project", "search", "--project", "shop")
+    assert without_times(found) == without_times(upgraded.seen["decisions"])
+    words = ("project", "decide", "Trips end at noon", "--project", "shop")
+    assert (await upgraded.told(*words))["record_id"] == "d2"
+
+
+async def test_a_schedule_makes_its_next_tick_and_one_by_the_clock_keeps_its_hour(
+    upgraded: Upgraded,
+) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while not upgraded.ran("ticked"):  # noqa: ASYNC110 - another process runs it
+            await asyncio.sleep(0.05)
+    found = {one["id"]: one for one in await upgraded.told("schedule", "list")}
+    assert found["ticking"]["state"]["task_id"] is not None
+    assert found["clocked"]["timing"]["cron"] == "0 9 * * *"
+    assert upgraded.ran("ticked") == 1
+
+
+async def test_remembered_results_are_there(upgraded: Upgraded) -> None:
+    found = {one["key"]: one for one in await upgraded.told("ltm", "list")}
+    for before in upgraded.seen["remembered"]:
+        assert found[before["key"]]["result"] == before["result"]
+
+
+async def test_a_conversation_goes_on_where_it_was(upgraded: Upgraded) -> None:
+    wanted = {
+        "text": "the same with 45k spent",
+        "conversation": "trip",
+        "user": "ana",
+    }
+    answered = await upgraded.post("/v1/requests", wanted)
+    assert answered.body["reply"]["report"]["result"]["remaining"] == 5000
