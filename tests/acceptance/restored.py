@@ -34,8 +34,8 @@ Json = dict[str, Any]
 class Listed(NamedTuple):
     """Times that are moved: in which key or stream, in which part of it, and why.
 
-    A part is `field NAME`, `member`, `score`, `header NAME` or `body`; *name* picks
-    those of a JSON object. Those of a task or schedule that is to go on are set to
+    A part is `key`, `field NAME`, `member`, `score`, `header NAME` or `body`; *name*
+    picks those of a JSON object. Those of a task or schedule that is to go on are set to
     `SOON_S` from now.
     """
 
@@ -61,6 +61,7 @@ LISTED = (
     Listed("tl:webhooks:*:hosts", "score", "", "its host is looked at then"),
     Listed("tl:webhooks:*:states", "field *", "", "given up a day after the second"),
     Listed("tl:webhooks:*:expiry", "score", "", "the address of a task goes then"),
+    Listed("tl:budget:*:book:*", "key", "", "a book counts for 62 days from then"),
     Listed("tl:ltm-users:*", "score", "", "what a task stored of a person goes then"),
     Listed("tl:turns:*:closed", "score", "", "it goes seven days after that"),
     Listed("tl:facts:*:closed", "score", "", "it goes seven days after that"),
@@ -171,8 +172,9 @@ async def restore(
     async with Redis.from_url(servers.redis_url) as redis:
         for kept in dump["keys"]:
             body = base64.b64decode(kept["dump"])
-            await redis.restore(kept["key"], max(kept["left_ms"], 0), body)
-            await _change_key(redis, kept["key"], change)
+            key = change(kept["key"], "key", kept["key"], "")
+            await redis.restore(key, max(kept["left_ms"], 0), body)
+            await _change_key(redis, key, change)
         # A stream is read before that which takes from it.
         for stream in sorted(dump["streams"], key=_takes):
             made = await _restore_stream(client, stream, change)

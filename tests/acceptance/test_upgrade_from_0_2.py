@@ -2,18 +2,22 @@
 
 import asyncio
 import json
+import tarfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
+from runtime.servers.embedded import EmbeddedServers
 from tests.acceptance.house import AGENTS, House, Served, running_house
-from tests.acceptance.restored import expected, restored
+from tests.acceptance.restored import FIXTURE, expected, restored
 from tests.http_client import Answer, ask
 from tests.llm_double import Asked, Canned, ScriptedLlm, answer
 from tests.receiver import SECRET
@@ -341,8 +345,12 @@ async def test_a_schedule_makes_its_next_tick_and_one_by_the_clock_keeps_its_hou
             await asyncio.sleep(0.05)
     found = {one["id"]: one for one in await upgraded.told("schedule", "list")}
     assert found["ticking"]["state"]["task_id"] is not None
-    assert found["clocked"]["timing"]["cron"] == "0 9 * * *"
     assert upgraded.ran("ticked") == 1
+    # The next one was moved with the rest.
+    later = found["clocked"]["state"]["next"][1:]
+    berlin = ZoneInfo("Europe/Berlin")
+    times = [datetime.fromisoformat(one).astimezone(berlin) for one in later]
+    assert [(one.hour, one.minute) for one in times] == [(9, 0)] * 4
 
 
 async def test_remembered_results_are_there(upgraded: Upgraded) -> None:
@@ -359,3 +367,17 @@ async def test_a_conversation_goes_on_where_it_was(upgraded: Upgraded) -> None:
     }
     answered = await upgraded.post("/v1/requests", wanted)
     assert answered.body["reply"]["report"]["result"]["remaining"] == 5000
+
+
+async def test_the_data_of_both_servers_is_opened_as_0_2_left_it(
+    tmp_path: Path,
+) -> None:
+    """Only what never expires is sure to be there: the files grow old."""
+    with tarfile.open(FIXTURE / "data.tar.xz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    async with EmbeddedServers(tmp_path / "data") as servers:
+        with House(servers, tmp_path) as house:
+            await asyncio.to_thread(house.supervisor().ready)
+            words = ("project", "search", "--project", "shop", "--json")
+            found = await asyncio.to_thread(house.command, *words)
+    assert json.loads(found.stdout) == expected()["decisions"]
