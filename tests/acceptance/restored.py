@@ -21,7 +21,7 @@ import nats
 from nats.aio.client import Client
 from redis.asyncio import Redis
 
-from runtime.servers.embedded import EmbeddedServers
+from tasklore.runtime.servers.embedded import EmbeddedServers
 
 FIXTURE = Path(__file__).resolve().parents[1] / "fixtures" / "0.2"
 #: Seconds from the restore until what was due in days is due.

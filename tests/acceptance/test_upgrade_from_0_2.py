@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from runtime.servers.embedded import EmbeddedServers
+from tasklore.runtime.servers.embedded import EmbeddedServers
 from tests.acceptance.house import AGENTS, House, Served, running_house
 from tests.acceptance.restored import FIXTURE, expected, restored
 from tests.http_client import Answer, ask

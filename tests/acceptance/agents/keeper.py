@@ -8,8 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from contracts.errors import GiveUp, RetryLater
-from workers import Agent, Context, Parameters
+from tasklore import Agent, Context, GiveUp, Parameters, RetryLater
 
 agent = Agent("KeeperAgent", keywords=("keeper",))
 
