@@ -191,9 +191,8 @@ def test_the_pipeline_on_its_page_fits_the_agent_beside_it(tmp_path: Path) -> No
 
 
 def test_the_pictures_of_the_architecture_are_drawn_from_the_code() -> None:
-    """After a change: `python -m tests.architecture.pictures`; the page stays within 200 lines."""
+    """After a change: `python -m tests.architecture.pictures`."""
     assert pictures.PAGE.read_text("utf-8") == pictures.drawn()
-    assert len(pictures.drawn().splitlines()) <= 200
 
 
 def test_the_agent_on_the_first_page_is_the_example() -> None:
