@@ -5,8 +5,8 @@ import sys
 from pathlib import Path
 
 RENAMES = {
-    r"workers(?= import)": "tasklore",
-    r"workers\.testing\b": "tasklore.testing",
+    r"workers(?= import| as )": "tasklore",
+    r"workers\.testing(?= import| as )": "tasklore.testing",
     r"quantities\b": "tasklore.contracts.quantities",
     r"(?=(?:contracts|memory|runtime|supervisor|workers)[.\s])": "tasklore.",
 }
@@ -23,5 +23,7 @@ def rename(line: str) -> str:
 
 if __name__ == "__main__":
     for file in Path(sys.argv[1]).rglob("*.py"):
+        if "site-packages" in file.parts:  # of an environment: others' code
+            continue
         lines = file.read_text("utf-8").splitlines(keepends=True)
         file.write_text("".join(map(rename, lines)), "utf-8")

@@ -16,7 +16,12 @@ from tasklore.commands.story.example import FOLDER
 from tasklore.commands.story.files import read_response, read_story, responses_in
 from tasklore.contracts import subjects
 from tasklore.contracts.analysis.document import AnalysisDocument, read_document
-from tasklore.contracts.analysis.stories import StoryBase, StoryResponse
+from tasklore.contracts.analysis.roster import ROSTER
+from tasklore.contracts.analysis.stories import (
+    SeatSettings,
+    StoryBase,
+    StoryResponse,
+)
 from tasklore.contracts.messages import AnalysisReply, AnalysisRequest
 from tasklore.memory.stories.analyses import AnalysisStore
 from tasklore.memory.stories.store import StoryStore
@@ -73,8 +78,21 @@ class Reader:
         self._client = client
 
     async def load(self, story_id: str = STORY) -> None:
-        """Make the example begin, as the story *story_id*."""
-        settings = example().settings.model_copy(update={"story_id": story_id})
+        """Make the example begin, as the story *story_id*.
+
+        Its agents have as long as a busy machine needs: after the seconds that are shipped
+        a model is given up for the rules.
+        """
+        said = example().settings.agents
+        patient = {"deadline_s": PATIENCE_S}
+        agents = {
+            seat.section: said.get(seat.section, SeatSettings()).model_copy(
+                update=patient
+            )
+            for seat in ROSTER
+        }
+        changes = {"story_id": story_id, "agents": said | agents}
+        settings = example().settings.model_copy(update=changes)
         await self.stories.load(example().model_copy(update={"settings": settings}))
 
     async def ask(

@@ -14,8 +14,8 @@ import pytest
 from tests.acceptance.house import ROOT, House
 from tests.acceptance.outside import outside
 
-#: Packages that a project may well have, and that the folders of the repository are called.
-PLAIN_NAMES = ("contracts", "memory", "quantities", "runtime", "supervisor", "workers")
+#: Packages that a project may well have, and that folders of the repository are called.
+OWN_NAMES = ("contracts", "memory", "runtime", "supervisor", "workers")
 
 AGENT = """
 import contracts, memory, quantities, runtime, supervisor, workers
@@ -142,7 +142,7 @@ async def test_a_project_keeps_its_own_packages_of_plain_names(
     """Also beside distributions of such names; a worker serves them, and the command plays its demonstration."""
     python = environment_with(wheel, tmp_path_factory.mktemp("environment"))
     project = own_house.folder
-    for name in ("contracts", "memory", "runtime", "workers"):
+    for name in OWN_NAMES:
         (project / name).mkdir()
         (project / name / "__init__.py").write_text('WHOSE = "mine"\n')
     (project / "names.py").write_text(AGENT)
@@ -153,12 +153,12 @@ async def test_a_project_keeps_its_own_packages_of_plain_names(
     async with outside(own_house.servers.nats_url) as program:
         whose = {
             name: (await program.ask("NamesAgent", "whose", {"name": name}))["result"]
-            for name in PLAIN_NAMES
+            for name in (*OWN_NAMES, "quantities")
         }
 
     assert whose == {
-        **dict.fromkeys(("contracts", "memory", "runtime", "workers"), "mine"),
-        **dict.fromkeys(("quantities", "supervisor"), "another distribution's"),
+        **dict.fromkeys(OWN_NAMES, "mine"),
+        "quantities": "another distribution's",
     }
     assert "remembered in" in run(python, "-m", "tasklore", "demo", cwd=project)
 

@@ -96,6 +96,10 @@ PATIENT_S = 100.0
 OUTBOX_S = 9.5
 
 
+#: Cards that there are: of the agents of CAST, of pipelines, and of the two that keep a memory.
+CARDS = 8
+
+
 class Guests:
     """A house on guarded servers, with every process that there is under its own role."""
 
@@ -152,6 +156,8 @@ def guests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guests]:
             for process in started:
                 process.ready()
             guests.answering = started[0]
+            # A notice of a card may be lost between accounts; the bucket is read anew within half a minute.
+            guests.answering.await_agents(CARDS)
             guests.napping = started[2]
             yield guests
             for process in started:

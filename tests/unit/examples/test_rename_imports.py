@@ -14,6 +14,11 @@ from examples.rename_imports import rename
             "from tasklore.testing import AgentKit",
         ),
         (
+            "from workers.testing.projects import FakeProject",
+            "from tasklore.workers.testing.projects import FakeProject",
+        ),
+        ("import workers as agents", "import tasklore as agents"),
+        (
             "from contracts.errors import GiveUp",
             "from tasklore.contracts.errors import GiveUp",
         ),
