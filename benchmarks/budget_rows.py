@@ -53,11 +53,11 @@ def _call(number: int) -> ModelCall:
         run=f"t{number}:1:1",
     )
     return ModelCall(
-        "gpt-6-luna",
-        payer,
-        "What is the capital of France?",
-        200,
-        lambda read, written: 10 * (read + written),
+        model="gpt-6-luna",
+        payer=payer,
+        text="What is the capital of France?",
+        most_output=200,
+        price=lambda read, written: 10 * (read + written),
     )
 
 
@@ -83,7 +83,7 @@ async def _one_by_one(redis: Redis, governor: Governor, profile: Profile) -> Row
         began = time.perf_counter()
         held = await governor.reserve(_call(number))
         reserved.append((time.perf_counter() - began) * 1000)
-        governor.settle(held, CallUsage(20, 50, 0, 700))
+        governor.settle(held, CallUsage(input=20, output=50, cached=0, nano_usd=700))
         await governor.flush()
         began = time.perf_counter()
         await redis.ping()
@@ -149,12 +149,14 @@ async def _work_through(
         async def work() -> None:
             for number in numbers:
                 governor.settle(
-                    await governor.reserve(_call(number)), CallUsage(20, 50, 0, 700)
+                    await governor.reserve(_call(number)),
+                    CallUsage(input=20, output=50, cached=0, nano_usd=700),
                 )
 
         # The first call of a process loads the tables that count tokens.
         governor.settle(
-            await governor.reserve(_call(next(numbers))), CallUsage(20, 50, 0, 700)
+            await governor.reserve(_call(next(numbers))),
+            CallUsage(input=20, output=50, cached=0, nano_usd=700),
         )
         await asyncio.sleep(begins_at - time.time())
         began = time.time()

@@ -157,8 +157,8 @@ async def _fill(cache: SessionCache, first: int, last: int) -> None:
         await cache.create(f"bench-{number}", domain="webdev", project="bench")
         entries = [
             NewEntry(
-                f"phase_{index % 9}:results:{index}",
-                {"number": index, "text": "x" * 100},
+                key=f"phase_{index % 9}:results:{index}",
+                value={"number": index, "text": "x" * 100},
                 computation_ms=1_500,
             )
             for index in range(ENTRIES)

@@ -41,9 +41,9 @@ _MESSAGES_A_POD = 500
 _HEADING = "# Made by `python -m deploy.manifests`; change tasklore/k8s or deploy/manifests.py instead.\n"
 
 _SUPERVISOR = PodRole(
-    "supervisor",
-    "supervisor",
-    ("supervisor",),
+    name="supervisor",
+    rights="supervisor",
+    arguments=("supervisor",),
     grace_s=60,
     has_api=True,
     asks_models=True,
@@ -62,7 +62,14 @@ def generated() -> dict[str, str]:
     return {
         "supervisor.yaml": _text(_supervisor()),
         "bootstrap.yaml": _text(
-            job(PodRole("bootstrap", "bootstrap", ("bootstrap", *OURS), grace_s=30))
+            job(
+                PodRole(
+                    name="bootstrap",
+                    rights="bootstrap",
+                    arguments=("bootstrap", *OURS),
+                    grace_s=30,
+                )
+            )
         ),
         "budget.yaml": _text(_worker("budget", OURS[:1])),
         "memory.yaml": _text(_worker("memory", OURS[1:])),
@@ -126,7 +133,7 @@ def _worker(
     name: str, references: tuple[str, ...], *, has_job: bool = False
 ) -> list[Manifest]:
     agents = [agent for reference in references for agent in load_agents(reference)]
-    wanted = Wanted(references, "tasklore", name=name)
+    wanted = Wanted(references=references, image="tasklore", name=name)
     return worker_manifests(wanted, agents) + (
         bootstrap_manifests(wanted, agents) if has_job else []
     )

@@ -31,7 +31,7 @@ MAX_LIMIT = 100
 _MOST_TURNS = 40
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
     """One thing that a search found.
 
@@ -109,7 +109,7 @@ async def search_memory(
     ]
     turns = (
         Memory(
-            "turn",
+            source="turn",
             text=one.text,
             reference=one.turn_id,
             at=one.at.date(),
@@ -168,7 +168,7 @@ def _items_for(
             heading = place.meaning if place is not None else str(path.parent)
             reference = f"{resource_id}:{lasting_name(path, value)}"
             memory = Memory(
-                "item",
+                source="item",
                 text=item.display,
                 reference=reference,
                 at=item.added,

@@ -42,7 +42,7 @@ two.
 """
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """One setting as `tasklore config` shows it; secrets and passwords in *value* are masked, *unit* may be empty."""
 

@@ -45,6 +45,7 @@ class Asker:
 
     def __init__(
         self,
+        *,
         supervisor_id: str,
         link: Link,
         outbox: Outbox,
@@ -191,7 +192,7 @@ async def asking(
         reports = ReportDesk(client, ledger)
         await link.listen(subjects.reports_to(supervisor_id), reports.hear_hint)
         yield Asker(
-            supervisor_id,
+            supervisor_id=supervisor_id,
             link=link,
             outbox=outbox,
             dispatch=Dispatch(outbox, ledger),

@@ -88,7 +88,7 @@ class Service:
         self._learned = learned
         self._catalogue = catalogue
         self._understanding = RequestReadings(
-            interpreter,
+            interpreter=interpreter,
             catalogue=catalogue,
             conversations=conversations,
             publish=self._publish_turn,
@@ -135,7 +135,7 @@ class Service:
         conversation_id = request.conversation_id or request_id
         task_id = self.task_id_of(request)
         asked = Incoming(
-            request,
+            request=request,
             request_id=request_id,
             conversation_id=conversation_id,
             task_id=task_id,

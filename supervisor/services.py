@@ -93,7 +93,7 @@ class Webhooks(NamedTuple):
     desk: WebhookDesk
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Connections:
     """The open connections of a supervisor's process, whose name is *name*, and the parts that all services use."""
 
@@ -263,7 +263,7 @@ def make_schedules(
     store = ScheduleStore(opened.redis, opened.settings.supervisor_id)
     book = ScheduleBook(store, lambda: opened.cards.catalogue)
     maker = TickMaker(
-        supervisor_id,
+        supervisor_id=supervisor_id,
         catalogue=lambda: opened.cards.catalogue,
         dispatch=opened.dispatch,
         pipelines=pipelines.answer,
@@ -328,14 +328,14 @@ async def open_delivering(
     if tasks is None:
         return Delivering(engines)
     source = Source(
-        subjects.TASKS,
-        PIPELINE_AGENT,
-        subjects.tasks_of(PIPELINE_AGENT),
-        opened.settings.ack_wait_s,
+        stream=subjects.TASKS,
+        durable=PIPELINE_AGENT,
+        filter_subject=subjects.tasks_of(PIPELINE_AGENT),
+        ack_wait_s=opened.settings.ack_wait_s,
     )
     await declare_consumer(opened.link.client, source, may_create=may_create)
     engine = PullEngine(
-        opened.link,
+        link=opened.link,
         source=source,
         slots=AT_ONCE,
         desk=tasks,

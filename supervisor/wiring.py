@@ -128,7 +128,7 @@ async def run_supervisor(
     )
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class _Parts:
     """The open parts of this process."""
 
@@ -297,7 +297,10 @@ class Supervisor:
             await offer_functions(redis)
         await apply_limits_file(redis, settings.limits_file, process.spawn)
         leasing = Leases(
-            process.nats_url, REPORT_ACK_WAIT_S, process.metrics, process.fail
+            url=process.nats_url,
+            ack_wait_s=REPORT_ACK_WAIT_S,
+            meter=process.metrics,
+            failed=process.fail,
         )
         leases = await stack.enter_async_context(leasing)
         link = Link(client)
@@ -352,7 +355,7 @@ class Supervisor:
             webhooks=webhooks and webhooks.events,
         )
         everything = Connections(
-            process.name,
+            name=process.name,
             settings=settings,
             metrics=process.metrics,
             link=link,
@@ -390,7 +393,7 @@ class Supervisor:
             webhooks=webhooks and webhooks.events,
         )
         return _Parts(
-            link,
+            link=link,
             engine=engine,
             comparing=pairs,
             service=service,
@@ -501,10 +504,10 @@ class Supervisor:
     def _reports(self) -> Source:
         supervisor_id = self._settings.supervisor_id
         return Source(
-            subjects.REPORTS,
-            supervisor_id,
-            subjects.reports_to(supervisor_id),
-            REPORT_ACK_WAIT_S,
+            stream=subjects.REPORTS,
+            durable=supervisor_id,
+            filter_subject=subjects.reports_to(supervisor_id),
+            ack_wait_s=REPORT_ACK_WAIT_S,
         )
 
     def _engine(
@@ -512,7 +515,7 @@ class Supervisor:
     ) -> PullEngine:
         heal = functools.partial(self._heal, link.client, source)
         return PullEngine(
-            link,
+            link=link,
             source=source,
             slots=REPORT_SLOTS,
             desk=desk,

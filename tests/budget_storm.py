@@ -127,11 +127,11 @@ async def run_storm(  # noqa: C901 - one loop over the events of a simulation
         prompt = 50 + task * 7919 % 400
         output = 20 + task * 104_729 % 380
         call = ModelCall(
-            "gpt-6-luna",
-            Payer(run=f"t{task}:1:1"),
-            _WORD * prompt,
-            500,
-            lambda read, written: read + written,
+            model="gpt-6-luna",
+            payer=Payer(run=f"t{task}:1:1"),
+            text=_WORD * prompt,
+            most_output=500,
+            price=lambda read, written: read + written,
         )
         try:
             held = await governor.reserve(call)
@@ -151,7 +151,9 @@ async def run_storm(  # noqa: C901 - one loop over the events of a simulation
             break
         storm.starts.append(task)
         if provider.take(clock[0] + draw.uniform(0.001, 0.02), prompt + output):
-            taken = CallUsage(prompt, output, 0, prompt + output)
+            taken = CallUsage(
+                input=prompt, output=output, cached=0, nano_usd=prompt + output
+            )
         else:
             taken = CallUsage(requests=0)
         heapq.heappush(

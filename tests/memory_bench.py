@@ -59,7 +59,7 @@ def documents(**places: Sequence[str | JsonValue]) -> dict[str, Body]:
 def draft_of(bodies: Mapping[str, Body]) -> Draft:
     """Return a draft over *bodies*, each at its first revision."""
     stored = {
-        resource_id: Document(resource_id, 1, body)
+        resource_id: Document(resource_id=resource_id, revision=1, body=body)
         for resource_id, body in bodies.items()
     }
     return Draft(Snapshot(USER, stored), LIMITS, NOW)
@@ -152,8 +152,10 @@ def fact(
 ) -> PendingFact:
     """Return a fact that was said now."""
     return PendingFact(
-        Fact(fact_id=fact_id, text=text, tags=tuple(tags), evidence=text, **fields),
-        turn_id,
+        fact=Fact(
+            fact_id=fact_id, text=text, tags=tuple(tags), evidence=text, **fields
+        ),
+        turn_id=turn_id,
     )
 
 

@@ -142,7 +142,9 @@ class Strangers:
     async def _borrows_claim(self, me: str, other: str) -> object:
         draft = Draft(await self._store.snapshot(me), LIMITS, NOW)
         done = await self._store.commit(
-            draft, claim=self._claims[other], closings=[Closing("row", "done")]
+            draft,
+            claim=self._claims[other],
+            closings=[Closing(row_id="row", state="done")],
         )
         raise AssertionError(f"{me!r} closed a row of {other!r}: {done!r}")
 

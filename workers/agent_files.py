@@ -51,7 +51,7 @@ class RoleConfig(BaseModel):
     max_output_tokens: int | None = Field(default=None, ge=1)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class AgentFiles:
     """One role as its files describe it; `max_output_tokens` None is the worker's own limit."""
 

@@ -61,6 +61,7 @@ class ChildTasks:
 
     def __init__(
         self,
+        *,
         link: "Link",
         outbox: "Outbox",
         ledger: Ledger,

@@ -35,7 +35,7 @@ UNNAMED = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Handler:
     """A task's function, with the names of its arguments by role; None for a role it does not take."""
 
@@ -121,7 +121,7 @@ def read_handler(
         raise ConfigurationError(msg)
     _demand_closed(parameters, label)
     return Handler(
-        function,
+        function=function,
         label=label,
         parameters=parameters,
         parameters_name=roles[Parameters],

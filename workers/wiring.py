@@ -86,7 +86,7 @@ from tasklore.workers.presence import announce, end_presence, show_presence
 log = structlog.get_logger(__name__)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class _Parts:
     """What is open in this process."""
 
@@ -227,7 +227,7 @@ class Worker:
             await offer_functions(redis)
         leases = await stack.enter_async_context(
             Leases(
-                url,
+                url=url,
                 ack_wait_s=settings.ack_wait_s,
                 meter=self._metrics,
                 failed=self.process.fail,
@@ -259,7 +259,7 @@ class Worker:
             )
         )
         return _Parts(
-            client,
+            client=client,
             link=link,
             outbox=outbox,
             due_copies=due_copies,
@@ -308,7 +308,7 @@ class Worker:
             large, owner=self._worker_id, lease_s=settings.ack_wait_s, budget_s=budget_s
         )
         return Services(
-            llm,
+            llm=llm,
             conversations=Conversations(redis),
             send_progress=self._send_progress,
             documents=DocumentStore(redis, kinds),
@@ -330,7 +330,7 @@ class Worker:
             count_session_hits=self._metrics.count_session_hits,
             redis=redis,
             children=ChildTasks(
-                link,
+                link=link,
                 outbox=outbox,
                 ledger=ledger,
                 caller_id=access_of().role or "workers",
@@ -441,7 +441,7 @@ class Worker:
             await declare_consumer(parts.client, waiting)
         consumer = self._make_consumer(agent, parts)
         engine = PullEngine(
-            parts.link,
+            link=parts.link,
             source=source,
             slots=settings.slots,
             desk=consumer,
@@ -492,7 +492,7 @@ class Worker:
             longest_wait_s(timedelta(days=settings.ledger_keep_days)),
         )
         executor = Executor(
-            worker_id,
+            worker_id=worker_id,
             stores=stores,
             publisher=publisher,
             retries=retries,
@@ -501,7 +501,7 @@ class Worker:
             metrics=metrics,
             exclusive=self._exclusive,
             bounded=BoundedRuns(
-                worker_id,
+                worker_id=worker_id,
                 store=parts.places,
                 held=host.places,
                 ledger=parts.ledger,

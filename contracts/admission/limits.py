@@ -51,7 +51,7 @@ class Payer:
     run: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ModelCall:
     """A request that is about to leave: its `text`, most tokens of the answer, and nano-dollars by token counts."""
 
@@ -62,7 +62,7 @@ class ModelCall:
     price: Callable[[int, int], int | None]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class CallUsage:
     """A provider's count of a call, and its own limits: ms of a pause, requests and tokens of this minute."""
 
@@ -76,7 +76,7 @@ class CallUsage:
     tokens_in_minute: int | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Account:
     """One count that a call is held against: `key` names it, `limit` is in whole units of `measure`.
 
@@ -93,7 +93,7 @@ class Account:
     refills_in_s: float | None = None
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Reservation:
     """A call under way, to be settled once; `accounts` are those it was reserved on."""
 
@@ -236,7 +236,7 @@ class Limit(BaseModel):
         left_s = None if refills_at is None else (refills_at - now).total_seconds()
         key = ";".join((self.name, *own))
         return Account(
-            self.name,
+            name=self.name,
             key=key,
             measure=self.measure,
             every=self.every,

@@ -32,7 +32,7 @@ BACKGROUND_S = 60.0
 TASK = "analyse"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Seat:
     """One section of the document, and which task of which agent finds it.
 
@@ -50,21 +50,29 @@ class Seat:
 
 
 def _immediate(section: str, agent_id: str, *after: str) -> Seat:
-    return Seat(section, "immediate", agent_id, after=after, deadline_s=IMMEDIATE_S)
+    return Seat(
+        section=section,
+        group="immediate",
+        agent_id=agent_id,
+        after=after,
+        deadline_s=IMMEDIATE_S,
+    )
 
 
 #: The ten, in the order of the document.
 ROSTER = (
-    Seat("resp_analyzer", "background", "StoryResponseAgent"),
-    Seat("memory_create", "background", "StoryMemoryCreationAgent"),
-    Seat("relationship", "background", "StoryRelationshipAgent"),
-    Seat("plot_threads", "background", "StoryThreadAgent"),
-    Seat("knowledge", "background", "StoryKnowledgeAgent"),
+    Seat(section="resp_analyzer", group="background", agent_id="StoryResponseAgent"),
+    Seat(
+        section="memory_create", group="background", agent_id="StoryMemoryCreationAgent"
+    ),
+    Seat(section="relationship", group="background", agent_id="StoryRelationshipAgent"),
+    Seat(section="plot_threads", group="background", agent_id="StoryThreadAgent"),
+    Seat(section="knowledge", group="background", agent_id="StoryKnowledgeAgent"),
     # It asks most of a model, so a story switches it on.
     Seat(
-        "contradiction",
-        "background",
-        "StoryContradictionAgent",
+        section="contradiction",
+        group="background",
+        agent_id="StoryContradictionAgent",
         after=("knowledge",),
         enabled=False,
     ),
@@ -137,7 +145,7 @@ def _own(section: str, said: SeatSettings) -> Seat:
     otherwise_s = IMMEDIATE_S if group == "immediate" else BACKGROUND_S
     deadline_s = said.deadline_s or otherwise_s
     return Seat(
-        section,
+        section=section,
         group=group,
         agent_id=said.agent,
         task=said.task,

@@ -40,7 +40,7 @@ class Window:
     reach: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Neighbourhood:
     """The questions that differ from one in the values of its tolerant *fields* alone.
 
@@ -214,7 +214,7 @@ def neighbourhood(
     if not tolerant:
         return None
     return Neighbourhood(
-        task_name,
+        task_name=task_name,
         frame=_digest(":".join((task_name, *framed))),
         fields=tuple(tolerant),
         asked=tuple(values[name] for name in tolerant),

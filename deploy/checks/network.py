@@ -9,7 +9,7 @@ from deploy.checks.problem import Manifest, Problem, at, listed, mapped
 HOME = "tasklore"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class End:
     """One end of a connection: a pod of *namespace* with *labels*, or an *address* outside."""
 
@@ -22,7 +22,7 @@ class End:
 
 def _ours(component: str, **more: str) -> End:
     return End(
-        component,
+        name=component,
         labels={
             "app.kubernetes.io/name": HOME,
             "app.kubernetes.io/component": component,
@@ -37,10 +37,10 @@ def _elsewhere(
     more: Mapping[str, str] | None = None,
 ) -> End:
     return End(
-        namespace,
-        namespace,
-        labels or {},
-        {"kubernetes.io/metadata.name": namespace, **(more or {})},
+        name=namespace,
+        namespace=namespace,
+        labels=labels or {},
+        namespace_labels={"kubernetes.io/metadata.name": namespace, **(more or {})},
     )
 
 
@@ -50,12 +50,12 @@ MEMORY = _ours("memory", **_MODELS)
 WORKER = _ours("budget")
 BOOTSTRAP = _ours("bootstrap")
 OURS = (SUPERVISOR, MEMORY, WORKER, BOOTSTRAP)
-NATS = End("nats", labels={"app.kubernetes.io/name": "nats"})
-VALKEY = End("valkey", labels={"app.kubernetes.io/name": "valkey"})
+NATS = End(name="nats", labels={"app.kubernetes.io/name": "nats"})
+VALKEY = End(name="valkey", labels={"app.kubernetes.io/name": "valkey"})
 STRANGERS = (
-    End("a stranger beside us", labels={"app": "stranger"}),
+    End(name="a stranger beside us", labels={"app": "stranger"}),
     End(
-        "a stranger called supervisor",
+        name="a stranger called supervisor",
         labels={"app.kubernetes.io/component": "supervisor"},
     ),
 )
@@ -64,25 +64,25 @@ KEDA = _elsewhere("keda")
 MONITORING = _elsewhere("monitoring")
 OTHERS = _elsewhere("others")
 CALLERS = _elsewhere("callers", more={"tasklore.dev/may-call-api": "true"})
-MODEL = End("a language model", "", address="198.51.100.7")
+MODEL = End(name="a language model", namespace="", address="198.51.100.7")
 #: Nobody may be taken for one of ours because of a label alone, and nobody may look around in private networks.
 IMPOSTORS = (
     End(
-        "a name server of others",
-        "others",
-        {"k8s-app": "kube-dns"},
-        {"kubernetes.io/metadata.name": "others"},
+        name="a name server of others",
+        namespace="others",
+        labels={"k8s-app": "kube-dns"},
+        namespace_labels={"kubernetes.io/metadata.name": "others"},
     ),
     _elsewhere("kube-system"),
     End(
-        "a pod of others with our labels",
-        "others",
-        NATS.labels,
-        {"kubernetes.io/metadata.name": "others"},
+        name="a pod of others with our labels",
+        namespace="others",
+        labels=NATS.labels,
+        namespace_labels={"kubernetes.io/metadata.name": "others"},
     ),
 )
 PRIVATE = tuple(
-    End(address, "", address=address)
+    End(name=address, namespace="", address=address)
     for address in (
         "10.1.2.3",
         "100.64.1.2",

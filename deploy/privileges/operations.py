@@ -30,7 +30,7 @@ USER_INFO = "$SYS.REQ.USER.INFO"
 _API = "$JS.API"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
     """One thing that a role does, by subjects with NATS wildcards.
 
@@ -47,28 +47,28 @@ class Operation:
 
 def says(what: str, *subject_patterns: str) -> Operation:
     """Publish to each of *subject_patterns*."""
-    return Operation(what, publish=subject_patterns)
+    return Operation(what=what, publish=subject_patterns)
 
 
 def hears(what: str, *subject_patterns: str) -> Operation:
     """Subscribe to each of *subject_patterns*."""
-    return Operation(what, hear=subject_patterns)
+    return Operation(what=what, hear=subject_patterns)
 
 
 def hears_answers(role: str) -> Operation:
     """Subscribe to the answers to requests of *role* alone."""
-    return Operation("hear answers", inbox=(f"{inbox_prefix(role)}.>",))
+    return Operation(what="hear answers", inbox=(f"{inbox_prefix(role)}.>",))
 
 
 def answers(*subject_patterns: str) -> Operation:
     """Answer requests on *subject_patterns* from other accounts: the server routes each answer to its requester."""
-    return Operation("answer requests", publish=(ANSWERS,), serve=subject_patterns)
+    return Operation(what="answer requests", publish=(ANSWERS,), serve=subject_patterns)
 
 
 def takes(stream: str, durable: str) -> Operation:
     """Take from the consumer *durable* of *stream*, `*` for each: pull, renew, acknowledge, see that it is there."""
     return Operation(
-        f"take {stream} as {durable}",
+        what=f"take {stream} as {durable}",
         publish=(
             f"{_API}.CONSUMER.MSG.NEXT.{stream}.{durable}",
             f"{_API}.CONSUMER.INFO.{stream}.{durable}",
@@ -112,7 +112,7 @@ def admits() -> Operation:
     """Read the tasks that wait for their turn, and remove them there; see how many lie ready for any agent."""
     stream = subjects.WAITING
     return Operation(
-        "admit tasks",
+        what="admit tasks",
         publish=(
             subjects.WAITS_ANY,
             *(

@@ -101,7 +101,7 @@ _ACCEPT = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Role:
     """One user of both servers. `owns` are key patterns that it reads and writes, `reads` those that it only reads.
 
@@ -219,9 +219,9 @@ def _supervisor() -> Role:
     cards = subjects.bucket_stream(subjects.AGENTS_BUCKET)
     presences = subjects.bucket_stream(subjects.WORKERS_BUCKET)
     return Role(
-        "supervisor",
-        "Answers people and programs, drives pipelines and analyses, delivers what is said to agents.",
-        (
+        name="supervisor",
+        purpose="Answers people and programs, drives pipelines and analyses, delivers what is said to agents.",
+        operations=(
             do.hears_answers("supervisor"),
             do.answers(
                 *(
@@ -295,7 +295,7 @@ def _supervisor() -> Role:
             ),
             do.unschedules(),
         ),
-        (*_STORE, *_SEARCH, *_WATCH),
+        commands=(*_STORE, *_SEARCH, *_WATCH),
         owns=(
             *_keys(
                 *(
@@ -341,10 +341,10 @@ _READS = "tl:doc:*:reads"
 
 def _worker(name: str, agents: tuple[str, ...], called: tuple[str, ...]) -> Role:
     return Role(
-        name,
-        f"Runs the tasks of {', '.join(agents)}.",
-        (*_works(name, agents), *(_calls(name, called) if called else ())),
-        tuple(_STORE),
+        name=name,
+        purpose=f"Runs the tasks of {', '.join(agents)}.",
+        operations=(*_works(name, agents), *(_calls(name, called) if called else ())),
+        commands=tuple(_STORE),
         owns=_working_keys(agents),
         reads=_keys("doc", "episodes", "story", "stories", "analysis"),
         channels=(keys.FLIGHTS,),
@@ -411,9 +411,9 @@ def _working_keys(agents: tuple[str, ...]) -> tuple[str, ...]:
 def _memory() -> Role:
     agents = ("MemoryAgent", "SwitchboardAgent")
     return Role(
-        "memory",
-        "Reads what people say, and keeps documents about them.",
-        (
+        name="memory",
+        purpose="Reads what people say, and keeps documents about them.",
+        operations=(
             *_works("memory", agents),
             do.takes(subjects.TURNS, "*"),
             do.takes(subjects.FACTS, "*"),
@@ -424,7 +424,7 @@ def _memory() -> Role:
                 f"dead.{subjects.FACTS_ALL}",
             ),
         ),
-        (*_STORE, *_SEARCH),
+        commands=(*_STORE, *_SEARCH),
         owns=_working_keys(agents)
         + _keys("doc", "turns", "facts", "owners", "episodes", "notices"),
         channels=(keys.FLIGHTS,),
@@ -433,19 +433,19 @@ def _memory() -> Role:
 
 def _bootstrap() -> Role:
     return Role(
-        "bootstrap",
-        "Makes streams and consumers, loads functions, and is gone.",
-        (do.hears_answers("bootstrap"), do.provides()),
-        ("ping", "client|setname", "function|load"),
+        name="bootstrap",
+        purpose="Makes streams and consumers, loads functions, and is gone.",
+        operations=(do.hears_answers("bootstrap"), do.provides()),
+        commands=("ping", "client|setname", "function|load"),
     )
 
 
 def _operator() -> Role:
     cards = subjects.bucket_stream(subjects.AGENTS_BUCKET)
     return Role(
-        "operator",
-        "A person with the command `tasklore`: asks, examines, cancels, sends dead letters again, forgets.",
-        (
+        name="operator",
+        purpose="A person with the command `tasklore`: asks, examines, cancels, sends dead letters again, forgets.",
+        operations=(
             do.hears_answers("operator"),
             do.says(
                 "ask",
@@ -479,7 +479,7 @@ def _operator() -> Role:
             do.erases(*do.STREAMS),
             do.examines(),
         ),
-        (*_STORE, *_SEARCH, *_EXAMINE),
+        commands=(*_STORE, *_SEARCH, *_EXAMINE),
         owns=("tl:*",),
         channels=(keys.FLIGHTS,),
     )
@@ -488,9 +488,9 @@ def _operator() -> Role:
 def _program(name: str, speakers: tuple[str, ...], persons: tuple[str, ...]) -> Role:
     checked_name(name, "program")
     return Role(
-        name,
-        "A program of one's own: asks in words, assigns tasks under its own supervisor id, speaks to agents.",
-        (
+        name=name,
+        purpose="A program of one's own: asks in words, assigns tasks under its own supervisor id, speaks to agents.",
+        operations=(
             do.hears_answers(name),
             do.says("ask", subjects.requests(SUPERVISOR)),
             do.says("assign tasks", subjects.TASK_ANY),
@@ -515,7 +515,7 @@ def _program(name: str, speakers: tuple[str, ...], persons: tuple[str, ...]) -> 
                 for one in persons
             ),
         ),
-        tuple(_ACCEPT),
+        commands=tuple(_ACCEPT),
         owns=_keys("task"),
         kind="program",
     )

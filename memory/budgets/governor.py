@@ -134,7 +134,9 @@ class Governor:
         # No number is used again, also not by a run that goes on elsewhere under the same attempt.
         call_id = f"{payer.run}:{self._process}:{next(self._numbers)}"
         accounts = (await self.limits()).accounts_of(model, payer, self._now())
-        held = Reservation(call_id, call, 0, accounts)
+        held = Reservation(
+            call_id=call_id, call=call, input_tokens=0, accounts=accounts
+        )
         self._under_way[call_id] = held
         if not accounts:
             return held

@@ -25,7 +25,7 @@ _DIMENSIONS = ("model", "tenant", "user", "agent", "task", "tree")
 _WHOSE = re.compile(rf";(?=(?:{'|'.join(_DIMENSIONS)})=)")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class AccountView:
     """One account of a limit; amounts are requests, tokens or US dollars, by `measure`.
 
@@ -70,7 +70,7 @@ class Period:
     total: Spending
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Overview:
     """The budgets of a deployment at one time; `tree` is what the tree that was asked for has spent."""
 
@@ -105,7 +105,13 @@ async def read_overview(
             for one in accounts
             if tree in (one.whose.get("tree"), one.whose.get("task"))
         )
-        return Overview(stored.version, now, by, own, tree=await budgets.tree(tree))
+        return Overview(
+            version=stored.version,
+            at=now,
+            by=by,
+            accounts=own,
+            tree=await budgets.tree(tree),
+        )
     today = now.astimezone(UTC).date()
     firsts = (
         [today, today.replace(day=1)]
@@ -123,7 +129,7 @@ async def read_overview(
         for first in firsts
     )
     return Overview(
-        stored.version, at=now, by=by, accounts=accounts, periods=tuple(periods)
+        version=stored.version, at=now, by=by, accounts=accounts, periods=tuple(periods)
     )
 
 
@@ -145,7 +151,7 @@ async def read_accounts(
     standings = [
         *await budgets.standings(),
         *(
-            AccountState(name, spent=0, reserved=held, unconfirmed=0, waiting=lined)
+            AccountState(key=name, spent=0, reserved=held, unconfirmed=0, waiting=lined)
             for name, (held, lined) in runs
         ),
     ]
@@ -163,7 +169,7 @@ async def read_accounts(
             None if refills_at is None else (refills_at - now).total_seconds()
         )
         present = found[limit.name] or [
-            AccountState(limit.name, spent=0, reserved=0, unconfirmed=0, waiting=0)
+            AccountState(key=limit.name, spent=0, reserved=0, unconfirmed=0, waiting=0)
         ] * (limit.at_most is None)
         own = [_view(limit, standing, window, refills_in_s) for standing in present]
         views += sorted(own, key=lambda one: one.used, reverse=True)

@@ -61,7 +61,7 @@ class Spending:
     saved: float = 0.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class BookLine:
     """What one agent spent on one model for one tenant in one day; names are empty where there is none."""
 
@@ -72,7 +72,7 @@ class BookLine:
     spending: Spending
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class AccountState:
     """An account as it stands, in whole units of its limit: `key` is the limit's name and whose it is.
 
@@ -187,7 +187,7 @@ class Budgets:
                 tenant, agent, model = map(unquote, line.split("|"))
                 lines.append(
                     BookLine(
-                        day,
+                        day=day,
                         tenant=tenant,
                         agent=agent,
                         model=model,
@@ -227,7 +227,11 @@ class Budgets:
             if kind == b"set":
                 standings.append(
                     AccountState(
-                        name, spent=0, reserved=content, unconfirmed=0, waiting=waiting
+                        key=name,
+                        spent=0,
+                        reserved=content,
+                        unconfirmed=0,
+                        waiting=waiting,
                     )
                 )
             elif kind == b"hash" or waiting:
@@ -287,7 +291,7 @@ def _standing(
     refills_in_s = None if at_ms is None else math.ceil((at_ms - now_ms) / 100) / 10
     spent += sum(present.values())
     return AccountState(
-        name,
+        key=name,
         spent=spent,
         reserved=reserved,
         unconfirmed=unconfirmed,

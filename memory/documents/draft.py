@@ -113,7 +113,7 @@ class Draft:
             step = self._apply_edits(resource_id, edits, seen)
             if step is not None:
                 steps[resource_id] = step
-        return self._append(AppliedPlan(plan, steps))
+        return self._append(AppliedPlan(plan=plan, steps=steps))
 
     def replay(
         self,
@@ -141,7 +141,9 @@ class Draft:
             body = apply_changes(document.body, mine)
             form = (forms or {}).get(resource_id, document.form)
             steps[resource_id] = self._step(document, body, tuple(mine), form)
-        return self._append(AppliedPlan(plan, steps, kind, undoes))
+        return self._append(
+            AppliedPlan(plan=plan, steps=steps, kind=kind, undoes=undoes)
+        )
 
     def _finish(self, plan: Plan) -> AppliedPlan | None:
         """Return what became of the plan of this id when it was applied before, which counts as this time."""
@@ -149,7 +151,7 @@ class Draft:
             if applied.plan.plan_id == plan.plan_id:
                 return applied
         return (
-            self._append(AppliedPlan(plan, known=True))
+            self._append(AppliedPlan(plan=plan, known=True))
             if plan.plan_id in self._known
             else None
         )
@@ -220,7 +222,7 @@ class Draft:
             else document.size + growth_of(changes) + _STAMP_BYTES
         )
         after = Document(
-            document.resource_id,
+            resource_id=document.resource_id,
             revision=revision,
             body=stamped,
             form=form,

@@ -25,7 +25,7 @@ from tasklore.memory.documents.paths import Path
 OTHERS = "people.facts"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
     """One leaf of a document; *item* is None for a plain text or number, *place* where no kind knows its list."""
 
@@ -73,7 +73,11 @@ def entries_of(resource_id: str, body: Body, kinds: Kinds) -> Iterator[Entry]:
     for path, value in leaf_values(body):
         place = kind.place_at(path) if kind is not None else None
         yield Entry(
-            resource_id, path=path, value=value, item=Item.read(value), place=place
+            resource_id=resource_id,
+            path=path,
+            value=value,
+            item=Item.read(value),
+            place=place,
         )
 
 

@@ -18,7 +18,7 @@ from tasklore.memory.documents.items import FIELDS, METADATA, is_item
 from tasklore.memory.documents.paths import ABSENT, Absent, Found, Path, Step, step_into
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """How much a document may hold; each is far above what people tell about themselves."""
 

@@ -52,7 +52,7 @@ _MINUS = re.compile(r"(?<!\w)[-\u2212](?=\d)")
 _BETWEEN = re.compile(r"[\W_]+")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
     """One item as it is read: `added` is None when unknown, `expiry` for no end, `confidence` is 0 to 1.
 

@@ -17,7 +17,7 @@ from tasklore.memory.documents.items import Body
 PlanKind = Literal["edit", "undo", "redo"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
     """One JSON document of one user.
 
@@ -87,7 +87,7 @@ class Step:
     overwritten: JsonValue
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AppliedPlan:
     """What a plan did to each document; those that it leaves as they are, are not in it.
 

@@ -59,7 +59,7 @@ class Conflict:
     spots: tuple[Spot, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Review:
     """The findings among `leaves` leaves.
 

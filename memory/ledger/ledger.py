@@ -43,7 +43,7 @@ MOST_CHILDREN = 10_000
 _LONGEST_NUMBER = 19
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Generation:
     """What the ledger knows of one generation; `report` and `assignment` are JSON bytes, None while there is none.
 

@@ -70,7 +70,7 @@ class Near(NamedTuple):
     answer: Remembered
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
     """An answer as it is listed; `expires_in_ms` is None when it is kept for ever, `standing` without neighbours."""
 
@@ -111,7 +111,7 @@ class Quarantined:
     result_json: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
     """Which entries are meant: those that satisfy every condition that is not None."""
 
@@ -238,7 +238,7 @@ def decode_entry(
         document.get("parameters", {}), separators=(",", ":")
     ).encode()
     return Entry(
-        key,
+        key=key,
         parts=parts,
         answer=answer,
         parameters_json=parameters,

@@ -87,7 +87,7 @@ class ProjectMemory(ProjectReader):
         own = {} if data is None else data
         record = check(
             Record(
-                "",
+                record_id="",
                 kind=kind,
                 text=text,
                 tags=check_tags(tags),

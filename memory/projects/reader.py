@@ -105,7 +105,11 @@ class ProjectReader:
             InvalidInput: a tag can be none.
         """
         wish = SearchFilter(
-            "standard", check_tags(tags), in_force=True, limit=MAX_LIMIT, any_tag=True
+            kind="standard",
+            tags=check_tags(tags),
+            in_force=True,
+            limit=MAX_LIMIT,
+            any_tag=True,
         )
         found: list[Record] = []
         while len(page := await self._find(project_id, wish)) == MAX_LIMIT:
@@ -213,7 +217,7 @@ class ProjectReader:
                 if newest:
                     found.append(
                         ProjectInfo(
-                            name,
+                            project_id=name,
                             decisions=decisions,
                             standards=standards,
                             history=history,

@@ -38,7 +38,7 @@ _RECORD_ID = re.compile(r"[dsh][1-9][0-9]{0,14}")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
     """One record of a project; only being superseded, and the redaction of its author, ever change it.
 
@@ -64,7 +64,7 @@ class Record:
         return self.superseded_by is None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectInfo:
     """How much a project remembers, and the time of its newest record, ms since 1970."""
 

@@ -28,7 +28,7 @@ _MOST_INDEXES = 512
 _FEWEST_INDEXES = 16
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SearchFilter:
     """The conditions of a search; every one has to be met.
 
@@ -78,7 +78,7 @@ def read_filter(
     if kind is not None:
         kind_of(kind)
     return SearchFilter(
-        kind,
+        kind=kind,
         tags=check_tags(tags),
         words=words,
         since_ms=since,

@@ -14,7 +14,7 @@ QueueName = Literal["turns", "facts"]
 OUTCOMES: Final[tuple[Outcome, ...]] = ("done", "failed", "rejected", "conflict")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """A row under claim; `body` is as it was appended.
 
@@ -32,7 +32,7 @@ class Row:
     trace: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
     """The right to close `rows` of *owner* in *queue* until the lease of number `fence` ends.
 
@@ -54,7 +54,7 @@ class Claim:
         return keys.queue(self.queue, self.owner_token)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Closing:
     """The outcome of a row.
 
@@ -69,7 +69,7 @@ class Closing:
     not_before_ms: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KnownRow:
     """A row as people see it; `state` is `waiting`, or the word of its last `Closing`.
 

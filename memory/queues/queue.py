@@ -139,7 +139,7 @@ class PersonalQueue:
             return None
         rows = tuple(
             Row(
-                row_id.decode(),
+                row_id=row_id.decode(),
                 body=body,
                 attempts=attempts,
                 note=note,
@@ -151,7 +151,7 @@ class PersonalQueue:
             )
         )
         return Claim(
-            self._name,
+            queue=self._name,
             owner=owner,
             owner_token=token,
             holder=holder,
@@ -372,8 +372,8 @@ def _read_known(
     state = json.loads(spelled)
     appended_ms = int(float(number)) % PARKED // 1000
     return KnownRow(
-        row_id.decode(),
-        body,
+        row_id=row_id.decode(),
+        body=body,
         state=state.get("state", "waiting"),
         at_ms=int(state.get("at", appended_ms)),
         attempts=state.get("attempts", 0),

@@ -16,7 +16,7 @@ CURES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingRow:
     """A turn or a fact that waits or was set aside; `reason` says why, `cure` what helps."""
 
@@ -42,7 +42,7 @@ async def rows_waiting(
     )
     return [
         WaitingRow(
-            kind,
+            kind=kind,
             row_id=row.row_id,
             state=row.state,
             reason=row.reason,

@@ -65,7 +65,7 @@ class Quotation:
     at: date
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Rendered:
     """A block for a prompt.
 
@@ -80,7 +80,7 @@ class Rendered:
     pinned_tokens: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _RankedLeaf:
     """One leaf as it competes for its line; `section` numbers the heading it stands under."""
 
@@ -166,7 +166,7 @@ def render(
     spent = frame + sum(tokens_of(f"{line}\n") for line in quotations)
     chosen = block.choose(rest, budget_tokens - spent)
     if not (for_pinned.lines or chosen.lines or quotations):
-        return Rendered("", left_out=len(ranked))
+        return Rendered(text="", left_out=len(ranked))
     left_out = len(ranked) - len(chosen.lines) - len(for_pinned.lines)
     lines = [
         OPEN,
@@ -182,7 +182,7 @@ def render(
     )
     text = "\n".join([*lines, CLOSE])
     return Rendered(
-        text,
+        text=text,
         shown=shown,
         left_out=left_out,
         tokens=spent + chosen.tokens + for_pinned.tokens,
@@ -243,7 +243,7 @@ class _Block:
                 numbers[home] = len(self._sections)
                 self._sections.append(_Section(resource_id, _title(Path(home), kind)))
             yield _RankedLeaf(
-                resource_id,
+                resource_id=resource_id,
                 path=path,
                 value=value,
                 item=item,

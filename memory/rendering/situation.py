@@ -41,7 +41,7 @@ _LEAST_LINE = 4
 _LONGEST_TOKEN = 16
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _SituationParts:
     """The text in parts: each line on its own, so that some can be left out; the past runs from the oldest."""
 
@@ -260,7 +260,9 @@ def _current(
         *(full.telling(most) for most in _TOLD),
         replace(full, most=0, senses={}),
     ):
-        parts = _SituationParts((), (), (), telling.now(narrator, now, time, allowed))
+        parts = _SituationParts(
+            said=(), new=(), seen=(), now=telling.now(narrator, now, time, allowed)
+        )
         if len(telling.current) <= fits.most_lines:
             for limit in _SHOWN:
                 whole = replace(

@@ -61,7 +61,7 @@ ROOT_FIELDS = (
 State = Literal["open", "running", "failed", "completed", "cancelled"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionRoot:
     """A session without its entries; times in ms since 1970 by the server's clock.
 
@@ -125,7 +125,7 @@ class FoundEntry:
     entry: EntryInfo
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NewEntry:
     """An entry to be written.
 
@@ -356,9 +356,9 @@ def read_root(
     text = {name: value.decode() for name, value in told.items() if value is not None}
     try:
         return SessionRoot(
-            text["session_id"],
-            text["version"],
-            text["domain"],
+            session_id=text["session_id"],
+            version=text["version"],
+            domain=text["domain"],
             created_ms=int(text["created_at"]),
             updated_ms=int(text["updated_at"]),
             ttl_ms=int(text["ttl_ms"]),

@@ -36,7 +36,7 @@ T = TypeVar("T")
 _LATEST_MS = milliseconds_of(datetime.max.replace(tzinfo=UTC))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FileEntry:
     """An entry out of a file: the entry to be written, its JSON, its times and its uses."""
 
@@ -58,7 +58,7 @@ class FileEntry:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionFile:
     """A file that was read: a session to be made, its entries, and why others are left out."""
 
@@ -145,7 +145,7 @@ def read(
         else:
             kept.append(one)
     return SessionFile(
-        session_id
+        session_id=session_id
         if session_id is not None
         else _field(document, "session_id", str, "text"),
         domain=_field(document, "domain", str, "text"),
@@ -183,8 +183,8 @@ def _read_entry(key: Any, entry: Any, limit: int) -> FileEntry:
     created_ms = _time(entry, "created_at")
     agent = metadata.get("source_agent")
     new = NewEntry(
-        key,
-        entry["value"],
+        key=key,
+        value=entry["value"],
         agent=None if agent is None else str(agent),
         computation_ms=_whole(metadata, "computation_time_ms"),
         ttl=ttl,
@@ -192,7 +192,7 @@ def _read_entry(key: Any, entry: Any, limit: int) -> FileEntry:
     expires_ms = None if ttl is None else created_ms + ttl // MILLISECOND
     hits = _whole(metadata, "cache_hit_count") or 0
     return FileEntry(
-        new,
+        entry=new,
         body=encode(key, new.value, limit),
         created_ms=created_ms,
         expires_ms=expires_ms,

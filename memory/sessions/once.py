@@ -108,7 +108,12 @@ async def get_or_compute(
         value = await compute()
         took_ms = round((clock() - began) * 1000)
         entry = NewEntry(
-            key, value, agent=agent, computation_ms=took_ms, ttl=ttl, if_absent=True
+            key=key,
+            value=value,
+            agent=agent,
+            computation_ms=took_ms,
+            ttl=ttl,
+            if_absent=True,
         )
         with suppress(MemoryUnavailable):
             await cache.set_many(session_id, [entry], task_id=task_id, phase=phase)

@@ -59,7 +59,7 @@ class PhaseState:
         return self.status in ENDED
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NewRun:
     """A run to be made, with its session.
 
@@ -95,7 +95,7 @@ class Redeclared:
     project: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
     """A run as it is kept; `phases` has every phase of the pipeline, in its order.
 

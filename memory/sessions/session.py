@@ -172,7 +172,12 @@ class SessionCache:
     ) -> None:
         """Write one entry, as `set_many` does."""
         entry = NewEntry(
-            key, value, phase=phase, agent=agent, computation_ms=computation_ms, ttl=ttl
+            key=key,
+            value=value,
+            phase=phase,
+            agent=agent,
+            computation_ms=computation_ms,
+            ttl=ttl,
         )
         await self.set_many(session_id, [entry], task_id=task_id)
 

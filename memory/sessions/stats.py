@@ -15,7 +15,7 @@ WORTH_MS = 1_000
 EXPENSIVE_MS = 10_000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionStats:
     """Every number is 0 for a session without entries.
 

@@ -323,7 +323,7 @@ def _info(story_id: str, reply: list[Any]) -> StoryInfo:
         title = f"(cannot be read; {_load_again(story_id)})"
     # Beside each response lies its digest.
     return StoryInfo(
-        story_id,
+        story_id=story_id,
         title=title,
         entities=entities,
         responses=responses // 2,

@@ -55,7 +55,7 @@ class PastScene:
     timestamp: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StoryInfo:
     """One story in a list; `updated_ms` is since 1970, responses and analyses are those still kept."""
 
@@ -67,7 +67,7 @@ class StoryInfo:
     updated_ms: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StandingStory:
     """A story as it stood before a response, or after it, as far as it was asked for.
 
@@ -137,8 +137,8 @@ def standing(
         for one in (*change.mentioned, *change.resolved)
     )
     return StandingStory(
-        base.settings,
-        base.relations,
+        settings=base.settings,
+        relations=base.relations,
         memories=_memories(
             [one for one in base.memories if (one.response or 0) <= upto],
             until["memory_create"],

@@ -8,7 +8,7 @@ from tasklore.runtime.messaging.link import Arrival
 from tasklore.runtime.tracing import NO_SPAN, Span
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, kw_only=True)
 class Delivery:
     """One message under lease. `deliveries` counts from 1; `headers` is None when there are none.
 

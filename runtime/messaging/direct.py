@@ -43,7 +43,7 @@ class NoSuchStream(Unreachable):
     """The stream answers no direct reads: it does not exist, or does not allow them."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class DirectPage:
     """What one request brings: all that fits up to sequence *last*, and how many *following* fit after that."""
 

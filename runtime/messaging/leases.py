@@ -42,6 +42,7 @@ class Leases:
 
     def __init__(
         self,
+        *,
         url: str,
         ack_wait_s: float,
         meter: "Metrics",

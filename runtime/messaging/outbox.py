@@ -87,7 +87,7 @@ class _Refusal(NamedTuple):
 _SILENCE = _Refusal("other", "the server did not answer")
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class _Letter:
     subject: str
     body: bytes
@@ -125,6 +125,7 @@ class Outbox:
 
     def __init__(
         self,
+        *,
         link: Link,
         meter: "Metrics | None" = None,
         patience_s: float = PATIENCE_S,
@@ -199,7 +200,7 @@ class Outbox:
             self._patience_s if patience_s is None else patience_s
         )
         letter = _Letter(
-            subject,
+            subject=subject,
             body=body,
             headers=lines,
             settled=settled,
@@ -381,7 +382,7 @@ async def open_outbox(
 ) -> AsyncIterator[Outbox]:
     """Open an outbox on *link*; on leaving, it waits a moment for pending publishes."""
     outbox = Outbox(
-        link,
+        link=link,
         meter=meter,
         patience_s=patience_s,
         heal=heal,

@@ -188,10 +188,10 @@ def ordered_sources(
     """Return the partitions of *stream*, durables `{name}-{number}`: one message at a time in each."""
     return [
         Source(
-            stream,
-            f"{name}-{number}",
-            subjects.partition_filter(stream, number),
-            ack_wait_s,
+            stream=stream,
+            durable=f"{name}-{number}",
+            filter_subject=subjects.partition_filter(stream, number),
+            ack_wait_s=ack_wait_s,
             max_ack_pending=1,
         )
         for number in range(PARTITIONS)
@@ -221,7 +221,7 @@ async def open_partitions(
             await declare_consumer(link.client, source)
         engines.append(
             PullEngine(
-                link,
+                link=link,
                 source=source,
                 slots=1,
                 desk=desk,

@@ -67,6 +67,7 @@ class PullEngine:
 
     def __init__(
         self,
+        *,
         link: Link,
         source: Source,
         slots: int,

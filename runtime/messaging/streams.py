@@ -66,7 +66,7 @@ class Sizes:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
     """What a pull engine reads: a durable consumer of a stream, and how long an unheard-of delivery stays leased.
 
@@ -96,8 +96,18 @@ class Source:
 def task_sources(agent_id: str, ack_wait_s: float) -> tuple[Source, Source]:
     """Return what workers of *agent_id* read, and its consumer of WAITING: none reads that, autoscalers count by it."""
     return (
-        Source(subjects.TASKS, agent_id, subjects.tasks_of(agent_id), ack_wait_s),
-        Source(subjects.WAITING, agent_id, subjects.waiting_of(agent_id), ack_wait_s),
+        Source(
+            stream=subjects.TASKS,
+            durable=agent_id,
+            filter_subject=subjects.tasks_of(agent_id),
+            ack_wait_s=ack_wait_s,
+        ),
+        Source(
+            stream=subjects.WAITING,
+            durable=agent_id,
+            filter_subject=subjects.waiting_of(agent_id),
+            ack_wait_s=ack_wait_s,
+        ),
     )
 
 

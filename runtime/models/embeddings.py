@@ -81,7 +81,7 @@ class Endpoint:
         """Return one vector of length one for each of *texts*."""
         asked = [text[:_LONGEST] or " " for text in texts]
         call = ModelCall(
-            self._model,
+            model=self._model,
             payer=Payer(agent="embedder"),
             text="\n".join(asked),
             most_output=0,

@@ -57,7 +57,7 @@ class Bill:
     text: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PendingRequest:
     """A request that is about to leave: its model and address, its payer and text."""
 
@@ -92,7 +92,7 @@ async def governed(
         return price(Tokens(read, written))
 
     call = ModelCall(
-        asked.model,
+        model=asked.model,
         payer=asked.payer,
         text=asked.text,
         most_output=asked.most_output,
@@ -105,7 +105,12 @@ async def governed(
         taken = _taken_by(error) if isinstance(error, LlmError) else None
         if taken is None and bill.text:
             tokens = Tokens(*governor.count(held, bill.text))
-            taken = CallUsage(tokens.input, tokens.output, 0, price(tokens) or 0)
+            taken = CallUsage(
+                input=tokens.input,
+                output=tokens.output,
+                cached=0,
+                nano_usd=price(tokens) or 0,
+            )
         governor.settle(held, taken)
         raise
     counted = bill.tokens

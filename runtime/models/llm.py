@@ -274,7 +274,7 @@ class Llm:
         address = self.settings.access(self.role(role).provider)[0] or OPENAI_URL
         payer = spent.payer if spent is not None else Payer(agent=role)
         asked_for = PendingRequest(
-            model,
+            model=model,
             base_url=address,
             payer=payer,
             text=text,
@@ -466,7 +466,7 @@ class Llm:
         text = f"{question.system}{question.user}{shown}{schema}"
         address = self.settings.base_url or OPENAI_URL
         asked_for = PendingRequest(
-            role.model,
+            model=role.model,
             base_url=address,
             payer=payer,
             text=text,

@@ -54,7 +54,7 @@ class Reply(Generic[T]):
     duration_ms: float
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Sent:
     """One request of another client; fill it in when its answer is there. None is the address of the settings."""
 

@@ -29,7 +29,7 @@ _USERINFO = re.compile(r"(?:(?<=://)|^(?![a-z+]+://))([^:@]*)(:?).*@")
 _SECRET_QUERY = re.compile(r"(?<=[?&])([a-z_]*(?:password|token)[a-z_]*=)[^&]*")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoints:
     """Addresses of one running system; None is not known, `workers` maps the id of a worker to its HTTP address.
 
@@ -69,12 +69,12 @@ def find_endpoints(
     redis = _told(environ, REDIS_VARIABLE)
     directory = data_dir or Path(environ.get(DATA_DIR_VARIABLE) or DEFAULT_DATA_DIR)
     if nats and redis:
-        return Endpoints(nats, redis)
+        return Endpoints(nats=nats, redis=redis)
     written = read_endpoints(directory)
     if written and nats in (None, written.nats) and redis in (None, written.redis):
         return written
     if nats:
-        return Endpoints(nats)
+        return Endpoints(nats=nats)
     raise ConfigurationError(
         f"no system is known here: start one with `tasklore up`, or set {NATS_VARIABLE} and {REDIS_VARIABLE} "
         f"(there is no fitting {str(directory / FILE_NAME)!r}; after `tasklore up --data-dir DIR` set "
@@ -113,7 +113,7 @@ def read_endpoints(data_dir: Path) -> Endpoints | None:
         monitor = content.get("monitor")
         api = content.get("api")
         return Endpoints(
-            content["nats"],
+            nats=content["nats"],
             redis=content["redis"],
             http=content.get("http"),
             workers=workers,

@@ -33,7 +33,7 @@ _RECENT_S = 0.1
 _LIMITS_S = 0.5
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class _Seen:
     """What was seen of an agent: tasks done by `since`, their rate, and the present bound of tasks that lie ready."""
 
@@ -137,7 +137,7 @@ class Room:
         now = self._now()
         ready = int(info["num_pending"])
         done = int(info["delivered"]["consumer_seq"]) - int(info["num_ack_pending"])
-        seen = self._seen.setdefault(agent_id, _Seen(now, done))
+        seen = self._seen.setdefault(agent_id, _Seen(since=now, done=done))
         if (passed_s := now - seen.since) >= _WINDOW_S:
             seen.rate = max(0, done - seen.done) / passed_s
             seen.since = now

@@ -34,7 +34,7 @@ class Renewal:
 KEEP_DEADLINE = Renewal()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Redrive:
     """A letter that is about to be sent again; `task_id` is None when not even that could be read."""
 
@@ -83,7 +83,7 @@ def redrive_of(
     } | {subjects.GENERATION_HEADER: str(generation), subjects.ATTEMPT_HEADER: "1"}
     renewed = _renew(letter.sequence, body, now, renewal)
     return Redrive(
-        content.subject,
+        subject=content.subject,
         body=renewed,
         message_id=message_id,
         generation=generation,

@@ -90,7 +90,7 @@ class Sent(View):
     due: datetime | None = Field(default=None, exclude_if=is_none)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NewTask:
     """One task to send; *chosen* is the id that its sender gave it, None when it gave none."""
 

@@ -44,7 +44,7 @@ _STORE_S = 0.5
 _TOLD_EVERY = 500
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class FannedOut:
     """The end of the items: failures by number, how many were kept from before, and the time of all of them."""
 
@@ -129,7 +129,7 @@ class FanOut:
             LeaseLost: another process drives the run.
             MemoryUnavailable: the store did not answer; the next driver finds everything as it is.
         """
-        done = FannedOut(total)
+        done = FannedOut(total=total)
         there = {
             entry.key
             for entry in await self._parts.cache.entries(self._live.session_id)
@@ -153,7 +153,7 @@ class FanOut:
 
         *parameters_of* gives those of a round, by the result of the one before and its number from 0. Raises as `run`.
         """
-        done = FannedOut(0)
+        done = FannedOut(total=0)
         there = {
             entry.key
             for entry in await self._parts.cache.entries(self._live.session_id)
@@ -265,8 +265,8 @@ class FanOut:
             done.attempts = max(done.attempts, found.attempt)
         if not isinstance(found, Failure) and found.status == "completed":
             entry = NewEntry(
-                item.key,
-                found.result,
+                key=item.key,
+                value=found.result,
                 phase=items_phase(self._phase.name),
                 agent=self._phase.agent,
                 computation_ms=found.run_ms,

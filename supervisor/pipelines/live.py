@@ -55,7 +55,7 @@ def _refuse(work: Coroutine[Any, Any, None]) -> object:
     raise RuntimeError("this run is only looked at here, and not driven")
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class LiveRun:
     """A run under the lease *fence*; `phases` and `corrected` change as the driver goes on.
 
@@ -94,7 +94,7 @@ class LiveRun:
         masker = Masker.of(record.inputs, secret)
         graph = Graph.of(record.pipeline)
         return cls(
-            record,
+            record=record,
             fence=fence,
             graph=graph,
             phases=dict(record.phases),

@@ -298,8 +298,8 @@ class PhaseRun:
                 failure, took_ms=done.took_ms, attempts=done.attempts
             )
         entry = NewEntry(
-            f"{phase.name}:results",
-            result,
+            key=f"{phase.name}:results",
+            value=result,
             phase=phase.name,
             agent=phase.agent,
             computation_ms=done.took_ms,

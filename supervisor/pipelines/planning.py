@@ -65,7 +65,7 @@ class ResumePlan:
     missing: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
     """Changes of *files* relative to the root with `/`, tags of *standards* and *design*, *phases*, *keys*.
 
@@ -224,7 +224,7 @@ def _demand_phases(graph: Graph, names: Collection[str]) -> None:
             )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Outlook:
     """The entries that a resumed run will look for in its session, and those that are there."""
 
@@ -248,7 +248,7 @@ class _Outlook:
         # The end of the run reads as well; what is not there because its phase was left out is no loss.
         reads[None] = dict.fromkeys(result_keys(pipeline, graph), True)
         return cls(
-            {phase.name: phase for phase in pipeline.phases},
+            phases={phase.name: phase for phase in pipeline.phases},
             reads=reads,
             graph=graph,
             statuses=statuses,

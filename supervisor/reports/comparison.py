@@ -35,7 +35,10 @@ _TRIES = 15
 _ACK_WAIT_S = 10.0
 
 SOURCE = Source(
-    subjects.REPORTS, subjects.COMPARISONS, subjects.COMPARISONS_ALL, _ACK_WAIT_S
+    stream=subjects.REPORTS,
+    durable=subjects.COMPARISONS,
+    filter_subject=subjects.COMPARISONS_ALL,
+    ack_wait_s=_ACK_WAIT_S,
 )
 
 

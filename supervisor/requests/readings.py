@@ -129,6 +129,7 @@ class RequestReadings:
 
     def __init__(
         self,
+        *,
         interpreter: Interpreter,
         catalogue: Callable[[], Catalogue],
         conversations: Conversations,

@@ -52,7 +52,7 @@ class Alongside:
     has_ended: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Incoming:
     """A request with its ids. *routed* is called with each task that it becomes, once that is handed over.
 

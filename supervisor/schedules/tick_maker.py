@@ -25,7 +25,7 @@ from tasklore.supervisor.dispatch import Dispatch
 log = structlog.get_logger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TickMaker:
     """Begins the work of schedules; *pipelines* answers requests about pipelines, *now* is the clock, in UTC."""
 

@@ -128,7 +128,7 @@ def _check_intent(
     faults: list[str],
 ) -> Filled:
     """Return the grounded values of *intent*, and add the faults of the others to *faults*."""
-    checked = Filled(task)
+    checked = Filled(task=task)
     taken: dict[str, list[Passage]] = {name: [] for name in evidence}
     turns: dict[str, set[str]] = {}
     for number, said in enumerate(intent.slots):

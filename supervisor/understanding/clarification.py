@@ -188,7 +188,7 @@ def _agree(one: Open, utterance: Utterance) -> Single | None:
     """Return the task of *one* as it was shown."""
     if one.task is None:
         return None
-    filled = Filled(one.task)
+    filled = Filled(task=one.task)
     _keep(filled, one)
     return conclude(filled, utterance.text, is_agreed=asks_to_confirm(one.turn))
 
@@ -253,7 +253,7 @@ def _answer_one(one: Open, utterance: Utterance, choice: Route | None) -> Single
             choice is not None and choice.task is not task and task not in choice.rivals
         )
         filled = (
-            Filled(task)
+            Filled(task=task)
             if _says_nothing(utterance.text)
             else fill(utterance, task, one.slots)
         )
@@ -304,11 +304,11 @@ def _fill_by_place(one: Open, task: RoutingTask, utterance: Utterance) -> Filled
             if len(found) == 1:
                 return _fill_with(found[0], task, [slot], utterance)
             if not _is_whole(utterance, slot):
-                return Filled(task, questions={slot.name: one.turn.text})
+                return Filled(task=task, questions={slot.name: one.turn.text})
         if slot.kind == "boolean" and len(one.slots) == 1:
             words = set(_words_in(utterance.text)) - _BESIDE
             if words and (words <= _YES or words <= _NO):
-                filled = Filled(task)
+                filled = Filled(task=task)
                 filled.put(slot, words <= _YES, *utterance.extent, utterance.text)
                 return filled
     return None
@@ -334,7 +334,7 @@ def _fill_with(
     text: str, task: RoutingTask, slots: Sequence[Slot], utterance: Utterance
 ) -> Filled | None:
     """Return *text*, a value that a question named, as the value of *slots*; its place is the whole of *utterance*."""
-    filled = Filled(task)
+    filled = Filled(task=task)
     said = Utterance(
         text.strip(), decimal_mark=utterance.decimal_mark, now=utterance.now
     )

@@ -51,7 +51,7 @@ _FOR = word_set("for in at on to of about from")
 _SUBJECTS_VERB = word_set("has had did is was will wants needs")
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Filled:
     """The values of one *task* in an utterance, by slot, with the *spans* they stand at.
 
@@ -175,7 +175,7 @@ def conclude(
     computed = {name: words for name, words in filled.computed.items() if name in known}
     call = TaskCall(name=name, parameters=known)
     return Understood(
-        agent_id,
+        agent_id=agent_id,
         task=call,
         spans=spans,
         guessed=frozenset(filled.guessed),

@@ -39,7 +39,7 @@ _LEADING = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Cue:
     """Tokens *first* up to, not including, *end* speak of *slot*, whose value stands on *side* of them."""
 
@@ -67,7 +67,7 @@ class CueIndex:
                 if end:
                     found.append(
                         Cue(
-                            slot,
+                            slot=slot,
                             first=first,
                             end=end,
                             penalty=phrase.penalty,

@@ -31,7 +31,7 @@ class Span:
         return self.memory or self.turn_id
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Understood:
     """A task that can be assigned as it stands.
 

@@ -77,7 +77,7 @@ class Remembered:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Quotable:
     """A text that may be quoted by *name*: the utterance, a turn with its call, or a memory.
 
@@ -98,15 +98,22 @@ def sources_of(
     now: datetime,
 ) -> dict[str, Quotable]:
     """Return the texts of the prompt by name: the utterance *text*, the last of *previous*, and memories."""
-    sources = [Quotable(NOW, text, now)]
+    sources = [Quotable(name=NOW, text=text, now=now)]
     for number, turn in enumerate(previous[-MOST_TURNS:], start=1):
         said = turn.text[:_LONGEST_TURN]
         call = f"\n{_spell_call(turn.task)}" if turn.task is not None else ""
         sources.append(
-            Quotable(f"t{number}", said + call, turn.at.astimezone(now.tzinfo), turn)
+            Quotable(
+                name=f"t{number}",
+                text=said + call,
+                now=turn.at.astimezone(now.tzinfo),
+                turn=turn,
+            )
         )
     for number, line in enumerate(recalled, start=1):
-        sources.append(Quotable(f"m{number}", line.text, now, memory=line.place))
+        sources.append(
+            Quotable(name=f"m{number}", text=line.text, now=now, memory=line.place)
+        )
     return {source.name: source for source in sources}
 
 

@@ -67,7 +67,7 @@ ENOUGH = 0.295
 _STOP_STEMS = frozenset(stem for word in STOP for stem in stems_of(word))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class RoutingTask:
     """One task ready to be chosen and filled.
 
@@ -264,7 +264,7 @@ def _prepare(offer: Offer) -> RoutingTask:
     begun = (stems_of(example)[:1] for example in offer.task.examples)
     openers = names | (frozenset(chain.from_iterable(begun)) - _STOP_STEMS)
     return RoutingTask(
-        offer,
+        offer=offer,
         schema=schema,
         cues=CueIndex([*phrases, *learn_phrases(offer.task, schema, known)]),
         names=names,

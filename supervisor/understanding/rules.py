@@ -265,7 +265,7 @@ def read_segment(
         )
     if not choice.rivals:
         filled = carry_over(utterance, choice.task, pasts, is_asked_for=True) or Filled(
-            choice.task
+            task=choice.task
         )
         return _conclude(filled, utterance, pasts)
     return _prefer((choice.task, *choice.rivals), utterance, pasts)

@@ -140,7 +140,7 @@ class Phrase:
     side: Side = "either"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Slot:
     """One parameter: *kind* is that of its items when *is_list*; *choices* holds the values of an enumeration.
 

@@ -72,7 +72,7 @@ class _Filling:
         self.task = task
         self.asked = asked
         self.text = utterance.text
-        self.filled = Filled(task)
+        self.filled = Filled(task=task)
         self.cues = task.cues.find(utterance.tokens)[:_MOST_CUES]
         #: Words that were understood without being a value, such as "no" before "history".
         self.read: list[tuple[int, int]] = []

@@ -100,10 +100,10 @@ def sources_to_declare(
     )
     return [
         Source(
-            subjects.REPORTS,
-            supervisor_id,
-            subjects.reports_to(supervisor_id),
-            REPORT_ACK_WAIT_S,
+            stream=subjects.REPORTS,
+            durable=supervisor_id,
+            filter_subject=subjects.reports_to(supervisor_id),
+            ack_wait_s=REPORT_ACK_WAIT_S,
         ),
         comparison.SOURCE,
         *inbox_sources(),

@@ -81,7 +81,8 @@ async def deal_with(claim: Claim, store: DocumentStore) -> None:
     draft = Draft(await store.snapshot(USER), LIMITS, NOW)
     plans = [draft.apply(plan_of(row.row_id, draft)).plan for row in claim.rows]
     closings = [
-        Closing(str(one.origin.fact_id), "done", plan_id=one.plan_id) for one in plans
+        Closing(row_id=str(one.origin.fact_id), state="done", plan_id=one.plan_id)
+        for one in plans
     ]
     await store.commit(draft, claim=claim, closings=closings)
 

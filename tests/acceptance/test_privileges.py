@@ -144,7 +144,7 @@ def test_valkey_knows_every_word_of_the_tls_configuration(
 
 def test_roles_need_names_that_differ_as_variables() -> None:
     with pytest.raises(ValueError, match="differ"):
-        nats_accounts([Role("a-b", ""), Role("a_b", "")])
+        nats_accounts([Role(name="a-b", purpose=""), Role(name="a_b", purpose="")])
 
 
 @pytest.mark.parametrize("name", ROLES)

@@ -312,9 +312,13 @@ async def keep_all(batch: FactBatch, context: ListenContext) -> list[Ruling]:
         fact = pending.fact
         food = context.draft.body(FOOD)["food"]
         if any(item["display"] == fact.text for item in food["likes"]):  # type: ignore[index, call-overload, union-attr]
-            rulings.append(Ruling(fact.fact_id, "known", "it is there"))
+            rulings.append(
+                Ruling(fact_id=fact.fact_id, outcome="known", reasoning="it is there")
+            )
             continue
         plan = plan_of(fact, context.now())
         context.draft.apply(plan)
-        rulings.append(Ruling(fact.fact_id, "applied", "told", plan))
+        rulings.append(
+            Ruling(fact_id=fact.fact_id, outcome="applied", reasoning="told", plan=plan)
+        )
     return rulings

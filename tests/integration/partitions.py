@@ -108,7 +108,10 @@ async def partitions_on(servers: EmbeddedServers) -> AsyncIterator[Partitions]:
     async with (
         connected(servers.nats_url, "partitions") as client,
         Leases(
-            servers.nats_url, ACK_WAIT_S, Metrics("test"), failed=must_not_fail
+            url=servers.nats_url,
+            ack_wait_s=ACK_WAIT_S,
+            meter=Metrics("test"),
+            failed=must_not_fail,
         ) as leases,
         Redis.from_url(servers.redis_url, socket_timeout=None) as redis,
     ):

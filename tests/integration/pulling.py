@@ -137,7 +137,13 @@ class Bench:
     async def running(self, desk: Book, slots: int = 4) -> AsyncIterator[PullEngine]:
         """Run an engine for *desk* until the block ends; what is still open is left to its lease."""
         engine = PullEngine(
-            self.link, self.source, slots, desk, self.leases, self.metrics, self.heal
+            link=self.link,
+            source=self.source,
+            slots=slots,
+            desk=desk,
+            leases=self.leases,
+            meter=self.metrics,
+            heal=self.heal,
         )
         running = asyncio.create_task(engine.run())
         try:
@@ -157,10 +163,23 @@ async def bench_on(
     metrics = Metrics("test")
     async with (
         connected(servers.nats_url, name) as client,
-        Leases(servers.nats_url, lease_s, metrics, failed=_must_not_fail) as leases,
+        Leases(
+            url=servers.nats_url,
+            ack_wait_s=lease_s,
+            meter=metrics,
+            failed=_must_not_fail,
+        ) as leases,
     ):
         bench = Bench(
-            Link(client), Source(name, "reader", f"{name}.>", lease_s), leases, metrics
+            Link(client),
+            Source(
+                stream=name,
+                durable="reader",
+                filter_subject=f"{name}.>",
+                ack_wait_s=lease_s,
+            ),
+            leases,
+            metrics,
         )
         await bench.heal()
         yield bench

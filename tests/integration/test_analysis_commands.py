@@ -139,7 +139,7 @@ async def test_the_last_response_is_analysed_and_shown_with_its_context(
 ) -> None:
     assert (
         await run_analysis(
-            AnalysisOptions(place, until="immediate", wait_s=7, refresh=True)
+            AnalysisOptions(folder=place, until="immediate", wait_s=7, refresh=True)
         )
         == OK
     )
@@ -261,7 +261,7 @@ async def test_a_failed_agent_is_shown_with_its_reason_beside_the_other_sections
         request,
         document=analysed(3, knowledge=failed, thread_extract={"status": "late"}),
     )
-    assert await run_analysis(AnalysisOptions(place)) == FAILED
+    assert await run_analysis(AnalysisOptions(folder=place)) == FAILED
     out, _ = capsys.readouterr()
     assert "8 of 10 agents ok, 2 failed" in out
     assert "failed: KeyError: 'x'\n" in out
@@ -280,7 +280,7 @@ async def test_after_the_time_to_wait_the_sections_so_far_are_shown(
     supervisor.answer = lambda _: AnalysisReply(
         story_id=STORY, response_number=3, kind="pending", document=document
     )
-    assert await run_analysis(AnalysisOptions(place, wait_s=0.1)) == FAILED
+    assert await run_analysis(AnalysisOptions(folder=place, wait_s=0.1)) == FAILED
     out, err = capsys.readouterr()
     assert ("3 facts; Coffee Corner Cafe" in out) is has_any
     assert ("0 of 9 agents ok, 9 at work" in out) is not has_any
@@ -295,9 +295,11 @@ async def test_the_document_of_a_later_response_is_not_overwritten(
     place: Path, supervisor: Supervisor, capsys: pytest.CaptureFixture[str]
 ) -> None:
     state = place / "state" / "agent_analysis.json"
-    earlier = AnalysisOptions(place, (Path("Ch1-R002.md"),))
+    earlier = AnalysisOptions(folder=place, files=(Path("Ch1-R002.md"),))
     assert (
-        await run_analysis(AnalysisOptions(place)) == await run_analysis(earlier) == OK
+        await run_analysis(AnalysisOptions(folder=place))
+        == await run_analysis(earlier)
+        == OK
     )
     assert read_document(state.read_bytes()).meta.response_number == 3
     assert (
@@ -319,7 +321,7 @@ async def test_the_document_is_written_before_anything_is_printed(
 ) -> None:
     monkeypatch.setattr(sys, "stdout", ClosedPipe())
     with pytest.raises(Interrupted, match="ended by signal 13"):
-        await run_analysis(AnalysisOptions(place))
+        await run_analysis(AnalysisOptions(folder=place))
     written = read_document((place / "state" / "agent_analysis.json").read_bytes())
     assert written.meta.response_number == 3
 
@@ -333,9 +335,9 @@ async def test_a_link_out_of_the_folder_is_not_sent(
     (tmp_path / "secret").write_text("secret")
     (place / "responses" / "Ch2-R004.md").symlink_to(tmp_path / "secret")
     for options in (
-        AnalysisOptions(place),
-        AnalysisOptions(place, everything=True),
-        AnalysisOptions(place, (Path("Ch2-R004.md"),)),
+        AnalysisOptions(folder=place),
+        AnalysisOptions(folder=place, everything=True),
+        AnalysisOptions(folder=place, files=(Path("Ch2-R004.md"),)),
     ):
         assert await run_analysis(options) == USAGE
         assert "it is a link out of the story's folder" in capsys.readouterr().err
@@ -356,7 +358,7 @@ async def test_all_responses_are_analysed_in_order_one_line_each(
         )
 
     supervisor.answer = answer
-    assert await run_analysis(AnalysisOptions(place, everything=True)) == FAILED
+    assert await run_analysis(AnalysisOptions(folder=place, everything=True)) == FAILED
     assert [request.response_number for request in supervisor.asked] == [1, 2, 3]
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("Ch1-R1  whole       10 of 10 ok    served  ")
@@ -382,7 +384,7 @@ async def test_all_stop_at_the_first_response_without_an_answer(
     )
     assert (
         await run_analysis(
-            AnalysisOptions(place, everything=True, as_json=True, wait_s=0.5)
+            AnalysisOptions(folder=place, everything=True, as_json=True, wait_s=0.5)
         )
         == FAILED
     )
@@ -401,7 +403,7 @@ async def test_a_refusal_is_shown_as_the_supervisor_worded_it(
     with pytest.raises(
         InvalidInput, match="no agent of a story is known; start a worker"
     ):
-        await run_analysis(AnalysisOptions(place))
+        await run_analysis(AnalysisOptions(folder=place))
     assert not (place / "state").exists()
 
 
@@ -411,7 +413,9 @@ async def test_when_a_supervisor_leaves_the_request_goes_to_another_and_is_not_a
     supervisor.answer = lambda request: (
         AnalysisReply(kind="pending") if request.refresh else done(request)
     )
-    assert await run_analysis(AnalysisOptions(place, wait_s=30, refresh=True)) == OK
+    assert (
+        await run_analysis(AnalysisOptions(folder=place, wait_s=30, refresh=True)) == OK
+    )
     assert [
         (request.refresh, request.wait_ms > 20_000) for request in supervisor.asked
     ] == [
@@ -432,7 +436,7 @@ async def test_a_document_too_large_for_a_message_is_read_from_the_store(
     supervisor.answer = lambda _: AnalysisReply(
         kind="done", text="it does not fit into a message"
     )
-    assert await run_analysis(AnalysisOptions(place, as_json=True)) == OK
+    assert await run_analysis(AnalysisOptions(folder=place, as_json=True)) == OK
     out, err = capsys.readouterr()
     assert (json.loads(out), err) == (analysed(3), "")
 
@@ -443,7 +447,7 @@ async def test_a_folder_with_mistakes_is_refused_line_by_line(
     (place / "story.toml").write_text(
         'story_id = "quay"\ncritical_countdwn = 3\n', "utf-8"
     )
-    assert await run_analysis(AnalysisOptions(place, as_json=True)) == USAGE
+    assert await run_analysis(AnalysisOptions(folder=place, as_json=True)) == USAGE
     out, err = capsys.readouterr()
     [problem] = json.loads(out)["problems"]
     assert "story.toml: critical_countdwn: is not known" in problem
@@ -461,7 +465,7 @@ async def _kept(numbers: Sequence[int], redis: Redis) -> None:
 async def test_a_kept_analysis_is_found_by_story_and_number(
     place: Path, supervisor: Supervisor, redis: Redis
 ) -> None:
-    await run_analysis(AnalysisOptions(place))
+    await run_analysis(AnalysisOptions(folder=place))
     async with open_stores() as stores:
         with pytest.raises(InvalidInput, match="nothing of story 'quay' was analysed"):
             await stores.find(STORY)

@@ -100,13 +100,13 @@ async def stores(servers: EmbeddedServers, redis: Redis) -> AsyncIterator[Stores
 def asked(task_id: str, generation: int = 1, deliveries: int = 1) -> Delivery:
     where = f"reports.Other.{task_id}.{generation}"
     return Delivery(
-        subjects.comparison(where, "t"),
-        where.encode(),
-        None,
-        f"ack.{task_id}",
-        deliveries,
-        1,
-        0.0,
+        subject=subjects.comparison(where, "t"),
+        body=where.encode(),
+        headers=None,
+        reply=f"ack.{task_id}",
+        deliveries=deliveries,
+        sequence=1,
+        arrived_at=0.0,
     )
 
 

@@ -106,7 +106,9 @@ async def examined(
 ) -> Report:
     """Examine *pair*, or what is named instead, with a clock that is *ahead_s* seconds ahead."""
     named = {"http": None, "workers": {}, "monitor": pair.nats.monitor_url} | places
-    endpoints = Endpoints(nats or pair.nats_url, redis or pair.redis_url, **named)
+    endpoints = Endpoints(
+        nats=nats or pair.nats_url, redis=redis or pair.redis_url, **named
+    )
     async with asyncio.timeout(PATIENCE_S):
         return await examine(
             endpoints, SETTINGS, "endpoints.json", lambda: time.time() + ahead_s
@@ -290,7 +292,13 @@ async def test_workers_and_what_waits_are_read_from_streams_and_buckets(
 ) -> None:
     for agent_id in ("Gone", "Trip"):
         await declare_consumer(
-            client, Source(subjects.TASKS, agent_id, subjects.tasks_of(agent_id), 30.0)
+            client,
+            Source(
+                stream=subjects.TASKS,
+                durable=agent_id,
+                filter_subject=subjects.tasks_of(agent_id),
+                ack_wait_s=30.0,
+            ),
         )
     stream = client.jetstream()
     await stream.publish(subjects.dead("tasks.Gone.x"), b"{}")

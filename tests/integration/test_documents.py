@@ -56,7 +56,9 @@ async def test_a_document_that_was_never_edited_is_its_template(
 ) -> None:
     snapshot = await store.snapshot(USER)
     assert list(snapshot.documents) == list(KINDS.ids)
-    assert snapshot.documents[FOOD] == Document(FOOD, 0, KINDS.by_id[FOOD].template)
+    assert snapshot.documents[FOOD] == Document(
+        resource_id=FOOD, revision=0, body=KINDS.by_id[FOOD].template
+    )
     assert (await store.snapshot(USER, [FOOD, "no_such_kind"])).documents.keys() == {
         FOOD
     }
@@ -142,7 +144,7 @@ async def test_a_draft_that_only_read_can_be_stale_and_then_closes_no_fact(
     draft = await drafted(store)
     draft.body(FOOD)
     await commit(store, plan("p1", like("Eggs")))
-    closings = [Closing("f1", "done")]
+    closings = [Closing(row_id="f1", state="done")]
     assert await store.commit(draft, claim=claim, closings=closings) == Stale(
         moved=(FOOD,)
     )
@@ -209,8 +211,8 @@ async def test_facts_are_closed_in_the_same_step_as_their_plan(
     claim = await claimed(queue, "f1", "f2")
     draft = await drafted(store, plan("p1", like("Eggs")))
     closings = [
-        Closing("f1", "done", "liked", "p1"),
-        Closing("f2", "rejected", "known"),
+        Closing(row_id="f1", state="done", reason="liked", plan_id="p1"),
+        Closing(row_id="f2", state="rejected", reason="known"),
     ]
     assert await store.commit(draft, claim=claim, closings=closings) == Committed(
         {FOOD: 1}, ("p1",)
@@ -235,7 +237,7 @@ async def test_a_commit_under_a_lost_lease_stores_nothing(
     )
     draft = await drafted(store, plan("p1", like("Eggs")))
     assert await store.commit(
-        draft, claim=claim, closings=[Closing("f1", "done")]
+        draft, claim=claim, closings=[Closing(row_id="f1", state="done")]
     ) == Stale(lease=True)
     assert await liked(store) == []
     assert (await queue.counts(USER)).waiting == 1
@@ -247,9 +249,11 @@ async def test_a_commit_under_another_users_claim_or_none_is_refused(
     claim = await claimed(queue, "f1", owner="somebody else")
     draft = await drafted(store, plan("p1", like("Eggs")))
     with pytest.raises(InvalidInput, match="somebody else"):
-        await store.commit(draft, claim=claim, closings=[Closing("f1", "done")])
+        await store.commit(
+            draft, claim=claim, closings=[Closing(row_id="f1", state="done")]
+        )
     with pytest.raises(InvalidInput, match="claim"):
-        await store.commit(draft, closings=[Closing("f1", "done")])
+        await store.commit(draft, closings=[Closing(row_id="f1", state="done")])
     assert await liked(store) == []
     assert (await queue.counts("somebody else")).waiting == 1
 

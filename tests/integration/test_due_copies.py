@@ -60,13 +60,13 @@ class Scene:
                     arrival = await self.read(subjects.TASKS, sequence)
                     if arrival.body == name.encode():
                         return Delivery(
-                            "tasks.A.t",
-                            arrival.body,
-                            read_headers(arrival.headers),
-                            "",
-                            1,
-                            sequence,
-                            0.0,
+                            subject="tasks.A.t",
+                            body=arrival.body,
+                            headers=read_headers(arrival.headers),
+                            reply="",
+                            deliveries=1,
+                            sequence=sequence,
+                            arrived_at=0.0,
                         )
                 await asyncio.sleep(0.05)
 
@@ -104,7 +104,17 @@ class Scene:
         headers = (read_headers(arrival.headers) or {}) | {
             subjects.SOURCE_HEADER: f"{subjects.LATER} {last}"
         }
-        self.copies.clear(Delivery("tasks.A.t", arrival.body, headers, "", 1, 1, 0.0))
+        self.copies.clear(
+            Delivery(
+                subject="tasks.A.t",
+                body=arrival.body,
+                headers=headers,
+                reply="",
+                deliveries=1,
+                sequence=1,
+                arrived_at=0.0,
+            )
+        )
         await self.has_due(number)
 
     async def make_later_anew(self) -> None:

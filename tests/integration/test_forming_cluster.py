@@ -24,7 +24,12 @@ from tasklore.runtime.messaging.streams import (
 )
 from tasklore.runtime.servers.embedded import NatsServer
 
-READER = Source(subjects.TASKS, "Somebody", subjects.tasks_of("Somebody"), 30.0)
+READER = Source(
+    stream=subjects.TASKS,
+    durable="Somebody",
+    filter_subject=subjects.tasks_of("Somebody"),
+    ack_wait_s=30.0,
+)
 
 #: What the server says, with both of its codes.
 NO_PEERS = (400, 10005, "no suitable peers for placement, peer offline")

@@ -42,7 +42,9 @@ def call(
     text: str = "hello", *, most: int = 100, model: str = "gpt-6-luna", **payer: Any
 ) -> ModelCall:
     """Return a call of *model* for the payer of these fields."""
-    return ModelCall(model, Payer(**payer), text, most, price)
+    return ModelCall(
+        model=model, payer=Payer(**payer), text=text, most_output=most, price=price
+    )
 
 
 async def declare(redis: Redis, *limits: dict[str, Any], **more: Any) -> None:
@@ -53,7 +55,12 @@ async def declare(redis: Redis, *limits: dict[str, Any], **more: Any) -> None:
 
 async def settled(governor: Governor, held: Any, input_: int, output: int) -> None:
     """Settle *held* by the count of a provider, and wait until it is stored."""
-    governor.settle(held, CallUsage(input_, output, 0, (input_ + output) * PRICE))
+    governor.settle(
+        held,
+        CallUsage(
+            input=input_, output=output, cached=0, nano_usd=(input_ + output) * PRICE
+        ),
+    )
     await governor.flush()
 
 
@@ -177,12 +184,12 @@ async def test_settling_twice_counts_once(redis: Redis) -> None:
     )
     governor = Governor(redis)
     held = await governor.reserve(call())
-    governor.settle(held, CallUsage(10, 10, 0, 20 * PRICE))
+    governor.settle(held, CallUsage(input=10, output=10, cached=0, nano_usd=20 * PRICE))
     commands = list(governor._settlements)
     await governor.flush()
     governor._settlements = commands
     await governor.flush()
-    governor.settle(held, CallUsage(10, 10, 0, 20 * PRICE))
+    governor.settle(held, CallUsage(input=10, output=10, cached=0, nano_usd=20 * PRICE))
     await governor.flush()
     standing = (await Budgets(redis).standings())[0]
     assert (standing.spent, standing.reserved, standing.unconfirmed) == (
@@ -288,7 +295,10 @@ async def test_what_the_provider_says_of_its_limits_counts(redis: Redis) -> None
     await declare(redis, {"name": "tpm", "tokens": 10_000, "every": "minute"})
     governor = Governor(redis)
     held = await governor.reserve(call())
-    governor.settle(held, CallUsage(10, 10, 0, 0, tokens_in_minute=9_950))
+    governor.settle(
+        held,
+        CallUsage(input=10, output=10, cached=0, nano_usd=0, tokens_in_minute=9_950),
+    )
     await governor.flush()
     with pytest.raises(LlmThrottled):
         await governor.reserve(call(most=100))
@@ -330,7 +340,7 @@ async def test_a_settlement_counts_also_when_the_store_lost_what_was_reserved(
     await redis.delete(
         keys.budget("calls"), keys.budget("leases"), keys.budget("account", "day")
     )
-    governor.settle(held, CallUsage(10, 10, 0, 20 * PRICE))
+    governor.settle(held, CallUsage(input=10, output=10, cached=0, nano_usd=20 * PRICE))
     again = list(governor._settlements)
     await governor.flush()
     governor._settlements = again

@@ -81,19 +81,21 @@ async def test_parked_rows_come_back_when_a_worker_with_a_model_starts(
         await queue.append("ann", [("f1", b"1")])
         claim = await queue.claim("ann", holder="w", limit=1, lease_ms=60_000, now_ms=0)
         assert claim is not None
-        await queue.close(claim, [Closing("f1", "needs_model", "two readings")])
+        await queue.close(
+            claim, [Closing(row_id="f1", state="needs_model", reason="two readings")]
+        )
         await queue.release(claim)
         outflow = Outflow(
             queue, NoWork(), Pace(1, 1, 60.0), holder="w2", exclusive=ExclusiveRuns()
         )
         bench = ListenBench(
-            "Ear",
-            "facts",
-            queue,
-            (),
-            outflow,
-            Backlog(queue, outflow.look_soon),
-            has_model,
+            agent_id="Ear",
+            queue_name="facts",
+            queue=queue,
+            engines=(),
+            outflow=outflow,
+            backlog=Backlog(queue, outflow.look_soon),
+            has_model=has_model,
         )
         running: list[asyncio.Task[None]] = []
 

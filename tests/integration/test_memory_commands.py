@@ -548,5 +548,7 @@ async def close(
 ) -> None:
     """Close a row as done."""
     claim = await queue.claim(USER, holder="test", limit=1, lease_ms=30_000, now_ms=0)
-    assert await queue.close(claim, [Closing(row_id, "done", reason, plan_id)])
+    assert await queue.close(
+        claim, [Closing(row_id=row_id, state="done", reason=reason, plan_id=plan_id)]
+    )
     await queue.release(claim)

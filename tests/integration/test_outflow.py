@@ -259,7 +259,11 @@ async def test_a_fact_that_needs_a_model_waits_and_keeps_its_place(room: Room) -
         return [
             *ruled,
             *(
-                Ruling(one.fact.fact_id, "needs_model", "two readings")
+                Ruling(
+                    fact_id=one.fact.fact_id,
+                    outcome="needs_model",
+                    reasoning="two readings",
+                )
                 for one in riddles
             ),
         ]
@@ -283,7 +287,7 @@ async def test_refusals_are_counted_by_their_reason(room: Room) -> None:
                 plan_of(batch.facts[0].fact, now(), path="_metadata.tags")
             )
         context.refused("evidence")
-        return [Ruling("f1", "rejected", "it may not")]
+        return [Ruling(fact_id="f1", outcome="rejected", reasoning="it may not")]
 
     await room.learn("ann", "one")
     async with room.listening(judge(rule), "facts"):

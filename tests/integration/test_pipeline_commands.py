@@ -164,7 +164,9 @@ def options(tmp_path: Path, request: pytest.FixtureRequest) -> MakeOptions:
 
     def make(**told: Any) -> RunOptions:
         return RunOptions(
-            "steps.toml", (f"folder={tmp_path}",), **{"session": name, **told}
+            source="steps.toml",
+            inputs=(f"folder={tmp_path}",),
+            **{"session": name, **told},
         )
 
     return make
@@ -285,13 +287,13 @@ async def test_check_accepts_a_sound_pipeline_with_and_without_servers(
 async def test_missing_and_mistyped_inputs_are_named(
     options: MakeOptions, capsys: Output
 ) -> None:
-    assert await run_pipeline(RunOptions("steps.toml")) == USAGE
+    assert await run_pipeline(RunOptions(source="steps.toml")) == USAGE
     assert (
         "input 'folder' is missing; give it, such as --input folder=..."
         in capsys.readouterr().err
     )
     with pytest.raises(InvalidInput, match="--input foldr"):
-        await run_pipeline(RunOptions("steps.toml", ("foldr=.",)))
+        await run_pipeline(RunOptions(source="steps.toml", inputs=("foldr=.",)))
     for user in (" ", "u" * 257, "\udc80"):
         with pytest.raises(InvalidInput, match="--user"):
             await run_pipeline(options(user=user))
@@ -573,7 +575,7 @@ async def test_a_watched_run_survives_the_kill_of_its_supervisor(
             "steps.toml",
         ),
         (
-            lambda: run_pipeline(RunOptions("repository-healht")),
+            lambda: run_pipeline(RunOptions(source="repository-healht")),
             InvalidInput,
             "did you mean 'repository-health'",
         ),
@@ -613,7 +615,9 @@ async def make_orphan(session_id: str, stores: Stores) -> None:
     pipeline = Pipeline(
         name="steps", phases=(Phase(name="first", agent="StepAgent", task="step"),)
     )
-    assert await stores.runs.create(NewRun(session_id, pipeline, "Nobody"))
+    assert await stores.runs.create(
+        NewRun(session_id=session_id, pipeline=pipeline, supervisor_id="Nobody")
+    )
 
 
 async def test_a_watcher_finds_an_end_whose_event_was_lost() -> None:

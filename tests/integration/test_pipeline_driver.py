@@ -88,7 +88,7 @@ class Scene:
         result = self.works[task.task.name](task.task.parameters)
         result = await result if asyncio.iscoroutine(result) else result
         entry = NewEntry(
-            f"{task.phase}:results", result, agent="A", computation_ms=TOOK_MS
+            key=f"{task.phase}:results", value=result, agent="A", computation_ms=TOOK_MS
         )
         await self.parts.cache.set_many(
             task.session_id or "", [entry], task_id=task.task_id

@@ -47,9 +47,9 @@ PIPELINE = Pipeline(
     phases=tuple(Phase(name=name, agent="Agent", task="work") for name in NAMES),
 )
 NEW = NewRun(
-    RUN,
-    PIPELINE,
-    SUPERVISOR,
+    session_id=RUN,
+    pipeline=PIPELINE,
+    supervisor_id=SUPERVISOR,
     inputs={"folder": "/srv", "depth": 3},
     dependencies={"second": ("first",), "third": ("second",)},
     user_id="ada",

@@ -116,7 +116,7 @@ async def test_a_search_prints_a_line_for_each_record(
     await note("Prices in tenths", supersedes="d1")
     await note("something else", kind="history")
     capsys.readouterr()
-    await print_found(None, RecordFilter("price"), 20, as_json=False)
+    await print_found(None, RecordFilter(words="price"), 20, as_json=False)
     shown = capsys.readouterr()
     head, newer, older = shown.out.splitlines()
     assert head.split() == ["ID", "AGE", "BY", "TAGS", "TEXT"]
@@ -133,9 +133,9 @@ async def test_a_search_says_how_to_see_more(
     for number in range(4):
         await note(f"number {number}")
     capsys.readouterr()
-    await print_found(None, RecordFilter("number"), 3, as_json=False)
+    await print_found(None, RecordFilter(words="number"), 3, as_json=False)
     assert "--before d2 shows the next" in capsys.readouterr().err
-    await print_found(None, RecordFilter("number", before="d2"), 3, as_json=True)
+    await print_found(None, RecordFilter(words="number", before="d2"), 3, as_json=True)
     shown = capsys.readouterr()
     assert [one["record_id"] for one in json.loads(shown.out)] == ["d1"]
     assert shown.err == ""
@@ -161,7 +161,7 @@ async def test_a_search_heeds_every_option(printed: Printed) -> None:
 async def test_a_wrong_option_or_record_is_refused_with_the_cure() -> None:
     await note("x")
     for options, message in (
-        (RecordFilter("?!"), "has no word to look for"),
+        (RecordFilter(words="?!"), "has no word to look for"),
         (RecordFilter(kind="rumour"), "kind 'rumour'"),
         (RecordFilter(since="yesterday"), "--since 'yesterday' is no span"),
         (RecordFilter(until="soon"), "--until 'soon' is no span"),

@@ -113,19 +113,25 @@ async def test_a_superseded_record_is_found_and_no_longer_in_force(
 async def test_a_long_chain_is_read_whole_from_any_of_its_records(
     memory: ProjectMemory,
 ) -> None:
-    records = [Record("d1", "decision", "1", at_ms=1)]
+    records = [Record(record_id="d1", kind="decision", text="1", at_ms=1)]
     records += [
         Record(
-            f"d{number}",
-            "decision",
-            f"{number}",
+            record_id=f"d{number}",
+            kind="decision",
+            text=f"{number}",
             at_ms=number,
             supersedes=f"d{number - 1}",
         )
         for number in range(2, 603)
     ]
     await memory.load(
-        SHOP, [*records, Record("d700", "decision", "of something else", at_ms=5)]
+        SHOP,
+        [
+            *records,
+            Record(
+                record_id="d700", kind="decision", text="of something else", at_ms=5
+            ),
+        ],
     )
     for asked in ("d1", "d301", "d602"):
         assert [record.text for record in await memory.chain(SHOP, asked)] == [
@@ -190,11 +196,16 @@ async def test_words_of_any_script_are_found_by_their_beginning(
 async def test_the_beginning_of_very_many_words_finds_them(
     memory: ProjectMemory,
 ) -> None:
-    await memory.load(SHOP, [Record("d1", "decision", "quartz old", at_ms=0)])
+    await memory.load(
+        SHOP, [Record(record_id="d1", kind="decision", text="quartz old", at_ms=0)]
+    )
     texts = [f"qx{number} new{number % 7}" for number in range(600)]
     await memory.load(
         SHOP,
-        [Record(f"h{n}", "history", text, at_ms=n) for n, text in enumerate(texts, 1)],
+        [
+            Record(record_id=f"h{n}", kind="history", text=text, at_ms=n)
+            for n, text in enumerate(texts, 1)
+        ],
     )
     assert await found(memory, text="q", kind="decision") == ["d1"]
     assert await found(memory, text="q old") == ["d1"]
@@ -209,7 +220,10 @@ async def test_words_with_one_beginning_are_found_in_order_of_time(
     texts = ["thick", "other"] * 150 + ["thin"] * 200 + ["thin", "thick"] * 25
     await memory.load(
         SHOP,
-        [Record(f"h{n}", "history", text, at_ms=n) for n, text in enumerate(texts, 1)],
+        [
+            Record(record_id=f"h{n}", kind="history", text=text, at_ms=n)
+            for n, text in enumerate(texts, 1)
+        ],
     )
     expected = [f"h{n}" for n, text in enumerate(texts, 1) if text != "other"][::-1]
     assert await found(memory, text="thi", limit=1000) == expected
@@ -233,7 +247,10 @@ async def test_more_standards_than_a_page_are_all_returned(
 ) -> None:
     await memory.load(
         SHOP,
-        [Record(f"s{n}", "standard", "x", ("t",), at_ms=n) for n in range(1, 1103)],
+        [
+            Record(record_id=f"s{n}", kind="standard", text="x", tags=("t",), at_ms=n)
+            for n in range(1, 1103)
+        ],
     )
     assert [one.at_ms for one in await memory.standards(SHOP, ["t"])] == list(
         range(1102, 0, -1)
@@ -366,35 +383,61 @@ async def test_loading_refuses_each_wrong_record_with_its_reason(
     await memory.redact("bo")
     refused = [
         (
-            Record("d1", "decision", "another", at_ms=1),
+            Record(record_id="d1", kind="decision", text="another", at_ms=1),
             "another record is stored as 'd1'",
         ),
         (there[1], "was forgotten here since"),
         (
-            Record("d3", "decision", "twice, otherwise", at_ms=3),
+            Record(record_id="d3", kind="decision", text="twice, otherwise", at_ms=3),
             "another record is stored as 'd3'",
         ),
         (
-            Record("s1", "standard", "of nothing", at_ms=1, supersedes="s9"),
+            Record(
+                record_id="s1",
+                kind="standard",
+                text="of nothing",
+                at_ms=1,
+                supersedes="s9",
+            ),
             "supersedes 's9' is no record",
         ),
-        (Record("d4", "standard", "which?", at_ms=1), "kind 'standard'"),
-        (Record("x1", "decision", "which?", at_ms=1), "record id 'x1'"),
-        (Record("s2", "standard", " ", at_ms=1), "text must not be empty"),
-        (Record("s3", "standard", "when?", at_ms=2**53), "from 1970 to 2247"),
         (
-            Record("s5", "standard", "itself", at_ms=1, supersedes="s5"),
+            Record(record_id="d4", kind="standard", text="which?", at_ms=1),
+            "kind 'standard'",
+        ),
+        (
+            Record(record_id="x1", kind="decision", text="which?", at_ms=1),
+            "record id 'x1'",
+        ),
+        (
+            Record(record_id="s2", kind="standard", text=" ", at_ms=1),
+            "text must not be empty",
+        ),
+        (
+            Record(record_id="s3", kind="standard", text="when?", at_ms=2**53),
+            "from 1970 to 2247",
+        ),
+        (
+            Record(
+                record_id="s5", kind="standard", text="itself", at_ms=1, supersedes="s5"
+            ),
             "supersedes itself",
         ),
         (
-            Record("s7", "standard", "before it", at_ms=8, supersedes="s6"),
+            Record(
+                record_id="s7",
+                kind="standard",
+                text="before it",
+                at_ms=8,
+                supersedes="s6",
+            ),
             "supersedes 's6' is younger",
         ),
     ]
     good = [
-        Record("d3", "decision", "twice", at_ms=3),
-        Record("s6", "standard", "one", at_ms=9),
-        Record("h7", "history", "good", at_ms=5),
+        Record(record_id="d3", kind="decision", text="twice", at_ms=3),
+        Record(record_id="s6", kind="standard", text="one", at_ms=9),
+        Record(record_id="h7", kind="history", text="good", at_ms=5),
     ]
     report = await memory.load(SHOP, [*good, *(record for record, _ in refused)])
     assert (report.added, report.known) == (3, 0)
@@ -448,8 +491,8 @@ async def test_projects_are_listed_by_their_newest_record(
     await memory.load(
         "old",
         [
-            Record("d4", "decision", "x", at_ms=1000),
-            Record("h2", "history", "x", at_ms=2000),
+            Record(record_id="d4", kind="decision", text="x", at_ms=1000),
+            Record(record_id="h2", kind="history", text="x", at_ms=2000),
         ],
     )
     await memory.append("new", "standard", "x")
@@ -572,7 +615,10 @@ async def test_records_of_before_stay_older_when_the_clock_goes_back(
 async def test_a_record_is_never_older_than_the_one_it_supersedes(
     memory: ProjectMemory,
 ) -> None:
-    await memory.load(SHOP, [Record("d1", "decision", "x", at_ms=4_000_000_000_000)])
+    await memory.load(
+        SHOP,
+        [Record(record_id="d1", kind="decision", text="x", at_ms=4_000_000_000_000)],
+    )
     assert (
         await memory.append(SHOP, "decision", "y", supersedes="d1")
     ).at_ms == 4_000_000_000_000
@@ -585,6 +631,9 @@ async def test_a_record_is_never_older_than_the_one_it_supersedes(
 async def test_thousands_of_the_same_moment_keep_their_order(
     memory: ProjectMemory,
 ) -> None:
-    records = [Record(f"h{n}", "history", "x", at_ms=5000) for n in range(1, 2201)]
+    records = [
+        Record(record_id=f"h{n}", kind="history", text="x", at_ms=5000)
+        for n in range(1, 2201)
+    ]
     assert (await memory.load(SHOP, records)).added == 2200
     assert await exported(memory) == records

@@ -152,7 +152,7 @@ async def test_a_lease_thread_that_fails_is_reported(servers: EmbeddedServers) -
             raise RuntimeError("broken meter")
 
     async with Leases(
-        servers.nats_url, 0.3, Broken(), failed=failure.set_result
+        url=servers.nats_url, ack_wait_s=0.3, meter=Broken(), failed=failure.set_result
     ) as leases:
         leases.hold("nobody.listens")
         async with asyncio.timeout(PATIENCE_S):

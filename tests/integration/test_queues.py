@@ -75,7 +75,10 @@ async def test_a_row_that_is_appended_again_is_known_even_when_it_is_closed(
     claim = await claimed(queue)
     await queue.close(
         claim,
-        [*(Closing(outcome, outcome) for outcome in outcomes), Closing("more", "done")],
+        [
+            *(Closing(row_id=outcome, state=outcome) for outcome in outcomes),
+            Closing(row_id="more", state="done"),
+        ],
     )
     await queue.release(claim)
     assert await queue.append(OWNER, [(outcome, b"other") for outcome in outcomes]) == 0
@@ -128,9 +131,16 @@ async def test_closing_a_row_again_changes_nothing(queue: PersonalQueue) -> None
     await queue.append(OWNER, TABLE)
     claim = await claimed(queue)
     for _ in range(2):
-        assert await queue.close(claim, [Closing("a", "done"), Closing("b", "retry")])
+        assert await queue.close(
+            claim,
+            [Closing(row_id="a", state="done"), Closing(row_id="b", state="retry")],
+        )
     assert await queue.close(
-        claim, [Closing("a", "failed"), Closing("unheard-of", "done")]
+        claim,
+        [
+            Closing(row_id="a", state="failed"),
+            Closing(row_id="unheard-of", state="done"),
+        ],
     )
     await queue.release(claim)
     assert [(row.row_id, row.attempts) for row in (await claimed(queue)).rows] == [
@@ -145,7 +155,10 @@ async def test_a_row_to_be_tried_again_keeps_its_place_and_holds_later_rows(
 ) -> None:
     await queue.append(OWNER, [("first", b"0"), *TABLE])
     claim = await claimed(queue)
-    await queue.close(claim, [Closing("a", "retry", "no luck", not_before_ms=LATER)])
+    await queue.close(
+        claim,
+        [Closing(row_id="a", state="retry", reason="no luck", not_before_ms=LATER)],
+    )
     await queue.release(claim)
     before = await claimed(queue)
     assert ids(before) == ["first"]
@@ -174,7 +187,14 @@ async def test_a_row_out_of_attempts_is_set_aside_and_the_next_goes_on(
         assert claim.rows[0].attempts == attempt
         last = attempt == 2
         await queue.close(
-            claim, [Closing("a", "failed" if last else "retry", "cannot be read")]
+            claim,
+            [
+                Closing(
+                    row_id="a",
+                    state="failed" if last else "retry",
+                    reason="cannot be read",
+                )
+            ],
         )
         await queue.release(claim)
     assert ids(await claimed(queue)) == ["b", "c"]
@@ -208,7 +228,9 @@ async def test_rows_of_a_crashed_claim_come_alone_until_one_is_convicted(
     ]
     await queue.append("bob", TABLE)
     worded = await claimed(queue, "bob")
-    assert await queue.close(worded, [Closing("a", "done"), Closing("b", "retry")])
+    assert await queue.close(
+        worded, [Closing(row_id="a", state="done"), Closing(row_id="b", state="retry")]
+    )
     assert await queue.renew(worded, BLINK_MS)
     following = await until(
         lambda: queue.claim("bob", holder="w2", limit=9, lease_ms=LEASE_MS, now_ms=NOW)
@@ -233,7 +255,11 @@ async def test_a_row_that_needs_a_model_leaves_the_order_until_it_is_resumed(
     await queue.append(OWNER, TABLE)
     claim = await claimed(queue)
     await queue.close(
-        claim, [Closing("a", "needs_model", "no rule reads it"), Closing("b", "done")]
+        claim,
+        [
+            Closing(row_id="a", state="needs_model", reason="no rule reads it"),
+            Closing(row_id="b", state="done"),
+        ],
     )
     await queue.release(claim)
     after = await claimed(queue)
@@ -256,7 +282,8 @@ async def test_rows_of_all_owners_are_resumed_at_once(queue: PersonalQueue) -> N
     for owner in ("ada", "bob"):
         claim = await claimed(queue, owner)
         await queue.close(
-            claim, [Closing(row_id, "needs_model") for row_id in ids(claim)]
+            claim,
+            [Closing(row_id=row_id, state="needs_model") for row_id in ids(claim)],
         )
         await queue.release(claim)
     assert await queue.owners_due(LATER, 9) == ["cy"]
@@ -271,7 +298,7 @@ async def test_a_note_is_kept_for_the_next_attempt(queue: PersonalQueue) -> None
     claim = await claimed(queue)
     assert await queue.note(claim, "a", b"\x00worked out\xff")
     assert not await queue.note(claim, "unheard-of", b"?")
-    await queue.close(claim, [Closing("a", "retry")])
+    await queue.close(claim, [Closing(row_id="a", state="retry")])
     await queue.release(claim)
     again = await claimed(queue)
     assert [row.note for row in again.rows] == [b"\x00worked out\xff", None, None]
@@ -286,8 +313,8 @@ async def test_owners_with_due_rows_are_offered_longest_waiting_first(
         await queue.append(owner, [("a", b"1")])
     await claimed(queue, "leased")
     endings = {
-        "later": Closing("a", "retry", not_before_ms=LATER),
-        "finished": Closing("a", "done"),
+        "later": Closing(row_id="a", state="retry", not_before_ms=LATER),
+        "finished": Closing(row_id="a", state="done"),
     }
     for owner, closing in endings.items():
         claim = await claimed(queue, owner)
@@ -345,9 +372,13 @@ async def test_rows_are_shown_with_state_reason_plan_and_times(
     before = int(time.time() * 1000) - 60_000
     await queue.append(OWNER, TABLE)
     claim = await claimed(queue, limit=2)
-    await queue.close(claim, [Closing("b", "conflict", "two truths", plan_id="p1")])
     await queue.close(
-        claim, [Closing("a", "retry", "\ud800 busy", not_before_ms=LATER)]
+        claim,
+        [Closing(row_id="b", state="conflict", reason="two truths", plan_id="p1")],
+    )
+    await queue.close(
+        claim,
+        [Closing(row_id="a", state="retry", reason="\ud800 busy", not_before_ms=LATER)],
     )
     retried, waiting, closed = await queue.rows(OWNER, 9)
     assert (retried.row_id, retried.state, retried.attempts, retried.not_before_ms) == (

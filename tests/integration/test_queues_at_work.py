@@ -226,7 +226,7 @@ async def test_workers_that_follow_the_index_close_each_row_once_in_order(
     await queue.append("owner0", [("noted", b"x"), ("parked", b"x")])
     claim = await claimed(queue, "owner0")
     await queue.note(claim, "noted", b"note")
-    await queue.close(claim, [Closing("parked", "needs_model")])
+    await queue.close(claim, [Closing(row_id="parked", state="needs_model")])
     for owner in owners:
         await queue.forget(owner)
     assert await turns.forget("owner0") == 1
@@ -306,7 +306,11 @@ return close_rows(2, 3)
 """
     document = keys.document(claim.owner_token, "r1")
     closings = closing_arguments(
-        claim, [Closing("a", "done", plan_id="p"), Closing("c", "needs_model")]
+        claim,
+        [
+            Closing(row_id="a", state="done", plan_id="p"),
+            Closing(row_id="c", state="needs_model"),
+        ],
     )
 
     async def commit() -> object:
@@ -353,7 +357,7 @@ async def test_either_protocol_serves(
         queue = PersonalQueue(client, "turns")
         await queue.append(OWNER, TABLE)
         claim = await claimed(queue, limit=1)
-        await queue.close(claim, [Closing("a", "needs_model")])
+        await queue.close(claim, [Closing(row_id="a", state="needs_model")])
         await queue.release(claim)
         assert await queue.resume_all() == 1
         assert await queue.oldest() is not None

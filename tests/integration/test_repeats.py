@@ -47,15 +47,16 @@ from tests.servers import PATIENCE_S
 from tests.understanding_cases import BUDGET, TRIP
 
 ONE = Understood(
-    "BudgetTrackerAgent",
-    TaskCall(name="analyze_budget", parameters={"budget_limit": 50, "spent": 42}),
+    agent_id="BudgetTrackerAgent",
+    task=TaskCall(name="analyze_budget", parameters={"budget_limit": 50, "spent": 42}),
 )
 OTHER = Understood(
-    "BudgetTrackerAgent",
-    TaskCall(name="analyze_budget", parameters={"budget_limit": 9, "spent": 7}),
+    agent_id="BudgetTrackerAgent",
+    task=TaskCall(name="analyze_budget", parameters={"budget_limit": 9, "spent": 7}),
 )
 TRIPS = Understood(
-    "TripAgent", TaskCall(name="share_trip", parameters={"hotel": 5, "travellers": 2})
+    agent_id="TripAgent",
+    task=TaskCall(name="share_trip", parameters={"hotel": 5, "travellers": 2}),
 )
 BOTH = Catalogue([BUDGET, TRIP])
 TWO = Several((OTHER, TRIPS))

@@ -122,7 +122,9 @@ async def test_reading_an_unknown_entry_or_session_returns_none(
     assert await stage.cache.root("nowhere") is None
     await stage.cache.create(SESSION)
     assert await stage.cache.get_many(SESSION, []) == []
-    await stage.cache.set_many(SESSION, [NewEntry("a:x", 1), NewEntry("b:x", 2)])
+    await stage.cache.set_many(
+        SESSION, [NewEntry(key="a:x", value=1), NewEntry(key="b:x", value=2)]
+    )
     found = await stage.cache.get_many(SESSION, ["b:x", "c:x", "a:x", "d:x"])
     assert [one and one.value for one in found] == [2, None, 1, None]
 
@@ -165,7 +167,10 @@ async def test_an_entry_expires_by_its_own_time_or_with_its_session(
     await stage.cache.create(SESSION)
     await stage.cache.set_many(
         SESSION,
-        [NewEntry(KEY, 1, ttl=BLINK), NewEntry("b:x", 2, ttl=timedelta(days=9))],
+        [
+            NewEntry(key=KEY, value=1, ttl=BLINK),
+            NewEntry(key="b:x", value=2, ttl=timedelta(days=9)),
+        ],
     )
     await until_gone(stage.cache)
     assert await stage.cache.get(SESSION, KEY) is None
@@ -199,7 +204,9 @@ async def test_a_malformed_key_or_session_id_is_refused_and_nothing_is_written(
     await stage.cache.create(SESSION)
     for key in ("analysis", "analysis:", ":map", "a b:map", "analysis:map:", "a:b:\n"):
         with pytest.raises(InvalidInput, match=r"naming rule|identifier"):
-            await stage.cache.set_many(SESSION, [NewEntry("a:x", 1), NewEntry(key, 1)])
+            await stage.cache.set_many(
+                SESSION, [NewEntry(key="a:x", value=1), NewEntry(key=key, value=1)]
+            )
         with pytest.raises(InvalidInput):
             await stage.cache.get(SESSION, key)
         with pytest.raises(InvalidInput):
@@ -231,7 +238,8 @@ async def test_a_value_over_the_limit_is_refused_with_the_whole_batch(
         EntryTooLarge, match=r"'a:b'.*100001 bytes.*100000.*reference.*'a:b:part-1'"
     ):
         await stage.cache.set_many(
-            SESSION, [NewEntry("a:x", 1), NewEntry("a:b", "x" * 99_999)]
+            SESSION,
+            [NewEntry(key="a:x", value=1), NewEntry(key="a:b", value="x" * 99_999)],
         )
     assert await values(stage.cache, "a:x", KEY) == ["-", "x" * 99_998]
 
@@ -264,7 +272,9 @@ async def test_if_absent_leaves_an_entry_unless_its_time_is_over(
     await stage.cache.set(SESSION, KEY, "brief", ttl=BLINK)
     await until_gone(stage.cache)
     for value in ("third", "fourth"):
-        await stage.cache.set_many(SESSION, [NewEntry(KEY, value, if_absent=True)])
+        await stage.cache.set_many(
+            SESSION, [NewEntry(key=KEY, value=value, if_absent=True)]
+        )
     assert await values(stage.cache, KEY) == ["third"]
 
 
@@ -274,7 +284,9 @@ async def test_a_replaced_task_writes_nothing(stage: StoreStage) -> None:
     await stage.put_task("analysis", "t2")
     with pytest.raises(PhaseReplaced, match=r"'analysis' of session 's1'.*'t2'.*'t1'"):
         await stage.cache.set_many(
-            SESSION, [NewEntry("a:x", 1), NewEntry(KEY, 1)], task_id="t1"
+            SESSION,
+            [NewEntry(key="a:x", value=1), NewEntry(key=KEY, value=1)],
+            task_id="t1",
         )
     assert await values(stage.cache, "a:x", KEY) == ["-", "-"]
     await stage.cache.set(SESSION, KEY, 2, task_id="t2")
@@ -288,7 +300,7 @@ async def test_a_replaced_task_writes_nothing(stage: StoreStage) -> None:
     for phase in (None, "never"):
         with pytest.raises(PhaseReplaced):
             await stage.cache.set_many(
-                SESSION, [NewEntry("other:x", 2)], task_id="t1", phase=phase
+                SESSION, [NewEntry(key="other:x", value=2)], task_id="t1", phase=phase
             )
 
 
@@ -298,10 +310,10 @@ async def test_a_task_is_checked_against_the_phase_it_runs_as(
     await stage.cache.create(SESSION)
     await stage.put_task("analysis", "t2")
     await stage.put_task("review", "t1")
-    entries = [NewEntry(KEY, 1), NewEntry("review:x", 1)]
+    entries = [NewEntry(key=KEY, value=1), NewEntry(key="review:x", value=1)]
     await stage.cache.set_many(SESSION, entries, task_id="t1", phase="review")
     await stage.put_task("review", "")
-    entries = [NewEntry(KEY, 2), NewEntry("other:x", 2)]
+    entries = [NewEntry(key=KEY, value=2), NewEntry(key="other:x", value=2)]
     with pytest.raises(PhaseReplaced, match="'review'"):
         await stage.cache.set_many(SESSION, entries, task_id="t1", phase="review")
     assert await values(stage.cache, KEY, "review:x", "other:x") == [1, 1, "-"]
@@ -312,11 +324,13 @@ async def test_a_corrected_phase_is_read_as_the_phase_that_corrects_it(
 ) -> None:
     await stage.cache.create(SESSION)
     first = [
-        NewEntry("pass_1:results", 1),
-        NewEntry("pass_1:files:a", 1),
-        NewEntry("other:results", 0),
+        NewEntry(key="pass_1:results", value=1),
+        NewEntry(key="pass_1:files:a", value=1),
+        NewEntry(key="other:results", value=0),
     ]
-    await stage.cache.set_many(SESSION, [*first, NewEntry("pass_2:results", 2)])
+    await stage.cache.set_many(
+        SESSION, [*first, NewEntry(key="pass_2:results", value=2)]
+    )
     await stage.put_correction("pass_1", "pass_2")
     asked = ["pass_1:results", "pass_1:files:a", "pass_2:results", "other:results"]
     assert await values(stage.cache, *asked) == [2, "-", 2, 0]
@@ -342,7 +356,11 @@ async def test_an_invalidated_phase_loses_its_entries_and_its_writing_task(
     await stage.put_task("review", "t2")
     await stage.cache.set(SESSION, KEY, 1, task_id="t1")
     await stage.cache.set_many(
-        SESSION, [NewEntry(name, 1) for name in ("a:x", "a:x:1", "ab:x", "b:x", "c:a")]
+        SESSION,
+        [
+            NewEntry(key=name, value=1)
+            for name in ("a:x", "a:x:1", "ab:x", "b:x", "c:a")
+        ],
     )
     assert await stage.cache.invalidate_phases(
         SESSION, ["a", "c", "analysis", "never"]
@@ -362,7 +380,7 @@ async def test_without_declared_dependencies_younger_phases_depend_on_older(
 ) -> None:
     await stage.cache.create(SESSION)
     await stage.cache.set_many(
-        SESSION, [NewEntry(name, 1) for name in ("a:1", "b:1", "c:1", "a:2")]
+        SESSION, [NewEntry(key=name, value=1) for name in ("a:1", "b:1", "c:1", "a:2")]
     )
     assert await stage.cache.invalidate_downstream(SESSION, "unheard-of") == ()
     assert await stage.cache.invalidate_downstream(SESSION, "b") == ("c:1",)
@@ -388,7 +406,7 @@ async def test_cleanup_removes_expired_entries_and_is_no_update(
 ) -> None:
     await stage.cache.create(SESSION)
     await stage.cache.set_many(
-        SESSION, [NewEntry(KEY, 1, ttl=BLINK), NewEntry("b:x", 2)]
+        SESSION, [NewEntry(key=KEY, value=1, ttl=BLINK), NewEntry(key="b:x", value=2)]
     )
     await until_gone(stage.cache)
     before = await stage.cache.root(SESSION)
@@ -439,7 +457,7 @@ async def test_a_sweep_removes_expired_sessions_and_no_running_one(
     await stage.put_state("running", "running")
     for name in ("running", "open"):
         await stage.cache.set_many(
-            name, [NewEntry(KEY, 1, ttl=BLINK), NewEntry("b:x", 2)]
+            name, [NewEntry(key=KEY, value=1, ttl=BLINK), NewEntry(key="b:x", value=2)]
         )
         await until_gone(stage.cache, session_id=name)
     await until_over(stage.cache, "brief")
@@ -471,7 +489,8 @@ async def test_two_sessions_never_see_each_others_entries(stage: StoreStage) -> 
     for name, value in ((SESSION, 1), ("s2", 2)):
         await stage.cache.create(name)
         await stage.cache.set_many(
-            name, [NewEntry(KEY, value), NewEntry("pass_2:map", -value)]
+            name,
+            [NewEntry(key=KEY, value=value), NewEntry(key="pass_2:map", value=-value)],
         )
     await stage.put_correction("analysis", "pass_2", "s2")
     await stage.cache.get(SESSION, KEY)

@@ -59,16 +59,21 @@ async def fill(cache: SessionCache) -> None:
     )
     entries = [
         NewEntry(
-            "analysis:map", {"a": [1, None]}, agent="Analyzer", computation_ms=120_000
+            key="analysis:map",
+            value={"a": [1, None]},
+            agent="Analyzer",
+            computation_ms=120_000,
         ),
         NewEntry(
-            "plan:steps",
-            0,
+            key="plan:steps",
+            value=0,
             agent="Planner",
             computation_ms=40,
             ttl=timedelta(minutes=2),
         ),
-        NewEntry("review:file:src/a.py", ODD, agent=ODD, computation_ms=5_000),
+        NewEntry(
+            key="review:file:src/a.py", value=ODD, agent=ODD, computation_ms=5_000
+        ),
     ]
     await cache.set_many(ID, entries)
     for _ in range(2):

@@ -82,9 +82,9 @@ async def test_an_exported_session_loads_the_same_under_another_id(
     await stage.cache.create(SESSION, domain="seo", ttl=timedelta(minutes=5))
     large = {"rows": ["Zoë"] * 3_000}
     entries = [
-        NewEntry("a:x", large, agent="A", computation_ms=120_000),
-        NewEntry("b:x", 0, ttl=timedelta(hours=1)),
-        NewEntry("b:x:c:d", None, computation_ms=None),
+        NewEntry(key="a:x", value=large, agent="A", computation_ms=120_000),
+        NewEntry(key="b:x", value=0, ttl=timedelta(hours=1)),
+        NewEntry(key="b:x:c:d", value=None, computation_ms=None),
     ]
     await stage.cache.set_many(SESSION, entries)
     for _ in range(3):

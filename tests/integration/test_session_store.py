@@ -190,7 +190,8 @@ async def fill(cache: SessionCache, name: str) -> None:
     """Create a session of fifty entries."""
     await cache.create(name)
     await cache.set_many(
-        name, [NewEntry(f"p{number}:x", [number] * 300) for number in range(50)]
+        name,
+        [NewEntry(key=f"p{number}:x", value=[number] * 300) for number in range(50)],
     )
 
 

@@ -26,7 +26,12 @@ from tasklore.runtime.servers.embedded import NatsServer
 from tasklore.supervisor.cards import CardIndex, Warn, read_cards
 
 SIZES = Sizes(tasks_max_bytes=64 * 1024**2)
-READER = Source(subjects.TASKS, "Somebody", subjects.tasks_of("Somebody"), 30.0)
+READER = Source(
+    stream=subjects.TASKS,
+    durable="Somebody",
+    filter_subject=subjects.tasks_of("Somebody"),
+    ack_wait_s=30.0,
+)
 
 
 @pytest.fixture
@@ -223,7 +228,13 @@ async def test_a_consumer_is_declared_twice_and_its_timing_is_adjusted(
     for _ in range(2):
         await declare_consumer(client, READER)
     await declare_consumer(
-        client, Source(READER.stream, READER.durable, READER.filter_subject, 5.0)
+        client,
+        Source(
+            stream=READER.stream,
+            durable=READER.durable,
+            filter_subject=READER.filter_subject,
+            ack_wait_s=5.0,
+        ),
     )
     info = await ask_jetstream(client, "CONSUMER.INFO.TASKS.Somebody")
     assert (info["config"]["ack_wait"], info["num_pending"]) == (5 * 10**9, 1)
@@ -236,7 +247,13 @@ async def test_a_consumer_is_declared_twice_and_its_timing_is_adjusted(
         match=r"filter_subject is 'tasks.Somebody.>', wanted 'tasks.Other.>'",
     ):
         await declare_consumer(
-            client, Source(READER.stream, READER.durable, "tasks.Other.>", 5.0)
+            client,
+            Source(
+                stream=READER.stream,
+                durable=READER.durable,
+                filter_subject="tasks.Other.>",
+                ack_wait_s=5.0,
+            ),
         )
 
 
@@ -271,7 +288,12 @@ async def test_a_stream_changed_by_hand_stops_no_process_at_work(
         {"name": "DEAD", "subjects": ["dead.>"], "max_age": 60 * 10**9},
     )
     await ask_jetstream(client, "STREAM.DELETE.TASKS")
-    source = Source("TASKS", "Healed", "tasks.Healed.>", 2.0)
+    source = Source(
+        stream="TASKS",
+        durable="Healed",
+        filter_subject="tasks.Healed.>",
+        ack_wait_s=2.0,
+    )
     with pytest.raises(ConfigurationError, match="TASKLORE_PROVISION=never"):
         await find_consumer(client, source, SIZES, may_create=False)
     made_at = await find_consumer(client, source, SIZES, may_create=True)

@@ -57,7 +57,13 @@ async def worker(servers: EmbeddedServers) -> AsyncIterator[Outbox]:
 
 
 def writer(outbox: Outbox, task_id: str, attempt: int = 1) -> TaskOutputWriter:
-    return TaskOutputWriter(outbox.send, SUPERVISOR, task_id, 1, attempt)
+    return TaskOutputWriter(
+        send=outbox.send,
+        supervisor_id=SUPERVISOR,
+        task_id=task_id,
+        generation=1,
+        attempt=attempt,
+    )
 
 
 async def read_all(reader: OutputReader, *, until: Any) -> list[Item]:

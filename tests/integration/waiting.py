@@ -60,7 +60,7 @@ def ids(claim: Claim) -> list[str]:
 
 def closing_all(claim: Claim, state: Outcome = "done") -> list[Closing]:
     """Return the closings of every row of *claim*."""
-    return [Closing(row_id, state) for row_id in ids(claim)]
+    return [Closing(row_id=row_id, state=state) for row_id in ids(claim)]
 
 
 async def states(queue: PersonalQueue, owner: str = OWNER) -> dict[str, str]:

@@ -231,7 +231,9 @@ async def attack(seed: int, outcome: Outcome) -> None:
         (a_finding(rng), a_finding(rng), LlmMalformed("odd"))
     )
     context = BenchContext(Model(respond), draft_of(bodies))
-    pending = tuple(PendingFact(fact, turn_id, said=NOW) for turn_id, fact in facts)
+    pending = tuple(
+        PendingFact(fact=fact, turn_id=turn_id, said=NOW) for turn_id, fact in facts
+    )
     rulings = await edit(FactBatch("u1", pending), context)
     outcome.rulings.update(ruling.outcome for ruling in rulings)
     after = {name: document.body for name, document in context.draft.documents.items()}

@@ -143,7 +143,7 @@ async def live_through(person: Mapping[str, Any], model: Replay) -> list[Heard]:
         editing = BenchContext(llm, draft_of(bodies))
         said = {turn.turn_id: turn.at for turn in batch.turns}
         pending = [
-            PendingFact(fact, one.turn_id, said=said[one.turn_id])
+            PendingFact(fact=fact, turn_id=one.turn_id, said=said[one.turn_id])
             for one in learned
             for fact in one.facts
         ]

@@ -167,7 +167,8 @@ async def _learn(
     editing = BenchContext(finder, draft_of(bodies))
     said = {turn.turn_id: turn.at for turn in turns}
     pending = tuple(
-        PendingFact(fact, turn_id, said=said[turn_id]) for turn_id, fact in facts
+        PendingFact(fact=fact, turn_id=turn_id, said=said[turn_id])
+        for turn_id, fact in facts
     )
     rulings = await edit(FactBatch(USER, pending), editing)
     outcome.failures += [

@@ -176,12 +176,14 @@ def test_the_hostile_bar_can_fail() -> None:
         [{"task": "GardenAgent.water_zone", "parameters": {"litres": 200}}],
     )
     said = Understood(
-        "GardenAgent",
-        TaskCall(name="water_zone", parameters={"zone": "lawn", "litres": 200}),
+        agent_id="GardenAgent",
+        task=TaskCall(name="water_zone", parameters={"zone": "lawn", "litres": 200}),
     )
     invented = Understood(
-        "GardenAgent",
-        TaskCall(name="water_zone", parameters={"zone": "orchard", "litres": 2000}),
+        agent_id="GardenAgent",
+        task=TaskCall(
+            name="water_zone", parameters={"zone": "orchard", "litres": 2000}
+        ),
     )
     assert unsaid(case, said) == []
     assert len(unsaid(case, invented)) == 2

@@ -241,7 +241,10 @@ class Session:
     def result(self) -> dict[str, JsonValue]:
         """Return what the run comes to, null for what was left out."""
         keys = result_keys(self.pipeline, self.graph)
-        return {key: self.look_up(Reference("entry", key, (), True)) for key in keys}
+        return {
+            key: self.look_up(Reference(kind="entry", name=key, path=(), optional=True))
+            for key in keys
+        }
 
     def plan(self) -> Mapping[str, str]:
         """Return what a resumed run would do again."""

@@ -69,17 +69,17 @@ names = st.text(
 ).filter(str.strip)
 records = st.builds(
     lambda kind, number, text, tags, times, by, session, data: Record(
-        f"{LETTERS[kind]}{number}",
-        kind,
-        text,
-        tuple(tags),
-        times[0],
-        by,
-        None,
-        None,
-        session,
-        data,
-        times[1],
+        record_id=f"{LETTERS[kind]}{number}",
+        kind=kind,
+        text=text,
+        tags=tuple(tags),
+        at_ms=times[0],
+        by=by,
+        supersedes=None,
+        superseded_by=None,
+        session_id=session,
+        data=data,
+        redacted_ms=times[1],
     ),
     st.sampled_from(list(LETTERS)),
     st.integers(1, 10**15 - 1),
@@ -125,13 +125,13 @@ def some_records(random: Random, count: int) -> list[Record]:
         old = random.choice(free) if free and random.random() < 0.4 else None
         made.append(
             Record(
-                f"{LETTERS[kind]}{number}",
-                kind,
-                " ".join(text),
-                tuple(tags),
-                at_ms,
-                by,
-                old,
+                record_id=f"{LETTERS[kind]}{number}",
+                kind=kind,
+                text=" ".join(text),
+                tags=tuple(tags),
+                at_ms=at_ms,
+                by=by,
+                supersedes=old,
             )
         )
     return made
@@ -202,7 +202,7 @@ async def demand_all_found(store: ProjectMemory, project: str, random: Random) -
             chain.append(by_id[later])
         assert await store.chain(project, record.record_id) == chain
     tags = random.sample(TAGS, 2)
-    wish = SearchFilter("standard", tuple(tags), in_force=True, any_tag=True)
+    wish = SearchFilter(kind="standard", tags=tuple(tags), in_force=True, any_tag=True)
     assert await store.standards(project, tags) == [
         record for record in newest_first if meets(record, wish)
     ]

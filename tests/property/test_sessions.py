@@ -100,7 +100,7 @@ async def _walk(stage: Stage, walked: list[tuple[Any, ...]]) -> None:
         match step:
             case ("set", entries, if_absent):
                 new = [
-                    NewEntry(key, value, if_absent=if_absent)
+                    NewEntry(key=key, value=value, if_absent=if_absent)
                     for key, value in entries.items()
                 ]
                 await cache.set_many("s1", new)
@@ -246,7 +246,7 @@ def test_invalidating_downstream_takes_exactly_the_dependents(
         await stage.cache.set_many(
             "s1",
             [
-                NewEntry(f"{phase}:r:{number}", 0)
+                NewEntry(key=f"{phase}:r:{number}", value=0)
                 for phase in direct
                 for number in (1, 2)
             ],
@@ -303,7 +303,15 @@ def test_a_file_is_read_as_it_was_written(
     ttl_ms: int,
 ) -> None:
     """Every entry, time and count."""
-    root = SessionRoot("s1", "2.0.0", "data", created_ms, updated_ms, ttl_ms, "open")
+    root = SessionRoot(
+        session_id="s1",
+        version="2.0.0",
+        domain="data",
+        created_ms=created_ms,
+        updated_ms=updated_ms,
+        ttl_ms=ttl_ms,
+        state="open",
+    )
     found = [
         FoundEntry(value, replace(info, key=f"a:x:{number}", identifier=str(number)))
         for number, (info, value) in enumerate(entries)

@@ -55,7 +55,9 @@ def consumer(
     name: str = "TripAgent", stream: str = "TASKS", **changes: Any
 ) -> dict[str, Any]:
     """Return what the server says of a consumer; a change of a name that its configuration has is made there."""
-    configuration = Source(stream, name, f"tasks.{name}.>", 30.0).configuration()
+    configuration = Source(
+        stream=stream, durable=name, filter_subject=f"tasks.{name}.>", ack_wait_s=30.0
+    ).configuration()
     info: dict[str, Any] = {"name": name, "config": configuration, "num_waiting": 1}
     for key, value in changes.items():
         (configuration if key in configuration else info)[key] = value
@@ -125,7 +127,7 @@ def healthy_nats(**changes: Any) -> NatsFacts:
 def healthy_redis(info: Mapping[str, Any] | None = None, **changes: Any) -> RedisFacts:
     """Return a Valkey that nothing is wrong with but *info* and *changes*."""
     facts = RedisFacts(
-        "redis://127.0.0.1:6379",
+        url="redis://127.0.0.1:6379",
         info=INFO | dict(info or {}),
         settings=CONFIG,
         skew=Skew(0, 0.001),
@@ -144,13 +146,26 @@ def process(**changes: Any) -> ProcessFacts:
     """Return a supervisor that is well but for *changes*."""
     well = HealthPage(200, {"status": "ok", "checks": {}})
     return replace(
-        ProcessFacts("supervisor", "http://127.0.0.1:8080", True, well, well), **changes
+        ProcessFacts(
+            name="supervisor",
+            url="http://127.0.0.1:8080",
+            is_named=True,
+            alive=well,
+            ready=well,
+        ),
+        **changes,
     )
 
 
 def healthy(**changes: Any) -> Facts:
     """Return a system that nothing is wrong with but *changes*."""
-    facts = Facts(NOW, healthy_nats(), healthy_redis(), monitor(), (process(),))
+    facts = Facts(
+        now=NOW,
+        nats=healthy_nats(),
+        redis=healthy_redis(),
+        monitor=monitor(),
+        processes=(process(),),
+    )
     return replace(facts, **changes)
 
 

@@ -178,7 +178,7 @@ class Context(TaskCaller, TaskAsker):
         lent = self._services
         user_id = self._assignment.user_id
         return UserEdits(
-            user_id,
+            user_id=user_id,
             store=lent.edits,
             attempt=self._attempt,
             now=lent.now(),

@@ -37,6 +37,7 @@ class UserEdits:
 
     def __init__(
         self,
+        *,
         user_id: str | None,
         store: "DocumentStore",
         attempt: int,

@@ -65,6 +65,7 @@ class TaskOutputWriter:
 
     def __init__(
         self,
+        *,
         send: Send,
         supervisor_id: str,
         task_id: str,

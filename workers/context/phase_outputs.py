@@ -53,7 +53,11 @@ def entries_of(
     )
     return [
         NewEntry(
-            key, value, agent=assignment.agent_id, computation_ms=computed_ms, ttl=ttl
+            key=key,
+            value=value,
+            agent=assignment.agent_id,
+            computation_ms=computed_ms,
+            ttl=ttl,
         )
         for key, value in zip(keys, values, strict=True)
     ]

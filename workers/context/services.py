@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger(__name__)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Services:
     """Stores and clients of one process, bound to one user, session or story before a task gets them."""
 
@@ -85,7 +85,7 @@ class Services:
         from tasklore.workers.context.output import TaskOutputWriter
 
         return TaskOutputWriter(
-            self.outbox.send,
+            send=self.outbox.send,
             supervisor_id=supervisor_id,
             task_id=task_id,
             generation=generation,

@@ -70,7 +70,11 @@ class TaskSession:
         self._demand_own(key)
         took_ms = None if took is None else max(0, took // timedelta(milliseconds=1))
         entry = NewEntry(
-            key, value, agent=self._assignment.agent_id, computation_ms=took_ms, ttl=ttl
+            key=key,
+            value=value,
+            agent=self._assignment.agent_id,
+            computation_ms=took_ms,
+            ttl=ttl,
         )
         await self._services.sessions.set_many(
             self.session_id, [entry], task_id=self._assignment.task_id

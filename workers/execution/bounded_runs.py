@@ -187,6 +187,7 @@ class BoundedRuns:
 
     def __init__(
         self,
+        *,
         worker_id: str,
         store: Places,
         held: HeldPlaces,

@@ -133,7 +133,7 @@ class Consumer:
             else:
                 refused.append(
                     Outcome(
-                        delivery,
+                        delivery=delivery,
                         assignment=job.assignment,
                         generation=job.generation,
                         attempt=job.attempt,

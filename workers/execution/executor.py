@@ -87,6 +87,7 @@ class Executor:
 
     def __init__(
         self,
+        *,
         worker_id: str,
         stores: Stores,
         publisher: ReportPublisher,
@@ -94,7 +95,6 @@ class Executor:
         retry: RetryPolicy,
         make_context: Callable[[Job, RunSlot], Context],
         metrics: Metrics,
-        *,
         exclusive: ExclusiveRuns,
         bounded: BoundedRuns,
         hooks: Hooks,

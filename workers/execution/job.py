@@ -25,7 +25,7 @@ from tasklore.workers.task import Task
 _CLOCKS_DIFFER = timedelta(seconds=1)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Neighbour:
     """An answer to a neighbouring question: the *key* of its entry, and its distance by field, as text.
 
@@ -40,7 +40,7 @@ class Neighbour:
     computed_for: dict[str, Any]
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, kw_only=True)
 class Job:
     """An assignment that a worker holds. `question` is its key for people, `memory_key` where its answer is remembered.
 
@@ -127,7 +127,7 @@ class Job:
         return asked.not_before is not None and asked.waits_from - now > _CLOCKS_DIFFER
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, kw_only=True)
 class UnfitJob:
     """A delivery that no run can mend: `assignment` is None when not even its sender is known."""
 
@@ -168,7 +168,7 @@ class JobReader:
             )
         except Exception as error:  # noqa: BLE001 - a validator of the user's may raise anything: only this one is unfit
             return UnfitJob(
-                delivery,
+                delivery=delivery,
                 assignment=assignment or _salvage(delivery.body),
                 generation=generation,
                 attempt=attempt,
@@ -205,7 +205,7 @@ class JobReader:
                 f"the deadline {deadline.isoformat()} had passed before a worker was free"
             )
             return UnfitJob(
-                delivery,
+                delivery=delivery,
                 assignment=assignment,
                 generation=generation,
                 attempt=attempt,
@@ -230,7 +230,7 @@ class JobReader:
             )
             neighbourhood = Parameters.neighbourhood(parameters, task.name)
         return Job(
-            delivery,
+            delivery=delivery,
             assignment=assignment,
             task=task,
             parameters=parameters,

@@ -23,7 +23,7 @@ from tasklore.workers.execution.job import Job, Neighbour
 _NO_USAGE = b'{"input_tokens":0,"output_tokens":0,"cost_usd":0.0}'
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, kw_only=True)
 class Outcome:
     """The terminal status of *delivery*. `result_json` is spliced into the report as it was computed or remembered.
 
@@ -148,7 +148,7 @@ def outcome_of(
 ) -> Outcome:
     """Return the outcome *status* of *job*, with the memory's part in it so far."""
     return Outcome(
-        job.delivery,
+        delivery=job.delivery,
         assignment=job.assignment,
         generation=job.generation,
         attempt=job.attempt,

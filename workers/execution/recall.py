@@ -104,7 +104,7 @@ def neighbour_at(
     farthest = float(max(number for number, _ in distances.values()))
     texts = {name: text for name, (_, text) in distances.items()}
     return Neighbour(
-        key,
+        key=key,
         answer=answer,
         distances=texts,
         farthest=farthest,

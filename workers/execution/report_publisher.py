@@ -159,7 +159,7 @@ class ReportPublisher:
             assignment.supervisor_id, assignment.task_id, generation
         )
         sent = _Sent(
-            self._outbox,
+            outbox=self._outbox,
             acknowledger=self._acknowledger,
             assignment=assignment,
             generation=generation,
@@ -233,7 +233,7 @@ class ReportPublisher:
         self._metrics.count_dead_letter(reason)
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, kw_only=True)
 class _Sent:
     """A report on its way to REPORTS. No closures: those that refer to themselves wait for the garbage collector."""
 

@@ -25,7 +25,7 @@ _RESUME_AGAIN_S = 5.0
 Spawn = Callable[[Coroutine[Any, Any, None]], None]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class ListenBench:
     """One listener of one agent; with *has_model*, rows that wait for a model are tried again every few minutes."""
 

@@ -156,7 +156,10 @@ class FactWork(RowWork):
                 demand_harmless(row, self.max_attempts)
                 found.append(_read_fact(row.row_id, row.body, claim.owner, row))
             except Unreadable as error:
-                await self.close(claim, [Closing(row.row_id, "failed", str(error))])
+                await self.close(
+                    claim,
+                    [Closing(row_id=row.row_id, state="failed", reason=str(error))],
+                )
                 self.meter.count_fact("failed")
         if all(known.row.note is None for known in found):
             return found
@@ -298,9 +301,16 @@ def _read_fact(row_id: str, body: bytes, owner: str, row: Row | None = None) -> 
     if extracted.user_id != owner or len(extracted.facts) != 1:
         raise Unreadable("the row is not one fact of this user")
     fact = extracted.facts[0]
-    row = row or Row(row_id, body)
+    row = row or Row(row_id=row_id, body=body)
     number = fact.fact_id.rpartition("-")[2]
     said = Said(extracted.at, int(number) if number.isdecimal() else 0)
     return Known(
-        row, PendingFact(fact, extracted.turn_id, row.attempts, said=extracted.at), said
+        row,
+        PendingFact(
+            fact=fact,
+            turn_id=extracted.turn_id,
+            attempts=row.attempts,
+            said=extracted.at,
+        ),
+        said,
     )

@@ -84,10 +84,18 @@ class RowWork:
             state: Literal["needs_model", "failed"] = (
                 "needs_model" if fate.state == "needs_model" else "failed"
             )
-            return [Closing(row.row_id, state, fate.reason) for row in rows]
+            return [
+                Closing(row_id=row.row_id, state=state, reason=fate.reason)
+                for row in rows
+            ]
         not_before_ms = int((self.services.now().timestamp() + fate.pause_s) * 1000)
         return [
-            Closing(row.row_id, "retry", fate.reason, not_before_ms=not_before_ms)
+            Closing(
+                row_id=row.row_id,
+                state="retry",
+                reason=fate.reason,
+                not_before_ms=not_before_ms,
+            )
             for row in rows
         ]
 

@@ -54,13 +54,17 @@ def _closing_of(ruling: Ruling) -> Closing:
     reason = ruling.reasoning[:MAX_REASON]
     match ruling.outcome:
         case "applied":
-            return Closing(ruling.fact_id, "done", reason, plan_id=plan_id)
+            return Closing(
+                row_id=ruling.fact_id, state="done", reason=reason, plan_id=plan_id
+            )
         case "known":
             return Closing(
-                ruling.fact_id,
-                "done",
-                f"known: {reason}" if reason else "known",
+                row_id=ruling.fact_id,
+                state="done",
+                reason=f"known: {reason}" if reason else "known",
                 plan_id=plan_id,
             )
         case outcome:
-            return Closing(ruling.fact_id, outcome, reason, plan_id=plan_id)
+            return Closing(
+                row_id=ruling.fact_id, state=outcome, reason=reason, plan_id=plan_id
+            )

@@ -176,14 +176,28 @@ class TurnWork(RowWork):
                     error="Unreadable",
                 )
                 await self.close(
-                    claim, [Closing(row.row_id, "failed", f"Unreadable: {error}")]
+                    claim,
+                    [
+                        Closing(
+                            row_id=row.row_id,
+                            state="failed",
+                            reason=f"Unreadable: {error}",
+                        )
+                    ],
                 )
                 self.meter.count_turn("failed")
                 continue
             if turn.user_id is None:
                 # There is no user to remember it for.
                 await self.close(
-                    claim, [Closing(row.row_id, "done", "nobody known said it")]
+                    claim,
+                    [
+                        Closing(
+                            row_id=row.row_id,
+                            state="done",
+                            reason="nobody known said it",
+                        )
+                    ],
                 )
                 self.meter.count_turn("anonymous")
                 continue
@@ -269,16 +283,21 @@ class TurnWork(RowWork):
                 await self.note(claim, row.row_id, lesson.as_published().as_note())
         if lesson.waits_for is not None:
             await self.close(
-                claim, [Closing(row.row_id, "needs_model", lesson.waits_for)]
+                claim,
+                [
+                    Closing(
+                        row_id=row.row_id, state="needs_model", reason=lesson.waits_for
+                    )
+                ],
             )
             return "needs_model"
         await self.close(
             claim,
             [
                 Closing(
-                    row.row_id,
-                    "done",
-                    "learned" if lesson.facts else "nothing to learn",
+                    row_id=row.row_id,
+                    state="done",
+                    reason="learned" if lesson.facts else "nothing to learn",
                 )
             ],
         )

@@ -38,7 +38,7 @@ class TurnFacts:
     waits_for: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PendingFact:
     """A fact that waits; *attempts* counts the runs that failed over it so far.
 
@@ -61,7 +61,7 @@ class FactBatch:
     facts: tuple[PendingFact, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Ruling:
     """The outcome of one fact, and its reason.
 

@@ -124,7 +124,7 @@ async def _open(agent: Agent, declared: Listener, ground: Ground) -> ListenBench
         owners = DocumentOwners(ground.redis)
         sweeper = Sweeper(store, owners, ground.services.now, settings.sweep_s)
     return ListenBench(
-        agent.agent_id,
+        agent_id=agent.agent_id,
         queue_name=listener.queue,
         queue=queue,
         engines=await _engines(

@@ -93,7 +93,7 @@ class Written:
 _written: "WeakKeyDictionary[Context, Written]" = WeakKeyDictionary()
 
 
-@dataclass
+@dataclass(kw_only=True)
 class TaskRun:
     """The run of one agent in one run of a task."""
 

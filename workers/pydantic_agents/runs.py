@@ -116,7 +116,7 @@ async def run(
     asked_of = dict(asks) if isinstance(asks, Mapping) else {}
     takes_fallbacks = isinstance(asked, RoleModel)
     task_run = TaskRun(
-        context,
+        context=context,
         agent=agent.name,
         role=role,
         declared=declared,

@@ -34,7 +34,7 @@ _TAKEN_BACK = re.compile(r"\bNOT!|/s\b|\b(?:just kidding|jk|said no one)\b")
 _PARTS = re.compile(r", and | and | or |, ")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
     """One statement about the person who speaks.
 
@@ -133,7 +133,7 @@ def _statements(
     for value in _PARTS.split(slots[form.slot]) if is_joined else [slots[form.slot]]:
         filled = {**slots, "slot": value.strip()}
         yield Statement(
-            pattern.category,
+            category=pattern.category,
             value=pattern.value.format_map(filled),
             text=pattern.text.format_map(filled),
             evidence=text[start : start + len(clause)],

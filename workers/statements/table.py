@@ -62,7 +62,7 @@ class Form:
     is_list: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Words:
     """What stands around statements, as expressions.
 

@@ -72,7 +72,7 @@ class _FakeRepository(DocumentRepository):
             first = 0 if entries < 0 else max(0, len(kept.entries) - entries)
             same = known.get(one) == (kept.revision, kept.born)
             found[one] = StoredDocument(
-                kept.revision,
+                revision=kept.revision,
                 born=kept.born,
                 form=kept.form,
                 body=None if same else kept.body,

@@ -87,9 +87,13 @@ class FakeOwnDocuments:
         for resource_id in dict.fromkeys(wanted):
             kind = kinds.get(resource_id)
             if resource_id in bodies:
-                found[resource_id] = Document(resource_id, 1, bodies[resource_id])
+                found[resource_id] = Document(
+                    resource_id=resource_id, revision=1, body=bodies[resource_id]
+                )
             elif kind is not None:
-                found[resource_id] = Document(resource_id, 0, kind.template)
+                found[resource_id] = Document(
+                    resource_id=resource_id, revision=0, body=kind.template
+                )
         return Snapshot(self._user_id, found)
 
     async def history(

@@ -91,7 +91,7 @@ async def listen(
         for number, fact in enumerate(said, start=1)
     ]
     pending = tuple(
-        PendingFact(fact, f"turn-{number}")
+        PendingFact(fact=fact, turn_id=f"turn-{number}")
         for number, fact in enumerate(facts, start=1)
     )
     batch = FactBatch(user_id, pending)

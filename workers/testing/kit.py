@@ -219,7 +219,7 @@ class AgentKit:
             assert assignment is not None, job.problem  # noqa: S101 - the kit wrote it itself
             return self._report(
                 Outcome(
-                    job.delivery,
+                    delivery=job.delivery,
                     assignment=assignment,
                     generation=1,
                     attempt=1,
@@ -289,7 +289,7 @@ class AgentKit:
         )
         subject = subjects.task(self.agent.agent_id, task_name)
         delivery = Delivery(
-            subject,
+            subject=subject,
             body=assignment.model_dump_json().encode(),
             headers=None,
             reply="",

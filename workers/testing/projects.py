@@ -94,7 +94,7 @@ class FakeProject:
         own = {} if data is None else data
         record = check(
             Record(
-                "",
+                record_id="",
                 kind=kind,
                 text=text,
                 tags=check_tags(tags),
@@ -158,8 +158,8 @@ class FakeProject:
     ) -> list[Record]:
         """Return the standards in force with any of *tags*, all of them without tags; newest first."""
         wish = SearchFilter(
-            "standard",
-            check_tags(tags),
+            kind="standard",
+            tags=check_tags(tags),
             in_force=True,
             limit=MAX_LIMIT**2,
             any_tag=True,

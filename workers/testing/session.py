@@ -45,7 +45,9 @@ class KitSession:
 
         self._is_open = True
         await self.services.sessions.create(SESSION, project=PROJECT)
-        entries = [NewEntry(key, value) for key, value in (self.given or {}).items()]
+        entries = [
+            NewEntry(key=key, value=value) for key, value in (self.given or {}).items()
+        ]
         if entries:
             await self.services.sessions.set_many(SESSION, entries)
         for said in self.standards:

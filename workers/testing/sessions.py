@@ -115,7 +115,7 @@ class FakeSessions(SessionCache):
             return False
         direct = {phase: tuple(of) for phase, of in (dependencies or {}).items()}
         root = SessionRoot(
-            session_id,
+            session_id=session_id,
             version=VERSION,
             domain=domain,
             created_ms=now,

@@ -210,7 +210,7 @@ class FakeStories:
         """Return every story, the one updated last first."""
         found = (
             StoryInfo(
-                story_id,
+                story_id=story_id,
                 title=base.settings.title,
                 entities=len({entity.name for entity in base.entities}),
                 responses=len(self._responses.get(story_id, {})),

@@ -79,7 +79,7 @@ def parse_amount(
     if _PLAIN.fullmatch(text):
         value = Decimal(text)
         return Found(
-            value,
+            value=value,
             unit=None,
             start=0,
             end=len(text),
@@ -286,7 +286,7 @@ class _Finder:
         first = start + piece.start
         end = start + piece.end
         return Found(
-            value,
+            value=value,
             unit=None,
             start=first,
             end=end,
@@ -319,7 +319,7 @@ class _Finder:
         if unit is None and factor == 1:
             value = said[0] if len(said) == 1 else None
             return Found(
-                value,
+                value=value,
                 unit=None,
                 start=start,
                 end=stop,
@@ -339,7 +339,7 @@ class _Finder:
         is_sure = len(worth) == 1
         code, also = (unit.code, unit.also) if unit else (None, ())
         return Found(
-            worth[0] if is_sure else None,
+            value=worth[0] if is_sure else None,
             unit=code,
             start=start,
             end=stop,

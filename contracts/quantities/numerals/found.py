@@ -34,7 +34,7 @@ def plain(value: Decimal | Fraction | int) -> Decimal:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
     """One amount of a sentence, `sentence[start:end]` being *text*.
 

@@ -19,7 +19,7 @@ _ZERO = Decimal(0)
 _POWERS = {2: "area", 3: "volume"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
     """A unit that is no money: *code* is how it is kept and *dimension* what it measures.
 
@@ -44,7 +44,9 @@ class Measure:
             return None
         scale = None if self.scale is None else _EXACT.power(self.scale, exponent)
         return Measure(
-            f"{SHORT_TIMES.get(self.code, self.code)}{exponent}", dimension, scale
+            code=f"{SHORT_TIMES.get(self.code, self.code)}{exponent}",
+            dimension=dimension,
+            scale=scale,
         )
 
     def over(self, other: "Measure") -> "Measure":
@@ -55,10 +57,10 @@ class Measure:
         )
         dimension = dimension or f"{self.dimension}/{other.dimension}"
         if self.scale is None or other.scale is None:
-            return Measure(code, dimension, None)
+            return Measure(code=code, dimension=dimension, scale=None)
         scale = _EXACT.multiply(self.scale, other.per)
         per = _EXACT.multiply(self.per, other.scale)
-        return Measure(code, dimension, scale, per)
+        return Measure(code=code, dimension=dimension, scale=scale, per=per)
 
 
 def named_exactly(written: str) -> Measure | None:
@@ -88,7 +90,9 @@ def _rows() -> Iterator[tuple[Measure, Iterator[str], Iterator[str]]]:
     for place, (sign, word) in enumerate(BINARY.items(), start=1):
         for code, name, bits in (("B", "byte", 8), ("bit", "bit", 1)):
             measure = Measure(
-                f"{sign}{code}", "information", Decimal(bits * 1024**place)
+                code=f"{sign}{code}",
+                dimension="information",
+                scale=Decimal(bits * 1024**place),
             )
             yield (
                 measure,
@@ -100,7 +104,7 @@ def _rows() -> Iterator[tuple[Measure, Iterator[str], Iterator[str]]]:
 def _measure(base: Base, code: str, times: Decimal) -> Measure:
     scale = _EXACT.multiply(Decimal(base.scale), times) if base.scale else None
     return Measure(
-        code,
+        code=code,
         dimension=base.dimension,
         scale=scale,
         per=Decimal(base.per),

@@ -38,7 +38,7 @@ class JsonForm(BaseModel):
     verbatim: str | None = None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class _Holder:
     """A list or object while it is walked through: what stands after its bracket and around its first comma."""
 
@@ -117,7 +117,7 @@ def _walk(content: str) -> tuple[str | None, list[_Holder]]:
         if token in ("{", "["):
             for holder in within[-1:]:
                 holder.is_flat = False
-            within.append(_Holder(token))
+            within.append(_Holder(opening=token))
         elif token in ("}", "]"):
             found += [
                 closed

@@ -16,7 +16,7 @@ _WORDS = re.compile(r"[^\W_]+")
 _DAY_NAMES = ("last_updated", "updated", "last_modified", "modified", "date")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FrontMatter:
     """What stands before a file's content, which begins at index `end` of its lines.
 
@@ -85,7 +85,7 @@ def front_matter(lines: Sequence[str]) -> FrontMatter:
         if not words.issuperset(_WORDS.findall(line))
     ]
     return FrontMatter(
-        last + 1,
+        end=last + 1,
         resource_id=resource_id,
         tags=tags,
         updated=updated,

@@ -72,7 +72,9 @@ def read(text: str, kinds: Kinds, *, name: str, added: date) -> OlderDocument:
     head = front_matter(lines)
     stem = PurePath(name).name.split(".")[0]
     kind = kinds.get(head.resource_id or stem) or kinds.get(stem) or stand_in(stem)
-    writer = _Writer(kind, f"imported:{PurePath(name).name}", head.updated or added)
+    writer = _Writer(
+        kind=kind, source=f"imported:{PurePath(name).name}", added=head.updated or added
+    )
     writer.take_front_matter(head)
     for block in blocks(lines, head.end):
         if isinstance(block, Heading):
@@ -101,7 +103,7 @@ class _Open:
     is_used: bool = False
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class _Writer:
     """Fills a document with entries, and remembers the headings above them."""
 

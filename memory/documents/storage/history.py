@@ -36,7 +36,7 @@ MAX_RECORD = 64 * 1024
 _EDITS: TypeAdapter[tuple[Edit, ...]] = TypeAdapter(tuple[Edit, ...])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PlanRecord:
     """An applied plan: its origin, the edits asked for, the changes of each document, and the revisions.
 
@@ -56,7 +56,7 @@ class PlanRecord:
     undone_by: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LogEntry:
     """One revision of one document: what led to it from the one before."""
 
@@ -111,7 +111,7 @@ def read_entry(raw: bytes) -> LogEntry:
     """Read a log entry as it is stored."""
     entry = from_json(raw)
     return LogEntry(
-        entry["plan"],
+        plan_id=entry["plan"],
         number=entry["number"],
         revision=entry["revision"],
         recorded=entry["changes"],
@@ -164,7 +164,7 @@ def read_record(plan_id: str, raw: bytes, undone_by: str | None) -> PlanRecord:
     """Read a record as it is stored; its changes are in the logs."""
     record = from_json(raw)
     return PlanRecord(
-        plan_id,
+        plan_id=plan_id,
         number=record["number"],
         kind=record["kind"],
         origin=Origin.model_validate(record["origin"]),

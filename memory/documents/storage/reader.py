@@ -220,7 +220,9 @@ class DocumentReader:
                 self._bodies.put(token, document)
                 documents[resource_id] = document
             elif kind is not None:
-                documents[resource_id] = Document(resource_id, 0, kind.template)
+                documents[resource_id] = Document(
+                    resource_id=resource_id, revision=0, body=kind.template
+                )
         return found, documents
 
     async def _records(
@@ -297,7 +299,7 @@ class OwnDocuments:
 def _parse(resource_id: str, stored: StoredDocument) -> Document:
     body = stored.body or b"{}"
     return Document(
-        resource_id,
+        resource_id=resource_id,
         revision=stored.revision,
         body=from_json(body),
         form=stored.form,

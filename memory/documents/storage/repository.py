@@ -18,7 +18,7 @@ Word = Literal["done", "known", "lease", "partly", "moved"]
 _SCANNED = 500
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StoredDocument:
     """One document as it lies there: `body` is None when the one known is that, `entries` come oldest first."""
 
@@ -37,7 +37,7 @@ class StoredDocuments:
     resources: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
     """One document to be written: its former revision must still be stored. Without a body it was only read."""
 
@@ -61,7 +61,7 @@ class Recorded:
     undoes: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Transaction:
     """What one commit writes and closes: all of it or nothing. `keep` is how many entries a log holds."""
 
@@ -231,7 +231,7 @@ def _read_stored(found: list[Any] | None) -> StoredDocument | None:
         return None
     revision, born, form, entries, *body = found
     return StoredDocument(
-        int(revision),
+        revision=int(revision),
         born=born.decode(),
         form=form.decode(),
         body=body[0] if body else None,

@@ -134,7 +134,9 @@ class DocumentStore(DocumentWriter):
         )
         for _ in range(_ATTEMPTS):
             found = await self.snapshot(user_id, [resource_id])
-            before = found.documents.get(resource_id) or Document(resource_id, 0, {})
+            before = found.documents.get(resource_id) or Document(
+                resource_id=resource_id, revision=0, body={}
+            )
             changes = replacement(before.body, with_stamp_of(file.body, before.body))
             if not changes and before.form == file.form and before.revision:
                 return None

@@ -112,7 +112,9 @@ class DocumentWriter(DocumentReader):
         ]:
             before = draft.snapshot.documents[resource_id]
             if resource_id not in written:
-                documents[resource_id] = Written(before.revision, before.born)
+                documents[resource_id] = Written(
+                    found_revision=before.revision, found_born=before.born
+                )
                 continue
             body = json_bytes(draft.documents[resource_id].body)
             born = before.born or secrets.token_hex(8)
@@ -123,7 +125,7 @@ class DocumentWriter(DocumentReader):
                 if resource_id in applied.steps
             ]
             documents[resource_id] = Written(
-                before.revision,
+                found_revision=before.revision,
                 found_born=before.born,
                 revision=last.revision,
                 born=born,
@@ -139,7 +141,7 @@ class DocumentWriter(DocumentReader):
             for one in plans
         ]
         return Transaction(
-            self._keep_revisions,
+            keep=self._keep_revisions,
             plans=recorded,
             documents=documents,
             claim=claim,

@@ -23,7 +23,7 @@ BEARER = HTTPBearer(
 CALLER = "tasklore.caller"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
     """The sender of a request; `user_scope` None may act for any user.
 
@@ -110,7 +110,7 @@ class Caller:
 
 
 #: The caller where no keys are required.
-ANYBODY = Caller("local", frozenset(ROLES), approves=None)
+ANYBODY = Caller(name="local", roles=frozenset(ROLES), approves=None)
 
 
 def require_role(*roles: Role) -> Callable[..., Awaitable[Caller]]:

@@ -77,7 +77,7 @@ class AdmissionMiddleware:
         if entry is not None:
             unknown.settle(scope.get("client"))
             return Caller(
-                entry.name,
+                name=entry.name,
                 roles=frozenset(entry.roles),
                 user_scope=entry.user,
                 approves=frozenset(entry.approves),

@@ -255,7 +255,7 @@ class AnalysisRecord(_Record):
         return declare(
             tuple(
                 Seat(
-                    seat.section,
+                    section=seat.section,
                     group=seat.group,
                     agent_id=seat.agent_id,
                     task=seat.task,

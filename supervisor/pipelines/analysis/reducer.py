@@ -38,7 +38,7 @@ _HOME = {seat.section: seat.group for seat in ROSTER}
 _MOST_TEXT = 300
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SectionReport:
     """The end of the task *task_id* of a section, known since *at_ms*.
 

@@ -324,7 +324,7 @@ class AnalysisRun:
             events.reports,
             await self._stand(revision)
             if changes_story
-            else StandingStory(subject.settings),
+            else StandingStory(settings=subject.settings),
         )
         draft.skip()
         draft.mend(now_ms)
@@ -461,7 +461,7 @@ class AnalysisRun:
             error = f"{type(problem).__name__}: {problem}"
         self._events.reports.append(
             SectionReport(
-                seat.section,
+                section=seat.section,
                 task_id=assignment.task_id,
                 at_ms=self._parts.now_ms(),
                 report=report,

@@ -39,7 +39,7 @@ _CURE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
     """One `${...}`: an input by its name, an entry by its key, the standards, an item or a round.
 
@@ -105,11 +105,13 @@ def read_reference(body: str) -> Reference:
             steps = tuple(
                 quoted or plain for quoted, plain in _STEP.findall(found["path"])
             )
-            return Reference(kind, name=name, path=steps, optional=optional, text=text)
+            return Reference(
+                kind=kind, name=name, path=steps, optional=optional, text=text
+            )
     if ":" not in inner or '"' in inner:
         raise InvalidInput(f"{text!r} names nothing; {_CURE}")
     return Reference(
-        "entry", name=str(read_key(inner)), path=(), optional=optional, text=text
+        kind="entry", name=str(read_key(inner)), path=(), optional=optional, text=text
     )
 
 
@@ -124,7 +126,7 @@ def read_entry(text: str) -> Reference:
             f"{text!r} must be the key alone; write {text[2:].rstrip('}')!r}"
         )
     return Reference(
-        "entry",
+        kind="entry",
         name=str(read_key(text.removesuffix("?"))),
         path=(),
         optional=text.endswith("?"),

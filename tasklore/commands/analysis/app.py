@@ -113,7 +113,7 @@ def run(
     from tasklore.commands.analysis.run import AnalysisOptions, run_analysis
 
     options = AnalysisOptions(
-        folder,
+        folder=folder,
         files=tuple(files or ()),
         everything=everything,
         refresh=refresh,

@@ -52,7 +52,7 @@ _MODEL_VARIABLES = ("TASKLORE_LLM_BASE_URL", "TASKLORE_LLM_API_KEY")
 _RULES = "rules"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AnalysisOptions:
     """The arguments of `run`; `until` and `wait_s` are as in `AnalysisRequest`, `tokens` are those of the context."""
 

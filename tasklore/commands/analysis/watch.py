@@ -50,7 +50,7 @@ _MOST_LISTED = 3
 OnLook = Callable[[AnalysisDocument | None], None]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Analysed:
     """The analysis of one response: `document` is None without a section, `is_done` False when the time is over.
 
@@ -117,7 +117,7 @@ class Watch:
         on_look(document)
         took_ms = int((time.monotonic() - began) * 1000)
         return Analysed(
-            response,
+            response=response,
             document=document,
             is_done=is_done,
             is_served=is_served,

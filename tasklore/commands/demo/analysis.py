@@ -46,7 +46,7 @@ async def analyse(client: Client, valkey: Valkey, folder: Path) -> bool:
         max(len(response.source) for response in responses), BUDGET_TOKENS
     )
     for response in responses:
-        request = AnalysisOptions(story, wait_s=_TIMEOUT_S).request(
+        request = AnalysisOptions(folder=story, wait_s=_TIMEOUT_S).request(
             watch.story_id, response
         )
         done.append(await watch.analyse(request, response, lambda _document: None))

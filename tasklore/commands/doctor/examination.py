@@ -108,7 +108,7 @@ def find_system(settings: Settings) -> tuple[Endpoints, str]:
         else "TASKLORE_NATS_MONITOR_URL"
     )
     return Endpoints(
-        found.nats,
+        nats=found.nats,
         redis=found.redis,
         http=found.http,
         workers=found.workers,
@@ -151,7 +151,7 @@ async def _gather_facts(
     processes = await examine_processes(places[:MOST_PROCESSES])
     now = datetime.fromtimestamp(clock(), UTC)
     return Facts(
-        now,
+        now=now,
         nats=nats,
         redis=redis,
         monitor=monitor,

@@ -38,7 +38,7 @@ class Skew:
     error_s: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NatsFacts:
     """The answers of NATS.
 
@@ -84,7 +84,7 @@ class MonitorFacts:
     varz: Answer | Unanswered
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RedisFacts:
     """The answers of Redis or Valkey.
 
@@ -110,7 +110,7 @@ class HealthPage:
     body: Answer
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessFacts:
     """The health pages of a supervisor or worker; *is_named* when endpoints.json names it, so that it must be here."""
 
@@ -121,7 +121,7 @@ class ProcessFacts:
     ready: HealthPage | Unanswered
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
     """All facts, gathered at *now*; None for servers whose address is not known."""
 

@@ -122,7 +122,7 @@ async def examine_nats(
 
     *clock* returns our time in seconds since 1970. A server that cannot be reached is a fact, not an error.
     """
-    facts = NatsFacts(masked_url(url))
+    facts = NatsFacts(url=masked_url(url))
     try:
         await demand_listener(url)
     except Unreachable as error:

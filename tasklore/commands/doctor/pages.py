@@ -58,7 +58,7 @@ async def examine_processes(
             fetch(f"{url}/healthz"), fetch(f"{url}/readyz")
         )
         return ProcessFacts(
-            name, url=masked_url(url), is_named=is_named, alive=alive, ready=ready
+            name=name, url=masked_url(url), is_named=is_named, alive=alive, ready=ready
         )
 
     return list(await asyncio.gather(*(examine(*place) for place in places)))

@@ -41,10 +41,13 @@ async def examine_redis(
             answered = clock()
     except AuthenticationError:
         return RedisFacts(
-            shown, f"{shown} refuses the user or password in {REDIS_VARIABLE}"
+            url=shown,
+            refusal=f"{shown} refuses the user or password in {REDIS_VARIABLE}",
         )
     except (RedisError, OSError, TaskloreError) as error:
-        return RedisFacts(shown, f"{shown} does not answer ({reason_of(error)})")
+        return RedisFacts(
+            url=shown, refusal=f"{shown} does not answer ({reason_of(error)})"
+        )
     skew = None
     if not isinstance(time_there, Unanswered):
         seconds, microseconds = time_there
@@ -58,7 +61,7 @@ async def examine_redis(
         else {_decode(name): _decode(value) for name, value in config.items()}
     )
     return RedisFacts(
-        shown,
+        url=shown,
         refusal=None,
         info=info,
         settings=settings,

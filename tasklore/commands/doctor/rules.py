@@ -17,7 +17,7 @@ FULL_PROBLEM = 0.95
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosis:
     """One thing that was looked at.
 
@@ -54,17 +54,24 @@ def apply_rules(
     for rule in rules:
         if rule.holds(fact):
             cure = None if rule.cure is None else rule.cure.format(**words)
-            yield Diagnosis(rule.check, rule.mark, rule.found.format(**words), cure)
+            yield Diagnosis(
+                check=rule.check,
+                mark=rule.mark,
+                found=rule.found.format(**words),
+                cure=cure,
+            )
 
 
 def ok(check: str, found: str) -> Diagnosis:
     """Return a finding that needs no cure."""
-    return Diagnosis(check, "ok", found)
+    return Diagnosis(check=check, mark="ok", found=found)
 
 
 def unreachable(check: str, found: str, cure: str) -> Diagnosis:
     """Return a finding of a server that could not be examined."""
-    return Diagnosis(check, "problem", found, cure, is_unreachable=True)
+    return Diagnosis(
+        check=check, mark="problem", found=found, cure=cure, is_unreachable=True
+    )
 
 
 def check_fullness(
@@ -80,7 +87,9 @@ def check_fullness(
         else "ok"
     )
     found = f"{what} holds {format_bytes(used)} of {format_bytes(limit)} ({part:.0%})"
-    return Diagnosis(check, mark, found, None if mark == "ok" else cure)
+    return Diagnosis(
+        check=check, mark=mark, found=found, cure=None if mark == "ok" else cure
+    )
 
 
 def format_bytes(number: float) -> str:

@@ -173,10 +173,10 @@ def check_nats(nats: NatsFacts, monitor: MonitorFacts | None) -> Iterator[Diagno
     if isinstance(nats.account, Unanswered):
         cure = "start nats-server with -js or a `jetstream` block, and enable it for this account"
         yield Diagnosis(
-            "nats.jetstream",
-            "problem",
-            f"JetStream does not serve us: {nats.account.reason}",
-            cure,
+            check="nats.jetstream",
+            mark="problem",
+            found=f"JetStream does not serve us: {nats.account.reason}",
+            cure=cure,
         )
     else:
         yield ok(
@@ -187,7 +187,9 @@ def check_nats(nats: NatsFacts, monitor: MonitorFacts | None) -> Iterator[Diagno
     if nats.max_payload < MAX_PAYLOAD:
         found += f"; a body of {format_bytes(subjects.MAX_BODY)}, which the wire promises, does not fit"
         cure = "set `max_payload: 1MB` in the configuration of nats-server"
-        yield Diagnosis("nats.max_payload", "problem", found, cure)
+        yield Diagnosis(
+            check="nats.max_payload", mark="problem", found=found, cure=cure
+        )
     else:
         yield ok("nats.max_payload", found)
     yield _check_skew("nats.clock", "NATS", nats.skew)
@@ -209,7 +211,9 @@ def check_redis(redis: RedisFacts | None) -> Iterator[Diagnosis]:
     info = redis.info
     if isinstance(info, Unanswered):
         found = f"the server says nothing about itself: {info.reason}"
-        yield Diagnosis("redis.info", "unknown", found, "allow this user INFO")
+        yield Diagnosis(
+            check="redis.info", mark="unknown", found=found, cure="allow this user INFO"
+        )
     else:
         program, version = (
             ("Valkey", "valkey_version")
@@ -239,13 +243,13 @@ def check_redis(redis: RedisFacts | None) -> Iterator[Diagnosis]:
     for agent_id, number in sorted(redis.left_behind.items()):
         found = f"{count_of(number, 'answer')} of {agent_id} came from other code or another version: none is served"
         cure = f"nothing: their time ends; `tasklore ltm forget --stale --agent {agent_id}` drops them at once"
-        yield Diagnosis("redis.left_behind", "note", found, cure)
+        yield Diagnosis(check="redis.left_behind", mark="note", found=found, cure=cure)
     yield _check_skew("redis.clock", "the server", redis.skew)
     if redis.set_aside:
         runs = count_of(len(redis.set_aside), "pipeline run is", "pipeline runs are")
         found = f"{runs} set aside, as supervisors froze or died over them: {join_names(redis.set_aside)}"
         cure = "read the supervisors' logs, then `tasklore pipeline resume SESSION` or `tasklore session drop SESSION`"
-        yield Diagnosis("redis.pipelines", "warning", found, cure)
+        yield Diagnosis(check="redis.pipelines", mark="warning", found=found, cure=cure)
     yield find_redis_durability(redis)[1]
 
 
@@ -267,7 +271,9 @@ def find_jetstream_durability(
     unsure = "how often JetStream writes to disk is unknown"
 
     def unknown(why: str) -> tuple[Durability, Diagnosis]:
-        return "unknown", Diagnosis(check, "unknown", f"{unsure}{why}", _MONITOR_CURE)
+        return "unknown", Diagnosis(
+            check=check, mark="unknown", found=f"{unsure}{why}", cure=_MONITOR_CURE
+        )
 
     if monitor is None:
         return unknown(" (the default of 2 min is too lazy)")
@@ -310,8 +316,12 @@ def find_jetstream_durability(
     copies = min((info["config"].get("num_replicas", 1) for info in infos), default=1)
     if copies >= SAFE_COPIES:
         found += f"; {copies} copies of each stream help when one server is hit"
-        return "lazy", Diagnosis(check, "warning", found, _JETSTREAM_CURE)
-    return "lazy", Diagnosis(check, "problem", found, _JETSTREAM_CURE)
+        return "lazy", Diagnosis(
+            check=check, mark="warning", found=found, cure=_JETSTREAM_CURE
+        )
+    return "lazy", Diagnosis(
+        check=check, mark="problem", found=found, cure=_JETSTREAM_CURE
+    )
 
 
 def find_redis_durability(redis: RedisFacts | None) -> tuple[Durability, Diagnosis]:
@@ -321,7 +331,7 @@ def find_redis_durability(redis: RedisFacts | None) -> tuple[Durability, Diagnos
     def finding(
         durability: Durability, mark: Mark, found: str, cure: str | None
     ) -> tuple[Durability, Diagnosis]:
-        return durability, Diagnosis(check, mark, found, cure)
+        return durability, Diagnosis(check=check, mark=mark, found=found, cure=cure)
 
     if redis is None or redis.refusal is not None or isinstance(redis.info, Unanswered):
         found = "whether anything is kept on disk is unknown: INFO is refused"
@@ -368,13 +378,18 @@ def _check_version(
     needed = ".".join(map(str, oldest))
     if not numbers:
         cure = f"make sure that it is {needed} or newer"
-        return Diagnosis(check, "unknown", f"{program} does not tell its version", cure)
+        return Diagnosis(
+            check=check,
+            mark="unknown",
+            found=f"{program} does not tell its version",
+            cure=cure,
+        )
     if numbers < oldest:
         return Diagnosis(
-            check,
-            "problem",
-            f"{program} {version} is too old",
-            f"install {program} {needed} or newer",
+            check=check,
+            mark="problem",
+            found=f"{program} {version} is too old",
+            cure=f"install {program} {needed} or newer",
         )
     return ok(check, f"{program} {version}")
 
@@ -383,10 +398,10 @@ def _check_skew(check: str, server: str, skew: Skew | None) -> Diagnosis:
     """Return how far the clock of *server* is from ours; what the round trip leaves open speaks for it."""
     if skew is None:
         return Diagnosis(
-            check,
-            "unknown",
-            f"{server} does not tell its time",
-            "allow this user to ask for it",
+            check=check,
+            mark="unknown",
+            found=f"{server} does not tell its time",
+            cure="allow this user to ask for it",
         )
     apart_s = abs(skew.ahead_s) - skew.error_s
     found = f"the clock of {server} is {abs(skew.ahead_s):.1f} s {'ahead of' if skew.ahead_s > 0 else 'behind'} ours"
@@ -394,16 +409,18 @@ def _check_skew(check: str, server: str, skew: Skew | None) -> Diagnosis:
     cure = "let both machines keep time by NTP (chrony, systemd-timesyncd)"
     if apart_s > SKEW_PROBLEM_S:
         return Diagnosis(
-            check,
-            "problem",
-            f"{found}: deadlines end tasks too early or too late",
-            cure,
+            check=check,
+            mark="problem",
+            found=f"{found}: deadlines end tasks too early or too late",
+            cure=cure,
         )
     if apart_s > SKEW_WARNING_S:
-        return Diagnosis(check, "warning", found, cure)
+        return Diagnosis(check=check, mark="warning", found=found, cure=cure)
     if skew.error_s > SKEW_PROBLEM_S:
         found = f"{server} answers too slowly to compare clocks"
-        return Diagnosis(check, "unknown", found, "run the doctor nearer to it")
+        return Diagnosis(
+            check=check, mark="unknown", found=found, cure="run the doctor nearer to it"
+        )
     within_ms = math.ceil(1000 * max(abs(skew.ahead_s), skew.error_s))
     return ok(check, f"the clock of {server} agrees with ours within {within_ms:,} ms")
 

@@ -58,7 +58,11 @@ def check_settings(
             "it is obeyed by the servers of `tasklore up` alone; set "
             "`sync_interval: always` and `appendfsync always`"
         )
-        findings.append(Diagnosis("settings.durability", "warning", problem, cure))
+        findings.append(
+            Diagnosis(
+                check="settings.durability", mark="warning", found=problem, cure=cure
+            )
+        )
     llm = settings.llm()
     for model in (
         sorted({role.model for role in llm.roles.values()}) if llm.configured else ()
@@ -72,7 +76,14 @@ def check_settings(
                 f"set TASKLORE_LLM_PRICES={model}=INPUT/OUTPUT/CACHED, in US "
                 "dollars per million tokens (0/0 is free)"
             )
-            findings.append(Diagnosis("settings.llm_prices", "warning", problem, cure))
+            findings.append(
+                Diagnosis(
+                    check="settings.llm_prices",
+                    mark="warning",
+                    found=problem,
+                    cure=cure,
+                )
+            )
     for variable, nearest in unknown.items():
         cure = (
             f"write {nearest}"
@@ -81,10 +92,10 @@ def check_settings(
         )
         findings.append(
             Diagnosis(
-                "settings.unknown",
-                "warning",
-                f"{variable} names no setting and does nothing",
-                cure,
+                check="settings.unknown",
+                mark="warning",
+                found=f"{variable} names no setting and does nothing",
+                cure=cure,
             )
         )
     yield from findings or [

@@ -48,7 +48,12 @@ def check_streams(facts: Facts, settings: Settings) -> Iterator[Diagnosis]:
     for name in (name for name, info in found.items() if stands_on_remains(info)):
         problem = "its last message is older than itself: it was made while one was being deleted, and takes none"
         cure = f"`nats stream rm -f {name}`, and start a supervisor or worker, which declares it"
-        yield Diagnosis("nats.streams", "problem", f"{_names([name])}: {problem}", cure)
+        yield Diagnosis(
+            check="nats.streams",
+            mark="problem",
+            found=f"{_names([name])}: {problem}",
+            cure=cure,
+        )
     yield from _check_copies(nats, found)
     yield from _check_contents(nats, facts.now)
 
@@ -66,7 +71,10 @@ def _check_existence(
         first = next(iter(silent.values()))
         cure = "see `nats stream report` and the log of nats-server; this user may be forbidden to ask (STREAM.INFO)"
         yield Diagnosis(
-            check, "problem", f"without an answer about {_names(silent)}: {first}", cure
+            check=check,
+            mark="problem",
+            found=f"without an answer about {_names(silent)}: {first}",
+            cure=cure,
         )
     missing = [name for name in names if nats.streams.get(name) is None]
     if missing:
@@ -76,7 +84,9 @@ def _check_existence(
         what = (
             "every stream and bucket" if len(missing) == len(names) else _names(missing)
         )
-        yield Diagnosis(check, "problem", f"missing: {what}", cure)
+        yield Diagnosis(
+            check=check, mark="problem", found=f"missing: {what}", cure=cure
+        )
     elif not silent:
         yield ok(check, f"all {len(names)} streams and buckets are there")
 
@@ -99,7 +109,10 @@ def _check_drift(
         if key == "max_bytes":
             cure = "restart a supervisor or worker, which adjusts it, or correct the setting"
             yield Diagnosis(
-                "nats.drift", "warning", f"{_names(names)}: {difference}", cure
+                check="nats.drift",
+                mark="warning",
+                found=f"{_names(names)}: {difference}",
+                cure=cure,
             )
             continue
         cure = f"`nats stream edit {names[0]}`; delete it only when it holds nothing worth keeping: it is declared anew"
@@ -108,7 +121,7 @@ def _check_drift(
         problem = (
             f"{_names(names)}: {difference}; processes with these settings do not start"
         )
-        yield Diagnosis("nats.drift", "problem", problem, cure)
+        yield Diagnosis(check="nats.drift", mark="problem", found=problem, cure=cure)
 
 
 def _check_windows(
@@ -127,7 +140,9 @@ def _check_windows(
                 "may be stored twice"
             )
         cure = f"`nats stream edit {name} --dupe-window={declared_s:.0f}s`"
-        yield Diagnosis("nats.duplicate_window", "problem", problem, cure)
+        yield Diagnosis(
+            check="nats.duplicate_window", mark="problem", found=problem, cure=cure
+        )
 
 
 def _check_copies(nats: NatsFacts, found: Mapping[str, Answer]) -> Iterator[Diagnosis]:
@@ -177,7 +192,7 @@ def _check_copies(nats: NatsFacts, found: Mapping[str, Answer]) -> Iterator[Diag
         ),
     )
     yield from (
-        Diagnosis("nats.replicas", mark, problem, cure)
+        Diagnosis(check="nats.replicas", mark=mark, found=problem, cure=cure)
         for names, mark, problem, cure in rows
         if names
     )
@@ -213,10 +228,10 @@ def _check_contents(nats: NatsFacts, now: datetime) -> Iterator[Diagnosis]:
         )
         cure = "look at them and send them again or drop them (`tasklore dlq`); after 30 d they are gone"
         found = f"{number}, the oldest for {read_aloud(max(0, int(age_s * 1000)))}"
-        yield Diagnosis("nats.dead", "warning", found, cure)
+        yield Diagnosis(check="nats.dead", mark="warning", found=found, cure=cure)
     if nats.schedules:
         found = f"{count_of(nats.schedules, 'schedule')} in {subjects.LATER} for another run"
-        yield Diagnosis("nats.later", "note", found)
+        yield Diagnosis(check="nats.later", mark="note", found=found)
 
 
 def _names(names: Iterable[str]) -> str:

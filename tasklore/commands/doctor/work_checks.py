@@ -58,7 +58,12 @@ def check_work(nats: NatsFacts, settings: Settings) -> Iterator[Diagnosis]:
         unread = nats.consumers.get(stream)
         if isinstance(unread, Unanswered):
             found = f"the consumers of {stream} are not known: {unread.reason}"
-            yield Diagnosis("nats.consumers", "unknown", found, "allow CONSUMER.LIST")
+            yield Diagnosis(
+                check="nats.consumers",
+                mark="unknown",
+                found=found,
+                cure="allow CONSUMER.LIST",
+            )
         for consumer in nats.consumers_of(stream):
             if consumer["config"].get("durable_name"):
                 durable += 1
@@ -72,10 +77,10 @@ def check_work(nats: NatsFacts, settings: Settings) -> Iterator[Diagnosis]:
     if isinstance(nats.workers, Unanswered) or isinstance(nats.cards, Unanswered):
         if nats.stream(subjects.bucket_stream(subjects.WORKERS_BUCKET)) is not None:
             yield Diagnosis(
-                "nats.workers",
-                "unknown",
-                "the buckets of agents and workers do not answer",
-                "try again",
+                check="nats.workers",
+                mark="unknown",
+                found="the buckets of agents and workers do not answer",
+                cure="try again",
             )
         return
     yield from _check_agents(nats, nats.workers, nats.cards)
@@ -100,12 +105,14 @@ def check_processes(facts: Facts) -> Iterator[Diagnosis]:
     if away:
         found = f"alive on NATS, with a health page that cannot be seen from here: {join_names(away)}"
         cure = "run the doctor where they run; TASKLORE_HTTP_HOST opens their pages"
-        yield Diagnosis("processes.reachable", "warning", found, cure)
+        yield Diagnosis(
+            check="processes.reachable", mark="warning", found=found, cure=cure
+        )
     if healthy:
         yield ok("processes.health", f"alive and ready: {join_names(healthy)}")
     if facts.unexamined:
         found = f"{count_of(facts.unexamined, 'further worker was', 'further workers were')} not asked"
-        yield Diagnosis("processes.health", "note", found)
+        yield Diagnosis(check="processes.health", mark="note", found=found)
 
 
 def _check_consumer(stream: str, consumer: Answer) -> Iterator[Diagnosis]:
@@ -126,7 +133,9 @@ def _check_consumer(stream: str, consumer: Answer) -> Iterator[Diagnosis]:
         else {}
     )
     if stream == subjects.TASKS:
-        sources[name] = Source(stream, name, _tasks_of(name), 30.0)
+        sources[name] = Source(
+            stream=stream, durable=name, filter_subject=_tasks_of(name), ack_wait_s=30.0
+        )
     if name not in sources:
         return
     whose = "workers" if stream == subjects.TASKS else "supervisors"
@@ -139,7 +148,10 @@ def _check_consumer(stream: str, consumer: Answer) -> Iterator[Diagnosis]:
     for line in differences({"name": where} | expected, config):
         cure = f"`nats consumer rm {stream} {name}`: declared anew, nothing is lost, a task that runs may run twice"
         yield Diagnosis(
-            "nats.drift", "problem", f"{line}; its {whose} do not start", cure
+            check="nats.drift",
+            mark="problem",
+            found=f"{line}; its {whose} do not start",
+            cure=cure,
         )
 
 
@@ -155,7 +167,7 @@ def _check_reports(nats: NatsFacts, settings: Settings) -> Iterator[Diagnosis]:
     )
     if consumer is None:
         found = f"no supervisor {name!r} has ever read its reports: nobody answers `tasklore ask`"
-        yield Diagnosis(check, "warning", found, cure)
+        yield Diagnosis(check=check, mark="warning", found=found, cure=cure)
         return
     yield from _check_consumer(subjects.REPORTS, consumer)
     waiting = consumer.get("num_pending", 0) + consumer.get("num_ack_pending", 0)
@@ -165,10 +177,13 @@ def _check_reports(nats: NatsFacts, settings: Settings) -> Iterator[Diagnosis]:
         found = (
             f"{count_of(waiting, 'report waits', 'reports wait')} for supervisor {name}"
         )
-        yield Diagnosis(check, "warning", found, cure)
+        yield Diagnosis(check=check, mark="warning", found=found, cure=cure)
     else:
         yield Diagnosis(
-            check, "note", f"supervisor {name} reads no reports at the moment", cure
+            check=check,
+            mark="note",
+            found=f"supervisor {name} reads no reports at the moment",
+            cure=cure,
         )
 
 
@@ -187,11 +202,13 @@ def _check_agents(
         for name in sorted(alive - consumers.keys() - listening):
             cure = "restart its workers, or make it where TASKLORE_PROVISION=never leaves that to a bootstrap job"
             found = f"{name} has workers and no consumer: they take nothing"
-            yield Diagnosis("nats.consumer", "problem", found, cure)
+            yield Diagnosis(
+                check="nats.consumer", mark="problem", found=found, cure=cure
+            )
     idle = sorted(known - served)
     if idle:
         found = f"without a worker: {join_names(idle)}; what is asked of them waits"
-        yield Diagnosis("nats.idle", "note", found)
+        yield Diagnosis(check="nats.idle", mark="note", found=found)
     if workers:
         number = len({worker.worker_id for worker in workers})
         yield ok(
@@ -200,10 +217,10 @@ def _check_agents(
         )
     elif not idle:
         yield Diagnosis(
-            "nats.workers",
-            "note",
-            "no worker was started yet",
-            "`tasklore worker` starts one",
+            check="nats.workers",
+            mark="note",
+            found="no worker was started yet",
+            cure="`tasklore worker` starts one",
         )
 
 
@@ -224,7 +241,9 @@ def _check_waiting(
             else "start its first worker, if the name is right"
         )
         drop = f"`nats stream purge {subjects.TASKS} --subject='{_tasks_of(name)}'` drops them"
-        yield Diagnosis("nats.waiting", "warning", found, f"{start}; {drop}")
+        yield Diagnosis(
+            check="nats.waiting", mark="warning", found=found, cure=f"{start}; {drop}"
+        )
 
 
 def _check_conflicts(workers: Sequence[WorkerPresence]) -> Iterator[Diagnosis]:
@@ -239,15 +258,15 @@ def _check_conflicts(workers: Sequence[WorkerPresence]) -> Iterator[Diagnosis]:
         if len(ids) > 1:
             found = f"workers {join_names(sorted(ids.values()))} serve {agent_id} v{version} with different tasks"
             yield Diagnosis(
-                "nats.conflict",
-                "problem",
-                found,
-                "raise the version of one of them, or rename its agent",
+                check="nats.conflict",
+                mark="problem",
+                found=found,
+                cure="raise the version of one of them, or rename its agent",
             )
     for agent_id, numbers in sorted(versions.items()):
         if len(numbers) > 1:
             found = f"workers of {agent_id} in versions {', '.join(map(str, sorted(numbers)))} run side by side"
-            yield Diagnosis("nats.versions", "note", found)
+            yield Diagnosis(check="nats.versions", mark="note", found=found)
 
 
 def _check_process(process: ProcessFacts) -> Iterator[Diagnosis]:
@@ -263,28 +282,30 @@ def _check_process(process: ProcessFacts) -> Iterator[Diagnosis]:
     elif alive.status == 503:
         cure = "restart it; a task that blocks the interpreter belongs into a process"
         yield Diagnosis(
-            "processes.health",
-            "problem",
-            f"{where} is stuck: {_failing_checks(alive)}",
-            cure,
+            check="processes.health",
+            mark="problem",
+            found=f"{where} is stuck: {_failing_checks(alive)}",
+            cure=cure,
         )
     elif alive.status != 200:
         found = f"something else answers at {process.url}, where {process.name} should (status {alive.status})"
         yield Diagnosis(
-            "processes.health",
-            "warning",
-            found,
-            "run the doctor where that process runs",
+            check="processes.health",
+            mark="warning",
+            found=found,
+            cure="run the doctor where that process runs",
         )
     elif isinstance(ready, Unanswered):
         found = f"{where} does not say whether it is ready: {ready.reason}"
-        yield Diagnosis("processes.ready", "warning", found, "ask it again")
+        yield Diagnosis(
+            check="processes.ready", mark="warning", found=found, cure="ask it again"
+        )
     elif ready.status != 200:
         cure = (
             "mend what its checks name; it starts or leaves when nothing else is wrong"
         )
         found = f"{where} is alive and takes no work: {_failing_checks(ready)}"
-        yield Diagnosis("processes.ready", "warning", found, cure)
+        yield Diagnosis(check="processes.ready", mark="warning", found=found, cure=cure)
 
 
 def _check_models(process: ProcessFacts) -> Iterator[Diagnosis]:
@@ -297,7 +318,9 @@ def _check_models(process: ProcessFacts) -> Iterator[Diagnosis]:
     if isinstance(about, dict) and about.get("detail"):
         cure = "tasks wait until their deadline; look at the provider's page of its state and at the limits of the key"
         found = f"{process.name} at {process.url}: {about['detail']}"
-        yield Diagnosis("processes.models", "warning", found, cure)
+        yield Diagnosis(
+            check="processes.models", mark="warning", found=found, cure=cure
+        )
 
 
 def _failing_checks(page: HealthPage) -> str:

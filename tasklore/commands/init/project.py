@@ -88,4 +88,4 @@ def _manifests(folder: Path, reference: str, image: str) -> str:
 
     # References mean the same here as in the image only from the folder itself.
     with contextlib.chdir(folder):
-        return agent_text(Wanted((reference,), image))
+        return agent_text(Wanted(references=(reference,), image=image))

@@ -86,7 +86,7 @@ def agent(
 
     print_agent(
         Wanted(
-            tuple(references),
+            references=tuple(references),
             image=image,
             name=name,
             namespace=namespace,

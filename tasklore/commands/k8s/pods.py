@@ -21,7 +21,7 @@ UNROUTE_S = 5
 SECRETS = "/run/secrets/tasklore"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PodRole:
     """The part of a Deployment or Job that differs from the others.
 

@@ -27,7 +27,7 @@ _LONGEST_NAME = 40
 _TAKEN = ("api", "bootstrap", "supervisor")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
     """What a person says of a worker: which agents, in which image, and how much of it there may be.
 
@@ -57,9 +57,9 @@ def bootstrap_manifests(wanted: Wanted, agents: Sequence[Agent]) -> list[Manifes
     name = f"bootstrap-{worker_name(wanted, agents)}"
     arguments = ("bootstrap", *_portable(wanted.references))
     role = PodRole(
-        name,
-        "bootstrap",
-        arguments,
+        name=name,
+        rights="bootstrap",
+        arguments=arguments,
         image=wanted.image,
         namespace=wanted.namespace,
         grace_s=30,
@@ -75,9 +75,9 @@ def _role(wanted: Wanted, agents: Sequence[Agent]) -> PodRole:
         "llm" in task.uses for agent in agents for task in agent.tasks.values()
     )
     return PodRole(
-        name,
-        "memory" if listens else f"worker-{name}",
-        ("worker", *_portable(wanted.references)),
+        name=name,
+        rights="memory" if listens else f"worker-{name}",
+        arguments=("worker", *_portable(wanted.references)),
         image=wanted.image,
         namespace=wanted.namespace,
         grace_s=wanted.longest_s,

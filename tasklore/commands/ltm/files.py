@@ -19,7 +19,7 @@ from tasklore.workers.agent import Agent
 from tasklore.workers.task import Task
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ImportForm:
     """What an import has to know of one task; `refusal` says why its results cannot be imported, None when they can."""
 
@@ -35,7 +35,7 @@ class ImportForm:
         schema = task.parameters.schema_for_cards()
         version = agent.memory_version(task)
         return cls(
-            form_of(schema),
+            form=form_of(schema),
             parameters=task.parameters,
             version=version,
             keep=task.remember_for,
@@ -52,7 +52,7 @@ class ImportForm:
         refusal = _refusal(task.remember)
         try:
             return cls(
-                form,
+                form=form,
                 parameters=parameters_of(task.name, task.parameters),
                 version=version,
                 keep=keep,
@@ -60,7 +60,7 @@ class ImportForm:
             )
         except InvalidInput as error:
             return cls(
-                form,
+                form=form,
                 parameters=None,
                 version=version,
                 keep=keep,

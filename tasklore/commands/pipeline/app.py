@@ -91,7 +91,7 @@ def run(
     from tasklore.commands.pipeline.run import RunOptions, run_pipeline
 
     options = RunOptions(
-        source,
+        source=source,
         inputs=tuple(inputs or ()),
         keep=keep,
         session=session,

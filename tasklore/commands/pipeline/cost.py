@@ -16,7 +16,7 @@ from tasklore.contracts.pipelines import Pipeline
 _INPUT = re.compile(r"\$\{input\.(\w+)\}")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PhaseCost:
     """What a phase will cost, in US dollars: `mean_usd` and `largest_usd` of one task, None where none is known.
 
@@ -50,7 +50,7 @@ async def estimate(
         largest_usd = max(known, default=None)
         found.append(
             PhaseCost(
-                phase,
+                phase=phase,
                 task=".".join(name),
                 runs=len(known),
                 mean_usd=mean_usd,
@@ -114,7 +114,11 @@ def print_estimate(costs: list[PhaseCost]) -> None:
         [
             *costs,
             PhaseCost(
-                "in all", task="", runs=0, mean_usd=mean_usd, largest_usd=largest_usd
+                phase="in all",
+                task="",
+                runs=0,
+                mean_usd=mean_usd,
+                largest_usd=largest_usd,
             ),
         ],
     )

@@ -50,7 +50,7 @@ _RANDOM = 5
 _LONGEST_USER = 256
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
     """The arguments of `run`."""
 

@@ -211,7 +211,7 @@ def search(
     from tasklore.commands.running import run
 
     only = RecordFilter(
-        " ".join(words or ()),
+        words=" ".join(words or ()),
         tags=tuple(tag or ()),
         kind=kind,
         since=since,

@@ -64,7 +64,7 @@ PROJECTS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RecordFilter:
     """The conditions of a search, as they are typed; None is no condition."""
 

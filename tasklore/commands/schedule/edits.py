@@ -185,7 +185,7 @@ async def open_schedules() -> AsyncIterator[Opened]:
         yield Opened(
             book,
             TickMaker(
-                supervisor_id,
+                supervisor_id=supervisor_id,
                 catalogue=lambda: catalogue,
                 dispatch=dispatch,
                 pipelines=request,

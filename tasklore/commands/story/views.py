@@ -64,7 +64,7 @@ class Bond:
         return f"{one_line(self.standing.next_tier)} with {self.standing.points_needed:g} more"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OpenThread:
     """A thread that is open after the last response; countdowns are in responses."""
 
@@ -344,7 +344,7 @@ def open_threads(story: StandingStory, last: int) -> list[OpenThread]:
             continue
         consequence_countdown, time_until = countdowns(one.thread, last)
         thread = OpenThread(
-            one.thread.id,
+            id=one.thread.id,
             title=one.thread.title,
             status=str(thread_status(one.thread, last, critical=critical)),
             priority=one.thread.priority,

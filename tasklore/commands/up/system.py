@@ -26,7 +26,7 @@ SOUND_S = 60.0
 _LOOK_S = 0.25
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """What to start: agents by reference, how many worker processes serve them, and where it is kept.
 
@@ -94,7 +94,7 @@ class System:
         )
         supervisor = self._supervisor
         return Endpoints(
-            self._nats_url,
+            nats=self._nats_url,
             redis=self._redis_url,
             http=supervisor.address,
             workers=workers,

@@ -24,7 +24,7 @@ from tasklore.workers.loading import find_agent, load_agents
 log = structlog.get_logger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
     """Agents as they will be served; `old_memory` belongs to `configured` and is imported once."""
 
@@ -68,7 +68,7 @@ def prepare(references: Sequence[str], config: Path | None) -> Prepared:
             raise ConfigurationError(
                 "no agent is named; give a module, a file or an installed agent, or --config FILE"
             )
-        return Prepared(_distinct(_load(references)))
+        return Prepared(agents=_distinct(_load(references)))
     found = load_config(config)
     agents = _load(references) if references else (find_agent(found.agent_id),)
     fitting = [agent for agent in agents if agent.agent_id == found.agent_id]
@@ -84,7 +84,7 @@ def prepare(references: Sequence[str], config: Path | None) -> Prepared:
         )
     configured = found.applied_to(fitting[0])
     return Prepared(
-        _distinct(
+        agents=_distinct(
             tuple(configured if agent is fitting[0] else agent for agent in agents)
         ),
         remembers=found.enable_ltm_cache,

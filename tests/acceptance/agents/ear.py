@@ -60,6 +60,8 @@ def keep(batch: FactBatch, context: ListenContext) -> Sequence[Ruling]:
             ),
         )
         context.draft.apply(plan)
-        rulings.append(Ruling(fact.fact_id, "applied", "told", plan))
+        rulings.append(
+            Ruling(fact_id=fact.fact_id, outcome="applied", reasoning="told", plan=plan)
+        )
     time.sleep(0.005)
     return rulings

@@ -50,7 +50,9 @@ class Ground:
         edits = [self._edit(told, draft, resource) for resource in told.resources]
         draft.apply(plan(fact_id, *edits, fact_id=fact_id))
         await self.store.commit(
-            draft, claim=claim, closings=[Closing(fact_id, "done", plan_id=fact_id)]
+            draft,
+            claim=claim,
+            closings=[Closing(row_id=fact_id, state="done", plan_id=fact_id)],
         )
         await self.queue.release(claim)
 

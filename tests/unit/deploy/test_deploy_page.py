@@ -56,7 +56,12 @@ def patched() -> dict[str, Any]:
 
 
 def elsewhere(namespace: str) -> End:
-    return End(namespace, namespace, {}, {"kubernetes.io/metadata.name": namespace})
+    return End(
+        name=namespace,
+        namespace=namespace,
+        labels={},
+        namespace_labels={"kubernetes.io/metadata.name": namespace},
+    )
 
 
 def test_the_patch_moves_scaler_and_prometheus() -> None:
@@ -122,7 +127,7 @@ def test_kustomize_builds_the_overlay_of_the_page(tmp_path: Path) -> None:
 def test_the_policy_for_a_web_api_opens_it_to_one_worker() -> None:
     policies = [one for one in base().values() if one["kind"] == "NetworkPolicy"]
     greeter = End(
-        "greeter",
+        name="greeter",
         labels={**WORKER.labels, "app.kubernetes.io/component": "greeter-agent"},
     )
     more = [*policies, SHOWN["greeter-agent-to-the-web"]]
@@ -136,9 +141,12 @@ def test_the_policy_for_a_web_api_opens_it_to_one_worker() -> None:
 def test_the_policy_for_dns_opens_the_cache_of_the_node() -> None:
     policies = [one for one in base().values() if one["kind"] == "NetworkPolicy"]
     more = [*policies, SHOWN["names-from-the-node"]]
-    cache = End("the cache", "", address="169.254.20.10")
+    cache = End(name="the cache", namespace="", address="169.254.20.10")
     pod = End(
-        "its pod", "kube-system", {"k8s-app": "node-local-dns"}, DNS.namespace_labels
+        name="its pod",
+        namespace="kube-system",
+        labels={"k8s-app": "node-local-dns"},
+        namespace_labels=DNS.namespace_labels,
     )
     for other in (cache, pod):
         assert not passes(policies, WORKER, other, "UDP 53", "Egress")

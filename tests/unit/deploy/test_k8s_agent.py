@@ -43,7 +43,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def printed(**wanted: Any) -> dict[str, Any]:
     """Return the manifests for the greeter by kind and name."""
     text = agent_text(
-        Wanted(("./greeter.py",), "registry.example/greeter:1.0", **wanted)
+        Wanted(
+            references=("./greeter.py",), image="registry.example/greeter:1.0", **wanted
+        )
     )
     return {f"{one['kind']} {one['metadata']['name']}": one for one in documents(text)}
 
@@ -167,7 +169,9 @@ def test_a_listener_is_scaled_by_every_partition_and_table() -> None:
     ],
 )
 def test_names_are_spelled_for_kubernetes(agent_id: str, name: str) -> None:
-    assert worker_name(Wanted(("x",), "x:1"), [Agent(agent_id)]) == name
+    assert (
+        worker_name(Wanted(references=("x",), image="x:1"), [Agent(agent_id)]) == name
+    )
 
 
 @pytest.mark.parametrize(

@@ -170,7 +170,11 @@ def test_an_added_agent_finds_its_secrets(
     (tmp_path / "price.py").write_text(PRICE)
     monkeypatch.chdir(tmp_path)
     text = agent_text(
-        Wanted(("./price.py",), "registry.example/price:1.0", name="prices")
+        Wanted(
+            references=("./price.py",),
+            image="registry.example/price:1.0",
+            name="prices",
+        )
     )
     manifests = documents(text)
     assert len(missing(manifests, read(folder))) == 2

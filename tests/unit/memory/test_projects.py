@@ -15,17 +15,17 @@ NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 
 WHOLE = Record(
-    "d7",
-    "decision",
-    "a\nb \u2028 ✓",
-    ("x", "y z"),
-    1_795_000_000_123,
-    "ana",
-    "d3",
-    "d9",
-    "run-1",
-    {"n": [1, "é"]},
-    5,
+    record_id="d7",
+    kind="decision",
+    text="a\nb \u2028 ✓",
+    tags=("x", "y z"),
+    at_ms=1_795_000_000_123,
+    by="ana",
+    supersedes="d3",
+    superseded_by="d9",
+    session_id="run-1",
+    data={"n": [1, "é"]},
+    redacted_ms=5,
 )
 
 
@@ -33,8 +33,13 @@ WHOLE = Record(
     "record",
     [
         WHOLE,
-        Record("h1", "history", "x"),
-        Record("s1", "standard", "x", data={"half": "\ud800", "whole": "😀"}),
+        Record(record_id="h1", kind="history", text="x"),
+        Record(
+            record_id="s1",
+            kind="standard",
+            text="x",
+            data={"half": "\ud800", "whole": "😀"},
+        ),
     ],
 )
 def test_a_line_is_read_as_it_was_written(record: Record) -> None:

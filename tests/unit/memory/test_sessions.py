@@ -29,14 +29,20 @@ from tasklore.memory.times import spell_time
 
 def test_what_nobody_said_is_not_in_a_head() -> None:
     """No time measured is another thing than none taken."""
-    assert json.loads(head_of(NewEntry("a:x", 0, computation_ms=None), 1, 1)) == {
+    assert json.loads(
+        head_of(NewEntry(key="a:x", value=0, computation_ms=None), 1, 1)
+    ) == {
         "size": 1,
         "stored": 1,
     }
     unknown = read_head(
-        "a:x", b"0:3:9:" + head_of(NewEntry("a:x", 0, computation_ms=None), 1, 1), 0
+        "a:x",
+        b"0:3:9:" + head_of(NewEntry(key="a:x", value=0, computation_ms=None), 1, 1),
+        0,
     )
-    instant = read_head("a:x", b"0:3:9:" + head_of(NewEntry("a:x", 0), 1, 1), 0)
+    instant = read_head(
+        "a:x", b"0:3:9:" + head_of(NewEntry(key="a:x", value=0), 1, 1), 0
+    )
     assert unknown is not None
     assert instant is not None
     assert (unknown.is_timed, instant.is_timed) == (False, True)

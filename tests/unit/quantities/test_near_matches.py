@@ -372,13 +372,13 @@ def a_plan(
         "memory": memory,
     }
     return Delivery(
-        "tasks.DeskAgent.plan",
-        json.dumps(whole).encode(),
-        None,
-        f"$JS.ACK.{task_id}",
-        1,
-        7,
-        0.0,
+        subject="tasks.DeskAgent.plan",
+        body=json.dumps(whole).encode(),
+        headers=None,
+        reply=f"$JS.ACK.{task_id}",
+        deliveries=1,
+        sequence=7,
+        arrived_at=0.0,
     )
 
 

@@ -29,7 +29,12 @@ async def test_a_delivery_that_is_settled_while_it_is_renewed_is_renewed_no_more
 ):
     """The event loop and the thread of leases work side by side."""
     failures: list[BaseException] = []
-    leases = Leases("nats://127.0.0.1:1", 0.0, Metrics(), failures.append)
+    leases = Leases(
+        url="nats://127.0.0.1:1",
+        ack_wait_s=0.0,
+        meter=Metrics(),
+        failed=failures.append,
+    )
     leases.hold("one")
     connection: Any = Settling(leases)
     for _ in range(3):
@@ -42,7 +47,12 @@ async def test_deliveries_that_arrive_while_leases_are_looked_through_end_no_wor
     None
 ):
     """The garbage collector may let the event loop in at each object that the thread makes."""
-    leases = Leases("nats://127.0.0.1:1", 0.0, Metrics(), lambda _error: None)
+    leases = Leases(
+        url="nats://127.0.0.1:1",
+        ack_wait_s=0.0,
+        meter=Metrics(),
+        failed=lambda _error: None,
+    )
     for number in range(3_000):
         leases.hold(f"early {number}")
     connection: Any = Settling(leases)

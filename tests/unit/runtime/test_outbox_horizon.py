@@ -52,7 +52,7 @@ async def give_up_one() -> tuple[list[tuple[float, str]], NotAccepted | None, fl
     """Send one letter to nobody; return its copies, what became of it, and when that was told."""
     loop = asyncio.get_running_loop()
     link = DeafLink(loop)
-    outbox = Outbox(cast("Link", link))
+    outbox = Outbox(link=cast("Link", link))
     told: asyncio.Future[NotAccepted | None] = loop.create_future()
     sweeping = asyncio.create_task(outbox.sweep())
     outbox.send("tasks.A.x", b"{}", "t1:1", told.set_result)

@@ -20,10 +20,10 @@ from tasklore.runtime.settings_table import Row, explain
 from tasklore.runtime.variables import unknown_variables
 
 RUNNING = Endpoints(
-    "nats://127.0.0.1:4",
-    "redis://127.0.0.1:5",
-    "http://127.0.0.1:6",
-    {"w-1": "http://127.0.0.1:7"},
+    nats="nats://127.0.0.1:4",
+    redis="redis://127.0.0.1:5",
+    http="http://127.0.0.1:6",
+    workers={"w-1": "http://127.0.0.1:7"},
 )
 
 
@@ -215,7 +215,7 @@ def test_a_file_of_another_system_is_not_mixed_with_the_environment(
     """One system's NATS with another's Redis would remember in the wrong place; asking needs no Redis."""
     write_endpoints(tmp_path, RUNNING)
     found = find_endpoints({"TASKLORE_NATS_URL": "nats://elsewhere:1"}, tmp_path)
-    assert found == Endpoints("nats://elsewhere:1")
+    assert found == Endpoints(nats="nats://elsewhere:1")
     with pytest.raises(ConfigurationError, match="TASKLORE_REDIS_URL"):
         _ = found.redis_url
 
@@ -227,7 +227,7 @@ def test_the_file_is_for_its_owner_alone_and_goes_when_nobody_serves(
     path = write_endpoints(tmp_path / "data", RUNNING)
     assert path.stat().st_mode & 0o777 == 0o600
     assert read_endpoints(tmp_path / "data") == RUNNING
-    write_endpoints(tmp_path / "data", Endpoints("nats://c:1"))
+    write_endpoints(tmp_path / "data", Endpoints(nats="nats://c:1"))
     assert [entry.name for entry in (tmp_path / "data").iterdir()] == ["endpoints.json"]
     remove_endpoints(tmp_path / "data")
     assert read_endpoints(tmp_path / "data") is None

@@ -345,8 +345,8 @@ class Found(Puzzled):
 
     async def interpret(self, text: str, **_: Any) -> Understood:  # type: ignore[override]
         return Understood(
-            "PayAgent",
-            TaskCall(name="pay", parameters={"amount": 12}),
+            agent_id="PayAgent",
+            task=TaskCall(name="pay", parameters={"amount": 12}),
             approver="role:finance",
         )
 

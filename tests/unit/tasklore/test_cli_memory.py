@@ -42,7 +42,7 @@ def test_an_ambiguous_or_unknown_document_is_refused(word: str, said: str) -> No
 
 
 def _fact(state: str) -> KnownRow:
-    return KnownRow("f-1", b"{}", state, at_ms=0, reason="because")
+    return KnownRow(row_id="f-1", body=b"{}", state=state, at_ms=0, reason="because")
 
 
 @pytest.mark.parametrize(

@@ -158,10 +158,10 @@ async def test_invalid_entries_are_refused_one_by_one() -> None:
 
 async def test_an_entry_without_a_key_is_refused() -> None:
     form = ImportForm(
-        form_of(Since.schema_for_cards()),
-        parameters_of("wait", Since.schema_for_cards()),
-        "v1.1",
-        None,
+        form=form_of(Since.schema_for_cards()),
+        parameters=parameters_of("wait", Since.schema_for_cards()),
+        version="v1.1",
+        keep=None,
     )
     late = "wait:9999-12-31T23%3A00%3A00-05%3A00"
     sound = "wait:2026-05-01T10%3A00%3A00Z"
@@ -284,7 +284,10 @@ async def test_an_imported_answer_is_found_by_a_near_question() -> None:
     office = FakeLongTermMemory()
     near = Tolerant.read({"price": 50_200})
     form = ImportForm(
-        form_of(Tolerant.schema_for_cards()), Tolerant, "v1.1", timedelta(days=30)
+        form=form_of(Tolerant.schema_for_cards()),
+        parameters=Tolerant,
+        version="v1.1",
+        keep=timedelta(days=30),
     )
     text = json.dumps({"tasks": {"plan:50000:~none:no_counts": "a plan"}}).encode()
     await import_text(office, "Planner", text, {"plan": form}, now_ms=NOW_MS)  # type: ignore[arg-type]

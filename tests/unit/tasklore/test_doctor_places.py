@@ -10,7 +10,11 @@ from tasklore.runtime.servers.endpoints import Endpoints, write_endpoints
 from tasklore.runtime.settings import Settings
 
 WRITTEN = Endpoints(
-    "nats://n:1", "redis://r:2", "http://s:3", {"worker-1": "http://w:4"}, "http://n:5"
+    nats="nats://n:1",
+    redis="redis://r:2",
+    http="http://s:3",
+    workers={"worker-1": "http://w:4"},
+    monitor="http://n:5",
 )
 
 
@@ -42,7 +46,9 @@ def test_variables_of_other_servers_ignore_the_file(
 ) -> None:
     monkeypatch.setenv("TASKLORE_NATS_URL", "nats://other:1")
     monkeypatch.setenv("TASKLORE_REDIS_URL", WRITTEN.redis_url)
-    assert find_system(Settings.load())[0] == Endpoints("nats://other:1", WRITTEN.redis)
+    assert find_system(Settings.load())[0] == Endpoints(
+        nats="nats://other:1", redis=WRITTEN.redis
+    )
 
 
 def test_option_before_variable_before_file(monkeypatch: pytest.MonkeyPatch) -> None:

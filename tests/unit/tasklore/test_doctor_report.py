@@ -8,14 +8,24 @@ from tasklore.commands.doctor.report import Report
 from tasklore.commands.doctor.rules import Diagnosis, ok, unreachable
 
 FINE = ok("nats.version", "nats-server 2.15.1")
-NOTED = Diagnosis("nats.idle", "note", "without a worker: A")
-UNTOLD = Diagnosis("nats.sync_interval", "unknown", "it is unknown", "say --monitor")
-WARNED = Diagnosis("redis.eviction", "warning", "it would forget", "tell it not to")
+NOTED = Diagnosis(check="nats.idle", mark="note", found="without a worker: A")
+UNTOLD = Diagnosis(
+    check="nats.sync_interval",
+    mark="unknown",
+    found="it is unknown",
+    cure="say --monitor",
+)
+WARNED = Diagnosis(
+    check="redis.eviction",
+    mark="warning",
+    found="it would forget",
+    cure="tell it not to",
+)
 BROKEN = Diagnosis(
-    "redis.appendonly",
-    "problem",
-    "nothing is kept on disk, and a restart loses all of it",
-    "set `appendonly yes`",
+    check="redis.appendonly",
+    mark="problem",
+    found="nothing is kept on disk, and a restart loses all of it",
+    cure="set `appendonly yes`",
 )
 AWAY = unreachable("nats.reachable", "nobody listens", "start it")
 
@@ -79,7 +89,12 @@ def test_control_characters_are_removed() -> None:
     (line,) = [
         one
         for one in report(
-            Diagnosis("nats.x", "problem", "evil\x1b[2J\nname", "cure\x07")
+            Diagnosis(
+                check="nats.x",
+                mark="problem",
+                found="evil\x1b[2J\nname",
+                cure="cure\x07",
+            )
         ).lines(None)
         if "evil" in one
     ]

@@ -5,7 +5,13 @@ from typing import Any
 
 import pytest
 
-from tasklore.commands.doctor.facts import HealthPage, MonitorFacts, Skew, Unanswered
+from tasklore.commands.doctor.facts import (
+    HealthPage,
+    MonitorFacts,
+    RedisFacts,
+    Skew,
+    Unanswered,
+)
 from tasklore.commands.doctor.server_checks import find_durability
 from tests.unit.patient import (
     CONFIG,
@@ -161,9 +167,7 @@ def test_durability_of_valkey(settings: Any, durability: str, mark: str) -> None
 
 def test_a_refused_info_leaves_everything_unknown() -> None:
     facts = healthy(
-        redis=healthy_redis().__class__(
-            "redis://x", info=Unanswered("NOPERM"), skew=Skew(0, 0)
-        )
+        redis=RedisFacts(url="redis://x", info=Unanswered("NOPERM"), skew=Skew(0, 0))
     )
     about = {one.check: one.mark for one in findings(facts) if one.group == "redis"}
     assert about == {

@@ -174,7 +174,15 @@ class FakeEraser:
 
 def a_delivery(sequence: int) -> Delivery:
     """Return a delivery of TASKS."""
-    return Delivery("tasks.A.x", b"{}", None, f"$JS.ACK.{sequence}", 1, sequence, 0.0)
+    return Delivery(
+        subject="tasks.A.x",
+        body=b"{}",
+        headers=None,
+        reply=f"$JS.ACK.{sequence}",
+        deliveries=1,
+        sequence=sequence,
+        arrived_at=0.0,
+    )
 
 
 @pytest.mark.parametrize("is_away", [False, True])

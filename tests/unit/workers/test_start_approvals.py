@@ -206,7 +206,15 @@ def test_the_tasks_own_deadline_counts_from_the_yes_and_one_that_was_sent_stands
     }
     body = TaskAssignment.model_validate(sent).model_dump_json().encode()
     job = JobReader(agent).read(
-        Delivery("tasks.PayAgent.pay", body, None, "", 1, 1, 0.0),
+        Delivery(
+            subject="tasks.PayAgent.pay",
+            body=body,
+            headers=None,
+            reply="",
+            deliveries=1,
+            sequence=1,
+            arrived_at=0.0,
+        ),
         until - timedelta(hours=1),
     )
     assert isinstance(job, Job)

@@ -40,7 +40,7 @@ async def edit(batch: FactBatch, context: ListenContext) -> Sequence[Ruling]:
     Raises:
         LlmError: the model is away for now, which is no reason to let later facts go first.
     """
-    run = _BatchRun(batch, context)
+    run = _BatchRun(batch=batch, context=context)
     rulings = []
     for number, pending in enumerate(batch.facts):
         await run.look(number)
@@ -50,7 +50,7 @@ async def edit(batch: FactBatch, context: ListenContext) -> Sequence[Ruling]:
     return rulings
 
 
-@dataclass
+@dataclass(kw_only=True)
 class _BatchRun:
     """The run of one batch: facts that the finder was asked about, its findings, and why it found nothing."""
 
@@ -110,21 +110,23 @@ class _BatchRun:
         """Return the ruling on *pending*, over the documents as they are now."""
         fact = pending.fact
         if fact.confidence == 0:
-            return Ruling(fact.fact_id, "rejected", fact.reasoning)
+            return Ruling(
+                fact_id=fact.fact_id, outcome="rejected", reasoning=fact.reasoning
+            )
         if fact.durability == "momentary" and fact.relation not in EXPLICIT:
             return Ruling(
-                fact.fact_id,
-                "rejected",
-                "momentary: it is over by tomorrow, and stays in what was said",
+                fact_id=fact.fact_id,
+                outcome="rejected",
+                reasoning="momentary: it is over by tomorrow, and stays in what was said",
             )
         case = self._case(pending)
         finding = self.found.get(fact.fact_id, Finding())
         newer = case.superseding()
         if newer is not None:
             return Ruling(
-                fact.fact_id,
-                "rejected",
-                f"older: superseded by {newer.fact_id}: {newer.text}",
+                fact_id=fact.fact_id,
+                outcome="rejected",
+                reasoning=f"older: superseded by {newer.fact_id}: {newer.text}",
             )
         named = _targets(case, finding)
         swept = _swept(case, finding)
@@ -140,15 +142,17 @@ class _BatchRun:
             and not swept
             and self.unfound
         ):
-            return Ruling(fact.fact_id, "needs_model", self.unfound)
+            return Ruling(
+                fact_id=fact.fact_id, outcome="needs_model", reasoning=self.unfound
+            )
         change = change_for(
             case, judged, None if fact.relation in ("ends", "forget") else case.twin()
         )
         if is_too_much(change):
             return Ruling(
-                fact.fact_id,
-                "rejected",
-                f"{len(change.edits)} edits are more than a plan may have",
+                fact_id=fact.fact_id,
+                outcome="rejected",
+                reasoning=f"{len(change.edits)} edits are more than a plan may have",
             )
         for _, why in judged.refused:
             self.context.refused(why)
@@ -165,7 +169,9 @@ class _BatchRun:
         reasoning = self._reasoning(case, judged, change)
         if not change.edits:
             return Ruling(
-                fact.fact_id, "conflict" if judged.conflicts else "known", reasoning
+                fact_id=fact.fact_id,
+                outcome="conflict" if judged.conflicts else "known",
+                reasoning=reasoning,
             )
         edits = with_missing_places(change.edits, case.draft.body)
         plan = Plan(
@@ -178,12 +184,18 @@ class _BatchRun:
         try:
             applied = case.draft.apply(plan)
         except EditRefused as refused:
-            return Ruling(fact.fact_id, "rejected", f"{refused.reason}: {refused}")
+            return Ruling(
+                fact_id=fact.fact_id,
+                outcome="rejected",
+                reasoning=f"{refused.reason}: {refused}",
+            )
         if not applied.changes and not applied.known:
-            return Ruling(fact.fact_id, "known", reasoning, plan)
+            return Ruling(
+                fact_id=fact.fact_id, outcome="known", reasoning=reasoning, plan=plan
+            )
         lines = lines_for(fact, change)
         return Ruling(
-            fact.fact_id,
+            fact_id=fact.fact_id,
             outcome="conflict" if judged.conflicts else "applied",
             reasoning=reasoning,
             plan=plan,

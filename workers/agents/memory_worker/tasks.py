@@ -114,7 +114,9 @@ async def change_item(asked: ItemChange, context: Context) -> ItemChanged:
     )
 
     def plan_of(draft: Draft) -> Plan:
-        case = Case(PendingFact(fact, plan_id, said=now), draft, kinds, now.date())
+        case = Case(
+            PendingFact(fact=fact, turn_id=plan_id, said=now), draft, kinds, now.date()
+        )
         if asked.operation == "add":
             judged = Judged(tuple(case.find_displaced()))
             edits: tuple[Edit, ...] = change_for(case, judged, case.twin()).edits

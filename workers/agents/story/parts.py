@@ -132,8 +132,8 @@ class Part(ABC, Generic[A, S]):
     def settle(self, draft: S, view: StoryView) -> S:
         """Return *draft* with ids, scores and countdowns computed from the story before the response."""
         story = StandingStory(
-            view.settings,
-            view.relations,
+            settings=view.settings,
+            relations=view.relations,
             threads=view.threads_before,
             scores=view.scores,
             memory_ids=frozenset(one.id for one in view.memories_before),

@@ -30,7 +30,7 @@ class Turn(Parameters):
     """One response of a story; the assignment carries its number, and `context.story` its text."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class StoryView:
     """One response and its story; fields that were not demanded in `read` are empty.
 
@@ -124,4 +124,9 @@ async def read(story: TaskStory, needs: Collection[str]) -> StoryView:
             )
     response = await story.response()
     settings = await story.settings()
-    return StoryView(response, settings, await story.entities(), **fields)  # type: ignore[arg-type]
+    return StoryView(
+        response=response,
+        settings=settings,
+        entities=await story.entities(),
+        **fields,  # type: ignore[arg-type]
+    )

@@ -189,7 +189,7 @@ class TaskAsker:
             )
         services = self._services
         return TaskWaits(
-            services.waits,
+            store=services.waits,
             steps=self._steps,
             assignment=self._assignment,
             generation=self._generation,

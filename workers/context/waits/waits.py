@@ -66,6 +66,7 @@ class TaskWaits:
 
     def __init__(
         self,
+        *,
         store: "Waits",
         steps: "Steps",
         assignment: TaskAssignment,

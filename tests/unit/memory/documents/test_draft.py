@@ -33,8 +33,10 @@ def draft_of(
 ) -> Draft:
     """Return a draft of two documents of which the first has *likes*."""
     documents = {
-        FOOD: Document(FOOD, 4, body(*likes)),
-        ROUTINE: Document(ROUTINE, 0, {"routine": {"daily": []}}),
+        FOOD: Document(resource_id=FOOD, revision=4, body=body(*likes)),
+        ROUTINE: Document(
+            resource_id=ROUTINE, revision=0, body={"routine": {"daily": []}}
+        ),
     }
     return Draft(Snapshot("u", documents), limits, NOW, known=known)
 
@@ -149,7 +151,7 @@ def test_an_edit_that_does_not_fit_is_refused_with_its_whole_plan(
 def test_a_document_cannot_outgrow_its_limit() -> None:
     """Neither by one plan nor by many small ones, whether its size was known or not."""
     for size in (None, len(json_bytes(body()))):
-        document = Document(FOOD, 4, body(), size=size)
+        document = Document(resource_id=FOOD, revision=4, body=body(), size=size)
         draft = Draft(Snapshot("u", {FOOD: document}), Limits(max_bytes=1_000), NOW)
         for number in range(8):
             draft.apply(plan(f"p{number}", insert("x" * 80)))

@@ -66,10 +66,16 @@ def test_an_item_without_text_or_with_an_odd_confidence_is_refused(
 def test_what_an_item_lacks_is_taken_as_imported_and_certain() -> None:
     """An older file says much less."""
     assert Item.read({"display": "Tea"}) == Item(
-        "tea", "Tea", None, None, 1.0, "long_term", "imported"
+        item="tea",
+        display="Tea",
+        added=None,
+        expiry=None,
+        confidence=1.0,
+        durability="long_term",
+        source="imported",
     )
     assert Item.read({"item": "green_tea", "note": 1}) == Item(
-        "green_tea", "green tea", others={"note": 1}
+        item="green_tea", display="green tea", others={"note": 1}
     )
 
 
@@ -103,7 +109,7 @@ def test_what_an_item_lacks_is_taken_as_imported_and_certain() -> None:
 )
 def test_what_cannot_be_read_is_as_if_it_were_missing(value: Body) -> None:
     """Nothing in an imported file stops anybody."""
-    assert Item.read(value) == Item("x", "x")
+    assert Item.read(value) == Item(item="x", display="x")
 
 
 @pytest.mark.parametrize(
@@ -132,7 +138,7 @@ def test_an_item_holds_on_its_last_day_and_not_on_the_next() -> None:
 
     assert not is_expired(item, date(2025, 12, 31))
     assert is_expired(item, date(2026, 1, 1))
-    assert is_expired(Item("x", "x", expiry=DAY), date(2026, 1, 1))
+    assert is_expired(Item(item="x", display="x", expiry=DAY), date(2026, 1, 1))
     assert not is_expired(PASTA, date(2999, 1, 1))
     assert not is_expired("tea", date(2999, 1, 1))
 
@@ -248,7 +254,15 @@ def test_half_of_the_confidence_is_left_after_a_half_life(
     half_life = HALF_LIVES[durability] or timedelta()
     ages = [
         confidence_now(
-            Item("x", "x", TODAY - half_life * n, None, 0.8, durability), TODAY
+            Item(
+                item="x",
+                display="x",
+                added=TODAY - half_life * n,
+                expiry=None,
+                confidence=0.8,
+                durability=durability,
+            ),
+            TODAY,
         )
         for n in range(3)
     ]
@@ -259,15 +273,48 @@ def test_half_of_the_confidence_is_left_after_a_half_life(
 def test_what_is_permanent_never_fades() -> None:
     """A birthday of a hundred years ago."""
     assert (
-        confidence_now(Item("x", "x", date(1926, 1, 1), None, 0.9, "permanent"), TODAY)
+        confidence_now(
+            Item(
+                item="x",
+                display="x",
+                added=date(1926, 1, 1),
+                expiry=None,
+                confidence=0.9,
+                durability="permanent",
+            ),
+            TODAY,
+        )
         == 0.9
     )
 
 
 def test_an_unknown_or_future_day_takes_nothing_away() -> None:
-    assert confidence_now(Item("x", "x", None, None, 0.7, "momentary"), TODAY) == 0.7
     assert (
-        confidence_now(Item("x", "x", date(2027, 1, 1), None, 0.7, "momentary"), TODAY)
+        confidence_now(
+            Item(
+                item="x",
+                display="x",
+                added=None,
+                expiry=None,
+                confidence=0.7,
+                durability="momentary",
+            ),
+            TODAY,
+        )
+        == 0.7
+    )
+    assert (
+        confidence_now(
+            Item(
+                item="x",
+                display="x",
+                added=date(2027, 1, 1),
+                expiry=None,
+                confidence=0.7,
+                durability="momentary",
+            ),
+            TODAY,
+        )
         == 0.7
     )
     assert confidence_now("tea", TODAY) == 1.0

@@ -108,19 +108,19 @@ def test_a_deleted_key_file_admits_nobody(tmp_path: Path) -> None:
 
 
 def test_a_scoped_key_acts_for_its_user_alone() -> None:
-    scoped = Caller("a", frozenset({"ask"}), "ann")
+    scoped = Caller(name="a", roles=frozenset({"ask"}), user_scope="ann")
     assert (scoped.demand_user(None), scoped.demand_user("ann")) == ("ann", "ann")
     with pytest.raises(Refused) as refused:
         scoped.demand_user("bob")
     assert "bob" not in str(refused.value)
-    assert Caller("b", frozenset({"ask"})).demand_user("bob") == "bob"
+    assert Caller(name="b", roles=frozenset({"ask"})).demand_user("bob") == "bob"
 
 
 def test_an_admin_may_do_what_the_others_may() -> None:
-    Caller("a", frozenset({"admin"})).demand_role("read")
-    Caller("a", frozenset({"read"})).demand_role("ask", "read")
+    Caller(name="a", roles=frozenset({"admin"})).demand_role("read")
+    Caller(name="a", roles=frozenset({"read"})).demand_role("ask", "read")
     with pytest.raises(Refused, match="role 'read'"):
-        Caller("a", frozenset({"ask"})).demand_role("read")
+        Caller(name="a", roles=frozenset({"ask"})).demand_role("read")
 
 
 def test_a_burst_is_taken_and_then_so_many_a_second() -> None:

@@ -11,11 +11,11 @@ ASK = frozenset({"ask"})
 @pytest.mark.parametrize(
     ("caller", "named", "tenant"),
     [
-        (Caller("a", ASK, tenant="acme"), None, "acme"),
-        (Caller("a", ASK, tenant="acme"), "acme", "acme"),
-        (Caller("a", ASK), "other", "other"),
-        (Caller("a", ASK), None, None),
-        (Caller("a", ASK, user_scope="ann"), None, None),
+        (Caller(name="a", roles=ASK, tenant="acme"), None, "acme"),
+        (Caller(name="a", roles=ASK, tenant="acme"), "acme", "acme"),
+        (Caller(name="a", roles=ASK), "other", "other"),
+        (Caller(name="a", roles=ASK), None, None),
+        (Caller(name="a", roles=ASK, user_scope="ann"), None, None),
     ],
 )
 def test_a_task_is_of_the_tenant_of_its_key(
@@ -25,7 +25,11 @@ def test_a_task_is_of_the_tenant_of_its_key(
 
 
 @pytest.mark.parametrize(
-    "caller", [Caller("a", ASK, tenant="acme"), Caller("a", ASK, user_scope="ann")]
+    "caller",
+    [
+        Caller(name="a", roles=ASK, tenant="acme"),
+        Caller(name="a", roles=ASK, user_scope="ann"),
+    ],
 )
 def test_a_key_of_one_tenant_or_user_spends_no_other_budget(caller: Caller) -> None:
     with pytest.raises(Refused, match="may not name that tenant"):

@@ -231,8 +231,8 @@ class FakeWorkers:
             result = await result if asyncio.iscoroutine(result) else result
             entries = [
                 NewEntry(
-                    f"{phase}:{name}",
-                    result if name == "results" else result[name],
+                    key=f"{phase}:{name}",
+                    value=result if name == "results" else result[name],
                     agent=assignment.agent_id,
                     computation_ms=TOOK_MS,
                 )

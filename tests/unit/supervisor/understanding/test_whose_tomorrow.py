@@ -32,14 +32,20 @@ async def day_of(
 ) -> object:
     """Return the day that *request* is read as, or what is asked back."""
     understanding = RequestReadings(
-        RuleInterpreter(),
-        lambda: catalogue,
-        FakeConversations(),
-        lambda _turn: None,
-        lambda: LATE,
-        time_zone,
+        interpreter=RuleInterpreter(),
+        catalogue=lambda: catalogue,
+        conversations=FakeConversations(),
+        publish=lambda _turn: None,
+        now=lambda: LATE,
+        time_zone=time_zone,
     )
-    asked = Incoming(request, "r", "c", "t", lambda _assignment: None)
+    asked = Incoming(
+        request=request,
+        request_id="r",
+        conversation_id="c",
+        task_id="t",
+        routed=lambda _assignment: None,
+    )
     reading = await understanding.of(asked, before)
     assert not isinstance(reading, PersonReply)
     part = reading.parts[0]

@@ -17,8 +17,21 @@ PIPELINE = Pipeline(name="report", phases=(Phase(name="look", agent="A", task="t
 
 def _look(state: str = "running", **phases: PhaseState) -> Look:
     record = RunRecord(
-        "report-1", state, PIPELINE, {}, "S", None, "report", False, 1, phases, {}, {}, 1_000, 2_000  # type: ignore[arg-type] # a state
-    )  # fmt: skip
+        session_id="report-1",
+        state=state,  # type: ignore[arg-type] # a state
+        pipeline=PIPELINE,
+        inputs={},
+        supervisor_id="S",
+        user_id=None,
+        project="report",
+        keep=False,
+        run=1,
+        phases=phases,
+        dependencies={},
+        corrected={},
+        created_ms=1_000,
+        updated_ms=2_000,
+    )
     return Look("report-1", record, None)
 
 

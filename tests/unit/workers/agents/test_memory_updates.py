@@ -234,7 +234,7 @@ async def test_an_allergy_ends_by_the_persons_own_quoted_words_alone(
         related=named,
         text="Your allergy is gone",
     )
-    gone = PendingFact(gone.fact.model_copy(update=fields), "t1")
+    gone = PendingFact(fact=gone.fact.model_copy(update=fields), turn_id="t1")
     context, (ruling,) = await ruled(documents(health__allergies=["Peanuts"]), gone)
     assert ruling.outcome == "conflict"
     assert states(context, HEALTH, "health.allergies") == {"Peanuts": "current"}
@@ -259,7 +259,9 @@ async def test_an_allergy_that_the_person_says_is_gone_is_past_and_flagged() -> 
 async def test_what_was_said_before_what_is_kept_becomes_the_past() -> None:
     """However late it comes."""
     late = fact_of("work.employer", "Acme")
-    late = PendingFact(late.fact, "t1", said=datetime(2025, 6, 1, tzinfo=UTC))
+    late = PendingFact(
+        fact=late.fact, turn_id="t1", said=datetime(2025, 6, 1, tzinfo=UTC)
+    )
     context, (ruling,) = await ruled(documents(work__employer=["Beta"]), late)
     assert ruling.outcome == "applied"
     assert states(context, WORK, "work.employer") == {"Beta": "current", "Acme": "past"}
@@ -271,7 +273,9 @@ async def test_a_late_end_ends_nothing_newer() -> None:
     late = fact_of(
         "work.employer", "", relation="ends", related=(f"{WORK}:work.employer.beta",)
     )
-    late = PendingFact(late.fact, "t1", said=datetime(2025, 6, 1, tzinfo=UTC))
+    late = PendingFact(
+        fact=late.fact, turn_id="t1", said=datetime(2025, 6, 1, tzinfo=UTC)
+    )
     context, _ = await ruled(documents(work__employer=["Beta"]), late)
     assert states(context, WORK, "work.employer") == {"Beta": "current"}
 

@@ -323,10 +323,10 @@ class FakeWorker:
             ledger_pause_s=0.01,
         )
         executor = Executor(
-            worker_id,
-            self.stores,
-            publisher,
-            Retries(
+            worker_id=worker_id,
+            stores=self.stores,
+            publisher=publisher,
+            retries=Retries(
                 self.stores,
                 cast("Any", KitWaits()),
                 post,
@@ -334,12 +334,18 @@ class FakeWorker:
                 acknowledger,
                 now=lambda: NOW,
             ),
-            RetryPolicy(1.0, 8.0),
-            make_context,
-            counts,
+            retry=RetryPolicy(1.0, 8.0),
+            make_context=make_context,
+            metrics=counts,
             exclusive=ExclusiveRuns(),
             bounded=BoundedRuns(
-                worker_id, none, none, none, none, none, read_no_limits
+                worker_id=worker_id,
+                store=none,
+                held=none,
+                ledger=none,
+                client=none,
+                retries=none,
+                read_limits=read_no_limits,
             ),
             hooks=hooks,
             now=lambda: NOW,
@@ -401,13 +407,13 @@ def a_task(
     }
     body = json.dumps(whole | fields).encode()
     return Delivery(
-        f"tasks.DeskAgent.{task}",
-        body,
-        headers,
-        f"$JS.ACK.{task_id}.{deliveries}",
-        deliveries,
-        7,
-        0.0,
+        subject=f"tasks.DeskAgent.{task}",
+        body=body,
+        headers=headers,
+        reply=f"$JS.ACK.{task_id}.{deliveries}",
+        deliveries=deliveries,
+        sequence=7,
+        arrived_at=0.0,
     )
 
 

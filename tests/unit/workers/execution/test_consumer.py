@@ -307,7 +307,13 @@ async def test_what_cannot_be_read_is_buried_and_its_neighbours_are_served(
     worker: FakeWorker,
 ) -> None:
     broken = Delivery(
-        "tasks.DeskAgent.speak", b"\xff", None, "$JS.ACK.broken", 1, 8, 0.0
+        subject="tasks.DeskAgent.speak",
+        body=b"\xff",
+        headers=None,
+        reply="$JS.ACK.broken",
+        deliveries=1,
+        sequence=8,
+        arrived_at=0.0,
     )
     await worker.work(
         broken,

@@ -79,7 +79,13 @@ def read(
 ) -> Job | UnfitJob:
     """Read a delivery of *content*."""
     delivery = Delivery(
-        "tasks.ShopAgent.buy", content, headers, "$JS.ACK.x", deliveries, 1, 0.0
+        subject="tasks.ShopAgent.buy",
+        body=content,
+        headers=headers,
+        reply="$JS.ACK.x",
+        deliveries=deliveries,
+        sequence=1,
+        arrived_at=0.0,
     )
     return JobReader(agent, remembers=remembers).read(delivery, NOW)
 

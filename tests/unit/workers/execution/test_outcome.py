@@ -53,7 +53,15 @@ class Mute(Exception):
 
 def delivery(body: bytes = b"{}", headers: dict[str, str] | None = None) -> Delivery:
     """Return a delivery of *body*."""
-    return Delivery("tasks.WordAgent.weigh", body, headers, "$JS.ACK.x", 1, 42, 0.0)
+    return Delivery(
+        subject="tasks.WordAgent.weigh",
+        body=body,
+        headers=headers,
+        reply="$JS.ACK.x",
+        deliveries=1,
+        sequence=42,
+        arrived_at=0.0,
+    )
 
 
 def job(text: str, more: list[str] | None = None) -> Job:
@@ -92,7 +100,16 @@ def outcome(**fields: object) -> Outcome:
         task=TaskCall(name="weigh"),
         created_at=NOW,
     )
-    return Outcome(delivery(), assignment, 2, 3, "completed", "w1", "hit", **fields)  # type: ignore[arg-type]
+    return Outcome(
+        delivery=delivery(),
+        assignment=assignment,
+        generation=2,
+        attempt=3,
+        status="completed",
+        worker_id="w1",
+        memory="hit",
+        **fields,
+    )  # type: ignore[arg-type]
 
 
 @given(st.text(max_size=60), st.lists(st.text(max_size=10), max_size=3))

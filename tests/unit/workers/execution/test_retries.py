@@ -221,7 +221,7 @@ async def test_a_pause_whose_schedule_is_too_large_for_the_server_is_spent_in_th
     job = JobReader(worker.agent).read(taken, NOW)
     assert isinstance(job, Job)
     link = DeafLink(asyncio.get_running_loop())
-    outbox = Outbox(cast("Link", link))
+    outbox = Outbox(link=cast("Link", link))
     retries = Retries(
         worker.stores,
         cast("Any", KitWaits()),

@@ -62,7 +62,12 @@ def keeper() -> Agent:
         for plan in plans:
             context.draft.apply(plan)
         return [
-            Ruling(plan.origin.fact_id or "", "applied", "as told", plan)
+            Ruling(
+                fact_id=plan.origin.fact_id or "",
+                outcome="applied",
+                reasoning="as told",
+                plan=plan,
+            )
             for plan in plans
         ]
 
@@ -121,12 +126,19 @@ Ruled = Callable[[FactBatch, ListenContext], list[Ruling]]
 def applied_unsaid(batch: FactBatch, context: ListenContext) -> list[Ruling]:
     """Apply a plan that no ruling speaks of."""
     context.draft.apply(plan_for(batch.facts[0].fact))
-    return [Ruling("fact-1", "known")]
+    return [Ruling(fact_id="fact-1", outcome="known")]
 
 
 def said_unapplied(batch: FactBatch, context: ListenContext) -> list[Ruling]:
     """Name a plan that was not applied."""
-    return [Ruling("fact-1", "applied", "", plan_for(batch.facts[0].fact))]
+    return [
+        Ruling(
+            fact_id="fact-1",
+            outcome="applied",
+            reasoning="",
+            plan=plan_for(batch.facts[0].fact),
+        )
+    ]
 
 
 @pytest.mark.parametrize(
@@ -134,15 +146,18 @@ def said_unapplied(batch: FactBatch, context: ListenContext) -> list[Ruling]:
     [
         (lambda _batch, _context: [], "ruled 0 times on fact 'fact-1'"),
         (
-            lambda _batch, _context: [Ruling("fact-1", "known")] * 2,
+            lambda _batch, _context: [Ruling(fact_id="fact-1", outcome="known")] * 2,
             "ruled 2 times on fact 'fact-1'",
         ),
         (
-            lambda _batch, _context: [Ruling("fact-1", "known"), Ruling("x", "known")],
+            lambda _batch, _context: [
+                Ruling(fact_id="fact-1", outcome="known"),
+                Ruling(fact_id="x", outcome="known"),
+            ],
             "ruled 1 times on fact 'x'",
         ),
         (
-            lambda _batch, _context: [Ruling("fact-1", "applied")],
+            lambda _batch, _context: [Ruling(fact_id="fact-1", outcome="applied")],
             "applied without a plan",
         ),
         (said_unapplied, "hand it to context.draft.apply"),

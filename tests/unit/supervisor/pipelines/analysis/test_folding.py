@@ -15,7 +15,7 @@ from tasklore.supervisor.pipelines.analysis.reducer import AnalysisDraft, Sectio
 from tests.unit.supervisor.reports import report_on
 
 SETTINGS = StorySettings(story_id="harbour")
-STORY = StandingStory(SETTINGS)
+STORY = StandingStory(settings=SETTINGS)
 SPENT = Usage(input_tokens=10, output_tokens=2, cost_usd=0.1)
 
 
@@ -43,7 +43,9 @@ def report(
     found = report_on(
         assignment, status, result=result or {"by": "rules"}, usage=SPENT, **told
     )
-    return SectionReport(section, assignment.task_id, 2_000, found)
+    return SectionReport(
+        section=section, task_id=assignment.task_id, at_ms=2_000, report=found
+    )
 
 
 def state(draft: AnalysisDraft, section: str) -> SectionRecord:
@@ -63,7 +65,12 @@ def test_a_repeated_report_is_folded_once() -> None:
         draft, "relationship", "failed", error=ErrorNote(type="E", message="m")
     )
     draft.fold(
-        [found, failed, SectionReport("relationship", found.task_id, 3_000)], STORY
+        [
+            found,
+            failed,
+            SectionReport(section="relationship", task_id=found.task_id, at_ms=3_000),
+        ],
+        STORY,
     )
     assert (draft.record, draft.sections, draft.changes) == once
     assert state(draft, "relationship").cost_usd == Decimal("0.1")
@@ -73,9 +80,17 @@ def test_a_report_of_another_run_changes_nothing() -> None:
     draft = a_draft()
     before = draft.record, dict(draft.sections)
     found = report(draft, "knowledge")
-    strange = SectionReport("tone", found.task_id, 2_000, found.report)
+    strange = SectionReport(
+        section="tone", task_id=found.task_id, at_ms=2_000, report=found.report
+    )
     draft.fold(
-        [SectionReport("knowledge", "a-other", 2_000, found.report), strange], STORY
+        [
+            SectionReport(
+                section="knowledge", task_id="a-other", at_ms=2_000, report=found.report
+            ),
+            strange,
+        ],
+        STORY,
     )
     assert (draft.record, draft.sections) == before
 

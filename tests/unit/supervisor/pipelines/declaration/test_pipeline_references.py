@@ -106,15 +106,23 @@ def test_references_are_found_at_any_depth_in_order() -> None:
         }
     )
     assert found == (
-        Reference("input", "folder", (), False, "${input.folder}"),
         Reference(
-            "entry",
-            "analysis:results",
-            ("files", "0"),
-            True,
-            "${analysis:results.files.0?}",
+            kind="input", name="folder", path=(), optional=False, text="${input.folder}"
         ),
-        Reference("standards", "standards", (), False, "${standards}"),
+        Reference(
+            kind="entry",
+            name="analysis:results",
+            path=("files", "0"),
+            optional=True,
+            text="${analysis:results.files.0?}",
+        ),
+        Reference(
+            kind="standards",
+            name="standards",
+            path=(),
+            optional=False,
+            text="${standards}",
+        ),
     )
     assert [reference.phase for reference in found] == ["", "analysis", ""]
 
