@@ -138,14 +138,14 @@ class ChildTasks:
             or all(task.name != task_name for task in card.tasks)
         ):
             stream = subjects.bucket_stream(subjects.AGENTS_BUCKET)
-            body = await read_last(
+            announced = await read_last(
                 self._link.client, stream, f"$KV.{subjects.AGENTS_BUCKET}.{agent_id}"
             )
-            if not body:
+            if announced is None or not announced.data:
                 raise InvalidInput(
                     f"no agent {agent_id!r} has announced itself; correct the name, or start its worker"
                 )
-            card = AgentCard.model_validate_json(body)
+            card = AgentCard.model_validate_json(announced.data)
             self._cards[agent_id] = now, card
         for task in card.tasks:
             if task.name == task_name:
@@ -270,7 +270,7 @@ class ChildTasks:
         except MemoryUnavailable:
             pass
         try:
-            return await read_last(
+            found = await read_last(
                 self._link.client,
                 subjects.REPORTS,
                 subjects.report(self.caller_id, task_id, generation),
@@ -278,3 +278,4 @@ class ChildTasks:
         except Unreachable as error:
             log.info("report_not_read", task_id=task_id, error=str(error))
             return None
+        return None if found is None else found.data

@@ -87,8 +87,8 @@ class DirectPage:
 
 async def read_last(
     client: Client, stream: str, subject: str, within_s: float = API_S
-) -> bytes | None:
-    """Return the body of the last message of *stream* on *subject*, None without one.
+) -> Msg | None:
+    """Return the last message of *stream* on *subject* with its headers, None without one.
 
     Raises:
         Unreachable: the server did not answer within *within_s* seconds.
@@ -102,7 +102,7 @@ async def read_last(
         raise Unreachable(
             f"NATS did not answer for {subject}: {error or type(error).__name__}"
         ) from error
-    return None if (found.headers or {}).get("Status") else found.data
+    return None if (found.headers or {}).get("Status") else found
 
 
 class DirectReads:

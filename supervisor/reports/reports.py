@@ -13,13 +13,14 @@ from datetime import UTC, datetime
 
 import structlog
 from nats.aio.client import Client
+from nats.aio.msg import Msg
 from pydantic import ValidationError
 
 from tasklore.contracts import subjects
 from tasklore.contracts.admission.limits import NANO_USD
 from tasklore.contracts.errors import MemoryUnavailable, Unreachable
 from tasklore.contracts.messages import CompletionReport, TaskAssignment
-from tasklore.contracts.traces import read_context
+from tasklore.contracts.traces import TraceContext, read_context
 from tasklore.memory.budgets.store import KEPT_COSTS
 from tasklore.memory.ledger.ledger import Ledger
 from tasklore.runtime import tracing
@@ -52,6 +53,8 @@ UNKNOWN_S = 1.0
 _WEIGHT = 0.1
 #: Names of which run times are kept; task names may come from strangers.
 _MOST_NAMES = 1000
+#: Reports read before the consumer brought them that are remembered, so that each has one span in this process.
+_MOST_TRACED = 1000
 
 _Waiter = asyncio.Future[CompletionReport]
 NoteEnded = Callable[[Sequence[tuple[CompletionReport, str]]], Awaitable[None]]
@@ -127,6 +130,7 @@ class ReportDesk:
         self._hint_pause_s = hint_pause_s
         self._waiters: dict[str, list[_Waiter]] = defaultdict(list)
         self._looking: set[asyncio.Task[None]] = set()
+        self._traced: dict[str, None] = {}
         self.run_times = RunTimes()
         """The time that tasks took, by the reports that came here."""
         self.costs = TaskCosts()
@@ -223,7 +227,7 @@ class ReportDesk:
         for delivery in batch:
             report = _read_report(delivery.body)
             if report is not None:
-                _note_report(delivery, report)
+                self._trace_delivery(delivery, report)
                 self._serve(report)
                 self.run_times.note(report)
                 self.costs.note(report)
@@ -247,14 +251,14 @@ class ReportDesk:
         with contextlib.suppress(MemoryUnavailable):
             entry = await self._ledger.read(task_id)
         newest = entry.newest if entry is not None else 1
-        stored = await self._read_stored(
-            subjects.report(supervisor_id, task_id, newest)
-        )
-        if stored is None and entry is not None:
-            stored = entry.generations[newest].report
-        report = _read_report(stored) if stored is not None else None
+        subject = subjects.report(supervisor_id, task_id, newest)
+        stored = await self._read_stored(subject)
+        body = stored.data if stored is not None else None
+        if body is None and entry is not None:
+            body = entry.generations[newest].report
+        report = _read_report(body) if body is not None else None
         if report is not None:
-            self._serve(report)
+            self._serve_found(report, subject, stored)
 
     async def _confirm(self, supervisor_id: str, task_id: str) -> None:
         """Serve the first report of *task_id* once the stream has stored it."""
@@ -262,23 +266,55 @@ class ReportDesk:
         pause_s = _STORING_S
         while task_id in self._waiters and pause_s < _LOOK_S:
             stored = await self._read_stored(subject)
-            report = _read_report(stored) if stored is not None else None
+            report = _read_report(stored.data) if stored is not None else None
             if report is not None:
-                self._serve(report)
+                self._serve_found(report, subject, stored)
                 return
             await asyncio.sleep(pause_s)
             pause_s *= 2
 
-    async def _read_stored(self, subject: str) -> bytes | None:
+    async def _read_stored(self, subject: str) -> Msg | None:
         try:
             return await read_last(self._client, subjects.REPORTS, subject, _READ_S)
         except Unreachable:
             return None
 
-    def _serve(self, report: CompletionReport) -> None:
-        for waiter in self._waiters.get(report.task_id, ()):
-            if not waiter.done():
-                waiter.set_result(report)
+    def _serve(self, report: CompletionReport) -> bool:
+        """Wake whoever waits for *report*; return whether somebody did."""
+        waiting = [
+            waiter
+            for waiter in self._waiters.get(report.task_id, ())
+            if not waiter.done()
+        ]
+        for waiter in waiting:
+            waiter.set_result(report)
+        return bool(waiting)
+
+    def _serve_found(
+        self, report: CompletionReport, subject: str, stored: Msg | None
+    ) -> None:
+        """Serve *report*, which was read before the consumer brought it.
+
+        Its span is below the message that is *stored*, or below the request where the ledger alone has it.
+        """
+        if not self._serve(report) or not tracing.is_on():
+            return
+        parent = read_context(stored.headers) if stored else tracing.current()
+        if parent is None:
+            return
+        _begin_span(report, subject, parent).end()
+        self._traced[subject] = None
+        if len(self._traced) > _MOST_TRACED:
+            del self._traced[next(iter(self._traced))]
+
+    def _trace_delivery(self, delivery: Delivery, report: CompletionReport) -> None:
+        """Add to the trace of its task that *report* arrived in *delivery*, unless it was read before."""
+        if not tracing.is_on() or (parent := read_context(delivery.headers)) is None:
+            return
+        if delivery.subject in self._traced:
+            del self._traced[delivery.subject]
+            return
+        delivery.span = _begin_span(report, delivery.subject, parent)
 
 
 def _read_report(body: bytes) -> CompletionReport | None:
@@ -293,18 +329,20 @@ def _read_report(body: bytes) -> CompletionReport | None:
         return None
 
 
-def _note_report(delivery: Delivery, report: CompletionReport) -> None:
-    """Add to the trace of its task that *report* arrived in *delivery*."""
-    if not tracing.is_on() or (parent := read_context(delivery.headers)) is None:
-        return
-    attributes = processing(delivery.subject) | {
+def _begin_span(
+    report: CompletionReport, subject: str, parent: TraceContext
+) -> tracing.Span:
+    """Begin the span of *report*, which was said on *subject*; the caller ends it."""
+    attributes = processing(subject) | {
         "tasklore.agent": report.agent_id,
         "tasklore.task": report.task_name,
         "tasklore.task_id": report.task_id,
         "tasklore.status": report.status,
         "tasklore.memory.outcome": report.memory.outcome,
     }
-    name = f"process {subjects.place(delivery.subject)}"
-    delivery.span = tracing.begin(
-        name, kind="consumer", parent=parent, attributes=attributes
+    return tracing.begin(
+        f"process {subjects.place(subject)}",
+        kind="consumer",
+        parent=parent,
+        attributes=attributes,
     )

@@ -81,7 +81,7 @@ class Reader:
         """Make the example begin, as the story *story_id*.
 
         Its agents have as long as a busy machine needs: after the seconds that are shipped
-        a model is given up for the rules.
+        a model is given up for the rules, and what a section waits for is done without.
         """
         said = example().settings.agents
         patient = {"deadline_s": PATIENCE_S}
@@ -91,7 +91,11 @@ class Reader:
             )
             for seat in ROSTER
         }
-        changes = {"story_id": story_id, "agents": said | agents}
+        changes = {
+            "story_id": story_id,
+            "agents": said | agents,
+            "patience_s": PATIENCE_S,
+        }
         settings = example().settings.model_copy(update=changes)
         await self.stories.load(example().model_copy(update={"settings": settings}))
 
