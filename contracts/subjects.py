@@ -105,6 +105,18 @@ def covers(pattern: str, subject: str) -> bool:
     return len(parts) == len(wanted)
 
 
+def overlap(one: str, other: str) -> bool:
+    """Return whether some subject fits both patterns."""
+    parts = one.split(".")
+    others = other.split(".")
+    for part, wanted in zip(parts, others, strict=False):
+        if ">" in (part, wanted):
+            return True
+        if "*" not in (part, wanted) and part != wanted:
+            return False
+    return len(parts) == len(others)
+
+
 def account_of(role: str) -> str:
     """Return the account of *role*; that of a program begins with `program-`, and that of workers with `worker-`."""
     return f"{ACCOUNT}-{role}"
@@ -282,6 +294,20 @@ TURN_ANY = "turns.*.*"
 FACT_ANY = "facts.*.*"
 MESSAGE_ANY = "messages.*.*.*"
 OUTPUT_ANY = "output.*.*.*.*"
+
+
+#: Before the account in which something was said, where both sides say and hear one subject: nats-server refuses two
+#: accounts that import it from one another under the same name.
+_ELSEWHERE = "from"
+
+
+def said_in(account: str) -> str:
+    """Return the prefix of what was said in *account*, as the others hear it that say it too."""
+    return f"{_ELSEWHERE}.{account}"
+
+
+#: The wish to cancel a task as it is heard from other accounts.
+CANCEL_ELSEWHERE = f"{said_in('*')}.{CANCEL_ANY}"
 
 
 def requests(supervisor_id: str) -> str:

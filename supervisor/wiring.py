@@ -231,10 +231,13 @@ class Supervisor:
 
     def _heed_cancellations(self) -> None:
         """Make the cancellations of other programs final: one supervisor does so for all."""
-        cancellations = self.process.broker.subscriber(
-            subjects.CANCEL_ANY, queue="supervisors", title="cancel"
+        listen = self.process.broker.subscriber
+        cancellations = listen(subjects.CANCEL_ANY, queue="supervisors", title="cancel")
+        elsewhere = listen(
+            subjects.CANCEL_ELSEWHERE, queue="supervisors", title="cancel elsewhere"
         )
 
+        @elsewhere(decoder=reads_or_ignores(Cancellation))
         @cancellations(decoder=reads_or_ignores(Cancellation))
         async def heed(cancellation: Cancellation) -> None:
             await self._demand_parts().canceller.heed(cancellation)

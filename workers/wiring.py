@@ -172,12 +172,18 @@ class Worker:
         )
 
     def _serve_cancellations(self) -> None:
-        wishes = self.process.broker.subscriber(subjects.CANCEL_ANY, title="cancel")
+        listen = self.process.broker.subscriber
+        wishes = listen(subjects.CANCEL_ANY, title="cancel")
+        wishes_elsewhere = listen(subjects.CANCEL_ELSEWHERE, title="cancel elsewhere")
         # One worker notes it for good: nobody may run the task now, and a supervisor need not be there.
-        wishes_to_note = self.process.broker.subscriber(
-            subjects.CANCEL_ANY, queue="workers", title="cancel for good"
+        to_note = listen(subjects.CANCEL_ANY, queue="workers", title="cancel for good")
+        to_note_elsewhere = listen(
+            subjects.CANCEL_ELSEWHERE,
+            queue="workers",
+            title="cancel for good elsewhere",
         )
 
+        @wishes_elsewhere(decoder=reads_or_ignores(Cancellation))
         @wishes(decoder=reads_or_ignores(Cancellation))
         async def cancel(wish: Cancellation) -> None:
             for child in self._host.cancel(wish):
@@ -187,7 +193,8 @@ class Worker:
                     )
                 )
 
-        @wishes_to_note(decoder=reads_or_ignores(Cancellation))
+        @to_note_elsewhere(decoder=reads_or_ignores(Cancellation))
+        @to_note(decoder=reads_or_ignores(Cancellation))
         async def note(wish: Cancellation) -> None:
             if self._parts is None:
                 return

@@ -231,7 +231,9 @@ def _supervisor() -> Role:
                 ),
                 subjects.approvals_to(SUPERVISOR),
             ),
-            do.hears("hear wishes to cancel", subjects.CANCEL_ANY),
+            do.hears(
+                "hear wishes to cancel", subjects.CANCEL_ANY, subjects.CANCEL_ELSEWHERE
+            ),
             do.hears("hear of cards", subjects.CARD_NOTICES),
             do.hears("hear reports", subjects.reports_to(SUPERVISOR)),
             do.hears(
@@ -365,7 +367,9 @@ def _works(name: str, agents: tuple[str, ...]) -> tuple[Operation, ...]:
         do.says("tell progress", subjects.PROGRESS_ANY),
         do.says("emit output", subjects.OUTPUT_ANY),
         do.says("cancel children", subjects.CANCEL_ANY),
-        do.hears("hear wishes to cancel", subjects.CANCEL_ANY),
+        do.hears(
+            "hear wishes to cancel", subjects.CANCEL_ANY, subjects.CANCEL_ELSEWHERE
+        ),
     )
 
 

@@ -37,15 +37,16 @@ class GuardedNats(NatsServer):
     def command(self, port: int) -> list[str]:
         """Return the variables, then the server with the shipped file."""
         server = next(path for path in self.candidates() if path.is_file())
-        variables = nats_variables(
-            self._credentials, self.data_dir, port, self.monitor_port
-        )
         return [
-            *(f"{name}={value}" for name, value in variables.items()),
+            *(f"{name}={value}" for name, value in self.variables(port).items()),
             str(server),
             "-c",
             str(self.configuration),
         ]
+
+    def variables(self, port: int) -> Mapping[str, str]:
+        """Return what its configuration is told by its environment."""
+        return nats_variables(self._credentials, self.data_dir, port, self.monitor_port)
 
     async def probe(self, port: int) -> None:
         """Return when the server introduces itself, which it does before TLS begins."""
@@ -55,6 +56,25 @@ class GuardedNats(NatsServer):
                 raise EOFError("not our server")
         finally:
             writer.close()
+
+
+class GuardedNode(GuardedNats):
+    """One of several, on `deploy/nats/cluster.conf` with routes on this machine."""
+
+    def __init__(
+        self, data_dir: Path, credentials: Path, *, place: int, route: int
+    ) -> None:
+        super().__init__(data_dir, credentials)
+        self._place = place
+        self._route = route
+
+    def variables(self, port: int) -> Mapping[str, str]:
+        """Return those of this node."""
+        return {
+            **super().variables(port),
+            "TASKLORE_NATS_NAME": f"nats-{self._place}",
+            "TASKLORE_NATS_ROUTES_LISTEN": f"{HOST}:{self._route}",
+        }
 
 
 class GuardedValkey(ValkeyServer):
@@ -170,6 +190,67 @@ def guarded(
         asyncio.run(pair.valkey.stop())
 
 
+class GuardedCluster:
+    """NATS servers alone, one or more that are one cluster, with the users of a cast."""
+
+    def __init__(self, folder: Path, cast: Cast, nodes: int) -> None:
+        roles = cast.roles()
+        self.folder = folder / "credentials"
+        make_credentials(self.folder, roles)
+        routes = [free_port() for _ in range(nodes)]
+        configuration = _with_users(folder / "conf", roles, examined=False)
+        if nodes > 1:
+            configuration = _with_routes(configuration.parent, routes)
+        self.nodes = [
+            GuardedNode(folder / f"nats-{place}", self.folder, place=place, route=route)
+            for place, route in enumerate(routes)
+        ]
+        for node in self.nodes:
+            node.configuration = configuration
+
+    @property
+    def nats_urls(self) -> list[str]:
+        """The address of each node."""
+        return [node.url for node in self.nodes]
+
+    def environment(self, role: str) -> dict[str, str]:
+        """Return the environment of a process of *role*."""
+        return {
+            "TASKLORE_NATS_URL": ",".join(self.nats_urls),
+            "TASKLORE_ROLE": role,
+            "TASKLORE_SECRETS_DIR": str(self.folder / role),
+        }
+
+
+@contextmanager
+def guarded_cluster(
+    folder: Path, cast: Cast, *, nodes: int
+) -> Iterator[GuardedCluster]:
+    """Run *nodes* NATS servers with the users of *cast* until the block ends."""
+    cluster = GuardedCluster(folder, cast, nodes)
+
+    async def start() -> None:
+        await asyncio.gather(*(node.start() for node in cluster.nodes))
+
+    async def stop() -> None:
+        await asyncio.gather(*(node.stop() for node in cluster.nodes))
+
+    try:
+        asyncio.run(start())
+        yield cluster
+    finally:
+        asyncio.run(stop())
+
+
+def _with_routes(folder: Path, routes: list[int]) -> Path:
+    """Return the shipped configuration of a cluster in *folder*, with *routes* in place of the names of its nodes."""
+    text = config("cluster.conf").read_text("utf-8")
+    for place, route in enumerate(routes):
+        text = text.replace(f"tls://nats-{place}:6222", f"tls://localhost:{route}")
+    (folder / "cluster.conf").write_text(text, "utf-8")
+    return folder / "cluster.conf"
+
+
 def _with_users(folder: Path, roles: tuple[Role, ...], *, examined: bool) -> Path:
     """Return the shipped configuration with more users: the file that it includes lies beside it."""
     folder.mkdir()
@@ -178,7 +259,7 @@ def _with_users(folder: Path, roles: tuple[Role, ...], *, examined: bool) -> Pat
         user = f"jetstream: enabled\n    users: [{{user: {EXAMINER}, password: {EXAMINER}}}]\n"
         accounts = accounts.replace("jetstream: enabled\n", user, 1)
     (folder / "accounts.conf").write_text(accounts, "utf-8")
-    return shutil.copy(config("nats.conf"), folder)
+    return Path(shutil.copy(config("nats.conf"), folder))
 
 
 def config(name: str) -> Path:

@@ -156,7 +156,6 @@ def guests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guests]:
             for process in started:
                 process.ready()
             guests.answering = started[0]
-            # A notice of a card may be lost between accounts; the bucket is read anew within half a minute.
             guests.answering.await_agents(CARDS)
             guests.napping = started[2]
             yield guests
@@ -313,6 +312,34 @@ async def test_tasks_call_the_agents_that_their_worker_may_call(
         assert trace.sums.tasks == 6
         with pytest.raises(MemoryUnavailable):
             await Ledger(redis).accept_many([], [(report.task_id, "c-forged", "A.b")])
+
+
+async def test_a_task_that_runs_ends_when_the_operator_cancels_it(
+    guests: Guests, as_role
+) -> None:  # type: ignore[no-untyped-def]
+    """Its worker hears the wish, which another role said on the same server."""
+    as_role("program")
+    async with asking("program") as asker:
+        wanted = {"label": "cancelled", "ms": int(PATIENT_S * 1000)}
+        asked = asyncio.ensure_future(
+            asker.ask(
+                "ProbeAgent",
+                "fresh",
+                wanted,
+                task_id="r-cancelled",
+                within=timedelta(seconds=PATIENT_S),
+            )
+        )
+        while not guests.house.runs("cancelled"):  # noqa: ASYNC110 - a file is the only sign
+            await asyncio.sleep(0.01)
+        done = await asyncio.to_thread(
+            guests.run, "operator", "cancel", "r-cancelled", "--reason", "no more"
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        report = await asked
+    assert report.status == "cancelled"
+    # The run was ended, too: the worker is free.
+    await asyncio.to_thread(guests.napping.await_metric, "tasklore_slots_used", 0)
 
 
 async def test_bounded_tasks_run_one_by_one_though_workers_have_no_access_to_later(

@@ -61,10 +61,14 @@ def test_brokers_serve_neither_tasks_nor_reports() -> None:
         *asked,
         "approvals.SupervisorAgent.*",
         "cancel.*",
+        "from.*.cancel.*",
         "$KV.agents.*",
     }
     worker = Worker([agent], SETTINGS, remembers=True, on_ready=lambda _address: None)
-    assert subscribed(worker.process.broker) == {subjects.CANCEL_ANY}
+    assert subscribed(worker.process.broker) == {
+        subjects.CANCEL_ANY,
+        subjects.CANCEL_ELSEWHERE,
+    }
     published = {
         getattr(publisher, "subject").template  # noqa: B009
         for publisher in worker.process.broker.publishers

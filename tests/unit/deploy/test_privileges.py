@@ -1,5 +1,6 @@
 """Declared rights cover every key, command and subject."""
 
+import itertools
 import re
 
 import pytest
@@ -88,19 +89,26 @@ def test_a_role_without_a_password_is_refused() -> None:
 
 
 @pytest.mark.parametrize("name", ROLES)
-def test_imports_of_a_role_do_not_overlap(name: str) -> None:
-    for imported in (
-        services_of(ROLES[name], {}),
-        streams_of(ROLES[name], ROLES.values()),
-    ):
-        wanted = list(imported)
-        overlaps = [
-            (one, other)
-            for one in wanted
-            for other in wanted
-            if one < other and _overlap(one, other)
-        ]
-        assert overlaps == []
+def test_what_a_role_publishes_is_imported_once(name: str) -> None:
+    _demand_apart(list(services_of(ROLES[name], {})))
+
+
+@pytest.mark.parametrize("name", ROLES)
+def test_what_a_role_hears_of_another_is_imported_once(name: str) -> None:
+    by_account: dict[str, list[str]] = {}
+    for one in streams_of(ROLES[name], ROLES.values()):
+        by_account.setdefault(one.account, []).append(one.subject)
+    for imported in by_account.values():
+        _demand_apart(imported)
+
+
+def _demand_apart(wanted: list[str]) -> None:
+    overlapping = [
+        (one, other)
+        for one, other in itertools.combinations(wanted, 2)
+        if subjects.overlap(one, other)
+    ]
+    assert overlapping == []
 
 
 def test_the_account_of_streams_has_no_user() -> None:
@@ -116,14 +124,3 @@ def test_the_account_of_streams_has_no_user() -> None:
         == text.count("nkey:")
         == len(ROLES) + 1
     )
-
-
-def _overlap(one: str, other: str) -> bool:
-    """Return whether some subject fits both patterns."""
-    pairs = list(zip(one.split("."), other.split("."), strict=False))
-    for left, right in pairs:
-        if ">" in (left, right):
-            return True
-        if "*" not in (left, right) and left != right:
-            return False
-    return one.count(".") == other.count(".")
