@@ -350,6 +350,15 @@ def approvals_to(supervisor_id: str) -> str:
     return f"approvals.{checked_name(supervisor_id, 'supervisor_id')}.*"
 
 
+def answer_proof(task_id: str, slot: str) -> str:
+    """Return what an answer to a wait is signed for beside its question; nothing is published there."""
+    return f"answers.{task_id}.{slot}"
+
+
+#: The answers to all waits, which a role may sign.
+ANSWERS_ALL = "answers.>"
+
+
 def turns(owner: str) -> str:
     """Return where turns of *owner* (a user id, or the conversation id of an anonymous turn) are published."""
     return f"turns.{partition_of(owner)}.{user_token(owner)}"

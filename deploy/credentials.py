@@ -13,7 +13,7 @@ kept. DIR then holds:
 | `accounts.conf` | nats-server: what each role may do |
 | `users.acl` | valkey-server |
 | `ROLE/nats.nkey`, `ROLE/valkey.password`, `ROLE/ca.crt`, `ROLE/tasklore_redis_url` | the processes of that role |
-| `supervisor/publishers.json`, `memory/publishers.json` | these two: whose turns, facts and messages they take in |
+| `publishers.json` of supervisor, memory and workers | these: whose turns, facts, messages and answers they take in |
 | `tls/ca.key` | nobody: keep it away, or delete it |
 
 `--worker NAME=AGENT[,AGENT]` and `--program NAME=SPEAKER[,SPEAKER]` add a role to what is there, and leave every other
@@ -50,7 +50,7 @@ from deploy.privileges.valkey_users import renewed, valkey_users, with_passwords
 from deploy.secret_manifests import secret_manifests
 from tasklore.commands.k8s.printing import as_yaml
 from tasklore.contracts.errors import ConfigurationError, TaskloreError
-from tasklore.runtime.messaging.signatures import READERS
+from tasklore.runtime.messaging.signatures import reads_signed
 
 #: Days that a certificate of a development authority is good for.
 _DAYS = "365"
@@ -153,8 +153,9 @@ def add_roles(
 
 def _write_publishers(directory: Path, roles: Sequence[Role]) -> None:
     text = publishers(roles, public_keys(directory))
-    for reader in READERS:
-        replace_text(directory / reader / "publishers.json", text)
+    for role in roles:
+        if reads_signed(role.name):
+            replace_text(directory / role.name / "publishers.json", text)
 
 
 def _write_role(directory: Path, name: str, password: str, valkey_address: str) -> None:

@@ -13,7 +13,7 @@ from deploy.privileges.nats_accounts import nats_accounts, publishers
 from deploy.privileges.valkey_users import renewed
 from tasklore.commands.k8s.pods import PART_OF, Manifest
 from tasklore.contracts.errors import ConfigurationError
-from tasklore.runtime.messaging.signatures import READERS
+from tasklore.runtime.messaging.signatures import reads_signed
 
 #: Where namespace, and with it the names in the servers' certificates, are fixed: k8s/base.
 _NAMESPACE = PART_OF
@@ -43,7 +43,9 @@ def secret_manifests(directory: Path) -> list[Manifest]:
         *(
             manifest
             for role in pods
-            for manifest in _of_role(directory, role, known if role in READERS else {})
+            for manifest in _of_role(
+                directory, role, known if reads_signed(role) else {}
+            )
         ),
         *(_of_server(directory, server) for server in ("nats", "valkey")),
         _secret("api", {"api.keys": read_kept(directory, "api.keys", _API_KEYS_CURE)}),

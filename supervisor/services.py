@@ -39,7 +39,7 @@ from tasklore.runtime.messaging.outbox import Outbox
 from tasklore.runtime.messaging.output import OutputDesk
 from tasklore.runtime.messaging.partitions import Whose, open_partitions
 from tasklore.runtime.messaging.pull import PullEngine
-from tasklore.runtime.messaging.signatures import open_publishers
+from tasklore.runtime.messaging.signatures import open_publishers, open_signer
 from tasklore.runtime.messaging.streams import Source, declare_consumer
 from tasklore.runtime.metrics import Metrics
 from tasklore.runtime.models.llm import Llm
@@ -154,7 +154,14 @@ def make_wait_desk(
     webhooks: WebhookEvents | None,
 ) -> WaitDesk:
     """Return the desk that looks after waits, and takes answers to them."""
-    waits = Waits(redis, keep=timedelta(days=settings.ledger_keep_days))
+    access = access_of()
+    publishers = open_publishers(access)
+    waits = Waits(
+        redis,
+        keep=timedelta(days=settings.ledger_keep_days),
+        sign=open_signer(access),
+        check=None if publishers is None else publishers.check,
+    )
     return WaitDesk(Answers(waits, outbox), event_sender(link), webhooks)
 
 

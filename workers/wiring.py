@@ -43,6 +43,7 @@ from tasklore.runtime.messaging.leases import Beat, Leases
 from tasklore.runtime.messaging.link import Link
 from tasklore.runtime.messaging.outbox import Outbox, open_outbox
 from tasklore.runtime.messaging.pull import PullEngine
+from tasklore.runtime.messaging.signatures import open_publishers
 from tasklore.runtime.messaging.streams import (
     Sizes,
     Source,
@@ -314,6 +315,7 @@ class Worker:
         flights = SingleFlight[Computed](
             large, owner=self._worker_id, lease_s=settings.ack_wait_s, budget_s=budget_s
         )
+        publishers = open_publishers(access_of())
         return Services(
             llm=llm,
             conversations=Conversations(redis),
@@ -327,7 +329,11 @@ class Worker:
             session_flights=await stack.enter_async_context(flights),
             projects=ProjectMemory(large),
             journal=Journal(large, keep=timedelta(days=settings.ledger_keep_days)),
-            waits=Waits(redis, keep=timedelta(days=settings.ledger_keep_days)),
+            waits=Waits(
+                redis,
+                keep=timedelta(days=settings.ledger_keep_days),
+                check=None if publishers is None else publishers.check,
+            ),
             stories=StoryStore(large),
             story_answers=await stack.enter_async_context(
                 open_answers(large, self._worker_id, settings.story_calls, budget_s)

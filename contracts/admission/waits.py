@@ -70,13 +70,18 @@ class Wait(Part):
 
 
 class WaitAnswer(Part):
-    """The value that ended a wait: its author, its time, through which *door*, for which question's *digest*."""
+    """The value that ended a wait: its author, its time, through which *door*, for which question's *digest*.
+
+    `proof` is the role that took it and its signature; None where roles have no keys, and where a run wrote it whose
+    time was over.
+    """
 
     value: JsonValue = None
     by: str = ""
     at: datetime
     door: Door
     digest: str = ""
+    proof: str | None = Field(default=None, exclude_if=is_none)
 
 
 class WaitRefusal(Part):

@@ -22,7 +22,6 @@ from tasklore.contracts.subjects import (
     overlap,
     said_in,
 )
-from tasklore.runtime.messaging.signatures import is_signed
 from tasklore.runtime.messaging.streams import Sizes, stream_configurations
 
 #: The account in which the server speaks of itself.
@@ -119,11 +118,10 @@ def nats_accounts(roles: Sequence[Role]) -> str:
 
 def publishers(roles: Iterable[Role], keys: Mapping[str, str]) -> str:
     """Return the file of public keys that readers verify signatures with; *keys* has nkeys by their variable."""
-    signed = {role: [one for one in role.publish if is_signed(one)] for role in roles}
     known = {
-        role.name: {"key": keys[key_variable(role.name)], "publishes": subject_patterns}
-        for role, subject_patterns in signed.items()
-        if subject_patterns
+        role.name: {"key": keys[key_variable(role.name)], "publishes": role.sign}
+        for role in roles
+        if role.sign
     }
     return json.dumps(known, indent=2) + "\n"
 

@@ -35,7 +35,7 @@ class Operation:
     """One thing that a role does, by subjects with NATS wildcards.
 
     `publish` are those that it publishes to, `hear` those that others publish and it subscribes to, `serve` those that
-    it is asked on; `inbox` is where it hears answers.
+    it is asked on; `inbox` is where it hears answers. `sign` is what it signs and stores elsewhere.
     """
 
     what: str
@@ -43,6 +43,7 @@ class Operation:
     hear: tuple[str, ...] = ()
     serve: tuple[str, ...] = ()
     inbox: tuple[str, ...] = ()
+    sign: tuple[str, ...] = ()
 
 
 def says(what: str, *subject_patterns: str) -> Operation:
@@ -53,6 +54,11 @@ def says(what: str, *subject_patterns: str) -> Operation:
 def hears(what: str, *subject_patterns: str) -> Operation:
     """Subscribe to each of *subject_patterns*."""
     return Operation(what=what, hear=subject_patterns)
+
+
+def vouches(what: str, *subject_patterns: str) -> Operation:
+    """Sign what is stored elsewhere, so that its reader knows who took it."""
+    return Operation(what=what, sign=subject_patterns)
 
 
 def hears_answers(role: str) -> Operation:

@@ -11,6 +11,7 @@ from tasklore.contracts.errors import ConfigurationError
 from tasklore.contracts.identifiers import checked_name, user_token
 from tasklore.contracts.pipelines import PIPELINE_AGENT
 from tasklore.memory import keys
+from tasklore.runtime.messaging.signatures import is_signed
 
 #: The supervisor id of the deployment.
 SUPERVISOR = "SupervisorAgent"
@@ -130,6 +131,13 @@ class Role:
         return tuple(
             dict.fromkeys(subject for one in self.operations for subject in one.publish)
         )
+
+    @property
+    def sign(self) -> tuple[str, ...]:
+        """Every subject of messages and answers that it signs, each once."""
+        signed = filter(is_signed, self.publish)
+        vouched = (subject for one in self.operations for subject in one.sign)
+        return tuple(dict.fromkeys([*signed, *vouched]))
 
     @property
     def hear(self) -> tuple[str, ...]:
@@ -277,6 +285,7 @@ def _supervisor() -> Role:
             do.says("wish to cancel", subjects.CANCEL_ANY),
             do.says("tell of runs", subjects.RUN_ANY),
             do.says("tell of questions", subjects.QUESTION_ANY),
+            do.vouches("take answers to questions", subjects.ANSWERS_ALL),
             do.says("set unreadable messages aside", f"dead.{subjects.MESSAGES_ALL}"),
             do.looks_into(
                 *(
@@ -466,6 +475,7 @@ def _operator() -> Role:
             do.hears("hear of questions", subjects.QUESTION_ANY),
             do.says("wake tasks that wait", subjects.SCHEDULE_ANY),
             do.says("answer questions", subjects.approvals_to(SUPERVISOR)),
+            do.vouches("take answers to questions", subjects.ANSWERS_ALL),
             do.says("wish to cancel", subjects.CANCEL_ANY),
             do.says("report what was cancelled", subjects.REPORT_ANY),
             do.says("send again, and tell", subjects.TASK_ANY, subjects.TURN_ANY),

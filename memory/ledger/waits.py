@@ -6,13 +6,15 @@ names every open wait by when to look at it next: an answer moves it there first
 the answer and the wake-up leaves it to be found.
 """
 
-from collections.abc import Sequence
-from datetime import datetime, timedelta
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-from pydantic import ValidationError
+import structlog
+from pydantic import JsonValue, ValidationError
 from redis.asyncio import Redis
 
+from tasklore.contracts import subjects
 from tasklore.contracts.admission.waits import Kind, Wait, WaitAnswer, WaitRefusal
 from tasklore.contracts.errors import InvalidInput
 from tasklore.memory import keys
@@ -21,6 +23,13 @@ from tasklore.memory.command_batch import CommandBatch
 from tasklore.memory.ledger import scripts
 from tasklore.memory.ledger.ledger import number_in
 from tasklore.memory.ledger.runs import Ended
+
+log = structlog.get_logger(__name__)
+
+#: Returns the signature of a body, under what it is signed for and an id, with the role that signs.
+Sign = Callable[[str, str, bytes], str]
+#: Raises InvalidInput unless a body was signed by a role that may: under what it is signed for, with its headers.
+CheckSignature = Callable[[str, Mapping[str, str], bytes], None]
 
 #: How long after its end a wait is looked at whose task should have gone on by then.
 LATE = timedelta(seconds=5)
@@ -59,6 +68,8 @@ class Waits:
 
     Args:
         keep: How long a task is known after its wait.
+        sign: Signs answers that are stored here; None where roles have no keys.
+        check: Tells whose signed answers count; without it all do.
     """
 
     def __init__(
@@ -68,20 +79,34 @@ class Waits:
         keep: timedelta = timedelta(days=7),
         deadline_s: float = 5.0,
         breaker: Breaker | None = None,
+        sign: Sign | None = None,
+        check: CheckSignature | None = None,
     ) -> None:
+        self._sign = sign
+        self._check = check
         self._keep_ms = keep // timedelta(milliseconds=1)
         self._batch = CommandBatch(client, deadline_s, breaker)
 
     async def find(
-        self, task_id: str, slot: str
+        self, task_id: str, slot: str, otherwise: JsonValue
     ) -> tuple[Wait | None, WaitAnswer | None]:
-        """Return the wait in *slot* and its answer."""
-        wait, answer = (
+        """Return the wait in *slot* and its answer, for the run that waits.
+
+        An answer that nobody signed who may is set aside, and so is one for the end of the wait that is not
+        *otherwise*.
+        """
+        wait, stored = (
             await self._batch.run([("HMGET", keys.task(task_id), *_fields(slot)[:2])])
         )[0]
-        return wait and Wait.model_validate_json(
-            wait
-        ), answer and WaitAnswer.model_validate_json(answer)
+        answer = stored and WaitAnswer.model_validate_json(stored)
+        if answer and (
+            answer.value != otherwise
+            if answer.door == "time"
+            else not self._is_proven(task_id, slot, answer)
+        ):
+            await self._set_aside(task_id, slot, answer, stored)
+            answer = None
+        return wait and Wait.model_validate_json(wait), answer
 
     async def begin(
         self, run: Ended, wait: Wait, wait_s: float, due_s: float, assignment: bytes
@@ -111,6 +136,7 @@ class Waits:
         Raises:
             InvalidInput: there is no such wait, its task has ended, or its question has changed.
         """
+        answer = self._signed(task_id, slot, answer)
         stored = slot, (body := answer.model_dump_json()), answer.digest, int(is_signal)
         command = ("FCALL", scripts.ANSWER, 1, keys.task(task_id), *stored)
         found = (await self._batch.run([command]))[0]
@@ -130,18 +156,62 @@ class Waits:
 
     async def refuse(self, task_id: str, slot: str, refusal: WaitRefusal) -> None:
         """Keep *refusal* beside the wait, if there is one."""
-        kept = slot, refusal.model_dump_json(), MOST_REFUSALS
+        await self._refuse(task_id, slot, refusal, b"")
+
+    async def _set_aside(
+        self, task_id: str, slot: str, answer: WaitAnswer, stored: bytes
+    ) -> None:
+        """Take *answer*, which is *stored* so, away: it does not count. That it was there is kept with the wait."""
+        log.warning("forged_answer", task_id=task_id, slot=slot, by=answer.by)
+        refusal = WaitRefusal(
+            by=answer.by, at=datetime.now(UTC), door=answer.door, why="forged"
+        )
+        await self._refuse(task_id, slot, refusal, stored)
+
+    async def _refuse(
+        self, task_id: str, slot: str, refusal: WaitRefusal, stored: bytes
+    ) -> None:
+        kept = slot, refusal.model_dump_json(), MOST_REFUSALS, stored
         await self._batch.run(
             [("FCALL", scripts.REFUSE_ANSWER, 1, keys.task(task_id), *kept)]
         )
 
-    async def read(self, task_id: str, slot: str) -> WaitState | None:
-        """Return all that is known of a wait, None when there is none that can be read."""
-        return (
-            await self.read_many(
-                [WaitName("ask", task_id, slot)], with_assignments=True
+    def _signed(self, task_id: str, slot: str, answer: WaitAnswer) -> WaitAnswer:
+        """Return *answer* with a proof of who took it; a run that writes what holds at its end has none."""
+        if self._sign is None or answer.door == "time":
+            return answer
+        what = subjects.answer_proof(task_id, slot)
+        proof = self._sign(what, answer.digest, _signed_part(answer))
+        return answer.model_copy(update={"proof": proof})
+
+    def _is_proven(self, task_id: str, slot: str, answer: WaitAnswer) -> bool:
+        """Return whether *answer* was signed by a role that may; True where roles have no keys."""
+        if self._check is None:
+            return True
+        headers = {
+            subjects.SIGNATURE_HEADER: answer.proof or "",
+            subjects.MESSAGE_ID_HEADER: answer.digest,
+        }
+        try:
+            self._check(
+                subjects.answer_proof(task_id, slot), headers, _signed_part(answer)
             )
-        )[0]
+        except InvalidInput as error:
+            log.info("answer_unproven", task_id=task_id, why=str(error))
+            return False
+        return True
+
+    async def read(self, task_id: str, slot: str) -> WaitState | None:
+        """Return all that is known of a wait, None when there is none that can be read.
+
+        An answer that nobody signed who may is set aside.
+        """
+        name = WaitName("ask", task_id, slot)
+        state = (await self.read_many([name], with_assignments=True))[0]
+        if state is None or state.answer is None:
+            return state
+        await self.find(task_id, slot, state.wait.otherwise)
+        return (await self.read_many([name], with_assignments=True))[0]
 
     async def read_many(
         self, names: Sequence[WaitName], *, with_assignments: bool = False
@@ -244,6 +314,10 @@ def _fields(slot: str) -> tuple[str, str, str, str]:
         f"{wait}.refusals",
         f"{wait}.notices",
     )
+
+
+def _signed_part(answer: WaitAnswer) -> bytes:
+    return answer.model_dump_json(exclude={"proof"}).encode()
 
 
 def _ms(at: datetime) -> int:

@@ -1,7 +1,8 @@
 """Who published a message: a signature by the nkey of its role, which its reader checks before it takes the message in.
 
-It travels with the message wherever that is copied to, and holds for one subject, message id and body alone. Where
-roles have no keys, as at `tasklore up`, nothing is signed and nothing is checked.
+It travels with the message wherever that is copied to, and holds for one subject, message id and body alone. Answers
+to waits are signed likewise: they lie in a store where others may write. Where roles have no keys, as at `tasklore up`,
+nothing is signed and nothing is checked.
 """
 
 import base64
@@ -18,8 +19,6 @@ from tasklore.runtime.access import PUBLISHERS_VARIABLE, Access
 if TYPE_CHECKING:
     from nacl.signing import VerifyKey
 
-#: Roles that take in what is signed, and are told whose keys count.
-READERS = ("supervisor", "memory")
 #: Subjects of the streams whose messages are signed, by how they begin.
 _SIGNED = tuple(
     one.removesuffix(">")
@@ -39,6 +38,11 @@ class Publisher(NamedTuple):
 
     key: "VerifyKey"
     patterns: tuple[str, ...]
+
+
+def reads_signed(role: str) -> bool:
+    """Return whether *role* takes in what is signed, so that it is told whose keys count; `worker` is that of all."""
+    return role in ("supervisor", "memory") or role.partition("-")[0] == "worker"
 
 
 def is_signed(subject: str) -> bool:

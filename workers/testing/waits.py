@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
+from pydantic import JsonValue
 from pydantic_core import to_jsonable_python
 
 from tasklore.contracts.admission.waits import Approval, Wait, WaitAnswer
@@ -28,7 +29,10 @@ class KitWaits:
         self._answers: dict[tuple[str, str], WaitAnswer] = {}
 
     async def find(
-        self, task_id: str, slot: str
+        self,
+        task_id: str,
+        slot: str,
+        otherwise: JsonValue,  # noqa: ARG002
     ) -> tuple[Wait | None, WaitAnswer | None]:
         """Return the wait in *slot* and its answer."""
         return self._waits.get((task_id, slot)), self._answers.get((task_id, slot))

@@ -15,8 +15,10 @@ from tasklore.commands.render.screen import patience, print_json, print_table, p
 from tasklore.contracts.admission.waits import demand_person, parse_wait_id
 from tasklore.contracts.errors import InvalidInput
 from tasklore.memory.ledger.waits import Waits
+from tasklore.runtime.access import access_of
 from tasklore.runtime.messaging.link import Link
 from tasklore.runtime.messaging.outbox import open_outbox
+from tasklore.runtime.messaging.signatures import open_signer
 from tasklore.runtime.servers.valkey import DEADLINE_S
 from tasklore.runtime.settings import Settings
 from tasklore.supervisor.approvals.answers import Answers, Person
@@ -137,7 +139,8 @@ async def _open_answers() -> AsyncIterator[Answers]:
         open_redis("tasklore-approvals", DEADLINE_S) as redis,
         open_outbox(Link(client)) as outbox,
     ):
-        yield Answers(Waits(redis, keep=keep), outbox)
+        waits = Waits(redis, keep=keep, sign=open_signer(access_of()))
+        yield Answers(waits, outbox)
 
 
 def _spell(at: datetime) -> str:

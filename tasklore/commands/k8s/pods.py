@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tasklore.runtime.messaging.signatures import READERS
+from tasklore.runtime.messaging.signatures import reads_signed
 
 Manifest = dict[str, object]
 
@@ -256,7 +256,7 @@ def _volumes(role: PodRole) -> list[Manifest]:
     """Return where a pod may write, and its secrets: those of its rights alone, all in one folder."""
     nats = f"{PART_OF}-nats-{role.rights}"
     valkey = f"{PART_OF}-valkey-{role.rights}"
-    known = ("publishers.json",) if role.rights in READERS else ()
+    known = ("publishers.json",) if reads_signed(role.rights) else ()
     sources = [
         _secret(nats, "nats.nkey", "ca.crt", *known),
         _secret(valkey, "valkey.password"),

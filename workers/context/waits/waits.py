@@ -274,7 +274,7 @@ class TaskWaits:
             NotAnswered: its time is over, and it has no answer for that.
         """
         task_id = self._assignment.task_id
-        known, answer = await self._store.find(task_id, wait.slot)
+        known, answer = await self._store.find(task_id, wait.slot, wait.otherwise)
         if answer is not None:
             if wait.kind == "ask" and answer.digest != wait.digest:
                 said = (
