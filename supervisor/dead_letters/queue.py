@@ -2,23 +2,40 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Coroutine,
+    Sequence,
+)
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 import structlog
+from pydantic import ValidationError
 
-from tasklore.contracts.errors import InvalidInput, MemoryUnavailable, NotAccepted
+from tasklore.contracts import subjects
+from tasklore.contracts.errors import (
+    InvalidInput,
+    MemoryUnavailable,
+    NotAccepted,
+    Unreachable,
+)
 from tasklore.contracts.identifiers import checked_name
+from tasklore.contracts.messages import AgentCard
 from tasklore.contracts.traces import read_context
 from tasklore.memory.ledger.ledger import Ledger
+from tasklore.runtime.messaging.buckets import read_bucket
 from tasklore.runtime.messaging.link import Link
 from tasklore.runtime.messaging.outbox import Outbox
 from tasklore.supervisor.dead_letters.letters import Letter, Selection
 from tasklore.supervisor.dead_letters.redrive import (
     KEEP_DEADLINE,
+    Declared,
     Redrive,
     Renewal,
     end_after,
@@ -74,11 +91,13 @@ class DeadLetters:
         outbox: Outbox,
         ledger: Ledger,
         *,
+        declared: Callable[[], Awaitable[Declared]],
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._stream = stream
         self._outbox = outbox
         self._ledger = ledger
+        self._declared = declared
         self._now = now
 
     async def page(
@@ -163,12 +182,15 @@ class DeadLetters:
             InvalidInput: a sequence names no letter; nothing was sent.
         """
         outcome = LetterOutcome()
+        declared = await self._declared()
         async for page in self._select(choice):
             done = set() if is_forced else await self._keep_done(page, outcome)
             due = [letter for letter in page if letter.sequence not in done]
             await _each(
                 due,
-                lambda letter: self._send(letter, renewal, outcome, is_trial=is_trial),
+                lambda letter: self._send(
+                    letter, renewal, outcome, declared=declared, is_trial=is_trial
+                ),
             )
             if outcome.stopped is not None:
                 break
@@ -234,11 +256,16 @@ class DeadLetters:
         renewal: Renewal,
         outcome: LetterOutcome,
         *,
+        declared: Declared,
         is_trial: bool,
     ) -> None:
         try:
             redrive = redrive_of(
-                letter, await self._whole_body(letter), self._now(), renewal
+                letter,
+                await self._whole_body(letter),
+                self._now(),
+                renewal,
+                declared=declared,
             )
             if not is_trial:
                 await self._outbox.put(
@@ -298,7 +325,28 @@ async def open_dead_letters(
 ) -> AsyncIterator[DeadLetters]:
     """Open the letters in DEAD on *link*; nothing is asked before the first call."""
     async with open_dead_stream(link) as stream:
-        yield DeadLetters(stream, outbox, ledger)
+        yield DeadLetters(
+            stream, outbox, ledger, declared=lambda: _declared_deadlines(link)
+        )
+
+
+async def _declared_deadlines(link: Link) -> Declared:
+    """Return the deadlines that the cards of agents declare; none while those cannot be read."""
+    try:
+        cards = await read_bucket(link, subjects.AGENTS_BUCKET)
+    except Unreachable as error:
+        log.warning("cards_not_read", error=str(error))
+        return {}
+    found: dict[tuple[str, str], timedelta] = {}
+    for body in cards.values():
+        with contextlib.suppress(ValidationError):
+            card = AgentCard.model_validate_json(body)
+            found |= {
+                (card.agent_id, task.name): timedelta(seconds=task.deadline_s)
+                for task in card.tasks
+                if task.deadline_s
+            }
+    return found
 
 
 async def drop_letters(

@@ -1,6 +1,7 @@
 """The redrive of a dead letter: its task as the next generation, with a new time."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
@@ -18,14 +19,24 @@ from tasklore.supervisor.dead_letters.letters import FOREIGN, Letter
 _SUBJECT = re.compile(re.escape(subjects.TASKS_ALL.removesuffix(">")) + r"[!-)+-=?-~]+")
 #: Subjects of messages, which are given up only when unreadable: sending them again does not change that.
 _SAID = subjects.MESSAGES_ALL.removesuffix(">")
+#: Between the times of an assignment and a declaration of seconds.
+_ROUNDING = timedelta(seconds=1)
 #: Valid headers: any program may write a letter into DEAD.
 _HEADER_NAME = re.compile(r"(?!Nats-)[A-Za-z0-9-]{1,64}")
 _HEADER_VALUE = re.compile(r"[ -~]{0,1024}")
 
 
+#: How long tasks may take by their own declaration, by agent and task.
+Declared = Mapping[tuple[str, str], timedelta]
+_NOTHING_DECLARED: Declared = {}
+
+
 @dataclass(frozen=True, slots=True)
 class Renewal:
-    """The new deadline of a task: kept by default, moved to so far from now, or dropped."""
+    """The new deadline of a task: kept by default, moved to so far from now, or dropped.
+
+    One that its task declares is never kept: it begins anew.
+    """
 
     deadline: timedelta | None = None
     drops_deadline: bool = False
@@ -47,9 +58,14 @@ class Redrive:
 
 
 def redrive_of(
-    letter: Letter, body: bytes, now: datetime, renewal: Renewal = KEEP_DEADLINE
+    letter: Letter,
+    body: bytes,
+    now: datetime,
+    renewal: Renewal = KEEP_DEADLINE,
+    *,
+    declared: Declared = _NOTHING_DECLARED,
 ) -> Redrive:
-    """Return the redrive of *letter*, which carried *body*.
+    """Return the redrive of *letter*, which carried *body*; *declared* has the deadlines that tasks declare.
 
     Generation and message id follow from the letter alone: however often this is done, it is one more run. The body
     stays as it was but for `created_at`, from which the queue time and a task's own deadline count, and the deadline.
@@ -81,7 +97,7 @@ def redrive_of(
         for name, value in content.headers.items()
         if _HEADER_NAME.fullmatch(name) and _HEADER_VALUE.fullmatch(value)
     } | {subjects.GENERATION_HEADER: str(generation), subjects.ATTEMPT_HEADER: "1"}
-    renewed = _renew(letter.sequence, body, now, renewal)
+    renewed = _renew(letter.sequence, body, now, renewal, declared)
     return Redrive(
         subject=content.subject,
         body=renewed,
@@ -120,7 +136,9 @@ def end_after(letter: Letter, entry: LedgerEntry | None) -> str | None:
     )
 
 
-def _renew(sequence: int, body: bytes, now: datetime, renewal: Renewal) -> bytes:
+def _renew(
+    sequence: int, body: bytes, now: datetime, renewal: Renewal, declared: Declared
+) -> bytes:
     """Return *body* with a new time; a body that is no assignment stays as it is."""
     try:
         assignment = TaskAssignment.model_validate_json(body)
@@ -133,6 +151,8 @@ def _renew(sequence: int, body: bytes, now: datetime, renewal: Renewal) -> bytes
         fields.pop("deadline", None)
     elif renewal.deadline is not None:
         fields["deadline"] = _spell(now + renewal.deadline)
+    elif (own := _own_deadline(assignment, declared)) is not None:
+        fields["deadline"] = _spell(now + own)
     elif assignment.deadline is not None and _aware(assignment.deadline) <= now:
         msg = (
             f"the deadline of letter {sequence} passed at {_spell(assignment.deadline)}; give it another one with "
@@ -140,6 +160,15 @@ def _renew(sequence: int, body: bytes, now: datetime, renewal: Renewal) -> bytes
         )
         raise InvalidInput(msg)
     return to_json(fields)
+
+
+def _own_deadline(assignment: TaskAssignment, declared: Declared) -> timedelta | None:
+    """Return how long the task may take where its deadline is the declared one, which supervisors write into it."""
+    if assignment.deadline is None:
+        return None
+    own = declared.get((assignment.agent_id, assignment.task.name))
+    given = _aware(assignment.deadline) - assignment.waits_from
+    return own if own is not None and abs(given - own) < _ROUNDING else None
 
 
 def _aware(moment: datetime) -> datetime:

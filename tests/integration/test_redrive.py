@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from tasklore.contracts import subjects
+from tasklore.contracts.messages import TaskAssignment
 from tasklore.runtime.messaging.dead_letter import DEAD_BODY
 from tasklore.runtime.messaging.jetstream import ask_jetstream
 from tasklore.runtime.servers.embedded import EmbeddedServers
@@ -50,6 +52,31 @@ async def test_a_redriven_letter_is_a_task_of_the_next_generation_and_gone(
         entry.generations[2].assignment,
     ) == (2, "accepted", body)
     assert await morgue.count("DEAD") == 0
+
+
+@pytest.mark.parametrize("is_declared", [True, False])
+async def test_a_declared_deadline_begins_anew_and_that_of_a_sender_does_not(
+    is_declared: bool, morgue: Morgue
+) -> None:
+    """A supervisor writes the one that the card declares into each assignment."""
+    card = {
+        "agent_id": "TripAgent",
+        "digest": "d",
+        "tasks": [{"name": "share_trip", "parameters": {}, "deadline_s": 120}],
+    }
+    bucket = f"$KV.{subjects.AGENTS_BUCKET}.TripAgent"
+    await morgue.link.client.jetstream().publish(bucket, json.dumps(card).encode())
+    seconds = "02:00" if is_declared else "01:30"
+    body = an_assignment("t1", deadline=f"2026-01-01T00:{seconds}Z")
+    await morgue.bury(a_letter("t1", body))
+
+    outcome = await morgue.letters.redrive([1])
+
+    assert (outcome.redriven, len(outcome.kept)) == ((1, 0) if is_declared else (0, 1))
+    for _, _, body in await morgue.tasks() if is_declared else ():
+        again = TaskAssignment.model_validate_json(body)
+        assert again.deadline is not None
+        assert again.deadline - again.created_at == timedelta(seconds=120)
 
 
 async def test_several_pages_of_letters_are_sent_again_each_once(
