@@ -19,6 +19,10 @@ from tests.acceptance.house import AGENTS, House, Served
 
 BOUNDED = str(AGENTS / "bounded.py")
 Interval = tuple[float, float, int]
+#: Seconds of a lease that no test waits for, and within which whoever is called begins:
+#: who is not, looks by itself only when the lease of the one before it is over.
+LEASE_S = 60
+CALLED_S = 30.0
 
 
 @pytest.fixture
@@ -97,7 +101,7 @@ async def test_a_task_without_a_place_holds_nothing_and_begins_when_the_one_befo
     watched_house: House, asker: Asker
 ) -> None:
     """In order of arrival, at its first attempt; the only other slot is free for others meanwhile."""
-    with watched_house.worker(BOUNDED, slots=2, ack_wait_s=10) as worker:
+    with watched_house.worker(BOUNDED, slots=2, ack_wait_s=LEASE_S) as worker:
         await asyncio.to_thread(worker.ready)
         first = ask(asker, "one", "a", 0, ms=10_000)
         await asyncio.sleep(0.5)
@@ -117,7 +121,7 @@ async def test_a_task_without_a_place_holds_nothing_and_begins_when_the_one_befo
     gaps = [after[0] - before[1] for before, after in itertools.pairwise(runs)]
     print(f"begun {max(gaps):.2f} s after the run before it at most")  # noqa: T201 - the figure
     # It was called, and did not wait for its next look.
-    assert max(gaps) < 5
+    assert max(gaps) < CALLED_S
 
 
 async def test_a_recalled_answer_needs_no_place_and_lets_the_next_one_begin(
@@ -157,7 +161,7 @@ async def test_a_task_that_was_cancelled_while_it_waited_lets_the_next_one_begin
 ) -> None:
     """It holds nobody up."""
     with (
-        watched_house.worker(BOUNDED, slots=8) as worker,
+        watched_house.worker(BOUNDED, slots=8, ack_wait_s=LEASE_S) as worker,
         watched_house.supervisor() as supervisor,
     ):
         await asyncio.to_thread(worker.ready)
@@ -174,31 +178,33 @@ async def test_a_task_that_was_cancelled_while_it_waited_lets_the_next_one_begin
         await asyncio.sleep(1)
         cancelled = await asyncio.to_thread(watched_house.command, "cancel", task_id)
         assert cancelled.returncode == 0, cancelled.stderr
-        assert (await asyncio.wait_for(second, 5)).status == "cancelled"
+        assert (await asyncio.wait_for(second, CALLED_S)).status == "cancelled"
         await first
-        ended = time.monotonic()
-        assert (await third).status == "completed"
-        assert time.monotonic() - ended < 2
+        assert (await asyncio.wait_for(third, CALLED_S)).status == "completed"
+    assert [number for _, _, number in intervals(watched_house, "c", {})] == [0, 2]
 
 
 @pytest.mark.parametrize("stores", [False, True])
+@pytest.mark.parametrize(
+    ("tasks", "kills"), [(120, 3), pytest.param(300, 6, marks=pytest.mark.long)]
+)
 async def test_while_workers_are_killed_no_bound_is_passed_and_nothing_is_lost(
-    watched_house: House, asker: Asker, stores: bool
+    watched_house: House, asker: Asker, tasks: int, kills: int, stores: bool
 ) -> None:
-    """300 tasks of 20 accounts on 4 workers, one of which is killed every second and a half, and *stores* with them."""
+    """Tasks of 20 accounts on 4 workers, one of which is killed every second and a half, and *stores* with them."""
     given = {"slots": 32, "ack_wait_s": 4}
     workers = [watched_house.worker(BOUNDED, **given) for _ in range(4)]
     await asyncio.gather(*(asyncio.to_thread(worker.ready) for worker in workers))
     draw = random.Random(5)
     killed = dict[int, float]()
     asked = []
-    for number in range(300):
+    for number in range(tasks):
         account = number % 20
         asked.append(
-            ask(asker, "one" if account < 10 else "two", f"{account}", number, ms=400)
+            ask(asker, "one" if account < 10 else "two", f"{account}", number, ms=600)
         )
         await asyncio.sleep(0.01)
-    for _ in range(6):
+    for _ in range(kills):
         await asyncio.sleep(1.5)
         place = draw.randrange(4)
         kill(workers[place], killed)
@@ -212,7 +218,7 @@ async def test_while_workers_are_killed_no_bound_is_passed_and_nothing_is_lost(
             await server.start()
     reports = await asyncio.gather(*asked)
     assert {report.status for report in reports} == {"completed"}
-    assert [report.result for report in reports] == list(range(300))
+    assert [report.result for report in reports] == list(range(tasks))
     out_of_turn = 0
     for account in range(20):
         runs = intervals(watched_house, f"{account}", killed)
@@ -225,17 +231,20 @@ async def test_while_workers_are_killed_no_bound_is_passed_and_nothing_is_lost(
         sum(
             len(intervals(watched_house, f"{account}", killed)) for account in range(20)
         )
-        - 300
+        - tasks
     )
     print(f"{again} runs again after a kill, {out_of_turn} out of turn")  # noqa: T201 - the figures
-    assert out_of_turn <= again + 40
+    assert out_of_turn <= again + tasks // 7
 
 
 @pytest.mark.parametrize("stores", [False, True])
+@pytest.mark.parametrize(
+    ("tasks", "kills"), [(90, 2), pytest.param(240, 4, marks=pytest.mark.long)]
+)
 async def test_while_workers_are_killed_no_limit_on_an_agent_or_a_tenant_is_passed_and_nothing_is_lost(
-    watched_house: House, asker: Asker, stores: bool
+    watched_house: House, asker: Asker, tasks: int, kills: int, stores: bool
 ) -> None:
-    """240 tasks of 6 tenants that run two at once each, and five all together, on 3 workers that are killed."""
+    """Tasks of 6 tenants that run two at once each, and five all together, on 3 workers that are killed."""
     await limit(
         watched_house, "set", "agent", "--agent", "BoundAgent", "--at-most", "5"
     )
@@ -246,11 +255,11 @@ async def test_while_workers_are_killed_no_limit_on_an_agent_or_a_tenant_is_pass
     draw = random.Random(7)
     killed = dict[int, float]()
     asked = []
-    for number in range(240):
+    for number in range(tasks):
         tenant = f"tenant{number % 6}"
-        asked.append(ask(asker, "free", tenant, number, ms=150, tenant=tenant))
-    for _ in range(4):
-        await asyncio.sleep(2)
+        asked.append(ask(asker, "free", tenant, number, ms=250, tenant=tenant))
+    for _ in range(kills):
+        await asyncio.sleep(1.5)
         place = draw.randrange(3)
         kill(workers[place], killed)
         workers[place] = watched_house.worker(BOUNDED, **given)
@@ -262,10 +271,10 @@ async def test_while_workers_are_killed_no_limit_on_an_agent_or_a_tenant_is_pass
             await asyncio.sleep(0.5)
             await server.start()
     reports = await asyncio.gather(*asked)
-    assert [report.result for report in reports] == list(range(240))
+    assert [report.result for report in reports] == list(range(tasks))
     runs = [intervals(watched_house, f"tenant{number}", killed) for number in range(6)]
     most = most_at_once(list(itertools.chain(*runs)))
-    print(f"{most} of 5 at once, {sum(map(len, runs)) - 240} runs again after a kill")  # noqa: T201 - the figures
+    print(f"{most} of 5 at once, {sum(map(len, runs)) - tasks} runs again after a kill")  # noqa: T201 - the figures
     assert most <= 5
     assert max(map(most_at_once, runs)) <= 2
 

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +28,9 @@ ASKER = str(AGENTS / "asker.py")
 #: A dollar for a million tokens, so that a token costs a thousand of our units.
 PRICE = "gpt-6.1-terra=1/1,cheap=0.1/0.1"
 MODEL = "gpt-6.1-terra"
+#: Seconds by which a schedule may be early, since what is due is read in whole
+#: milliseconds by two clocks.
+EARLY_S = 0.2
 
 
 class Provider:
@@ -267,7 +269,7 @@ async def watched_house(tmp_path: Path) -> AsyncIterator[House]:
             yield house
 
 
-@pytest.mark.parametrize("tasks", [200, pytest.param(10_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("tasks", [60, pytest.param(10_000, marks=pytest.mark.long)])
 async def test_parked_tasks_hold_nothing_and_begin_in_order_when_there_is_room(
     watched_house: House, tasks: int
 ) -> None:
@@ -290,7 +292,7 @@ async def test_parked_tasks_hold_nothing_and_begin_in_order_when_there_is_room(
     ) as redis:
         with watched_house.worker(ASKER, **settings(provider, slots=64)) as worker:
             await asyncio.to_thread(worker.ready)
-            blocked_s = 20 + tasks / 50
+            blocked_s = 15 + tasks / 50
             until = time.time() + blocked_s
             await redis.hset(
                 keys.budget("account", "rpm"), "blocked", str(int(until * 1000))
@@ -319,14 +321,20 @@ async def test_parked_tasks_hold_nothing_and_begin_in_order_when_there_is_room(
         (due[f"{report.task_id}:1"], number) for number, report in enumerate(reports)
     )
     late = sorted(begun[number] - at for at, number in turns)
-    order = [begun[number] for _, number in turns]
-    early = sum(later + 1 < sooner for sooner, later in pairwise(order))
+    places = {
+        number: place for place, number in enumerate(sorted(begun, key=begun.get))
+    }  # type: ignore[arg-type]
+    moved = [abs(places[number] - place) for place, (_, number) in enumerate(turns)]
     p95 = late[int(0.95 * len(late))]
     print(  # noqa: T201 - the figures
-        f"{tasks} parked: begun p50 {late[len(late) // 2]:.2f} s, p95 {p95:.2f} s late, {early} out of turn"
+        f"{tasks} parked: begun {late[0]:.2f} s after its turn at least, "
+        f"p50 {late[len(late) // 2]:.2f} s, p95 {p95:.2f} s; "
+        f"{sum(moved) / tasks:.1f} places from its turn, at most {max(moved)}"
     )
     assert len(begun) == tasks == provider.calls
-    assert p95 <= 1
+    assert late[0] >= -EARLY_S
+    # All turns of a second come together; in any order it would be a third of all.
+    assert sum(moved) / tasks <= rate / 60
 
 
 def held(house: House) -> int | None:

@@ -7,8 +7,9 @@ import time
 from tests.acceptance.house import PROBE, House, Served
 from tests.acceptance.outside import Outside, outside
 
-#: Tasks in flight when a worker dies.
+#: Tasks in flight when a worker dies, and seconds that each of them takes.
 FLYING = 40
+RUN_S = 3.0
 #: Crashes until a task is convicted that kills its worker each time: two beside all, one in a small group, three alone.
 CRASHES = 6
 
@@ -18,20 +19,26 @@ async def test_a_crash_costs_its_neighbours_one_more_run(own_house: House) -> No
     struck = own_house.worker(PROBE, slots=64).ready()
     quick_s: list[float] = []
     async with outside(own_house.servers.nats_url) as program:
-        sent_at = time.monotonic()
-        tasks = await _assign_many(program, ms=3_000)
+        tasks = await _assign_many(program, ms=int(1_000 * RUN_S))
         # Killed before the other starts: however long that takes, none of the tasks has ended by then.
         await asyncio.to_thread(struck.kill)
         other = own_house.worker(PROBE, slots=64)
         await asyncio.to_thread(other.ready)
         asking = asyncio.create_task(_ask_quick_ones(program, quick_s))
         reports = [await program.report_of(task) for task in tasks]
-        slowest_s = time.monotonic() - sent_at
         asking.cancel()
     assert {report["status"] for report in reports} == {"completed"}
     assert max(_runs(own_house)) == 2
-    assert slowest_s <= 20
-    assert statistics.median(quick_s) <= 0.1
+    again = [own_house.runs(f"neighbour-{number}")[-1] for number in range(FLYING)]
+    spread_s = max(again) - min(again)
+    half_s = statistics.median(quick_s)
+    print(  # noqa: T201 - the figures
+        f"begun again within {spread_s:.2f} s, a quick task took {half_s:.3f} s"
+    )
+    # One after the other they would take the time of all of them, and a quick task that
+    # waits for one of them that of its run.
+    assert spread_s < FLYING * RUN_S / 10
+    assert half_s < RUN_S / 2
     assert other.metric("tasklore_crashed_runs_total") == FLYING
 
 

@@ -12,7 +12,7 @@ REQUESTS = "requests.SupervisorAgent"
 TASKS = 60
 
 #: Seconds in which tasks come back: well below the half minute after which a supervisor looks without being told.
-TOLD_S = 20.0
+TOLD_S = 60.0
 
 
 async def accept(program: Outside, count: int = TASKS) -> list[str]:

@@ -4,6 +4,8 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tasklore.contracts.pipelines import Input, Phase, Pipeline
 from tests.acceptance.house import AGENTS, House, Served
 from tests.acceptance.pipelines import PATIENCE_S, asker_in
@@ -63,13 +65,23 @@ def _supervisor(house: House) -> Served:
     ).ready()
 
 
-async def test_ten_kills_lose_nothing_and_double_nothing(own_house: House) -> None:
+@pytest.mark.parametrize(
+    ("count", "kills"), [(120, 4), pytest.param(400, 10, marks=pytest.mark.long)]
+)
+async def test_kills_lose_nothing_and_double_nothing(
+    own_house: House, count: int, kills: int
+) -> None:
     """Workers and supervisors in turn; only what was under way is computed again, and each result counts once."""
-    await _killed(own_house, count=400, kills=10)
+    await _killed(own_house, count=count, kills=kills)
 
 
-async def test_so_do_six_over_pipelines_inside_of_a_pipeline(own_house: House) -> None:
-    await _killed(own_house, count=120, kills=6, inside=True)
+@pytest.mark.parametrize(
+    ("count", "kills"), [(48, 2), pytest.param(120, 6, marks=pytest.mark.long)]
+)
+async def test_nor_do_kills_over_pipelines_inside_of_a_pipeline(
+    own_house: House, count: int, kills: int
+) -> None:
+    await _killed(own_house, count=count, kills=kills, inside=True)
 
 
 async def _killed(

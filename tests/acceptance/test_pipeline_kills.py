@@ -10,8 +10,8 @@ from tests.acceptance.pipeline_storm.stage import stage
 from tests.acceptance.pipeline_storm.strikes import Blow, ended
 from tests.acceptance.pipeline_storm.verdict import judge, look
 
-#: As many kinds of moments as there are, and two of most.
-RUNS = 10
+#: As many as there are kinds of moments.
+RUNS = 6
 
 
 async def test_only_what_was_in_flight_runs_again_when_somebody_is_killed(

@@ -90,8 +90,8 @@ writes = ["ms"]
 """
 #: Seconds in which a refusal is told, however busy the machine is; and those that are waited for an answer, which it
 #: must not wait for.
-AT_ONCE_S = 45.0
-PATIENT_S = 100.0
+AT_ONCE_S = 50.0
+PATIENT_S = 110.0
 #: Seconds that an outbox of the library's own makes a message wait.
 OUTBOX_S = 9.5
 

@@ -79,7 +79,7 @@ CONSUMERS = (
     ),
 )
 #: Seconds in which an answer is given; some words have none.
-ANSWER_S = 3.0
+ANSWER_S = 30.0
 #: Messages that wait for each consumer.
 WAITING = 32
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, cast
@@ -344,7 +343,7 @@ async def test_a_worker_that_is_killed_within_a_wait_loses_and_doubles_nothing(
     assert list((await program.reports()).values()) == [1]
 
 
-async def test_a_task_whose_answerer_died_before_waking_it_goes_on_within_seconds(
+async def test_a_task_whose_answerer_died_before_waking_it_goes_on_all_the_same(
     own_house: House, doors: Doors, program: Outside
 ) -> None:
     own_house.worker(PAYER).ready()
@@ -359,9 +358,8 @@ async def test_a_task_whose_answerer_died_before_waking_it_goes_on_within_second
         await answers.answer(
             task_id, question["id"].partition(".")[2], YES["answer"], person
         )
-    began = time.monotonic()
+    # By itself it would go on at the end of its wait, which is a week away.
     report = await program.report_of(task_id)
-    assert time.monotonic() - began < 20
     assert (report["result"]["by"], len(own_house.runs(f"{label}-after"))) == (
         "user:fay",
         1,

@@ -60,22 +60,26 @@ async def hears_of(receiver: Receiver, ids: set[str]) -> list[Heard]:
     return list(receiver.heard)
 
 
+@pytest.mark.parametrize(
+    ("tasks", "kills"), [(20, 2), pytest.param(60, 4, marks=pytest.mark.long)]
+)
 async def test_the_end_of_each_task_arrives_under_one_id_although_supervisors_are_killed(
-    own_house: House, receiver: Receiver
+    own_house: House, receiver: Receiver, tasks: int, kills: int
 ) -> None:
     """Of two supervisors one is killed again and again, while the receiver takes what it gets half of the time."""
     own_house.worker(PROBE).ready()
     running = [serve(own_house) for _ in range(2)]
     await asyncio.to_thread(running[0].await_agents, 1)
     await asyncio.to_thread(running[1].await_agents, 1)
-    receiver.statuses += [200, 503] * 30
+    receiver.statuses += [200, 503] * (tasks // 2)
+    between = tasks // kills
     ids: set[str] = set()
-    for number in range(60):
+    for number in range(tasks):
         ids.add(
             await send(running[number % 2], receiver.url(f"/{number}"), f"w{number}")
         )
-        if number % 15 == 14:
-            victim = number // 15 % 2
+        if number % between == between - 1:
+            victim = number // between % 2
             running[victim].kill()
             running[victim] = await asyncio.to_thread(serve, own_house)
             await asyncio.to_thread(running[victim].await_agents, 1)

@@ -39,7 +39,7 @@ class Profile:
 
 
 LONG = Profile(kills=500, workers=4, users=48, gap_s=0.3)
-SHORT = Profile(kills=20, workers=3, users=12, gap_s=0.3)
+SHORT = Profile(kills=6, workers=3, users=8, gap_s=0.3)
 
 
 async def run(on: Stage, profile: Profile, seed: int = 1) -> list[Row]:

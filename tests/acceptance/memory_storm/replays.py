@@ -36,7 +36,7 @@ class Profile:
 
 
 LONG = Profile(facts=1_000, users=10, rounds=20, workers=8)
-SHORT = Profile(facts=100, users=4, rounds=5, workers=2)
+SHORT = Profile(facts=40, users=2, rounds=4, workers=2)
 
 
 async def run(on: Stage, profile: Profile) -> list[Row]:

@@ -9,7 +9,7 @@ from tests.acceptance.memory_storm.stage import stage
 async def test_short_storms_over_memory_workers_keep_every_promise(
     tmp_path: Path,
 ) -> None:
-    """Many write one user's documents, twenty workers are killed, the same is told over and over; one forge for all."""
+    """Many write one user's documents, six workers are killed, the same is told over and over; one forge for all."""
     async with stage(tmp_path) as on:
         rows = [
             *await writers.run(on, writers.SHORT),

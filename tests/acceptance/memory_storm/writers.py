@@ -42,7 +42,7 @@ class Profile:
 
 
 LONG = Profile(workers=8, edits=4_000, others=7, beside=30, by_hand=40)
-SHORT = Profile(workers=3, edits=200, others=3, beside=2, by_hand=2)
+SHORT = Profile(workers=3, edits=90, others=2, beside=1, by_hand=2)
 
 
 async def run(on: Stage, profile: Profile) -> list[Row]:

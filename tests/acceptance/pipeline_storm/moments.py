@@ -48,7 +48,7 @@ def plan(runs: int, seed: int) -> list[Moment]:
         for victim in VICTIMS
     ]
     # A moment at any time is worth half as much as one that is known to hit.
-    turns = cycle([0, 1, 2, 3, 4, 0, 1, 2, 3, 5])
+    turns = cycle([0, 1, 2, 3, 4, 5, 0, 1, 2, 3])
     return [next(kinds[turn]) for turn in islice(turns, runs)]
 
 
