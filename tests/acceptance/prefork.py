@@ -32,7 +32,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 #: Seconds to import everything once on a busy machine; it takes three.
 _WARM_WITHIN_S = 90.0
-#: What `tasklore` imports when it serves; whatever else a command needs is imported by its own process.
+#: What `tasklore` imports when it serves, and what it puts off until something needs it: half a second of a processor
+#: for `openai` alone. Whatever else a command needs is imported by its own process.
 _WARM = (
     "tasklore.__main__",
     "tasklore.commands.app",
@@ -42,7 +43,15 @@ _WARM = (
     "tasklore.supervisor.wiring",
     "tasklore.supervisor.http.server",
     "tasklore.workers.pydantic_agents",
+    "tasklore.commands.agents.check",
+    "tasklore.commands.up.worker_setup",
+    "anyio._backends._asyncio",
     "bpe_openai",
+    "genai_prices.data",
+    "jinja2.meta",
+    "jinja2.sandbox",
+    "openai",
+    "pydantic.v1",
     "uvloop",
 )
 #: Variables that an interpreter heeds before it runs a line of ours.
