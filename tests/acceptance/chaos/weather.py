@@ -42,7 +42,7 @@ class Climate:
 
 #: A storm for every test run: seconds instead of a minute.
 BREEZE = Climate(
-    tasks=400,
+    tasks=240,
     kill_every_s=0.7,
     reports_between_kills=16,
     nats_kills=1,
