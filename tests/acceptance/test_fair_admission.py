@@ -189,7 +189,7 @@ def task_id_of(label: str) -> str:
     return f"t-{label.replace('/', '-')}"
 
 
-@pytest.fixture(params=[2_000, pytest.param(10_000, marks=pytest.mark.long)])
+@pytest.fixture(params=[800, pytest.param(10_000, marks=pytest.mark.long)])
 def backlog(request: pytest.FixtureRequest) -> int:
     """Return how many tasks of another tenant lie before."""
     return int(request.param)
@@ -207,7 +207,7 @@ async def start_worker(house: House) -> None:
     await asyncio.to_thread(house.worker(AGENT, slots=SLOTS).ready)
 
 
-async def test_a_few_tasks_behind_thousands_of_another_tenant_wait_for_one_turn(
+async def test_a_few_tasks_behind_a_great_many_of_another_tenant_wait_for_one_turn(
     house: House, backlog: int
 ) -> None:
     """No more than three turnovers of the slots begin before all of them have."""
@@ -230,9 +230,7 @@ async def test_a_few_tasks_behind_thousands_of_another_tenant_wait_for_one_turn(
     assert len(between) <= 3 * SLOTS
 
 
-@pytest.mark.parametrize(
-    "backlog", [1_000, pytest.param(3_400, marks=pytest.mark.long)]
-)
+@pytest.mark.parametrize("backlog", [550, pytest.param(3_400, marks=pytest.mark.long)])
 async def test_weights_are_kept_and_interactive_tasks_go_first(
     house: House, backlog: int
 ) -> None:
@@ -330,7 +328,7 @@ async def test_a_batch_task_gets_a_turn_although_interactive_ones_never_end(
         await start_worker(house)
         await sender.send("busy", 400, priority="interactive")
         [patient] = await sender.send("patient", 1, priority="batch")
-        busy = await sender.send("busy", 3_000, priority="interactive")
+        busy = await sender.send("busy", 1_500, priority="interactive")
         begun = dict(await until_begun(house, [patient]))
         assert busy[-1] not in begun, "it waited for all others"
         waited_s = begun[patient] - sender.at[patient]
@@ -395,7 +393,7 @@ async def test_killed_supervisors_and_workers_lose_and_double_nothing(
     own_house: House, seed: int
 ) -> None:
     """Tasks of many tenants and priorities, some that wait for a time, and a schedule."""
-    number = 3_000 if seed else 1_000
+    number = 3_000 if seed else 400
     chance = random.Random(seed)
     house = own_house
     processes = [
