@@ -361,7 +361,7 @@ async def test_a_tenant_that_waits_for_its_own_place_holds_up_no_other(
         await asyncio.to_thread(worker.ready)
         mine = [
             ask(asker, "free", "mine", number, ms=6_000, tenant="mine")
-            for number in range(3)
+            for number in range(2)
         ]
         await asyncio.sleep(0.5)
         other = await ask(asker, "free", "other", 1, tenant="other")
