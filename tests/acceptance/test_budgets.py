@@ -201,15 +201,17 @@ async def test_a_remembered_answer_costs_nothing_and_says_what_it_saved(
 
 
 @pytest.mark.parametrize("stores", [False, True])
+@pytest.mark.parametrize(
+    ("tasks", "kills"), [(120, 2), pytest.param(240, 3, marks=pytest.mark.long)]
+)
 async def test_our_books_and_the_providers_agree_while_workers_are_killed(
-    own_house: House, stores: bool
+    own_house: House, tasks: int, kills: int, stores: bool
 ) -> None:
     """What arrived is booked once, to the token. What a killed worker had under way stays as unconfirmed as it is.
 
     With *stores* Valkey and NATS are killed too: no reply comes before the write, so that their own end loses nothing.
     """
     provider = Provider(delay_s=0.4)
-    tasks = 240
     limits = [
         {"name": "day", "usd": 50, "every": "day", "at_limit": "refuse"},
         {"name": "tpm", "tokens": 10_000_000, "every": "minute"},
@@ -225,8 +227,11 @@ async def test_our_books_and_the_providers_agree_while_workers_are_killed(
                 )
                 for number in range(tasks)
             ]
-            for _ in range(3):
-                await asyncio.sleep(1)
+            for kill in range(kills):
+                # While calls are under way, however slow the machine is.
+                async with asyncio.timeout(60):
+                    while provider.calls < (kill + 1) * tasks // (kills + 2):  # noqa: ASYNC110 - another thread
+                        await asyncio.sleep(0.02)
                 victim.kill()
                 for server in (
                     (own_house.servers.valkey, own_house.servers.nats) if stores else ()
@@ -239,7 +244,8 @@ async def test_our_books_and_the_providers_agree_while_workers_are_killed(
         assert {report.status for report in reports} == {"completed"}, reports
         ended = time.monotonic()
         while any(one.reserved for one in await Budgets(redis).standings()):
-            assert time.monotonic() - ended < 30
+            # A reservation that nobody renews is over after 20 s.
+            assert time.monotonic() - ended < 100
             await asyncio.sleep(0.2)
         ours = await spent(redis)
         lost = provider.calls - ours.calls

@@ -264,6 +264,8 @@ def hold_to_document(
     return done.stdout
 
 
+# Half a minute of a core, by another program that is waited for: much beside others.
+@pytest.mark.timeout(400)
 def test_the_document_is_kept(
     house: House, served: Served, key: dict[str, str]
 ) -> None:
