@@ -207,7 +207,7 @@ async def start_worker(house: House) -> None:
     await asyncio.to_thread(house.worker(AGENT, slots=SLOTS).ready)
 
 
-async def test_a_few_tasks_behind_a_great_many_of_another_tenant_wait_for_one_turn(
+async def test_a_few_tasks_behind_thousands_of_another_tenant_wait_for_one_turn(
     house: House, backlog: int
 ) -> None:
     """No more than three turnovers of the slots begin before all of them have."""
