@@ -81,6 +81,12 @@ async def _connect(
     url: str, name: str, listener: Listener, closing: list[bool]
 ) -> Client:
     async def on_disconnected() -> None:
+        if not closing:
+            log.warning(
+                "nats_lost",
+                connection=name,
+                cure="it is tried again until NATS answers; what waits is kept there",
+            )
         listener.disconnected()
 
     async def on_reconnected() -> None:

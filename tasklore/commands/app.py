@@ -97,9 +97,19 @@ def up(
         Option(
             "--data-dir",
             metavar="DIR",
-            help="Keep data here; without it they are gone at the end.",
+            help="Keep data here instead of .tasklore.",
         ),
     ] = None,
+    temporary: Annotated[
+        bool,
+        Option("--temporary", help="Keep nothing: all data are gone at the end."),
+    ] = False,
+    no_memory: Annotated[
+        bool,
+        Option(
+            "--no-memory", help="Do not run the agents that remember what people say."
+        ),
+    ] = False,
     workers: Annotated[
         int, Option("--workers", metavar="N", min=1, max=64, help="Worker processes.")
     ] = 1,
@@ -108,13 +118,23 @@ def up(
 
     That is NATS and Valkey, a supervisor and workers, each a process of its own. Prints one line when it is ready:
     `ready nats=... redis=... http=... api=...`, where http is the supervisor's health and metrics and api its HTTP API.
-    DIR/endpoints.json (without --data-dir: .tasklore/endpoints.json) then leads the other commands to it. With
+    DIR/endpoints.json (without --data-dir: .tasklore/endpoints.json) then leads the other commands to it. What was
+    remembered, and the ports, are kept there and used again by the next start. Beside the given agents those run that
+    remember what people say. With
     TASKLORE_NATS_URL and TASKLORE_REDIS_URL set, those servers are used and none is started. What dies is started
     again. TASKLORE_LOG_LEVEL=info makes every process log more.
     """
     from tasklore.commands.up.serve import serve_all
 
-    return run(serve_all([*(agents or ()), *(more or ())], data_dir, workers))
+    return run(
+        serve_all(
+            [*(agents or ()), *(more or ())],
+            data_dir,
+            workers,
+            is_temporary=temporary,
+            keeps_memory=not no_memory,
+        )
+    )
 
 
 @app.command(

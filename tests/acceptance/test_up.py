@@ -41,7 +41,9 @@ def apart(tmp_path: Path) -> dict[str, str]:
 def up(tmp_path: Path, env: Mapping[str, str], *options: str) -> Running:
     """Start a system with the budget agent, in the directory `here`."""
     agents = (
-        () if "--agents" in options else ("--agents", "tasklore.workers.agents.budget")
+        ()
+        if "--agents" in options
+        else ("--agents", "tasklore.workers.agents.budget", "--no-memory")
     )
     return Running(
         "up",
@@ -71,8 +73,8 @@ def memory_of(reply: dict[str, object]) -> str:
 
 
 def test_up_ask_and_ctrl_c(apart: Mapping[str, str], tmp_path: Path) -> None:
-    """One line when it is ready, an answer to whoever asks beside it, and nothing left at the end."""
-    with up(tmp_path, apart) as system:
+    """One line when it is ready, an answer to whoever asks, and nothing left at the end of a temporary one."""
+    with up(tmp_path, apart, "--temporary") as system:
         ready = READY.fullmatch(system.line())
         assert ready is not None
         endpoints = tmp_path / "here" / ".tasklore" / "endpoints.json"
@@ -101,23 +103,26 @@ def test_up_ask_and_ctrl_c(apart: Mapping[str, str], tmp_path: Path) -> None:
     assert list((tmp_path / "here").iterdir()) == []
 
 
-def test_a_data_directory_keeps_what_was_remembered(
-    apart: Mapping[str, str], tmp_path: Path
+@pytest.mark.parametrize("data_dir", [".tasklore", "data"])
+def test_what_was_remembered_is_kept_and_so_are_the_ports(
+    data_dir: str, apart: Mapping[str, str], tmp_path: Path
 ) -> None:
-    """Also across SIGTERM; a second system in it is refused while the first one runs."""
-    env = {**apart, "TASKLORE_DATA_DIR": "data"}
-    with up(tmp_path, apart, "--data-dir", "data") as system:
-        assert READY.fullmatch(system.line())
+    """Without an option in `.tasklore`; a second system in it is refused while the first one runs."""
+    options = () if data_dir == ".tasklore" else ("--data-dir", data_dir)
+    env = {**apart, "TASKLORE_DATA_DIR": data_dir}
+    with up(tmp_path, apart, *options) as system:
+        ready = system.line()
+        assert READY.fullmatch(ready)
         assert memory_of(ask(tmp_path, env)) == "miss"
-        second = tasklore("up", "--data-dir", "data", cwd=tmp_path / "here", env=apart)
+        second = tasklore("up", *options, cwd=tmp_path / "here", env=apart)
         assert second.returncode == 2
         assert "in use" in second.stderr
-        assert system.end(signal.SIGTERM) == 0
-    with up(tmp_path, apart, "--data-dir", "data") as system:
-        assert READY.fullmatch(system.line())
+        assert system.end(signal.SIGINT) == 0
+    with up(tmp_path, apart, *options) as system:
+        assert system.line() == ready
         assert memory_of(ask(tmp_path, env)) == "hit"
         assert system.end(signal.SIGTERM) == 0
-    assert not (tmp_path / "here" / "data" / "endpoints.json").exists()
+    assert not (tmp_path / "here" / data_dir / "endpoints.json").exists()
 
 
 def test_what_dies_is_started_again(apart: Mapping[str, str], tmp_path: Path) -> None:

@@ -3,7 +3,8 @@
 import asyncio
 import contextlib
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from dataclasses import replace
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,11 @@ from tasklore.commands.exits import OK
 from tasklore.commands.extras import without
 from tasklore.commands.places import current_endpoints, starting_in
 from tasklore.commands.render.screen import patience, say
+from tasklore.commands.up.ports import choose_ports
 from tasklore.commands.up.roles import API, READY
 from tasklore.commands.up.startup import wait_for_servers
 from tasklore.commands.up.system import Plan, running
-from tasklore.contracts.errors import ConfigurationError
+from tasklore.contracts.errors import ConfigurationError, InvalidInput
 from tasklore.runtime import logs
 from tasklore.runtime.servers.claims import DirectoryLock
 from tasklore.runtime.servers.endpoints import (
@@ -30,20 +32,37 @@ from tasklore.runtime.watchdog import LEAVE_S, Watchdog
 #: What is served when nothing is installed under the entry points.
 _FALLBACK = "tasklore.workers.agents.budget"
 _GROUP = "tasklore.agents"
+#: The agents that listen to what people say and keep it, by their entry points.
+_REMEMBERING = ("switchboard", "memory")
 
 
-async def serve_all(agents: Sequence[str], data_dir: Path | None, workers: int) -> int:
-    """Run a whole system until cancelled, and say where it is; returns 0 after Ctrl-C: that is how it ends."""
+async def serve_all(
+    agents: Sequence[str],
+    data_dir: Path | None,
+    workers: int,
+    *,
+    is_temporary: bool,
+    keeps_memory: bool,
+) -> int:
+    """Run a whole system until cancelled, and say where it is; returns 0 after Ctrl-C: that is how it ends.
+
+    Raises:
+        InvalidInput: it is to be temporary and to keep data in *data_dir*.
+    """
+    if is_temporary and data_dir is not None:
+        raise InvalidInput(
+            "--temporary and --data-dir contradict each other; leave one out"
+        )
     settings = Settings.load(data_dir=data_dir)
     # Pipelines may read the files of the folder in which the system is started, unless that is all.
     here = Path.cwd()
     own_folder = "" if here == here.parent else str(here)
+    agents = agents or list_installed_agents()
+    kept_in = None if is_temporary else settings.data_dir
     plan = Plan(
-        agents=agents or list_installed_agents(),
+        agents=_with_memory(agents) if keeps_memory else agents,
         workers=workers,
-        data_dir=settings.data_dir
-        if settings.source("data_dir") != "default"
-        else None,
+        data_dir=kept_in,
         durability=settings.durability,
         nats_url=settings.nats_url,
         redis_url=settings.redis_url,
@@ -54,6 +73,7 @@ async def serve_all(agents: Sequence[str], data_dir: Path | None, workers: int) 
         place = await stack.enter_async_context(
             _claim(settings.data_dir, is_kept=plan.data_dir is not None)
         )
+        plan = replace(plan, ports=choose_ports(kept_in))
         async with patience("starting servers, supervisor and workers"):
             with starting_in(place):
                 system = await stack.enter_async_context(running(plan))
@@ -63,14 +83,37 @@ async def serve_all(agents: Sequence[str], data_dir: Path | None, workers: int) 
         where = f"nats={masked_url(found.nats)} redis={masked_url(found.redis_url)} http={found.http}{api}"
         print(f"ready {where}", flush=True)
         if sys.stderr.isatty():
-            say(
-                'ask in another terminal: tasklore ask "limit 50k, spent 42000: how is my budget?"'
-            )
+            for line in _hints(plan, keeps_memory=keeps_memory):
+                say(line)
         with contextlib.suppress(asyncio.CancelledError):
             await system.supervise(say, lambda: _note(place, system.endpoints))
         if sys.stderr.isatty():
             say("stopping; Ctrl-C again kills what is still at work")
     return OK
+
+
+def _with_memory(agents: Sequence[str]) -> list[str]:
+    """Return *agents*, with those beside that listen to what people say and remember it."""
+    known = {point.name: point.module for point in entry_points(group=_GROUP)}
+    return [
+        *agents,
+        *(
+            name
+            for name in _REMEMBERING
+            if name in known and not {name, known[name]} & set(agents)
+        ),
+    ]
+
+
+def _hints(plan: Plan, *, keeps_memory: bool) -> Iterator[str]:
+    """Yield what a person may want to know of a system that is ready."""
+    yield 'ask in another terminal: tasklore ask "..."'
+    if not keeps_memory:
+        yield "memory is off (--no-memory): what people say is not remembered"
+    if plan.data_dir is None:
+        yield "nothing is kept (--temporary): all is gone at the end, what people said too"
+    else:
+        yield f"kept in {plan.data_dir}; --temporary keeps nothing"
 
 
 def serve_worker(

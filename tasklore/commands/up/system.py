@@ -31,7 +31,8 @@ class Plan:
     """What to start: agents by reference, how many worker processes serve them, and where it is kept.
 
     *data_dir* None is a temporary directory, removed at the end. With both addresses given no server is started.
-    *log* takes the stderr of the roles, None shares ours. *variables* are for the environment of every role.
+    *ports* are those of `tasklore.commands.up.ports`; one that is not given is chosen at each start. *log* takes the
+    stderr of the roles, None shares ours. *variables* are for the environment of every role.
     """
 
     agents: Sequence[str]
@@ -41,6 +42,7 @@ class Plan:
     nats_url: str | None = None
     redis_url: str | None = None
     grace_s: float = 30.0
+    ports: Mapping[str, int] = field(default_factory=dict)
     log: IO[bytes] | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
 
@@ -65,7 +67,11 @@ class System:
             "TASKLORE_LOG_LEVEL": os.environ.get("TASKLORE_LOG_LEVEL") or "warning",
         }
         self._supervisor = Role(
-            "supervisor", ("supervisor",), own, log=plan.log, grace_s=plan.grace_s
+            "supervisor",
+            ("supervisor",),
+            {**own, **_serving_ports(plan.ports)},
+            log=plan.log,
+            grace_s=plan.grace_s,
         )
         # A port that was chosen for one process cannot serve them all.
         beside = {**own, "TASKLORE_HTTP_PORT": "0"}
@@ -163,8 +169,24 @@ async def _addresses(plan: Plan) -> AsyncIterator[tuple[str, str, list[ServerPro
         raise ConfigurationError(
             f"{given} is set and {missing} is not; set both, or neither to get servers started"
         )
-    async with EmbeddedServers(plan.data_dir, plan.durability, monitor=True) as servers:
+    async with EmbeddedServers(
+        plan.data_dir,
+        plan.durability,
+        plan.ports.get("nats"),
+        plan.ports.get("valkey"),
+        monitor=True,
+    ) as servers:
         yield servers.nats_url, servers.redis_url, [servers.nats, servers.valkey]
+
+
+def _serving_ports(ports: Mapping[str, int]) -> dict[str, str]:
+    """Return the settings of a supervisor that serves on *ports*, where no variable names others."""
+    variables = {"http": "TASKLORE_HTTP_PORT", "api": "TASKLORE_API_PORT"}
+    return {
+        variable: str(ports[name])
+        for name, variable in variables.items()
+        if name in ports and not os.environ.get(variable)
+    }
 
 
 async def _keep_role(
