@@ -165,3 +165,85 @@ def test_a_function_without_source_counts_by_its_own_code_in_every_process() -> 
         digests[3],
         budget.memory_version(budget.tasks["analyze_budget"]),
     ]
+
+
+BESIDE = SOURCE.replace("TAX = 20", "{imports}").replace("net + TAX", "net + {used}")
+
+
+@pytest.fixture
+def version_in(tmp_path: Path) -> Any:
+    """Return what writes a project and tells the version of the memory of its agent, in an interpreter of its own."""
+
+    def load(reference: str, files: dict[str, str]) -> str:
+        for name, text in files.items():
+            file = tmp_path / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text)
+        code = (
+            "import sys; sys.path.insert(0, ''); "
+            "from tasklore.workers.loading import load_agents; "
+            "(agent,) = load_agents(sys.argv[1]); "
+            "print(agent.memory_version(agent.tasks['price']))"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", code, reference],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return done.stdout
+
+    return load
+
+
+@pytest.mark.parametrize(
+    ("reference", "agent", "edited", "imports", "used"),
+    [
+        ("./prices.py", "prices.py", "rates.py", "from rates import TAX", "TAX"),
+        ("./prices.py", "prices.py", "rates.py", "import rates", "rates.TAX"),
+        (
+            "./prices.py",
+            "prices.py",
+            "data/rates.py",
+            "from data import rates",
+            "rates.TAX",
+        ),
+        (
+            "shop.agents.prices",
+            "shop/agents/prices.py",
+            "shop/rates.py",
+            "from shop.rates import TAX",
+            "TAX",
+        ),
+        (
+            "shop.agents.prices",
+            "shop/agents/prices.py",
+            "shop/rates.py",
+            "from ..rates import TAX",
+            "TAX",
+        ),
+        (
+            "shop.agents.prices",
+            "shop/agents/prices.py",
+            "shop/deep.py",
+            "from ..rates import TAX",
+            "TAX",
+        ),
+    ],
+)
+def test_an_edit_of_a_module_of_its_own_that_it_imports_is_another_version(
+    version_in: Any, reference: str, agent: str, edited: str, imports: str, used: str
+) -> None:
+    """Also of one that such a module imports; an edit of another one leaves memory alone."""
+    packages = ("data", "shop", "shop/agents")
+    files = {f"{one}/__init__.py": "" for one in packages}
+    files[agent] = BESIDE.format(imports=imports, used=used)
+    files["other.py"] = files["shop/other.py"] = "TAX = 1"
+    files["shop/rates.py"] = "from .deep import TAX"
+    files["shop/deep.py"] = "TAX = 20"
+    files[edited] = "TAX = 20"
+    before = version_in(reference, files)
+    assert version_in(reference, {edited: "# percent\nTAX = 20\n"}) == before
+    assert version_in(reference, {"other.py": "TAX = 2", "shop/other.py": ""}) == before
+    assert version_in(reference, {edited: "TAX = 19"}) != before
