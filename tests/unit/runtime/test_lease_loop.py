@@ -10,6 +10,7 @@ from structlog.testing import capture_logs
 
 from tasklore.contracts.errors import MemoryUnavailable
 from tasklore.runtime.lease_loop import LeaseLoop, LeaseLost, NotYet
+from tests.virtual_time import elapsed_s, in_virtual_time
 
 PATIENCE_S = 60.0
 
@@ -120,6 +121,7 @@ async def test_stop_lets_work_end_and_drain_gives_it_back() -> None:
         assert letters.returned == ["lease of a"]
 
 
+@in_virtual_time
 async def test_a_lost_lease_ends_the_work_under_it() -> None:
     """With the next renewal."""
     letters = Letters("a", lease_s=0.1)
@@ -131,6 +133,7 @@ async def test_a_lost_lease_ends_the_work_under_it() -> None:
     assert letters.returned
 
 
+@in_virtual_time
 async def test_a_lease_that_cannot_be_renewed_is_held_to_its_end_and_no_longer() -> (
     None
 ):
@@ -142,10 +145,9 @@ async def test_a_lease_that_cannot_be_renewed_is_held_to_its_end_and_no_longer()
         letters.renewals = 2
         await until(lambda: letters.renewals == 0, letters)
         held = letters._held["a"]
-        loop = asyncio.get_running_loop()
         await until(lambda: not letters.driven, letters)
-        assert held.until <= loop.time() < held.until + 0.15
-        assert held.until - letters.renewed_at == pytest.approx(0.6, abs=0.05)
+        assert held.until <= elapsed_s() < held.until + 0.15
+        assert held.until - letters.renewed_at == pytest.approx(0.6)
         letters.waiting.clear()
     assert letters.returned == ["lease of a"]
 

@@ -1,12 +1,11 @@
 """Replies that tell what was learned, and that words were kept."""
 
-import asyncio
-
 import pytest
 
 from tasklore.contracts.errors import MemoryUnavailable
 from tasklore.contracts.messages import PersonReply, ReplyPart
 from tasklore.supervisor.replies.notices import Learned, say_kept, with_notes
+from tests.virtual_time import elapsed_s, in_virtual_time
 
 
 class Waiting:
@@ -68,29 +67,27 @@ async def test_a_reply_waits_for_the_facts_of_its_own_turn() -> None:
     assert notices.hurried == ["ana"]
 
 
-async def test_a_reply_waits_no_longer_than_facts_can_come() -> None:
-    async with asyncio.timeout(2.0):
-        assert (
-            await Learned(Waiting(ends_after=2), lambda: True, wait_s=60.0).of_turn(
-                "ana", "t1"
-            )
-            == ()
-        )
-        assert (
-            await Learned(Waiting(), lambda: True, wait_s=0.2).of_turn("ana", "t1")
-            == ()
-        )
-        assert (
-            await Learned(Waiting(), lambda: False, wait_s=60.0).of_turn("ana", "t1")
-            == ()
-        )
-        assert (
-            await Learned(Waiting(is_away=True), lambda: True, wait_s=60.0).of_turn(
-                "ana", "t1"
-            )
-            == ()
-        )
-        assert await Learned(Waiting(is_away=True), lambda: True).lines("ana") == ()
+@pytest.mark.parametrize(
+    ("notices", "is_served", "wait_s", "waited_s"),
+    [
+        (Waiting(ends_after=2), True, 60.0, 0.05),
+        (Waiting(), True, 0.2, 0.2),
+        (Waiting(), False, 60.0, 0.0),
+        (Waiting(is_away=True), True, 60.0, 0.0),
+    ],
+    ids=["no more come", "none come", "no worker", "no store"],
+)
+@in_virtual_time
+async def test_a_reply_waits_no_longer_than_facts_can_come(
+    notices: Waiting, *, is_served: bool, wait_s: float, waited_s: float
+) -> None:
+    learned = Learned(notices, lambda: is_served, wait_s=wait_s)
+    assert await learned.of_turn("ana", "t1") == ()
+    assert elapsed_s() == pytest.approx(waited_s)
+
+
+async def test_lines_of_a_store_that_is_away_are_none() -> None:
+    assert await Learned(Waiting(is_away=True), lambda: True).lines("ana") == ()
 
 
 class Kept:

@@ -9,6 +9,8 @@ from tasklore.workers.execution.exclusive_runs import ExclusiveRuns
 from tasklore.workers.execution.run_slot import RunSlot
 from tasklore.workers.execution.running_jobs import RunningJobs
 
+PATIENCE_S = 60.0
+
 
 class Engine:
     """An engine whose slot is free when `is_free` is set; `lent` counts how often one was lent."""
@@ -84,9 +86,9 @@ async def test_others_may_be_alone_while_it_is_lent() -> None:
     engine.is_free.set()
     slot, exclusive = slot_of(engine)
     async with slot.lent():
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(PATIENCE_S):
             await exclusive.enter(alone=True)
         exclusive.leave(alone=True)
     slot.leave()
-    async with asyncio.timeout(1):
+    async with asyncio.timeout(PATIENCE_S):
         await exclusive.enter(alone=True)

@@ -2,9 +2,8 @@
 
 import asyncio
 import contextlib
-import selectors
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -33,6 +32,7 @@ from tasklore.workers.testing.stories import FakeStories
 from tests.fakes.analyses import FakeAnalyses
 from tests.unit.supervisor.pipelines import fake_system
 from tests.unit.supervisor.reports import report_on
+from tests.virtual_time import elapsed_s
 
 STORY = "harbour"
 TEXT = "Mara set the lamp down."
@@ -44,36 +44,8 @@ TOOK_MS = 200
 Work = Callable[[TaskAssignment], Any]
 
 
-class _Leaping(selectors.DefaultSelector):
-    """A selector that never waits: it tells how long it would have."""
-
-    leapt_s = 0.0
-
-    def select(self, timeout: float | None = None) -> Any:
-        ready = super().select(0)
-        if not ready and timeout:
-            self.leapt_s += timeout
-        return ready
-
-
-class _VirtualLoop(asyncio.SelectorEventLoop):
-    """A loop whose clock leaps to whatever comes next."""
-
-    def __init__(self) -> None:
-        self._leaping = _Leaping()
-        super().__init__(self._leaping)
-
-    def time(self) -> float:
-        return self._leaping.leapt_s
-
-
-def virtually(doing: Coroutine[Any, Any, None]) -> None:
-    with asyncio.Runner(loop_factory=_VirtualLoop) as runner:
-        runner.run(doing)
-
-
 def now() -> datetime:
-    return START + timedelta(seconds=asyncio.get_running_loop().time())
+    return START + timedelta(seconds=elapsed_s())
 
 
 class FakeWorkers(fake_system.FakeWorkers):
@@ -109,7 +81,7 @@ class FakeWorkers(fake_system.FakeWorkers):
     async def _run(self, assignment: TaskAssignment) -> CompletionReport:
         agent = assignment.agent_id
         self.ran[agent] += 1
-        self.begun_at[agent] = asyncio.get_running_loop().time()
+        self.begun_at[agent] = elapsed_s()
         try:
             found = self.works.get(agent, lambda _: {"by": "rules"})(assignment)  # type: ignore[arg-type]
             found = await found if asyncio.iscoroutine(found) else found

@@ -3,7 +3,6 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
-from functools import wraps
 from typing import Any
 
 import pytest
@@ -20,9 +19,9 @@ from tests.unit.supervisor.pipelines.analysis.fake_system import (
     TEXT,
     FakeSystem,
     cards,
-    virtually,
 )
 from tests.unit.supervisor.reports import report_on
+from tests.virtual_time import elapsed_s, in_virtual_time
 
 ON = SeatSettings(enabled=True)
 MEMORIES = "StoryMemoryCreationAgent"
@@ -32,20 +31,6 @@ KNOWLEDGE = "StoryKnowledgeAgent"
 ENTITIES = "StoryEntityAgent"
 FACTS = "StoryFactAgent"
 RELATIONS = "StoryRelationshipAgent"
-
-
-def in_virtual_time(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
-    """Let the seconds of *test* take none."""
-
-    @wraps(test)
-    def run(*words: Any, **named: Any) -> None:
-        async def timed() -> None:
-            async with asyncio.timeout(10_000):
-                await test(*words, **named)
-
-        virtually(timed())
-
-    return run
 
 
 def napping(
@@ -58,10 +43,6 @@ def napping(
         return {"by": "rules"} if found is None else found
 
     return work
-
-
-def elapsed_s() -> float:
-    return asyncio.get_running_loop().time()
 
 
 def nested(deep: int) -> Any:
