@@ -38,9 +38,9 @@ def die_once() -> str:
 
 @server.tool()
 def hang() -> str:
-    """Answer after a minute."""
+    """Answer after an hour."""
     note("hang")
-    time.sleep(60)
+    time.sleep(3600)
     return "late"
 
 

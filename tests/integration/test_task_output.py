@@ -32,9 +32,11 @@ from tasklore.runtime.messaging.output import (
 )
 from tasklore.runtime.messaging.streams import Sizes, declare_streams
 from tasklore.runtime.servers.embedded import EmbeddedServers
+from tasklore.workers.context import output as task_output
 from tasklore.workers.context.output import MOST_WAITING, TaskOutputWriter
 from tests.http_client import Connection, ask
 from tests.integration.http_stand import SUPERVISOR, Stand, assigned, http_stand
+from tests.servers import PATIENCE_S
 
 
 @asynccontextmanager
@@ -56,8 +58,27 @@ async def worker(servers: EmbeddedServers) -> AsyncIterator[Outbox]:
             yield outbox
 
 
-def writer(outbox: Outbox, task_id: str, attempt: int = 1) -> TaskOutputWriter:
-    return TaskOutputWriter(
+class Patient(TaskOutputWriter):
+    """Notes of each wait for room whether it brought some."""
+
+    def __init__(self, **more: Any) -> None:
+        super().__init__(**more)
+        self.waits: list[bool] = []
+
+    async def _wait_for_room(self, size: int) -> None:
+        await super()._wait_for_room(size)
+        self.waits.append(self._size + size <= MOST_WAITING)
+
+
+async def settled(output: TaskOutputWriter) -> None:
+    """Return once the server's word on all that was emitted is there."""
+    async with asyncio.timeout(PATIENCE_S):
+        while output._size:  # noqa: ASYNC110 - a server is asked
+            await asyncio.sleep(0.01)
+
+
+def writer(outbox: Outbox, task_id: str, attempt: int = 1) -> Patient:
+    return Patient(
         send=outbox.send,
         supervisor_id=SUPERVISOR,
         task_id=task_id,
@@ -69,7 +90,7 @@ def writer(outbox: Outbox, task_id: str, attempt: int = 1) -> TaskOutputWriter:
 async def read_all(reader: OutputReader, *, until: Any) -> list[Item]:
     """Return items until *until* says of one that it is the last."""
     found: list[Item] = []
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         while True:
             for item in await reader.read():
                 found.append(item)
@@ -88,21 +109,23 @@ def text_of(items: list[Item]) -> str:
 
 
 async def test_the_first_event_goes_out_at_once_and_later_ones_in_batches(
-    servers: EmbeddedServers,
+    servers: EmbeddedServers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A hundred quick events are a few messages, in order, and the first is one of its own."""
+    """What comes within the time between two batches is one message; the first is one of its own, read before them."""
+    monkeypatch.setattr(task_output, "WINDOW_S", PATIENCE_S)
     async with worker(servers) as outbox, reading(servers) as desk:
         output = writer(outbox, "batched")
-        for number in range(100):
-            await output.emit(f"{number} ")
-            await asyncio.sleep(0.001)
-        await output.close()
+        await output.emit("0 ")
         async with desk.follow("batched") as reader:
-            found = await read_all(reader, until=lambda item: item.at.sequence == 100)
+            found = await read_all(reader, until=lambda item: item.at.sequence == 1)
+            for number in range(1, 100):
+                await output.emit(f"{number} ")
+            await output.close()
+            found += await read_all(reader, until=lambda item: item.at.sequence == 100)
     assert text_of(found) == "".join(f"{number} " for number in range(100))
     assert isinstance(found[0], Emitted)
     assert found[0].events == ("0 ",)
-    assert len(found) <= 10
+    assert len(found) == 2
     assert reader.has_ended
 
 
@@ -151,7 +174,7 @@ async def test_a_new_attempt_is_announced_and_an_old_one_no_longer_read(
         await first.emit("half ")
         assert text_of(await read_all(reader, until=lambda _: True)) == "half "
         await second.emit("a whole ")
-        await asyncio.sleep(0.1)
+        await settled(second)
         await first.emit("zombie")
         await copy.emit("another ")
         await first.close()
@@ -198,22 +221,22 @@ async def test_what_cannot_be_sent_is_left_out_and_shows_as_a_gap(
 
 
 async def test_a_server_that_is_away_costs_a_task_little_and_no_memory(
-    own_servers: EmbeddedServers,
+    own_servers: EmbeddedServers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Emits wait for room once, then events are left out; what was stored is read without a doubt."""
+    monkeypatch.setattr(task_output, "ROOM_S", 0.5)
     async with worker(own_servers) as outbox:
         output = writer(outbox, "away")
         await output.emit("begun ")
-        await asyncio.sleep(0.1)
+        await settled(output)
         await own_servers.nats.stop()
-        began = asyncio.get_running_loop().time()
         for _ in range(100):
             await output.emit("x" * 16_000)
-        assert asyncio.get_running_loop().time() - began < 8
+        assert output.waits == [False]
         assert output._size <= MOST_WAITING
         await own_servers.nats.start()
         await output.emit("ended")
-        await asyncio.sleep(3)
+        await settled(output)
         await output.emit("really")
         await output.close()
         async with reading(own_servers) as desk, desk.follow("away") as reader:
@@ -408,9 +431,11 @@ async def test_a_stream_that_is_gone_costs_a_client_its_output_and_not_the_repor
 
 @pytest.mark.parametrize("refuses", [False, True], ids=["drops the oldest", "refuses"])
 async def test_a_full_stream_costs_a_client_output_and_not_the_report(
-    own_servers: EmbeddedServers, *, refuses: bool
+    own_servers: EmbeddedServers, monkeypatch: pytest.MonkeyPatch, *, refuses: bool
 ) -> None:
-    """The run goes on, and a client learns that words are missing; one that was there hears more."""
+    """The run waits for no room, and a client learns that words are missing; one that was there hears more."""
+    for patience in ("ROOM_S", "FLUSH_S"):
+        monkeypatch.setattr(task_output, patience, PATIENCE_S)
     async with (
         Redis.from_url(own_servers.redis_url) as redis,
         http_stand(own_servers, redis) as stand,
@@ -421,7 +446,7 @@ async def test_a_full_stream_costs_a_client_output_and_not_the_report(
             output = writer(outbox, "full")
             late = writer(outbox, "late")
             await late.emit("begun")
-            await asyncio.sleep(0.2)
+            await settled(late)
             config = (
                 await ask_jetstream(
                     stand.parts.client, f"STREAM.INFO.{subjects.OUTPUT}"
@@ -438,19 +463,18 @@ async def test_a_full_stream_costs_a_client_output_and_not_the_report(
                 {**config, **small},
             )
             live = asyncio.create_task(events_on(stand.url, "late"))
-            began = asyncio.get_running_loop().time()
             for _ in range(40):
                 await output.emit("x" * 16_000)
                 await late.emit("y" * 100)
             await output.close()
             await late.close()
-            took_s = asyncio.get_running_loop().time() - began
             await report_of(stand, outbox, "full")
             await report_of(stand, outbox, "late")
         full = await events_on(stand.url, "full")
         cut = await events_on(stand.url, "late", "1.1.1")
         heard = await live
-    assert took_s < 30
+    assert all(output.waits + late.waits)
+    assert output._size == late._size == 0
     assert [events[-1][1] for events in (full, cut, heard)] == ["done"] * 3
     assert heard[0][1:] == ("text", {"text": "begun"})
     assert "gap" in [kind for _, kind, _ in (cut if refuses else full)]
