@@ -139,9 +139,9 @@ class Room:
     )
 
     def __post_init__(self) -> None:
-        self.turns = PersonalQueue(self.redis, "turns", deadline_s=5)
-        self.facts = PersonalQueue(self.redis, "facts", deadline_s=5)
-        self.store = DocumentStore(self.redis, Kinds.load(), deadline_s=5)
+        self.turns = PersonalQueue(self.redis, "turns", deadline_s=PATIENCE_S)
+        self.facts = PersonalQueue(self.redis, "facts", deadline_s=PATIENCE_S)
+        self.store = DocumentStore(self.redis, Kinds.load(), deadline_s=PATIENCE_S)
 
     async def say(self, user: str, *texts: str, start: int = 1) -> None:
         """Append turns of *user*, called `t1` and on."""

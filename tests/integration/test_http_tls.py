@@ -18,7 +18,7 @@ from tasklore.runtime.settings import Settings
 from tasklore.supervisor.http.admission.key_file import KeyRing, make_key
 from tasklore.supervisor.http.admission.limits import ClientLimits
 from tasklore.supervisor.http.server import demand_tls
-from tests.http_client import Connection, until
+from tests.http_client import PATIENCE_S, Connection, until
 from tests.integration.http_stand import http_stand
 
 _CA = """[ca]
@@ -75,9 +75,14 @@ async def test_answers_and_events_come_over_tls(
 
 
 async def test_a_silent_client_over_tls_makes_room_for_a_known_key(
-    servers: EmbeddedServers, redis: Redis, certificates: Path, tmp_path: Path
+    servers: EmbeddedServers,
+    redis: Redis,
+    certificates: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Although it does not take part in the end of the TLS session."""
+    """Although it does not take part in the end of the TLS session, which asyncio would wait for."""
+    monkeypatch.setattr(asyncio.constants, "SSL_SHUTDOWN_TIMEOUT", 10 * PATIENCE_S)
     shown = {
         "Authorization": f"Bearer {make_key(tmp_path / 'keys.json', 'shop', ('ask',), None)}"
     }
@@ -97,7 +102,7 @@ async def test_a_silent_client_over_tls_makes_room_for_a_known_key(
 
         silent = [await asyncio.to_thread(connect) for _ in range(2)]
         await until(lambda: stand.server.connections == 2)
-        async with Connection(stand.url, client) as known, asyncio.timeout(5):
+        async with Connection(stand.url, client) as known, asyncio.timeout(PATIENCE_S):
             known.send("GET", "/v1/agents", headers=shown)
             assert (await known.answer()).status == 200
             assert stand.server.connections == 2

@@ -35,6 +35,8 @@ from tests.unit.supervisor.webhooks import a_webhook
 
 LOCAL = Addresses(networks_in("127.0.0.0/8"))
 SECRETS = parse_secrets(SECRET)
+#: Longer than any test is waited for: what hangs is given up by nobody.
+FOR_EVER_S = 10 * PATIENCE_S
 
 
 @pytest.fixture
@@ -204,30 +206,27 @@ async def test_slow_receivers_delay_no_other_host(
     outbox: WebhookOutbox, receiver: Receiver
 ) -> None:
     """A host with 2,000 webhooks that hangs is sent eight at once; others' come at once, and its own by free lanes."""
-    async with receiving() as slow, running(outbox, deadline_s=30.0):
+    async with receiving() as slow, running(outbox, deadline_s=FOR_EVER_S):
         await put(outbox, *(slow.url(f"/hang/{number}") for number in range(2_000)))
-        began = asyncio.get_running_loop().time()
         await slow.hears(8)
         for number in range(20):
             await put(outbox, receiver.url(), id=f"msg_quick_{number}")
         await receiver.hears(20)
-        assert asyncio.get_running_loop().time() - began < 10
-        assert slow.most_open == 8
+        assert (slow.open, slow.most_open, len(slow.heard)) == (8, 8, 8)
 
 
 async def test_a_receiver_that_hangs_delays_no_other_on_its_host(
     outbox: WebhookOutbox, receiver: Receiver
 ) -> None:
     """Seven of its webhooks hang, and a hundred others of the same host are delivered meanwhile."""
-    async with running(outbox, deadline_s=30.0):
-        began = asyncio.get_running_loop().time()
+    async with running(outbox, deadline_s=FOR_EVER_S):
         await put(outbox, *(receiver.url(f"/hang/{number}") for number in range(7)))
         await receiver.hears(7)
         for number in range(100):
             await put(outbox, receiver.url("/quick"), id=f"msg_quick_{number}")
         await receiver.hears(107)
         await until_counts(outbox, 7)
-        assert asyncio.get_running_loop().time() - began < 20
+        assert [one.path.count("hang") for one in receiver.heard] == [1] * 7 + [0] * 100
 
 
 async def test_ten_thousand_webhooks_of_a_dead_host_wait_and_are_bounded(
@@ -254,15 +253,15 @@ async def test_ten_thousand_webhooks_of_a_dead_host_wait_and_are_bounded(
     assert (_used(after) - _used(before)) / 10_000 < 2_048
     async with running(outbox):
         await put(outbox, receiver.url())
-        began = asyncio.get_running_loop().time()
         await receiver.hears(1)
-        assert asyncio.get_running_loop().time() - began < 10
-        problems = {
+        problems = [
             one.state.problem
             for one in await outbox.find("waiting", 12_000)
             if one.state.attempts
-        }
-        assert problems == {"no connection (ConnectionRefusedError)"}
+        ]
+        # The living host's came first, after a few of the 10,000 before it.
+        assert 0 < len(problems) < 1_000
+        assert set(problems) == {"no connection (ConnectionRefusedError)"}
 
 
 def _used(info: bytes) -> int:
@@ -326,7 +325,7 @@ async def test_a_store_that_is_away_for_a_while_loses_nothing(
             await put(outbox, *(receiver.url("/status/503") for _ in range(20)))
             await receiver.hears(20)
             await own_servers.valkey.stop()
-            await asyncio.sleep(1.0)
+            await asyncio.sleep(0.3)
             await own_servers.valkey.start()
             async with asyncio.timeout(PATIENCE_S):
                 while len(found := await _find(outbox)) < 20:  # noqa: ASYNC110 - a server is asked
