@@ -1,5 +1,7 @@
 """Replies that tell what was learned, and that words were kept."""
 
+from typing import Any
+
 import pytest
 
 from tasklore.contracts.errors import MemoryUnavailable
@@ -70,18 +72,18 @@ async def test_a_reply_waits_for_the_facts_of_its_own_turn() -> None:
 @pytest.mark.parametrize(
     ("notices", "is_served", "wait_s", "waited_s"),
     [
-        (Waiting(ends_after=2), True, 60.0, 0.05),
-        (Waiting(), True, 0.2, 0.2),
-        (Waiting(), False, 60.0, 0.0),
-        (Waiting(is_away=True), True, 60.0, 0.0),
+        ({"ends_after": 2}, True, 60.0, 0.05),
+        ({}, True, 0.2, 0.2),
+        ({}, False, 60.0, 0.0),
+        ({"is_away": True}, True, 60.0, 0.0),
     ],
     ids=["no more come", "none come", "no worker", "no store"],
 )
 @in_virtual_time
 async def test_a_reply_waits_no_longer_than_facts_can_come(
-    notices: Waiting, *, is_served: bool, wait_s: float, waited_s: float
+    notices: dict[str, Any], *, is_served: bool, wait_s: float, waited_s: float
 ) -> None:
-    learned = Learned(notices, lambda: is_served, wait_s=wait_s)
+    learned = Learned(Waiting(**notices), lambda: is_served, wait_s=wait_s)
     assert await learned.of_turn("ana", "t1") == ()
     assert elapsed_s() == pytest.approx(waited_s)
 
