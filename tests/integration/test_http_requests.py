@@ -418,8 +418,8 @@ async def test_a_task_that_does_not_fit_its_card_is_refused_with_the_cure(
 async def test_a_leaving_process_answers_what_ends_within_its_grace(
     servers: EmbeddedServers, redis: Redis
 ) -> None:
-    """A task that does not is answered with the place where it will be."""
-    async with http_stand(servers, redis, grace_s=2.0) as leaving:
+    """A task that does not is answered with the place where it will be, once whoever ends the process has enough."""
+    async with http_stand(servers, redis, grace_s=PATIENCE_S) as leaving:
         body = {"agent_id": "EchoAgent", "task": "echo", "parameters": {"word": "hi"}}
         soon, timely, never = (
             asyncio.create_task(
@@ -434,7 +434,8 @@ async def test_a_leaving_process_answers_what_ends_within_its_grace(
         await until(
             lambda: leaving.parts.life.inside == 3 and bool(leaving.service.asked)
         )
-        draining = asyncio.create_task(leaving.server.drain(asyncio.Event()))
+        hurried = asyncio.Event()
+        draining = asyncio.create_task(leaving.server.drain(hurried))
         await until(leaving.parts.life.draining.is_set)
         leaving.service.gate.set()
         assert (await soon).body["reply"]["text"] == "Heard: hello"
@@ -445,10 +446,24 @@ async def test_a_leaving_process_answers_what_ends_within_its_grace(
         )
 
         assert (await timely).body["report"]["result"] == {"word": "hi"}
+        assert not never.done()
+        hurried.set()
         assert (await never).status == 202
         await draining
         with pytest.raises(OSError):
             await ask(leaving.url, "GET", "/v1/agents")
+
+
+async def test_the_grace_of_a_leaving_process_ends(
+    servers: EmbeddedServers, redis: Redis
+) -> None:
+    """And with it the wait for a task that does not."""
+    async with http_stand(servers, redis, grace_s=0.2) as leaving:
+        body = {"agent_id": "EchoAgent", "task": "echo", "parameters": {"word": "hi"}}
+        never = asyncio.create_task(ask(leaving.url, "POST", "/v1/tasks", body))
+        await until(lambda: leaving.parts.life.inside == 1)
+        await leaving.server.drain(asyncio.Event())
+        assert (await never).status == 202
 
 
 async def test_the_fast_route_answers_like_the_framework(
