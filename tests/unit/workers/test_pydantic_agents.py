@@ -552,7 +552,7 @@ async def test_the_text_of_an_answer_is_streamed() -> None:
 
 async def test_a_step_of_an_agent_costs_little_beside_its_work() -> None:
     """Seconds of CPU beside those of the same agent that journals nothing; the journal is in memory."""
-    model = Model(*[[("look", {})]] * 30)
+    model = Model(*[[("look", {})]] * 10)
     agent = model.agent(tools=[look])
 
     async def cpu_s(running: Awaitable[Any]) -> float:
