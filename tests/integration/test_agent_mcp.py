@@ -153,10 +153,11 @@ async def test_a_server_that_hangs_ends_with_the_time_it_was_given(
 ) -> None:
     """The task is run again as often as it may be. The start, of which a busy machine makes seconds, is not hurried."""
 
-    def patient(*told: Any, **more: Any) -> MCPToolset:
-        return MCPToolset(*told, **(more | {"init_timeout": PATIENCE_S}))
+    class Patient(MCPToolset):
+        def __init__(self, *told: Any, **more: Any) -> None:
+            super().__init__(*told, **(more | {"init_timeout": PATIENCE_S}))
 
-    monkeypatch.setattr("pydantic_ai.mcp.MCPToolset", patient)
+    monkeypatch.setattr("pydantic_ai.mcp.MCPToolset", Patient)
     toolset = mcp_server(
         "double", command=[sys.executable, DOUBLE, str(log)], timeout_s=2
     )
