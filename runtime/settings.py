@@ -260,20 +260,16 @@ class Settings(BaseSettings):
     llm_api_key: SecretStr | None = None
     """Key for the language model; a key alone means OpenAI's own server."""
     llm_model: ModelName = MEDIUM_MODEL
-    """Model of every role without one of its own, and of agents' questions."""
+    """Model of every role that no other setting, and no `config.yaml` of yours, names a model for."""
     llm_temperature: Temperature = 0.2
     """Temperature of that model; `none` for reasoning models, which refuse any, as the shipped ones do."""
-    llm_supervisor_model: ModelName = MEDIUM_MODEL
-    """The model that finds agent, task and parameters in what a person says."""
+    llm_supervisor_model: ModelName | None = None
+    """The model that finds agent, task and parameters in what a person says; without it `TASKLORE_LLM_MODEL`."""
     llm_supervisor_temperature: Temperature = 0.0
     """Its temperature: the same sentence should give the same task."""
-    llm_finder_model: ModelName = SMALL_MODEL
-    """The model that finds which place in a document a fact belongs to."""
+    llm_finder_model: ModelName | None = None
+    """The model that finds which place in a document a fact belongs to; without it as for any other role."""
     llm_finder_temperature: Temperature = 0.1
-    """Its temperature."""
-    llm_editor_model: ModelName = MEDIUM_MODEL
-    """The model that proposes the edit of a document."""
-    llm_editor_temperature: Temperature = 0.2
     """Its temperature."""
     llm_roles: str = ""
     """Further roles for agents with tools, `ROLE=PROVIDER:MODEL` joined by commas: `writer=anthropic:claude-opus-5`."""
@@ -334,13 +330,23 @@ class Settings(BaseSettings):
             return "argument"
         return "environment" if name in self.model_fields_set else "default"
 
+    @property
+    def names_model(self) -> bool:
+        """Whether somebody set `TASKLORE_LLM_MODEL`, which then serves every role that is not named otherwise."""
+        return self.source("llm_model") != "default"
+
     def llm(self) -> LlmSettings:
         """Return the part for `tasklore.runtime.models.llm`."""
+        finder = self.llm_finder_model or (
+            self.llm_model if self.names_model else SMALL_MODEL
+        )
         roles = {
             DEFAULT_ROLE: (self.llm_model, self.llm_temperature),
-            "supervisor": (self.llm_supervisor_model, self.llm_supervisor_temperature),
-            "finder": (self.llm_finder_model, self.llm_finder_temperature),
-            "editor": (self.llm_editor_model, self.llm_editor_temperature),
+            "supervisor": (
+                self.llm_supervisor_model or self.llm_model,
+                self.llm_supervisor_temperature,
+            ),
+            "finder": (finder, self.llm_finder_temperature),
         }
         named = {
             name: self._role(model, temperature)

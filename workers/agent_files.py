@@ -18,7 +18,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tasklore.contracts.errors import ConfigurationError
 from tasklore.contracts.faults import fault_of
-from tasklore.runtime.models.settings import DEFAULT_ROLE, LlmRole, LlmSettings
+from tasklore.runtime.models.settings import (
+    DEFAULT_ROLE,
+    LlmRole,
+    LlmSettings,
+    is_shipped,
+    parse_roles,
+)
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -59,6 +65,8 @@ class AgentFiles:
     model: str
     temperature: float | None
     max_output_tokens: int | None
+    #: Whether somebody chose the model: in a folder laid over the agent's own, or by a name that is not shipped.
+    names_model: bool = True
     #: Where the prompt was read, for whoever has to mend it.
     prompt: Path
     template: "Template" = field(repr=False)
@@ -126,8 +134,11 @@ def load_agent_files(folder: Path, override: Path | None = None) -> AgentFiles:
     """
     mine = None if override is None else _overlaid(folder, override)
     config = _read_config(folder / CONFIG)
+    names_model = False
     if mine is not None and (mine / CONFIG).is_file():
-        config = {**config, **_read_config(mine / CONFIG)}
+        over = _read_config(mine / CONFIG)
+        names_model = "model" in over
+        config = {**config, **over}
         described = _checked(config, mine / CONFIG)
     else:
         described = _checked(config, folder / CONFIG)
@@ -142,6 +153,7 @@ def load_agent_files(folder: Path, override: Path | None = None) -> AgentFiles:
         model=described.model,
         temperature=described.temperature,
         max_output_tokens=described.max_output_tokens,
+        names_model=names_model or not is_shipped(described.model),
         prompt=prompt,
         template=shipped,
     )
@@ -161,16 +173,21 @@ def llm_settings_of(settings: "Settings", files: Iterable[AgentFiles]) -> LlmSet
 def roles_of(settings: "Settings", files: Iterable[AgentFiles]) -> dict[str, LlmRole]:
     """Return the role that each of *files* describes, by name.
 
-    What is set for a role by name (`TASKLORE_LLM_FINDER_MODEL`) wins over its file; `TASKLORE_LLM_MODEL` serves roles
-    that say nothing themselves, so it does not.
+    What is set for a role by name (`TASKLORE_LLM_FINDER_MODEL`, `TASKLORE_LLM_ROLES`) wins over its file. A model that
+    the file names wins over `TASKLORE_LLM_MODEL`, unless it is only the one that is shipped.
 
     Raises:
         ConfigurationError: two agents describe one role differently, or one of the house's own.
     """
     roles: dict[str, LlmRole] = {}
+    listed = parse_roles(settings.llm_roles)
     for file in files:
+        serves_all = settings.names_model and not file.names_model
+        model = settings.llm_model if serves_all else file.model
+        provider, model = listed.get(file.role, ("openai", model))
         role = LlmRole(
-            model=_set_or(settings, f"llm_{file.role}_model", file.model),
+            model=_set_or(settings, f"llm_{file.role}_model", model),
+            provider=provider,
             temperature=_set_or(
                 settings, f"llm_{file.role}_temperature", file.temperature
             ),

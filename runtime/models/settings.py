@@ -26,6 +26,11 @@ DEFAULT_ROLE = "default"
 Provider = Literal["openai", "openai-responses", "anthropic", "google"]
 
 
+def is_shipped(model: str) -> bool:
+    """Return whether *model* is one that answers unless another is set, or a dated name of one."""
+    return model.startswith((SMALL_MODEL, MEDIUM_MODEL))
+
+
 class LlmRole(BaseModel):
     """One kind of question: the model that answers it and how far it may go.
 
@@ -47,23 +52,18 @@ class LlmRole(BaseModel):
     @property
     def reasons(self) -> bool:
         """Whether it is one of the shipped models, or a dated name of one."""
-        return self.model.startswith((SMALL_MODEL, MEDIUM_MODEL))
+        return is_shipped(self.model)
 
     @field_validator("temperature", mode="after")
     @classmethod
     def _drop_temperature(
         cls, temperature: float | None, info: ValidationInfo
     ) -> float | None:
-        return (
-            None
-            if str(info.data.get("model", "")).startswith((SMALL_MODEL, MEDIUM_MODEL))
-            else temperature
-        )
+        return None if is_shipped(str(info.data.get("model", ""))) else temperature
 
 
 _ROLES = {
     "finder": LlmRole(model=SMALL_MODEL, temperature=0.1),
-    "editor": LlmRole(model=MEDIUM_MODEL, temperature=0.2),
     "supervisor": LlmRole(model=MEDIUM_MODEL, temperature=0.0),
     DEFAULT_ROLE: LlmRole(),
 }

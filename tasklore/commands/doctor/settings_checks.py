@@ -6,7 +6,8 @@ from tasklore.commands.doctor.rules import Diagnosis, Rule, apply_rules, ok
 from tasklore.commands.doctor.server_checks import Durability
 from tasklore.runtime.messaging.streams import DUPLICATE_WINDOW
 from tasklore.runtime.models.prices import is_priced
-from tasklore.runtime.models.settings import OPENAI_URL
+from tasklore.runtime.models.settings import MEDIUM_MODEL, OPENAI_URL, SMALL_MODEL
+from tasklore.runtime.servers.endpoints import masked_url
 from tasklore.runtime.settings import Settings
 
 #: Seconds below which `ack_wait` ends while one C call holds the interpreter: 5.6 s were measured for a regex.
@@ -64,6 +65,18 @@ def check_settings(
             )
         )
     llm = settings.llm()
+    if llm.base_url and not settings.names_model:
+        findings.append(
+            Diagnosis(
+                check="settings.llm_model",
+                mark="warning",
+                found=(
+                    f"TASKLORE_LLM_BASE_URL is {masked_url(llm.base_url)} and no model is "
+                    f"named: its server is asked for {MEDIUM_MODEL} and {SMALL_MODEL}"
+                ),
+                cure="set TASKLORE_LLM_MODEL to a model that this server has",
+            )
+        )
     for model in (
         sorted({role.model for role in llm.roles.values()}) if llm.configured else ()
     ):

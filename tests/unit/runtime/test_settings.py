@@ -186,12 +186,13 @@ def test_a_role_of_the_language_model_is_set_by_its_own_variables(
     monkeypatch.setenv("TASKLORE_LLM_ATTEMPT_DEADLINE_S", "3")
     llm = Settings.load(llm_base_url="http://127.0.0.1:1/v1").llm()
     assert llm.configured
-    assert (llm.role("finder").model, llm.role("editor").model) == (
+    assert (llm.role("finder").model, llm.role("supervisor").model) == (
         "tiny",
         "gpt-6.1-terra",
     )
     assert {
-        llm.role(name).attempt_deadline_s for name in ("finder", "editor", "anybody")
+        llm.role(name).attempt_deadline_s
+        for name in ("finder", "supervisor", "anybody")
     } == {3.0}
 
 

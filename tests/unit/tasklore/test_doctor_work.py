@@ -250,9 +250,14 @@ def test_a_supervisor_is_judged_by_its_consumer(
         ({"durability": "strict"}, "standard", "settings.durability"),
         ({"grace_s": 0, "ack_wait_s": 3600}, "standard", None),
         (
-            {"llm_base_url": "http://127.0.0.1:1/v1", "llm_finder_model": "own"},
+            {"llm_base_url": "http://127.0.0.1:1/v1", "llm_model": "own"},
             "standard",
             "settings.llm_prices",
+        ),
+        (
+            {"llm_base_url": "http://127.0.0.1:1/v1"},
+            "standard",
+            "settings.llm_model",
         ),
     ],
 )

@@ -4,9 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from tasklore import workers
 from tasklore.contracts.errors import ConfigurationError
+from tasklore.runtime.models.settings import MEDIUM_MODEL, SMALL_MODEL
 from tasklore.runtime.settings import Settings
 from tasklore.workers.agent_files import (
+    CONFIG,
     find_roles,
     llm_settings_of,
     load_agent_files,
@@ -194,6 +197,51 @@ def test_what_the_operator_sets_for_a_role_wins_over_its_files(
     assert (roles["finder"].model, roles["finder"].temperature) == ("theirs", 0.1)
     assert roles["default"].model == "any"
     assert roles["finder"].max_output_tokens == told.llm_max_output_tokens
+
+
+def test_a_model_of_ones_own_serves_every_role_that_nothing_else_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Models that the package ships are a default; a role is named by a setting, a folder over it, or an own model."""
+    shipped = role(tmp_path / "shipped" / "judge", config=f"model: {MEDIUM_MODEL}")
+    own = role(tmp_path / "own" / "scribe", config="model: qwen3")
+    laid = role(tmp_path / "over" / "shipped" / "judge", config="model: gpt-6-luna")
+    listed = role(tmp_path / "listed" / "poet", config=f"model: {SMALL_MODEL}")
+    files = [load_agent_files(folder) for folder in (shipped, own, listed)]
+
+    told = settings(
+        monkeypatch,
+        TASKLORE_LLM_MODEL="llama",
+        TASKLORE_LLM_ROLES="poet=anthropic:verse",
+    )
+    roles = llm_settings_of(told, files).roles
+
+    assert {name: one.model for name, one in roles.items()} == {
+        "default": "llama",
+        "supervisor": "llama",
+        "finder": "llama",
+        "judge": "llama",
+        "scribe": "qwen3",
+        "poet": "verse",
+    }
+    assert roles["poet"].provider == "anthropic"
+    laid_over = load_agent_files(shipped, laid.parents[1])
+    assert roles_of(told, [laid_over])["judge"].model == "gpt-6-luna"
+
+
+def test_no_role_of_ours_asks_for_another_model_than_the_one_that_is_set(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Every `config.yaml` that is shipped."""
+    told = settings(monkeypatch, TASKLORE_LLM_MODEL="llama")
+    folders = sorted(
+        file.parent for file in Path(workers.__file__).parent.rglob(CONFIG)
+    )
+
+    roles = llm_settings_of(told, map(load_agent_files, folders)).roles
+
+    assert len(roles) >= len(folders) > 10
+    assert {one.model for one in roles.values()} == {"llama"}
 
 
 def test_two_agents_do_not_share_a_role_by_accident(
