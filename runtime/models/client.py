@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from tasklore.contracts.errors import LlmMalformed
 from tasklore.runtime.models.settings import OPENAI_URL, LlmRole, LlmSettings
-from tasklore.runtime.models.wire import classify, redact
+from tasklore.runtime.models.wire import classify, redact, spell_schema
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -32,12 +32,15 @@ def build_client(settings: LlmSettings) -> "AsyncOpenAI":
     """Import the client library and open nothing yet; 0.3 s of CPU or more, so call it in a thread."""
     import openai
 
+    from tasklore.runtime.models.transport import DialectClient
+
     client = openai.AsyncOpenAI(
         api_key=settings.api_key.get_secret_value() if settings.api_key else _NO_KEY,
         base_url=settings.base_url or OPENAI_URL,
         # Retries and deadlines are ours: its own would multiply attempts unseen, and wait 600 s.
         max_retries=0,
         timeout=None,
+        http_client=DialectClient(base_url=settings.base_url or OPENAI_URL),
     )
     # Taken from the environment otherwise, and sent to whatever server the base URL names.
     client.organization = client.project = None
@@ -67,7 +70,11 @@ async def complete(
         {"role": "user", "content": user},
     ]
     if malformed is not None:
-        fault = f"That cannot be used: {malformed}. Answer again, in full, in the schema that was asked for."
+        # A server may take a schema and not show it to its model.
+        fault = (
+            f"That cannot be used: {malformed}. Answer again, in full, with one JSON object "
+            f"alone that fits this schema: {spell_schema(answer)}"
+        )
         messages += [
             {"role": "assistant", "content": malformed.answer},
             {"role": "user", "content": fault},
@@ -84,7 +91,7 @@ async def complete(
     except openai.OpenAIError as error:
         redact(error, client.api_key)
         host = urlsplit(str(client.base_url)).netloc.rpartition("@")[2]
-        raise classify(error, role.model, host) from error
+        raise classify(error, role.model, host, client.api_key) from error
     return RawResponse(response.content, response.headers)
 
 

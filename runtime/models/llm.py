@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Generic, Self
+from typing import TYPE_CHECKING, Any, Generic, Self
 
 import structlog
 
@@ -43,19 +43,20 @@ from tasklore.runtime.models.prices import (
     expense_of,
     load_prices,
 )
+from tasklore.runtime.models.reading import T
 from tasklore.runtime.models.settings import OPENAI_URL, LlmRole, LlmSettings
 from tasklore.runtime.models.tracing import answered, asked, completed
 from tasklore.runtime.models.usage import Meter, Reply, Sent, Spent
 from tasklore.runtime.models.wire import (
     ModelQuestion,
-    T,
     check_answer_model,
+    estimate_tokens,
     read_answer,
     read_body,
     read_tokens,
-    read_tokens_of,
     retry_after_s,
     spell_schema,
+    written_in,
 )
 from tasklore.runtime.tracing import span
 from tasklore.runtime.tracing.spans import Value
@@ -364,8 +365,7 @@ class Llm:
             f"chat {model}", kind="client", attributes=asked(question.role_name, model)
         ) as told:
             try:
-                body = read_body(await self._send(question, spent))
-                tokens = read_tokens(body)
+                body, tokens = await self._send(question, spent)
                 told.note(answered(body, tokens))
                 result = read_answer(body, question.answer)
             except LlmError as error:
@@ -445,8 +445,10 @@ class Llm:
             prices=self.settings.prices,
         )
 
-    async def _send(self, question: ModelQuestion[T], spent: Spent | None) -> bytes:
-        """Return the raw body of a successful response; holds one of the slots while the request is under way."""
+    async def _send(
+        self, question: ModelQuestion[T], spent: Spent | None
+    ) -> tuple[dict[str, Any], Tokens]:
+        """Return the body of a successful response and its tokens; holds one of the slots meanwhile."""
         role = question.role
         left_s = self._left_s(question)
         if left_s is not None and left_s <= 0:
@@ -461,7 +463,7 @@ class Llm:
             if question.malformed is None
             else f"{question.malformed.answer}{question.malformed}"
         )
-        schema = spell_schema(question.answer) if self.governor is not None else ""
+        schema = spell_schema(question.answer)
         payer = spent.payer if spent is not None else Payer(agent=question.role_name)
         text = f"{question.system}{question.user}{shown}{schema}"
         address = self.settings.base_url or OPENAI_URL
@@ -480,9 +482,11 @@ class Llm:
             ):
                 with breaker.asking():
                     answered_with = await self._complete(question)
+                    body = read_body(answered_with.body)
                 bill.headers = answered_with.headers
-                bill.tokens = read_tokens_of(answered_with.body)
-                return answered_with.body
+                # Without a count it is settled as one of unknown usage, and reported by an estimate.
+                bill.tokens = read_tokens(body)
+                return body, bill.tokens or estimate_tokens(text, written_in(body))
         except TimeoutError as error:
             raise _late(question, left_s or 0.0) from error
 

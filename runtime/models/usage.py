@@ -7,7 +7,7 @@ from typing import Generic, Protocol
 
 from tasklore.contracts.admission.limits import Payer
 from tasklore.runtime.models.prices import Expense, Tokens
-from tasklore.runtime.models.wire import T
+from tasklore.runtime.models.reading import T
 
 
 class Meter(Protocol):

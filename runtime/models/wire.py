@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from math import ceil
+from typing import TYPE_CHECKING, Any, Generic
 
 from pydantic import BaseModel, Field, ValidationError
 from pydantic_core import from_json
@@ -25,19 +26,46 @@ from tasklore.contracts.errors import (
     LlmTimeout,
     LlmUnavailable,
 )
-from tasklore.contracts.faults import fault_of
 from tasklore.runtime.models.prices import Tokens
+from tasklore.runtime.models.reading import T, answer_in, problems_of, text_of
 from tasklore.runtime.models.settings import LlmRole
 
 if TYPE_CHECKING:
     from openai import APIStatusError, OpenAIError
 
-T = TypeVar("T", bound=BaseModel)
-
 #: Characters of a provider's own words that an error repeats.
 _QUOTE = 300
-#: Characters of a malformed answer that goes back to its model; a longer one would cost more than a new one.
-_LONGEST_ANSWER = 20_000
+#: The status of a reply that is no completion: that of a gateway whose server failed.
+_NO_COMPLETION = 502
+#: Bytes of text to a token, rather few.
+_BYTES = 4
+#: Words in the code of an error, and the status that goes with them.
+_STATUSES = {
+    "rate_limit": 429,
+    "insufficient_quota": 429,
+    "resource_exhausted": 429,
+    "authentication": 401,
+    "permission": 403,
+    "not_found": 404,
+    "context_length": 400,
+    "content_filter": 400,
+    "invalid": 400,
+    "badrequest": 400,
+    "timeout": 408,
+}
+#: Words by which providers say that the account is empty, which they call a rate limit too.
+_NO_MONEY = (
+    "insufficient_quota",
+    "insufficient balance",
+    "insufficient_balance",
+    "insufficient credit",
+    "insufficient_credit",
+    "insufficient fund",
+    "billing",
+    "exceeded your current quota",
+    "out of credit",
+    "credit balance",
+)
 #: More tokens than any context window: a larger count is noise, not a bill.
 _MOST_TOKENS = 1_000_000_000
 #: Shorter "keys" (local servers take "none") are no secrets, and cutting them out would garble messages.
@@ -63,8 +91,17 @@ class ModelQuestion(Generic[T]):
 
 
 class _Message(BaseModel):
-    content: str | None = None
+    content: Any = None
     refusal: str | None = None
+    #: Where some servers put all that a thinking model wrote.
+    reasoning_content: Any = None
+    reasoning: Any = None
+
+    @property
+    def written(self) -> str:
+        """The text of the message; where it has none, that of the model's reasoning."""
+        texts = map(text_of, (self.content, self.reasoning_content, self.reasoning))
+        return next((text for text in texts if text.strip()), "")
 
 
 class _Choice(BaseModel):
@@ -81,7 +118,8 @@ class _CachedTokens(BaseModel):
 
 
 class _TokenCounts(BaseModel):
-    prompt_tokens: int = Field(default=0, ge=0, le=_MOST_TOKENS)
+    #: No request has fewer: 0 and null are what a server writes that does not count.
+    prompt_tokens: int = Field(ge=1, le=_MOST_TOKENS)
     completion_tokens: int = Field(default=0, ge=0, le=_MOST_TOKENS)
     prompt_tokens_details: _CachedTokens | None = None
 
@@ -112,27 +150,77 @@ def read_body(raw: bytes) -> dict[str, Any]:
     """Return the JSON object in *raw*, whatever its fields.
 
     Raises:
-        LlmMalformed: it is no JSON, or no object (a proxy's HTML page, a cut body).
+        LlmUnavailable: it is no JSON, or no object (a proxy's HTML page, a cut body).
     """
     try:
         body = from_json(raw)
     except ValueError as error:
-        raise LlmMalformed(
+        raise LlmUnavailable(
             f"the provider's reply of {len(raw)} bytes is no JSON: {error}"
         ) from error
     if not isinstance(body, dict):
-        raise LlmMalformed(
+        raise LlmUnavailable(
             f"the provider's reply is a JSON {type(body).__name__}, no object"
         )
     return body
 
 
-def read_tokens(body: Mapping[str, Any]) -> Tokens:
-    """Return the tokens counted in *body*; zero for a provider that does not count, or counts nonsense."""
+def status_in(raw: bytes) -> int:
+    """Return the HTTP status that a reply of status 200 should have had: 200 for one that holds a completion."""
     try:
-        counts = _TokenCounts.model_validate(body.get("usage"))
+        body = read_body(raw)
+    except LlmUnavailable:
+        return _NO_COMPLETION
+    choices = body.get("choices")
+    first = choices[0] if isinstance(choices, list) and choices else None
+    error = body.get("error")
+    if not error and isinstance(first, dict):
+        error = first.get("error")
+    if error or body.get("object") == "error":
+        return _status_of(error if isinstance(error, dict) else body)
+    is_message = isinstance(first, dict) and isinstance(first.get("message"), dict)
+    return 200 if is_message else _NO_COMPLETION
+
+
+def _status_of(error: Mapping[str, Any]) -> int:
+    """Return the HTTP status that *error* names by its code or type."""
+    for field in ("code", "status", "status_code", "type"):
+        said = error.get(field)
+        if isinstance(said, str) and said.isdecimal():
+            said = int(said[:4])
+        if isinstance(said, int) and 400 <= said < 600:
+            return said
+        if isinstance(said, str):
+            for word, status in _STATUSES.items():
+                if word in said.lower():
+                    return status
+    return _NO_COMPLETION
+
+
+def words_in(raw: str) -> str:
+    """Return what a provider says of an error: its message, or all of a reply that has none."""
+    try:
+        body = json.loads(raw)
+    except (ValueError, RecursionError):
+        return raw
+    if isinstance(body, dict) and isinstance(body.get("choices"), list):
+        body = next((one for one in body["choices"] if isinstance(one, dict)), body)
+    error = body.get("error") or body if isinstance(body, dict) else body
+    said = error.get("message") if isinstance(error, dict) else error
+    return said if isinstance(said, str) and said.strip() else raw
+
+
+def read_tokens(body: Mapping[str, Any]) -> Tokens | None:
+    """Return the tokens counted in *body*; None for a provider that does not count, or counts nonsense."""
+    usage = body.get("usage")
+    if isinstance(usage, Mapping):
+        usage = {name: value for name, value in usage.items() if value is not None}
+    try:
+        counts = _TokenCounts.model_validate(usage)
     except ValidationError:
-        return Tokens()
+        return None
+    if not counts.completion_tokens and written_in(body):
+        return None
     cached = (
         counts.prompt_tokens_details.cached_tokens
         if counts.prompt_tokens_details
@@ -141,53 +229,71 @@ def read_tokens(body: Mapping[str, Any]) -> Tokens:
     return Tokens(counts.prompt_tokens, counts.completion_tokens, cached or 0)
 
 
-def read_tokens_of(raw: bytes) -> Tokens | None:
-    """Return the tokens counted in the reply *raw*; None for one that counts none."""
+def estimate_tokens(asked: str, written: str) -> Tokens:
+    """Return about how many tokens a question and its answer have, for a provider that does not count them."""
+    return Tokens(*(ceil(len(text.encode()) / _BYTES) for text in (asked, written)))
+
+
+def written_in(body: Mapping[str, Any]) -> str:
+    """Return all that a model wrote in *body*; "" where that is no completion."""
     try:
-        tokens = read_tokens(read_body(raw))
-    except LlmMalformed:
-        return None
-    return tokens if tokens.input or tokens.output else None
+        return _Completion.model_validate(body).choices[0].message.written
+    except ValidationError:
+        return ""
+
+
+def demand_finished(finish_reason: str | None, words: str = "") -> None:
+    """Refuse an answer that its model did not finish.
+
+    Raises:
+        LlmRefused: the content filter of the provider withheld it.
+        LlmCutOff: it ended at the token limit.
+        LlmUnavailable: the provider failed meanwhile; *words* are its own.
+    """
+    reason = (finish_reason or "").lower()
+    if reason == "content_filter":
+        raise LlmRefused("the provider's content filter withheld the answer")
+    if reason in ("length", "max_tokens"):
+        raise LlmCutOff(
+            "the answer ended at the token limit; raise max_output_tokens or ask for less"
+        )
+    if reason == "error":
+        raise LlmUnavailable(f"the provider failed within its answer: {words[:_QUOTE]}")
 
 
 def read_answer(body: Mapping[str, Any], answer: type[T]) -> T:
     """Return the answer in *body* as an instance of *answer*.
 
+    An answer that is whole is taken whatever its finish reason is called, or if there is none.
+
     Raises:
         LlmRefused: the model or its content filter declined.
         LlmCutOff: it ended at the token limit.
+        LlmUnavailable: the provider failed meanwhile.
         LlmMalformed: there is no answer, or one that does not fit *answer*.
     """
     try:
         choice = _Completion.model_validate(body).choices[0]
     except ValidationError as error:
         raise LlmMalformed(
-            f"the reply is no chat completion: {_problems(error)}"
+            f"the reply is no chat completion: {problems_of(error)}"
         ) from error
     if choice.message.refusal:
         raise LlmRefused(choice.message.refusal[:_QUOTE])
-    if choice.finish_reason == "content_filter":
-        raise LlmRefused("the provider's content filter withheld the answer")
-    if choice.finish_reason == "length":
-        raise LlmCutOff(
-            f"the {answer.__name__} ended at the token limit; raise max_output_tokens or ask for less"
-        )
-    if not choice.message.content:
+    demand_finished(choice.finish_reason)
+    written = choice.message.written
+    if not written:
         raise LlmMalformed(
             f"the reply holds no {answer.__name__} (finish reason {choice.finish_reason!r})"
         )
-    said = choice.message.content
-    try:
-        return answer.model_validate_json(said)
-    except ValidationError as error:
-        shown = said if len(said) <= _LONGEST_ANSWER else None
-        raise LlmMalformed(
-            f"the answer is no {answer.__name__}: {_problems(error)}", shown
-        ) from error
+    return answer_in(written, answer)
 
 
-def classify(error: "OpenAIError", model: str, host: str) -> LlmError:
-    """Return the error of ours for one that the client raised while *host* was asked for *model*; raise it `from`."""
+def classify(error: "OpenAIError", model: str, host: str, secret: str = "") -> LlmError:
+    """Return the error of ours for one that the client raised while *host* was asked for *model*; raise it `from`.
+
+    *secret* does not stand in its words.
+    """
     import openai
 
     if isinstance(error, openai.APITimeoutError):
@@ -197,23 +303,46 @@ def classify(error: "OpenAIError", model: str, host: str) -> LlmError:
             f"the connection to {host} failed: {error.__cause__ or error}"
         )
     if isinstance(error, openai.APIStatusError):
-        return _classify_status(error, model)
+        return _classify_status(error, model, secret)
     return LlmRejected(f"{model!r} cannot be asked: {str(error)[:_QUOTE]}")
 
 
-def _classify_status(error: "APIStatusError", model: str) -> LlmError:
-    message = f"{model!r}: {error.message[:_QUOTE]}"
-    status = error.status_code
+def _classify_status(error: "APIStatusError", model: str, secret: str) -> LlmError:
+    said = redacted(words_in(error.response.text), secret)
+    shown = error.message if said in error.message else f"{error.message}: {said}"
+    return of_status(
+        error.status_code,
+        f"{model!r}: {shown[:_QUOTE]}",
+        code=f"{error.code or ''} {error.type or ''}",
+        pause_s=retry_after_s(error),
+    )
+
+
+def of_status(
+    status: int, message: str, *, code: str = "", pause_s: float | None = None
+) -> LlmError:
+    """Return the error of ours for an HTTP *status*; *code* is what the provider calls it."""
     # An empty account is answered 429 too, and no pause fills it.
-    if status == 429 and error.code != "insufficient_quota":
-        return LlmRateLimited(message, retry_after_s(error))
+    if status == 402 or (status == 429 and _is_out_of_money(code, message)):
+        return LlmRejected(
+            f"{message}; the account at the provider has no credit left: fill it, or name another model"
+        )
+    if status == 429:
+        return LlmRateLimited(message, pause_s)
     if status == 408:
         return LlmTimeout(message)
     if status >= 500:
         return LlmUnavailable(message)
-    if error.code == "content_filter":
+    if "content_filter" in code:
         return LlmRefused(message)
+    if status == 404:
+        message = f"{message}; name a model that this server has in TASKLORE_LLM_MODEL, or for the role"
     return LlmRejected(message)
+
+
+def _is_out_of_money(code: str, message: str) -> bool:
+    said = f"{code} {message}".lower()
+    return any(word in said for word in _NO_MONEY)
 
 
 def retry_after_s(error: BaseException | None) -> float | None:
@@ -252,16 +381,14 @@ def redact(error: BaseException | None, secret: str) -> None:
         return
     while error is not None:
         error.args = tuple(
-            arg.replace(secret, "***") if isinstance(arg, str) else arg
-            for arg in error.args
+            redacted(arg, secret) if isinstance(arg, str) else arg for arg in error.args
         )
         message = getattr(error, "message", None)
         if isinstance(message, str) and secret in message:
-            error.message = message.replace(secret, "***")  # type: ignore[attr-defined] # the client's own attribute
+            error.message = redacted(message, secret)  # type: ignore[attr-defined] # the client's own attribute
         error = error.__cause__ or error.__context__
 
 
-def _problems(error: ValidationError) -> str:
-    """Name each field and its fault, without the value, which may be private."""
-    faults = error.errors(include_url=False, include_input=False, include_context=False)
-    return "; ".join(map(fault_of, faults))[:_QUOTE]
+def redacted(text: str, secret: str) -> str:
+    """Return *text* without *secret*."""
+    return text.replace(secret, "***") if len(secret) >= _SHORTEST_SECRET else text

@@ -1,6 +1,7 @@
 """`tasklore.runtime.models.llm` through the real client library against a scripted server."""
 
 import io
+import json
 import logging
 import traceback
 from decimal import Decimal
@@ -134,6 +135,18 @@ async def test_without_key_and_base_url_asking_is_an_error() -> None:
             await ask(llm)
 
 
+def in_body(code: object, message: str) -> Canned:
+    """Answer with an error in a body whose status is 200."""
+    return raw(json.dumps({"error": {"message": message, "code": code}}).encode())
+
+
+def in_choice() -> Canned:
+    """Answer with an error in a choice, as a router of models does."""
+    error = {"code": 502, "message": "the upstream broke"}
+    choice = {"error": error, "finish_reason": "error", "message": {"content": ""}}
+    return raw(json.dumps({"choices": [choice]}).encode())
+
+
 NOT_RETRIED: list[tuple[Canned, type[LlmError], str]] = [
     (refusal("I would rather not."), LlmRefused, "I would rather not"),
     (filtered(), LlmRefused, "content filter"),
@@ -143,20 +156,35 @@ NOT_RETRIED: list[tuple[Canned, type[LlmError], str]] = [
         "filtered prompt",
     ),
     (cut_off(), LlmCutOff, "max_output_tokens"),
-    (fault(400, "bad schema"), LlmRejected, "bad schema"),
+    (fault(400, "bad prompt"), LlmRejected, "bad prompt"),
+    (raw(b'{"detail": "no such thing"}', status=400), LlmRejected, "no such thing"),
+    (in_body(401, "bad key"), LlmRejected, "bad key"),
+    (in_body("context_length_exceeded", "too long"), LlmRejected, "too long"),
     (fault(401, "bad key"), LlmRejected, "401"),
     (fault(404, "no such model"), LlmRejected, "gpt-6.1-terra"),
+    (fault(404, "no such model"), LlmRejected, "TASKLORE_LLM_MODEL"),
     (fault(429, "pay first", code="insufficient_quota"), LlmRejected, "pay first"),
+    (in_body(429, "You exceeded your current quota"), LlmRejected, "no credit left"),
+    (fault(402, "Insufficient Balance"), LlmRejected, "no credit left"),
 ]
 
 RETRIED: list[tuple[Canned, type[LlmError], str]] = [
     (saying("no JSON at all"), LlmMalformed, "Colour"),
     (answer({"reasoning": "", "colour": "blue"}), LlmMalformed, "colour"),
     (saying(None), LlmMalformed, "holds no Colour"),
-    (raw(b"<html>proxy</html>", content_type="text/html"), LlmMalformed, "no JSON"),
-    (raw(b"[]"), LlmMalformed, "list"),
-    (raw(b'{"choices": []}'), LlmMalformed, "no chat completion"),
-    (raw(b'{"error": {"message": "upstream"}}'), LlmMalformed, "choices"),
+    (raw(b"<html>proxy</html>", content_type="text/html"), LlmUnavailable, "proxy"),
+    (raw(b"[]"), LlmUnavailable, "502"),
+    (raw(b"null"), LlmUnavailable, "502"),
+    (raw(b""), LlmUnavailable, "502"),
+    (raw(b'{"choices": []}'), LlmUnavailable, "502"),
+    (raw(b'{"choices": null, "detail": "cold"}'), LlmUnavailable, "cold"),
+    (raw(b'{"error": {"message": "upstream"}}'), LlmUnavailable, "upstream"),
+    (raw(b'{"error": "out of memory"}'), LlmUnavailable, "out of memory"),
+    (in_body(429, "too many"), LlmRateLimited, "too many"),
+    (in_body("503", "overloaded"), LlmUnavailable, "overloaded"),
+    (in_body("rate_limit_exceeded", "slowly"), LlmRateLimited, "slowly"),
+    (in_choice(), LlmUnavailable, "the upstream broke"),
+    (saying('{"reas', finish_reason="error"), LlmUnavailable, "failed within"),
     (rate_limited(), LlmRateLimited, "slow down"),
     (fault(408), LlmTimeout, "408"),
     (fault(500), LlmUnavailable, "500"),
@@ -317,12 +345,19 @@ async def test_nonsense_about_usage_does_not_spoil_the_answer(
         '"many"',
         '{"prompt_tokens": -3}',
         '{"prompt_tokens": 1e300}',
+        '{"prompt_tokens": 0, "completion_tokens": 0}',
+        '{"prompt_tokens": null, "completion_tokens": 12}',
+        '{"prompt_tokens": 20, "completion_tokens": 0}',
+        '{"prompt_tokens": 20, "completion_tokens": null}',
     ):
         scripted_llm.queue(
             raw(f'{{"choices": [{{"message": {message}}}], "usage": {usage}}}'.encode())
         )
         reply = await ask(llm)
-        assert (reply.value.colour, reply.usage) == ("red", Expense())
+        assert reply.value.colour == "red"
+        # An estimate of what was sent and written, never nothing.
+        assert (reply.usage.input_tokens, reply.usage.output_tokens) > (50, 5)
+        assert reply.usage.cost_usd > 0
 
 
 class Hasty(BaseModel):

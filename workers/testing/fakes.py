@@ -23,7 +23,7 @@ from tasklore.runtime.models.llm import (
     Spent,
     check_answer_model,
 )
-from tasklore.runtime.models.wire import T
+from tasklore.runtime.models.reading import T
 from tasklore.workers.testing.children import KitChildren
 from tasklore.workers.testing.waits import KitWaits
 
