@@ -32,8 +32,10 @@ def calling(*calls: tuple[str, dict[str, Any]], text: str | None = None) -> Cann
     return raw(json.dumps(canned).encode())
 
 
-def streaming(*words: str, output_tokens: int = 20) -> Canned:
-    """Answer with *words* as server-sent events, one each."""
+def streaming(
+    *words: str, output_tokens: int = 20, finish_reason: str | None = "stop"
+) -> Canned:
+    """Answer with *words* as server-sent events, one each; *finish_reason* None: none is named."""
     head = {
         "id": "c",
         "object": "chat.completion.chunk",
@@ -51,6 +53,10 @@ def streaming(*words: str, output_tokens: int = 20) -> Canned:
     ]
     chunks = [
         *({**head, "choices": one} for one in choices),
+        {
+            **head,
+            "choices": [{"index": 0, "delta": {}, "finish_reason": finish_reason}],
+        },
         {**head, "choices": [], "usage": usage},
     ]
     stream = (

@@ -17,8 +17,11 @@ from tasklore.contracts.admission.limits import (
 )
 from tasklore.contracts.errors import (
     BudgetSpent,
+    LlmCutOff,
     LlmError,
+    LlmMalformed,
     LlmRateLimited,
+    LlmRefused,
     LlmThrottled,
     LlmTimeout,
     LlmUnavailable,
@@ -91,6 +94,19 @@ async def governed(
     def worst(read: int, written: int) -> int | None:
         return price(Tokens(read, written))
 
+    def counted() -> CallUsage | None:
+        tokens = bill.tokens
+        if tokens is None:
+            return None
+        return CallUsage(
+            input=tokens.input,
+            output=tokens.output,
+            cached=tokens.cached_input,
+            nano_usd=price(tokens) or 0,
+            requests_in_minute=_used(bill.headers, "requests"),
+            tokens_in_minute=_used(bill.headers, "tokens"),
+        )
+
     call = ModelCall(
         model=asked.model,
         payer=asked.payer,
@@ -102,7 +118,9 @@ async def governed(
     try:
         yield bill
     except BaseException as error:
-        taken = _taken_by(error) if isinstance(error, LlmError) else None
+        taken = counted()
+        if taken is None and isinstance(error, LlmError):
+            taken = _taken_by(error)
         if taken is None and bill.text:
             tokens = Tokens(*governor.count(held, bill.text))
             taken = CallUsage(
@@ -113,19 +131,7 @@ async def governed(
             )
         governor.settle(held, taken)
         raise
-    counted = bill.tokens
-    if counted is None:
-        governor.settle(held, None)
-        return
-    whole = CallUsage(
-        input=counted.input,
-        output=counted.output,
-        cached=counted.cached_input,
-        nano_usd=price(counted) or 0,
-        requests_in_minute=_used(bill.headers, "requests"),
-        tokens_in_minute=_used(bill.headers, "tokens"),
-    )
-    governor.settle(held, whole)
+    governor.settle(held, counted())
 
 
 def next_model(
@@ -137,15 +143,13 @@ def next_model(
 ) -> str | None:
     """Return the model that may answer in place of *model*, of which *error* is, None without one.
 
-    The next of its chain answers where its provider is away, slow or limits us, and where a limit says so; a budget in
-    money is spared by a cheaper model only.
+    The next of its chain answers where its provider is away, slow or limits us, where it came to no whole answer, and
+    where a limit says so; a budget in money is spared by a cheaper model only.
     """
     if isinstance(error, BudgetSpent):
         may = error.at_limit == "next"
     else:
-        may = isinstance(
-            error, LlmRateLimited | LlmTimeout | LlmUnavailable
-        ) and not isinstance(error, LlmThrottled)
+        may = isinstance(error, _HANDED_ON) and not isinstance(error, LlmThrottled)
     if governor is None or not may:
         return None
     is_broke = isinstance(error, BudgetSpent) and error.unit == "usd"
@@ -176,6 +180,15 @@ def _taken_by(error: LlmError) -> CallUsage | None:
     )
 
 
+#: Errors of one model that another one need not make.
+_HANDED_ON = (
+    LlmCutOff,
+    LlmMalformed,
+    LlmRateLimited,
+    LlmRefused,
+    LlmTimeout,
+    LlmUnavailable,
+)
 #: Errors of the HTTP client by which no request arrived.
 _NOT_SENT = ("ConnectError", "ConnectTimeout", "PoolTimeout")
 

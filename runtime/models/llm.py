@@ -298,10 +298,13 @@ class Llm:
             finally:
                 self._under_way -= 1
                 bill.text = sent.text
-                if error_class is None and (sent.tokens.input or sent.tokens.output):
-                    bill.tokens = sent.tokens
+                tokens = sent.tokens
+                if tokens.input and (tokens.output or not sent.text):
+                    bill.tokens = tokens
+                elif error_class is None:
+                    tokens = estimate_tokens(text, sent.text)
                 usage = expense_of(
-                    sent.tokens, model, sent.base_url or address, self.settings.prices
+                    tokens, model, sent.base_url or address, self.settings.prices
                 )
                 if spent is not None:
                     spent.add(usage)

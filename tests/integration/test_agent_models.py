@@ -17,9 +17,12 @@ from pydantic import BaseModel, SecretStr
 from tasklore import Agent, Context
 from tasklore.contracts.errors import (
     ConfigurationError,
+    LlmCutOff,
     LlmError,
+    LlmMalformed,
     LlmNotConfigured,
     LlmRateLimited,
+    LlmRefused,
     LlmRejected,
     LlmTimeout,
     LlmUnavailable,
@@ -30,6 +33,7 @@ from tasklore.workers.pydantic_agents import Prompt, RoleModel, run
 from tasklore.workers.testing import AgentKit
 from tests.agent_script import CALLS, REQUESTS, next_answer, streaming
 from tests.llm_double import (
+    Asked,
     Canned,
     ScriptedLlm,
     dropped,
@@ -452,6 +456,96 @@ async def test_a_failed_request_is_sent_again_until_the_provider_counts_as_away(
         await kit.run("ask", {"prompt": "hi"}, max_attempts=1)
         assert len(model.requests) == 8
         assert type(kit.raised[0]) is LlmUnavailable
+
+
+ODD_ENDS: list[tuple[Canned, type[LlmError]]] = [
+    (saying("Half of it", finish_reason="length"), LlmCutOff),
+    (saying("Half of it", finish_reason="content_filter"), LlmRefused),
+    (saying(None, refusal="I would rather not."), LlmRefused),
+    (saying("Half of it", finish_reason="error"), LlmUnavailable),
+    (saying("Half of it", finish_reason="guardrail_intervened"), LlmMalformed),
+    (raw(b'{"error": {"code": 429, "message": "slow"}}'), LlmRateLimited),
+    (raw(b'{"error": {"code": "503", "message": "busy"}}'), LlmUnavailable),
+    (raw(b'{"choices": null}'), LlmUnavailable),
+    (raw(b"<html>away</html>", content_type="text/html"), LlmUnavailable),
+    (raw(b"null"), LlmUnavailable),
+]
+
+
+@pytest.mark.parametrize(("canned", "error"), ODD_ENDS)
+async def test_what_is_no_whole_answer_is_an_error_and_not_kept(
+    canned: Canned, error: type[LlmError]
+) -> None:
+    """Its tokens are paid for; another run of the task asks again, and has the whole answer."""
+    agent = pydantic_ai.Agent(RoleModel("chat"), name="clerk")
+    book = Book()
+    async with ScriptedLlm() as model, Llm(settings_of(model), meter=book) as llm:
+        model.queue(canned, saying("All of it"))
+        kit = kit_of(agent, llm)
+        report = await kit.run("ask", {"prompt": "hi"}, max_attempts=1)
+        if error not in (LlmUnavailable, LlmRateLimited):
+            assert report.status == "failed"
+            report = await kit.run("ask", {"prompt": "hi"}, max_attempts=1)
+    # A provider that counts as away is not asked again before its rest.
+    assert {type(one) for one in kit.raised} <= {error, LlmUnavailable}
+    assert type(kit.raised[0]) is error
+    assert (report.result, len(model.requests)) == ("All of it", 2)
+    assert book.lines[0][3] == error.__name__
+    assert (book.lines[0][2].input_tokens > 0) == (b"usage" in canned.body)
+
+
+@pytest.mark.parametrize(
+    ("finish_reason", "error"),
+    [
+        (None, LlmUnavailable),
+        ("length", LlmCutOff),
+        ("content_filter", LlmRefused),
+        ("error", LlmUnavailable),
+        ("odd", LlmMalformed),
+    ],
+)
+async def test_a_stream_that_does_not_end_well_is_an_error(
+    finish_reason: str | None, error: type[LlmError]
+) -> None:
+    agent = pydantic_ai.Agent(RoleModel("chat"), name="clerk")
+    async with ScriptedLlm() as model, Llm(settings_of(model)) as llm:
+        model.queue(streaming("Half ", "of", finish_reason=finish_reason))
+        kit = kit_of(agent, llm, streams=True)
+        report = await kit.run("ask", {"prompt": "hi"}, max_attempts=1)
+    assert (report.status, type(kit.raised[0])) == ("failed", error)
+
+
+@pytest.mark.parametrize("finish_reason", ["stop", "eos", "COMPLETE"])
+async def test_an_end_in_another_servers_words_is_an_end(finish_reason: str) -> None:
+    agent = pydantic_ai.Agent(RoleModel("chat"), name="clerk")
+    async with ScriptedLlm() as model, Llm(settings_of(model)) as llm:
+        model.queue(saying("All of it", finish_reason=finish_reason))
+        report = await kit_of(agent, llm).run("ask", {"prompt": "hi"})
+    assert report.result == "All of it"
+
+
+async def test_agents_speak_to_a_server_as_it_understands() -> None:
+    """Parameters that it refuses are left out, in streams too."""
+
+    def respond(asked: Asked) -> Canned:
+        for name in ("max_completion_tokens", "temperature", "stream_options"):
+            if name in asked.body:
+                return fault(400, f"unknown parameter: {name!r}")
+        return streaming("An ", "ode") if asked.body.get("stream") else saying("ode")
+
+    agent = pydantic_ai.Agent(RoleModel("chat"), name="clerk")
+    roles = {"chat": LlmRole(model="scripted", temperature=0.2)}
+    async with (
+        ScriptedLlm(respond) as model,
+        Llm(settings_of(model, roles=roles)) as llm,
+    ):
+        plain = await kit_of(agent, llm).run("ask", {"prompt": "hi"})
+        before = len(model.requests)
+        streamed = await kit_of(agent, llm, streams=True).run("ask", {"prompt": "hi"})
+        last = model.requests[-1].body
+    assert (plain.result, streamed.result) == ("ode", "An ode")
+    assert (before, len(model.requests)) == (3, 5)
+    assert last["max_tokens"] == 2048
 
 
 async def test_cancelling_the_task_closes_the_request() -> None:

@@ -29,7 +29,7 @@ from pydantic_ai.durable_exec import (
     ToolsetGetToolsId,
     record_durable_unit,
 )
-from pydantic_ai.exceptions import ModelAPIError
+from pydantic_ai.exceptions import ModelAPIError, UnexpectedModelBehavior
 from pydantic_ai.messages import ToolCallPart
 from pydantic_ai.models import Model
 from pydantic_ai.tools import ToolDefinition
@@ -49,7 +49,11 @@ from tasklore.runtime.models.llm import Sent
 from tasklore.runtime.models.prices import Tokens
 from tasklore.runtime.tracing.spans import Value
 from tasklore.workers.context.context import Context
-from tasklore.workers.pydantic_agents.models import classify, fallback_in_use
+from tasklore.workers.pydantic_agents.models import (
+    classify,
+    demand_whole,
+    fallback_in_use,
+)
 from tasklore.workers.pydantic_agents.shown import class_of, digest, shown
 
 log = structlog.get_logger(__name__)
@@ -386,7 +390,7 @@ class _Request(_Unit):
             self._task_run.sent = sent
             try:
                 payload = cast("dict[str, Any]", await super().run(None))
-            except ModelAPIError as error:
+            except (ModelAPIError, UnexpectedModelBehavior) as error:
                 raise classify(error) from error
             usage = payload["usage"]
             sent.tokens = Tokens(
@@ -396,6 +400,9 @@ class _Request(_Unit):
             )
             sent.base_url = payload.get("provider_url")
             sent.provider = payload.get("provider_name") or ""
+            texts = [one for one in payload["parts"] if one["part_kind"] == "text"]
+            sent.text = sent.text or "".join(one["content"] for one in texts)
+            demand_whole(payload, is_stream=self._task_run.on_text is not None)
             return payload
 
 

@@ -2,11 +2,14 @@
 
 import asyncio
 import importlib
+from collections.abc import Mapping
 from contextvars import ContextVar
 from functools import cache
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from pydantic_ai.exceptions import (
+    ContentFilterError,
     ModelAPIError,
     ModelConnectionError,
     ModelHTTPError,
@@ -14,6 +17,7 @@ from pydantic_ai.exceptions import (
     ModelRateLimitError,
     ModelRequestTimeout,
     ModelTimeoutError,
+    UnexpectedModelBehavior,
 )
 from pydantic_ai.models import Model
 from pydantic_ai.models.wrapper import WrapperModel
@@ -22,8 +26,9 @@ from pydantic_ai.settings import ModelSettings
 from tasklore.contracts.errors import (
     ConfigurationError,
     LlmError,
+    LlmMalformed,
     LlmNotConfigured,
-    LlmRateLimited,
+    LlmRefused,
     LlmRejected,
     LlmTimeout,
     LlmUnavailable,
@@ -35,6 +40,7 @@ from tasklore.runtime.models.settings import (
     LlmSettings,
     Provider,
 )
+from tasklore.runtime.models.wire import demand_finished, of_status
 
 #: Settings of the models of the running task; without a task those of the environment count.
 settings_in_use: ContextVar[LlmSettings | None] = ContextVar(
@@ -43,6 +49,11 @@ settings_in_use: ContextVar[LlmSettings | None] = ContextVar(
 
 #: The model that answers in place of the role's own, while that has no room or is away.
 fallback_in_use: ContextVar[str | None] = ContextVar("llm_fallback", default=None)
+
+#: What compatible servers call the end of a whole answer, beside OpenAI's own words.
+_ENDS = frozenset(
+    ("eos", "eos_token", "end_turn", "stop_sequence", "end", "complete", "completed")
+)
 
 #: A client belongs to the event loop that opened its connections.
 _models: "WeakKeyDictionary[asyncio.AbstractEventLoop, list[tuple[str, LlmSettings, Model]]]" = WeakKeyDictionary()
@@ -141,8 +152,39 @@ def _settings_of(role: LlmRole) -> ModelSettings:
     return settings
 
 
-def classify(error: ModelAPIError) -> LlmError:
+def demand_whole(payload: Mapping[str, Any], *, is_stream: bool) -> None:
+    """Refuse the response of a model, as pydantic-ai dumps it, that is not whole: it would be kept as its answer.
+
+    A reply that is no stream and names no finish reason is whole: some servers never name one.
+
+    Raises:
+        LlmRefused: the model or a filter withheld it.
+        LlmCutOff: it ended at the token limit.
+        LlmUnavailable: the provider failed meanwhile, or its stream broke off.
+        LlmMalformed: it ended for a reason that is not known.
+    """
+    details = payload.get("provider_details") or {}
+    if details.get("refusal"):
+        raise LlmRefused(str(details["refusal"])[:300])
+    demand_finished(payload.get("finish_reason"))
+    raw = details.get("finish_reason")
+    demand_finished(raw)
+    if (
+        payload.get("provider_name") != "openai"
+        or payload.get("finish_reason") is None is raw
+    ):
+        return
+    if raw is None and is_stream:
+        raise LlmUnavailable("the stream ended without a finish reason: it broke off")
+    if payload.get("finish_reason") is None and str(raw).lower() not in _ENDS:
+        raise LlmMalformed(f"the answer ended for a reason that is not known: {raw!r}")
+
+
+def classify(error: ModelAPIError | UnexpectedModelBehavior) -> LlmError:
     """Return the error of ours for one of pydantic-ai; raise it `from`."""
+    if isinstance(error, UnexpectedModelBehavior):
+        kind = LlmRefused if isinstance(error, ContentFilterError) else LlmMalformed
+        return kind(str(error)[:300])
     status = error.status_code if isinstance(error, ModelHTTPError) else None
     # A provider quotes a key that it refuses.
     quoted = "" if status in (401, 403) else f": {str(error)[:300]}"
@@ -151,15 +193,15 @@ def classify(error: ModelAPIError) -> LlmError:
         if status
         else f"{error.model_name!r}{quoted}"
     )
-    if isinstance(error, ModelTimeoutError | ModelRequestTimeout) or status == 408:
+    if isinstance(error, ModelTimeoutError | ModelRequestTimeout):
         return LlmTimeout(message)
     if isinstance(error, ModelQuotaExceededError):
         return LlmRejected(message)
-    if isinstance(error, ModelRateLimitError) or status == 429:
-        return LlmRateLimited(message, error.retry_after)
-    if isinstance(error, ModelConnectionError) or status is None or status >= 500:
+    if isinstance(error, ModelRateLimitError):
+        return of_status(429, message, pause_s=error.retry_after)
+    if isinstance(error, ModelConnectionError) or status is None:
         return LlmUnavailable(message)
-    return LlmRejected(message)
+    return of_status(status, message)
 
 
 @cache
