@@ -214,6 +214,7 @@ class Process:
             alive={
                 "event_loop": pulse.check,
                 "models": self.metrics.check_models,
+                "model_dialects": self.metrics.check_dialects,
                 **alive,
             },
             ready={"serving": self._serving, **ready},

@@ -54,7 +54,11 @@ class Book:
             self.first_chunks.append(first_chunk_s)
         self.lines.append((role, model, usage, error_class))
 
-    def watch_models(self, open_seconds: Callable[[], Mapping[str, float]]) -> None:
+    def watch_models(
+        self,
+        open_seconds: Callable[[], Mapping[str, float]],
+        troubles: Callable[[], Mapping[str, str]],
+    ) -> None:
         """Ask for nothing."""
 
 

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from tasklore.runtime.counting.series import Series
 from tasklore.runtime.counting.words import LLM_BUCKETS, TOKEN_BUCKETS
+from tasklore.runtime.models.dialects import known_dialects
 from tasklore.runtime.models.prices import Expense
 
 #: Seconds after its time within which a task that waits for a model is still expected.
@@ -19,6 +20,7 @@ class ModelCounts:
     def __init__(self, series: Series) -> None:
         self._series = series
         self._open_seconds: Callable[[], Mapping[str, float]] = dict
+        self._troubles: Callable[[], Mapping[str, str]] = dict
         #: By model and id of each task that waits for it when it comes back, the next one first.
         self._returns: dict[str, dict[str, float]] = defaultdict(dict)
         self._llm_tokens = series.counter(
@@ -89,9 +91,17 @@ class ModelCounts:
         """Count a call that went out while the accounts of its limits could not be read."""
         self._llm_unchecked.labels(model).inc()
 
-    def watch_models(self, open_seconds: Callable[[], Mapping[str, float]]) -> None:
-        """Export by model for how long its provider has been away, and how many tasks wait for it."""
+    def watch_models(
+        self,
+        open_seconds: Callable[[], Mapping[str, float]],
+        troubles: Callable[[], Mapping[str, str]] = dict,
+    ) -> None:
+        """Export by model for how long its provider has been away, and how many tasks wait for it.
+
+        *troubles* says by role why its last question has no answer.
+        """
         self._open_seconds = open_seconds
+        self._troubles = troubles
         about = "Since the provider of a model counts as away; 0 when it does not."
         self._series.told("llm_breaker_open_seconds", about, "model", open_seconds)
         about = "Tasks that this process sent back to wait for a model."
@@ -119,12 +129,21 @@ class ModelCounts:
         }
 
     def check_models(self) -> tuple[bool, str]:
-        """Say which models are away, since when, and how many tasks wait; never that this process is at fault."""
+        """Say which models are away, since when, and how many tasks wait; and which roles have no answer, and why.
+
+        Never that this process is at fault.
+        """
         waiting = self._waiting()
         now = datetime.now(UTC)
-        return True, "; ".join(
+        away = [
             f"{model} has been away since {now - timedelta(seconds=open_s):%H:%M:%S} UTC ({open_s:.0f} s), "
             f"{waiting.get(model, 0):.0f} tasks wait for it"
             for model, open_s in self._open_seconds().items()
             if open_s > 0
-        )
+        ]
+        silent = [f"role {role!r}: {words}" for role, words in self._troubles().items()]
+        return True, "; ".join([*away, *silent])
+
+    def check_dialects(self) -> tuple[bool, str]:
+        """Say which servers are spoken to otherwise than OpenAI's own, since they refused that."""
+        return True, "; ".join(known_dialects())

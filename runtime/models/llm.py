@@ -23,6 +23,7 @@ from tasklore.contracts.errors import (
     LlmError,
     LlmMalformed,
     LlmNotConfigured,
+    LlmRefused,
     LlmThrottled,
     LlmTimeout,
 )
@@ -43,7 +44,7 @@ from tasklore.runtime.models.prices import (
     expense_of,
     load_prices,
 )
-from tasklore.runtime.models.reading import T
+from tasklore.runtime.models.reading import T, words_of
 from tasklore.runtime.models.settings import OPENAI_URL, LlmRole, LlmSettings
 from tasklore.runtime.models.tracing import answered, asked, completed
 from tasklore.runtime.models.usage import Meter, Reply, Sent, Spent
@@ -109,13 +110,14 @@ class Llm:
         self._meter = meter
         self.governor = governor
         if meter is not None:
-            meter.watch_models(self.open_seconds)
+            meter.watch_models(self.open_seconds, self.troubles)
         self._monotonic = monotonic
         self._sleep = sleep
         self._uniform = uniform
         self._slots = asyncio.Semaphore(settings.max_concurrency)
         self._under_way = 0
         self._breakers: dict[str, ModelBreaker] = {}
+        self._troubles: dict[str, str] = {}
         self._connecting = asyncio.Lock()
         self._has_prices = False
         self._client: AsyncOpenAI | None = None
@@ -149,6 +151,17 @@ class Llm:
         return {
             model: breaker.open_s for model, breaker in self._breakers.copy().items()
         }
+
+    def troubles(self) -> dict[str, str]:
+        """Return by role why its last question has no answer, in the provider's words; for any thread."""
+        return self._troubles.copy()
+
+    def _note_trouble(self, role: str, model: str, error: LlmError | None) -> None:
+        """Note how the last question of *role* ended; that a limit of ours left no room is no trouble of a model."""
+        if error is None:
+            self._troubles.pop(role, None)
+        elif error.away_s is None and not isinstance(error, BudgetSpent | LlmThrottled):
+            self._troubles[role] = f"{model!r} did not answer it: {describe(error)}"
 
     def role(self, name: str) -> LlmRole:
         """Return which model answers for the role *name*, and within which limits."""
@@ -214,6 +227,7 @@ class Llm:
             attempts = attempts + outcome.is_sent
             attempt = attempt + outcome.is_sent
             if not isinstance(error, LlmError):
+                self._note_trouble(role, question.role.model, None)
                 duration_ms = (self._monotonic() - started) * 1000
                 return Reply(
                     error,
@@ -236,6 +250,7 @@ class Llm:
                     else None
                 )
                 if fallback is None:
+                    self._note_trouble(role, question.role.model, error)
                     raise breaker.mark(error) if outcome.is_sent else error
                 role_now = LlmRole.model_validate(
                     {**role_now.model_dump(), "model": fallback}
@@ -294,7 +309,11 @@ class Llm:
                     )
             except Exception as error:
                 error_class = type(error).__name__
+                if isinstance(error, LlmError):
+                    self._note_trouble(role, model, error)
                 raise
+            else:
+                self._note_trouble(role, model, None)
             finally:
                 self._under_way -= 1
                 bill.text = sent.text
@@ -429,6 +448,7 @@ class Llm:
             role=question.role_name,
             model=question.role.model,
             error=type(error).__name__,
+            words=describe(error),
             attempt=attempt,
             pause_s=pause_s,
         )
@@ -547,6 +567,12 @@ class Llm:
                 self._client = await asyncio.to_thread(build_client, self.settings)
                 await asyncio.to_thread(load_prices)
             return self._client
+
+
+def describe(error: LlmError) -> str:
+    """Return *error* in its provider's words, on one line; of a refusal, which speaks of what was asked, its name."""
+    name = type(error).__name__
+    return name if isinstance(error, LlmRefused) else f"{name}: {words_of(str(error))}"
 
 
 def _late(question: ModelQuestion[T], limit_s: float) -> LlmTimeout:

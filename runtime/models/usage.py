@@ -24,8 +24,12 @@ class Meter(Protocol):
     ) -> None:
         """Count one attempt; *first_chunk_s* is when the first chunk of a streamed answer came."""
 
-    def watch_models(self, open_seconds: Callable[[], Mapping[str, float]]) -> None:
-        """Export by model for how long its provider has been away."""
+    def watch_models(
+        self,
+        open_seconds: Callable[[], Mapping[str, float]],
+        troubles: Callable[[], Mapping[str, str]],
+    ) -> None:
+        """Export by model for how long its provider has been away, and say by role why it has no answer."""
 
 
 @dataclass

@@ -9,6 +9,7 @@ from decimal import Decimal
 import pytest
 import structlog
 from pydantic import BaseModel, SecretStr, ValidationError
+from structlog.testing import capture_logs
 
 from tasklore.contracts.errors import (
     ConfigurationError,
@@ -441,3 +442,22 @@ async def test_a_server_that_is_not_there_is_unavailable(pauses: Pauses) -> None
         with pytest.raises(LlmUnavailable, match=r"127\.0\.0\.1"):
             await ask(llm)
     assert len(pauses.pauses) == 2
+
+
+async def test_a_role_without_an_answer_is_known_with_the_providers_words(
+    open_llm: Opener, scripted_llm: ScriptedLlm
+) -> None:
+    """Until it is answered; what a model says as it declines speaks of people, and is not repeated."""
+    llm = open_llm(roles={"editor": LlmRole(model="own")})
+    scripted_llm.queue(fault(404, "model 'own' not found"))
+    with capture_logs() as events, pytest.raises(LlmRejected):
+        await ask(llm)
+    [event] = [one for one in events if one["event"] == "llm_attempt_failed"]
+    assert "model 'own' not found" in event["words"]
+    assert "model 'own' not found" in llm.troubles()["editor"]
+    scripted_llm.queue(GOOD, refusal("I will not speak of Ana."))
+    await ask(llm)
+    assert llm.troubles() == {}
+    with pytest.raises(LlmRefused):
+        await ask(llm)
+    assert llm.troubles() == {"editor": "'own' did not answer it: LlmRefused"}

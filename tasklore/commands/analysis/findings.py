@@ -101,9 +101,10 @@ def step_of(section: str, body: JsonValue) -> SectionStep:
         note = one_line(str(body.get("error") or default), _LONGEST_ERROR)
     else:
         note = _summary(section, body)
-        if body.get("note") == UNJUDGED:
+        said = one_line(str(body.get("note") or ""), _LONGEST_ERROR)
+        if said.startswith(UNJUDGED):
             # An empty section of rules was not judged.
-            note = UNJUDGED if note in _EMPTY else f"{note} ({UNJUDGED})"
+            note = said if note in _EMPTY else f"{note} ({said})"
     by = one_line(str(body.get("by") or ""), _LONGEST_NAME)
     return SectionStep(
         section, status, took if isinstance(took, int) else None, note, by=by

@@ -22,6 +22,7 @@ from tasklore.contracts.analysis.document import (
     problems_in,
     read_document,
 )
+from tasklore.contracts.analysis.pieces import UNJUDGED
 from tasklore.memory.rendering.prompt_context import within
 
 SECTIONS = (
@@ -93,6 +94,10 @@ def counts_text(document: AnalysisDocument | None, sections: Sequence[str] = ())
         "skipped": meta.agents_skipped or 0,
         "at work": waiting,
     }
+    counts["by rules, as no model answered"] = sum(
+        isinstance(one, dict) and str(one.get("note") or "").startswith(f"{UNJUDGED};")
+        for _, one in document.sections()
+    )
     others = "".join(f", {count} {word}" for word, count in counts.items() if count)
     return f"{meta.status}: {meta.agents_ok} of {meta.agents_run + waiting} agents ok{others}"
 

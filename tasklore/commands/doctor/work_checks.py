@@ -316,10 +316,20 @@ def _check_models(process: ProcessFacts) -> Iterator[Diagnosis]:
     )
     about = checks.get("models") if isinstance(checks, dict) else None
     if isinstance(about, dict) and about.get("detail"):
-        cure = "tasks wait until their deadline; look at the provider's page of its state and at the limits of the key"
+        cure = (
+            "tasks wait until their deadline, other roles go on by rules; look at the provider's words and at its page "
+            "of its state, at TASKLORE_LLM_MODEL and at the limits of the key"
+        )
         found = f"{process.name} at {process.url}: {about['detail']}"
         yield Diagnosis(
             check="processes.models", mark="warning", found=found, cure=cure
+        )
+    spoken = checks.get("model_dialects") if isinstance(checks, dict) else None
+    if isinstance(spoken, dict) and spoken.get("detail"):
+        found = f"{process.name} at {process.url}: {spoken['detail']}"
+        cure = "nothing is needed; answers in a schema are surer from a server that takes json_schema"
+        yield Diagnosis(
+            check="processes.model_dialects", mark="note", found=found, cure=cure
         )
 
 

@@ -227,6 +227,19 @@ def test_an_unhealthy_process_names_its_failing_checks(
     assert "fine" not in found[check].found
 
 
+@pytest.mark.parametrize(
+    ("check", "mark"), [("models", "warning"), ("model_dialects", "note")]
+)
+def test_what_a_process_says_of_its_models_is_repeated(check: str, mark: str) -> None:
+    """A role without an answer, and a server that is asked in another way."""
+    words = "role 'finder': 'own' did not answer it: LlmRejected: not found"
+    page = HealthPage(200, {"checks": {check: {"ok": True, "detail": words}}})
+    facts = healthy(processes=(process(alive=page, ready=page),))
+    [finding] = [one for one in findings(facts) if one.check == f"processes.{check}"]
+    assert (finding.mark, words in finding.found) == (mark, True)
+    assert finding.cure
+
+
 def test_workers_that_were_not_asked_are_counted() -> None:
     (finding,) = [one for one in findings(healthy(unexamined=7)) if one.mark == "note"]
     assert "7 further workers" in finding.found

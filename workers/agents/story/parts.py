@@ -118,12 +118,12 @@ class Part(ABC, Generic[A, S]):
     def reduce(self, view: StoryView, answer: A | None) -> S:
         """Return the section without its `by`; *answer* None: by names and counts only."""
 
-    def finish(self, view: StoryView, judged: Judged[A] | None) -> S:
-        """Return the section with its `by`; one that no model judged says so in its `note`."""
+    def finish(self, view: StoryView, judged: Judged[A] | None, why: str = "") -> S:
+        """Return the section with its `by`; one that no model judged says so in its `note`, and *why* if one failed."""
         section = self.reduce(view, None if judged is None else judged.answer)
         marks: dict[str, object] = {"by": RULES if judged is None else judged.by}
         if judged is None and self.is_askable(view):
-            marks["note"] = UNJUDGED
+            marks["note"] = f"{UNJUDGED}; {why}" if why else UNJUDGED
         if judged is not None and judged.left_out:
             marks["left_out"] = judged.left_out
         # `by` comes first, as in every section.

@@ -19,7 +19,7 @@ from tasklore import Agent, Context
 from tasklore.contracts.analysis.pieces import Section
 from tasklore.contracts.analysis.roster import ROSTER, roster_of
 from tasklore.contracts.analysis.stories import StorySettings
-from tasklore.contracts.errors import LlmError
+from tasklore.contracts.errors import LlmError, LlmRefused
 from tasklore.workers.agent_files import AgentFiles, load_agent_files
 from tasklore.workers.agents.story.blocks import blocks_of, fit
 from tasklore.workers.agents.story.parts import (
@@ -31,6 +31,7 @@ from tasklore.workers.agents.story.parts import (
     Text,
     lists_of,
 )
+from tasklore.workers.agents.story.prose import one_line
 from tasklore.workers.agents.story.tokens import count_tokens
 from tasklore.workers.agents.story.view import StoryView, Turn, read
 from tasklore.workers.answers import Answer
@@ -48,6 +49,9 @@ _LEAST_BLOCKS = 200
 _MOST_BLOCK = 650
 #: The role of a question for several sections.
 SHARED = "shared"
+#: The key beside the sections of a shared answer that says why there is none; characters of a provider's words.
+_WHY = "why"
+_WORDS = 200
 #: Faulty findings that go back to the model, and characters of each.
 _MOST_MENDED = 24
 _LONGEST_MENDED = 600
@@ -82,6 +86,7 @@ async def analyse(part: Part[A, S], context: Context) -> S:
     """Return the section of *part*: as a model judges it, or else by names and counts."""
     view = await read(context.story, part.needs)
     judged: Judged[A] | None = None
+    why = ""
     if context.llm.configured and part.is_askable(view):
         together = sharers(part.section, view.settings, context.story.calls)
         # The deadline of the assignment is later, for sections that may come late.
@@ -95,12 +100,13 @@ async def analyse(part: Part[A, S], context: Context) -> S:
             deadline_s, task.created_at, task.deadline, context.now()
         )
         if len(together) == 1:
-            judged = (await ask(context, (part,), view, timeout_s)).get(part.section)
+            found, why = await ask(context, (part,), view, timeout_s)
+            judged = found.get(part.section)
         else:
-            judged = await _ask_together(
+            judged, why = await _ask_together(
                 part, together=together, context=context, view=view, timeout_s=timeout_s
             )
-    return await asyncio.to_thread(part.finish, view, judged)
+    return await asyncio.to_thread(part.finish, view, judged, why)
 
 
 async def _ask_together(
@@ -109,15 +115,15 @@ async def _ask_together(
     context: Context,
     view: StoryView,
     timeout_s: float,
-) -> Judged[A] | None:
+) -> tuple[Judged[A] | None, str]:
     async def compute() -> JsonValue:
         parts = [PARTS[section] for section in together]
         whole = await read(
             context.story, frozenset().union(*(one.needs for one in parts))
         )
         askable = [one for one in parts if one.is_askable(whole)]
-        judged = await ask(context, askable, whole, timeout_s)
-        return {
+        judged, why = await ask(context, askable, whole, timeout_s)
+        return {_WHY: why} | {
             section: {
                 "answer": one.answer.model_dump(mode="json"),
                 "by": one.by,
@@ -128,12 +134,14 @@ async def _ask_together(
 
     name = "one" if context.story.calls == "one" else _OURS[part.section].group
     shared = await context.story.share(name, compute, wait_s=timeout_s)
-    own = shared.get(part.section) if isinstance(shared, dict) else None
+    shared = shared if isinstance(shared, dict) else {}
+    own = shared.get(part.section)
     if not isinstance(own, dict):
-        return None
+        return None, str(shared.get(_WHY) or "")
     # Checked once more: other processes may run another version.
     kept, faulty = part.check(part.answer.model_validate(own["answer"]), view)
-    return Judged(kept, str(own["by"]), int(str(own["left_out"])) + len(faulty))
+    judged = Judged(kept, str(own["by"]), int(str(own["left_out"])) + len(faulty))
+    return judged, ""
 
 
 def sharers(section: str, settings: StorySettings, calls: str) -> list[str]:
@@ -177,8 +185,10 @@ def timeout_for(
 
 async def ask(
     context: Context, parts: Sequence[AnyPart], view: StoryView, timeout_s: float
-) -> dict[str, Judged[Any]]:
+) -> tuple[dict[str, Judged[Any]], str]:
     """Return the checked answer to each of *parts*, by section; empty without a usable answer within *timeout_s*.
+
+    With it why there is none, in the provider's words.
 
     Raises:
         ConfigurationError: the role's files are wrong; the message names file and cure.
@@ -186,14 +196,18 @@ async def ask(
     question = await asyncio.to_thread(_Question, context, parts, view)
     try:
         async with asyncio.timeout(timeout_s):
-            return await question.ask()
+            return await question.ask(), ""
     except (LlmError, TimeoutError) as error:
         log.warning(
             "story_read_without_model",
             sections=list(question.parts),
             error=type(error).__name__,
         )
-        return question.judged
+        name = type(error).__name__
+        # A refusal speaks of the story.
+        words = "" if isinstance(error, LlmRefused) else one_line(str(error), _WORDS)
+        why = f"{question.model} did not answer: {name}{words and f': {words}'}"
+        return question.judged, why
 
 
 class _Question:
@@ -239,6 +253,11 @@ class _Question:
         fitted = fit(blocks, MOST_RESPONSE_TOKENS, max(room, _LEAST_BLOCKS))
         self._user = "\n".join(filter(None, (block.text for block in fitted)))
 
+    @property
+    def model(self) -> str:
+        """The model that is asked."""
+        return self._context.llm.role(self._role).model
+
     async def ask(self) -> dict[str, Judged[Any]]:
         """Return the findings that pass their checks, after one repair round for those that fail."""
         answers = await self._answer(self._user)
@@ -262,11 +281,10 @@ class _Question:
 
     def _keep(self, answers: Mapping[str, Answer]) -> list[tuple[str, Faulty]]:
         """Keep the sound findings of *answers*, and return the others, each with its section."""
-        model = self._context.llm.role(self._role).model
         every = list[tuple[str, Faulty]]()
         for section, part in self.parts.items():
             kept, faulty = part.check(answers[section], self._view)
-            self.judged[section] = Judged(kept, model, len(faulty))
+            self.judged[section] = Judged(kept, self.model, len(faulty))
             every += [(section, one) for one in faulty]
         return every
 

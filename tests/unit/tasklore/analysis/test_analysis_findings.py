@@ -70,6 +70,11 @@ def test_each_section_of_the_example_in_words() -> None:
             {"note": UNJUDGED, "mentioned": [{"id": "T"}]},
             f"1 mentioned ({UNJUDGED})",
         ),
+        (
+            "knowledge",
+            {"note": f"{UNJUDGED}; own did not answer: 404", "facts": []},
+            f"{UNJUDGED}; own did not answer: 404",
+        ),
         ("thread_extract", {"status": "late"}, "late: it did not answer in time"),
         (
             "weather",

@@ -94,14 +94,18 @@ async def test_a_right_answer_is_kept_whole(section: str) -> None:
 
 @pytest.mark.parametrize("section", AGENTS)
 async def test_what_no_model_judged_says_so(section: str) -> None:
-    """Without one, and where it refuses, is late or talks nonsense: the same section each time."""
+    """Without one, and where it refuses, is late or talks nonsense: the same section each time, and then why."""
     alone = await found_by_rules(section)
 
     assert (alone["by"], alone["note"]) == ("rules", UNJUDGED)
-    for error in (LlmRefused("no"), LlmTimeout("late"), LlmMalformed("what")):
-        assert (await analysed(AGENTS[section], error, told=story(sections=TIERS)))[
-            0
-        ] == alone
+    for error, why in (
+        (LlmRefused("no"), "LlmRefused"),
+        (LlmTimeout("late"), "LlmTimeout: late"),
+        (LlmMalformed("what"), "LlmMalformed: what"),
+    ):
+        found, _ = await analysed(AGENTS[section], error, told=story(sections=TIERS))
+        note = f"{UNJUDGED}; scripted did not answer: {why}"
+        assert found == {**alone, "note": note}
 
 
 async def test_a_scene_is_judged_and_counted() -> None:
