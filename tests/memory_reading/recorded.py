@@ -17,7 +17,7 @@ import re
 import sys
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
 from hashlib import blake2b
@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from tasklore.contracts.messages import ChatTurn, Fact
-from tasklore.memory.documents.entries import live_entries
+from tasklore.memory.documents.entries import home_of, live_entries, reference_of
 from tasklore.memory.documents.items import Body
 from tasklore.memory.rendering.tokens import counter
 from tasklore.runtime.models.llm import Expense, LlmSettings, Reply
@@ -147,7 +147,8 @@ async def live_through(person: Mapping[str, Any], model: Replay) -> list[Heard]:
             for one in learned
             for fact in one.facts
         ]
-        rulings = await edit(FactBatch(batch.user_id, tuple(pending)), editing)
+        facts = tuple(_as_recorded(pending))
+        rulings = await edit(FactBatch(batch.user_id, facts), editing)
         outcomes = {ruling.fact_id: ruling.outcome for ruling in rulings}
         bodies = {
             name: document.body for name, document in editing.draft.documents.items()
@@ -160,6 +161,32 @@ async def live_through(person: Mapping[str, Any], model: Replay) -> list[Heard]:
             Heard([(one.fact, outcomes[one.fact.fact_id]) for one in pending], holding)
         )
     return lived
+
+
+def _as_recorded(facts: Sequence[PendingFact]) -> Iterator[PendingFact]:
+    """Yield *facts* as they changed the documents while answers were recorded.
+
+    A fact that adds to a kept item took that away then, unless both were said in one turn; later prompts show what was
+    left, and are known by what they show.
+    """
+    said: dict[str, str] = {}
+    taken: set[str] = set()
+    for one in facts:
+        fact = one.fact
+        place = home_of(fact.category, fact.subject, KINDS)
+        related = tuple(
+            name
+            for name in fact.related
+            if said.get(name) != one.turn_id and name not in taken
+        )
+        if place is not None:
+            said[reference_of(place, fact.value)] = one.turn_id
+        if fact.relation != "adds_to" or not related:
+            yield one
+            continue
+        taken |= set(related)
+        update = {"relation": "updates", "related": related}
+        yield replace(one, fact=fact.model_copy(update=update))
 
 
 def _batches(person: Mapping[str, Any]) -> Iterator[TurnBatch]:

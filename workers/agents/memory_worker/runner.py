@@ -277,11 +277,11 @@ def _targets(case: Case, finding: Finding) -> list[Entry]:
     fact = case.pending.fact
     if fact.relation == "same":
         return []
-    entries = case.find_named()
+    entries = case.find_named() if fact.relation in EXPLICIT else []
     if fact.relation in ("ends", "forget"):
         entries = entries or case.find_by_words()
     else:
-        entries += case.find_displaced()
+        entries += [entry for entry in case.find_displaced() if not _stays(case, entry)]
     if fact.relation in EXPLICIT and not entries:
         entries += [
             entry
@@ -299,8 +299,16 @@ def _swept(case: Case, finding: Finding) -> list[Entry]:
     return [
         entry
         for entry in case.live()
-        if entry.reference in finding.locations and entry.reference not in known
+        if entry.reference in finding.locations
+        and entry.reference not in known
+        and not _stays(case, entry)
     ]
+
+
+def _stays(case: Case, entry: Entry) -> bool:
+    """Return whether the fact says that it holds beside *entry*, at a place for one item too."""
+    fact = case.pending.fact
+    return fact.relation == "adds_to" and entry.reference in fact.related
 
 
 def _resources_for(case: Case) -> Sequence[str]:

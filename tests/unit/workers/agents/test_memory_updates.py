@@ -8,7 +8,7 @@ import pytest
 from pydantic import JsonValue
 
 from tasklore.contracts.errors import LlmTimeout
-from tasklore.memory.documents.items import Item
+from tasklore.memory.documents.items import Item, slug
 from tasklore.workers.agents.memory_worker.runner import PROTECTED, edit
 from tasklore.workers.listening.values import PendingFact, Ruling
 from tests.memory_bench import (
@@ -28,6 +28,7 @@ from tests.memory_bench import (
 TODAY = NOW.date()
 WORK = "resource_user_work"
 PEOPLE = "resource_user_people"
+PLACES = "resource_user_places"
 
 
 def fact_of(
@@ -413,3 +414,75 @@ async def test_what_is_protected_is_deleted_where_the_words_point_to_it_alone(
     wish = fact_of("health.allergies", "", relation="forget", text=said)
     context, _ = await ruled(documents(health__allergies=["Peanuts"]), wish)
     assert shown(context, HEALTH, "health.allergies") == left
+
+
+@pytest.mark.parametrize("relation", ["adds_to", "new"])
+@pytest.mark.parametrize(
+    ("place", "kept", "value"),
+    [
+        ("health__allergies", "Peanuts", "cashews"),
+        ("health__conditions", "Asthma", "hay fever"),
+        ("food__diets", "Halal", "dairy-free"),
+        ("food__likes", "Ramen", "udon"),
+    ],
+)
+async def test_what_stands_beside_an_item_takes_nothing_away(
+    relation: str, place: str, kept: str, value: str
+) -> None:
+    """Naming an item retires it by the relations that say so alone."""
+    category = place.replace("__", ".")
+    bodies = documents(**{place: [kept]})
+    resource_id = next(name for name, body in bodies.items() if category[:4] in name)
+    added = fact_of(
+        category,
+        value,
+        relation=relation,
+        related=(f"{resource_id}:{category}.{slug(kept)}",),
+    )
+    context, (ruling,) = await ruled(bodies, added)
+    display = value[:1].upper() + value[1:]
+    assert states(context, resource_id, category) == {
+        kept: "current",
+        display: "current",
+    }
+    assert ruling.notices == (f"You: {value}",)
+
+
+async def test_what_adds_to_the_one_item_of_a_place_stands_beside_it() -> None:
+    """Words about a new home do not end its address; another address does."""
+    bodies = documents(places__home=["Porto"])
+    beside = fact_of(
+        "places.home",
+        "two rooms",
+        relation="adds_to",
+        related=(f"{PLACES}:places.home.porto",),
+    )
+    context, _ = await ruled(bodies, beside)
+    assert states(context, PLACES, "places.home") == {
+        "Porto": "current",
+        "Two rooms": "current",
+    }
+    other = fact_of("places.home", "Hull", relation="adds_to")
+    context, _ = await ruled(bodies, other)
+    assert states(context, PLACES, "places.home") == {
+        "Porto": "past",
+        "Hull": "current",
+    }
+
+
+async def test_a_sweep_leaves_what_the_fact_adds_to() -> None:
+    """Whatever a model finds besides."""
+    named = f"{FOOD}:food.avoids.pork"
+    context, _ = await ruled(
+        documents(food__avoids=["Pork"], food__likes=["Lox"]),
+        fact_of("food.diets", "kosher", relation="adds_to", related=(named,)),
+        respond=lambda _role, _user: {
+            "reasoning": "",
+            "locations": [
+                {"path": "food.avoids[0]"},
+                {"path": "food.likes[0]"},
+            ],
+        },
+    )
+    assert states(context, FOOD, "food.avoids") == {"Pork": "current"}
+    assert states(context, FOOD, "food.likes") == {"Lox": "past"}
