@@ -179,15 +179,15 @@ def asks_which_task(turn: ChatTurn) -> bool:
 
 
 def ask_to_confirm(offer: Offer, values: Mapping[str, object]) -> str:
-    """Return the question for a yes before a task is started with *values*."""
+    """Return the question for a yes before a task is started with *values*; without any, it says what the task does."""
     said = ", ".join(
         f"{name.replace('_', ' ')} {value}" for name, value in values.items()
     )
-    return (
-        f"{_WHICH_TASK}{offer.label} with {said}?"
-        if said
-        else f"{_WHICH_TASK}{offer.label}?"
-    )
+    if said:
+        return f"{_WHICH_TASK}{offer.label} with {said}?"
+    does = " ".join(offer.task.description.partition("\n\n")[0].split()).rstrip(".")
+    explained = f" ({does[:1].lower()}{does[1:]})" if does else ""
+    return f"{_WHICH_TASK}{offer.label}{explained}?"
 
 
 def asks_to_confirm(turn: ChatTurn) -> bool:

@@ -5,7 +5,7 @@ A value of a slot (a date, a number, a name) is no evidence: half of all tasks t
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -72,7 +72,8 @@ class RoutingTask:
     """One task ready to be chosen and filled.
 
     *names* are the stems that name the task or its agent, *openers* those with which a request for it may begin, and
-    *known* those of all that the card says of itself; *said* has all words of its examples too.
+    *known* those of all that the card says of itself; *said* has all words of its examples too. *wordings* are the
+    stems of each example, and of its name, of a task that has to be named whole; None for any other.
     """
 
     offer: Offer
@@ -82,11 +83,21 @@ class RoutingTask:
     openers: frozenset[str]
     known: frozenset[str]
     said: frozenset[str]
+    wordings: tuple[frozenset[str], ...] | None
 
     @property
     def key(self) -> tuple[str, str]:
         """The agent's id and the task's name."""
         return self.offer.agent.agent_id, self.offer.task.name
+
+    def may_be_meant(self, stems: Collection[str]) -> bool:
+        """Return whether a sentence of *stems* may ask for it: likeness is not enough for one to be named whole."""
+        if self.wordings is None:
+            return True
+        return any(
+            wording.issubset(stems) and wording.issuperset(set(stems) - _STOP_STEMS)
+            for wording in self.wordings
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +164,13 @@ class Router:
     def choose(self, utterance: Utterance) -> Route | None:
         """Return the likeliest task with its rivals, or None when nothing fits."""
         evidence, rarity = self._weigh(utterance)
+        stems = [token.stem for token in utterance.tokens if token.is_word]
         ranked = sorted(
-            (place for place in evidence if evidence[place] >= _ENOUGH),
+            (
+                place
+                for place in evidence
+                if evidence[place] >= _ENOUGH and self.tasks[place].may_be_meant(stems)
+            ),
             key=lambda place: -rarity[place],
         )
         if not ranked:
@@ -271,7 +287,21 @@ def _prepare(offer: Offer) -> RoutingTask:
         openers=openers,
         known=known,
         said=known.union(*map(stems_of, offer.task.examples)),
+        wordings=_wordings(offer, schema),
     )
+
+
+def _wordings(offer: Offer, schema: TaskSchema) -> tuple[frozenset[str], ...] | None:
+    """Return the words that a task has to be named by whole: one to confirm in which no value says what it is about.
+
+    None for others, and where no example tells how it is asked for.
+    """
+    task = offer.task
+    is_bare = task.confirm and task.approver is None and not schema.slots
+    if not is_bare or not task.examples:
+        return None
+    texts = (task.name, *task.examples[:MOST_EXAMPLES])
+    return tuple(frozenset(stems_of(text)) for text in texts)
 
 
 def _own_stems(offer: Offer, schema: TaskSchema) -> frozenset[str]:

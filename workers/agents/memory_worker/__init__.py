@@ -39,7 +39,13 @@ agent.task(
     examples=(
         "forget everything about me",
         "forget all that you know about me",
+        "forget everything you know about me",
+        "delete everything about me",
+        "delete everything you know about me",
         "delete everything you remember about me",
+        "delete all my data",
         "erase all my data",
+        "erase everything about me",
+        "erase everything you know about me",
     ),
 )(forget_me)

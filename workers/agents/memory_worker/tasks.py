@@ -146,7 +146,7 @@ async def change_item(asked: ItemChange, context: Context) -> ItemChanged:
 
 
 async def forget_me(_asked: Nobody, context: Context) -> ForgottenWords:
-    """Forget everything that the user said and that is remembered of them.
+    """Erase for good everything that the user said, and all that is remembered of them.
 
     Raises:
         InvalidInput: the task has no user.

@@ -7,6 +7,7 @@ import pytest
 
 from tasklore.contracts.messages import ChatTurn, TaskCall
 from tasklore.contracts.parameters.model import Parameters
+from tasklore.supervisor.catalogue import Catalogue
 from tasklore.supervisor.understanding.model import LlmInterpreter
 from tasklore.supervisor.understanding.outcome import (
     Clarification,
@@ -17,6 +18,8 @@ from tasklore.supervisor.understanding.outcome import (
 )
 from tasklore.supervisor.understanding.rules import RuleInterpreter
 from tasklore.workers.agent import Agent
+from tasklore.workers.agents.budget import agent as budget_agent
+from tasklore.workers.agents.memory_worker import agent as memory_agent
 from tasklore.workers.card import card_of
 from tests.understanding.recorded import CATALOGUE, NOW, Model, answers, cases
 
@@ -171,3 +174,47 @@ def test_the_card_of_a_task_says_that_it_is_confirmed() -> None:
     cards = {task.name: task for task in card_of(agent).tasks}
     assert cards["unlock"].confirm
     assert "confirm" not in cards["look"].model_dump(mode="json")
+
+
+class TestErasing:
+    """Who says something else than that all of them is to be erased is not asked whether they mean it."""
+
+    CARDS = Catalogue([card_of(memory_agent), card_of(budget_agent)])
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "delete my last order",
+            "delete my account",
+            "forget about the pizza",
+            "forget it",
+            "delete it",
+            "delete everything",
+            "forget what I said about me",
+            "forget everything about my last order",
+            "erase everything about me and Mia from the slides",
+        ],
+    )
+    def test_it_has_to_be_named_whole(self, text: str) -> None:
+        """Nothing that a yes would start."""
+        found = RuleInterpreter().understand(text, catalogue=self.CARDS)
+        assert isinstance(found, Unfitting)
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "forget me",
+            "please forget everything you know about me",
+            "Erase all my data!",
+            "could you delete everything about me please",
+        ],
+    )
+    def test_the_question_says_what_will_be_lost(self, text: str) -> None:
+        """Before the yes."""
+        found = RuleInterpreter().understand(text, catalogue=self.CARDS)
+        assert isinstance(found, Clarification)
+        assert found.task_name == "forget_me"
+        assert found.question == (
+            "Do you mean forget me (erase for good everything that the user said, and"
+            " all that is remembered of them)?"
+        )
