@@ -119,7 +119,14 @@ class Case:
         return both[0] is not None and both[1] is not None and both[0][0] > both[1][0]
 
     def twin(self) -> Entry | None:
-        """Return the item that says the same at the same place already, a current one before a past one."""
+        """Return the item that says the same already: one that the fact names as the same, or at the same place.
+
+        A current one comes before a past one.
+        """
+        named = self.find_named() if self.pending.fact.relation == "same" else []
+        same = next((entry for entry in named if self._may_be_same(entry)), None)
+        if same is not None:
+            return same
         found = [
             entry
             for entry in self.entries([self.home.resource_id])
@@ -133,6 +140,20 @@ class Case:
             )
         ]
         return min(found, key=lambda entry: not entry.is_live(self.today), default=None)
+
+    def _may_be_same(self, entry: Entry) -> bool:
+        """Return whether *entry* may say in other words what the fact does: a slip must cost no allergy.
+
+        Where something protected is at stake, one of the two has all words of the other; else both are kept.
+        """
+        if not self.is_mine(entry):
+            return False
+        value = self.pending.fact.value
+        if not value or not (entry.is_protected or self.home.protected):
+            return True
+        mine = set(words_of(value))
+        theirs = set(words_of(_text_of(entry)))
+        return mine <= theirs or theirs <= mine
 
     def superseding(self) -> Fact | None:
         """Return a done fact that was said after this one and took back the same statement; None without one."""

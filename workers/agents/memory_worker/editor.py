@@ -98,6 +98,10 @@ def _renew(case: Case, twin: Entry, mark: str | None) -> Change:
         "display": item.display,
     }
     renewed.pop(CONFLICT, None)
+    # One that was named as the same may stand at another place.
+    renewed.pop("category", None)
+    if item.category:
+        renewed["category"] = item.category
     if (
         "since" not in renewed
         and item.since is not None

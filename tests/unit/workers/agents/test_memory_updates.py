@@ -13,6 +13,7 @@ from tasklore.workers.agents.memory_worker.runner import PROTECTED, edit
 from tasklore.workers.listening.values import PendingFact, Ruling
 from tests.memory_bench import (
     FOOD,
+    GENERAL,
     HEALTH,
     NOW,
     BenchContext,
@@ -486,3 +487,56 @@ async def test_a_sweep_leaves_what_the_fact_adds_to() -> None:
     )
     assert states(context, FOOD, "food.avoids") == {"Pork": "current"}
     assert states(context, FOOD, "food.likes") == {"Lox": "past"}
+
+
+async def test_the_same_in_other_words_is_renewed() -> None:
+    """At whichever place the item that the fact names stands."""
+    lox = f"{FOOD}:food.likes.scrambled_eggs_with_lox"
+    context, (ruling,) = await ruled(
+        documents(food__likes=["Scrambled eggs with lox", "Ramen"]),
+        fact_of(
+            "general.interests",
+            "Eggs with smoked salmon",
+            relation="same",
+            related=(lox,),
+        ),
+    )
+    assert states(context, FOOD, "food.likes") == {
+        "Scrambled eggs with lox": "current",
+        "Ramen": "current",
+    }
+    assert shown(context, GENERAL, "general.interests") == []
+    renewed = item_at(context, FOOD, "food.likes", 0)
+    assert (renewed["added"], "category" in renewed) == (TODAY.isoformat(), False)
+    assert ruling.outcome == "applied"
+
+
+async def test_the_same_without_a_value_is_no_item_of_its_own() -> None:
+    context, _ = await ruled(
+        documents(food__likes=["Ramen"]),
+        fact_of(
+            "food.likes", "", relation="same", related=(f"{FOOD}:food.likes.ramen",)
+        ),
+    )
+    assert shown(context, FOOD, "food.likes") == ["Ramen"]
+
+
+@pytest.mark.parametrize(
+    ("value", "kept"),
+    [
+        ("cashews", ["Peanuts", "Cashews"]),
+        ("peanut allergy", ["Peanuts"]),
+    ],
+)
+async def test_another_allergy_is_not_lost_as_the_same(
+    value: str, kept: list[str]
+) -> None:
+    """A slip of the model costs a duplicate at most."""
+    same = fact_of(
+        "health.allergies",
+        value,
+        relation="same",
+        related=(f"{HEALTH}:health.allergies.peanuts",),
+    )
+    context, _ = await ruled(documents(health__allergies=["Peanuts"]), same)
+    assert shown(context, HEALTH, "health.allergies") == kept
