@@ -99,13 +99,29 @@ class Kind(BaseModel):
             chain(own, (place for place in self.places if relation in place.also)), None
         )
 
+    @property
+    def rest(self) -> Place:
+        """Where this kind keeps what none of its places is for: a list that a document has from its first such item.
+
+        Of a guarded kind it is protected, since nobody has said how much depends on it.
+        """
+        own = self.place_for("other")
+        return own or Place.model_construct(
+            path=Path() / str(self.places[0].path.steps[0]) / "other",
+            relation="other",
+            meaning="what no other place of this document is for",
+            protected=self.guarded,
+            pinned=self.guarded,
+            resource_id=self.resource_id,
+        )
+
     def place_at(self, path: Path) -> Place | None:
         """Return the place that *path* is or lies in, None when it is outside of all."""
         steps = tuple(path.steps)
         return next(
             (
                 place
-                for place in self.places
+                for place in (*self.places, self.rest)
                 if steps[: len(place.path.steps)] == place.path.steps
             ),
             None,

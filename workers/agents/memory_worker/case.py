@@ -3,10 +3,11 @@
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, date
+from datetime import UTC, date, datetime, time
 from functools import cached_property
 
 from tasklore.contracts.messages import Fact
+from tasklore.contracts.quantities.times import FoundMoment, find_moments
 from tasklore.memory.documents.draft import Draft
 from tasklore.memory.documents.entries import Entry, entries_of, home_of, reference_of
 from tasklore.memory.documents.items import Item, slug
@@ -40,7 +41,7 @@ class Case:
 
     @cached_property
     def home(self) -> Place:
-        """The place where it is kept: that of its category; without one, the general place of its topic."""
+        """The place where it is kept: that of its category; without one, the rest of the first document of its tags."""
         place = home_of(
             self.pending.fact.category, self.pending.fact.subject, self.kinds
         )
@@ -55,18 +56,17 @@ class Case:
             for kind in routed
             if kind is not None and kind.resource_id in self.draft.documents
         ]
-        found = [
-            place for kind in kinds if (place := kind.place_for("other")) is not None
-        ]
-        general = self.kinds.by_id[self.kinds.general]
-        return (
-            next(iter(found), None) or general.place_for("other") or general.places[-1]
-        )
+        return kinds[0].rest if kinds else self.kinds.by_id[self.kinds.general].rest
 
     @property
     def display(self) -> str:
-        """The text of the item that it would be; a word begins with a capital letter."""
-        text = self.pending.fact.value or self.pending.fact.text
+        """The text of the item that it would be; a word begins with a capital letter.
+
+        Where no category says what is so of a value, it is the whole statement.
+        """
+        fact = self.pending.fact
+        is_placed = home_of(fact.category, fact.subject, self.kinds) is not None
+        text = (fact.value if is_placed else "") or fact.text
         return text[:1].upper() + text[1:] if text[:2].islower() else text
 
     @property
@@ -135,7 +135,7 @@ class Case:
             and entry.category == self.category
             # What stands in parentheses only adds to it: "Pasta (especially carbonara)".
             and (
-                is_same(_text_of(entry), self.display)
+                self._is_said_by(entry)
                 or is_same(_text_of(entry).partition("(")[0], self.display)
             )
         ]
@@ -154,6 +154,27 @@ class Case:
         mine = set(words_of(value))
         theirs = set(words_of(_text_of(entry)))
         return mine <= theirs or theirs <= mine
+
+    def _is_said_by(self, entry: Entry) -> bool:
+        """Return whether *entry* says what the fact does: the same words, or the same day and its year too."""
+        text = _text_of(entry)
+        if is_same(text, self.display):
+            return True
+        day = self._day_without_year
+        if day is None:
+            return False
+        found = _whole_moment(text, self.today)
+        return (
+            found is not None
+            and not found.is_relative
+            and _days_of(found) == _days_of(day)
+        )
+
+    @cached_property
+    def _day_without_year(self) -> FoundMoment | None:
+        """The day that the fact says, and nothing else, without saying of which year."""
+        found = _whole_moment(self.display, self.today)
+        return found if found is not None and found.is_relative else None
 
     def superseding(self) -> Fact | None:
         """Return a done fact that was said after this one and took back the same statement; None without one."""
@@ -199,7 +220,7 @@ class Case:
             if (
                 self.is_single
                 and entry.category == self.category
-                and not is_same(_text_of(entry), self.display)
+                and not self._is_said_by(entry)
             )
             or (
                 _is_contrary(self.home, entry.place)
@@ -234,6 +255,17 @@ def is_same(one: str, other: str) -> bool:
     """Tell whether two texts are the same words, whatever their case, accents and number; or the same signs."""
     words = words_of(one)
     return words == words_of(other) and (bool(words) or slug(one) == slug(other))
+
+
+def _whole_moment(text: str, today: date) -> FoundMoment | None:
+    """Return the moment that is all of *text*, None when it says anything else."""
+    found = find_moments(text, datetime.combine(today, time(12)))
+    return found[0] if len(found) == 1 and found[0].text == text else None
+
+
+def _days_of(moment: FoundMoment) -> set[tuple[int, int]]:
+    """Return the month and the day of each reading of *moment*."""
+    return {(reading.month, reading.day) for reading in moment.readings}
 
 
 def _text_of(entry: Entry) -> str:

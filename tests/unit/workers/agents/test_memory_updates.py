@@ -8,6 +8,7 @@ import pytest
 from pydantic import JsonValue
 
 from tasklore.contracts.errors import LlmTimeout
+from tasklore.memory.documents.entries import live_entries
 from tasklore.memory.documents.items import Item, slug
 from tasklore.workers.agents.memory_worker.runner import PROTECTED, edit
 from tasklore.workers.listening.values import PendingFact, Ruling
@@ -15,6 +16,7 @@ from tests.memory_bench import (
     FOOD,
     GENERAL,
     HEALTH,
+    KINDS,
     NOW,
     BenchContext,
     Respond,
@@ -540,3 +542,54 @@ async def test_another_allergy_is_not_lost_as_the_same(
     )
     context, _ = await ruled(documents(health__allergies=["Peanuts"]), same)
     assert shown(context, HEALTH, "health.allergies") == kept
+
+
+@pytest.mark.parametrize(
+    ("tags", "resource_id", "path"),
+    [
+        (["food"], FOOD, "food.other"),
+        (["Health"], HEALTH, "health.other"),
+        (["work", "nothing"], WORK, "work.other"),
+        (["nothing"], GENERAL, "general.other"),
+        ([], GENERAL, "general.other"),
+    ],
+)
+async def test_a_fact_without_a_category_goes_to_the_document_of_its_tags(
+    tags: list[str], resource_id: str, path: str
+) -> None:
+    """As a whole statement; said again it is renewed there, and nothing is doubled."""
+    told = fact("User shares the fridge", tags=tags, value="the fridge")
+    again = fact("User shares the fridge", "f2", tags=tags, turn_id="t2")
+    context, rulings = await ruled(documents(), told, again)
+    assert [one.outcome for one in rulings] == ["applied", "known"]
+    assert shown(context, resource_id, path) == ["User shares the fridge"]
+    entries = live_entries(
+        {name: one.body for name, one in context.draft.documents.items()},
+        KINDS,
+        TODAY,
+    )
+    assert [str(entry.place.path) for entry in entries if entry.place] == [path]
+    assert entries[0].is_protected is (resource_id == HEALTH)
+
+
+@pytest.mark.parametrize("again", ["3 May", "May 3rd", "the 3rd of May"])
+async def test_a_day_said_without_its_year_ends_nothing(again: str) -> None:
+    """The item that knows the year stays, and is renewed."""
+    context, _ = await ruled(
+        documents(general__birthday=["3 May 1990"]),
+        fact_of("general.birthday", again),
+    )
+    assert states(context, GENERAL, "general.birthday") == {"3 May 1990": "current"}
+    context, _ = await ruled(
+        documents(general__birthday=["3 May"]),
+        fact_of("general.birthday", "3 May 1990"),
+    )
+    assert states(context, GENERAL, "general.birthday") == {
+        "3 May": "past",
+        "3 May 1990": "current",
+    }
+    context, _ = await ruled(
+        documents(general__birthday=["3 May 1990"]),
+        fact_of("general.birthday", "4 May"),
+    )
+    assert states(context, GENERAL, "general.birthday")["3 May 1990"] == "past"
