@@ -4,7 +4,7 @@ import re
 import unicodedata
 from functools import lru_cache
 
-__all__ = ["words_of"]
+__all__ = ["signs_of", "words_of"]
 
 #: A word of letters and digits with their marks; an apostrophe inside belongs to it.
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['\u2019][^\W\d_]+)*\d*")
@@ -32,6 +32,12 @@ def words_of(text: str) -> list[str]:
                 else _parts_of.__wrapped__(word)
             )
     return words
+
+
+def signs_of(text: str) -> set[str]:
+    """Return the signs of *text* in scripts without blanks: where `words_of` has pairs, a word may be one of them."""
+    found = _UNSPACED.findall(unicodedata.normalize("NFKC", text))
+    return set("".join(found))
 
 
 @lru_cache(_KEPT)

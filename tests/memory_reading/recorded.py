@@ -17,6 +17,7 @@ import re
 import sys
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
@@ -30,7 +31,7 @@ from tasklore.memory.documents.items import Body
 from tasklore.memory.rendering.tokens import counter
 from tasklore.runtime.models.llm import Expense, LlmSettings, Reply
 from tasklore.workers.agents.memory_worker.runner import edit
-from tasklore.workers.agents.switchboard import extract
+from tasklore.workers.agents.switchboard import checks, extract
 from tasklore.workers.listening.context import ListenContext
 from tasklore.workers.listening.values import FactBatch, PendingFact, TurnBatch
 from tasklore.workers.testing import KitServices
@@ -336,13 +337,28 @@ def _pattern(word: str) -> str:
     return rf"(?<!\w){re.escape(word)}" + (r"(?!\w)" if word.isascii() else "")
 
 
+@contextmanager
+def _checks_as_recorded() -> Iterator[None]:
+    """Have values of one sign go back to the model, as they did while answers were recorded.
+
+    Later prompts show what was kept of the second answer.
+    """
+    today = checks._said_stems
+    checks._said_stems = checks._stems
+    try:
+        yield
+    finally:
+        checks._said_stems = today
+
+
 async def run(people: Sequence[Mapping[str, Any]], out: Path | None) -> Score:
     """Return the score of *people*; prompts without an answer are written to *out*."""
     total = Score()
     for person in people:
         model = Replay()
         try:
-            lived = await live_through(person, model)
+            with _checks_as_recorded():
+                lived = await live_through(person, model)
         except Unrecorded as missing:
             if out is None:
                 raise

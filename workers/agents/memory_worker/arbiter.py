@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from tasklore.memory.documents.entries import Entry
-from tasklore.memory.episodes.words import words_of
+from tasklore.memory.episodes.words import signs_of, words_of
 from tasklore.workers.agents.memory_worker.case import Case
 
 #: Why a fact may not take something away. rank: it was inferred, and the other was said; guarded: it was inferred, and
@@ -91,9 +91,6 @@ def _is_own_word(case: Case, entry: Entry, *, is_swept: bool) -> bool:
         names = words_of(
             " ".join((entry.text, *map(str, entry.path.parent.steps), *topics))
         )
-        return (
-            is_first_person
-            and is_said
-            and bool(set(words_of(fact.evidence)) & set(names))
-        )
+        said = signs_of(fact.evidence).union(words_of(fact.evidence))
+        return is_first_person and is_said and not said.isdisjoint(names)
     return is_first_person and is_said and not is_swept

@@ -13,7 +13,7 @@ from tasklore.memory.documents.entries import Entry, entries_of, home_of, refere
 from tasklore.memory.documents.items import Item, slug
 from tasklore.memory.documents.kinds import Kinds, Place
 from tasklore.memory.documents.tags import targets
-from tasklore.memory.episodes.words import words_of
+from tasklore.memory.episodes.words import signs_of, words_of
 from tasklore.workers.listening.values import PendingFact
 
 #: The first 48 bits of a UUID of version 7: milliseconds since 1970.
@@ -241,7 +241,8 @@ class Case:
         found = [
             entry
             for entry in self.live()
-            if self.is_mine(entry) and words <= set(words_of(entry.text))
+            if self.is_mine(entry)
+            and words <= signs_of(entry.text).union(words_of(entry.text))
         ]
         own = [
             entry

@@ -42,6 +42,17 @@ _WORDS = re.compile(r"[^\W_]+")
 _OWN_FEW = 4
 _OWN_WORDS = 8
 _OWN_PAIRS = 20
+#: How the names of signs begin whose scripts write no blanks between words.
+_UNSPACED = (
+    "CJK",
+    "HIRAGANA",
+    "KATAKANA",
+    "KHMER",
+    "LAO",
+    "MYANMAR",
+    "THAI",
+    "TIBETAN",
+)
 #: Letters by which two words are held for forms of one.
 _STEM = 3
 
@@ -152,7 +163,9 @@ class Checker:
             if any(map(_is_unspaced, _WORDS.findall(heard.statement)))
             else _OWN_WORDS
         )
-        return len(stems - _stems(said)) > min(most, max(_OWN_FEW, len(stems) * 3 // 5))
+        return len(stems - _said_stems(said)) > min(
+            most, max(_OWN_FEW, len(stems) * 3 // 5)
+        )
 
     def _faults_of_form(self, heard: HeardFact) -> Iterator[Veto]:
         for field, words in (
@@ -286,7 +299,7 @@ class Checker:
                     f"{written} was not said; write it as the person does",
                     "number",
                 )
-        known = _stems(said)
+        known = _said_stems(said)
         for field in ("value", "subject"):
             stems = _stems(getattr(heard, field))
             if stems and 2 * len(stems & known) < len(stems):
@@ -302,7 +315,7 @@ class Checker:
         """Yield entries about health that are to go and that no turn names: the harm is too great for a slip."""
         if heard.relation not in _RETIRING:
             return
-        said = _stems(self._scene.text)
+        said = _said_stems(self._scene.text)
         for entry in named:
             kind = (
                 self._kinds.get(entry.resource_id) if isinstance(entry, Entry) else None
@@ -311,7 +324,7 @@ class Checker:
                 isinstance(entry, Entry)
                 and kind is not None
                 and kind.guarded
-                and not _stems(entry.text) & said
+                and not _telling_stems(entry.text) & said
             ):
                 yield Veto(
                     "items",
@@ -357,15 +370,30 @@ def _amounts(text: str) -> set[Decimal]:
     }
 
 
+def _said_stems(text: str) -> set[str]:
+    """Return the stems of *text*, and each sign where words are not spaced: a word may be one of them."""
+    signs = (word for word in _words(text) if _is_unspaced(word))
+    return _stems(text).union(*signs)
+
+
+def _telling_stems(text: str) -> set[str]:
+    """Return the stems of *text*; single signs only where it has nothing longer."""
+    stems = _stems(text)
+    return {stem for stem in stems if len(stem) > 1} or stems
+
+
+def _words(text: str) -> list[str]:
+    """Return the words of *text* in small letters, without accents."""
+    plain = unicodedata.normalize("NFKD", text.casefold())
+    return _WORDS.findall(
+        "".join(sign for sign in plain if not unicodedata.combining(sign))
+    )
+
+
 def _stems(text: str) -> set[str]:
     """Return the beginnings of the longer words of *text*; where words are not spaced, pairs of its signs."""
     stems: set[str] = set()
-    plain = "".join(
-        sign
-        for sign in unicodedata.normalize("NFKD", text.casefold())
-        if not unicodedata.combining(sign)
-    )
-    for word in _WORDS.findall(plain):
+    for word in _words(text):
         if _is_unspaced(word):
             stems |= {word[at : at + 2] for at in range(max(1, len(word) - 1))}
         elif len(word) >= _STEM and not word.isdecimal():
@@ -374,7 +402,4 @@ def _stems(text: str) -> set[str]:
 
 
 def _is_unspaced(word: str) -> bool:
-    return any(
-        unicodedata.name(sign, "").startswith(("CJK", "HIRAGANA", "KATAKANA", "THAI"))
-        for sign in word
-    )
+    return any(unicodedata.name(sign, "").startswith(_UNSPACED) for sign in word)

@@ -593,3 +593,20 @@ async def test_a_day_said_without_its_year_ends_nothing(again: str) -> None:
         fact_of("general.birthday", "4 May"),
     )
     assert states(context, GENERAL, "general.birthday")["3 May 1990"] == "past"
+
+
+async def test_an_allergy_of_one_sign_is_forgotten_by_name() -> None:
+    """Though it stands among other signs without a blank."""
+    said = "忘记我对虾过敏"
+    forget = fact_of(
+        "health.allergies",
+        "虾",
+        text=said,
+        relation="forget",
+        related=(f"{HEALTH}:health.allergies.虾",),
+    )
+    context, (ruling,) = await ruled(documents(health__allergies=["虾"]), forget)
+    assert (ruling.outcome, shown(context, HEALTH, "health.allergies")) == (
+        "applied",
+        [],
+    )

@@ -166,6 +166,31 @@ async def test_a_statement_is_kept_when_its_numbers_and_words_were_said_or_shown
     assert [fact.text for fact in await Bench(answer, answer).facts(said)] == [kept]
 
 
+@pytest.mark.parametrize(
+    ("said", "value"),
+    [
+        ("我对虾和蛋过敏", "虾"),
+        ("我对虾和蛋过敏", "蛋"),
+        ("卵アレルギーがあります", "卵"),
+        ("海老と蟹が食べられない", "蟹"),
+        ("ฉันแพ้ปู", "ปู"),
+        ("ຂ້ອຍມັກປາ", "ປາ"),
+    ],
+)
+async def test_a_value_of_one_sign_is_grounded_where_no_blanks_are_written(
+    said: str, value: str
+) -> None:
+    """And one that the turn has not is set aside."""
+    allergy = loves_sushi(
+        statement=said, category="health.allergies", value=value, quotation=said
+    )
+    (fact,) = await Bench(heard(allergy)).facts(said)
+    assert (fact.value, fact.confidence) == (value, 1.0)
+    other = allergy.model_copy(update={"value": "狗"})
+    (aside,) = await Bench(heard(other), heard(other)).facts(said)
+    assert aside.confidence == 0
+
+
 async def test_turns_of_one_batch_share_one_question() -> None:
     """And each has its own facts, under ids of its own."""
     vegan = loves_sushi(
