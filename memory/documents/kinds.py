@@ -53,6 +53,7 @@ class Place(BaseModel):
     when nothing does. `single` means that a new item takes the place of the current one of its subject. `protected`
     items are replaced or ended by the person's own quoted words alone, and the audit lists it. `pinned` items are in
     every prompt; protected ones always are. `sweeps` means that a new item may contradict any other of the document.
+    `events` means that an item happens on its day: what takes its place does so at once and for good.
     `also` are relations that are kept here for want of a place of their own; their item then says the whole
     statement. `headings` are what older files call this place, in small letters. `resource_id` is filled in from the
     kind.
@@ -68,6 +69,7 @@ class Place(BaseModel):
     protected: bool = False
     pinned: bool = False
     sweeps: bool = False
+    events: bool = False
     also: tuple[str, ...] = ()
     headings: tuple[str, ...] = ()
     resource_id: str = ""

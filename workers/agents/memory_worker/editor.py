@@ -156,7 +156,13 @@ def _retire(case: Case, entry: Entry) -> Change:
     operation: Operation = "end"
     name = "until"
     day = fact.valid_from or case.day_said
-    if fact.expiry is not None and fact.expiry >= case.day_said:
+    if _is_event(entry):
+        # Moved or called off, it does not happen on its old day: neither until the new one nor after it.
+        day = case.day_said
+    elif fact.relation == "updates" and entry.item is not None and entry.item.expiry:
+        # What lasts for a while is replaced for good by what takes its place for a while.
+        pass
+    elif fact.expiry is not None and fact.expiry >= case.day_said:
         operation = "pause"
         name = "paused_until"
         day = fact.expiry
@@ -179,6 +185,10 @@ def _retire(case: Case, entry: Entry) -> Change:
     }
     kept = Insert(path=str(entry.path.parent), file=entry.resource_id, new_value=past)
     return Change((gone, kept), (step,))
+
+
+def _is_event(entry: Entry) -> bool:
+    return entry.place is not None and entry.place.events
 
 
 def _contest(case: Case, entry: Entry) -> Change:

@@ -31,6 +31,7 @@ from tests.memory_bench import (
 TODAY = NOW.date()
 WORK = "resource_user_work"
 PEOPLE = "resource_user_people"
+PLANS = "resource_user_plans"
 PLACES = "resource_user_places"
 
 
@@ -56,15 +57,17 @@ async def ruled(
     return context, await edit(batch(*facts), context)
 
 
-def states(context: BenchContext, resource_id: str, path: str) -> dict[str, str]:
-    """Return the state of each item of one list, by display."""
+def states(
+    context: BenchContext, resource_id: str, path: str, day: date = TODAY
+) -> dict[str, str]:
+    """Return the state of each item of one list on *day*, by display."""
     value: JsonValue = context.draft.documents[resource_id].body
     for step in path.split("."):
         assert isinstance(value, dict)
         value = value[step]
     assert isinstance(value, list)
     items = [Item.read(one) for one in value]
-    return {one.display: one.state(TODAY) for one in items if one is not None}
+    return {one.display: one.state(day) for one in items if one is not None}
 
 
 def item_at(
@@ -610,3 +613,53 @@ async def test_an_allergy_of_one_sign_is_forgotten_by_name() -> None:
         "applied",
         [],
     )
+
+
+@pytest.mark.parametrize("relation", ["updates", "contradicts"])
+@pytest.mark.parametrize("moved_to", [date(2026, 3, 5), date(2026, 3, 20)])
+@pytest.mark.parametrize("is_bounded", [True, False])
+async def test_an_appointment_that_is_moved_does_not_come_back(
+    relation: str, moved_to: date, *, is_bounded: bool
+) -> None:
+    """To an earlier day or to a later one, and with or without a last day of its own."""
+    old = item(
+        "Dentist on 10 March",
+        expiry="2026-03-10" if is_bounded else None,
+        since="2026-03-10",
+    )
+    moved = fact_of(
+        "plans.upcoming",
+        f"dentist on {moved_to.day} March",
+        relation=relation,
+        related=(f"{PLANS}:plans.upcoming.dentist_on_10_march",),
+        valid_from=moved_to,
+        expiry=moved_to,
+    )
+    context, _ = await ruled(documents(plans__upcoming=[old]), moved)
+    for later in range(30):
+        day = TODAY + timedelta(days=later)
+        first, second = states(context, PLANS, "plans.upcoming", day).values()
+        assert first == "past"
+        assert second == (
+            "planned" if day < moved_to else "current" if day == moved_to else "expired"
+        )
+
+
+async def test_what_lasts_a_while_is_replaced_by_what_takes_its_place() -> None:
+    """A shorter while hides what lasts, and ends what was to end itself."""
+    soon, later = TODAY + timedelta(days=5), TODAY + timedelta(days=20)
+    context, _ = await ruled(
+        documents(work__projects=[item("Draft by the 21st", expiry=later.isoformat())]),
+        fact_of(
+            "work.projects",
+            "draft by the 6th",
+            relation="updates",
+            related=(f"{WORK}:work.projects.draft_by_the_21st",),
+            expiry=soon,
+        ),
+    )
+    after = soon + timedelta(days=1)
+    assert states(context, WORK, "work.projects", after) == {
+        "Draft by the 21st": "past",
+        "Draft by the 6th": "expired",
+    }
