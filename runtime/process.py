@@ -2,7 +2,6 @@
 
 import asyncio
 import gc
-import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from importlib.metadata import version
@@ -12,6 +11,7 @@ import structlog
 from faststream import FastStream
 
 from tasklore.contracts.errors import ConfigurationError, TaskloreError, Unreachable
+from tasklore.runtime import departure
 from tasklore.runtime.access import access_of
 from tasklore.runtime.health import Check, HealthServer, Pulse
 from tasklore.runtime.messaging.broker import make_broker
@@ -29,8 +29,6 @@ log = structlog.get_logger(__name__)
 _COLLECT_EVERY = 50_000
 #: Seconds after which a task that was cancelled and goes on is cancelled again.
 _SWALLOWED_S = 1.0
-#: Seconds between looks of the frame at whether it should end.
-_POLL_S = 0.05
 
 Hook = Callable[[], Awaitable[None]]
 
@@ -38,10 +36,11 @@ Hook = Callable[[], Awaitable[None]]
 class Process:
     """One process from start to end.
 
-    FastStream catches SIGTERM and SIGINT and calls, in this order: the lifespan, `start`, `drain`, the broker's end,
-    the rest of the lifespan. A background task that fails, or a connection closed for good, ends the process with its
-    error. *service* is what its spans are said to be of. One that stands still ends: its event loop, or, when it runs
-    code of others that *may_block* the loop, all of its threads.
+    FastStream is called in this order: the lifespan, `start`, `drain`, the broker's end, the rest of the lifespan.
+    SIGTERM or SIGINT ends what of it is under way; what `start` had begun ends with `drain`. A background task that
+    fails, or a connection closed for good, ends the process with its error. *service* is what its spans are said to be
+    of. One that stands still ends: its event loop, or, when it runs code of others that *may_block* the loop, all of
+    its threads.
     """
 
     def __init__(
@@ -72,7 +71,8 @@ class Process:
         self._settings = settings
         self._tasks: list[asyncio.Task[None]] = []
         self._failure: BaseException | None = None
-        self._app: FastStream | None = None
+        self._ends = asyncio.Event()
+        self._when_asked: list[Callable[[], None]] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_asked_to_end = False
         self._is_open = False
@@ -97,27 +97,42 @@ class Process:
             TaskloreError: what ended it; nothing on a signal.
         """
         self._loop = asyncio.get_running_loop()
-        self._app = FastStream(
+        app = FastStream(
             self.broker,
             logger=None,
-            lifespan=lambda: self._opened(lifespan),
             on_startup=[self._harden_broker],
             after_startup=[start],
             on_shutdown=[self._begin_end, drain],
         )
         calm_collector()
-        try:
-            await self._app.run(sleep_time=_POLL_S)
-        except asyncio.CancelledError:
-            if self._is_open or not self._is_asked_to_end:
-                raise
-        finally:
-            self._watchdog.stop()
+        with departure.heeding(self._heed_signals(asyncio.current_task())):
+            try:
+                async with self._opened(lifespan):
+                    await self._serve(app)
+            except asyncio.CancelledError:
+                if self._is_open or not self._is_asked_to_end:
+                    raise
+            finally:
+                self._watchdog.stop()
         if isinstance(self._failure, TaskloreError):
             raise self._failure
         if self._failure is not None:
             msg = f"a part of the process failed: {type(self._failure).__name__}: {self._failure}"
             raise TaskloreError(msg) from self._failure
+
+    async def _serve(self, app: FastStream) -> None:
+        """Start *app*, and stop it when the process is to end; what is not started by then is never."""
+        starting = asyncio.create_task(app.start())
+        ending = asyncio.create_task(self._ends.wait())
+        try:
+            await asyncio.wait({starting, ending}, return_when=asyncio.FIRST_COMPLETED)
+            if not self._ends.is_set():
+                starting.result()
+                await ending
+            await _cancelled({starting})
+            await app.stop()
+        finally:
+            await _cancelled({starting, ending})
 
     async def _harden_broker(self) -> None:
         """Let a subject that is no text pass by: nats-py alone would hear nothing any more until its pings fail."""
@@ -135,7 +150,6 @@ class Process:
         self, lifespan: Callable[[], AbstractAsyncContextManager[None]]
     ) -> AsyncIterator[None]:
         """Open *lifespan*, which may wait for servers that are not there yet; a signal ends that too."""
-        self._heed_signals(asyncio.current_task())
         async with self._recording(), lifespan():
             self._is_open = True
             yield
@@ -151,17 +165,19 @@ class Process:
         async with recording(self._service, self.name, version("tasklore")):
             yield
 
-    def _heed_signals(self, opening: "asyncio.Task[None] | None") -> None:
-        """End at the first signal; at the second, which the frame would not tell apart, at once."""
+    def _heed_signals(
+        self, opening: "asyncio.Task[None] | None"
+    ) -> Callable[[int], None]:
+        """Return what ends this at the first signal, and at the second at once."""
         loop = asyncio.get_running_loop()
 
         def give_up_opening() -> None:
-            # Again and again, as in `end_tasks`.
+            # Again and again, as in `_cancelled`.
             if not self._is_open and opening is not None and not opening.done():
                 opening.cancel()
                 loop.call_later(_SWALLOWED_S, give_up_opening)
 
-        def heed() -> None:
+        def heed(_number: int) -> None:
             log.info("asked_to_end", process=self.name, at_once=self._is_asked_to_end)
             if self._is_asked_to_end:
                 self.hurried.set()
@@ -169,12 +185,16 @@ class Process:
                 self._watchdog.end_within(self._settings.grace_s + LEAVE_S)
                 if not self._is_open:
                     give_up_opening()
+                for stop in self._when_asked:
+                    stop()
             self._is_asked_to_end = True
-            if self._app is not None:
-                self._app.exit()
+            self._ends.set()
 
-        for wish in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(wish, heed)
+        return heed
+
+    def when_asked(self, stop: Callable[[], None]) -> None:
+        """Call *stop* in the very turn of the loop in which a signal is heeded: it takes nothing more."""
+        self._when_asked.append(stop)
 
     def listener(self, reconnected: Callable[[], None]) -> Listener:
         """Return the callbacks of the main connection: it waits an outage out; its end ends the process."""
@@ -233,15 +253,12 @@ class Process:
         self._tasks.append(task)
 
     async def end_tasks(self) -> None:
-        """Cancel spawned tasks and wait for them.
+        """Cancel spawned tasks and wait for them."""
+        await _cancelled(set(self._tasks))
 
-        Again and again: nats-py waits in a way that swallows a cancellation now and then.
-        """
-        left = set(self._tasks)
-        while left:
-            for task in left:
-                task.cancel()
-            _, left = await asyncio.wait(left, timeout=_SWALLOWED_S)
+    def end(self) -> None:
+        """End as at a signal."""
+        self._ends.set()
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
@@ -259,8 +276,7 @@ class Process:
         if self._failure is None:
             self._failure = error
             log.error("process_failed", process=self.name, error=str(error))
-        if self._app is not None:
-            self._app.exit()
+        self._ends.set()
 
     def _notice_refusal(self, refusal: Refusal) -> None:
         """End when the server does not let us do what this process is there for: nothing would ever come."""
@@ -278,6 +294,18 @@ class Process:
         self._tasks.remove(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             self.fail(error)
+
+
+async def _cancelled(tasks: "set[asyncio.Task[Any]]") -> None:
+    """Cancel *tasks* and wait for them.
+
+    Again and again: nats-py waits in a way that swallows a cancellation now and then.
+    """
+    left = {task for task in tasks if not task.done()}
+    while left:
+        for task in left:
+            task.cancel()
+        _, left = await asyncio.wait(left, timeout=_SWALLOWED_S)
 
 
 def calm_collector() -> None:

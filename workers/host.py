@@ -149,16 +149,20 @@ class Host:
             self.hits.update(served)
             self.own_hits.update(own)
 
-    async def drain(self, grace_s: float, hurried: asyncio.Event) -> None:
-        """Stop taking work, hand back what has not begun, and wait for what runs: up to *grace_s*, or until *hurried*.
-
-        What still runs then is handed back when the engines end, and the rows of listeners with their loops.
-        """
+    def stop(self) -> None:
+        """Take no more work, and hand back what has not begun."""
         for served in self.agents:
             served.engine.stop()
             served.consumer.jobs.leave()
         for listener in self.listeners:
             listener.stop()
+
+    async def drain(self, grace_s: float, hurried: asyncio.Event) -> None:
+        """Stop, and wait for what runs: up to *grace_s*, or until *hurried*.
+
+        What still runs then is handed back when the engines end, and the rows of listeners with their loops.
+        """
+        self.stop()
 
         async def empty() -> None:
             for served in self.agents:

@@ -160,6 +160,7 @@ class Worker:
         )
         self._metrics = self.process.metrics
         self._host = Host()
+        self.process.when_asked(self._host.stop)
         self._exclusive = ExclusiveRuns(
             self._host.pause, patience_s=settings.ack_wait_s
         )
@@ -386,6 +387,9 @@ class Worker:
         parts = self._demand_parts()
         for agent in self._agents:
             await self._start_agent(agent, parts)
+        # In one turn of the loop: a signal before it ends a process that has taken nothing.
+        for served in self._host.agents:
+            self.process.spawn(served.engine.run())
         for listener in self._host.listeners:
             listener.start(self.process.spawn)
         self._metrics.watch_slots(
@@ -463,7 +467,6 @@ class Worker:
             heal=lambda: self._heal(source),
         )
         self._host.agents.append(ServedAgent(agent, engine, consumer))
-        self.process.spawn(engine.run())
 
     def _make_consumer(self, agent: Agent, parts: _Parts) -> Consumer:
         settings = self._settings

@@ -6,6 +6,7 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from tasklore.commands.exits import Interrupted
+from tasklore.runtime import departure
 
 T = TypeVar("T")
 
@@ -40,17 +41,19 @@ def run(work: Coroutine[Any, Any, T]) -> T:
             signals.append(number)
             task.cancel()
 
-        loop = asyncio.get_running_loop()
-        for number in _SIGNALS:
-            # nohup ignores a terminal that goes away; a shell ignores Ctrl-C for what it starts with &, where a signal
-            # that still arrives was sent on purpose.
-            if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
-                loop.add_signal_handler(number, stop, number)
-        try:
-            return await task
-        except asyncio.CancelledError:
-            if signals:
-                raise Interrupted(signals[0]) from None
-            raise
+        # nohup ignores a terminal that goes away; a shell ignores Ctrl-C for what it starts with &, where a signal that
+        # still arrives was sent on purpose.
+        heeded = [
+            number
+            for number in _SIGNALS
+            if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN
+        ]
+        with departure.heeding(stop, heeded):
+            try:
+                return await task
+            except asyncio.CancelledError:
+                if signals:
+                    raise Interrupted(signals[0]) from None
+                raise
 
     return asyncio.run(watch())

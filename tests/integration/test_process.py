@@ -41,8 +41,7 @@ class Frame:
         await (await self.process.broker.connect()).close()
 
     def end(self) -> None:
-        frame = self.process._app
-        frame.exit()
+        self.process.end()
 
     async def _hear(self, body: bytes) -> None:
         self.steps.append(body.decode())

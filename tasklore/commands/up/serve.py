@@ -130,8 +130,7 @@ def serve_worker(
     warn_of_unread(prepared.agents)
 
     async def serve() -> None:
-        if not await wait_for_servers(settings):
-            return
+        await wait_for_servers(settings)
         await prepared.import_memory(settings)
         await run_worker(
             prepared.agents,
@@ -156,12 +155,12 @@ def serve_supervisor() -> None:
     settings = _settings()
 
     async def serve() -> None:
-        if await wait_for_servers(settings):
-            await run_supervisor(
-                settings,
-                on_ready=lambda url: print(f"{READY}{url}", flush=True),
-                on_api=lambda url: print(f"{API}{url}", flush=True),
-            )
+        await wait_for_servers(settings)
+        await run_supervisor(
+            settings,
+            on_ready=lambda url: print(f"{READY}{url}", flush=True),
+            on_api=lambda url: print(f"{API}{url}", flush=True),
+        )
 
     _run(serve())
 

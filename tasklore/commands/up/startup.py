@@ -2,7 +2,6 @@
 
 import asyncio
 import random
-import signal
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
@@ -27,33 +26,16 @@ _LONGEST_PAUSE_S = 5.0
 _SAY_EVERY_S = 30.0
 
 
-async def wait_for_servers(settings: Settings) -> bool:
-    """Return True once NATS and Redis answer, False when SIGTERM or SIGINT ended the wait.
+async def wait_for_servers(settings: Settings) -> None:
+    """Return once NATS and Redis answer; a signal ends the process meanwhile, see `departure`.
 
-    Meanwhile `/healthz` answers 200, and `/readyz` 503 with the server that is away.
+    Until then `/healthz` answers 200, and `/readyz` 503 with the server that is away.
 
     Raises:
         Forbidden: a server answers and refuses us: no wait mends that.
         ConfigurationError: an address or a file of ours is wrong.
     """
-    task = asyncio.ensure_future(_wait(settings))
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, task.cancel)
-    try:
-        await task
-    except asyncio.CancelledError:
-        current = asyncio.current_task()
-        if current is not None and current.cancelling():
-            raise
-        return False
-    finally:
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.remove_signal_handler(number)
-    return True
 
-
-async def _wait(settings: Settings) -> None:
     async def check_nats(url: str) -> None:
         await demand_listener(url)
         async with connected(url, "tasklore-start"):

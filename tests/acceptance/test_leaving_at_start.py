@@ -1,0 +1,167 @@
+"""Asked to end at any moment of its start, each role leaves at once with 0, and takes nothing from then on."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Self
+
+import pytest
+
+from tests.acceptance.house import PROBE, ROOT, House, running_house
+from tests.acceptance.outside import outside
+
+#: Seconds for what takes one or two; less than any grace period, and than what a watchdog gives.
+PATIENCE_S = 60.0
+#: Moments of each start that are tried, from the first line to a while after it says that it is ready.
+SOME = 5
+MANY = 50
+
+ROLES = {
+    "supervisor": ("-m", "tasklore", "supervisor"),
+    "worker": ("-m", "tasklore", "worker", PROBE),
+    "memory worker": ("-m", "tasklore", "worker", "memory"),
+    "worker of up": ("-m", "tasklore.commands.up", "worker", PROBE),
+    "supervisor of up": ("-m", "tasklore.commands.up", "supervisor"),
+    "up": ("-m", "tasklore", "up", PROBE),
+    "bootstrap": ("-m", "tasklore", "bootstrap", "budget"),
+}
+#: Asked to end, it has not done what it is there for, and a Job must not count it as done.
+STATUSES = {"bootstrap": 128 + signal.SIGTERM}
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    with running_house(tmp_path_factory.mktemp("leaving")) as house:
+        yield house
+
+
+class Starting:
+    """A role that starts; signals that come before its first line are held back until it heeds them."""
+
+    def __init__(self, house: House, role: str, folder: Path) -> None:
+        servers = {} if role == "up" else house.environment
+        environment = {
+            **os.environ,
+            **{k: v for k, v in servers.items() if k.startswith("TASKLORE_")},
+            "PYTHONPATH": str(ROOT),
+            "PROBE_RUNS": str(house.folder / "runs"),
+            "TASKLORE_DATA_DIR": str(folder / "data"),
+            "TASKLORE_HTTP_PORT": "0",
+            "TASKLORE_API_PORT": "0",
+        }
+        self.log = folder / "log"
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+        try:
+            with self.log.open("ab") as log:
+                self.process = subprocess.Popen(
+                    [sys.executable, *ROLES[role]],
+                    cwd=folder,
+                    env=environment,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=log,
+                )
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        self.began = time.monotonic()
+
+    def until_said(self, word: str) -> float:
+        """Return the seconds from its start until it says *word*, or ends."""
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            if line.decode().startswith(word):
+                break
+        return time.monotonic() - self.began
+
+    def leave(self) -> int:
+        """Ask it to end, and return the status with which it did."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.wait()
+
+    def wait(self) -> int:
+        """Return its status once it has ended."""
+        return self.process.wait(PATIENCE_S)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.wait()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+
+def moments(house: House, role: str, folder: Path, number: int) -> Sequence[float]:
+    """Return so many seconds after a start, spread evenly until somewhat after it was ready this time."""
+    with Starting(house, role, folder) as starting:
+        took_s = starting.until_said("Everything" if role == "bootstrap" else "ready")
+        assert starting.leave() == 0, starting.log.read_text()
+    return [took_s * 1.1 * place / max(1, number - 1) for place in range(number)]
+
+
+def try_each_moment(house: House, role: str, folder: Path, number: int) -> None:
+    folder.mkdir(exist_ok=True)
+    expected = STATUSES.get(role, 0)
+    for place, moment in enumerate(moments(house, role, folder, number)):
+        with Starting(house, role, folder) as starting:
+            # Nothing to wait for: what is tried is a moment, whatever it does then.
+            try:
+                starting.process.wait(moment)
+            except subprocess.TimeoutExpired:
+                status = starting.leave()
+                told = f"{role} at {moment:.3f} s ({place})\n{starting.log.read_text()}"
+                assert status == expected or (
+                    # It had done all of it.
+                    role == "bootstrap" and status == 0
+                ), told
+                assert "Traceback" not in told
+            else:
+                assert role == "bootstrap"
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_signal_at_some_moments_of_a_start(
+    house: House, tmp_path: Path, role: str
+) -> None:
+    """It is neither lost nor an error."""
+    try_each_moment(house, role, tmp_path / "role", SOME)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("role", ROLES)
+def test_a_signal_at_many_moments_of_a_start(
+    house: House, tmp_path: Path, role: str
+) -> None:
+    """The same, more finely."""
+    try_each_moment(house, role, tmp_path / "role", MANY)
+
+
+@pytest.mark.parametrize("number", [SOME, pytest.param(MANY, marks=pytest.mark.long)])
+async def test_a_worker_runs_no_task_that_comes_after_the_signal(
+    house: House, tmp_path: Path, number: int
+) -> None:
+    """Whatever its start has come to: the task waits for another one, which runs it."""
+    tried = await asyncio.to_thread(moments, house, "worker", tmp_path, number)
+    async with outside(house.servers.nats_url) as program:
+        tasks = {}
+        for place, moment in enumerate(tried):
+            label = f"after-{number}-{place}"
+            with Starting(house, "worker", tmp_path) as starting:
+                await asyncio.sleep(starting.began + moment - time.monotonic())
+                starting.process.send_signal(signal.SIGTERM)
+                tasks[label] = await program.assign(
+                    "ProbeAgent", "fresh", {"label": label}
+                )
+                assert await asyncio.to_thread(starting.wait) == 0
+                assert house.runs(label) == [], starting.log.read_text()
+        worker = house.worker(PROBE)
+        for label, task_id in tasks.items():
+            assert (await program.report_of(task_id))["status"] == "completed"
+            assert len(house.runs(label)) == 1
+        worker.kill()
