@@ -28,8 +28,9 @@ from tasklore.runtime.metrics import Metrics
 
 log = structlog.get_logger(__name__)
 
-#: Seconds at the end for messages under way: one takes milliseconds, and is offered again if it takes longer.
-_LAST_WORDS_S = 2.0
+#: Seconds at the end for messages under way, one of which takes milliseconds and is offered again if it takes longer,
+#: and for the last pull requests to end (`STANDING_S`).
+_LAST_WORDS_S = 8.0
 
 
 class MessageDesk(PartitionDesk):

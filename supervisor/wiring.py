@@ -486,10 +486,10 @@ class Supervisor:
         if parts.api is not None:
             # While reports still come in: its clients wait for them.
             await parts.api.drain(self.process.hurried)
-        parts.engine.stop()
-        parts.comparing.stop()
         await asyncio.gather(
-            *(loop.drain() for loop in parts.loops), parts.delivering.drain()
+            *(loop.drain() for loop in parts.loops),
+            parts.delivering.drain(),
+            Delivering([parts.engine, parts.comparing]).drain(),
         )
 
     def _ready(self) -> tuple[bool, str]:

@@ -15,6 +15,7 @@ from nats.aio.subscription import Subscription
 
 from tasklore.contracts import subjects
 from tasklore.contracts.errors import TaskloreError
+from tasklore.runtime.access import access_of
 from tasklore.runtime.messaging.delivery import Delivery, delivery_of
 from tasklore.runtime.messaging.leases import Leases
 from tasklore.runtime.messaging.lent_slots import LentSlots
@@ -28,8 +29,11 @@ __all__ = ["Delivery", "Desk", "PullEngine"]
 
 log = structlog.get_logger(__name__)
 
-#: Seconds a pull request stands at the server; it costs one small message each time it runs out.
-STANDING_S = 30.0
+#: Seconds a pull request stands at the server. It costs two small messages each time it runs out; whoever leaves waits
+#: for that where the server does not see that nobody listens any more.
+STANDING_S = 4.5
+#: Seconds beyond that after which a request is taken for gone though nothing was heard of it.
+_LATE_S = 1.0
 #: Seconds between the server's signs of life on a standing request.
 SIGN_OF_LIFE_S = 1.5
 #: Seconds without any sign after which a request is taken for lost: two signs and a half, and healed within five.
@@ -95,6 +99,9 @@ class PullEngine:
         self._is_unsure = True
         self._is_paused = False
         self._wanted = 0
+        # Behind the service import of an account, which a role comes with, the server does not see lost interest.
+        self._is_outlived = access_of().role is not None
+        self._stands_until = self._doubted_until = 0.0
         self._failures = 0
         self._wake = asyncio.Event()
         self._settled = asyncio.Event()
@@ -153,6 +160,7 @@ class PullEngine:
                 timer.cancel()
                 self._wake.clear()
             await self._look_last()
+            await self._outlast_requests()
             await self._silence(listening)
 
     def stop(self) -> None:
@@ -166,12 +174,35 @@ class PullEngine:
         self._wake.set()
 
     async def emptied(self) -> None:
-        """Return when no delivery takes a slot and the last words are said, as far as may be; `stop` adds none."""
+        """Return when no delivery takes a slot, the last words are said, as far as may be, and nothing comes any more.
+
+        After `stop`, which keeps new ones out.
+        """
         while self.open:
             self._settled.clear()
             await self._settled.wait()
         if self._words:
             await self._look_last()
+        await self._outlast_requests()
+
+    async def _outlast_requests(self) -> None:
+        """Hand back what still comes until no request stands, where requests outlive who hears their answers.
+
+        The server would give a message to one of them, and offer it to others only after `ack_wait`.
+        """
+        if not self._is_outlived:
+            return
+        try:
+            async with asyncio.timeout_at(self._stands_until):
+                while self._requests_stand and self._link.is_connected:
+                    self._settled.clear()
+                    await self._settled.wait()
+        except TimeoutError:
+            log.info("pull_requests_not_ended", durable=self._source.durable)
+
+    @property
+    def _requests_stand(self) -> bool:
+        return self._wanted > 0 or self._loop.time() < self._doubted_until
 
     def reconnected(self) -> None:
         """Forget requests of the old connection, which the server has forgotten too; it may have lost its data."""
@@ -302,6 +333,7 @@ class PullEngine:
         if not self._wanted:
             self._heard_at = self._loop.time()
         self._wanted += batch
+        self._stands_until = self._loop.time() + STANDING_S + _LATE_S
         order = {
             "batch": batch,
             "expires": int(STANDING_S * 1e9),
@@ -311,6 +343,8 @@ class PullEngine:
 
     def _doubt(self) -> None:
         """Say and ask nothing more until it is known that the consumer is still the one whose messages are held."""
+        # They may stand all the same.
+        self._doubted_until = self._stands_until
         self._wanted = 0
         self._is_unsure = True
         self._wake.set()
@@ -387,6 +421,7 @@ class PullEngine:
         delivery = delivery_of(arrival, headers, self._heard_at)
         if self._stopping or self._is_paused or self.held >= self._slots:
             self._link.send(delivery.reply, _NAK)
+            self._settled.set()
             return
         self._held[delivery.reply] = delivery
         self._leases.hold(delivery.reply)
@@ -400,6 +435,7 @@ class PullEngine:
             return
         left = int(headers.get("Nats-Pending-Messages", self._wanted))
         self._wanted = max(0, self._wanted - left)
+        self._settled.set()
         if status in _GONE and headers.get("Description", "") not in (
             "Exceeded MaxWaiting",
             "Server Shutdown",
