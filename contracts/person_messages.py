@@ -49,7 +49,8 @@ class PersonRequest(Message):
 class ReplyPart(Part):
     """What came of one of several tasks that one sentence asked for; its fields are those of a `PersonReply`.
 
-    `task_id` is that of the task it became, None for what became none. `approval_id` as in a `PersonReply`.
+    `task_id` is that of the task it became, None for what became none. `approval_id`, `heading`, `origin` and `taken`
+    are as in a `PersonReply`.
     """
 
     kind: Annotated[ReplyKind, reads_unknown_as_other(ReplyKind), writes_only_known]
@@ -60,6 +61,9 @@ class ReplyPart(Part):
     missing: tuple[str, ...] = ()
     report: CompletionReport | None = None
     approval_id: str | None = Field(default=None, exclude_if=is_none)
+    heading: str | None = Field(default=None, exclude_if=is_none)
+    origin: str | None = Field(default=None, exclude_if=is_none)
+    taken: str | None = Field(default=None, exclude_if=is_none)
 
 
 class PersonReply(Message):
@@ -72,6 +76,11 @@ class PersonReply(Message):
     Words that asked for several tasks have `parts`, in the order they were said; `agent_id`, `task` and `report` are
     None then. Their `kind` is `pending` as long as one of them is, else `question`, `failed` or `answer` when one of
     them is, in that order, and `unable` when nothing fits. Of one task `parts` is left out.
+
+    A result that is a text is `text`, byte for byte. What stands around any other result is in `heading`, the task and
+    its parameters ("Letter (topic tea)"), and in `origin`, whether it was remembered or computed, and in what time.
+    `taken` is those parameters that the person did not say as they are, but memory or arithmetic did. Each is left out
+    where there is none.
     """
 
     request_id: Name
@@ -84,4 +93,7 @@ class PersonReply(Message):
     report: CompletionReport | None = None
     elapsed_ms: int = 0
     approval_id: str | None = Field(default=None, exclude_if=is_none)
+    heading: str | None = Field(default=None, exclude_if=is_none)
+    origin: str | None = Field(default=None, exclude_if=is_none)
+    taken: str | None = Field(default=None, exclude_if=is_none)
     parts: tuple[ReplyPart, ...] = Field(default=(), exclude_if=_is_empty)

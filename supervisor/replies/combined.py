@@ -51,34 +51,57 @@ def to_part(reply: PersonReply, task_id: str | None) -> ReplyPart:
         missing=reply.missing,
         report=reply.report,
         approval_id=reply.approval_id,
+        heading=reply.heading,
+        origin=reply.origin,
+        taken=reply.taken,
     )
 
 
 def fit(reply: PersonReply) -> PersonReply:
-    """Return *reply* as it is, or without the results that would not fit into a message beside its own words."""
-    if len(reply.model_dump_json().encode()) <= subjects.MAX_BODY:
+    """Return *reply* as it is, or without the results that would not fit into a message beside its own words.
+
+    A text that is the result stays whole for as long as it fits without its copy in the report.
+    """
+    if _fits(reply):
         return reply
     if not reply.parts:
         if reply.report is None:
             return reply
+        text, report = _without_copy(reply.text, reply.report)
+        made = reply.model_copy(update={"text": text, "report": report})
+        if report.result is None and _fits(made):
+            return made
         text, report = _without_result(reply.text, reply.report)
         return reply.model_copy(update={"text": text, "report": report})
-    parts = list(reply.parts)
-    for place in sorted(
-        range(len(parts)), key=lambda place: -len(parts[place].model_dump_json())
-    ):
-        part = parts[place]
-        if part.report is None:
-            continue
-        text, report = _without_result(part.text, part.report)
-        parts[place] = part.model_copy(update={"text": text, "report": report})
-        made = combine(
-            parts, request_id=reply.request_id, conversation_id=reply.conversation_id
-        )
-        made = made.model_copy(update={"elapsed_ms": reply.elapsed_ms})
-        if len(made.model_dump_json().encode()) <= subjects.MAX_BODY:
-            return made
+    for shorten in (_without_copy, _without_result):
+        parts = list(reply.parts)
+        for place in sorted(
+            range(len(parts)), key=lambda place: -len(parts[place].model_dump_json())
+        ):
+            part = parts[place]
+            if part.report is None:
+                continue
+            text, report = shorten(part.text, part.report)
+            parts[place] = part.model_copy(update={"text": text, "report": report})
+            made = combine(
+                parts,
+                request_id=reply.request_id,
+                conversation_id=reply.conversation_id,
+            )
+            made = made.model_copy(update={"elapsed_ms": reply.elapsed_ms})
+            if _fits(made):
+                return made
     return reply
+
+
+def _fits(reply: PersonReply) -> bool:
+    return len(reply.model_dump_json().encode()) <= subjects.MAX_BODY
+
+
+def _without_copy(text: str, report: CompletionReport) -> tuple[str, CompletionReport]:
+    if isinstance(report.result, str) and text.startswith(report.result):
+        return text, report.model_copy(update={"result": None})
+    return text, report
 
 
 def _without_result(

@@ -90,6 +90,8 @@ class LiveText:
         shown = self._shown.strip()
         if not shown:
             return [*found, Delta(reply.text)]
+        if reply.text.startswith(self._shown):
+            return [*found, Delta(reply.text[len(self._shown) :])]
         before, middle, after = reply.text.partition(shown)
         if middle and not before.strip():
             return [*found, Delta(after)]

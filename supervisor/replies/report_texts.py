@@ -1,11 +1,12 @@
 """Reports in words: the result, whether it was remembered, how long it took, or the error and its cure.
 
-Pure functions. Results are rendered by their shape alone, so every agent's answer reads like this one.
+Pure functions. A text is the answer as it is. Any other result is rendered by its shape alone, below what was asked and
+above how it came about, so that every agent's answer reads alike; beside a text those are fields of the reply.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
-from typing import Any
+from typing import Any, NamedTuple
 
 from tasklore.contracts.admission.waits import APPROVED_WITHIN
 from tasklore.contracts.errors import MessageTooLarge, NotAccepted, QueueFull
@@ -94,6 +95,7 @@ def report_reply(
         computed: How the values of parameters were computed that the person said by a difference ("double 50,000").
     """
     kind: ReplyKind = "failed"
+    wording = Wording("")
     only = _describe_parameters(assignment.task, remembered, computed, only=True)
     taken = f" I took {only}." if only else ""
     if problem is not None:
@@ -115,14 +117,14 @@ def report_reply(
         )
     else:
         kind = "answer" if report.status == "completed" else "failed"
-        text = describe_report(
+        wording = word_report(
             report,
             card=card,
             call=assignment.task,
             remembered=remembered,
             computed=computed,
         )
-        text += taken if kind == "failed" else ""
+        text = wording.text + (taken if kind == "failed" else "")
     return PersonReply(
         request_id=request_id,
         conversation_id=conversation_id,
@@ -132,6 +134,9 @@ def report_reply(
         task=assignment.task,
         report=report,
         approval_id=assignment.approval_id if kind == "pending" else None,
+        heading=wording.heading,
+        origin=wording.origin,
+        taken=only or None,
     )
 
 
@@ -167,19 +172,36 @@ def _describe_problem(problem: NotAccepted | MessageTooLarge, request_id: str) -
     )
 
 
-def describe_report(
+class Wording(NamedTuple):
+    """The words for a report, by the fields of a reply that take them."""
+
+    text: str
+    heading: str | None = None
+    origin: str | None = None
+    taken: str | None = None
+
+
+def word_report(
     report: CompletionReport,
     card: TaskCard | None,
     call: TaskCall | None = None,
     remembered: Collection[str] = (),
     computed: Mapping[str, str] | None = None,
-) -> str:
+) -> Wording:
     """Return *report* in words, whatever its status."""
-    if report.status == "completed":
-        return describe_result(
+    if report.status != "completed":
+        return Wording(describe_failure(report))
+    only = _describe_parameters(call, remembered, computed, only=True) if call else None
+    return Wording(
+        describe_result(
             report, card=card, call=call, remembered=remembered, computed=computed
-        )
-    return describe_failure(report)
+        ),
+        describe_heading(
+            report, card=card, call=call, remembered=remembered, computed=computed
+        ),
+        describe_origin(report, card, call),
+        only or None,
+    )
 
 
 def describe_result(
@@ -189,17 +211,35 @@ def describe_result(
     remembered: Collection[str] = (),
     computed: Mapping[str, str] | None = None,
 ) -> str:
-    """Return a completed *report* in words: the question, the result line by line, and its origin."""
-    label = _label(card.name if card is not None else report.task_name)
-    asked = _describe_parameters(call, remembered, computed) if call else ""
+    """Return the result of a completed *report* in words.
+
+    A text is returned as it is. Anything else stands line by line between what was asked and its origin.
+    """
+    if isinstance(report.result, str):
+        return report.result
     lines = list(_lines(report.result))
     if len(lines) > _MOST_LINES:
         lines = [
             *lines[:_MOST_LINES],
             f"... and {len(lines) - _MOST_LINES} lines more; the report holds them all.",
         ]
-    heading = f"{label} ({asked}):" if asked else f"{label}:"
-    return "\n".join([heading, *lines, describe_origin(report, card, call)])
+    heading = describe_heading(
+        report, card=card, call=call, remembered=remembered, computed=computed
+    )
+    return "\n".join([f"{heading}:", *lines, describe_origin(report, card, call)])
+
+
+def describe_heading(
+    report: CompletionReport,
+    card: TaskCard | None,
+    call: TaskCall | None = None,
+    remembered: Collection[str] = (),
+    computed: Mapping[str, str] | None = None,
+) -> str:
+    """Return the task of *report* and its parameters: "Analyze budget (budget limit 50,000; spent 42,000)"."""
+    label = _label(card.name if card is not None else report.task_name)
+    asked = _describe_parameters(call, remembered, computed) if call else ""
+    return f"{label} ({asked})" if asked else label
 
 
 def describe_origin(
@@ -309,24 +349,42 @@ def _lines(value: Any, indent: str = "  ") -> Iterator[str]:
                 yield from _lines(part, indent + "  ")
             else:
                 yield f"{indent}{_label(str(name))}: {_inline(part, str(name))}"
+    elif isinstance(value, str) and _is_block(value):
+        for line in _cut(value).splitlines():
+            yield f"{indent}{line}".rstrip()
     elif _is_block(value):
         for part in value:
-            yield f"{indent}- {_inline(part)}"
+            if _has_lines(part):
+                first, *others = _lines(part, indent + "  ")
+                yield f"{indent}- {first.strip()}"
+                yield from others
+            else:
+                yield f"{indent}- {_inline(part)}"
     else:
         yield f"{indent}{_inline(value)}"
 
 
 def _is_block(value: Any) -> bool:
-    """Return whether *value* needs lines of its own: an object, or a list with a sentence or an object in it."""
+    """Return whether *value* needs lines of its own: lines of text, an object, or a list with such or a sentence."""
+    if isinstance(value, str):
+        return "\n" in value.strip()
     if isinstance(value, Mapping):
         return bool(value) and not _is_amount(value)
-    if not isinstance(value, Sequence) or isinstance(value, str):
+    if not isinstance(value, Sequence):
         return False
     return any(
         (isinstance(part, str) and len(part.split()) >= _BULLET_WORDS)
         or (isinstance(part, Mapping) and not _is_amount(part))
+        or _has_lines(part)
         for part in value
     )
+
+
+def _has_lines(value: Any) -> bool:
+    """Return whether *value* is a text of several lines, or an object with one."""
+    if isinstance(value, Mapping):
+        return any(_has_lines(part) for part in value.values())
+    return isinstance(value, str) and _is_block(value)
 
 
 def _inline(value: Any, name: str = "", depth: int = 0) -> str:
@@ -413,7 +471,10 @@ def _text(value: str) -> str:
             return _number(Decimal(value))
         except InvalidOperation:
             return value
-    value = " ".join(value.split())
+    return _cut(" ".join(value.split()))
+
+
+def _cut(value: str) -> str:
     return value if len(value) <= _LONGEST_TEXT else f"{value[:_LONGEST_TEXT]}..."
 
 

@@ -205,6 +205,13 @@ def ask(
         str | None,
         Option("--after", metavar="SPAN", help="Begin so long from now, such as 2h."),
     ] = None,
+    verbose: Annotated[
+        bool,
+        Option(
+            "--verbose",
+            help="Say on stderr which task answered, from which values, and in what time.",
+        ),
+    ] = False,
 ) -> int:
     """Ask a question, or give a task, in plain words.
 
@@ -223,7 +230,7 @@ def ask(
         time_zone=time_zone,
         not_before=read_start(at, after, time_zone, is_repeat=request_id is not None),
     )
-    return run(ask_and_print(request, as_json=as_json))
+    return run(ask_and_print(request, as_json=as_json, verbose=verbose))
 
 
 @app.command(

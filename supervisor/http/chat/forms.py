@@ -203,7 +203,7 @@ class Choice(BaseModel):
 class About(BaseModel):
     """Tasklore's own fields of an answer: `kind` as in a reply over NATS, and the agent that answered, if one did.
 
-    `memory` is whether the answer was remembered.
+    `memory` is whether the answer was remembered; `heading`, `origin` and `taken` are as in a reply over NATS.
     """
 
     conversation_id: str
@@ -212,6 +212,9 @@ class About(BaseModel):
     agent_id: str | None = None
     task: str | None = None
     memory: str | None = None
+    heading: str | None = Field(default=None, exclude_if=is_none)
+    origin: str | None = Field(default=None, exclude_if=is_none)
+    taken: str | None = Field(default=None, exclude_if=is_none)
 
 
 class Completion(BaseModel):

@@ -228,4 +228,7 @@ def _about(reply: PersonReply) -> About:
         agent_id=reply.agent_id,
         task=reply.task.name if reply.task is not None else None,
         memory=reply.report.memory.outcome if reply.report is not None else None,
+        heading=reply.heading,
+        origin=reply.origin,
+        taken=reply.taken,
     )

@@ -34,7 +34,7 @@ from tasklore.supervisor.http.requests.parts import (
 )
 from tasklore.supervisor.http.requests.work import MOST, Underway
 from tasklore.supervisor.http.responses import View, is_none
-from tasklore.supervisor.replies.report_texts import describe_report
+from tasklore.supervisor.replies.report_texts import Wording, word_report
 from tasklore.supervisor.requests.readings import HeardTurn, PartRead, parse_turn
 from tasklore.supervisor.requests.request import place_of_turn
 
@@ -357,7 +357,7 @@ def _rebuild(
     if report is not None:
         card = parts.catalogue().card_of(report.agent_id, report.task_name)
         kind = "answer" if report.status == "completed" else "failed"
-        text = describe_report(
+        wording = word_report(
             report,
             card=card,
             call=task,
@@ -366,19 +366,19 @@ def _rebuild(
         )
         if turn is not None and end is not None and end.kind == kind:
             # As it was said: with remembered values, or those computed from an earlier one.
-            text = turn.text
+            wording = wording._replace(text=turn.text)
     elif turn is not None:
         kind = end.kind if end is not None else "unable"
-        text = turn.text
+        wording = Wording(turn.text)
     else:
         kind = "failed"
-        text = _GONE
+        wording = Wording(_GONE)
     return PersonReply.model_validate(
         {
             "request_id": place.request_id,
             "conversation_id": conversation_id,
             "kind": kind,
-            "text": text,
+            **wording._asdict(),
             "agent_id": report.agent_id
             if report is not None
             else turn.agent_id

@@ -21,7 +21,7 @@ from tasklore.memory.ledger.requests import PartEnd, RequestEnd
 from tasklore.supervisor.http.parts import ApiParts
 from tasklore.supervisor.http.responses import Cancelled, cancel_task
 from tasklore.supervisor.replies.combined import combine
-from tasklore.supervisor.replies.report_texts import describe_report
+from tasklore.supervisor.replies.report_texts import Wording, word_report
 from tasklore.supervisor.requests.readings import PartRead
 from tasklore.supervisor.requests.request import part_task_id
 from tasklore.supervisor.understanding.rules import MOST_TASKS
@@ -88,18 +88,18 @@ def _rebuild_part(
     parts: ApiParts, end: PartEnd, task: PartTask | None, turn: ChatTurn | None
 ) -> ReplyPart:
     report = task.report if task is not None else None
-    text = _GONE
+    wording = Wording(_GONE)
+    if report is not None:
+        card = parts.catalogue().card_of(report.agent_id, report.task_name)
+        wording = word_report(report, card, turn.task if turn is not None else None)
     if turn is not None:
-        text = turn.text
-    elif report is not None:
-        text = describe_report(
-            report, parts.catalogue().card_of(report.agent_id, report.task_name)
-        )
+        # As it was said: with remembered values, or those computed from an earlier one.
+        wording = wording._replace(text=turn.text)
     assignment = task.assignment if task is not None else None
     return ReplyPart.model_validate(
         {
             "kind": end.kind,
-            "text": text,
+            **wording._asdict(),
             "task_id": task.task_id if task is not None else None,
             "agent_id": turn.agent_id
             if turn is not None
@@ -129,7 +129,7 @@ def build_part(
     how = (read.remembered, read.computed) if read is not None else ()
     return ReplyPart(
         kind="answer" if report.status == "completed" else "failed",
-        text=describe_report(report, card, call, *how),
+        **word_report(report, card, call, *how)._asdict(),
         task_id=task.task_id,
         agent_id=report.agent_id,
         task=call,

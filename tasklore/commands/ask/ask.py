@@ -20,12 +20,17 @@ from tasklore.commands.places import (
     endpoints_when_started,
 )
 from tasklore.commands.render.durations import parse_moment, parse_span
-from tasklore.commands.render.screen import patience, printable, say
+from tasklore.commands.render.screen import (
+    patience,
+    print_exactly,
+    printable,
+    say,
+)
 from tasklore.contracts import subjects
 from tasklore.contracts.errors import InvalidInput, Unreachable
 from tasklore.contracts.faults import fault_of
 from tasklore.contracts.identifiers import new_id
-from tasklore.contracts.person_messages import PersonReply, PersonRequest
+from tasklore.contracts.person_messages import PersonReply, PersonRequest, ReplyPart
 from tasklore.runtime.messaging.connection import Listener, connected
 
 #: Seconds that the answer may be late after the time the supervisor was given for it.
@@ -73,10 +78,13 @@ def read_start(
     return start
 
 
-async def ask_and_print(request: PersonRequest, *, as_json: bool = False) -> int:
+async def ask_and_print(
+    request: PersonRequest, *, as_json: bool = False, verbose: bool = False
+) -> int:
     """Ask, print the answer (or the whole reply as JSON) and return the exit code.
 
-    On a terminal the words of the task are printed as they come.
+    On a terminal the words of the task are printed as they come. With *verbose*, what was asked of which task and how
+    the answer came about follow on stderr.
 
     Raises:
         Unreachable: nobody answers.
@@ -104,7 +112,9 @@ async def ask_and_print(request: PersonRequest, *, as_json: bool = False) -> int
     if as_json:
         print(reply.model_dump_json(indent=2), flush=True)
     else:
-        print("" if is_live else printable(reply.text), flush=True)
+        print_exactly("" if is_live else reply.text)
+        for one in answers:
+            _say_about(one, verbose=verbose)
         if reply.kind == "question":
             say(
                 f'answer with: {_command(request, "--conversation", reply.conversation_id)} "..."'
@@ -117,6 +127,16 @@ async def ask_and_print(request: PersonRequest, *, as_json: bool = False) -> int
         for one in answers
     )
     return FAILED if is_unfinished or "failed" in kinds else OK
+
+
+def _say_about(answer: PersonReply | ReplyPart, *, verbose: bool) -> None:
+    """Say what the text of *answer* does not: it does where it is no text of the task's own."""
+    if answer.heading is None or answer.origin is None or answer.origin in answer.text:
+        return
+    if verbose:
+        say(printable(f"{answer.heading}. {answer.origin}"))
+    elif answer.taken:
+        say(printable(f"I took {answer.taken}."))
 
 
 def _how_to_fetch(request: PersonRequest) -> str:

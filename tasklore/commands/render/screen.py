@@ -11,6 +11,7 @@ import re
 import shutil
 import sys
 import textwrap
+import unicodedata
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -28,6 +29,11 @@ _NARROWEST = 12
 _COMMAND = re.compile(r"`[^`]*`|(?<=: )tasklore [a-z].*$")
 #: Stands for a space that no line is broken at while text is folded: no text of ours has it.
 HELD = "\ue000"
+
+#: Kinds of characters that Python escapes and a terminal only places: spaces, breaks of lines, marks of writing.
+_HARMLESS = frozenset({"Cf", "Zl", "Zp", "Zs"})
+#: Marks that show what follows in another order than it stands in: a command would be copied as another one.
+_REVERSING = "\u202d\u202e"
 
 _STYLES = {
     "bold": "1",
@@ -56,10 +62,27 @@ def styled(text: str, style: str, stream: TextIO | None = None) -> str:
 
 
 def printable(text: str) -> str:
-    """Return *text* without what would steer a terminal: agents and models write it."""
+    """Return *text* without what would steer a terminal: agents and models write it.
+
+    Spaces of all kinds stay, and so do the marks that join emoji and turn writing from right to left.
+    """
     return "".join(
-        letter for letter in text if letter.isprintable() or letter in "\n\t"
+        letter
+        for letter in text
+        if letter.isprintable()
+        or letter in "\n\t"
+        or (unicodedata.category(letter) in _HARMLESS and letter not in _REVERSING)
     )
+
+
+def print_exactly(text: str) -> None:
+    """Write *text* to stdout and end the line: byte for byte, but for what would steer a terminal where it is one."""
+    if sys.stdout.isatty():
+        print(printable(text), flush=True)
+        return
+    sys.stdout.flush()
+    sys.stdout.buffer.write(f"{text}\n".encode())
+    sys.stdout.buffer.flush()
 
 
 def say(text: str) -> None:

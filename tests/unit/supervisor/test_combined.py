@@ -94,3 +94,18 @@ def test_ids_of_parts_and_of_the_whole_follow_from_each_other() -> None:
     assert whole_task_id("t-1-1") is None
     assert place_of_turn(part_turn_id("0af1-a", 3)) == 3
     assert (place_of_turn("0af1-a"), place_of_turn("0af1-p")) == (0, 0)
+
+
+def test_a_text_that_is_the_result_is_kept_once_where_two_do_not_fit() -> None:
+    long = "x" * (MAX_BODY // 2)
+    reply = fit(
+        PersonReply(
+            request_id="r",
+            conversation_id="c",
+            kind="answer",
+            text=long,
+            report=report(result=long),
+        )
+    )
+    assert reply.report is not None
+    assert (reply.text, reply.report.result) == (long, None)

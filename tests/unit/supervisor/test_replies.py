@@ -20,6 +20,7 @@ from tasklore.supervisor.replies.report_texts import (
     report_reply,
 )
 from tasklore.supervisor.requests.readings import make_reading
+from tests.answer_texts import TEXTS
 from tests.understanding_cases import AT, BUDGET, understand
 from tests.unit.supervisor.reports import report
 
@@ -126,11 +127,15 @@ def test_a_result_is_described_line_by_line() -> None:
 @pytest.mark.parametrize(
     ("result", "line"),
     [
-        ("Hello, Ada", "  Hello, Ada"),
         (-1234567.25, "  -1,234,567.25"),
         (False, "  no"),
         ({"a": {"b": {"c": 1}}}, "  A:\n    B:\n      C: 1"),
-        ("two\nlines", "  two lines"),
+        (["two\nlines"], "  - two\n    lines"),
+        ({"note": "one\n\n  two"}, "  Note:\n    one\n\n      two"),
+        (
+            [{"of": "Ada", "note": "two\nlines"}],
+            "  - Of: Ada\n    Note:\n      two\n      lines",
+        ),
     ],
 )
 def test_a_result_of_any_shape_is_described(result: Any, line: str) -> None:
@@ -140,6 +145,16 @@ def test_a_result_of_any_shape_is_described(result: Any, line: str) -> None:
         .rsplit("\n", 1)[0]
         == line
     )
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_a_text_is_the_answer_and_the_rest_is_beside_it(text: str) -> None:
+    reply = reply_to(report(result=text))
+    assert (reply.text, reply.report.result) == (text, text)
+    assert reply.heading == (
+        "Analyze budget (budget limit 50,000; spent 42,000; history [5,000; 7,000])"
+    )
+    assert (reply.origin, reply.taken) == ("Computed in 3 ms, and remembered.", None)
 
 
 @pytest.mark.parametrize(

@@ -143,6 +143,11 @@ def test_control_characters_of_answers_are_removed() -> None:
     )
 
 
+def test_spaces_and_marks_of_writing_stay_but_what_reverses_a_line() -> None:
+    family = "👩‍👩‍👧 \u00a0 \u2067\u0645\u0631\u062d\u2069\u200f"
+    assert screen.printable(f"{family}\u202erm") == f"{family}rm"
+
+
 @pytest.mark.parametrize(
     ("error", "code"),
     [
