@@ -194,11 +194,13 @@ class DeadLetter(Message):
     `body` is what it carried, as base64 of at most 512 KiB; `body_bytes` and `body_digest` (BLAKE2b-128, hexadecimal)
     are of the whole. `sequence` is its place in the stream it came from. What is None was not known, or was not written
     down by an older worker: `created_at` and `queued_ms` are the task's, `run_ms` is of the last run, if one began.
+    `place` is the lines of the agent's own code that raised, left out where there is none.
     """
 
     reason: str
     error: ErrorNote
     traceback: str | None = None
+    place: str | None = Field(default=None, exclude_if=is_none)
     subject: str
     sequence: int
     attempts: int

@@ -20,6 +20,9 @@ _INSTALLED = tuple({sysconfig.get_path(name) for name in ("purelib", "platlib")}
 #: Folders in which every library lies, so that being beside it says nothing.
 _SHARED = frozenset(Path(folder).resolve() for folder in _INSTALLED)
 
+#: Frames that are named of one error: the last ones.
+_MOST_FRAMES = 4
+
 
 @contextmanager
 def running_user_code(what: str, module_path: str = "") -> Iterator[None]:
@@ -80,22 +83,43 @@ def _told(error: BaseException) -> str:
     if isinstance(error, SyntaxError):
         return f'{error.filename}, line {error.lineno}: "{(error.text or "").strip()}" - SyntaxError: {error.msg}'
     said = f"{type(error).__name__}: {error}"
-    foreign = [
-        frame
-        for frame in traceback.extract_tb(error.__traceback__)
-        if _is_foreign(frame.filename)
-    ]
-    # An agent that was installed as a library has no lines elsewhere.
-    own = [
-        frame
-        for frame in foreign
-        if not Path(frame.filename).is_relative_to(_INSTALLED[0])
-    ] or foreign
+    own = _own_frames(error)
     return (
         f'{own[-1].filename}, line {own[-1].lineno}: "{own[-1].line}" - {said}'
         if own
         else said
     )
+
+
+def describe_place(error: BaseException) -> str | None:
+    """Return the author's own lines that *error* passed, outermost first, None where it passed none.
+
+    One stands as 'trip.py, line 14, in share_trip: "return 1 / 0"', with the whole path.
+    """
+    shown = _own_frames(error)[-_MOST_FRAMES:]
+    lines = [
+        f'{one.filename}, line {one.lineno}, in {one.name}: "{one.line}"'
+        for one in shown
+    ]
+    return " > ".join(lines).encode(errors="replace").decode() or None
+
+
+def _own_frames(error: BaseException) -> list[traceback.FrameSummary]:
+    """Return the frames of *error*, or of the first one of a group, that are the author's own."""
+    inner: BaseException = error
+    while isinstance(inner, BaseExceptionGroup):
+        inner = inner.exceptions[0]
+    foreign = [
+        frame
+        for frame in traceback.extract_tb(inner.__traceback__)
+        if _is_foreign(frame.filename)
+    ]
+    # An agent that was installed as a library has no lines elsewhere.
+    return [
+        frame
+        for frame in foreign
+        if not Path(frame.filename).is_relative_to(_INSTALLED[0])
+    ] or foreign
 
 
 def _is_foreign(filename: str) -> bool:

@@ -50,8 +50,12 @@ def dead_letter(
     queued_ms: int | None = None,
     run_ms: int | None = None,
     usage: Usage | None = None,
+    place: str | None = None,
 ) -> bytes:
-    """Return the message that DEAD keeps of *delivery*; *assignment* is None when it is none, or no readable one."""
+    """Return the message that DEAD keeps of *delivery*; *assignment* is None when it is none, or no readable one.
+
+    *place* is the lines of the agent's own code that raised.
+    """
     trace = (
         "".join(traceback.format_exception(error))[-20_000:]
         if error.__traceback__ is not None
@@ -61,6 +65,7 @@ def dead_letter(
         reason=reason,
         error=error_note(error),
         traceback=None if trace is None else _encodable(trace),
+        place=place,
         subject=delivery.subject,
         sequence=delivery.sequence,
         attempts=attempts,

@@ -215,3 +215,76 @@ async def chat(chat: Chat) -> int:
     print("blah " * 50_000)
     return chat.words
 '''
+
+
+#: An agent with a bug of each kind, by the word that brings it about, and the line that is to be named.
+BUGS = '''"""An agent that fails in five ways."""
+
+from datetime import timedelta
+
+from tasklore import Agent, Parameters
+
+agent = Agent("BugAgent", keywords=("fail",))
+
+
+class Way(Parameters):
+    """The way to fail."""
+
+    way: str
+
+
+def share(total: int, parts: int) -> float:
+    return total / parts
+
+
+@agent.task(
+    remember=False,
+    max_attempts=2,
+    retry_base=timedelta(milliseconds=10),
+    examples=("fail, way divide",),
+)
+async def fail(way: Way) -> dict[str, int]:
+    """Fail by a way."""
+    if way.way == "divide":
+        share(1, 0)
+    if way.way == "lookup":
+        return {"found": {}["absent"]}
+    if way.way == "attribute":
+        return None.value
+    if way.way == "raise":
+        raise RuntimeError("no luck")
+    return "no such result"
+'''
+PLACES = {
+    "divide": 'line 17, in share: "return total / parts"',
+    "lookup": 'line 31, in fail: "return {"found": {}["absent"]}"',
+    "attribute": 'line 33, in fail: "return None.value"',
+    "raise": 'line 35, in fail: "raise RuntimeError("no luck")"',
+}
+
+
+def test_a_bug_of_an_agent_is_seen_in_the_terminal_and_in_the_answer(
+    tmp_path: Path, apart: dict[str, str]
+) -> None:
+    """With the author's file and line, and the command that shows more; nothing else has to be run."""
+    (tmp_path / "here" / "bugs.py").write_text(BUGS)
+    with up(tmp_path, apart, "--agents", "./bugs.py") as system:
+        READY.fullmatch(system.line())
+        for way in (*PLACES, "result"):
+            done = tasklore(
+                "ask", f"fail, way: {way}", cwd=tmp_path / "here", env=apart
+            )
+            assert done.returncode == 1, done.stdout
+            [task_id] = re.findall(r"`tasklore dlq show (\S+)` shows more", done.stdout)
+            if way in PLACES:
+                assert f"bugs.py, {PLACES[way]}" in done.stderr
+            else:
+                assert "returned a str that does not fit" in done.stdout
+            said = await_text(tmp_path / "errors", f"tasklore dlq show {task_id}")
+            events = [json.loads(line) for line in said.splitlines() if task_id in line]
+            ended = next(one for one in events if one["event"] == "task_failed")
+            assert ended["level"] == "warning"
+            assert (ended["agent"], ended["task"]) == ("BugAgent", "fail")
+            if way in PLACES:
+                assert f"bugs.py, {PLACES[way]}" in ended["place"]
+                assert "tasklore/" not in ended["place"].split("bugs.py")[1]

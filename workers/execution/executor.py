@@ -18,6 +18,7 @@ from tasklore.contracts.errors import (
     RunReplaced,
     TaskCancelled,
     TaskExpired,
+    TaskloreError,
     WorkerLost,
 )
 from tasklore.contracts.messages import MemoryOutcome
@@ -52,6 +53,7 @@ from tasklore.workers.execution.running_jobs import (
 )
 from tasklore.workers.execution.stores import Stores
 from tasklore.workers.middleware import Call, Hooks, call_task, notify
+from tasklore.workers.user_code import describe_place
 
 log = structlog.get_logger(__name__)
 
@@ -477,11 +479,15 @@ class Executor:
                 "task_id": assignment.task_id,
                 "attempt": job.attempt,
             }
-            log.info(
+            # A bug is seen when it first happens, not when the last run has failed.
+            place = None if isinstance(error, TaskloreError) else describe_place(error)
+            tell = log.info if place is None else log.warning
+            tell(
                 "task_retried",
                 **named,
                 error=type(error).__name__,
                 pause_s=round(decision.pause_s, 3),
+                **({} if place is None else {"place": place}),
             )
             notify(self._hooks.before_retry, job, decision, error)
             is_ours = isinstance(error, MemoryUnavailable)

@@ -5,7 +5,7 @@ import contextlib
 import shlex
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -27,7 +27,7 @@ from tasklore.commands.render.screen import (
     say,
 )
 from tasklore.contracts import subjects
-from tasklore.contracts.errors import InvalidInput, Unreachable
+from tasklore.contracts.errors import InvalidInput, TaskloreError, Unreachable
 from tasklore.contracts.faults import fault_of
 from tasklore.contracts.identifiers import new_id
 from tasklore.contracts.person_messages import PersonReply, PersonRequest, ReplyPart
@@ -37,6 +37,8 @@ from tasklore.runtime.messaging.connection import Listener, connected
 LATE_S = 2.0
 #: Seconds for asking once more when it was late: a supervisor that was replaced meanwhile finds what was started.
 LAST_S = 3.0
+#: Seconds for looking up where a task failed.
+PLACE_S = 3.0
 
 
 def make_request(text: str, **fields: Any) -> PersonRequest:
@@ -115,6 +117,7 @@ async def ask_and_print(
         print_exactly("" if is_live else reply.text)
         for one in answers:
             _say_about(one, verbose=verbose)
+        await _say_places(answers)
         if reply.kind == "question":
             say(
                 f'answer with: {_command(request, "--conversation", reply.conversation_id)} "..."'
@@ -137,6 +140,26 @@ def _say_about(answer: PersonReply | ReplyPart, *, verbose: bool) -> None:
         say(printable(f"{answer.heading}. {answer.origin}"))
     elif answer.taken:
         say(printable(f"I took {answer.taken}."))
+
+
+async def _say_places(answers: Sequence[PersonReply | ReplyPart]) -> None:
+    """Say which lines of an agent's code failed, to whoever may read dead letters; others are told nothing."""
+    failed = [
+        one.report.task_id
+        for one in answers
+        if one.report is not None and one.report.status == "failed"
+    ]
+    if not failed:
+        return
+    # Who asks for an answer alone loads none of it.
+    from tasklore.commands.dlq.selection import dead_letters
+
+    with contextlib.suppress(TaskloreError, TimeoutError):
+        async with asyncio.timeout(PLACE_S), dead_letters() as letters:
+            for task_id in failed:
+                for letter in await letters.of_task(task_id):
+                    if letter.content.place is not None:
+                        say(printable(f"it failed at {letter.content.place}"))
 
 
 def _how_to_fetch(request: PersonRequest) -> str:

@@ -125,6 +125,7 @@ def _print_letter(letter: Letter) -> None:
         "reason": content.reason,
         "runs": str(content.attempts),
         "error": f"{content.error.type}: {content.error.message}",
+        "place": content.place,
         "sent": _iso(content.created_at),
         "queued": None if content.queued_ms is None else read_aloud(content.queued_ms),
         "last run": None if content.run_ms is None else read_aloud(content.run_ms),
@@ -182,6 +183,7 @@ def _as_row(letter: Letter) -> dict[str, Any]:
 def _as_document(letter: Letter) -> dict[str, Any]:
     return _as_row(letter) | {
         "traceback": letter.content.traceback,
+        "place": letter.content.place,
         "headers": letter.content.headers,
         "body_bytes": letter.content.body_bytes,
         "is_whole": letter.is_whole,
