@@ -5,10 +5,14 @@ import contextlib
 import contextvars
 import functools
 import inspect
+import math
 import threading
 import typing
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
+from itertools import zip_longest
 from typing import Any, TypeVar
 
 from pydantic import (
@@ -19,6 +23,7 @@ from pydantic import (
     ValidationError,
 )
 from pydantic.errors import PydanticInvalidForJsonSchema
+from pydantic_core import from_json
 
 from tasklore.contracts.errors import ConfigurationError, GiveUp
 from tasklore.contracts.parameters.model import Parameters
@@ -33,6 +38,9 @@ UNNAMED = (
     inspect.Parameter.VAR_KEYWORD,
     inspect.Parameter.POSITIONAL_ONLY,
 )
+
+#: What JSON has where a number is none: NaN and infinity become null, unless the type says otherwise.
+_LOST_NUMBERS = (b"null", b"NaN", b"Infinity")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,12 +85,15 @@ class Handler:
 
     def _write(self, value: Any) -> bytes:
         try:
-            return self.result.dump_json(
-                self.result.validate_python(value), by_alias=True, context=RESULT
-            )
+            checked = self.result.validate_python(value)
+            written = self.result.dump_json(checked, by_alias=True, context=RESULT)
+            if any(word in written for word in _LOST_NUMBERS):
+                plain = self.result.dump_python(checked, by_alias=True, context=RESULT)
+                _demand_numbers(plain, from_json(written))
         except (ValidationError, ValueError, TypeError) as error:
             msg = f"{self.label} returned a {type(value).__name__} that does not fit its return annotation: {error}"
             raise GiveUp(msg) from error
+        return written
 
 
 def read_handler(
@@ -203,6 +214,28 @@ def _result_of(hints: Mapping[str, Any], label: str) -> TypeAdapter[Any]:
     except PydanticUserError as error:
         msg = f"{label} returns {hints['return']!r}, which has no JSON form; return a pydantic model of plain fields"
         raise ConfigurationError(msg) from error
+
+
+def _demand_numbers(value: Any, written: Any, place: str = "") -> None:
+    """Return when each number of *value* is one in *written*, its JSON, or is spelled there by the type's own wish.
+
+    Raises:
+        ValueError: JSON has no such number, and would have null; names the field.
+    """
+    if isinstance(value, float | Decimal) and not math.isfinite(value):
+        if isinstance(written, str):
+            return
+        where = f"{place.removeprefix('.')} is {value}" if place else f"it is {value}"
+        msg = f"{where}, which JSON has no number for; return None, a text, or another number"
+        raise ValueError(msg)
+    if isinstance(value, Mapping):
+        found = written if isinstance(written, Mapping) else {}
+        for name, part in value.items():
+            _demand_numbers(part, found.get(str(name)), f"{place}.{name}")
+    elif isinstance(value, list | tuple | set | frozenset | deque):
+        items = written if isinstance(written, list) else []
+        for index, (part, one) in enumerate(zip_longest(value, items)):
+            _demand_numbers(part, one, f"{place}[{index}]")
 
 
 async def in_thread(function: Callable[[], T]) -> T:

@@ -1,5 +1,6 @@
 """Agents, tasks, settings and memory as their authors declare them, and refusals with their cure."""
 
+import math
 import sys
 from collections.abc import Callable, Mapping
 from datetime import timedelta
@@ -7,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from pydantic import BaseModel, SecretStr
+from pydantic import BaseModel, ConfigDict, SecretStr
 from pydantic import Field as Setting
 
 import tasklore
@@ -173,6 +174,71 @@ async def test_a_result_that_does_not_fit_its_annotation_gives_up() -> None:
     assert report.error.type == "GiveUp"
     assert "TripAgent.share returned a dict" in report.error.message
     assert isinstance(kit.raised[0], GiveUp)
+
+
+def _returning(kind: Any, value: Any) -> Agent:
+    """Return an agent whose task returns *value* as *kind*."""
+    agent = Agent("TripAgent")
+
+    async def share(trip: Trip) -> Any:
+        """Share."""
+        return value
+
+    share.__annotations__["return"] = kind
+    agent.task(share)
+    return agent
+
+
+class Rates(BaseModel):
+    """Numbers of several kinds, where any value may stand too."""
+
+    rate: float = 1.0
+    rates: list[float] = []
+    other: Any = None
+
+
+class Spelled(BaseModel):
+    """A number that may be none, spelled as a text."""
+
+    model_config = ConfigDict(ser_json_inf_nan="strings")
+    rate: float
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "said"),
+    [
+        (float, math.nan, "it is nan"),
+        (float, -math.inf, "it is -inf"),
+        (Rates, Rates(rate=math.inf), "rate is inf"),
+        (Rates, Rates(rates=[1.0, math.nan]), "rates[1] is nan"),
+        (Rates, Rates(other={"deep": (None, math.nan)}), "other.deep[1] is nan"),
+        (dict[str, Any], {"a": {"b": math.inf}}, "a.b is inf"),
+        (float | None, math.nan, "it is nan"),
+    ],
+)
+async def test_a_result_that_json_has_no_number_for_is_refused(
+    kind: Any, value: Any, said: str
+) -> None:
+    """As null it would be remembered, and fail whoever called for a number."""
+    report = await AgentKit(_returning(kind, value)).run("share", {"hotel": 1})
+    assert (report.status, report.attempt) == ("failed", 1)
+    assert report.error is not None
+    assert f"{said}, which JSON has no number for; return None" in report.error.message
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "result"),
+    [
+        (float | None, None, None),
+        (Rates, Rates(other=[None, "NaN"]), {"rate": 1.0, "rates": [], "other": [None, "NaN"]}),
+        (Spelled, Spelled(rate=math.nan), {"rate": "NaN"}),
+    ],
+)  # fmt: skip
+async def test_a_result_without_a_number_is_kept_where_its_type_has_a_word_for_it(
+    kind: Any, value: Any, result: Any
+) -> None:
+    report = await AgentKit(_returning(kind, value)).run("share", {"hotel": 1})
+    assert (report.status, report.result) == ("completed", result)
 
 
 def test_the_public_api_is_exactly_what_is_documented() -> None:
