@@ -22,6 +22,7 @@ from tasklore.contracts.quantities.errors import (
     UnitMismatch,
 )
 from tasklore.contracts.quantities.numerals import Found
+from tasklore.contracts.quantities.numerals.words import PART, PARTS
 from tasklore.contracts.quantities.times import FoundMoment
 from tasklore.contracts.quantities.units import CURRENCIES
 from tasklore.supervisor.understanding.questions import ask_for, ask_which_value
@@ -45,6 +46,18 @@ _ME_AND = re.compile(
     r"\b(?:me|myself|i|us)(?:\s*,\s*|\s+)(?:and|plus|with)\s+(?:my\s+)?$", re.IGNORECASE
 )
 _REACH = 24
+_WHOSE = r"(?:it|that|this|those|them|the|my|our|your|his|her|their|its|all|what)\b"
+#: What digits count where they say a part ("3 quarters of it", "2 thirds").
+_PARTS_BEHIND = re.compile(
+    rf"[ -](?P<name>{'|'.join(PARTS)})\b(?P<of> of\b(?! an?\b))?", re.IGNORECASE
+)
+_WORD_OF_PART = re.compile(rf"\b(?:{'|'.join((*PART, *PARTS))})\b", re.IGNORECASE)
+_SIGN_OF_PART = re.compile(r"[/\u2044\xbc-\xbe\u2150-\u215e]")
+#: What makes a part of a fraction, "1/2 of it" and "half the limit"; of one in words alone, "spent half"; and of a
+#: decimal number, "0.75 of the limit".
+_OF_WHAT = re.compile(rf"\s+of\b(?!\s+an?\b)|\s+{_WHOSE}", re.IGNORECASE)
+_NOTHING = re.compile(r"\s*(?:$|[.,;:!?)]|(?:and|but|so|then)\b)", re.IGNORECASE)
+_OF_THAT = re.compile(rf"\s+of\s+{_WHOSE}", re.IGNORECASE)
 #: Values of one utterance that are weighed; what comes behind them is asked about.
 _MOST_VALUES = 64
 #: Days from which on a day without a year is far ahead, and days until which it was a short while ago.
@@ -178,8 +191,17 @@ def groups_of(
 
 def amount_for(slot: Slot, found: Found, utterance: Utterance) -> Candidate:
     """Return the candidate of *found*, an amount of *utterance*, for *slot*."""
-    values, question = _worth(slot, found, utterance)
     text = utterance.text
+    if part := _part_in(slot, found, text):
+        question = f"What is {slot.label} in all? You wrote {part!r}, which is a part of something."
+        return Candidate(
+            slot,
+            start=found.start,
+            end=found.start + len(part),
+            values=(),
+            question=question,
+        )
+    values, question = _worth(slot, found, utterance)
     is_beside = _ME_AND.search(
         text, max(found.start - _REACH, 0), found.start
     ) or _AND_ME.match(text, found.end)
@@ -203,6 +225,31 @@ def amount_for(slot: Slot, found: Found, utterance: Utterance) -> Candidate:
         question=question,
         is_of_type=is_of_type,
     )
+
+
+def _part_in(slot: Slot, found: Found, text: str) -> str:
+    """Return the words of a part of something ("3 quarters of it", "half the limit") that *found* opens, "" for none.
+
+    A part of a unit is an amount ("half a kilo"), and so is what stands for itself ("1/2", "0.5").
+    """
+    if found.unit is not None or found.value is None:
+        return ""
+    if (parts := _PARTS_BEHIND.match(text, found.end)) is not None:
+        called = {one.stems[0] for one in slot.phrases if len(one.stems) == 1}
+        is_counted = slot.kind == "integer" and not parts["of"]
+        is_number = is_counted or stems_of(parts["name"])[0] in called
+        return "" if is_number else text[found.start : parts.end("name")]
+    if not 0 < found.value < 1:
+        return ""
+    fitting = (
+        (_OF_WHAT, _NOTHING)
+        if _WORD_OF_PART.search(found.text)
+        else (_OF_WHAT,)
+        if _SIGN_OF_PART.search(found.text)
+        else (_OF_THAT,)
+    )
+    is_part = any(pattern.match(text, found.end) for pattern in fitting)
+    return found.text if is_part else ""
 
 
 def _is_called(slot: Slot, found: Found) -> bool:

@@ -133,3 +133,59 @@ def test_a_difference_without_a_plain_value_is_asked_about(
     found = understand(text, previous, ALL)
     assert isinstance(found, Clarification)
     assert question in found.question
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "3 quarters of it",
+        "two thirds of it",
+        "1/2 of it",
+        "2 thirds",
+        "2 thirds of it",
+        "half",
+        "half of it",
+        "half my limit",
+        "½ of it",
+        "0.75 of it",
+        "a fifth of my limit",
+        "two-thirds of the limit",
+        "three fifths",
+        "3/4 of that",
+        "a quarter of it",
+        "10 % of it",
+    ],
+)
+def test_a_part_of_something_is_no_amount(part: str) -> None:
+    found = understand(f"limit 50k, spent {part}")
+    assert isinstance(found, Clarification), found
+    assert "spent" in found.missing
+
+
+@pytest.mark.parametrize(
+    ("said_amount", "spent"),
+    [
+        ("half a million", 500_000),
+        ("1/2", 0.5),
+        ("0.5", 0.5),
+        ("2 and a half thousand", 2_500),
+        ("9 of it", 9),
+    ],
+)
+def test_a_fraction_that_is_an_amount_is_one(said_amount: str, spent: float) -> None:
+    parameters = parameters_of(understand(f"limit 50k, spent {said_amount}"))
+    assert parameters == {"budget_limit": 50_000, "spent": spent}
+
+
+class Forecast(Parameters):
+    """How many quarters, and of what."""
+
+    quarters: int
+
+
+def test_quarters_are_counted_where_a_field_is_called_so() -> None:
+    card = card_for(
+        "ForecastAgent", "forecast", Forecast, "Forecast some quarters.", ("forecast",)
+    )
+    found = understand("forecast 3 quarters", catalogue=Catalogue([card]))
+    assert parameters_of(found) == {"quarters": 3}
