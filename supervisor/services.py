@@ -55,6 +55,7 @@ from tasklore.supervisor.cards import CardIndex
 from tasklore.supervisor.dead_letters.queue import drop_letters
 from tasklore.supervisor.delivery import Delivering, MessageDesk, inbox_sources
 from tasklore.supervisor.dispatch import Dispatch
+from tasklore.supervisor.json_schemas import JsonSchemas
 from tasklore.supervisor.pipelines.analysis.desk import AnalysisDesk
 from tasklore.supervisor.pipelines.analysis.requests import AnalysisRequests
 from tasklore.supervisor.pipelines.analysis.run import AnalysisParts
@@ -111,6 +112,7 @@ class Connections:
     ledger: Ledger
     output: OutputDesk
     answers: Answers
+    schemas: JsonSchemas
 
 
 def make_learned(redis: Redis, settings: Settings, cards: CardIndex) -> Learned | None:
@@ -152,6 +154,7 @@ def make_wait_desk(
     outbox: Outbox,
     settings: Settings,
     webhooks: WebhookEvents | None,
+    schemas: JsonSchemas,
 ) -> WaitDesk:
     """Return the desk that looks after waits, and takes answers to them."""
     access = access_of()
@@ -162,7 +165,7 @@ def make_wait_desk(
         sign=open_signer(access),
         check=None if publishers is None else publishers.check,
     )
-    return WaitDesk(Answers(waits, outbox), event_sender(link), webhooks)
+    return WaitDesk(Answers(waits, outbox, schemas), event_sender(link), webhooks)
 
 
 def make_webhooks(
@@ -398,6 +401,7 @@ def open_api(
         runs=PipelineRuns(opened.redis),
         sessions=sessions,
         answers=opened.answers,
+        schemas=opened.schemas,
         webhooks=opened.webhooks and opened.webhooks.addresses,
         links=Links(secret.get_secret_value(), opened.answers, settings.approval_url)
         if secret is not None

@@ -64,6 +64,7 @@ from tasklore.supervisor.cancellation import Canceller
 from tasklore.supervisor.cards import CardIndex
 from tasklore.supervisor.delivery import Delivering
 from tasklore.supervisor.dispatch import Dispatch
+from tasklore.supervisor.json_schemas import JsonSchemas
 from tasklore.supervisor.limits_file import apply_limits_file
 from tasklore.supervisor.pipelines.analysis.desk import AnalysisDesk
 from tasklore.supervisor.pipelines.analysis.requests import AnalysisRequests
@@ -350,12 +351,15 @@ class Supervisor:
         sessions = SessionCache(large, max_value_bytes=settings.session_value_max_bytes)
         output = await stack.enter_async_context(open_output(link))
         webhooks = make_webhooks(redis, settings, process.metrics, reports)
+        schemas = JsonSchemas()
+        stack.push_async_callback(schemas.close)
         waiting = make_wait_desk(
             link,
             redis=redis,
             outbox=outbox,
             settings=settings,
             webhooks=webhooks and webhooks.events,
+            schemas=schemas,
         )
         everything = Connections(
             name=process.name,
@@ -372,6 +376,7 @@ class Supervisor:
             ledger=ledger,
             output=output,
             answers=waiting.answers,
+            schemas=schemas,
         )
         desk, pipelines, tasks = make_pipelines(everything, sessions, self._declared)
         delivering = await open_delivering(

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
-import jsonschema_rs
 import structlog
 from pydantic import JsonValue, ValidationError
 from pydantic_core import to_json
@@ -24,6 +23,7 @@ from tasklore.contracts.faults import fault_of
 from tasklore.contracts.traces import spelled_context
 from tasklore.memory.ledger.waits import WaitName, Waits, WaitState
 from tasklore.runtime.messaging.outbox import Outbox
+from tasklore.supervisor.json_schemas import JsonSchemas
 
 log = structlog.get_logger(__name__)
 
@@ -63,17 +63,22 @@ class Person:
 
 
 class Answers:
-    """Takes answers and signals; every method may raise MemoryUnavailable."""
+    """Takes answers and signals; every method may raise MemoryUnavailable.
+
+    *schemas* checks answers to questions that have a schema.
+    """
 
     def __init__(
         self,
         waits: Waits,
         outbox: Outbox,
+        schemas: JsonSchemas,
         *,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self.waits = waits
         self._outbox = outbox
+        self._schemas = schemas
         self._now = now
 
     async def read(self, task_id: str, slot: str) -> WaitState:
@@ -107,7 +112,7 @@ class Answers:
         """
         state = await self.read(task_id, slot)
         answer = WaitAnswer(
-            value=_check(state, value),
+            value=await self._check(state, value, person),
             by=person.name,
             at=self._now(),
             door=person.door,
@@ -199,6 +204,25 @@ class Answers:
             # The answer is stored: the desk wakes the task.
             log.warning("task_not_woken", task_id=task_id, error=str(error))
 
+    async def _check(
+        self, state: WaitState, value: JsonValue, person: Person
+    ) -> JsonValue:
+        """Return *value* as an answer to the question.
+
+        Raises:
+            InvalidInput: it is none; the message names the field.
+        """
+        schema = state.wait.answer_schema
+        if schema is None:
+            return _read_approval(value)
+        _demand_size(value)
+        misfit = await self._schemas.find_misfit(schema, value, whose=person.name)
+        if misfit is not None:
+            raise InvalidInput(
+                f"{misfit.place or 'the answer'} does not fit: {misfit.fault}"
+            )
+        return value
+
     def _demand(self, state: WaitState, answer: WaitAnswer, person: Person) -> None:
         if state.answer is not None:
             raise _refuse_second(state.answer)
@@ -235,26 +259,14 @@ def _refuse_second(answer: WaitAnswer) -> AnswerRefused:
     return AnswerRefused(msg, "answered", answer)
 
 
-def _check(state: WaitState, value: JsonValue) -> JsonValue:
-    """Return *value* as an answer to the question.
-
-    Raises:
-        InvalidInput: it is none; the message names the field.
-    """
-    schema = state.wait.answer_schema
-    if schema is None:
-        try:
-            approval = Approval.model_validate(value, strict=True)
-        except ValidationError as error:
-            raise InvalidInput(
-                fault_of(error.errors(include_url=False)[0], "the answer")
-            ) from error
-        return approval.model_dump(exclude={"by"})
-    first = next(iter(jsonschema_rs.validator_for(schema).iter_errors(value)), None)
-    if first is not None:
-        place = ".".join(map(str, first.instance_path)) or "the answer"
-        raise InvalidInput(f"{place} does not fit: {first.message}")
-    return _demand_size(value)
+def _read_approval(value: JsonValue) -> JsonValue:
+    try:
+        approval = Approval.model_validate(value, strict=True)
+    except ValidationError as error:
+        raise InvalidInput(
+            fault_of(error.errors(include_url=False)[0], "the answer")
+        ) from error
+    return approval.model_dump(exclude={"by"})
 
 
 def _demand_size(value: JsonValue) -> JsonValue:

@@ -26,6 +26,7 @@ from tasklore.supervisor.http.admission.clients import UnknownClients
 from tasklore.supervisor.http.admission.key_file import KeyRing
 from tasklore.supervisor.http.admission.limits import ClientLimits
 from tasklore.supervisor.http.requests.work import Work
+from tasklore.supervisor.json_schemas import JsonSchemas
 from tasklore.supervisor.pipelines.requests import PipelineRequests
 from tasklore.supervisor.reports.reports import ReportDesk
 from tasklore.supervisor.schedules.book import ScheduleBook
@@ -116,6 +117,7 @@ class ApiParts:
     runs: PipelineRuns
     sessions: SessionCache
     answers: Answers
+    schemas: JsonSchemas
     webhooks: Addresses | None = None
     links: Links | None = None
     kinds: Kinds = field(default_factory=Kinds.load)

@@ -5,6 +5,8 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+import jsonschema_rs
+
 from tasklore.supervisor.understanding.schema import Slot
 from tasklore.supervisor.understanding.utterance import (
     LIGHT,
@@ -67,11 +69,10 @@ _SMALL = word_set("to from at in for with by about into of on as and")
 _AND = re.compile(r"(?:(?:and|or|plus|&)\s+)?", re.IGNORECASE)
 _CHUNK = re.compile(r"[^\s\"'(,;]+")
 _AROUND = ".,;:!?)\"'"
-#: Patterns that are tried: no groups, no choices, and few parts of open length.
+#: Patterns that are tried: no groups, no choices, by an engine that does not go back, and none that grows large.
 _LONGEST_CODE = 64
-_MOST_OPEN = 2
+_MOST_COMPILED = 128 * 1024
 _SIMPLE = re.compile(r"(?:\[[^\]]*\]|\\[^bBAZ1-9]|[^()|\[\]])*")
-_OPEN = re.compile(r"[*+]|\{\d*,\d*\}")
 _WORDS = re.compile(r"\S+")
 
 
@@ -133,21 +134,22 @@ def stray_digits(utterance: Utterance) -> list[tuple[int, int]]:
 def fits(slot: Slot, text: str) -> bool:
     """Return whether *text* is as the pattern of *slot* wants it; a pattern that may take for ever is not tried."""
     pattern = simple_pattern(slot.pattern) if slot.pattern else None
-    return pattern is None or (
-        len(text) <= _LONGEST_CODE and pattern.search(text) is not None
-    )
+    return pattern is None or (len(text) <= _LONGEST_CODE and pattern.is_valid(text))
 
 
 @lru_cache(maxsize=512)
-def simple_pattern(pattern: str) -> re.Pattern[str] | None:
-    """Return *pattern* of a card, None for one with groups or choices: it may be anybody's, and take for ever."""
+def simple_pattern(pattern: str) -> jsonschema_rs.Draft202012Validator | None:
+    """Return what finds *pattern* of a card, None for one with groups or choices: it may be anybody's, and large."""
     if len(pattern) > 2 * _LONGEST_CODE or _SIMPLE.fullmatch(pattern) is None:
         return None
-    if len(_OPEN.findall(re.sub(r"\[[^\]]*\]", "x", pattern))) > _MOST_OPEN:
-        return None
+    options = jsonschema_rs.RegexOptions(
+        size_limit=_MOST_COMPILED, dfa_size_limit=_MOST_COMPILED
+    )
     try:
-        return re.compile(pattern)
-    except re.error:
+        return jsonschema_rs.Draft202012Validator(
+            {"pattern": pattern}, offline=True, pattern_options=options
+        )
+    except ValueError:
         return None
 
 

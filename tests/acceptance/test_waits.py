@@ -352,7 +352,7 @@ async def test_a_task_whose_answerer_died_before_waking_it_goes_on_all_the_same(
     question = await doors.find("finance", task_id)
     async with Redis.from_url(own_house.servers.redis_url) as redis:
         # All that a process does which dies after the answer was stored.
-        answers = Answers(Waits(redis), cast("Any", None))
+        answers = Answers(Waits(redis), cast("Any", None), cast("Any", None))
         answers.wake = AsyncMock()  # type: ignore[method-assign]  # what it did not come to
         person = Person("user:fay", "http", frozenset(["role:finance"]))
         await answers.answer(

@@ -70,6 +70,28 @@ def _functions() -> list[tuple[str, Function]]:
     ]
 
 
+#: Modules that compile JSON schemas, and what keeps anybody's schema from costing whatever it likes there.
+COMPILE_SCHEMAS = {
+    "supervisor/json_schema_child.py": "a child process, within bounds of the system",
+    "supervisor/pipelines/declaration/schemas.py": "names of types and numbers, never a pattern",
+    "supervisor/understanding/texts.py": "one short pattern without groups, within a bound of the library",
+}
+
+
+def test_schemas_are_compiled_where_their_cost_is_bounded() -> None:
+    """Anybody may write a schema; the libraries hold the interpreter while they compile it."""
+    found = {
+        name_of(file)
+        for file in modules()
+        for one in ast.walk(tree_of(file))
+        if isinstance(one, ast.Import | ast.ImportFrom)
+        and {"jsonschema", "jsonschema_rs", "fastjsonschema"}.intersection(
+            [getattr(one, "module", None), *(alias.name for alias in one.names)]
+        )
+    }
+    assert found == COMPILE_SCHEMAS.keys()
+
+
 def test_what_is_one_class_is_no_protocol_beside_it() -> None:
     """A test's double may be less than the class it stands for; nothing of the product has to say so."""
     bases = [

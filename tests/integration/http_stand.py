@@ -41,6 +41,7 @@ from tasklore.supervisor.dispatch import Dispatch
 from tasklore.supervisor.http.parts import ApiParts
 from tasklore.supervisor.http.requests.work import Work
 from tasklore.supervisor.http.server import HttpServer
+from tasklore.supervisor.json_schemas import JsonSchemas
 from tasklore.supervisor.reports.reports import ReportDesk
 from tasklore.supervisor.requests.request import Alongside, Ended, ignore_part
 from tasklore.supervisor.schedules.book import ScheduleBook
@@ -190,6 +191,8 @@ async def http_stand(
         book = ScheduleBook(
             ScheduleStore(redis, SUPERVISOR, deadline_s=PATIENCE_S), lambda: catalogue
         )
+        schemas = JsonSchemas()
+        stack.push_async_callback(schemas.close)
         made = {
             "schedules": book,
             "ticks": TickMaker(
@@ -216,6 +219,7 @@ async def http_stand(
             "work": Work(service, records),
             "pipelines": None,
             "answers": None,
+            "schemas": schemas,
             "runs": PipelineRuns(redis, deadline_s=PATIENCE_S),
             "sessions": SessionCache(redis, deadline_s=PATIENCE_S),
             "grace_s": 5.0,

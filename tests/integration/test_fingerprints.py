@@ -106,7 +106,7 @@ async def test_a_child_that_does_not_answer_is_killed_and_replaced(
         "tasklore.supervisor.pipelines.declaration.fingerprints._LATE_S", -1.0
     )
     assert await took(fingerprints, str(allowed), "own.py") == ["f:own.py"]
-    [child] = fingerprints._idle
+    [child] = fingerprints._children.idle
     os.kill(child.pid, 19)
     with pytest.raises(InvalidInput, match="TASKLORE_FINGERPRINT_S"):
         await took(fingerprints, str(allowed), "own.py")
@@ -122,7 +122,7 @@ async def test_a_child_that_was_killed_while_idle_is_replaced(
     fingerprints: Fingerprints, allowed: Path
 ) -> None:
     assert await took(fingerprints, str(allowed), "own.py") == ["f:own.py"]
-    [child] = fingerprints._idle
+    [child] = fingerprints._children.idle
     os.kill(child.pid, 9)
     assert await child.wait() == -9
     assert await took(fingerprints, str(allowed), "own.py") == ["f:own.py"]
@@ -134,7 +134,7 @@ async def test_a_child_is_given_no_secret(
     """Its environment says where to import from, and nothing else of ours."""
     monkeypatch.setenv("TASKLORE_LLM_API_KEY", "sk-secret")
     await took(fingerprints, str(allowed), "own.py")
-    [child] = fingerprints._idle
+    [child] = fingerprints._children.idle
     environment = await asyncio.to_thread(Path(f"/proc/{child.pid}/environ").read_bytes)
     assert [line.partition(b"=")[0] for line in environment.split(b"\0") if line] == [
         b"PYTHONPATH"
@@ -149,7 +149,7 @@ async def test_users_take_turns(
         "tasklore.supervisor.pipelines.declaration.fingerprints._LATE_S", PATIENCE_S
     )
     await took(fingerprints, str(allowed), "own.py", user_id="ada")
-    [child] = fingerprints._idle
+    [child] = fingerprints._children.idle
     os.kill(child.pid, 19)
     hers = [
         asyncio.create_task(took(fingerprints, str(allowed), "own.py", user_id="eve"))

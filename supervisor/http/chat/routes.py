@@ -112,7 +112,7 @@ def routes(parts: ApiParts) -> APIRouter:
     ) -> Response:
         _refuse_unread(body, prefer)
         zoned = body.model_copy(update={"time_zone": body.time_zone or time_zone})
-        form = await chat.read_format(body)
+        form = await chat.read_format(body, caller)
         asked, before = await chat.read(zoned, caller, conversation_id, idempotency_key)
         unread = {_UNREAD: body.unread_roles} if body.unread_roles else {}
         if body.stream:
@@ -232,7 +232,9 @@ class _Chat:
         )
         return request, before
 
-    async def read_format(self, body: ChatRequest) -> AnswerFormat | None:
+    async def read_format(
+        self, body: ChatRequest, caller: Caller
+    ) -> AnswerFormat | None:
         """Return what the answer to *body* is to fit, None when it is words.
 
         Raises:
@@ -242,7 +244,7 @@ class _Chat:
         return (
             None
             if asked is None or asked.type == "text"
-            else await asyncio.to_thread(AnswerFormat, asked)
+            else await AnswerFormat.read(asked, self._parts.schemas, caller.name)
         )
 
     async def answer(
@@ -279,9 +281,7 @@ class _Chat:
             raise Refused(
                 504, "still_running", detail, headers={"x-should-retry": "false"}
             )
-        content = (
-            reply.text if form is None else await asyncio.to_thread(form.write, reply)
-        )
+        content = reply.text if form is None else await form.write(reply)
         message = AssistantMessage(
             content=content, refusal=reply.text if content is None else None
         )

@@ -3,27 +3,20 @@
 Clients choose folders and patterns. So a disk that does not answer occupies a child, which is killed.
 """
 
-import asyncio
-import contextlib
-import json
-import os
-import sys
-from asyncio.subprocess import PIPE, Process
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from weakref import WeakValueDictionary
 
 from tasklore.contracts.errors import InvalidInput
+from tasklore.runtime.children import Children
 from tasklore.supervisor.pipelines.declaration.marks import over_budget
 
+_CHILD = "tasklore.supervisor.pipelines.declaration.fingerprint_child"
 #: Children at once: they share a disk and leave processors to who serves.
 _AT_ONCE = 4
 #: Seconds for a child to start and to answer, beyond what looking may take.
 _LATE_S = 5.0
-#: Seconds for a child that was killed to be gone.
-_END_S = 1.0
 #: Bytes of one answer: 20,000 marks are some 2 MB.
 _LONGEST = 16 * 1024 * 1024
 
@@ -55,11 +48,7 @@ class Fingerprints:
     ) -> None:
         self._roots = [str(root) for root in roots]
         self._budget = files, size, seconds
-        self._free = asyncio.Semaphore(_AT_ONCE)
-        self._turns: WeakValueDictionary[str | None, asyncio.Lock] = (
-            WeakValueDictionary()
-        )
-        self._idle: list[Process] = []
+        self._children = Children(_CHILD, at_once=_AT_ONCE, longest=_LONGEST)
 
     async def take(
         self,
@@ -83,68 +72,24 @@ class Fingerprints:
                 "pipelines may read where the supervisor runs, or leave out `reads_files`"
             )
         job = {"root": root, "looks": looks, "changed": changed, "globs": globs}
-        turn = self._turns.setdefault(user_id, asyncio.Lock())
-        async with turn, self._free:
-            answer = await self._ask(
-                json.dumps(
-                    {**job, "roots": self._roots, "budget": self._budget}
-                ).encode()
-                + b"\n"
-            )
+        answer = await self._ask(
+            {**job, "roots": self._roots, "budget": self._budget}, user_id
+        )
         if "refused" in answer:
             raise InvalidInput(answer["refused"])
         return Fingerprint(answer["marks"], answer["changed"])
 
     async def close(self) -> None:
         """End the children that wait for work."""
-        while self._idle:
-            child = self._idle.pop()
-            _kill(child)
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_END_S):
-                    await child.wait()
+        await self._children.close()
 
-    async def _ask(self, job: bytes) -> dict[str, Any]:
-        # One may be gone that waited here: the system ends processes of ours when memory is out.
-        self._idle = [one for one in self._idle if one.returncode is None]
-        if self._idle:
-            child = self._idle.pop()
-        else:
-            command = (
-                sys.executable,
-                "-P",
-                "-m",
-                "tasklore.supervisor.pipelines.declaration.fingerprint_child",
-            )
-            # No secret of ours, and no signal of our terminal.
-            environment = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-            child = await asyncio.create_subprocess_exec(
-                *command,
-                stdin=PIPE,
-                stdout=PIPE,
-                env=environment,
-                limit=_LONGEST,
-                start_new_session=True,
-            )
-        asked = child.stdin
-        answers = child.stdout
+    async def _ask(self, job: Mapping[str, Any], user_id: str | None) -> dict[str, Any]:
         try:
-            async with asyncio.timeout(self._budget[2] + _LATE_S):
-                asked.write(job)  # type: ignore[union-attr]  # it has pipes
-                answer: dict[str, Any] = json.loads(await answers.readline())  # type: ignore[union-attr]
-        except (TimeoutError, ValueError) as error:
-            _kill(child)
+            return await self._children.ask(
+                job, self._budget[2] + _LATE_S, whose=user_id
+            )
+        except TimeoutError as error:
             raise over_budget(
                 f"looking at the files took more than {self._budget[2]:g} s, or all memory",
                 "S",
             ) from error
-        except BaseException:
-            _kill(child)
-            raise
-        self._idle.append(child)
-        return answer
-
-
-def _kill(child: Process) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        child.kill()

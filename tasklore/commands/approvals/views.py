@@ -23,6 +23,7 @@ from tasklore.runtime.servers.valkey import DEADLINE_S
 from tasklore.runtime.settings import Settings
 from tasklore.supervisor.approvals.answers import Answers, Person
 from tasklore.supervisor.approvals.questions import list_questions, view_of
+from tasklore.supervisor.json_schemas import JsonSchemas
 
 #: Characters of a question in a list; `show` and `--json` have all.
 _WIDTH = 80
@@ -140,7 +141,11 @@ async def _open_answers() -> AsyncIterator[Answers]:
         open_outbox(Link(client)) as outbox,
     ):
         waits = Waits(redis, keep=keep, sign=open_signer(access_of()))
-        yield Answers(waits, outbox)
+        schemas = JsonSchemas()
+        try:
+            yield Answers(waits, outbox, schemas)
+        finally:
+            await schemas.close()
 
 
 def _spell(at: datetime) -> str:

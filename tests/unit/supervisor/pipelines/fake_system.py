@@ -268,9 +268,9 @@ class FakeWorkers:
 class HereFingerprints(Fingerprints):
     """Takes them in this process."""
 
-    async def _ask(self, job: bytes) -> dict[str, Any]:
+    async def _ask(self, job: Mapping[str, Any], user_id: str | None) -> dict[str, Any]:
         try:
-            return answer(json.loads(job))
+            return answer(json.loads(json.dumps(job)))
         except InvalidInput as error:
             return {"refused": str(error)}
 

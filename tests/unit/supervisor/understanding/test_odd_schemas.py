@@ -18,6 +18,7 @@ from tasklore.supervisor.understanding import (
 )
 from tasklore.supervisor.understanding.routing import problem_of
 from tasklore.supervisor.understanding.schema import task_schema as shape_of
+from tasklore.supervisor.understanding.texts import fits
 from tests.understanding_cases import BUDGET, EVERYBODY, parameters_of, said, understand
 
 CHECK = "Check my budget: limit 50k, spent 42k"
@@ -93,6 +94,31 @@ def test_an_invalid_schema_is_reported_with_its_place(
 def test_an_unusual_schema_is_accepted(parameters: Any) -> None:
     assert problem_of(odd_card(parameters)) is None
     assert shape_of(odd_card(parameters).tasks[0]) is not None
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "fits_it"),
+    [
+        (r"^[A-Z]{2}-?[0-9]{4}$", "AB-1234", True),
+        (r"^[A-Z]{2}-?[0-9]{4}$", "AB-123", False),
+        # An engine that goes back tries 2 ** 30 ways.
+        ("1?" * 30 + "1{30}$", "1" * 29 + "x", False),
+        (".?" * 30 + "x{30}", "1" * 60, False),
+        # Of no use to anybody: not tried, so that it takes nothing away.
+        (r"\pL{99}", "1", True),
+        (r"\pL" * 40, "1", True),
+        ("(a|1)+", "2", True),
+        ("[", "2", True),
+    ],
+)
+def test_a_pattern_of_a_card_is_tried_in_time_or_not_at_all(
+    pattern: str, text: str, fits_it: bool
+) -> None:
+    task = odd_card(of_field(type="string", pattern=pattern)).tasks[0]
+    schema = shape_of(task)
+    assert schema is not None
+    slot = next(one for one in schema.slots if one.pattern == pattern)
+    assert fits(slot, text) is fits_it
 
 
 @pytest.mark.parametrize(
