@@ -163,7 +163,8 @@ def refusal_of(error: Exception) -> Refused:
             return Refused(422, "unusable", str(error))
         case TaskloreError():
             return unavailable(str(error))
-    return Refused(500, "internal", _APOLOGY)
+    # The server closes the connection over it, so that a request that is sent behind it is lost unless this says so.
+    return Refused(500, "internal", _APOLOGY, headers={"Connection": "close"})
 
 
 def respond(error: Exception) -> Response:

@@ -2,11 +2,13 @@
 
 import asyncio
 import gzip
+import json
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from redis.asyncio import Redis
 
@@ -62,6 +64,51 @@ def problem(answer: Answer, status: int) -> str:
     assert answer.body["status"] == status
     assert answer.body["type"].startswith("urn:tasklore:problem:")
     return str(answer.body["detail"])
+
+
+async def test_what_nothing_can_keep_is_refused_with_its_field_at_every_door(
+    servers: EmbeddedServers, redis: Redis
+) -> None:
+    """Half of a surrogate pair, and a number that is none; the connection goes on."""
+    bodies = {
+        rb'{"text": "a", "value": {"deep": ["b", "\ud83d."]}}': "value.deep.1",
+        rb'{"value": {"\udc00": 1}}': "value",
+        rb'"\uD800\uD800"': "body",
+        b'{"text": "a", "value": [-Infinity]}': "value.0",
+    }
+    async with (
+        http_stand(servers, redis) as stand,
+        httpx.AsyncClient(base_url=stand.url, timeout=PATIENCE_S) as client,
+    ):
+        paths = (await client.get("/openapi.json")).json()["paths"]
+        doors = [
+            (method, re.sub(r"\{[^}]*\}", "a", path))
+            for path, operations in paths.items()
+            for method, operation in operations.items()
+            if "requestBody" in operation
+        ]
+        assert len(doors) > 15
+        for method, path in doors:
+            for body, field in bodies.items():
+                async with Connection(stand.url) as connection:
+                    connection.send(method.upper(), path, body)
+                    connection.send("GET", "/v1/agents")
+                    refused = await connection.answer()
+                    # OpenAI's clients know 400.
+                    status = 400 if path.startswith("/v1/chat/") else 422
+                    assert (path, body, refused.status) == (path, body, status)
+                    assert "connection" not in refused.headers
+                    shown = json.dumps(refused.body)
+                    assert f"{field}: " in shown or f'"param": "{field}"' in shown
+                    assert (await connection.answer()).status == 200
+
+
+async def test_whole_pairs_are_taken(stand: Stand) -> None:
+    """In either spelling, and halves that are only spelled: a backslash, then letters."""
+    for body in (rb'{"text": "\ud83d\ude00"}', rb'{"text": "\\ud83d NaN"}'):
+        async with Connection(stand.url) as connection:
+            connection.send("POST", "/v1/requests", body)
+            assert (await connection.answer()).status == 200
 
 
 async def test_a_key_with_the_right_role_is_needed_where_there_are_keys(

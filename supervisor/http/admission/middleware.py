@@ -8,10 +8,17 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tasklore.contracts.errors import MessageTooLarge
 from tasklore.contracts.parameters.body_sizes import demand_few_values
+from tasklore.supervisor.http.admission.body_text import find_unkeepable
 from tasklore.supervisor.http.admission.keys import ANYBODY, CALLER, Caller
 from tasklore.supervisor.http.admission.limits import Rates
 from tasklore.supervisor.http.parts import ApiParts
-from tasklore.supervisor.http.problems import Refused, over_share, respond, unavailable
+from tasklore.supervisor.http.problems import (
+    Refused,
+    over_share,
+    respond,
+    unavailable,
+    unusable,
+)
 
 #: Paths that need a key; the OpenAPI document and its page are public, as the repository is.
 GUARDED = "/v1/"
@@ -164,7 +171,7 @@ class BodyReader:
         """Return the whole body as one message; later calls wait for the end of the connection.
 
         Raises:
-            Refused: It is too large (413), or did not come in time (408).
+            Refused: It is too large (413), did not come in time (408), or holds what is no Unicode (422).
         """
         if self._is_read:
             # After the body only the end of the connection can come, however long the answer takes.
@@ -185,6 +192,8 @@ class BodyReader:
             demand_few_values(message.get("body", b""))
         except MessageTooLarge as error:
             raise Refused(413, "too-large", str(error)) from error
+        if fault := find_unkeepable(message.get("body", b"")):
+            raise unusable([fault])
         return message
 
     async def _read(self) -> Message:

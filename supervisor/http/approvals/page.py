@@ -16,6 +16,7 @@ from tasklore.contracts.errors import InvalidInput
 from tasklore.supervisor.approvals.answers import AnswerRefused
 from tasklore.supervisor.approvals.links import Link
 from tasklore.supervisor.approvals.questions import ApprovalQuestion, view_of
+from tasklore.supervisor.http.admission.body_text import find_unkeepable
 from tasklore.supervisor.http.parts import ApiParts
 
 #: Where the page is; its form may be sent to itself alone, and no other page learns of the link.
@@ -96,6 +97,8 @@ def _answer_in(fields: dict[str, list[str]]) -> JsonValue:
             raise InvalidInput(
                 f"the answer is no JSON: {error}; go back and correct it"
             ) from error
+        if fault := find_unkeepable(fields["answer"][0].encode()):
+            raise InvalidInput(f"{fault.where} {fault.message}")
         return answer
     decision = fields.get("decision", [""])[0]
     if decision not in ("approve", "reject"):

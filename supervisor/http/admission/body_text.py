@@ -1,0 +1,48 @@
+"""What Python reads as JSON and nothing can keep: half of a surrogate pair, and numbers that are none."""
+
+import json
+import math
+import re
+from typing import Any
+
+from tasklore.supervisor.http.problems import Fault
+
+#: How a body spells what may be one; most bodies hold neither.
+_SUSPECT = re.compile(rb"\\u[dD][89a-fA-F]|NaN|Infinity")
+_HALF = re.compile("[\ud800-\udfff]")
+#: Characters of the place that a fault names.
+_LONGEST = 200
+_UNICODE = "holds half of a surrogate pair, which is no character; send both halves, or the character itself in UTF-8"
+_NUMBER = "is no number of JSON; send null, or leave it out"
+
+
+def find_unkeepable(body: bytes) -> Fault | None:
+    """Return the first fault of *body*, None where it has none or cannot be read as JSON."""
+    if _SUSPECT.search(body) is None:
+        return None
+    try:
+        pending: list[tuple[str, Any]] = [("", json.loads(body))]
+    except (ValueError, RecursionError):
+        return None
+    while pending:
+        place, value = pending.pop()
+        if isinstance(value, dict):
+            if any(map(_HALF.search, value)):
+                return _fault(place, f"a name in it {_UNICODE}")
+            inner = list(value.items())
+        elif isinstance(value, list):
+            inner = [(str(number), one) for number, one in enumerate(value)]
+        elif isinstance(value, str) and _HALF.search(value):
+            return _fault(place, _UNICODE)
+        elif isinstance(value, float) and not math.isfinite(value):
+            return _fault(place, _NUMBER)
+        else:
+            continue
+        # The first in the body is looked at next.
+        before = f"{place}." if place else ""
+        pending += [(f"{before}{name}", one) for name, one in reversed(inner)]
+    return None
+
+
+def _fault(place: str, message: str) -> Fault:
+    return Fault(where=place[:_LONGEST] or "body", message=message)
