@@ -66,6 +66,14 @@ class QueueFull(NotAccepted):
     """A stream refused a message because as much waits as may; nothing was stored, try again after `retry_after_s`."""
 
 
+class NotPermitted(TaskloreError):
+    """A caller may not do that; *kind* is one word for programs: `role`, `other-user`, `other-tenant`."""
+
+    def __init__(self, message: str, kind: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
 class UndeclaredAccess(TaskloreError):
     """A task touched state of a user, the clock or the LLM without declaring it; declare it on `@agent.task(...)`."""
 

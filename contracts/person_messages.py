@@ -1,9 +1,10 @@
 """A person's request to the supervisor, and its reply; `tasklore ask` loads no other messages."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import AwareDatetime, Field, field_validator
+from pydantic import AwareDatetime, Field, field_validator, model_validator
 
+from tasklore.contracts.callers import Caller, caller_of
 from tasklore.contracts.identifiers import Name, demand_user_id
 from tasklore.contracts.message_parts import Message, Part, is_none
 from tasklore.contracts.task_messages import CompletionReport, MemoryMode, TaskCall
@@ -21,7 +22,8 @@ class PersonRequest(Message):
     """A person's words to the supervisor; sent as a request to `requests.{supervisor_id}`.
 
     Sending it again with the same `request_id` starts nothing twice. `wait_ms` is how long the answer may take before
-    the reply says `pending`. `tenant` is whose budgets the tasks spend. `time_zone` is where the person is, by IANA's
+    the reply says `pending`. `caller` is who asks, by their API key. `tenant` is whose budgets the tasks spend: that of
+    the caller, or what a program without one says. `time_zone` is where the person is, by IANA's
     name, when that is not where the supervisor believes its users to be: "tomorrow" is a day there. `not_before` is
     when the tasks may begin; the reply is `pending` where that is later than `wait_ms`.
     """
@@ -33,6 +35,7 @@ class PersonRequest(Message):
     tenant: str | None = Field(
         default=None, min_length=1, max_length=200, exclude_if=is_none
     )
+    caller: Caller | None = Field(default=None, exclude_if=is_none)
     memory: Annotated[
         MemoryMode, reads_unknown_as_other(MemoryMode), writes_only_known
     ] = "use"
@@ -44,6 +47,17 @@ class PersonRequest(Message):
     @classmethod
     def _demand_user(cls, user_id: str | None) -> str | None:
         return user_id if user_id is None else demand_user_id(user_id)
+
+    @model_validator(mode="after")
+    def _name_tenant(self) -> Self:
+        if self.caller is not None and self.caller.tenant is not None:
+            object.__setattr__(self, "tenant", self.caller.tenant)
+        return self
+
+    @property
+    def asked_by(self) -> Caller | None:
+        """Who asks, None where that is not known."""
+        return caller_of(self.caller, self.tenant)
 
 
 class ReplyPart(Part):

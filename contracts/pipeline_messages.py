@@ -5,8 +5,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
 
+from tasklore.contracts.callers import Caller
 from tasklore.contracts.identifiers import Name
-from tasklore.contracts.message_parts import Message, Part
+from tasklore.contracts.message_parts import Message, Part, is_none
 from tasklore.contracts.words import reads_unknown_as_other, writes_only_known
 
 PipelineAction = Literal["run", "resume", "rerun", "invalidate", "cancel", "other"]
@@ -35,6 +36,7 @@ class PipelineRequest(Message):
     that are not kept; `rerun` begins again at *phase*; `invalidate` only marks what is stale, `cancel` ends the run.
     With a *pipeline* of the same name, `resume` and `rerun` go on by that declaration, and with *inputs* it adds.
     What is stale is named by *phase*, *keys* of entries, *changed* files and tags of *standards* or *design*.
+    *caller* is who asks: the tasks of the run are theirs.
     """
 
     action: Annotated[
@@ -51,6 +53,7 @@ class PipelineRequest(Message):
     design: tuple[str, ...] = ()
     user_id: str | None = Field(default=None, min_length=1, max_length=256)
     reason: str = ""
+    caller: Caller | None = Field(default=None, exclude_if=is_none)
 
 
 class PhaseNote(Part):

@@ -2,12 +2,13 @@
 
 from datetime import UTC, datetime
 from operator import not_
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AwareDatetime, Field, JsonValue, model_validator
 
 from tasklore.contracts import subjects
 from tasklore.contracts.admission.waits import START, wait_id
+from tasklore.contracts.callers import Caller, caller_of
 from tasklore.contracts.identifiers import Name
 from tasklore.contracts.message_parts import Message, Part, is_none
 from tasklore.contracts.words import reads_unknown_as_other, writes_only_known
@@ -61,11 +62,12 @@ class TaskAssignment(Message):
     before it reports: `results` is the whole, any other name a property of it; `keep_ms` is how long these entries
     live, None as long as the session. `story_id` and `response_number` say which response of which story is analysed.
     `parent_id` is the task that this one is a part of, `root_id` the one at the top of the tree, and `ancestors` are
-    the calls from there down to the parent, each as `Agent.task:digest` of its parameters. `tenant` is whose budgets
-    and share it counts to, beside its user's; a child has its parent's. `priority` says whose turn is sooner where
-    tasks of an agent wait; an unknown word, or none, is `normal`. `not_before` is when its first run may begin; None is
-    at once. `approval` is the yes that it needs first, where it was found in words and its card names an `approver`;
-    None, as for every task that is sent by its name, is none.
+    the calls from there down to the parent, each as `Agent.task:digest` of its parameters. `caller` is who asked for
+    it, or for what it is a part of: a schedule, a run, a parent. `tenant` is whose budgets and share it counts to,
+    beside its user's: that of the caller, or what a program without one says. `priority` says whose turn is sooner
+    where tasks of an agent wait; an unknown word, or none, is `normal`. `not_before` is when its first run may
+    begin; None is at once. `approval` is the yes that it needs first, where it was found in words and its card
+    names an `approver`; None, as for every task that is sent by its name, is none.
     """
 
     task_id: Name
@@ -88,6 +90,7 @@ class TaskAssignment(Message):
     tenant: str | None = Field(
         default=None, min_length=1, max_length=200, exclude_if=is_none
     )
+    caller: Caller | None = Field(default=None, exclude_if=is_none)
     priority: Annotated[
         Priority | None, reads_unknown_as_other(Priority), writes_only_known
     ] = Field(default=None, exclude_if=is_none)
@@ -100,6 +103,18 @@ class TaskAssignment(Message):
     response_number: int | None = Field(default=None, ge=0)
     not_before: datetime | None = Field(default=None, exclude_if=is_none)
     approval: RequiredApproval | None = Field(default=None, exclude_if=is_none)
+
+    @model_validator(mode="after")
+    def _name_tenant(self) -> Self:
+        # Workers of 0.2 know the tenant alone.
+        if self.caller is not None and self.caller.tenant is not None:
+            object.__setattr__(self, "tenant", self.caller.tenant)
+        return self
+
+    @property
+    def asked_by(self) -> Caller | None:
+        """Who asked for it, None where that is not known."""
+        return caller_of(self.caller, self.tenant)
 
     @property
     def approval_id(self) -> str | None:

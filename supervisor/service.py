@@ -377,7 +377,7 @@ class Service:
             request_id=asked.request_id,
             parent_id=parent_id,
             user_id=request.user_id,
-            tenant=request.tenant,
+            caller=request.asked_by,
             priority="interactive",
             not_before=request.not_before,
             conversation_id=asked.conversation_id,

@@ -5,8 +5,9 @@ from typing import Annotated, Literal
 from pydantic import Field, JsonValue
 
 from tasklore.contracts.analysis.stories import MOST_NUMBER
+from tasklore.contracts.callers import Caller
 from tasklore.contracts.identifiers import Name
-from tasklore.contracts.message_parts import Message
+from tasklore.contracts.message_parts import Message, is_none
 from tasklore.contracts.words import reads_unknown_as_other, writes_only_known
 
 AnalysisReplyKind = Literal["done", "pending", "refused", "other"]
@@ -19,6 +20,7 @@ class AnalysisRequest(Message):
     With `text` the response is stored first; without it, it was stored before. `until` says what is waited for, at most
     `wait_ms`: what the next response needs (`immediate`), or every agent. Asked again for the same text and story, it
     is served from memory, and agents that failed or were late are asked again; `refresh` asks all of them again.
+    `caller` is who asks: the tasks of the agents are theirs.
     """
 
     story_id: Name
@@ -30,6 +32,7 @@ class AnalysisRequest(Message):
     ] = "all"
     wait_ms: int = Field(default=30_000, ge=0, le=600_000)
     refresh: bool = False
+    caller: Caller | None = Field(default=None, exclude_if=is_none)
 
 
 class AnalysisReply(Message):

@@ -11,6 +11,7 @@ from pydantic import Field, JsonValue
 from redis.asyncio import Redis
 
 from tasklore.contracts.admission.schedules import Timing
+from tasklore.contracts.callers import Caller
 from tasklore.contracts.identifiers import Name, user_token
 from tasklore.contracts.message_parts import Part
 from tasklore.memory import keys
@@ -28,7 +29,8 @@ class Schedule(Part):
     """One schedule: a task of an agent with its parameters, or a pipeline as declared with its inputs.
 
     `anchor` is where `every_s` counts from. `declared` schedules stand in the code of their agent. `keep` leaves the
-    session of a pipeline there after success. `version` grows with
+    session of a pipeline there after success. `caller` is its maker, whose the tasks of its ticks are; None where the
+    code of an agent or an operator made it, and in a record of 0.2. `version` grows with
     each change; `by` and `at` say who made the last one, and when.
     """
 
@@ -40,6 +42,7 @@ class Schedule(Part):
     pipeline: dict[str, JsonValue] | None = None
     keep: bool = False
     user_id: str | None = None
+    caller: Caller | None = None
     paused: bool = False
     declared: bool = False
     anchor: datetime

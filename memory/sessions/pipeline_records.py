@@ -7,6 +7,7 @@ from typing import Final, Literal
 
 from pydantic import JsonValue
 
+from tasklore.contracts.callers import Caller
 from tasklore.contracts.pipelines import Pipeline
 
 #: How far a phase is. `failed` and `skipped` are ends as `done` is.
@@ -66,7 +67,8 @@ class NewRun:
     `dependencies` names for each phase the phases it directly depends on. `phases` holds what is known of some phases
     already, `corrected` which of them are replaced by which, and `seen` what each read beside the session: for a run
     that is made anew from its evidence, as `failed`, and then resumed. Phases not named there are pending. `inputs` are
-    kept as they are: leave out what must not be. `project` None is the pipeline's own. `trace` is the trace context
+    kept as they are: leave out what must not be. `caller` is who asked for it, whose
+    its tasks are. `project` None is the pipeline's own. `trace` is the trace context
     that the wish for it came with, "" for none.
     """
 
@@ -84,6 +86,7 @@ class NewRun:
     seen: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     run: int = 1
     trace: str = ""
+    caller: Caller | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +107,7 @@ class RunRecord:
     it. `corrected` maps a phase to the one whose entries replace its own. `holder` is the supervisor process that
     drives it or None, `fence` the number of the last lease, 0 before the first. `cancel_reason` is why it is to be
     cancelled, None unless that was requested. `error` is why it failed, "" unless it did. `trace` is that of `NewRun`.
+    `caller` is who asked for it, or last let it go on; None where that is not known, and in a run of 0.2.
     """
 
     session_id: str
@@ -126,6 +130,7 @@ class RunRecord:
     error: str = ""
     trace: str = ""
     began_ms: int = 0
+    caller: Caller | None = None
 
     def lateness(self, phase: str) -> str:
         """Return that *phase* was late, and the phases that began without it; "" unless it was."""

@@ -15,6 +15,7 @@ from typing import Any, cast
 from pydantic import JsonValue, ValidationError
 from redis.asyncio import Redis
 
+from tasklore.contracts.callers import Caller
 from tasklore.contracts.errors import InvalidPipeline, RunSetAside, UnknownSession
 from tasklore.contracts.identifiers import user_token
 from tasklore.contracts.pipelines import Pipeline
@@ -282,13 +283,15 @@ class PipelineRuns:
         fence: int | None = None,
         inputs: Mapping[str, JsonValue] | None = None,
         declared: Redeclared | None = None,
+        caller: Caller | None = None,
     ) -> RunRecord | None:
         """Make the phases of *why* pending, their entries gone, and return the run; None when it was refused.
 
         It is refused while somebody drives the run, unless the *fence* of that lease is given, and when the run is not
         the *expected_run* any more. What these phases corrected is seen again, what they write still is refused. With
         *restart* it runs again, its number one more, and is due at once. *inputs* take the place of those kept, and
-        *declared* that of the declaration: *why* then also names the phases that are new, and those that are gone.
+        *declared* that of the declaration, *caller* that of
+        whose its tasks are: *why* then also names the phases that are new, and those that are gone.
 
         Raises:
             UnknownSession: there is none, its time to live is over, or no pipeline runs in it.
@@ -310,6 +313,8 @@ class PipelineRuns:
         root = _redeclared(declared) | (
             {} if inputs is None else {"inputs": _json(inputs)}
         )
+        if caller is not None:
+            root["caller"] = caller.model_dump_json()
         reset = _script(
             pipeline_scripts.RESET_PHASES,
             session_id,
@@ -462,6 +467,8 @@ def _root_of(new: NewRun) -> list[str | bytes | int]:
     words += ["supervisor_id", new.supervisor_id, "keep", int(new.keep), "run", new.run]
     if new.trace:
         words += ["trace", new.trace]
+    if new.caller is not None:
+        words += ["caller", new.caller.model_dump_json()]
     return [len(words) // 2, *words]
 
 
@@ -545,4 +552,7 @@ def _record(
         cancel_reason=None if wish is None else wish.decode(),
         error=known.get("error", b"").decode(),
         trace=known.get("trace", b"").decode(),
+        caller=Caller.model_validate_json(known["caller"])
+        if "caller" in known
+        else None,
     )

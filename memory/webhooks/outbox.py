@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict
 from redis.asyncio import Redis
 
+from tasklore.contracts.callers import Caller
 from tasklore.contracts.identifiers import user_token
 from tasklore.memory import keys
 from tasklore.memory.command_batch import CommandBatch
@@ -28,13 +29,17 @@ Undelivered = Literal["waiting", "failed"]
 
 
 class Callback(BaseModel):
-    """An address: *host* with its port; *owner* is the token of the user it concerns, "" for none."""
+    """An address: *host* with its port; *owner* is the token of the user it concerns, "" for none.
+
+    *caller* is who named it, None for the deployment's own, and in a record of 0.2.
+    """
 
     model_config = ConfigDict(frozen=True)
 
     url: str
     host: str
     owner: str = ""
+    caller: Caller | None = None
 
 
 class Webhook(Callback):

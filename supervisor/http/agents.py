@@ -125,7 +125,6 @@ def routes(parts: ApiParts) -> APIRouter:
             offer=offer,
             parameters=await _complete_senses(parts, agent_id, body, conversation_id),
             user_id=user_id,
-            tenant=caller.tenant,
             conversation_id=conversation_id,
             chosen=idempotency_key,
             within_s=body.wait_seconds,

@@ -38,7 +38,7 @@ def _demand_everybody(caller: Caller) -> Caller:
     Raises:
         Refused: 403, the key is for one user.
     """
-    if caller.user_scope is not None:
+    if caller.user is not None:
         raise Refused(
             403,
             "other-user",

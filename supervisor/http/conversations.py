@@ -101,7 +101,7 @@ def routes(parts: ApiParts) -> APIRouter:
             f"there is no conversation {conversation_id!r}, or nothing was said in it for 30 days"
         )
         # Whether it is another user's is not revealed.
-        scope = caller.user_scope
+        scope = caller.user
         if (
             scope is not None
             and conversation_id not in await parts.conversations.of_user(scope)

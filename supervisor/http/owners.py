@@ -17,9 +17,9 @@ async def demand_conversation(
         Refused: 403, it is another user's.
         MemoryUnavailable: the store does not answer.
     """
-    if caller.user_scope is None or conversation_id is None:
+    if caller.user is None or conversation_id is None:
         return
-    if conversation_id in await parts.conversations.of_user(caller.user_scope):
+    if conversation_id in await parts.conversations.of_user(caller.user):
         return
     if await parts.conversations.recent(
         conversation_id, 1
@@ -30,7 +30,7 @@ async def demand_conversation(
 
 def own_conversation(caller: Caller, request_id: str) -> str:
     """Return the conversation of a request that names none: of its own, and never another user's."""
-    if caller.user_scope is None:
+    if caller.user is None:
         return request_id
     return f"c-{hashlib.blake2b(f'{caller.space}.{request_id}'.encode(), digest_size=16).hexdigest()}"
 

@@ -87,8 +87,8 @@ async def read_run(parts: ApiParts, caller: Caller, session_id: str) -> RunTold:
     # An outcome may be of an earlier run of the same session; only a run that has ended is asked for it.
     is_running = record is not None and record.state == "running"
     outcome = None if is_running else await parts.runs.outcome(session_id)
-    is_own = caller.user_scope is None or (
-        record is not None and record.user_id == caller.user_scope
+    is_own = caller.user is None or (
+        record is not None and record.user_id == caller.user
     )
     if not is_own and record is None:
         is_own = (

@@ -125,8 +125,8 @@ def _add_reading(router: APIRouter, parts: ApiParts) -> None:
             for root in await parts.sessions.sessions(state=state, limit=limit)
             if root.run
         ]
-        if caller.user_scope is not None:
-            found = await _own(parts, caller.user_scope, limit, state)
+        if caller.user is not None:
+            found = await _own(parts, caller.user, limit, state)
         return RunList(runs=tuple(map(_view_run, found)))
 
     @router.get(
@@ -176,6 +176,7 @@ def _add_steering(router: APIRouter, parts: ApiParts) -> None:
             inputs=body.inputs,
             keep=body.keep,
             user_id=caller.demand_user(body.user),
+            caller=caller,
         )
         reply = await parts.pipelines.answer(request)
         if reply.kind == "accepted" and reply.session_id is not None:
@@ -199,6 +200,7 @@ def _add_steering(router: APIRouter, parts: ApiParts) -> None:
             session_id=session_id,
             pipeline=body.pipeline,
             inputs=body.inputs,
+            caller=caller,
         )
         return await _steer(parts, caller, request, is_running=False)
 
@@ -213,6 +215,7 @@ def _add_steering(router: APIRouter, parts: ApiParts) -> None:
             pipeline=body.pipeline,
             inputs=body.inputs,
             phase=body.phase,
+            caller=caller,
         )
         return await _steer(parts, caller, request, is_running=False)
 
@@ -250,6 +253,7 @@ async def _begin_later(
         parameters=body.inputs,
         keep=body.keep,
         user_id=caller.demand_user(body.user),
+        caller=caller,
         anchor=now,
         **stamps_of(caller.name, now),
     )

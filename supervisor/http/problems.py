@@ -18,6 +18,7 @@ from tasklore.contracts.errors import (
     InvalidInput,
     MessageTooLarge,
     NotAccepted,
+    NotPermitted,
     TaskloreError,
     UnknownSession,
     UnknownStory,
@@ -151,6 +152,8 @@ def refusal_of(error: Exception) -> Refused:
     match error:
         case Refused():
             return error
+        case NotPermitted():
+            return Refused(403, error.kind, str(error))
         case NotAccepted():
             return unavailable(str(error), error.retry_after_s)
         case MessageTooLarge():

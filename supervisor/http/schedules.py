@@ -119,7 +119,7 @@ def _add_reading(router: APIRouter, parts: ApiParts) -> None:
         ] = "",
         limit: Annotated[int, Query(ge=1, le=200)] = 50,
     ) -> ScheduleList:
-        found = await book.store.list(caller.user_scope, after=after, limit=limit)
+        found = await book.store.list(caller.user, after=after, limit=limit)
         views = tuple(view_schedule(one, book.now()) for one in found)
         return ScheduleList(
             schedules=views, after=views[-1].id if len(views) == limit else None
@@ -183,7 +183,7 @@ def _add_changes(router: APIRouter, parts: ApiParts) -> None:
     async def run(schedule_id: ScheduleId, caller: Annotated[Caller, _ASKING]) -> Begun:
         return Begun(
             task_id=await parts.ticks.run_now(
-                (await _demand(parts, schedule_id, caller)).schedule
+                (await _demand(parts, schedule_id, caller)).schedule, caller
             )
         )
 
@@ -246,6 +246,7 @@ def read_schedule(body: NewSchedule, caller: Caller, parts: ApiParts) -> Schedul
         parameters=body.parameters,
         pipeline=body.pipeline,
         user_id=caller.demand_user(body.user),
+        caller=caller,
         anchor=now,
         **stamps_of(caller.name, now),
     )

@@ -97,7 +97,6 @@ class NewTask:
     offer: Offer
     parameters: dict[str, Any]
     user_id: str | None
-    tenant: str | None
     conversation_id: str | None
     chosen: str | None
     memory: Literal["use", "refresh", "bypass"] = "use"
@@ -128,6 +127,7 @@ def routes(parts: ApiParts) -> APIRouter:
         idempotency_key: IdempotencyKey = None,
     ) -> Response:
         user_id = caller.demand_user(body.user)
+        sender = caller.for_tenant(body.tenant)
         offer = demand_offer(parts.catalogue(), body.agent_id, body.task)
         demand_fit(offer.task, body.parameters)
         await demand_conversation(parts, caller, body.conversation)
@@ -135,7 +135,6 @@ def routes(parts: ApiParts) -> APIRouter:
             offer=offer,
             parameters=body.parameters,
             user_id=user_id,
-            tenant=caller.demand_tenant(body.tenant),
             conversation_id=body.conversation,
             chosen=idempotency_key,
             memory=body.memory,
@@ -143,10 +142,10 @@ def routes(parts: ApiParts) -> APIRouter:
             max_attempts=body.max_attempts,
             priority=body.priority,
             starts_at=_demand_kept(body.find_start(datetime.now(UTC))),
-            callback=_demand_callback(parts, body.callback_url, user_id),
+            callback=_demand_callback(parts, body.callback_url, user_id, sender),
         )
         sent = await while_connected(
-            request.receive, send_task(parts, caller, task, body.wait_seconds)
+            request.receive, send_task(parts, sender, task, body.wait_seconds)
         )
         demand_accepted(sent.report)
         return respond_json(
@@ -192,7 +191,7 @@ async def send_task(
     now = datetime.now(UTC)
     assignment = _make_assignment(parts, caller, task, now)
     body = assignment.model_dump(
-        mode="json", exclude={"created_at", "deadline", "not_before"}
+        mode="json", exclude={"caller", "created_at", "deadline", "not_before"}
     )
     callback = task.callback
     if task.starts_at is not None and task.starts_at > now + timedelta(seconds=wait_s):
@@ -247,7 +246,7 @@ def _demand_kept(starts_at: datetime | None) -> datetime | None:
 
 
 def _demand_callback(
-    parts: ApiParts, url: str | None, user_id: str | None
+    parts: ApiParts, url: str | None, user_id: str | None, caller: Caller
 ) -> Callback | None:
     """Return *url* as the address of a task.
 
@@ -260,7 +259,7 @@ def _demand_callback(
         words = "there are no webhooks without TASKLORE_WEBHOOK_SECRET; set it for every supervisor"
         raise unusable([Fault(where="callback_url", message=words)])
     try:
-        return parts.webhooks.make_callback(url, user_id)
+        return parts.webhooks.make_callback(url, user_id, caller)
     except NotAllowed as error:
         raise unusable([Fault(where="callback_url", message=str(error))]) from error
 
@@ -303,7 +302,7 @@ def _make_assignment(
         ),
         memory=task.memory,
         user_id=task.user_id,
-        tenant=task.tenant,
+        caller=caller,
         priority=task.priority if task.priority != "normal" else None,
         conversation_id=task.conversation_id,
         not_before=task.starts_at,
@@ -322,9 +321,7 @@ async def read_task(parts: ApiParts, caller: Caller, task_id: str) -> Sent:
     known = await parts.records.find(task_place(caller, whole or task_id))
     entry = await parts.ledger.read(task_id)
     # A key for one user sees what was sent, or asked for, with it; any other, every task there is.
-    is_unknown = known.record is None and (
-        caller.user_scope is not None or entry is None
-    )
+    is_unknown = known.record is None and (caller.user is not None or entry is None)
     if is_unknown or (whole is not None and entry is None):
         raise not_found(f"there is no task {task_id!r}, or it is past its time")
     if entry is None:

@@ -31,7 +31,7 @@ async def _demand_admin(
     Raises:
         Refused: 403, the key is for one user.
     """
-    if caller.user_scope is not None:
+    if caller.user is not None:
         raise Refused(
             403,
             "other-user",

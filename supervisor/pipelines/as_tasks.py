@@ -253,7 +253,11 @@ class PipelineTasks:
         if problems := problems_in_inputs(pipeline, fill_defaults(pipeline, inputs)):
             raise InvalidInput("; ".join(problem.text for problem in problems))
         await self._requests.begin(
-            pipeline, inputs, session_id=task.session_id, user_id=asked.user_id
+            pipeline,
+            inputs,
+            session_id=task.session_id,
+            user_id=asked.user_id,
+            caller=asked.asked_by,
         )
 
     async def _outcome_of(self, task: _Task) -> CompletionReport:

@@ -1,7 +1,7 @@
 """The evidence of a run that failed: one JSON file with all that it had, secrets masked, enough to go on from.
 
-    {"format", "made_at", "session_id", "state", "run", "error", "pipeline", "inputs", "user_id", "project", "keep",
-     "phases", "corrected", "seen", "timeline", "session", "masked"}
+    {"format", "made_at", "session_id", "state", "run", "error", "pipeline", "inputs", "user_id", "caller", "project",
+     "keep", "phases", "corrected", "seen", "timeline", "session", "masked"}
 
 `session` is the session with its entries in the form of its own files. `masked` names the parts that are not there in
 full: `inputs` by name, `entries` by key, which count as missing, `pipeline` as places in the declaration.
@@ -26,6 +26,7 @@ from pydantic import (
     ValidationError,
 )
 
+from tasklore.contracts.callers import Caller
 from tasklore.contracts.errors import InvalidInput
 from tasklore.contracts.faults import fault_of
 from tasklore.contracts.identifiers import checked_name
@@ -85,6 +86,7 @@ class _Bundle(BaseModel):
     masked: _MaskedParts
     run: Annotated[StrictInt, Field(ge=0, lt=_MOST_RUNS)]
     user_id: _Text | None = None
+    caller: Caller | None = None
     project: _Text | None = None
     keep: bool | None = None
     corrected: dict[str, StrictStr] | None = None
@@ -147,6 +149,9 @@ def bundle_of(
         "pipeline": pipeline,
         "inputs": inputs,
         "user_id": record.user_id,
+        "caller": None
+        if record.caller is None
+        else record.caller.model_dump(mode="json"),
         "project": record.project,
         "keep": record.keep,
         "phases": {
@@ -272,6 +277,7 @@ async def restore(
         inputs=_give_inputs(pipeline, read.inputs, inputs, masked.inputs),
         dependencies=Graph.of(pipeline).dependencies,
         user_id=read.user_id,
+        caller=read.caller,
         project=read.project,
         keep=bool(read.keep),
         state="failed",

@@ -453,7 +453,10 @@ async def _begin(
             # Another request may have been quicker.
             with suppress(InvalidInput):
                 await Resumption(parts).resume(
-                    known, PipelineRequest(action="resume", session_id=before)
+                    known,
+                    PipelineRequest(
+                        action="resume", session_id=before, caller=assignment.asked_by
+                    ),
                 )
         return before
     new = NewRun(
@@ -463,6 +466,7 @@ async def _begin(
         inputs=inputs,
         dependencies=Graph.of(pipeline).dependencies,
         user_id=assignment.user_id,
+        caller=assignment.asked_by,
     )
     await parts.runs.create(new)
     return new.session_id

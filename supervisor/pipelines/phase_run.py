@@ -220,6 +220,7 @@ class PhaseRun:
             if self._run > 1 and phase.memory == "use"
             else phase.memory,
             user_id=record.user_id,
+            caller=record.caller,
             session_id=record.session_id,
             phase=phase.name,
             writes=phase.writes,

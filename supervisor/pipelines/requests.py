@@ -12,6 +12,7 @@ from datetime import datetime
 import structlog
 from pydantic import JsonValue, ValidationError
 
+from tasklore.contracts.callers import Caller
 from tasklore.contracts.errors import (
     InvalidInput,
     InvalidPipeline,
@@ -162,8 +163,9 @@ class PipelineRequests:
         session_id: str | None = None,
         user_id: str | None = None,
         keep: bool = False,
+        caller: Caller | None = None,
     ) -> PipelineReply:
-        """Let *pipeline* run on the inputs *given*; the same again under one *session_id* begins nothing.
+        """Let *pipeline* run on the inputs *given*, for *caller*; the same again under one *session_id* begins nothing.
 
         Raises:
             InvalidPipeline: it cannot run; with every problem.
@@ -188,6 +190,7 @@ class PipelineRequests:
             dependencies=Graph.of(pipeline).dependencies,
             user_id=user_id,
             keep=keep,
+            caller=caller,
             trace=str(tracing.current() or ""),
         )
         if await self._parts.runs.create(new):
@@ -238,8 +241,14 @@ class PipelineRequests:
                 "a run needs the declaration of its pipeline in 'pipeline'"
             )
         pipeline = await asyncio.to_thread(pipeline_from, request.pipeline)
-        whose = {"session_id": request.session_id, "user_id": request.user_id}
-        return await self.begin(pipeline, request.inputs, **whose, keep=request.keep)
+        return await self.begin(
+            pipeline,
+            request.inputs,
+            session_id=request.session_id,
+            user_id=request.user_id,
+            keep=request.keep,
+            caller=request.caller,
+        )
 
     async def _find(self, session_id: str, digest: str) -> PipelineReply | None:
         """Return the reply to a request for a run that there is, or was within a day; None when there is none."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from pydantic import JsonValue
 
+from tasklore.contracts.callers import payer_of
 from tasklore.contracts.errors import InvalidInput
 from tasklore.contracts.messages import PhaseNote, PipelineReply, PipelineRequest
 from tasklore.contracts.pipelines import Phase, Pipeline, items_phase
@@ -132,6 +133,7 @@ class Resumption:
             declared=None
             if pipeline is None
             else Redeclared(record.pipeline, graph.dependencies, record.project),
+            caller=payer_of(request.caller, record.caller),
         )
         if resumed is None:
             raise _overtaken(record)

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 import structlog
 
+from tasklore.contracts.callers import Caller, payer_of
 from tasklore.contracts.errors import InvalidInput, MemoryUnavailable, NotAccepted
 from tasklore.contracts.identifiers import user_token
 from tasklore.contracts.messages import (
@@ -50,14 +51,17 @@ class TickMaker:
         await self._begin(schedule, task_id, tick)
         return task_id
 
-    async def run_now(self, schedule: Schedule) -> str:
-        """Begin the work of *schedule* once more, at once; return its task or session id.
+    async def run_now(self, schedule: Schedule, caller: Caller | None = None) -> str:
+        """Begin the work of *schedule* once more, at once, as *caller* asks; return its task or session id.
 
         Raises:
             InvalidInput, NotAccepted: as `make`.
         """
         task_id = f"{schedule.id}-run-{time.time_ns() // 1_000_000}"
-        await self._begin(schedule, task_id, None)
+        asked = schedule.model_copy(
+            update={"caller": payer_of(caller, schedule.caller)}
+        )
+        await self._begin(asked, task_id, None)
         return task_id
 
     async def withdraw(self, task_id: str | None) -> None:
@@ -84,6 +88,7 @@ class TickMaker:
                     inputs=schedule.parameters,
                     user_id=schedule.user_id,
                     keep=schedule.keep,
+                    caller=schedule.caller,
                 )
             )
             if reply.kind != "accepted":
@@ -107,6 +112,7 @@ class TickMaker:
             else None,
             max_attempts=offer.task.max_attempts,
             user_id=schedule.user_id,
+            caller=schedule.caller,
         )
         await self.dispatch.assign(assignment)
         if schedule.user_id is not None:

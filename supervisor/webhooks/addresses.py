@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import NamedTuple
 
+from tasklore.contracts.callers import Caller
 from tasklore.contracts.errors import InvalidInput
 from tasklore.contracts.identifiers import user_token
 from tasklore.memory.webhooks.outbox import Callback
@@ -95,8 +96,10 @@ class Addresses:
             target=target if target.startswith("/") else f"/{target}"
         )
 
-    def make_callback(self, url: str, user_id: str | None = None) -> Callback:
-        """Return *url* as an address that is to hear of something which concerns a user.
+    def make_callback(
+        self, url: str, user_id: str | None = None, caller: Caller | None = None
+    ) -> Callback:
+        """Return *url*, which *caller* names, as an address that is to hear of something which concerns a user.
 
         Raises:
             NotAllowed: it is no address of a receiver; says the cure.
@@ -105,6 +108,7 @@ class Addresses:
             url=url,
             host=self.read(url).place,
             owner=user_token(user_id) if user_id else "",
+            caller=caller,
         )
 
     async def look_up(self, receiver: Receiver) -> str:

@@ -132,6 +132,7 @@ class WebhookEvents:
                 url=url,
                 host=address.host,
                 owner=address.owner or owner,
+                caller=address.caller,
                 id=f"msg_{hashlib.blake2b(whole.encode(), digest_size=16).hexdigest()}",
                 type=what,
                 body=spell_body(what, now, data),

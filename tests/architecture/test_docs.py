@@ -373,7 +373,7 @@ def _demand_fields(model: BaseModel, shown: dict[str, Any], where: str) -> None:
     assert set(shown) == set(type(model).model_fields), where
     for field, value in shown.items():
         inner = getattr(model, field)
-        items = inner if isinstance(inner, tuple) else (inner,)
+        items = inner if isinstance(inner, tuple | frozenset) else (inner,)
         raw = value if isinstance(value, list) else [value]
         for one, written in zip(items, raw, strict=True):
             if isinstance(one, BaseModel):

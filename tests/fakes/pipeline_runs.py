@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from pydantic import JsonValue
 
+from tasklore.contracts.callers import Caller
 from tasklore.contracts.errors import RunSetAside, UnknownSession
 from tasklore.memory.sessions.pipeline_records import (
     MOST_LAPSES,
@@ -213,6 +214,7 @@ class FakePipelineRuns:
         fence: int | None = None,
         inputs: Mapping[str, JsonValue] | None = None,
         declared: Redeclared | None = None,
+        caller: Caller | None = None,
     ) -> RunRecord | None:
         kept = self._runs.get(session_id)
         if kept is None:
@@ -245,6 +247,7 @@ class FakePipelineRuns:
                 phase: by for phase, by in record.corrected.items() if by not in reset
             },
             inputs=record.inputs if inputs is None else dict(inputs),
+            caller=caller or record.caller,
             updated_ms=self._now_ms(),
         )
         if restart:
@@ -405,4 +408,5 @@ def _record_of(new: NewRun, now_ms: int) -> RunRecord:
         began_ms=now_ms,
         updated_ms=now_ms,
         trace=new.trace,
+        caller=new.caller,
     )

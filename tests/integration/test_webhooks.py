@@ -543,7 +543,10 @@ async def test_the_api_takes_an_address_by_the_rights_of_the_key_and_shows_the_o
         sent = await send(good, key="one")
         assert sent.status == 202
         found = (await outbox.callbacks([sent.body["task_id"]]))[0]
-        assert found == Addresses().make_callback(good, "ann")
+        assert found is not None
+        assert found.caller is not None
+        assert found.caller.name == "ann"
+        assert found == Addresses().make_callback(good, "ann", found.caller)
         assert (await send(good, key="one")).status == 202
         assert (await send(good + "2", key="one")).status == 409
         await put(outbox, good)

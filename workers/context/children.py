@@ -225,7 +225,7 @@ class Children:
             root_id=parent.root_id or parent.task_id,
             ancestors=ancestors,
             user_id=self._shown.user_id,
-            tenant=parent.tenant,
+            caller=parent.asked_by,
             priority=parent.priority if parent.priority != "other" else None,
             conversation_id=self._shown.conversation_id,
         )

@@ -86,7 +86,7 @@ class AdmissionMiddleware:
             return Caller(
                 name=entry.name,
                 roles=frozenset(entry.roles),
-                user_scope=entry.user,
+                user=entry.user,
                 approves=frozenset(entry.approves),
                 tenant=entry.tenant,
             )

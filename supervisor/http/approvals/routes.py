@@ -18,7 +18,11 @@ from tasklore.supervisor.approvals.questions import (
     view_answer,
     view_of,
 )
-from tasklore.supervisor.http.admission.keys import Caller, require_role
+from tasklore.supervisor.http.admission.keys import (
+    Caller,
+    as_person,
+    require_role,
+)
 from tasklore.supervisor.http.approvals.page import PATH
 from tasklore.supervisor.http.parts import ApiParts
 from tasklore.supervisor.http.problems import Refused, answers, not_found
@@ -113,7 +117,7 @@ def routes(parts: ApiParts) -> APIRouter:
         try:
             task_id, slot = parse_wait_id(approval_id)
             await parts.answers.answer(
-                task_id, slot, body.answer, caller.as_person(), digest=body.digest
+                task_id, slot, body.answer, as_person(caller), digest=body.digest
             )
         except AnswerRefused as refused:
             raise refuse(refused) from refused
@@ -163,7 +167,7 @@ def routes(parts: ApiParts) -> APIRouter:
         await read_task(parts, caller, task_id)
         try:
             sent = await parts.answers.signal(
-                task_id, name, body.value, caller.as_person()
+                task_id, name, body.value, as_person(caller)
             )
         except AnswerRefused as refused:
             raise refuse(refused) from refused
@@ -179,7 +183,7 @@ def refuse(refused: AnswerRefused) -> Refused:
 
 
 def _may_see(caller: Caller, state: WaitState) -> bool:
-    return "admin" in caller.roles or caller.as_person().may_answer(
+    return "admin" in caller.roles or as_person(caller).may_answer(
         state, datetime.now(UTC)
     )
 

@@ -226,7 +226,7 @@ class _Chat:
             request_id=request_id,
             conversation_id=conversation_id,
             user_id=user_id,
-            tenant=caller.tenant,
+            caller=caller,
             wait_ms=_WAIT_MS,
             time_zone=body.time_zone,
         )

@@ -44,7 +44,7 @@ def _owner_for(role: Role) -> Callable[..., Awaitable[str]]:
     ) -> str:
         if scope == "user":
             caller.demand_user(name)
-        elif caller.user_scope is not None:
+        elif caller.user is not None:
             raise Refused(
                 403,
                 "scope",
@@ -100,7 +100,6 @@ async def carry_out(
         offer=offer,
         parameters=dict(task.parameters),
         user_id=task.owner,
-        tenant=caller.tenant,
         conversation_id=None,
         chosen=task.chosen,
         memory="bypass",

@@ -253,13 +253,13 @@ async def accept(
         request_id=request_id,
         conversation_id=conversation_id,
         user_id=user_id,
-        tenant=caller.tenant,
+        caller=caller,
         memory=body.memory,
         wait_ms=_WAIT_MS,
         time_zone=body.time_zone,
     )
     record = RequestRecord(
-        digest=digest_of(request.model_dump(mode="json")),
+        digest=digest_of(request.model_dump(mode="json", exclude={"caller"})),
         task_id=parts.service.task_id_of(request),
         at_ms=time.time_ns() // 1_000_000,
         conversation_id=conversation_id,
@@ -269,7 +269,7 @@ async def accept(
     place = _place(caller, request_id)
     # With an id and a conversation of its own, both made here, it is kept and held at once: no other process knows it.
     is_fresh = chosen is None and body.conversation is None
-    if is_fresh and caller.user_scope is None and body.wait_seconds >= _KEPT_S:
+    if is_fresh and caller.user is None and body.wait_seconds >= _KEPT_S:
         # Nor does its sender for a while, so that the store takes the record together with the words.
         await begin(
             parts,
@@ -285,7 +285,7 @@ async def accept(
         chosen=chosen,
         hold_ms=HOLD_MS if is_fresh else 0,
     ):
-        if caller.user_scope is not None:
+        if caller.user is not None:
             # Its task is looked for under its own id, too.
             await claim_record(parts, task_place(caller, record.task_id), record, None)
         await begin(parts, place, request, is_new=is_fresh)

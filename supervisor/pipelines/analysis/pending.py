@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import dataclass, field
 
 from tasklore.contracts.analysis.stories import AnalysisGroup
+from tasklore.contracts.callers import Caller
 from tasklore.contracts.errors import TaskloreError
 
 
@@ -11,13 +12,14 @@ from tasklore.contracts.errors import TaskloreError
 class PendingRequest:
     """A request that waits for an analysis; made where an event loop runs.
 
-    `group` is the group it waits for, None for all. `text` is the text that was meant, None: the one stored. `answer`
-    is whether the analysis was served without asking an agent, once its group is there.
+    `group` is the group it waits for, None for all. `text` is the text that was meant, None: the one stored. `caller`
+    is who asks. `answer` is whether the analysis was served without asking an agent, once its group is there.
     """
 
     group: AnalysisGroup | None = None
     refresh: bool = False
     text: str | None = None
+    caller: Caller | None = None
     answer: asyncio.Future[bool] = field(
         default_factory=lambda: asyncio.get_running_loop().create_future()
     )

@@ -16,6 +16,7 @@ from tasklore.contracts.analysis.stories import (
     StoryResponse,
     StorySettings,
 )
+from tasklore.contracts.callers import Caller
 from tasklore.contracts.errors import InvalidInput
 from tasklore.contracts.messages import TaskAssignment, TaskCall
 from tasklore.contracts.pipelines import MOST_PHASES, Phase, Pipeline
@@ -88,6 +89,7 @@ class AnalysisRecord(_Record):
 
     `run` counts the times that agents were asked, the last time from `began_ms` on. `rests_on` is the story's revision
     when all of them were asked last, None: not known. `trace` is what it belongs to, as a `TraceContext` is spelled.
+    `caller` is who asked last; None where that is not known, and in a record of 0.2.
     """
 
     story_id: str
@@ -102,6 +104,7 @@ class AnalysisRecord(_Record):
     usd_per_million: float
     rests_on: int | None = None
     trace: str = ""
+    caller: Caller | None = None
     seats: tuple[SectionRecord, ...] = Field(min_length=1)
 
     @classmethod
@@ -115,6 +118,7 @@ class AnalysisRecord(_Record):
         *,
         rests_on: int | None = None,
         trace: str = "",
+        caller: Caller | None = None,
     ) -> Self:
         """Return the record of an analysis that begins now; no agent was asked yet."""
         return cls(
@@ -129,6 +133,7 @@ class AnalysisRecord(_Record):
             usd_per_million=settings.reader_usd_per_million,
             rests_on=rests_on,
             trace=trace,
+            caller=caller,
             seats=tuple(map(SectionRecord.of, roster)),
         )
 
@@ -236,6 +241,7 @@ class AnalysisRecord(_Record):
             deadline=since + (phase.longest or timedelta(0)),
             max_attempts=phase.retries + 1,
             memory=phase.memory,
+            caller=self.caller,
             # Answers that agents share are of one analysis; one that is begun anew shares none with it.
             request_id=f"{self.digest}-{self.opened_ms}-{self.run}",
             story_id=self.story_id,

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from tasklore.contracts.analysis.document import SKIPPED, VERSION
 from tasklore.contracts.analysis.roster import ROSTER
 from tasklore.contracts.analysis.stories import StoryChange
+from tasklore.contracts.callers import Caller, payer_of
 from tasklore.contracts.messages import CompletionReport
 from tasklore.contracts.pipelines import Phase
 from tasklore.memory.stories.settlement import settle_section
@@ -101,10 +102,11 @@ class AnalysisDraft:
         everybody: bool,
         revision: int | None = None,
         trace: str = "",
+        caller: Caller | None = None,
     ) -> None:
         """Let agents be asked again that failed or were too late, or *everybody* not being asked, as of *revision*.
 
-        From then on the analysis belongs to *trace*, "" for what it belonged to.
+        From then on the analysis belongs to *trace*, "" for what it belonged to, and its tasks are those of *caller*.
         """
         run = self.record.run + 1
         states = TO_REPEAT | {"ok"} if everybody else TO_REPEAT
@@ -124,6 +126,7 @@ class AnalysisDraft:
                 "began_ms": now_ms,
                 "rests_on": rests_on,
                 "trace": trace or self.record.trace,
+                "caller": payer_of(caller, self.record.caller),
             }
             self.record = self.record.model_copy(update=changed)
 

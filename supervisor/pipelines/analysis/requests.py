@@ -107,6 +107,7 @@ class AnalysisRequests:
             "immediate" if request.until == "immediate" else None,
             request.refresh,
             request.text,
+            request.caller,
         )
         self._desk.request(*key, pending)
         wait_s = request.wait_ms / 1000 if self._held < HELD else 0.0

@@ -14,6 +14,7 @@ import structlog
 
 from tasklore.contracts.analysis.roster import Seat
 from tasklore.contracts.analysis.stories import StoryResponse, StorySettings
+from tasklore.contracts.callers import Caller, payer_of
 from tasklore.contracts.errors import (
     InvalidInput,
     MemoryUnavailable,
@@ -91,6 +92,12 @@ class _Events:
     reports: list[SectionReport] = field(default_factory=list)
     requests: list[PendingRequest] = field(default_factory=list)
     run: int | None = None
+
+    @property
+    def caller(self) -> Caller | None:
+        """Who asks: the last that is known."""
+        known = (one.caller for one in reversed(self.requests))
+        return next((one for one in known if one is not None), None)
 
     def are_heeded(self, record: AnalysisRecord) -> bool:
         """Return whether *record* has asked again for these requests: a turn may be written and its reply lost."""
@@ -314,10 +321,17 @@ class AnalysisRun:
             subject=subject,
             revision=revision,
             now_ms=now_ms,
+            caller=payer_of(events.caller, before.caller if before else None),
         )
         if not is_new and not events.are_heeded(draft.record):
             everybody = any(request.refresh for request in events.requests)
-            draft.repeat(now_ms, everybody=everybody, revision=revision, trace=_trace())
+            draft.repeat(
+                now_ms,
+                everybody=everybody,
+                revision=revision,
+                trace=_trace(),
+                caller=events.caller,
+            )
         draft.mark_late(now_ms)
         changes_story = any(one.section in CHANGING for one in events.reports)
         draft.fold(
@@ -384,12 +398,15 @@ class AnalysisRun:
         subject: _Subject,
         revision: int,
         now_ms: int,
+        caller: Caller | None,
     ) -> AnalysisDraft:
         """Return the analysis as stored so far, or one that begins now when *record* is None."""
         if record is None:
             what = subject.settings, subject.response, subject.roster, subject.digest
             return AnalysisDraft(
-                AnalysisRecord.open(*what, now_ms, rests_on=revision, trace=_trace()),
+                AnalysisRecord.open(
+                    *what, now_ms, rests_on=revision, trace=_trace(), caller=caller
+                ),
                 {},
             )
         if document is not None and document == self._written[0]:

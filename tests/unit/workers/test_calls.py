@@ -7,6 +7,7 @@ import pytest
 from pydantic import BaseModel
 
 from tasklore import Agent, Context, Parameters
+from tasklore.contracts.callers import Caller
 from tasklore.contracts.errors import CallFailed, InvalidInput
 from tasklore.contracts.messages import TaskAssignment
 from tasklore.workers.context.children import Callee, Children, find_callee
@@ -149,6 +150,20 @@ async def test_ids_follow_from_parent_parameters_and_count_alone() -> None:
     other, caught = children_of(parent(task_id="q"))
     await other.call(CALLEE, {"topic": "a", "year": 1}, None)
     assert caught.assigned[0].task_id not in ids
+
+
+async def test_a_child_is_of_who_asked_for_its_parent() -> None:
+    """Also of the tenant alone, where a worker of 0.2 or a program said no more."""
+    acme = Caller(name="shop", roles=frozenset({"ask"}), tenant="acme")
+    for given, whose in (
+        ({"caller": acme}, acme),
+        ({"tenant": "acme"}, Caller(tenant="acme")),
+        ({}, None),
+    ):
+        children, caught = children_of(parent(**given))
+        await children.call(CALLEE, {"topic": "a"}, None)
+        [child] = caught.assigned
+        assert (child.caller, child.tenant) == (whose, whose and whose.tenant)
 
 
 async def test_a_child_inherits_tree_deadline_user_and_memory() -> None:

@@ -7,7 +7,7 @@ import pytest
 from starlette.types import Message
 
 from tasklore.commands.api_keys import print_new_key
-from tasklore.contracts.errors import ConfigurationError, InvalidInput
+from tasklore.contracts.errors import ConfigurationError, InvalidInput, NotPermitted
 from tasklore.supervisor.http.admission.key_file import (
     KeyRing,
     hash_of,
@@ -108,9 +108,9 @@ def test_a_deleted_key_file_admits_nobody(tmp_path: Path) -> None:
 
 
 def test_a_scoped_key_acts_for_its_user_alone() -> None:
-    scoped = Caller(name="a", roles=frozenset({"ask"}), user_scope="ann")
+    scoped = Caller(name="a", roles=frozenset({"ask"}), user="ann")
     assert (scoped.demand_user(None), scoped.demand_user("ann")) == ("ann", "ann")
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(NotPermitted) as refused:
         scoped.demand_user("bob")
     assert "bob" not in str(refused.value)
     assert Caller(name="b", roles=frozenset({"ask"})).demand_user("bob") == "bob"
@@ -119,7 +119,7 @@ def test_a_scoped_key_acts_for_its_user_alone() -> None:
 def test_an_admin_may_do_what_the_others_may() -> None:
     Caller(name="a", roles=frozenset({"admin"})).demand_role("read")
     Caller(name="a", roles=frozenset({"read"})).demand_role("ask", "read")
-    with pytest.raises(Refused, match="role 'read'"):
+    with pytest.raises(NotPermitted, match="role 'read'"):
         Caller(name="a", roles=frozenset({"ask"})).demand_role("read")
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from tasklore.contracts.errors import NotPermitted
 from tasklore.supervisor.http.admission.keys import Caller
-from tasklore.supervisor.http.problems import Refused
 
 ASK = frozenset({"ask"})
 
@@ -15,22 +15,22 @@ ASK = frozenset({"ask"})
         (Caller(name="a", roles=ASK, tenant="acme"), "acme", "acme"),
         (Caller(name="a", roles=ASK), "other", "other"),
         (Caller(name="a", roles=ASK), None, None),
-        (Caller(name="a", roles=ASK, user_scope="ann"), None, None),
+        (Caller(name="a", roles=ASK, user="ann"), None, None),
     ],
 )
 def test_a_task_is_of_the_tenant_of_its_key(
     caller: Caller, named: str | None, tenant: str | None
 ) -> None:
-    assert caller.demand_tenant(named) == tenant
+    assert caller.for_tenant(named).tenant == tenant
 
 
 @pytest.mark.parametrize(
     "caller",
     [
         Caller(name="a", roles=ASK, tenant="acme"),
-        Caller(name="a", roles=ASK, user_scope="ann"),
+        Caller(name="a", roles=ASK, user="ann"),
     ],
 )
 def test_a_key_of_one_tenant_or_user_spends_no_other_budget(caller: Caller) -> None:
-    with pytest.raises(Refused, match="may not name that tenant"):
-        caller.demand_tenant("rich")
+    with pytest.raises(NotPermitted, match="may not name that tenant"):
+        caller.for_tenant("rich")

@@ -1,0 +1,114 @@
+"""The caller: one value that goes along whole from a request to all work that is made of it."""
+
+from collections.abc import Collection
+from typing import Annotated
+
+from pydantic import Field, PlainSerializer
+
+from tasklore.contracts.errors import NotPermitted
+from tasklore.contracts.identifiers import demand_user_id, user_token
+from tasklore.contracts.message_parts import Part, is_none
+
+#: Among the roles that a caller answers in: all of them. No key can name it.
+ALL = "*"
+
+#: Spelled in one order, so that the same caller is the same JSON in every process.
+_Names = Annotated[
+    frozenset[str], PlainSerializer(sorted, return_type=list[str], when_used="json")
+]
+
+
+def _is_empty(value: Collection[str]) -> bool:
+    return not value
+
+
+class Caller(Part):
+    """The sender of a request, as its API key says.
+
+    `name` is that of the key, never the key; "" where a program sent it to NATS itself. `admin` among the `roles` holds
+    every other one. `user` is the one user that the key acts for, None for any. `tenant` is whose budgets, bounds and
+    turns count, None for no tenant's. `approves` are the roles in which the caller answers questions of tasks.
+    """
+
+    name: str = Field(default="", max_length=200)
+    roles: _Names = Field(default=frozenset(), exclude_if=_is_empty)
+    user: str | None = Field(
+        default=None, min_length=1, max_length=256, exclude_if=is_none
+    )
+    tenant: str | None = Field(
+        default=None, min_length=1, max_length=200, exclude_if=is_none
+    )
+    approves: _Names = Field(default=frozenset(), exclude_if=_is_empty)
+
+    @property
+    def space(self) -> str:
+        """The space of ids that the caller chose: a key for one user shares none with another caller."""
+        return user_token(self.user) if self.user is not None else ""
+
+    def may_hear(self, user_id: str | None) -> bool:
+        """Return whether the caller may read the words of *user_id*, and the answers to them."""
+        return self.user is None or user_id == self.user
+
+    def demand_user(self, user_id: str | None) -> str | None:
+        """Return the user to act for: *user_id*, or the one the key is for when none is named.
+
+        Raises:
+            NotPermitted: the key is for another user.
+            InvalidInput: it is the name of another scope.
+        """
+        if user_id is not None:
+            demand_user_id(user_id)
+        if self.user is None or user_id == self.user:
+            return user_id
+        if user_id is None:
+            return self.user
+        raise NotPermitted(
+            "this key is for another user; leave the user out, or use a key without one",
+            "other-user",
+        )
+
+    def for_tenant(self, tenant: str | None) -> "Caller":
+        """Return this caller as one of *tenant*, None for its own, whose budgets are spent.
+
+        Raises:
+            NotPermitted: the key is for another tenant, or for one user of no tenant.
+        """
+        if tenant is None or tenant == self.tenant:
+            return self
+        if self.tenant is None and self.user is None:
+            return self.model_copy(update={"tenant": tenant})
+        raise NotPermitted(
+            "this key may not name that tenant; leave the tenant out, or use its key",
+            "other-tenant",
+        )
+
+    def demand_role(self, *roles: str) -> None:
+        """Return when the caller has one of *roles*.
+
+        Raises:
+            NotPermitted: it has none of them.
+        """
+        if self.roles.isdisjoint({*roles, "admin"}):
+            needed = " or ".join(map(repr, roles))
+            raise NotPermitted(
+                f"this key has not the role {needed}; make one with `tasklore api-key NAME --role {roles[0]}`",
+                "role",
+            )
+
+
+def caller_of(caller: Caller | None, tenant: str | None) -> Caller | None:
+    """Return who asked, by the fields of a message: one of 0.2, or of a program, names its *tenant* alone.
+
+    None: it is not known.
+    """
+    if tenant is None or (caller is not None and caller.tenant is not None):
+        return caller
+    return (caller or Caller()).model_copy(update={"tenant": tenant})
+
+
+def payer_of(asking: Caller | None, maker: Caller | None) -> Caller | None:
+    """Return whose work it is that *asking* lets begin of a thing which *maker* made.
+
+    A caller with a tenant pays for the work that they begin; an operator begins it for its maker.
+    """
+    return asking if asking is not None and asking.tenant is not None else maker

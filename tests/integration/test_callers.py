@@ -1,0 +1,194 @@
+"""Who asks over HTTP is carried by the task of every route and tick, by runs of pipelines, and by webhooks."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_network
+from pathlib import Path
+from typing import Any
+
+import pytest
+from redis.asyncio import Redis
+
+from tasklore.contracts.callers import Caller
+from tasklore.contracts.messages import PipelineReply, PipelineRequest, TaskAssignment
+from tasklore.memory.ledger.ledger import Ledger
+from tasklore.memory.sessions.pipeline_records import NewRun
+from tasklore.memory.sessions.pipeline_runs import PipelineRuns
+from tasklore.memory.webhooks.outbox import WebhookOutbox
+from tasklore.runtime.metrics import Metrics
+from tasklore.runtime.servers.embedded import EmbeddedServers
+from tasklore.supervisor.http.admission.key_file import KeyRing, make_key
+from tasklore.supervisor.schedules.desk import ScheduleDesk
+from tasklore.supervisor.webhooks.addresses import Addresses
+from tasklore.supervisor.webhooks.events import WebhookEvents
+from tests.http_client import ask
+from tests.integration.http_stand import CARD, Stand, http_stand
+from tests.servers import PATIENCE_S
+from tests.unit.supervisor.pipelines.fake_system import a_chain
+from tests.unit.supervisor.reports import report_on
+
+ACME = Caller(name="shop", roles=frozenset({"ask"}), tenant="acme")
+ECHO = {"agent_id": CARD.agent_id, "task": "echo", "parameters": {"word": "hi"}}
+
+
+@dataclass
+class Pipelines:
+    """Takes every request, and keeps it."""
+
+    asked: list[PipelineRequest] = field(default_factory=list)
+
+    async def answer(self, request: PipelineRequest) -> PipelineReply:
+        self.asked.append(request)
+        return PipelineReply(session_id=request.session_id or "s", kind="accepted")
+
+    async def demand_sound(self, *_words: Any) -> None:
+        return
+
+
+@dataclass
+class Keyed:
+    """The API with a key of the tenant acme."""
+
+    stand: Stand
+    headers: dict[str, str]
+    pipelines: Pipelines
+    ledger: Ledger
+
+    async def send(self, path: str, body: dict[str, Any]) -> Any:
+        answer = await ask(self.stand.url, "POST", path, body, self.headers)
+        assert answer.status < 300, answer.body
+        return answer.body
+
+    async def task(self, task_id: str) -> TaskAssignment:
+        """Return a task as the ledger has it, once it does."""
+        async with asyncio.timeout(PATIENCE_S):
+            while (entry := await self.ledger.read(task_id)) is None:  # noqa: ASYNC110 - a server is asked
+                await asyncio.sleep(0.05)
+        body = entry.generations[entry.newest].assignment
+        return TaskAssignment.model_validate_json(body or b"")
+
+
+@pytest.fixture
+async def keyed(
+    servers: EmbeddedServers, redis: Redis, tmp_path: Path
+) -> AsyncIterator[Keyed]:
+    file = tmp_path / "keys.json"
+    key = make_key(file, "shop", ("ask",), None, tenant="acme")
+    pipelines = Pipelines()
+    async with http_stand(
+        servers,
+        redis,
+        keys=KeyRing(file),
+        pipelines=pipelines,
+        webhooks=Addresses([ip_network("127.0.0.0/8")]),
+    ) as stand:
+        stand.service.gate.set()
+        # The ticks of the stand refuse pipelines, whose requests are looked at here.
+        object.__setattr__(stand.parts.ticks, "pipelines", pipelines.answer)
+        ledger = Ledger(redis, deadline_s=PATIENCE_S)
+        yield Keyed(stand, {"Authorization": f"Bearer {key}"}, pipelines, ledger)
+
+
+async def test_a_task_is_of_the_key_that_sent_it_and_so_is_its_webhook(
+    keyed: Keyed, redis: Redis
+) -> None:
+    body = {**ECHO, "wait_seconds": 0, "callback_url": "http://127.0.0.1:1/"}
+    sent = await keyed.send("/v1/tasks", body)
+    task = await keyed.task(sent["task_id"])
+    assert (task.caller, task.tenant) == (ACME, "acme")
+    outbox = WebhookOutbox(redis, deadline_s=PATIENCE_S)
+    [callback] = await outbox.callbacks([task.task_id])
+    await WebhookEvents(outbox, Metrics("t")).note_reports([(report_on(task), "")])
+    found = await outbox.find("waiting", 100)
+    [webhook] = [
+        one.webhook
+        for one in found
+        if task.task_id in json.loads(one.webhook.body)["data"].values()
+    ]
+    assert callback is not None
+    assert (callback.caller, webhook.caller) == (ACME, ACME)
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/requests", {"text": "hello"}),
+        (
+            "/v1/chat/completions",
+            {"model": "tasklore", "messages": [{"role": "user", "content": "hello"}]},
+        ),
+    ],
+)
+async def test_words_are_of_the_key_that_said_them(
+    keyed: Keyed, path: str, body: dict[str, Any]
+) -> None:
+    await keyed.send(path, body)
+    [request] = keyed.stand.service.asked
+    assert (request.caller, request.tenant) == (ACME, "acme")
+
+
+async def test_ticks_and_runs_of_a_schedule_are_of_the_key_that_made_it(
+    keyed: Keyed,
+) -> None:
+    await keyed.send("/v1/schedules", {**ECHO, "id": "beat", "every": 1})
+    begun = await keyed.send("/v1/schedules/beat/run", {})
+    assert (await keyed.task(begun["task_id"])).caller == ACME
+    parts = keyed.stand.parts
+    desk = ScheduleDesk(parts.schedules, parts.ticks)
+    running = asyncio.create_task(desk.run())
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            while (  # noqa: ASYNC110 - a server is asked
+                kept := (await parts.schedules.store.read("beat"))[0]
+            ) is None or kept.state.task_id is None:
+                await asyncio.sleep(0.05)
+    finally:
+        await desk.drain()
+        await running
+    tick = await keyed.task(kept.state.task_id)
+    assert (tick.caller, tick.tenant) == (ACME, "acme")
+
+
+async def test_runs_of_pipelines_are_of_the_key_that_began_them(
+    keyed: Keyed, redis: Redis
+) -> None:
+    """At once, at a time, by a schedule, and after a resume; the store keeps who it was."""
+    declared = a_chain("a").model_dump(mode="json", exclude_defaults=True)
+    await keyed.send("/v1/pipelines", {"pipeline": declared})
+    soon = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
+    later = await keyed.send("/v1/pipelines", {"pipeline": declared, "at": soon})
+    parts = keyed.stand.parts
+    kept = next(
+        one
+        for one in await parts.schedules.store.list()
+        if later["session_id"].startswith(one.schedule.id)
+    )
+    assert kept.schedule.caller == ACME
+    await parts.ticks.run_now(kept.schedule)
+    runs = PipelineRuns(redis, deadline_s=PATIENCE_S)
+    new = NewRun(
+        session_id="of-acme", pipeline=a_chain("a"), supervisor_id="S", state="failed"
+    )
+    assert await runs.create(new)
+    before = await runs.read("of-acme")
+    await keyed.send("/v1/pipelines/of-acme/resume", {})
+    await keyed.send("/v1/pipelines/of-acme/rerun", {"phase": "a"})
+    assert [one.caller for one in keyed.pipelines.asked] == [ACME] * 4
+    resumed = await runs.reset_phases("of-acme", {}, restart=True, caller=ACME)
+    assert before is not None
+    assert resumed is not None
+    assert (before.caller, resumed.caller) == (None, ACME)
+
+
+async def test_a_run_keeps_its_caller_in_the_store(redis: Redis) -> None:
+    runs = PipelineRuns(redis, deadline_s=PATIENCE_S)
+    new = NewRun(
+        session_id="whole", pipeline=a_chain("a"), supervisor_id="S", caller=ACME
+    )
+    assert await runs.create(new)
+    record = await runs.read("whole")
+    assert record is not None
+    assert record.caller == ACME
