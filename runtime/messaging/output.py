@@ -112,6 +112,7 @@ class OutputReader:
         self._reads = reads
         self._subject = subjects.output_on(task_id)
         self._task_id = task_id
+        self._reported_by: int | None = None
         self._cursor = 1
         self._is_behind = True
         self._run: str | None = None
@@ -189,8 +190,18 @@ class OutputReader:
     async def read_rest(self, attempt: int) -> AsyncIterator[list[Item]]:
         """Yield the rest of the output of a task whose report came from *attempt*; a gap when its end is missing.
 
+        Where a later attempt was read, which did not report, it is void: the one that did follows from its beginning.
         Raises as `read` does.
         """
+        self._reported_by = attempt
+        if self.at.attempt > attempt:
+            self.at = Position(self.at.generation, attempt)
+            self._run = None
+            self.has_ended = False
+            self._cursor = 1
+            self._drop_live()
+            self._is_behind = True
+            yield [Restarted(self.at)]
         gives_up_at = self._loop.time() + _END_S
         # What was heard may be all; else the stream is read.
         if items := await self.read():
@@ -232,7 +243,8 @@ class OutputReader:
         run = (live.generation, live.attempt)
         output = live.output
         self.found_any = True
-        if run < self.at[:2]:
+        is_void = self._reported_by is not None and live.attempt > self._reported_by
+        if run < self.at[:2] or is_void:
             return
         if run > self.at[:2]:
             is_first = self.at.generation == 0

@@ -190,6 +190,35 @@ async def test_a_new_attempt_is_announced_and_an_old_one_no_longer_read(
         assert text_of(resumed) == "a whole answer"
 
 
+@pytest.mark.parametrize("seen", [0, 1, 3])
+async def test_a_run_that_was_replaced_and_reports_first_is_shown_in_place_of_the_other(
+    seen: int, servers: EmbeddedServers
+) -> None:
+    """However much a reader has of the run that replaced it, the text before its report is that of the report."""
+    async with worker(servers) as outbox, reading(servers) as desk:
+        task_id = f"replaced-{seen}"
+        first = writer(outbox, task_id)
+        await first.emit("from the first")
+        await first.close()
+        second = writer(outbox, task_id, attempt=2)
+        for word in ("from ", "the ", "second"):
+            await second.emit(word)
+        await second.close()
+        async with desk.follow(task_id) as reader:
+            before: list[Item] = []
+            if seen:
+                before = await read_all(
+                    reader, until=lambda item: item.at[1:] >= (2, seen)
+                )
+            rest = [item async for items in reader.read_rest(1) for item in items]
+    restarts = [
+        item.at.attempt for item in before + rest if isinstance(item, Restarted)
+    ]
+    assert restarts == ([2, 1] if seen else [])
+    assert text_of(rest) == "from the first"
+    assert not [item for item in rest if isinstance(item, Gap)]
+
+
 async def test_what_cannot_be_sent_is_left_out_and_shows_as_a_gap(
     servers: EmbeddedServers,
 ) -> None:
