@@ -14,6 +14,7 @@ from tasklore.contracts.errors import (
     LlmTimeout,
     LlmUnavailable,
 )
+from tasklore.runtime.models.reading import words_of
 
 log = structlog.get_logger(__name__)
 
@@ -57,6 +58,7 @@ class ModelBreaker:
         self._probe_at = 0.0
         self._is_probing = False
         self._refused = 0
+        self._words = ""
 
     @property
     def is_open(self) -> bool:
@@ -85,7 +87,9 @@ class ModelBreaker:
         if self.is_open and (self._is_probing or self._monotonic() < self._probe_at):
             self._refused += 1
             raise self.mark(
-                LlmUnavailable(f"{self._model!r} is away and was not asked")
+                LlmUnavailable(
+                    f"{self._model!r} is away and was not asked; last it said: {self._words}"
+                )
             )
 
     def mark(self, error: LlmError) -> LlmError:
@@ -119,10 +123,12 @@ class ModelBreaker:
         try:
             yield
         except (LlmRateLimited, LlmTimeout, LlmUnavailable) as error:
+            self._words = words_of(str(error))
             self._fail(getattr(error, "retry_after_s", None) or 0.0, is_probe=is_probe)
             raise
         except asyncio.CancelledError:
             if self._monotonic() - started >= _SILENT_S:
+                self._words = "nothing"
                 self._fail(0.0, is_probe=is_probe)
             raise
         except LlmError:

@@ -16,7 +16,13 @@ import structlog
 from pydantic import ValidationError
 
 from tasklore.contracts import subjects
-from tasklore.contracts.errors import MemoryUnavailable, TaskloreError
+from tasklore.contracts.errors import (
+    LlmCutOff,
+    LlmMalformed,
+    LlmRefused,
+    MemoryUnavailable,
+    TaskloreError,
+)
 from tasklore.contracts.messages import ChatTurn, ExtractedFacts
 from tasklore.memory.conversations.notices import Notices
 from tasklore.memory.queues.claims import Claim, Closing, Row
@@ -38,6 +44,11 @@ log = structlog.get_logger(__name__)
 
 #: Seconds that FACTS has to take facts; then the turn waits, and its facts with it.
 PUBLISH_S = 10.0
+#: How a reason begins by which a model answered and could not be read, which each time is paid for.
+_UNREAD = tuple(one.__name__ for one in (LlmMalformed, LlmCutOff, LlmRefused))
+#: Runs up to which it is asked each time, then at each power of two, and at least once a day of pauses of 5 minutes.
+_OFTEN = 8
+_RARELY = 288
 #: Turns of one conversation that are shown before those of a batch.
 BEFORE = 8
 
@@ -57,6 +68,16 @@ class Lesson(ExtractedFacts):
     def is_published(self) -> bool:
         """Whether all facts are published."""
         return self.published >= len(self.facts)
+
+    @property
+    def is_asked_again(self) -> bool:
+        """Whether a model is asked this time: one whose answers could not be read is, less and less often.
+
+        While it is away it costs nothing, and is asked each time.
+        """
+        is_unread = (self.waits_for or "").startswith(_UNREAD)
+        is_due = self.runs & (self.runs - 1) == 0 or self.runs % _RARELY == 0
+        return not is_unread or self.runs < _OFTEN or is_due
 
     @property
     def message_id(self) -> str:
@@ -223,11 +244,20 @@ class TurnWork(RowWork):
 
     async def _learn(self, claim: Claim, heard: Sequence[_Heard]) -> None:
         """Bring turns to their end."""
-        new = [one for one in heard if one.lesson is None or one.lesson.is_published]
+        new = [
+            one
+            for one in heard
+            if one.lesson is None
+            or (one.lesson.is_published and one.lesson.is_asked_again)
+        ]
         lessons = await self._ask(claim, new) if new else {}
         for one in heard:
             lesson = lessons.get(one.turn.turn_id) or one.lesson
             if lesson is not None:
+                if lesson is one.lesson and lesson.is_published:
+                    # It waits on; that it came up is counted.
+                    lesson = lesson.model_copy(update={"runs": lesson.runs + 1})
+                    await self.note(claim, one.row.row_id, lesson.as_note())
                 self.meter.count_turn(await self._publish(claim, one.row, lesson))
         if self.notices is not None and not any(
             lesson.facts for lesson in lessons.values()

@@ -27,7 +27,8 @@ from tasklore.workers.listening.values import FactBatch, PendingFact, Ruling
 
 #: Facts in one question: what a user says in a minute, and few enough to keep apart.
 MAX_FACTS = 12
-#: Characters of a reason that the history keeps.
+#: Characters of an error in the reason of what waits, and of a reason that the history keeps.
+_WORDS = 300
 _REASON = 4_000
 #: What begins the reason of a plan that took something protected away: `memory audit` flags it for a while.
 
@@ -97,7 +98,8 @@ class _BatchRun:
                 error = error.exceptions[0]
             if not isinstance(error, LlmError) or is_outage(error):
                 raise error from failed
-            self.unfound = f"the model gave no usable answer ({type(error).__name__})"
+            words = f"{type(error).__name__}: {error}"[:_WORDS]
+            self.unfound = f"the model gave no usable answer ({words})"
             return
         self.found |= {
             fact.fact_id: finding for fact, finding in zip(facts, found, strict=True)

@@ -22,10 +22,9 @@ from tasklore.workers.statements import read
 
 log = structlog.get_logger(__name__)
 
-#: Runs of one batch after which no further answer is waited for that can be used: the model has had its say.
-MOST_RUNS = 3
 #: Characters of an error that stand in the table as the reason.
 _LONGEST_REASON = 500
+_LONGEST_FAULT = 250
 
 agent = Agent(
     "SwitchboardAgent", description="Hears what people say of themselves in a chat."
@@ -46,17 +45,13 @@ async def extract(batch: TurnBatch, context: ListenContext) -> Sequence[TurnFact
     try:
         heard = await extract_facts(context, model, scene)
     except LlmError as error:
-        is_unusable = isinstance(error, LlmMalformed | LlmCutOff)
-        is_final = isinstance(error, LlmRefused) or (
-            is_unusable and context.attempt >= MOST_RUNS
-        )
-        log.warning(
-            "turns_read_without_a_model", error=type(error).__name__, is_final=is_final
-        )
+        is_unusable = isinstance(error, LlmMalformed | LlmCutOff | LlmRefused)
+        log.warning("turns_read_without_a_model", error=type(error).__name__)
+        if is_unusable and len(scene.turns) > 1:
+            # One of them may be to blame: each is asked about alone.
+            raise
         # Plain statements are worth more now than all facts later; the rest is not lost.
-        reason = (
-            None if is_final else f"{type(error).__name__}: {error}"[:_LONGEST_REASON]
-        )
+        reason = _reason(error)
         asked = {turn.turn_id for turn in scene.turns}
         plain = [
             await _read_plainly(turn, batch, context.kinds)
@@ -68,6 +63,15 @@ async def extract(batch: TurnBatch, context: ListenContext) -> Sequence[TurnFact
         TurnFacts(turn_id, (*batch.known.get(turn_id, ()), *facts))
         for turn_id, facts in heard.items()
     ]
+
+
+def _reason(error: LlmError) -> str:
+    """Return *error* for the list of what waits, with what the model wrote."""
+    reason = f"{type(error).__name__}: {error}"
+    written = error.answer if isinstance(error, LlmMalformed) else None
+    if written:
+        reason = f"{reason[:_LONGEST_FAULT]}; it wrote: {written}"
+    return " ".join(reason.split())[:_LONGEST_REASON]
 
 
 async def _read_plainly(turn: ChatTurn, batch: TurnBatch, kinds: Kinds) -> TurnFacts:

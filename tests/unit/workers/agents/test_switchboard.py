@@ -19,7 +19,7 @@ from tasklore.contracts.messages import ChatTurn, Fact
 from tasklore.memory.documents.items import Body, make_item
 from tasklore.memory.documents.kinds import Kinds
 from tasklore.memory.rendering.documents import render
-from tasklore.workers.agents.switchboard import MOST_RUNS, extract
+from tasklore.workers.agents.switchboard import extract
 from tasklore.workers.agents.switchboard.answer import Heard, HeardFact
 from tasklore.workers.listening.context import ListenContext
 from tasklore.workers.listening.values import TurnBatch, TurnFacts
@@ -436,14 +436,30 @@ async def test_while_a_model_is_away_what_is_plain_is_read_and_the_turn_waits(
 
 
 @pytest.mark.parametrize(
-    ("error", "attempt"), [(LlmRefused("no"), 1), (LlmMalformed("no JSON"), MOST_RUNS)]
+    ("error", "reason"),
+    [
+        (LlmRefused("no"), "LlmRefused: no"),
+        (LlmCutOff("cut"), "LlmCutOff: cut"),
+        (
+            LlmMalformed("no Heard", "I'd\nrather {talk"),
+            "LlmMalformed: no Heard; it wrote: I'd rather {talk",
+        ),
+    ],
 )
-async def test_a_model_that_will_never_say_more_is_not_waited_for(
-    error: LlmError, attempt: int
+async def test_an_answer_that_cannot_be_read_is_waited_for_with_the_models_words(
+    error: LlmError, reason: str
 ) -> None:
-    (one,) = await Bench(error, attempt=attempt).hear("I love sushi")
+    """However often it was: what was told is listed until a model reads it."""
+    (one,) = await Bench(error, attempt=50).hear("I love sushi")
     assert len(one.facts) == 1
-    assert one.waits_for is None
+    assert one.waits_for == reason
+
+
+async def test_a_turn_that_spoils_the_answer_for_others_is_found_by_asking_alone() -> (
+    None
+):
+    with pytest.raises(LlmMalformed):
+        await Bench(LlmMalformed("no Heard")).hear("I love sushi", "I hate eels")
 
 
 async def test_a_model_that_is_back_adds_to_what_is_known() -> None:
