@@ -60,3 +60,42 @@ class ModelServer:
             if "temperature" in body:
                 return fault(400, "Unsupported value: 'temperature' is fixed")
         return None
+
+
+def fitting(asked: Asked) -> Mapping[str, Any]:
+    """Return the least value that fits the schema of *asked*, in its form or in its prompt."""
+    wanted = asked.body.get("response_format", {})
+    if wanted.get("type") == "json_schema":
+        schema = wanted["json_schema"]["schema"]
+    else:
+        schema = json.loads(asked.system.rpartition("JSON schema:\n")[2])
+    value: Mapping[str, Any] = fitting_value(schema)
+    return value
+
+
+def fitting_value(schema: Mapping[str, Any]) -> Any:
+    """Return the least value that fits *schema*."""
+    return _least(schema, schema.get("$defs", {}))
+
+
+def _least(part: Mapping[str, Any], definitions: Mapping[str, Any]) -> Any:
+    if "$ref" in part:
+        return _least(definitions[part["$ref"].rpartition("/")[2]], definitions)
+    if "const" in part or "enum" in part:
+        return part["const"] if "const" in part else part["enum"][0]
+    for several in ("anyOf", "oneOf", "allOf"):
+        if several in part:
+            return _least(part[several][0], definitions)
+    kind = part.get("type")
+    if kind == "object":
+        return {
+            name: _least(inner, definitions)
+            for name, inner in part.get("properties", {}).items()
+        }
+    if kind == "array":
+        return [
+            _least(part.get("items", {}), definitions)
+            for _ in range(part.get("minItems", 0))
+        ]
+    plain = {"string": "", "integer": 0, "number": 0, "boolean": False}
+    return plain.get(str(kind))
