@@ -92,7 +92,8 @@ class Endpoint:
         try:
             answer = self._client.embeddings.create(model=self._model, input=asked)
             counted = answer.usage.prompt_tokens if answer.usage is not None else 0
-            taken = CallUsage(input=counted, nano_usd=self._price(counted) or 0)
+            if counted:
+                taken = CallUsage(input=counted, nano_usd=self._price(counted) or 0)
         finally:
             if self._door is not None and held is not None:
                 self._door.settle(held, taken)

@@ -1,6 +1,7 @@
 """The governor against a real store: what it lets through, what it holds back, and what it books."""
 
 import asyncio
+import json
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -26,8 +27,10 @@ from tasklore.memory.budgets import governor as governing
 from tasklore.memory.budgets.governor import Governor
 from tasklore.memory.budgets.store import Budgets
 from tasklore.memory.functions import load_functions
-from tasklore.runtime.models.llm import Llm, LlmSettings
+from tasklore.runtime.models.llm import Llm, LlmRole, LlmSettings
 from tasklore.runtime.models.prices import ModelPrice
+from tests.llm_double import ScriptedLlm, answer, raw
+from tests.llm_questions import GOOD, ask
 from tests.servers import PATIENCE_S
 
 #: One cent for a thousand tokens, read or written.
@@ -508,3 +511,29 @@ async def test_a_stream_that_breaks_is_paid_for_as_far_as_it_came(redis: Redis) 
     assert (await Budgets(redis).book([f"{datetime.now(UTC):%Y-%m-%d}"]))[
         0
     ].spending.output == 40
+
+
+@pytest.mark.parametrize("counts", [0, None])
+async def test_counts_of_nothing_are_no_counts(
+    redis: Redis, counts: int | None
+) -> None:
+    """A call whose provider counts 0 or null holds all that it may have taken, and is reported by an estimate."""
+    await declare(redis, {"name": "tpm", "tokens": 10_000, "every": "minute"})
+    governor = Governor(redis)
+    body = json.loads(answer(GOOD).body)
+    body["usage"] = {"prompt_tokens": counts, "completion_tokens": counts}
+    prices = {"own": ModelPrice(input=Decimal(1), output=Decimal(1))}
+    async with ScriptedLlm(lambda _asked: raw(json.dumps(body).encode())) as model:
+        settings = LlmSettings(
+            base_url=model.base_url,
+            prices=prices,
+            roles={"editor": LlmRole(model="own", max_output_tokens=4_000)},
+        )
+        async with Llm(settings, governor=governor) as llm:
+            for _ in range(2):
+                reply = await ask(llm)
+                assert reply.usage.input_tokens > 0 < reply.usage.cost_usd
+                await governor.flush()
+            with pytest.raises(LlmThrottled):
+                await ask(llm, deadline_s=1.0)
+    assert len(model.requests) == 2
