@@ -28,8 +28,11 @@ class RawResponse(NamedTuple):
     headers: Mapping[str, str]
 
 
-def build_client(settings: LlmSettings) -> "AsyncOpenAI":
-    """Import the client library and open nothing yet; 0.3 s of CPU or more, so call it in a thread."""
+def build_client(settings: LlmSettings, *, is_bare: bool = False) -> "AsyncOpenAI":
+    """Import the client library and open nothing yet; 0.3 s of CPU or more, so call it in a thread.
+
+    With *is_bare* answers in JSON come without what a model wrote around them.
+    """
     import openai
 
     from tasklore.runtime.models.transport import DialectClient
@@ -40,7 +43,9 @@ def build_client(settings: LlmSettings) -> "AsyncOpenAI":
         # Retries and deadlines are ours: its own would multiply attempts unseen, and wait 600 s.
         max_retries=0,
         timeout=None,
-        http_client=DialectClient(base_url=settings.base_url or OPENAI_URL),
+        http_client=DialectClient(
+            is_bare=is_bare, base_url=settings.base_url or OPENAI_URL
+        ),
     )
     # Taken from the environment otherwise, and sent to whatever server the base URL names.
     client.organization = client.project = None

@@ -74,6 +74,16 @@ def answer_in(text: str, answer: type[T]) -> T:
     )
 
 
+def json_in(text: str) -> str:
+    """Return the last JSON object in *text*, as JSON; *text* as it is where it has none, or is one already."""
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        values = list(_values_in(text.lstrip("\ufeff")))
+        return json.dumps(values[-1]) if values else text
+    return text
+
+
 def text_of(content: object) -> str:
     """Return the text of a message's *content*: a string, or a list of parts of which some are text."""
     if isinstance(content, str):

@@ -13,7 +13,7 @@ import openai
 from httpx2 import Request, Response
 
 from tasklore.runtime.models.dialects import dialect_of, remember
-from tasklore.runtime.models.reading import words_of
+from tasklore.runtime.models.reading import json_in, text_of, words_of
 from tasklore.runtime.models.wire import redacted, status_in, words_in
 
 #: Dialects that are tried for one request, at most.
@@ -24,7 +24,14 @@ _OF_BYTES = ("content-length", "content-encoding", "transfer-encoding")
 
 
 class DialectClient(openai.DefaultAsyncHttpxClient):
-    """An HTTP client that knows what its server understands."""
+    """An HTTP client that knows what its server understands.
+
+    With *is_bare* an answer that was asked for as JSON comes as JSON alone, for a library that reads nothing else.
+    """
+
+    def __init__(self, *, is_bare: bool = False, **options: Any) -> None:
+        super().__init__(**options)
+        self._is_bare = is_bare
 
     async def send(self, request: Request, **options: Any) -> Response:
         """Send *request*, and again in another way where its server refuses a part of it."""
@@ -44,6 +51,8 @@ class DialectClient(openai.DefaultAsyncHttpxClient):
             if response.status_code < 400:
                 if dialect != known:
                     remember(address, model, dialect, words)
+                if self._is_bare and "response_format" in body:
+                    response = await _bare(response)
                 break
             refusal = (await response.aread()).decode("utf-8", "replace")
             other = dialect.without(response.status_code, refusal, body)
@@ -80,16 +89,37 @@ def _with_body(request: Request, body: Mapping[str, Any]) -> Request:
 
 async def _judged(response: Response) -> Response:
     """Return *response* with the status that it should have had; an answer, and a stream of one, as it is."""
-    kind = response.headers.get("content-type", "")
-    if response.status_code != 200 or kind.startswith("text/event-stream"):
+    if response.status_code != 200 or _is_stream(response):
         return response
     raw = await response.aread()
     status = status_in(raw)
-    if status == 200:
+    return response if status == 200 else _with(response, status, raw)
+
+
+async def _bare(response: Response) -> Response:
+    """Return *response* without what its model wrote around the JSON that was asked for."""
+    if _is_stream(response):
         return response
+    whole = json.loads(await response.aread())
+    message = whole["choices"][0]["message"]
+    content = text_of(message.get("content"))
+    bare = json_in(content)
+    if bare == content:
+        return response
+    message["content"] = bare
+    return _with(response, response.status_code, json.dumps(whole).encode())
+
+
+def _is_stream(response: Response) -> bool:
+    kind: str = response.headers.get("content-type", "")
+    return kind.startswith("text/event-stream")
+
+
+def _with(response: Response, status: int, content: bytes) -> Response:
+    """Return *response* with another *status* or *content*."""
     headers = [
         (name, value)
         for name, value in response.headers.items()
         if name.lower() not in _OF_BYTES
     ]
-    return Response(status, headers=headers, content=raw, request=response.request)
+    return Response(status, headers=headers, content=content, request=response.request)

@@ -44,6 +44,7 @@ from tests.llm_double import (
     stalled,
 )
 from tests.llm_questions import Book
+from tests.llm_servers import KINDS, Kind, ModelServer
 
 KEY = "sk-test-0123456789abcdef"
 PROVIDERS: dict[str, Provider] = {
@@ -580,6 +581,21 @@ async def test_a_structured_answer_is_repaired_over_the_wire() -> None:
         report = await kit_of(agent, llm).run("ask", {"prompt": "judge"})
     assert report.result == {"score": 7}
     assert "score" in json.dumps(model.requests[1].body["messages"][-1])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_structured_answer_is_read_from_a_server_of_each_kind(
+    kind: Kind,
+) -> None:
+    """Fence, thought and prose around it cost no second request."""
+    agent = pydantic_ai.Agent(
+        RoleModel("chat"), name="judge", output_type=pydantic_ai.NativeOutput(Verdict)
+    )
+    server = ModelServer(kind, ("scripted",), answers=lambda _asked: {"score": 7})
+    async with ScriptedLlm(server) as model, Llm(settings_of(model)) as llm:
+        report = await kit_of(agent, llm).run("ask", {"prompt": "judge"})
+    assert report.result == {"score": 7}
+    assert len(model.requests) == len(server.refused) + 1
 
 
 async def test_text_is_streamed_as_server_sent_events() -> None:

@@ -125,7 +125,9 @@ def build_model(
         )
         raise ConfigurationError(msg) from error
     if module == "openai":
-        provider = providers.OpenAIProvider(openai_client=build_client(settings))
+        provider = providers.OpenAIProvider(
+            openai_client=build_client(settings, is_bare=True)
+        )
     else:
         provider = getattr(providers, provider_class)(
             # One that is not given would be looked for in the environment.
