@@ -233,13 +233,13 @@ class FactWork(RowWork):
     async def _tell(
         self, batch: FactBatch, rulings: Sequence[Ruling], done: Committed
     ) -> None:
-        """Put the notices of stored plans; when that fails a reply is shorter, and nothing else is lost."""
+        """Put the notices of stored plans, and of facts that have none; when that fails a reply is shorter."""
         if self.notices is None:
             return
         lines: dict[str, list[str]] = {}
         turn_of = {pending.fact.fact_id: pending.turn_id for pending in batch.facts}
         for ruling in rulings:
-            if ruling.plan is not None and ruling.plan.plan_id in done.plans:
+            if ruling.plan is None or ruling.plan.plan_id in done.plans:
                 lines.setdefault(turn_of[ruling.fact_id], []).extend(ruling.notices)
         for turn_id, texts in lines.items():
             try:

@@ -40,6 +40,7 @@ class Statement:
 
     `category` is the path of the list that keeps it, `value` the text of its item, `text` the whole in the third
     person, `evidence` the words as they were written. `expiry` is the last day on which it holds, None for no end.
+    Without `is_read` it is a clause beside one that was read: only its words are known.
     """
 
     category: str
@@ -50,13 +51,15 @@ class Statement:
     polarity: Literal["positive", "negative", "neutral"] = "neutral"
     durability: Literal["permanent", "long_term", "short_term"] = "long_term"
     expiry: date | None = None
+    is_read: bool = True
 
 
 def read(text: str, *, today: date) -> tuple[Statement, ...]:
     """Return the plain statements of *text* about its writer, in order; "until Friday" counts from *today*.
 
     A sentence with a doubt in it (a condition, a quotation, a hedge, a question) says nothing, and neither does a
-    clause that is no whole wording of the table.
+    clause that is no whole wording of the table. Where another clause of its sentence is one, what is left of the
+    sentence is returned as well, unread: who hears half of a sentence must not seem to have heard all of it.
     """
     even = text[:_LONGEST_TEXT].replace("\u2019", "'").replace("\u00a0", " ")
     words = load_table().words
@@ -70,6 +73,7 @@ def read(text: str, *, today: date) -> tuple[Statement, ...]:
             or words.doubts.search(even, start, end)
         ):
             continue
+        is_heard = False
         for begin, stop in _clauses(even, start, end):
             read_here = list(
                 _statements(text, even=even, start=begin, end=stop, today=today)
@@ -78,9 +82,16 @@ def read(text: str, *, today: date) -> tuple[Statement, ...]:
                 f"{even[begin:stop].strip(' ,')} "
             ):
                 # Whose words the next clause is may stand in this one.
+                if is_heard:
+                    found[_unread(text[begin:end].strip())] = None
                 break
+            is_heard = is_heard or bool(read_here)
             found |= dict.fromkeys(read_here)
     return tuple(found)[:_MOST]
+
+
+def _unread(words: str) -> Statement:
+    return Statement(category="", value="", text=words, evidence=words, is_read=False)
 
 
 def _sentences(text: str) -> Iterator[tuple[int, int]]:
@@ -125,13 +136,16 @@ def _statements(
         return
     pattern = form.pattern
     slots = match.groupdict()
-    if words.no_names.search(slots.get("Name") or "") or _is_name(
-        slots.get("foods") or ""
+    thing = slots.get("thing") or slots.get("things") or ""
+    if (
+        words.no_names.search(slots.get("Name") or "")
+        or _is_name(slots.get("foods") or "")
+        or words.no_things.search(thing)
     ):
         return
     is_joined = form.is_list and " with " not in slots[form.slot]
     for value in _PARTS.split(slots[form.slot]) if is_joined else [slots[form.slot]]:
-        filled = {**slots, "slot": value.strip()}
+        filled = {**slots, "slot": value.strip(), "clause": plain}
         yield Statement(
             category=pattern.category,
             value=pattern.value.format_map(filled),

@@ -18,7 +18,18 @@ _TIME = r"(?:[01]?\d|2[0-3])(?:[:.][0-5]\d)?(?: ?[ap]m)?"
 _MONTHS = "january|february|march|april|may|june|july|august|september|october|november|december"
 _DATE = rf"(?:\d{{1,2}}(?:st|nd|rd|th)?(?: of)? (?:{_MONTHS})|(?:{_MONTHS}) \d{{1,2}}(?:st|nd|rd|th)?)(?:,? \d{{4}})?"
 _SPAN = r"(?:(?:\w+ ){0,3}(?:days?|weeks?|months?|years?|ago|\d{4}))"
-_OPEN = {"Name": _NAME, "time": _TIME, "date": _DATE, "span": _SPAN}
+#: A word in small letters: a capitalised one may be anybody's name.
+_SMALL = r"(?!(?:and|or|anymore|any more|at all)\b)(?-i:[^\W_A-Z\u00c0-\u00de][^\W_]*(?:['\u2019-][^\W_]+)*)"
+_THING = rf"(?!the ){_SMALL}(?: {_SMALL}){{0,5}}"
+_OPEN = {
+    "Name": _NAME,
+    "OtherName": _NAME,
+    "time": _TIME,
+    "date": _DATE,
+    "span": _SPAN,
+    "thing": rf"{_THING}(?:(?:, especially|, | and | or ){_THING}){{0,3}}",
+    "things": rf"{_THING}(?:(?:, | and | or |, and ){_THING}){{0,7}}",
+}
 _SLOT = re.compile(r"\{(\w+)\}")
 #: What stands between the terms of a list; a blank within a term is a no-break space.
 _BLANKS = re.compile(r"[ \n]+")
@@ -35,7 +46,7 @@ _CONTRACTIONS = {
     "don't": "(?:don't|dont)",
 }
 #: Lists whose terms may be joined: "tea, rice and eggs with lox".
-_SEVERAL = frozenset({"foods", "allergens", "hobbies", "languages"})
+_SEVERAL = frozenset({"foods", "allergens", "hobbies", "languages", "things"})
 
 
 class Pattern(BaseModel):
@@ -68,7 +79,8 @@ class Words:
 
     `lead_ins` and `endings` are courtesies at either end of a clause. A sentence with one of `doubts` may mean
     something else than its words. A text that begins with one of `tasks` is about a text, not about who writes it.
-    What holds one of `no_names` is no name, however it is written.
+    What holds one of `no_names` is no name, however it is written; what holds one of `no_things` means something that
+    was said before.
     """
 
     lead_ins: re.Pattern[str]
@@ -76,6 +88,7 @@ class Words:
     doubts: re.Pattern[str]
     tasks: re.Pattern[str]
     no_names: re.Pattern[str]
+    no_things: re.Pattern[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +131,7 @@ def _words(around: dict[str, str]) -> Words:
             re.IGNORECASE,
         ),
         no_names=re.compile(rf"\b(?:{around['no_names']})\b", re.IGNORECASE),
+        no_things=re.compile(rf"\b(?:{around['no_things']})\b", re.IGNORECASE),
     )
 
 
@@ -135,7 +149,7 @@ def _terms(text: str) -> str:
 
 def _form(pattern: Pattern, wording: str, terms: dict[str, str]) -> Form:
     slots = [name for name in _SLOT.findall(wording) if name != "span"]
-    slot = next((name for name in slots if name in terms), slots[0])
+    slot = next((name for name in slots if name in terms or name == "Name"), slots[0])
     expression = _wording_pattern(wording)
     for name in dict.fromkeys(_SLOT.findall(wording)):
         inner = _OPEN.get(name) or _list_pattern(name, terms[name])

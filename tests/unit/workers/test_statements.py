@@ -138,6 +138,102 @@ def test_what_is_in_doubt_is_not_heard(text: str) -> None:
     assert read(text, today=TODAY) == ()
 
 
+@pytest.mark.parametrize(
+    ("text", "heard"),
+    [
+        ("I love mango sorbet", [("general.other", "I love mango sorbet")]),
+        (
+            "I like pasta, especially carbonara",
+            [("general.other", "I like pasta, especially carbonara")],
+        ),
+        ("I hate flying", [("general.other", "I hate flying")]),
+        (
+            "My favourite colour is blue",
+            [("general.other", "My favourite colour is blue")],
+        ),
+        ("I play the cello", [("general.other", "I play the cello")]),
+        (
+            "I love hiking and I'm allergic to bees",
+            [("general.interests", "hiking"), ("health.allergies", "bees")],
+        ),
+        (
+            "I'm allergic to bee stings, wasps and peanuts",
+            [
+                ("health.allergies", "bee stings"),
+                ("health.allergies", "wasps"),
+                ("health.allergies", "peanuts"),
+            ],
+        ),
+    ],
+)
+def test_what_no_list_knows_is_kept_as_it_was_said(
+    text: str, heard: list[tuple[str, str]]
+) -> None:
+    """Of a thing that the words themselves name."""
+    statements = read(text, today=TODAY)
+
+    assert [(one.category, one.value) for one in statements] == heard
+    assert all(one.relation == "new" and one.is_read for one in statements)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I like it",
+        "I love you all",
+        "I like the second option",
+        "I love your answer",
+        "I hate waiting right now",
+        "I love working with Mia",
+        "I'm allergic to my boss",
+        "I don't like this one",
+    ],
+)
+def test_a_thing_that_the_words_do_not_name_is_not_kept(text: str) -> None:
+    """It means something that was said before."""
+    assert read(text, today=TODAY) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "relation", "category", "value"),
+    [
+        ("No, my name is Ana", "new", "general.name", "Ana"),
+        ("Sorry, I live in Porto", "new", "places.home", "Porto"),
+        ("My name isn't Ana, it's Anna", "new", "general.name", "Anna"),
+        ("My name is not Ana", "ends", "general.name", "Ana"),
+        ("I'm not allergic to peanuts", "ends", "health.allergies", "peanuts"),
+        ("No, I am not allergic to bees at all", "ends", "health.allergies", "bees"),
+        ("I'm not allergic to bees anymore", "ends", "health.allergies", "bees"),
+        ("I don't have a peanut allergy", "ends", "health.allergies", "peanut"),
+        ("I don't have asthma", "ends", "health.conditions", "asthma"),
+        ("I am not vegan", "ends", "food.diets", "vegan"),
+        ("I don't live in Hull", "ends", "places.home", "Hull"),
+        ("My birthday is not 3 May", "ends", "general.birthday", "3 May"),
+    ],
+)
+def test_a_correction_of_a_plain_statement_is_one(
+    text: str, relation: str, category: str, value: str
+) -> None:
+    """Of a no before it, and of what does not hold."""
+    assert [
+        (one.relation, one.category, one.value) for one in read(text, today=TODAY)
+    ] == [(relation, category, value)]
+
+
+def test_what_is_left_of_a_sentence_that_was_half_read_is_not_dropped() -> None:
+    """It is told as it was said, and is no statement."""
+    hiking, left, tea = read(
+        "I love hiking, and I carry an epipen, and I sail. I like tea", today=TODAY
+    )
+
+    assert (hiking.value, tea.value) == ("hiking", "tea")
+    assert (left.text, left.category, left.is_read) == (
+        "I carry an epipen, and I sail",
+        "",
+        False,
+    )
+
+
 def test_every_wording_of_the_table_can_be_said() -> None:
     forms = load_table().forms
 

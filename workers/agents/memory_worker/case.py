@@ -228,8 +228,20 @@ class Case:
             )
         ]
 
+    def _may_end(self, entry: Entry) -> bool:
+        """Return whether the fact may end *entry* unnamed: of what is protected one that says more might hold on."""
+        fact = self.pending.fact
+        plain = _text_of(entry).partition("(")[0]
+        return (
+            fact.relation != "ends"
+            or not entry.is_protected
+            or is_same(plain, self.display)
+        )
+
     def find_by_words(self) -> list[Entry]:
         """Return current entries with every word of the fact's value, in its own category before anywhere else.
+
+        Something protected ends where it has no other words: "not allergic to peanuts" leaves "peanuts and shellfish".
 
         To forget without a value is to forget all of a category: of `food.likes`, or of `food`.
         """
@@ -243,6 +255,7 @@ class Case:
             for entry in self.live()
             if self.is_mine(entry)
             and words <= signs_of(entry.text).union(words_of(entry.text))
+            and self._may_end(entry)
         ]
         own = [
             entry

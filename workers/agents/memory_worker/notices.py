@@ -32,3 +32,10 @@ def lines_for(fact: Fact, change: Change) -> tuple[str, ...]:
     ]
     more = [f"and {len(lines) - _MOST} more"] if len(lines) > _MOST else []
     return tuple(line[:_LONGEST] for line in (*lines[:_MOST], *more))
+
+
+def lines_for_unread(fact: Fact) -> tuple[str, ...]:
+    """Return the line for *fact*, which was set aside: for words of the person beside others that were understood."""
+    if not fact.evidence:
+        return ()
+    return (f'not understood: "{fact.evidence}"'[:_LONGEST],)

@@ -19,7 +19,7 @@ from tasklore.workers.agents.memory_worker.arbiter import EXPLICIT, Judged, judg
 from tasklore.workers.agents.memory_worker.case import Case
 from tasklore.workers.agents.memory_worker.editor import Change, change_for, is_too_much
 from tasklore.workers.agents.memory_worker.finder import Finding, find
-from tasklore.workers.agents.memory_worker.notices import lines_for
+from tasklore.workers.agents.memory_worker.notices import lines_for, lines_for_unread
 from tasklore.workers.agents.memory_worker.places import with_missing_places
 from tasklore.workers.listening.context import ListenContext
 from tasklore.workers.listening.fates import is_outage
@@ -113,7 +113,10 @@ class _BatchRun:
         fact = pending.fact
         if fact.confidence == 0:
             return Ruling(
-                fact_id=fact.fact_id, outcome="rejected", reasoning=fact.reasoning
+                fact_id=fact.fact_id,
+                outcome="rejected",
+                reasoning=fact.reasoning,
+                notices=lines_for_unread(fact),
             )
         if fact.durability == "momentary" and fact.relation not in EXPLICIT:
             return Ruling(

@@ -54,7 +54,7 @@ async def extract(batch: TurnBatch, context: ListenContext) -> Sequence[TurnFact
         reason = _reason(error)
         asked = {turn.turn_id for turn in scene.turns}
         plain = [
-            await _read_plainly(turn, batch, context.kinds)
+            await _read_plainly(turn, batch, context.kinds, is_final=False)
             for turn in batch.turns
             if turn.turn_id in asked
         ]
@@ -74,8 +74,13 @@ def _reason(error: LlmError) -> str:
     return " ".join(reason.split())[:_LONGEST_REASON]
 
 
-async def _read_plainly(turn: ChatTurn, batch: TurnBatch, kinds: Kinds) -> TurnFacts:
-    """Return the plain statements of *turn* as facts, behind those that are known already."""
+async def _read_plainly(
+    turn: ChatTurn, batch: TurnBatch, kinds: Kinds, *, is_final: bool = True
+) -> TurnFacts:
+    """Return the plain statements of *turn* as facts, behind those that are known already.
+
+    What is left of a sentence that was half read is set aside where that *is_final*, and no model will read it.
+    """
     known = batch.known.get(turn.turn_id, ())
     if turn.speaker != "person":
         return TurnFacts(turn.turn_id, known)
@@ -83,6 +88,8 @@ async def _read_plainly(turn: ChatTurn, batch: TurnBatch, kinds: Kinds) -> TurnF
     statements = await asyncio.to_thread(read, text, today=turn.at.date())
     found: list[Fact] = list(known)
     for statement in statements:
+        if not statement.is_read and not is_final:
+            continue
         fact = from_statement(fact_id(turn.turn_id, len(found)), statement, kinds)
         if all(
             (fact.text, fact.relation) != (other.text, other.relation)

@@ -17,6 +17,9 @@ _LONGEST_REASONING = 300
 _IMPLIED = 0.7
 #: Listed in place of a model's own words.
 _UNNAMED = "something that could not be checked"
+#: Who set a fact aside without a model, and why.
+RULES = "rules"
+UNREAD = Veto("sentence", "this part is not understood without a model", "unread")
 #: The cure where a model could not make a fact of a turn.
 _CURE = "say it again in other words, or add it with `tasklore memory edit`"
 
@@ -30,7 +33,10 @@ def fact_id(turn_id: str, number: int) -> str:
 
 
 def from_statement(identity: str, statement: Statement, kinds: Kinds) -> Fact:
-    """Return a statement that was read without a model as a fact."""
+    """Return a statement that was read without a model as a fact; one that could not be read is set aside."""
+    if not statement.is_read:
+        aside = set_aside(identity, statement.text, [UNREAD], RULES)
+        return aside.model_copy(update={"evidence": statement.evidence})
     return Fact(
         fact_id=identity,
         text=statement.text,

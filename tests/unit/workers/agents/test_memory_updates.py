@@ -663,3 +663,33 @@ async def test_what_lasts_a_while_is_replaced_by_what_takes_its_place() -> None:
         "Draft by the 21st": "past",
         "Draft by the 6th": "expired",
     }
+
+
+@pytest.mark.parametrize(
+    ("kept", "left"),
+    [
+        ("Peanuts", "past"),
+        ("Peanuts (severe)", "past"),
+        ("Peanuts and shellfish", "current"),
+    ],
+)
+async def test_an_allergy_that_is_denied_ends_where_it_says_nothing_else(
+    kept: str, left: str
+) -> None:
+    """The other half of it may hold on."""
+    denied = fact_of(
+        "health.allergies",
+        "peanuts",
+        text="I'm not allergic to peanuts",
+        relation="ends",
+    )
+    context, _ = await ruled(documents(health__allergies=[kept]), denied)
+    assert states(context, HEALTH, "health.allergies") == {kept: left}
+
+
+async def test_words_that_were_not_understood_are_told_beside_what_was() -> None:
+    """The person sees what to say again."""
+    aside = fact("I carry an epipen", confidence=0.0, extracted_by="rules")
+    _, (ruling,) = await ruled(documents(), aside)
+    assert ruling.outcome == "rejected"
+    assert ruling.notices == ('not understood: "I carry an epipen"',)

@@ -468,3 +468,21 @@ async def test_a_model_that_is_back_adds_to_what_is_known() -> None:
     (one,) = await bench.hear("I love sushi", known={"t1": before.facts})
     assert [fact.fact_id for fact in one.facts] == ["t1-0", "t1-1"]
     assert f"- {before.facts[0].text}" in bench.asked()
+
+
+async def test_without_a_model_the_unread_half_of_a_sentence_is_listed() -> None:
+    """With its words and a cure; while a model is only away, it waits for that instead."""
+    said = "I love hiking and I carry an epipen"
+    bench = Bench()
+    bench.llm.configured = False
+    hiking, aside = await bench.facts(said)
+    assert (hiking.value, hiking.confidence) == ("hiking", 1.0)
+    assert (aside.text, aside.evidence, aside.confidence) == (
+        "I carry an epipen",
+        "I carry an epipen",
+        0.0,
+    )
+    assert "not understood without a model" in aside.reasoning
+    (turn_facts,) = await Bench(LlmTimeout("slow")).hear(said)
+    assert turn_facts.waits_for is not None
+    assert [fact.value for fact in turn_facts.facts] == ["hiking"]
