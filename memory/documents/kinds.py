@@ -103,7 +103,7 @@ class Kind(BaseModel):
 
     @property
     def rest(self) -> Place:
-        """Where this kind keeps what none of its places is for: a list that a document has from its first such item.
+        """The list for items that fit no other place of this kind; a document has it from the first such item.
 
         Of a guarded kind it is protected, since nobody has said how much depends on it.
         """

@@ -292,9 +292,9 @@ def _prepare(offer: Offer) -> RoutingTask:
 
 
 def _wordings(offer: Offer, schema: TaskSchema) -> tuple[frozenset[str], ...] | None:
-    """Return the words that a task has to be named by whole: one to confirm in which no value says what it is about.
+    """Return the stems of the name and of each example of a task to confirm that takes no values.
 
-    None for others, and where no example tells how it is asked for.
+    None for other tasks, and for one without examples.
     """
     task = offer.task
     is_bare = task.confirm and task.approver is None and not schema.slots

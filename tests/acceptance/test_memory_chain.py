@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from tasklore.contracts.identifiers import new_id
 from tests.acceptance.talk import FOOD, Remembering, Talk, remembering, talk_in
 from tests.llm_double import Asked, ScriptedLlm
-from tests.memory_reading.oracle import heard
+from tests.memory_reading.oracle import agreed, heard
 
 PASTA = "Pasta (especially carbonara)"
 RISOTTO = "Mushroom risotto"
@@ -166,7 +166,11 @@ async def test_two_people_who_talk_at_once_stay_apart(talk: Talk, user: str) -> 
 
 def telling(*keys: Mapping[str, Any]) -> Callable[[Asked], Mapping[str, Any]]:
     """Return a script for the model of the switchboard."""
-    return lambda asked: heard(asked.user, *keys)
+    return lambda asked: (
+        agreed(asked.user)
+        if asked.schema_name == "SecondLook"
+        else heard(asked.user, *keys)
+    )
 
 
 def liking(what: str, quotation: str, **fields: Any) -> Mapping[str, Any]:

@@ -32,7 +32,7 @@ from tasklore.workers.agents.memory_worker.runner import PROTECTED, edit
 from tasklore.workers.agents.switchboard import extract
 from tasklore.workers.listening.context import ListenContext
 from tasklore.workers.listening.values import FactBatch, PendingFact, TurnBatch
-from tasklore.workers.testing import KitServices, ScriptedLlm
+from tasklore.workers.testing import KitServices
 from tasklore.workers.testing.fakes import FakeDocuments
 from tests.memory_bench import (
     HEALTH,
@@ -44,6 +44,7 @@ from tests.memory_bench import (
     draft_of,
     item,
 )
+from tests.memory_reading.oracle import Agreeing
 
 OWN = (
     "I moved to Lyon last week and I adore the bouchons here",
@@ -271,7 +272,7 @@ async def _heard(
         turn(number, text, "person")
         for number, text in zip((1, 2, 4, 5), OWN, strict=True)
     )
-    llm = ScriptedLlm([_read(an_answer(rng)) for _ in range(2)])
+    llm = Agreeing([_read(an_answer(rng)) for _ in range(2)])
     context = ListenContext(
         "u1", KitServices(llm, NOW, documents=FakeDocuments(bodies))
     )

@@ -10,6 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tasklore.contracts.errors import LlmError
+from tasklore.runtime.models.llm import Expense, Reply
+from tasklore.workers.agents.switchboard.second_look import SecondLook
+from tasklore.workers.testing import ScriptedLlm
+
 _ITEM = re.compile(r"(#\d+) ([\w.\[\]\"]+): (.*?)(?: \(\d{4}-\d\d-\d\d\))?\Z")
 _TURN = re.compile(r"(\d+)(?: \d{4}-\d\d-\d\d)?: (\".*\")\Z")
 
@@ -111,3 +116,34 @@ def found(user: str, words: Sequence[str]) -> dict[str, Any]:
                 {"fact": 1, "path": f"{heading}[{item[1]}]", "relevance": "is about it"}
             )
     return {"reasoning": "read every line", "locations": locations}
+
+
+def agreed(user: str) -> Mapping[str, Any]:
+    """Return the answer to a second look, the question *user*, that calls each fact the person's own word."""
+    facts = range(1, user.count("\n") + 2)
+    return {
+        "reasoning": "as the key has it",
+        "verdicts": [{"fact": number, "verdict": "own"} for number in facts],
+    }
+
+
+class Agreeing(ScriptedLlm):
+    """A model with a script for all but second looks: these it answers with *second*, None for its own word each time.
+
+    *looked* are the questions of the second looks.
+    """
+
+    def __init__(self, script: Sequence[Any]) -> None:
+        super().__init__(script)
+        self.second: SecondLook | LlmError | None = None
+        self.looked: list[str] = []
+
+    async def ask(self, role: str, answer: Any, **options: Any) -> Any:
+        """Answer from the script, or agree."""
+        if answer is not SecondLook:
+            return await super().ask(role, answer, **options)
+        self.looked.append(options["user"])
+        if isinstance(self.second, LlmError):
+            raise self.second
+        value = self.second or SecondLook.model_validate(agreed(options["user"]))
+        return Reply(value, Expense(), "scripted", 1, 1.0)

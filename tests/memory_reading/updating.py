@@ -27,7 +27,7 @@ from tasklore.workers.listening.values import FactBatch, PendingFact, TurnBatch
 from tasklore.workers.testing import KitServices
 from tasklore.workers.testing.fakes import FakeDocuments
 from tests.memory_bench import KINDS, NOW, BenchContext, Model, draft_of
-from tests.memory_reading.oracle import Prompt, found, heard
+from tests.memory_reading.oracle import Prompt, agreed, found, heard
 
 PAIRS = Path(__file__).with_name("updates.json")
 #: What is said between the two, of no use to anybody.
@@ -149,7 +149,9 @@ async def _learn(
     name: str,
 ) -> tuple[dict[str, Body], Sequence[Fact], dict[str, Body]]:
     """Return the documents after *turns*, the facts, and the documents with the last plan undone."""
-    oracle: Any = Model(lambda _role, user: heard(user, *keys))
+    oracle: Any = Model(
+        lambda role, user: agreed(user) if role == "second_look" else heard(user, *keys)
+    )
     context = ListenContext(
         USER, KitServices(oracle, NOW, documents=FakeDocuments(bodies))
     )

@@ -229,7 +229,7 @@ class Case:
         ]
 
     def _may_end(self, entry: Entry) -> bool:
-        """Return whether the fact may end *entry* unnamed: of what is protected one that says more might hold on."""
+        """Return whether the fact may end *entry* without naming it; a protected entry with more words stays."""
         fact = self.pending.fact
         plain = _text_of(entry).partition("(")[0]
         return (

@@ -31,7 +31,7 @@ LONGEST_QUOTATION = 600
 MOST_ITEMS = 20
 
 #: Relations that take a kept item away.
-_RETIRING = frozenset(("updates", "ends", "contradicts", "forget"))
+RETIRING = frozenset(("updates", "ends", "contradicts", "forget"))
 #: Relations that need no value where they name an item.
 _NAMING = frozenset(("ends", "forget", "same"))
 
@@ -313,7 +313,7 @@ class Checker:
         self, heard: HeardFact, named: list[Entry | str]
     ) -> Iterator[Veto]:
         """Yield entries about health that are to go and that no turn names: the harm is too great for a slip."""
-        if heard.relation not in _RETIRING:
+        if heard.relation not in RETIRING:
             return
         said = _said_stems(self._scene.text)
         for entry in named:

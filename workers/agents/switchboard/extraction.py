@@ -1,4 +1,4 @@
-"""Ask a model about a batch of turns: one question, and a second one for the facts that failed their checks."""
+"""Ask a model about a batch of turns: one question, one for facts that failed their checks, one for those at stake."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -11,6 +11,7 @@ from tasklore.workers.agents.switchboard.answer import Heard, HeardFact
 from tasklore.workers.agents.switchboard.checks import Checked, Checker, Veto
 from tasklore.workers.agents.switchboard.facts import fact_id, from_model, set_aside
 from tasklore.workers.agents.switchboard.prompt import Scene, categories_of, question_of
+from tasklore.workers.agents.switchboard.second_look import look_again
 from tasklore.workers.context.llm import TaskLlm
 from tasklore.workers.listening.context import ListenContext
 
@@ -67,6 +68,13 @@ async def extract_facts(
             faulty=faulty,
         )
         good = sorted([*good, *mended], key=lambda pair: pair[0])
+    doubts = await look_again(context, model, scene, good)
+    faulty = [
+        *faulty,
+        *(_Faulty(one.number, one.checked.heard, (one.veto,)) for one in doubts),
+    ]
+    doubted = {one.number for one in doubts}
+    good = [pair for pair in good if pair[0] not in doubted]
     return _facts_by_turn(
         context,
         checker=checker,

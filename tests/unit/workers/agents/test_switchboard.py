@@ -21,10 +21,12 @@ from tasklore.memory.documents.kinds import Kinds
 from tasklore.memory.rendering.documents import render
 from tasklore.workers.agents.switchboard import extract
 from tasklore.workers.agents.switchboard.answer import Heard, HeardFact
+from tasklore.workers.agents.switchboard.second_look import SecondLook
 from tasklore.workers.listening.context import ListenContext
 from tasklore.workers.listening.values import TurnBatch, TurnFacts
-from tasklore.workers.testing import NOW, KitServices, ScriptedLlm
+from tasklore.workers.testing import NOW, KitServices
 from tasklore.workers.testing.fakes import FakeDocuments
+from tests.memory_reading.oracle import Agreeing
 
 MONDAY = datetime(2026, 11, 23, 9, 30, tzinfo=UTC)
 SUSHI = "Honestly, sushi is my favourite"
@@ -71,7 +73,7 @@ class Bench:
         documents: Mapping[str, Body] | None = None,
     ) -> None:
         self.refused: list[str] = []
-        self.llm = ScriptedLlm(answers)
+        self.llm = Agreeing(answers)
         services = KitServices(self.llm, NOW, documents=FakeDocuments(documents))
         self.context = ListenContext(
             "user-1", services, attempt=attempt, count_refused=self.refused.append
@@ -486,3 +488,90 @@ async def test_without_a_model_the_unread_half_of_a_sentence_is_listed() -> None
     (turn_facts,) = await Bench(LlmTimeout("slow")).hear(said)
     assert turn_facts.waits_for is not None
     assert [fact.value for fact in turn_facts.facts] == ["hiking"]
+
+
+VEGAN = "I am not vegan, and I love cheese"
+
+
+def is_vegan() -> HeardFact:
+    """Return what a slipping model makes of VEGAN."""
+    return loves_sushi(
+        statement="You are vegan",
+        category="food.diets",
+        value="vegan",
+        quotation="vegan",
+    )
+
+
+@pytest.mark.parametrize("verdict", ["other", "denied", "unreal", "unsure", "maybe"])
+async def test_what_is_at_stake_and_not_the_persons_own_word_is_set_aside(
+    verdict: str,
+) -> None:
+    """A second look is had at protected kinds alone, in one question; the rest of the turn is kept."""
+    cheese = loves_sushi(
+        statement="You love cheese", value="cheese", quotation="I love cheese"
+    )
+    bench = Bench(heard(is_vegan(), cheese))
+    bench.llm.second = SecondLook.model_validate(
+        {"reasoning": "", "verdicts": [{"fact": 1, "verdict": verdict}]}
+    )
+    kept, aside = await bench.facts(VEGAN)
+    assert (kept.value, kept.confidence) == ("cheese", 1.0)
+    assert (aside.text, aside.confidence) == ("You are vegan", 0.0)
+    assert "second look" in aside.reasoning
+    (question,) = bench.llm.looked
+    assert "You are vegan" in question
+    assert VEGAN in question
+    assert "You love cheese" not in question
+
+
+async def test_a_second_look_sees_the_question_that_was_answered() -> None:
+    bench = Bench(heard(is_vegan().model_copy(update={"quotation": "Yes"})))
+    (fact,) = await bench.facts("Yes", before=[turn(0, "Are you vegan?", "assistant")])
+    assert (fact.value, fact.confidence) == ("vegan", 1.0)
+    assert "Are you vegan?" in bench.llm.looked[0]
+
+
+@pytest.mark.parametrize("error", [LlmMalformed("odd"), LlmRefused("no")])
+async def test_without_a_usable_second_look_the_doubt_is_listed(
+    error: LlmError,
+) -> None:
+    bench = Bench(heard(is_vegan()))
+    bench.llm.second = error
+    (aside,) = await bench.facts(VEGAN)
+    assert aside.confidence == 0
+    assert "not sure" in aside.reasoning
+
+
+async def test_while_the_model_is_away_for_a_second_look_the_turn_waits() -> None:
+    """Nothing at stake is kept without it, and nothing is lost."""
+    bench = Bench(heard(is_vegan()))
+    bench.llm.second = LlmTimeout("late")
+    (one,) = await bench.hear("I'd be vegan if I could")
+    assert one.waits_for is not None
+    assert one.facts == ()
+
+
+async def test_what_takes_an_allergy_away_is_looked_at_again() -> None:
+    """Wherever the fact itself belongs."""
+    body = {
+        "health": {
+            "allergies": [
+                make_item("Peanuts", added=date(2026, 1, 1), source="stated:t0")
+            ]
+        }
+    }
+    gone = loves_sushi(
+        statement="You love peanuts",
+        value="peanuts",
+        quotation="If only I could, I'd love peanuts",
+        relation="contradicts",
+        items=["#1"],
+    )
+    bench = Bench(heard(gone), documents={"resource_user_health": body})  # type: ignore[dict-item]  # a body
+    bench.llm.second = SecondLook.model_validate(
+        {"reasoning": "", "verdicts": [{"fact": 1, "verdict": "unreal"}]}
+    )
+    (aside,) = await bench.facts("If only I could, I'd love peanuts")
+    assert aside.confidence == 0
+    assert "no statement" in aside.reasoning
