@@ -53,10 +53,12 @@ class Conflict:
     """Leaves that cannot all hold.
 
     `why` is `opposite` (their places are contrary), `single` (one may be there) or `marked` (who stored them saw it).
+    `mark` names the plan that saw it, "" otherwise: its fact is the other side of a lone entry.
     """
 
     why: str
     spots: tuple[Spot, ...]
+    mark: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,7 +220,9 @@ def _conflicts(
         mark = leaf.item.others.get(CONFLICT) if leaf.item is not None else None
         if isinstance(mark, str):
             by_mark.setdefault(mark, []).append(leaf)
-    yield from (Conflict("marked", _spots(leaves)) for leaves in by_mark.values())
+    yield from (
+        Conflict("marked", _spots(leaves), mark) for mark, leaves in by_mark.items()
+    )
 
 
 def _opposites(

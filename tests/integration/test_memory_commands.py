@@ -33,6 +33,8 @@ from tasklore.contracts.errors import (
     Unreachable,
 )
 from tasklore.contracts.messages import ExtractedFacts, Fact
+from tasklore.memory.documents.draft import Draft
+from tasklore.memory.documents.guard import LIMITS
 from tasklore.memory.documents.kinds import Kinds
 from tasklore.memory.documents.storage.store import DocumentStore
 from tasklore.memory.queues.claims import Closing
@@ -40,6 +42,8 @@ from tasklore.memory.queues.queue import PersonalQueue
 from tasklore.runtime.messaging.connection import connected
 from tasklore.runtime.messaging.streams import Sizes, declare_streams
 from tasklore.runtime.servers.embedded import EmbeddedServers
+from tasklore.workers.agents.memory_worker.runner import edit
+from tasklore.workers.listening.values import PendingFact
 from tests.integration.documents import (
     FOOD,
     NOW,
@@ -50,6 +54,7 @@ from tests.integration.documents import (
     plan,
     store_on,
 )
+from tests.memory_bench import BenchContext, Model, batch
 from tests.servers import PATIENCE_S
 
 USER = "ana"
@@ -474,6 +479,50 @@ async def test_conflicts_and_an_audit_name_the_entries(
     assert json.loads(printed())["rates"]["duplicate"] == pytest.approx(1 / 3)
     await print_conflicts(USER, None, as_json=True)
     assert len(json.loads(printed())) == 1
+
+
+@pytest.mark.parametrize(
+    ("fact", "inferred", "sides"),
+    [
+        # The conclusion is no item: the words that it rests on are shown.
+        ({"relation": "ends", "text": "You may eat eggs again"}, True, "You may eat"),
+        # A plain text cannot be marked.
+        ({"relation": "contradicts", "text": "Lox", "value": "lox"}, True, "Eggs"),
+    ],
+)
+async def test_both_sides_of_a_conflict_are_shown(
+    store: DocumentStore,
+    printed: Callable[[], str],
+    fact: dict[str, Any],
+    sides: str,
+    *,
+    inferred: bool,
+) -> None:
+    """Whichever of them is an entry, and in whichever document the other one stands."""
+    is_item = fact["relation"] == "ends"
+    eggs: JsonValue = item("Eggs", source="stated:t0") if is_item else "Eggs"
+    document = {"_metadata": {"resource_id": FOOD}, "food": {"avoids": [eggs]}}
+    await store.import_document(USER, json.dumps(document).encode(), at=NOW)
+    draft = Draft(await store.snapshot(USER), LIMITS, NOW)
+    entry = "food.avoids.eggs" if is_item else "food.avoids[0]"
+    said = Fact(
+        fact_id="f1",
+        category="food.avoids",
+        inferred=inferred,
+        related=(f"{FOOD}:{entry}",),
+        **fact,
+    )
+    context = BenchContext(Model(), draft)
+    (ruling,) = await edit(batch(PendingFact(fact=said, turn_id="t9")), context)
+    assert ruling.outcome == "conflict"
+    await store.commit(draft)
+    await print_conflicts(USER, "food", as_json=False)
+    shown = printed()
+    assert shown.count("\n  ") == 2
+    assert sides in shown
+    await print_conflicts(USER, "food", as_json=True)
+    (conflict,) = json.loads(printed())
+    assert len(conflict["entries"]) + len(conflict["against"]) == 2
 
 
 @pytest.fixture

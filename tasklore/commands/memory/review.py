@@ -10,11 +10,15 @@ from tasklore.commands.memory.lines import one_line
 from tasklore.commands.memory.stores import UserMemory, find_resource, user_memory
 from tasklore.commands.render.screen import print_json, print_table, printable, styled
 from tasklore.memory.documents import review
+from tasklore.memory.documents.draft import Origin
 from tasklore.memory.documents.items import Item, leaf_values
 from tasklore.memory.documents.paths import Path
 from tasklore.memory.documents.review import Conflict, Review, Spot
 from tasklore.memory.episodes.minilm import load_minilm
 from tasklore.memory.long_term.likeness import Embedder, alike
+
+#: Plans among which the other side of a conflict is looked for.
+_PLANS = 1_000
 
 _WHY = {
     "opposite": "these say the contrary of each other",
@@ -26,13 +30,36 @@ _WHY = {
 async def print_conflicts(user: str, resource: str | None, *, as_json: bool) -> None:
     """Print the entries that contradict each other."""
     async with user_memory() as memory:
-        bodies = await _bodies(memory, user, resource)
-        found = review.conflicts(bodies, memory.kinds, today=datetime.now(UTC).date())
+        # The other side of a conflict may stand in another document.
+        wanted = await _bodies(memory, user, resource)
+        bodies = await _bodies(memory, user, None)
+        found = [
+            one
+            for one in review.conflicts(
+                bodies, memory.kinds, today=datetime.now(UTC).date()
+            )
+            if any(spot.resource_id in wanted for spot in one.spots)
+        ]
+        is_lone = any(_is_lone(one) for one in found)
+        plans = await memory.documents.history(user, limit=_PLANS) if is_lone else ()
+    against = {
+        one.mark: _against(plan.origin)
+        for one in found
+        for plan in plans
+        if _is_lone(one) and plan.plan_id == one.mark
+    }
     if as_json:
-        print_json([_conflict_document(one) for one in found])
+        print_json(
+            [
+                _conflict_document(one) | {"against": list(against.get(one.mark, ()))}
+                for one in found
+            ]
+        )
         return
     for one in found:
         _print_spots(_WHY.get(one.why, one.why), one.spots)
+        for text in against.get(one.mark, ()):
+            print(f"  {styled('against', 'dim')}: {one_line(text)}")
     if not found:
         print("Nothing contradicts anything else.")
     else:
@@ -135,6 +162,31 @@ async def _bodies(
         else [find_resource(resource, memory.kinds, documents)]
     )
     return {name: documents[name].body for name in wanted}
+
+
+def _is_lone(conflict: Conflict) -> bool:
+    return conflict.why == "marked" and len(conflict.spots) == 1
+
+
+def _against(origin: Origin) -> tuple[str, ...]:
+    """Return the other side of a lone entry: the fact of its plan, or the entries beside which that was stored."""
+    met = origin.finder.get("locations") if isinstance(origin.finder, dict) else None
+    places = met if _is_stored(origin) and isinstance(met, list) else ()
+    texts = tuple(
+        str(place["current_value"])
+        for place in places
+        if isinstance(place, dict) and place.get("current_value") not in (None, "")
+    )
+    return texts or (origin.fact_text,)
+
+
+def _is_stored(origin: Origin) -> bool:
+    """Return whether the plan stored its fact as an item."""
+    steps = origin.editor.get("edits") if isinstance(origin.editor, dict) else None
+    return any(
+        isinstance(step, dict) and step.get("operation") in ("insert", "renew")
+        for step in (steps if isinstance(steps, list) else ())
+    )
 
 
 def _find_alike(
