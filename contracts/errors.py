@@ -50,6 +50,10 @@ class Forbidden(Unreachable):
     """A server answers and does not let this user do that; use the credentials of a role that may."""
 
 
+class UnknownCredentials(Forbidden):
+    """A server does not know us, or not yet: keys may reach it after the processes that use them; or correct them."""
+
+
 class MemoryUnavailable(Unreachable):
     """Redis or Valkey did not answer within the time that remembering is worth; work goes on without it."""
 

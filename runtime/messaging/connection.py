@@ -11,7 +11,7 @@ import nats.errors
 import structlog
 from nats.aio.client import Client
 
-from tasklore.contracts.errors import Forbidden, Unreachable
+from tasklore.contracts.errors import Forbidden, UnknownCredentials, Unreachable
 from tasklore.runtime.access import access_of
 from tasklore.runtime.messaging.refusals import Connection, Refusal, Refusals
 from tasklore.runtime.servers.endpoints import addresses_in, masked_url
@@ -28,7 +28,8 @@ PING_S = 5.0
 #: Seconds to hand over what is buffered when a connection is closed.
 DRAIN_S = 5.0
 #: What the errors say when one side does not take the other for who it should be.
-_NOT_US = ("authorization", "authentication", "certificate")
+_NOT_KNOWN = ("authorization", "authentication")
+_NOT_US = (*_NOT_KNOWN, "certificate")
 #: Bytes that may wait for the socket during an outage; what does not fit is published again by the outbox.
 PENDING_BYTES = 16 * 1024 * 1024
 
@@ -65,7 +66,8 @@ async def connected(
 
     Raises:
         ConfigurationError: a file of ours cannot be read.
-        Forbidden: a server answers and refuses us.
+        UnknownCredentials: a server answers and does not know us.
+        Forbidden: it refuses us otherwise.
         Unreachable: no answer within `CONNECT_S`.
     """
     closing: list[bool] = []
@@ -109,7 +111,7 @@ async def _connect(
                 disconnected_cb=on_disconnected,
                 reconnected_cb=on_reconnected,
                 closed_cb=on_closed,
-                error_cb=_errors_of(name, client.refusals, strangeness),
+                error_cb=_errors_of(name, client, strangeness),
                 **_settled(name),
                 **options,
             )
@@ -120,22 +122,26 @@ async def _connect(
                 f"the NATS server at {masked_url(url)} refuses us ({strangeness[-1]}); correct TASKLORE_NATS_URL, or "
                 "what we are known by (TASKLORE_NATS_SEED_FILE, TASKLORE_NATS_CA_FILE)"
             )
-            raise Forbidden(msg) from error
+            is_known = not any(word in strangeness[-1].lower() for word in _NOT_KNOWN)
+            raise (Forbidden if is_known else UnknownCredentials)(msg) from error
         msg = f"no NATS server answers at {masked_url(url)}; start it or correct TASKLORE_NATS_URL"
         raise Unreachable(msg) from error
 
 
 def _errors_of(
-    name: str, refusals: Refusals, strangeness: list[str]
+    name: str, client: Connection, strangeness: list[str]
 ) -> Callable[[Exception], Awaitable[None]]:
     """Return a listener to errors, which notes in *strangeness* those of two sides that do not know each other."""
 
     async def hear(error: Exception) -> None:
         words = str(error) or type(error).__name__
-        if refusals.hear(error):
+        if client.refusals.hear(error):
             return
         if any(word in words.lower() for word in _NOT_US):
             strangeness.append(words)
+            if client.is_connecting:
+                # Whoever connects is told by the error.
+                return
         if (
             not isinstance(error, nats.errors.UnexpectedEOF | OSError)
             and strangeness.count(words) < 2

@@ -21,7 +21,12 @@ from redis.exceptions import ConnectionError as LostConnection
 from redis.exceptions import TimeoutError as RedisTimeoutError
 from redis.maint_notifications import MaintNotificationsConfig
 
-from tasklore.contracts.errors import ConfigurationError, Forbidden, Unreachable
+from tasklore.contracts.errors import (
+    ConfigurationError,
+    Forbidden,
+    UnknownCredentials,
+    Unreachable,
+)
 from tasklore.runtime.access import access_of
 from tasklore.runtime.servers.endpoints import REDIS_VARIABLE, masked_url
 
@@ -106,7 +111,8 @@ class Valkey(Redis):
         """Return when the server answers a PING.
 
         Raises:
-            Forbidden: it refuses us.
+            UnknownCredentials: it does not know us.
+            Forbidden: it does not let us ask.
             Unreachable: it does not within *deadline_s*; the message names address and cure.
         """
         try:
@@ -114,7 +120,8 @@ class Valkey(Redis):
                 await self.execute_command("PING")
         except (AuthenticationError, NoPermissionError) as error:
             msg = f"{self.address} refuses the user or password in {REDIS_VARIABLE}; correct them there"
-            raise Forbidden(msg) from error
+            is_known = isinstance(error, NoPermissionError)
+            raise (Forbidden if is_known else UnknownCredentials)(msg) from error
         except (RedisError, OSError) as error:
             msg = f"no Redis or Valkey answers at {self.address}; start it or correct {REDIS_VARIABLE}"
             raise Unreachable(msg) from error

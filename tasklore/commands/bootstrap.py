@@ -9,7 +9,12 @@ import structlog
 from tasklore.commands.exits import OK
 from tasklore.commands.places import current_endpoints
 from tasklore.contracts import subjects
-from tasklore.contracts.errors import ConfigurationError, Forbidden, Unreachable
+from tasklore.contracts.errors import (
+    ConfigurationError,
+    Forbidden,
+    UnknownCredentials,
+    Unreachable,
+)
 from tasklore.contracts.identifiers import checked_name
 from tasklore.contracts.pipelines import PIPELINE_AGENT
 from tasklore.memory.functions import load_functions
@@ -44,7 +49,8 @@ async def bootstrap(
 ) -> int:
     """Declare everything for the agents of *references* and *agent_ids*, and return the exit code.
 
-    Servers that are not there yet are waited for, *wait_s* seconds; what exists already is left as it is, or adjusted.
+    Servers that are not there yet, or do not know us yet, are waited for, *wait_s* seconds; what exists already is
+    left as it is, or adjusted.
 
     Raises:
         ConfigurationError: an agent cannot be loaded, or nothing says where NATS is.
@@ -66,15 +72,18 @@ async def bootstrap(
     gives_up_at = time.monotonic() + wait_s
     while True:
         try:
+            # Processes wait for the streams: by then all else that they need is there.
+            async with valkey.connect(redis_url, name="tasklore-bootstrap") as redis:
+                await redis.check()
+                await load_functions(redis)
             async with connected(nats_url, "tasklore-bootstrap") as client:
                 await declare_streams(client, Sizes.of(settings))
                 for source in sources:
                     await declare_consumer(client, source)
-            async with valkey.connect(redis_url, name="tasklore-bootstrap") as redis:
-                await load_functions(redis)
-        except Forbidden:
-            raise
         except Unreachable as error:
+            is_refusal = isinstance(error, Forbidden)
+            if is_refusal and not isinstance(error, UnknownCredentials):
+                raise
             if time.monotonic() + _PAUSE_S > gives_up_at:
                 raise
             log.warning("server_not_ready", error=str(error))

@@ -10,20 +10,44 @@ import pytest
 
 from tasklore.runtime.servers.claims import HOST, free_port
 from tasklore.runtime.servers.embedded import NatsServer, ValkeyServer
+from tasklore.runtime.servers.valkey import connect
+from tests.acceptance.command import environment, tasklore
 from tests.acceptance.house import BUDGET, PATIENCE_S, Served
 
 #: What serves, and what it needs beside the servers.
 KINDS = {"worker": ["worker", BUDGET], "supervisor": ["supervisor"]}
 
 
+class KeyedNats(NatsServer):
+    """One that knows a single user, at first by another password."""
+
+    password = "other"
+
+    def command(self, port: int) -> list[str]:
+        """Return the command with that user."""
+        return [*super().command(port), "--user", "me", "--pass", self.password]
+
+    async def probe(self, port: int) -> None:
+        """Return when it introduces itself."""
+        reader, writer = await asyncio.open_connection(HOST, port)
+        try:
+            if not (await reader.readline()).startswith(b"INFO"):
+                raise EOFError("not our server")
+        finally:
+            writer.close()
+
+
 @contextmanager
-def starting(kind: str, nats: int, redis: str, folder: Path) -> Iterator[Served]:
+def starting(
+    kind: str, nats: int, redis: str, folder: Path, provision: str = "auto"
+) -> Iterator[Served]:
     """Start one process of *kind* on servers that may be away, its probes at an address that is known beforehand."""
     port = free_port()
     environment = {
         "TASKLORE_NATS_URL": f"nats://me:secret@{HOST}:{nats}",
         "TASKLORE_REDIS_URL": redis,
         "TASKLORE_HTTP_PORT": str(port),
+        "TASKLORE_PROVISION": provision,
     }
     with Served(KINDS[kind], environment, folder / f"{kind}.log") as served:
         served.http = f"http://{HOST}:{port}"
@@ -70,17 +94,69 @@ async def test_a_process_waits_for_servers_that_are_away(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_a_wrong_password_ends_the_process(tmp_path: Path, kind: str) -> None:
-    """No wait would mend it: the error names the variable, and the exit code is that of a server out of reach."""
+async def test_a_process_waits_for_a_user_that_the_servers_do_not_know_yet(
+    tmp_path: Path, kind: str
+) -> None:
+    """It says so with the cure, not anew at each look, and begins by itself when they know it."""
+    nats = KeyedNats(tmp_path / "nats", free_port())
+    valkey = ValkeyServer(tmp_path / "valkey", free_port())
+    try:
+        await nats.start()
+        await valkey.start()
+        address = valkey.url.replace("redis://", "redis://us:ours@")
+        with starting(kind, nats.port, address, tmp_path) as served:
+            await asyncio.to_thread(served.await_log, "waiting_for_server")
+            assert "TASKLORE_NATS_SEED_FILE" in served.log()
+            assert served.get("/healthz")[0] == 200
+            assert served.get("/readyz")[0] == 503
+            await nats.stop()
+            nats.password = "secret"
+            await nats.start()
+            await asyncio.to_thread(served.await_log, "user or password in TASKLORE_RE")
+            assert served.is_running
+            async with connect(valkey.url) as client:
+                await client.acl_setuser(
+                    "us",
+                    enabled=True,
+                    passwords=["+ours"],
+                    keys=["*"],
+                    channels=["*"],
+                    categories=["+@all"],
+                )
+            await asyncio.to_thread(served.ready)
+            assert "nats_error" not in served.log()
+    finally:
+        await nats.stop()
+        await valkey.stop()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_process_waits_for_the_bootstrap(tmp_path: Path, kind: str) -> None:
+    """One that may make nothing is there before what it needs: alive, not ready, and no restart is needed."""
     nats = NatsServer(tmp_path / "nats", free_port())
     valkey = ValkeyServer(tmp_path / "valkey", free_port())
     try:
         await nats.start()
         await valkey.start()
-        wrong = valkey.url.replace("redis://", "redis://nobody:wrong@")
-        with starting(kind, nats.port, wrong, tmp_path) as served:
-            assert await asyncio.to_thread(served.wait) == 3
+        with starting(
+            kind, nats.port, valkey.url, tmp_path, provision="never"
+        ) as served:
+            await asyncio.to_thread(served.await_log, "waiting_for_server")
+            assert "run `tasklore bootstrap`" in served.log()
+            assert served.get("/healthz")[0] == 200
+            assert "bootstrap" in str(served.get("/readyz")[1])
+            done = await asyncio.to_thread(
+                tasklore,
+                "bootstrap",
+                BUDGET,
+                cwd=tmp_path,
+                env=environment(
+                    TASKLORE_NATS_URL=nats.url, TASKLORE_REDIS_URL=valkey.url
+                ),
+            )
+            assert done.returncode == 0, done.stderr
+            await asyncio.to_thread(served.ready)
+            await asyncio.to_thread(await_readiness, served)
     finally:
         await nats.stop()
         await valkey.stop()
-    assert "refuses the user or password in TASKLORE_REDIS_URL" in served.log()

@@ -1,4 +1,8 @@
-"""The wait of a serving process for servers that are away when it starts: it is alive, and not ready, and says so."""
+"""The wait of a serving process for what it does not find when it starts: it is alive, and not ready, and says so.
+
+Servers that are away or do not know its credentials yet, and what the bootstrap makes. A server that knows it and does
+not let it do its work is not waited for: a right is missing, and nothing but another configuration mends that.
+"""
 
 import asyncio
 import random
@@ -9,9 +13,11 @@ from contextlib import AsyncExitStack
 import structlog
 
 from tasklore.commands.places import demand_listener
-from tasklore.contracts.errors import Forbidden, Unreachable
+from tasklore.contracts import subjects
+from tasklore.contracts.errors import Forbidden, UnknownCredentials, Unreachable
 from tasklore.runtime.health import HealthServer, Pulse
 from tasklore.runtime.messaging.connection import connected
+from tasklore.runtime.messaging.jetstream import JetStreamRefused, ask_or_none
 from tasklore.runtime.servers import valkey
 from tasklore.runtime.servers.endpoints import masked_url
 from tasklore.runtime.settings import Settings
@@ -27,12 +33,12 @@ _SAY_EVERY_S = 30.0
 
 
 async def wait_for_servers(settings: Settings) -> None:
-    """Return once NATS and Redis answer; a signal ends the process meanwhile, see `departure`.
+    """Return once NATS and Redis answer and know us, and have what is made for us; see `departure` for signals.
 
-    Until then `/healthz` answers 200, and `/readyz` 503 with the server that is away.
+    Until then `/healthz` answers 200, and `/readyz` 503 with what is waited for.
 
     Raises:
-        Forbidden: a server answers and refuses us: no wait mends that.
+        Forbidden: a server knows us and does not let us: no wait mends that.
         ConfigurationError: an address or a file of ours is wrong.
     """
 
@@ -47,14 +53,26 @@ async def wait_for_servers(settings: Settings) -> None:
         ) as client:
             await client.check()
 
+    async def check_made(url: str) -> None:
+        async with connected(url, "tasklore-start") as client:
+            bucket = subjects.bucket_stream(subjects.AGENTS_BUCKET)
+            try:
+                made = await ask_or_none(client, f"STREAM.INFO.{bucket}")
+            except JetStreamRefused as error:
+                raise Unreachable(str(error)) from error
+            if made is None:
+                raise Unreachable(f"there is no {bucket} yet; run `tasklore bootstrap`")
+
     servers = (
         ("NATS", settings.nats_url, check_nats),
         ("Redis or Valkey", settings.redis_url, check_redis),
+        ("what `tasklore bootstrap` makes", settings.nats_url, check_made),
     )
     async with AsyncExitStack() as stack:
         away: list[str] = []
         for name, url, check in servers:
-            if url is not None:
+            is_ours_to_make = check is check_made and settings.provision == "auto"
+            if url is not None and not is_ours_to_make:
                 await _wait_for(
                     f"{name} at {masked_url(url)}",
                     url=url,
@@ -80,9 +98,10 @@ async def _wait_for(
     while True:
         try:
             await check(url)
-        except Forbidden:
-            raise
         except Unreachable as error:
+            is_refusal = isinstance(error, Forbidden)
+            if is_refusal and not isinstance(error, UnknownCredentials):
+                raise
             if not away:
                 _serve_probes(away, stack, settings)
             away[:] = [server]
