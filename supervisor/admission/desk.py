@@ -30,7 +30,7 @@ from tasklore.runtime.messaging.direct import Stored, open_direct_reads
 from tasklore.runtime.messaging.jetstream import ask_jetstream
 from tasklore.runtime.messaging.link import Link
 from tasklore.runtime.messaging.outbox import Outbox
-from tasklore.supervisor.admission.gate import NOTICE_S
+from tasklore.supervisor.admission.gate import NOTICE_S, OVER
 from tasklore.supervisor.admission.lanes import PRIORITIES, Lane
 from tasklore.supervisor.admission.room import MovedTasks, Room
 from tasklore.supervisor.admission.waiting_messages import WaitingMessages
@@ -101,8 +101,9 @@ class AdmissionDesk:
     async def run(self) -> None:
         """Serve until `drain`."""
 
-        async def hear(_notice: Msg) -> None:
-            self._wake.set()
+        async def hear(notice: Msg) -> None:
+            if notice.data != OVER:
+                self._wake.set()
 
         listening = await self._link.client.subscribe(subjects.WAITS_ANY, cb=hear)
         leading = asyncio.create_task(self._keep_lease())
@@ -204,6 +205,7 @@ class AdmissionDesk:
         loop = asyncio.get_running_loop()
         if not any(lanes.values()):
             del self._agents[agent_id]
+            await self._link.client.publish(subjects.waits(agent_id), OVER)
             return
         if loop.time() - self._noticed_at[agent_id] >= NOTICE_S:
             self._noticed_at[agent_id] = loop.time()

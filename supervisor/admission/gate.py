@@ -1,10 +1,15 @@
-"""The gate: a task goes straight to TASKS where nothing waits, and into WAITING while its agent is busy."""
+"""The gate: a task goes straight to TASKS where nothing waits, and into WAITING while its agent is busy.
+
+A notice `waits.{agent}` shuts it at every supervisor, and wakes the desk that moves what waits; the desk opens it again
+with the same notice that says `OVER`, once it has moved all. Then the room in TASKS decides.
+"""
 
 import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import nats.errors
 import structlog
 from nats.aio.msg import Msg
 
@@ -15,9 +20,14 @@ from tasklore.supervisor.admission.room import Room
 
 log = structlog.get_logger(__name__)
 
-#: Seconds for which tasks wait behind one that waited a moment ago: longer than notices are apart.
+#: Seconds for which tasks wait behind one of which nothing more is heard, as when its desk died: longer than notices
+#: are apart.
 _BEHIND_S = 0.6
-#: Seconds between notices of one agent.
+#: What a notice says when none waits any more. Processes of 0.2 take it for another notice, and let tasks wait longer.
+OVER = b"over"
+#: Seconds between two notices of one supervisor that a task of an agent waits.
+_APART_S = 0.02
+#: Seconds between notices of the desk on one agent.
 NOTICE_S = 0.2
 
 
@@ -29,6 +39,7 @@ class _Way:
     room: int = 0
     noticed_at: float = 0.0
     asking: "asyncio.Task[None] | None" = None
+    noticing: "asyncio.Task[None] | None" = None
 
 
 class Gate:
@@ -43,8 +54,13 @@ class Gate:
         self._ways: dict[str, _Way] = {}
 
     async def hear(self, notice: Msg) -> None:
-        """Heed a notice that tasks of an agent wait, of any supervisor."""
-        self._way(notice.subject.partition(".")[2]).shut_until = self._now() + _BEHIND_S
+        """Heed a notice that tasks of an agent wait, or that none does any more, of any supervisor."""
+        way = self._way(notice.subject.partition(".")[2])
+        if notice.data != OVER:
+            way.shut_until = self._now() + _BEHIND_S
+        elif way.noticing is None:
+            # Otherwise a task of ours waits of which the desk has not been told: it says so again after that.
+            way.shut_until = 0.0
 
     async def is_open(self, agent_id: str) -> bool:
         """Return whether a task of *agent_id* may go straight to TASKS now; it is taken to do so."""
@@ -74,9 +90,23 @@ class Gate:
         now = self._now()
         way.shut_until = now + _BEHIND_S
         way.room = 0
-        if now - way.noticed_at >= NOTICE_S / 10:
-            way.noticed_at = now
-            await self._link.client.publish(subjects.waits(agent_id))
+        if now - way.noticed_at >= _APART_S:
+            await self._notice(agent_id, way)
+        elif way.noticing is None:
+            # The desk may have looked since, and rests where it found nothing.
+            way.noticing = asyncio.create_task(self._notice_later(agent_id, way))
+
+    async def _notice_later(self, agent_id: str, way: _Way) -> None:
+        await asyncio.sleep(_APART_S)
+        way.noticing = None
+        try:
+            await self._notice(agent_id, way)
+        except nats.errors.Error as error:
+            log.info("notice_not_given", agent=agent_id, error=str(error))
+
+    async def _notice(self, agent_id: str, way: _Way) -> None:
+        way.noticed_at = self._now()
+        await self._link.client.publish(subjects.waits(agent_id))
 
     def _way(self, agent_id: str) -> _Way:
         return self._ways.setdefault(agent_id, _Way())
