@@ -21,6 +21,9 @@ from benchmarks.table import Row, missing, percentile
 CROWD = 200
 _ALONE = "HTTP request in words, one at a time"
 _TOGETHER = f"HTTP requests in words, {CROWD} at once"
+#: Requests at once before those of one client alone: what a burst leaves behind must not slow who comes after it.
+_BURST = 200
+_AFTER_BURST = f"{_ALONE}, after {_BURST} at once"
 _KNOWN_ALONE = f"{_ALONE}, remembered"
 _KNOWN_TOGETHER = f"{_TOGETHER}, remembered"
 #: Different questions among those that are asked again and again.
@@ -52,6 +55,8 @@ async def measure(nats_url: str, redis_url: str, profile: Profile) -> list[Row]:
             await _asked(api, clients=8, each=5, base=0)
             alone = await _asked(api, clients=1, each=100, base=1000)
             crowd = await _asked(api, clients=CROWD, each=rounds, base=2000)
+            await _asked(api, clients=_BURST, each=1, base=20_000)
+            after = await _asked(api, clients=1, each=60, base=30_000)
             known_alone = await _asked(
                 api, clients=1, each=100, base=0, questions=_QUESTIONS
             )
@@ -65,6 +70,7 @@ async def measure(nats_url: str, redis_url: str, profile: Profile) -> list[Row]:
     return [
         _row(_ALONE, alone),
         _row(_TOGETHER, crowd),
+        _row(_AFTER_BURST, after),
         _row(_KNOWN_ALONE, known_alone),
         _row(_KNOWN_TOGETHER, known_crowd),
         *memory,

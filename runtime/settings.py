@@ -137,7 +137,7 @@ class Settings(BaseSettings):
     """Time for running tasks to finish after SIGTERM; keep the termination grace period of the pod above it."""
 
     memory_budget_ms: int = Field(default=50, ge=1, le=10_000)
-    """Time for a look into the cache before the task is computed instead."""
+    """Silence of the server after which a look into the cache is given up and the task computed; without a model."""
     memory_keep_days: float | None = Field(default=30.0, gt=0)
     """Time to live of results set or imported by a person; `none` is for ever. A task sets that of its own results."""
     ledger_deadline_ms: int = Field(default=1000, ge=10, le=60_000)

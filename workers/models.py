@@ -39,12 +39,14 @@ async def open_models(
     files.append(role_files(settings.agent_files))
     opening = Llm(llm_settings_of(settings, files), meter=metrics, governor=governor)
     llm = await stack.enter_async_context(opening)
-    if any(
-        agent.listeners or any("llm" in task.uses for task in agent.tasks.values())
-        for agent in agents
-    ):
+    if any(agent.listeners or asks_model(agent) for agent in agents):
         await llm.warm_up()
     return llm, governor
+
+
+def asks_model(agent: Agent) -> bool:
+    """Return whether a task of *agent* says that it uses a model: to compute it again costs tokens, and seconds."""
+    return any("llm" in task.uses for task in agent.tasks.values())
 
 
 def _declared(settings: Settings) -> Limits | None:

@@ -81,7 +81,7 @@ from tasklore.workers.listening.wiring import (
     open_listeners,
 )
 from tasklore.workers.middleware import Hooks, Middleware
-from tasklore.workers.models import open_models
+from tasklore.workers.models import asks_model, open_models
 from tasklore.workers.presence import announce, end_presence, show_presence
 
 log = structlog.get_logger(__name__)
@@ -97,6 +97,8 @@ class _Parts:
     due_copies: DueCopies
     leases: Leases
     memory: LongTermMemory
+    #: For agents whose answers cost tokens: waited for as long as the ledger is.
+    patient_memory: LongTermMemory
     ledger: Ledger
     places: Places
     governor: Governor
@@ -274,6 +276,9 @@ class Worker:
             due_copies=due_copies,
             leases=leases,
             memory=LongTermMemory(redis, budget_s=budget_s, breaker=breaker),
+            patient_memory=LongTermMemory(
+                redis, budget_s=settings.ledger_deadline_ms / 1000
+            ),
             ledger=(ledger := self._make_ledger(redis)),
             places=self._make_places(redis),
             governor=governor,
@@ -473,10 +478,11 @@ class Worker:
         metrics = self._metrics
         worker_id = self._worker_id
         host = self._host
-        kept = parts.memory, parts.ledger, parts.flights, parts.services.sessions
+        memory = parts.patient_memory if asks_model(agent) else parts.memory
+        kept = memory, parts.ledger, parts.flights, parts.services.sessions
         stores = Stores(*kept, host.hits, host.own_hits, host.ended, parts.governor)
         middleware: list[Middleware] = [
-            NearMatches(parts.memory),
+            NearMatches(memory),
             Metering(agent.agent_id, agent.tasks, metrics),
         ]
         if tracing.is_on():

@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from tasklore.memory.command_batch import Deadline
+from tasklore.memory import command_batch
+from tasklore.memory.command_batch import Deadline, _Shared
 
 
 async def test_silence_ends_at_the_deadline() -> None:
@@ -43,3 +44,63 @@ async def test_an_error_inside_is_not_hidden() -> None:
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting
+
+
+async def test_a_server_that_answers_others_is_not_late() -> None:
+    """Silence counts from its last word to anybody who shares the pool."""
+    loop = asyncio.get_running_loop()
+    shared = _Shared(asyncio.Semaphore(), [])
+    words = 0
+
+    async def answer_others() -> None:
+        nonlocal words
+        while True:
+            shared.heard_at = loop.time()
+            words += 1
+            await asyncio.sleep(0.005)
+
+    others = asyncio.create_task(answer_others())
+    with Deadline(0.05, shared):
+        while words < 40:  # noqa: ASYNC110 - counts what another task does
+            await asyncio.sleep(0.005)
+    others.cancel()
+    with pytest.raises(TimeoutError), Deadline(0.001, shared):
+        await asyncio.Event().wait()
+
+
+async def test_a_server_that_answers_others_alone_is_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One answer that never comes ends with the time that the ledger is waited for."""
+    monkeypatch.setattr(command_batch, "BUSY_S", 0.05)
+    loop = asyncio.get_running_loop()
+    shared = _Shared(asyncio.Semaphore(), [])
+
+    async def answer_others() -> None:
+        while True:
+            shared.heard_at = loop.time()
+            await asyncio.sleep(0)
+
+    others = asyncio.create_task(answer_others())
+    with pytest.raises(TimeoutError), Deadline(0.01, shared):
+        await asyncio.Event().wait()
+    others.cancel()
+
+
+async def test_a_loop_that_is_slow_is_not_the_servers_fault() -> None:
+    """Each turn takes longer than the whole deadline, and the answer comes with the third."""
+    loop = asyncio.get_running_loop()
+    shared = _Shared(asyncio.Semaphore(), [])
+
+    async def keep_busy() -> None:
+        while True:
+            until = loop.time() + 0.03
+            while loop.time() < until:
+                pass
+            await asyncio.sleep(0)
+
+    busy = asyncio.create_task(keep_busy())
+    with Deadline(0.01, shared):
+        for _ in range(3):
+            await asyncio.sleep(0)
+    busy.cancel()
