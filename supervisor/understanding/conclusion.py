@@ -37,6 +37,11 @@ _MOST_LEFT = 8
 _ASKING = word_set(
     "what what's how who who's which when where where's why is are was were does has"
 )
+_ASKING_PAIRS = frozenset(
+    (one, other)
+    for one in ("do", "did", "have")
+    for other in ("you", "we", "i", "they")
+)
 #: Said of what did not happen, or may happen.
 _UNREAL = word_set(
     "might maybe never won't wouldn't didn't doesn't don't haven't hasn't isn't wasn't cannot can't"
@@ -189,11 +194,17 @@ def is_only_talk(utterance: Utterance, filled: Filled) -> bool:
     task = filled.task
     if task.offer.task.remember != "never" or not task.offer.task.examples:
         return False
-    # "I have spent 42k" announces a value.
-    taken = [
+    # "I have spent 42k" announces a value, "I borrowed" is another word than the "borrow" of a request.
+    worded = _words_of(task.offer.task.examples)
+    cues = (
         utterance.tokens[at]
         for cue in task.cues.find(utterance.tokens)
         for at in range(cue.first, cue.end)
+    )
+    taken = [
+        one
+        for one in cues
+        if one.text in (one.stem, *worded) or not tells_of_past((one,))
     ]
     places = chain(
         ((span.start, span.end) for span in filled.spans),
@@ -205,6 +216,11 @@ def is_only_talk(utterance: Utterance, filled: Filled) -> bool:
         for one in utterance.tokens
     ]
     return not _moods(tokens) <= _moods_of(task.offer.task.examples)
+
+
+@lru_cache(maxsize=4096)
+def _words_of(examples: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(one.text for example in examples for one in tokens_of(example))
 
 
 @lru_cache(maxsize=4096)
@@ -220,6 +236,7 @@ def _moods(tokens: Sequence[Token]) -> frozenset[str]:
     asks = (
         len(said) > 1 and said[0] in _ASKING and {"?", ".", "!"}.isdisjoint(said[:-1])
     )
+    asks |= "whether" in said or tuple(said[:2]) in _ASKING_PAIRS
     imagines = (
         said[0] in {"if", "no"}
         or not _UNREAL.isdisjoint(said)
@@ -232,11 +249,36 @@ def _moods(tokens: Sequence[Token]) -> frozenset[str]:
     return frozenset(mood for mood, is_there in moods.items() if is_there)
 
 
+def is_loose(utterance: Utterance, filled: Filled) -> bool:
+    """Return whether rules took words into a text without quotation marks, or read over some that the card has not."""
+    free = {
+        slot.name
+        for slot in filled.task.schema.slots
+        if slot.kind == "text" and not slot.choices
+    }
+    quoted = mark(len(utterance.text), utterance.quotations)
+    if any(span.field in free and not quoted[span.start] for span in filled.spans):
+        return True
+    taken = mark(
+        len(utterance.text),
+        chain(utterance.value_spans, ((one.start, one.end) for one in filled.spans)),
+    )
+    known = filled.task.said
+    return any(
+        one.is_word
+        and one.text not in STOP
+        and one.stem not in known
+        and not taken[one.start]
+        for one in utterance.tokens
+    )
+
+
 def find_unknown_words(utterance: Utterance, filled: Filled) -> list[tuple[int, int]]:
     """Return the places of words that no slot took, that the card does not know, and that change the request.
 
     Those are what is ordered ("a *table*"), how it is ("it's *urgent*"), who did it ("my *boss* drove"), what it comes
-    with, and what is done to a thing that is there ("*close* the ticket").
+    with, what a value is of ("my limit for *patience* is 10"), and what is done to a thing that is there ("*close* the
+    ticket").
     """
     task = filled.task
     if not task.offer.task.examples:
@@ -260,6 +302,11 @@ def find_unknown_words(utterance: Utterance, filled: Filled) -> list[tuple[int, 
             for one in slot.phrases
         )
     )
+    announcing = {
+        utterance.tokens[cue.end - 1].stem
+        for cue in task.cues.find(utterance.tokens)
+        if any(span.field == cue.slot.name for span in filled.spans)
+    }
     found = []
     for place in range(2, len(tokens) - 2):
         earlier, before, token, after, later = tokens[place - 2 : place + 3]
@@ -277,9 +324,14 @@ def find_unknown_words(utterance: Utterance, filled: Filled) -> list[tuple[int, 
             before.text in _JOINING or after.stem in kinds or after.start in guessed
         )
         is_undone = place < 5 and after.text in _DEFINITE and later.stem in task.said
+        is_kind = (
+            before.text in {"for", "of"}
+            and earlier.stem in announcing
+            and any(token.end < span.start for span in filled.spans)
+        )
         is_subject = place == 2 and (
             after.text in _SUBJECTS_VERB or tells_of_past((after,))
         )
-        if is_thing or is_quality or is_undone or is_subject:
+        if is_thing or is_quality or is_undone or is_kind or is_subject:
             found.append((token.start, token.end))
     return found

@@ -258,7 +258,7 @@ def _is_settled(by_rules: Interpretation) -> bool:
     if isinstance(by_rules, Several):
         return all(map(_is_settled, by_rules.parts))
     if isinstance(by_rules, Understood):
-        return not by_rules.guessed
+        return not by_rules.guessed and not by_rules.is_loose
     return isinstance(by_rules, Unfitting) and not says_cannot(by_rules.text)
 
 

@@ -37,8 +37,9 @@ class Understood:
 
     *guessed* names the values that nothing in the sentence announced, given to the only field they could be for.
     *computed* has the computation of values that were not said themselves ("double 50,000"). *by_model* is True when a
-    language model was asked, which may answer otherwise to the same words; that is no part of their meaning. *approver*
-    is the user or role whose yes it needs before it starts.
+    language model was asked, which may answer otherwise to the same words; that is no part of their meaning. With
+    *is_loose*, rules took words into a text, or read over some, that no field explains. *approver* is the user or role
+    whose yes it needs before it starts.
     """
 
     agent_id: str
@@ -47,6 +48,7 @@ class Understood:
     guessed: frozenset[str] = frozenset()
     computed: Mapping[str, str] = field(default_factory=dict)
     by_model: bool = field(default=False, compare=False)
+    is_loose: bool = field(default=False, compare=False)
     approver: str | None = None
 
     @property

@@ -9,6 +9,7 @@ import re
 import threading
 from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import datetime
 from itertools import islice
 from typing import NamedTuple
@@ -24,6 +25,7 @@ from tasklore.supervisor.understanding.conclusion import (
     Filled,
     conclude,
     find_unknown_words,
+    is_loose,
     is_only_talk,
 )
 from tasklore.supervisor.understanding.conversation import (
@@ -276,7 +278,10 @@ def _conclude(filled: Filled, utterance: Utterance, pasts: Sequence[Past]) -> Si
     if pasts and goes_on(utterance):
         return conclude(filled, utterance.text)
     filled.left = sorted({*filled.left, *find_unknown_words(utterance, filled)})
-    return conclude(filled, utterance.text, is_doubted=is_only_talk(utterance, filled))
+    found = conclude(filled, utterance.text, is_doubted=is_only_talk(utterance, filled))
+    if isinstance(found, Understood) and is_loose(utterance, filled):
+        return replace(found, is_loose=True)
+    return found
 
 
 def _prefer(
