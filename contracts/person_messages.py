@@ -1,5 +1,6 @@
 """A person's request to the supervisor, and its reply; `tasklore ask` loads no other messages."""
 
+from operator import not_
 from typing import Annotated, Literal, Self
 
 from pydantic import AwareDatetime, Field, field_validator, model_validator
@@ -25,7 +26,8 @@ class PersonRequest(Message):
     the reply says `pending`. `caller` is who asks, by their API key. `tenant` is whose budgets the tasks spend: that of
     the caller, or what a program without one says. `time_zone` is where the person is, by IANA's
     name, when that is not where the supervisor believes its users to be: "tomorrow" is a day there. `not_before` is
-    when the tasks may begin; the reply is `pending` where that is later than `wait_ms`.
+    when the tasks may begin; the reply is `pending` where that is later than `wait_ms`. With `unserved_at_once` it is
+    `pending` soon, too, where no worker of the agent is alive; else such a task is waited for, as one may start.
     """
 
     text: str = Field(min_length=1, max_length=20_000)
@@ -41,6 +43,7 @@ class PersonRequest(Message):
     ] = "use"
     wait_ms: int = Field(default=30_000, ge=0, le=600_000)
     time_zone: TimeZone | None = Field(default=None, exclude_if=is_none)
+    unserved_at_once: bool = Field(default=False, exclude_if=not_)
     not_before: AwareDatetime | None = Field(default=None, exclude_if=is_none)
 
     @field_validator("user_id")
@@ -63,8 +66,8 @@ class PersonRequest(Message):
 class ReplyPart(Part):
     """What came of one of several tasks that one sentence asked for; its fields are those of a `PersonReply`.
 
-    `task_id` is that of the task it became, None for what became none. `approval_id`, `heading`, `origin` and `taken`
-    are as in a `PersonReply`.
+    `task_id` is that of the task it became, None for what became none. `approval_id`, `heading`, `origin`, `taken`
+    and `waits_for` are as in a `PersonReply`.
     """
 
     kind: Annotated[ReplyKind, reads_unknown_as_other(ReplyKind), writes_only_known]
@@ -78,6 +81,7 @@ class ReplyPart(Part):
     heading: str | None = Field(default=None, exclude_if=is_none)
     origin: str | None = Field(default=None, exclude_if=is_none)
     taken: str | None = Field(default=None, exclude_if=is_none)
+    waits_for: str | None = Field(default=None, exclude_if=is_none)
 
 
 class PersonReply(Message):
@@ -93,8 +97,9 @@ class PersonReply(Message):
 
     A result that is a text is `text`, byte for byte. What stands around any other result is in `heading`, the task and
     its parameters ("Letter (topic tea)"), and in `origin`, whether it was remembered or computed, and in what time.
-    `taken` is those parameters that the person did not say as they are, but memory or arithmetic did. Each is left out
-    where there is none.
+    `taken` is those parameters that the person did not say as they are, but memory or arithmetic did. `waits_for` is
+    `worker` while a pending task waits for one, as no worker of its agent is alive. Each is left out where there is
+    none.
     """
 
     request_id: Name
@@ -110,4 +115,5 @@ class PersonReply(Message):
     heading: str | None = Field(default=None, exclude_if=is_none)
     origin: str | None = Field(default=None, exclude_if=is_none)
     taken: str | None = Field(default=None, exclude_if=is_none)
+    waits_for: str | None = Field(default=None, exclude_if=is_none)
     parts: tuple[ReplyPart, ...] = Field(default=(), exclude_if=_is_empty)

@@ -12,11 +12,12 @@ import structlog
 from pydantic import ValidationError
 
 from tasklore.contracts import subjects
-from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.errors import InvalidInput, TaskloreError
 from tasklore.contracts.faults import fault_of
 from tasklore.contracts.messages import AgentCard
 from tasklore.runtime.messaging.buckets import (
     BucketState,
+    read_bucket,
     read_bucket_by_page,
     state_of_bucket,
 )
@@ -197,3 +198,13 @@ def _misplacement(card: AgentCard, key: str) -> str | None:
         if card.agent_id == key
         else f"it is the card of {card.agent_id!r}; put it under that key"
     )
+
+
+async def has_worker(line: Line, agent_id: str) -> bool:
+    """Return whether a worker of *agent_id* is alive; a dead one counts for 15 s. True where nobody can tell."""
+    try:
+        alive = await read_bucket(line, subjects.WORKERS_BUCKET)
+    except TaskloreError as error:
+        log.info("workers_not_read", error=str(error))
+        return True
+    return any(key.partition(".")[0] == agent_id for key in alive)

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 
 import structlog
@@ -65,6 +65,10 @@ LONGEST_QUESTION = 2_000
 
 #: How a turn is published to TURNS: subject, body and message id; returns at once.
 Publish = Callable[[str, bytes, str], None]
+#: Whether a worker of an agent is alive; True where that is not known.
+HasWorker = Callable[[str], Awaitable[bool]]
+#: Seconds for which a task is waited for although no worker is alive: one that is started anew is there again by then.
+UNSERVED_S = 2.0
 
 
 class Service:
@@ -83,7 +87,9 @@ class Service:
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         time_zone: str = "UTC",
         learned: Learned | None = None,
+        has_worker: HasWorker | None = None,
     ) -> None:
+        self._has_worker = has_worker
         self._supervisor_id = supervisor_id
         self._learned = learned
         self._catalogue = catalogue
@@ -295,6 +301,9 @@ class Service:
                 raise
             # The other parts are answered all the same.
             problem = error
+        has_worker = True
+        if report is None and problem is None and self._has_worker is not None:
+            has_worker = await self._has_worker(assignment.agent_id)
         return report_reply(
             report,
             self._catalogue().card_of(assignment.agent_id, assignment.task.name),
@@ -304,6 +313,7 @@ class Service:
             problem=problem,
             remembered=part.remembered,
             computed=part.computed,
+            has_worker=has_worker,
         )
 
     async def _report_of(
@@ -333,6 +343,17 @@ class Service:
                 # What waits for a person is sent once: whoever asks again for days would leave a copy each time.
                 await self._dispatch.assign(assignment)
             asked.routed(assignment)
+            if (
+                asked.request.unserved_at_once
+                and within_s > UNSERVED_S
+                and self._has_worker is not None
+                and not await self._has_worker(assignment.agent_id)
+            ):
+                report = await self._reports.report_of(assignment, UNSERVED_S)
+                if report is not None or not await self._has_worker(
+                    assignment.agent_id
+                ):
+                    return report
             return await (awaited or self._reports.report_of(assignment, within_s))
         finally:
             if awaited is not None:

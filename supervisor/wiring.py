@@ -61,7 +61,7 @@ from tasklore.supervisor.admission.room import Room
 from tasklore.supervisor.approvals.desk import WaitDesk
 from tasklore.supervisor.approvals.requests import answer_bytes
 from tasklore.supervisor.cancellation import Canceller
-from tasklore.supervisor.cards import CardIndex
+from tasklore.supervisor.cards import CardIndex, has_worker
 from tasklore.supervisor.delivery import Delivering
 from tasklore.supervisor.dispatch import Dispatch
 from tasklore.supervisor.json_schemas import JsonSchemas
@@ -342,6 +342,7 @@ class Supervisor:
             publish=make_turn_sender(outbox),
             time_zone=settings.time_zone,
             learned=make_learned(redis, settings, self._cards),
+            has_worker=lambda agent_id: has_worker(link, agent_id),
         )
         canceller = Canceller(client, outbox, ledger, process.name)
         # Values of many megabytes must not hold up a report, nor the renewal of a lease.

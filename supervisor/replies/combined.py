@@ -54,6 +54,7 @@ def to_part(reply: PersonReply, task_id: str | None) -> ReplyPart:
         heading=reply.heading,
         origin=reply.origin,
         taken=reply.taken,
+        waits_for=reply.waits_for,
     )
 
 

@@ -81,6 +81,7 @@ def report_reply(
     problem: NotAccepted | MessageTooLarge | None = None,
     remembered: Collection[str] = (),
     computed: Mapping[str, str] | None = None,
+    has_worker: bool = True,
 ) -> PersonReply:
     """Return the answer to *assignment*.
 
@@ -93,6 +94,7 @@ def report_reply(
         problem: Why the task could not be handed over, None when it was.
         remembered: Parameters with values that the person did not say, but that memory has of them.
         computed: How the values of parameters were computed that the person said by a difference ("double 50,000").
+        has_worker: Whether a worker of the agent is alive, as far as that is known.
     """
     kind: ReplyKind = "failed"
     wording = Wording("")
@@ -104,15 +106,20 @@ def report_reply(
         kind = "pending"
         is_later = assignment.waits_from > assignment.created_at
         at = f"{assignment.waits_from:%Y-%m-%d %H:%M:%S} UTC"
-        stands = f"begins it at {at}" if is_later else "is still at it"
+        stands = f"begins it at {at}" if is_later else "is still working on it"
         if (needed := assignment.approval) is not None:
             later = f"; they are asked at {at}" if is_later else ""
             stands = (
                 f"needs the yes of {needed.who} before it starts {assignment.task.name}, for which it waits up to"
                 f" {APPROVED_WITHIN.days} days{later} (question {assignment.approval_id})"
             )
+        where = f"{assignment.agent_id} {stands}"
+        if not has_worker and needed is None and not is_later:
+            where = (
+                f"No worker of {assignment.agent_id} is running; the task waits for one"
+            )
         text = (
-            f"{assignment.agent_id} {stands}. Ask again with the request id {request_id} for the answer:"
+            f"{where}. Ask again with the request id {request_id} for the answer:"
             f" nothing is started twice. Or stop it with `tasklore cancel {assignment.task_id}`.{taken}"
         )
     else:
@@ -137,6 +144,7 @@ def report_reply(
         heading=wording.heading,
         origin=wording.origin,
         taken=only or None,
+        waits_for="worker" if kind == "pending" and not has_worker else None,
     )
 
 

@@ -276,7 +276,7 @@ class _Chat:
         ]
         if busy:
             later = "the same with the same Idempotency-Key finds its answer later"
-            detail = f"{', '.join(map(str, busy))} is still at it; {later}"
+            detail = f"{', '.join(map(str, busy))} is still working on it; {later}"
             # OpenAI's clients would ask twice more, ten minutes each.
             raise Refused(
                 504, "still_running", detail, headers={"x-should-retry": "false"}

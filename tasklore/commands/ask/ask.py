@@ -52,6 +52,7 @@ def make_request(text: str, **fields: Any) -> PersonRequest:
     given: dict[str, Any] = {
         name: value for name, value in fields.items() if value is not None
     }
+    given.setdefault("unserved_at_once", True)
     given.setdefault("request_id", new_id(time.time_ns() // 1_000_000))
     try:
         return PersonRequest(text=text.strip(), **given)

@@ -282,6 +282,22 @@ def test_a_pending_reply_names_the_request_id() -> None:
     assert "r1" in reply.text
 
 
+def test_a_task_without_a_worker_is_not_called_work() -> None:
+    reply = report_reply(
+        None,
+        BUDGET.tasks[0],
+        assignment=ASSIGNMENT,
+        request_id="r1",
+        conversation_id="c1",
+        has_worker=False,
+    )
+    assert (reply.kind, reply.waits_for) == ("pending", "worker")
+    assert reply.text.startswith(
+        "No worker of BudgetTrackerAgent is running; the task waits for one."
+    )
+    assert reply_to(None).waits_for is None
+
+
 def test_a_full_queue_says_when_to_ask_again() -> None:
     reply = reply_to(
         None,
