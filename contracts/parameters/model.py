@@ -24,6 +24,7 @@ from tasklore.contracts.parameters.annotations import (
     may_be_text,
     takes_only_lists,
 )  # fmt: skip
+from tasklore.contracts.parameters.currencies import FIELD, problem_of_currencies
 from tasklore.contracts.parameters.neighbours import Neighbourhood, neighbourhood
 from tasklore.contracts.parameters.questions import question_key, spell_field
 from tasklore.contracts.parameters.tolerances import Tolerance, read_tolerance
@@ -272,6 +273,25 @@ class Parameters(FailFastModel):
         }
         return neighbourhood(task_name, values, bare_lists, self._tolerances)
 
+    @classmethod
+    def _faults_of_currencies(cls, raw: Mapping[str, Any]) -> list[str]:
+        """Return what is wrong with the currencies in *raw*; numbers, which name none, are not looked at."""
+        if all(isinstance(value, int | float) for value in raw.values()):
+            return []
+        named = {cls._aliases.get(given, given): value for given, value in raw.items()}
+        readings = cls._readings
+        amounts = [
+            (name, value)
+            for name, value in named.items()
+            if (one := readings.get(name)) is not None
+            and one.is_read
+            and not (one.typed or one.unit)
+        ]
+        field = cls.model_fields.get(FIELD)
+        default = field.default if field is not None else None
+        fault = problem_of_currencies(amounts, named.get(FIELD, default))
+        return [] if fault is None else [fault]
+
     @model_validator(mode="before")
     @classmethod
     def _make_ready(cls, raw: Any) -> Any:
@@ -298,7 +318,7 @@ class Parameters(FailFastModel):
                     problems.append(f"{name}: {error}")
                 if reading.is_checked and (fault := reading.fault(value)):
                     problems.append(fault)
-        if problems:
+        if problems := problems or cls._faults_of_currencies(raw):
             kind = "unreadable"
             text = "{problems}"
             raise PydanticCustomError(kind, text, {"problems": "; ".join(problems)})

@@ -13,6 +13,7 @@ from itertools import chain, pairwise
 from typing import Any
 
 from tasklore.contracts.messages import TaskCall
+from tasklore.supervisor.understanding.currencies import settle_currencies
 from tasklore.supervisor.understanding.outcome import Clarification, Span, Understood
 from tasklore.supervisor.understanding.questions import (
     ask_for,
@@ -105,8 +106,9 @@ def conclude(
     slots = filled.task.schema.slots
     card = filled.task.offer.task
     agent_id, name = task.key
+    settle_currencies(slots, filled.spans, filled.values, filled.questions)
     questions = [
-        filled.questions[slot.name] for slot in slots if slot.name in filled.questions
+        question for slot in slots if (question := filled.questions.get(slot.name, ""))
     ]
     absent = {
         slot.name

@@ -23,6 +23,7 @@ from tasklore.supervisor.understanding import (
     Understood,
     make_interpreter,
 )
+from tasklore.supervisor.understanding.schema import task_schema
 from tasklore.workers.agent import Agent
 from tasklore.workers.card import card_of
 from tasklore.workers.loading import load_agents
@@ -79,6 +80,7 @@ def check_examples(references: Sequence[str], *, as_json: bool) -> int:
             {
                 "examples": rows,
                 "without_examples": [_name(offer) for offer in silent],
+                "without_unit": dict(amounts_without_unit(catalogue)),
                 "is_read": is_read,
             }
         )
@@ -116,9 +118,25 @@ def check_examples(references: Sequence[str], *, as_json: bool) -> int:
         say(
             f"{_name(offer)} has no examples; give it two or three sentences: examples=('...', '...')"
         )
+    for name, labels in amounts_without_unit(catalogue):
+        say(
+            f"{name}: {', '.join(labels)} without a unit, so that a currency that is said is let go; declare it where"
+            " there is one: Field(unit='EUR')"
+        )
     if not catalogue.tasks():
         say(NOTHING_IN_WORDS)
     return OK if is_read else FAILED
+
+
+def amounts_without_unit(catalogue: Catalogue) -> Iterator[tuple[str, list[str]]]:
+    """Yield each task that takes an Amount without a declared unit, with the names of such fields."""
+    for offer in catalogue.tasks():
+        slots = task_schema(offer.task).slots
+        names = [
+            slot.name for slot in slots if slot.kind == "amount" and slot.unit is None
+        ]
+        if names:
+            yield _name(offer), names
 
 
 def warn_of_unread(agents: Sequence[Agent]) -> None:

@@ -241,3 +241,52 @@ def test_one_time_of_day_in_two_offsets_is_one_question() -> None:
     ]
     assert len(set(same)) == 1
     assert Tour.read({"leaves": "23:30"}).key("tour") not in same
+
+
+class Spent(Parameters):
+    """Two amounts without a unit, and a list."""
+
+    limit: Amount
+    spent: Amount = Amount(0)
+    history: tuple[Amount, ...] = ()
+
+
+class Paid(Parameters):
+    """An amount beside its currency."""
+
+    amount: Amount
+    currency: str = "EUR"
+
+
+@pytest.mark.parametrize(
+    ("kind", "raw", "said"),
+    [
+        (Spent, {"limit": "500 euros", "spent": "40000 yen"}, "limit in EUR, spent in JPY"),
+        (Spent, {"limit": "500 euros", "history": [1, "3 USD"]}, "history in USD"),
+        (Spent, {"limit": 500, "history": ["3 USD", "4 yen"]}, "history in several"),
+        (Spent, {"limit": {"value": 5, "unit": "EUR"}, "spent": "1 USD"}, "spent in USD"),
+        (Paid, {"amount": "10 yen"}, "currency is EUR, and there is amount in JPY"),
+        (Paid, {"amount": "10 yen", "currency": "USD"}, "currency is USD"),
+    ],
+)  # fmt: skip
+def test_two_currencies_never_meet_in_one_task(
+    kind: type[Parameters], raw: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(InvalidParameters, match=said):
+        kind.read(raw)
+
+
+@pytest.mark.parametrize(
+    ("kind", "raw"),
+    [
+        (Spent, {"limit": "$50,000.00", "spent": "42k"}),
+        (Spent, {"limit": "$500", "spent": "3 CAD"}),
+        (Paid, {"amount": "10 yen", "currency": "JPY"}),
+        (Paid, {"amount": "10"}),
+        (Paid, {"amount": "10 euros", "currency": "points"}),
+    ],
+)
+def test_one_currency_for_all_is_let_go(
+    kind: type[Parameters], raw: dict[str, Any]
+) -> None:
+    assert kind.read(raw)

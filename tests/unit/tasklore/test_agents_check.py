@@ -7,9 +7,17 @@ from pathlib import Path
 import pytest
 import structlog
 
-from tasklore.commands.agents.check import check_examples, warn_of_unread
+from tasklore.commands.agents.check import (
+    amounts_without_unit,
+    check_examples,
+    warn_of_unread,
+)
 from tasklore.commands.agents.trial import try_lines
+from tasklore.contracts.parameters.model import Field, Parameters
+from tasklore.contracts.quantities.amounts import Amount
+from tasklore.supervisor.catalogue import Catalogue
 from tasklore.workers.loading import load_agents
+from tests.understanding_cases import card_for
 
 CARDS = '''
 from tasklore import Agent, Amount, Field, Parameters
@@ -138,3 +146,18 @@ def test_try_shows_values_with_their_places(
     assert "'3' at 19" in printed or "'3 days' at 19" in printed
     assert "missing: days" in printed
     assert printed.rstrip().splitlines()[-1].split()[:2] == ["days", "5"]
+
+
+def test_an_amount_without_a_unit_is_named() -> None:
+    """A currency that is said of it is let go."""
+
+    class Bill(Parameters):
+        """Amounts of three kinds."""
+
+        price: Amount = Field(unit="EUR")
+        tip: Amount
+        guests: int
+
+    card = card_for("TillAgent", "bill", Bill, "Bill it.", ("bill",))
+    catalogue = Catalogue([card])
+    assert dict(amounts_without_unit(catalogue)) == {"TillAgent.bill": ["tip"]}
