@@ -45,6 +45,22 @@ def hang() -> str:
 
 
 @server.tool()
+def hang_once() -> str:
+    """Answer after a minute when it is called for the first time."""
+    note(f"hang_once {os.getpid()}")
+    if LOG.read_text().count("hang_once") == 1:
+        time.sleep(600)
+    return "awake"
+
+
+@server.tool()
+def flood(megabytes: int) -> str:
+    """Answer with so many megabytes in one line."""
+    note("flood")
+    return "x" * (megabytes * 1024**2)
+
+
+@server.tool()
 def refuse() -> str:
     """Fail."""
     raise ValueError("not today")

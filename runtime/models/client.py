@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel
 
 from tasklore.contracts.errors import LlmMalformed
+from tasklore.runtime.bounded_http import bound_responses
 from tasklore.runtime.models.settings import OPENAI_URL, LlmRole, LlmSettings
 from tasklore.runtime.models.wire import classify, redact, spell_schema
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from openai.types.chat import ChatCompletionMessageParam
     from openai.types.shared_params import ResponseFormatJSONSchema
 
+#: Bytes of one response; the longest answers of models are some hundred kilobytes.
+_MOST_BYTES = 16 * 1024**2
 #: Sent where a server wants no key: the client refuses to be built without one, and would look for one elsewhere.
 _NO_KEY = "none"
 
@@ -37,15 +40,16 @@ def build_client(settings: LlmSettings, *, is_bare: bool = False) -> "AsyncOpenA
 
     from tasklore.runtime.models.transport import DialectClient
 
+    base_url = settings.base_url or OPENAI_URL
+    http_client = DialectClient(is_bare=is_bare, base_url=base_url)
+    bound_responses(http_client, _MOST_BYTES)
     client = openai.AsyncOpenAI(
+        http_client=http_client,
         api_key=settings.api_key.get_secret_value() if settings.api_key else _NO_KEY,
-        base_url=settings.base_url or OPENAI_URL,
+        base_url=base_url,
         # Retries and deadlines are ours: its own would multiply attempts unseen, and wait 600 s.
         max_retries=0,
         timeout=None,
-        http_client=DialectClient(
-            is_bare=is_bare, base_url=settings.base_url or OPENAI_URL
-        ),
     )
     # Taken from the environment otherwise, and sent to whatever server the base URL names.
     client.organization = client.project = None

@@ -1,6 +1,7 @@
 """A real MCP server of the official package as tools of agents, over stdio and over streamable HTTP."""
 
 import asyncio
+import resource
 import socket
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from pydantic_ai.messages import (
     TextPart,
     ToolCallPart,
     ToolReturnPart,
+    UserPromptPart,
 )
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.toolsets import AbstractToolset
@@ -47,6 +49,12 @@ def toolset(
     if request.param == "stdio":
         yield mcp_server("double", command=[sys.executable, DOUBLE, str(log)])
         return
+    yield mcp_server("double", url=request.getfixturevalue("http_server"))
+
+
+@pytest.fixture
+def http_server(log: Path) -> Iterator[str]:
+    """Return the address of the server over HTTP."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -58,7 +66,7 @@ def toolset(
                 if probe.connect_ex(("127.0.0.1", port)) == 0:
                     break
             time.sleep(0.05)
-        yield mcp_server("double", url=f"http://127.0.0.1:{port}/mcp")
+        yield f"http://127.0.0.1:{port}/mcp"
         server.kill()
 
 
@@ -73,7 +81,7 @@ def make_agent(
     """Return an agent whose model makes *calls* and answers with their results; its first *fails* runs fail then."""
 
     def answer(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
-        assert {"count_words", "die_once", "hang", "refuse"} == {
+        assert {"count_words", "die_once", "hang", "refuse"} < {
             tool.name for tool in info.function_tools
         }
         number = sum(isinstance(message, ModelResponse) for message in messages)
@@ -166,6 +174,135 @@ async def test_a_server_that_hangs_ends_with_the_time_it_was_given(
     assert report.status == "failed"
     assert isinstance(kit.raised[0], Unreachable)
     assert calls_in(log) == ["hang"]
+
+
+async def test_a_server_that_hung_is_ended_and_the_next_task_has_another(
+    log: Path,
+) -> None:
+    """The next one neither waits nor fails."""
+    toolset = mcp_server(
+        "double", command=[sys.executable, DOUBLE, str(log)], timeout_s=12
+    )
+    kit = AgentKit(make_agent(toolset, ("hang_once", {})))
+    failed = await kit.run("read", {"prompt": "count"}, max_attempts=1)
+    assert failed.status == "failed"
+    assert "did not answer within 12 s" in str(kit.raised[0])
+    [hung] = [int(line.split()[1]) for line in calls_in(log)]
+    await asyncio.to_thread(wait_for_end, hung)
+    report = await kit.run("read", {"prompt": "count again"}, max_attempts=1)
+    assert report.result == "awake"
+
+
+@pytest.mark.parametrize("megabytes", [300, 9])
+async def test_a_server_that_sends_more_than_anybody_reads_is_ended(
+    megabytes: int, log: Path
+) -> None:
+    """None of it reaches the worker, whose loop goes on; what fits is taken."""
+    toolset = mcp_server("double", command=[sys.executable, DOUBLE, str(log)])
+    kit = AgentKit(make_agent(toolset, ("flood", {"megabytes": megabytes})))
+    before = peak_memory()
+    report = await kit.run("read", {"prompt": "count"}, max_attempts=1)
+    assert report.status == "failed"
+    assert "for one request" in str(kit.raised[0])
+    assert peak_memory() - before < 50 * 1024**2
+    other = AgentKit(make_agent(toolset, ("flood", {"megabytes": 1})))
+    report = await other.run("read", {"prompt": "count"}, max_attempts=1)
+    assert len(report.result) == 1024**2
+
+
+async def test_a_server_over_http_that_sends_more_than_anybody_reads_is_cut_off(
+    log: Path, http_server: str
+) -> None:
+    """Its answers end at their bound; other calls are served."""
+    toolset = mcp_server("double", url=http_server, timeout_s=20)
+    kit = AgentKit(make_agent(toolset, ("flood", {"megabytes": 60})))
+    before = peak_memory()
+    report = await kit.run("read", {"prompt": "count"}, max_attempts=1)
+    assert report.status == "failed"
+    assert peak_memory() - before < 100 * 1024**2
+    other = AgentKit(make_agent(toolset, ("count_words", {"text": "a b"})))
+    report = await other.run("read", {"prompt": "count"}, max_attempts=1)
+    assert report.result == "2"
+
+
+@pytest.fixture
+def sly(tmp_path: Path) -> AgentKit:
+    """Return the kit of an agent that calls the tool of `SLY` once."""
+    script = tmp_path / "server.py"
+    script.write_text(SLY)
+    toolset = mcp_server("sly", command=[sys.executable, str(script)])
+    model: pydantic_ai.Agent[Any, str] = pydantic_ai.Agent(
+        FunctionModel(call_sly), name="reader", toolsets=[toolset]
+    )
+    served = Agent("SlyAgent")
+
+    @served.task(uses=("llm",))
+    async def read(prompt: Prompt, context: Context) -> str:
+        """Run the agent."""
+        return (await run(model, prompt.prompt, context)).output
+
+    return AgentKit(served)
+
+
+async def test_no_schema_of_a_server_is_applied(sly: AgentKit) -> None:
+    """Its pattern would take for ever, and it has no say in what a result may be."""
+    report = await sly.run("read", {"prompt": "pattern"}, max_attempts=1)
+    assert report.result == "done"
+
+
+async def test_a_server_that_sends_line_upon_line_is_ended(sly: AgentKit) -> None:
+    """Each costs the worker a little, and nobody asked for them."""
+    report = await sly.run("read", {"prompt": "lines"}, max_attempts=1)
+    assert report.status == "failed"
+    assert "10,000 lines for one request" in str(sly.raised[0])
+
+
+SLY = """
+import json, sys
+SCHEMA = {"type": "object", "properties": {"a": {"type": "string", "pattern": "^(a+)+$"}}}
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "id" not in asked:
+        continue
+    if "lines" in line:
+        for _ in range(300_000):
+            print('{"jsonrpc": "2.0", "method": "notifications/nothing"}')
+    result = {
+        "initialize": {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
+                       "serverInfo": {"name": "sly", "version": "1"}},
+        "tools/list": {"tools": [{"name": "sly", "inputSchema": {"type": "object"}, "outputSchema": SCHEMA}]},
+        "tools/call": {"content": [{"type": "text", "text": "x"}],
+                       "structuredContent": {"a": "a" * 60 + "!"}},
+    }.get(asked["method"])
+    answer = {"result": result} if result else {"error": {"code": -32601, "message": "no such method"}}
+    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], **answer}), flush=True)
+"""
+
+
+def call_sly(messages: list[ModelMessage], _info: AgentInfo) -> ModelResponse:
+    """Call the tool once."""
+    if any(isinstance(message, ModelResponse) for message in messages):
+        return ModelResponse([TextPart("done")])
+    [asked] = [
+        one.content
+        for message in messages
+        for one in message.parts
+        if isinstance(one, UserPromptPart)
+    ]
+    return ModelResponse([ToolCallPart("sly", {"how": asked})])
+
+
+def wait_for_end(pid: int) -> None:
+    """Return when the process is gone."""
+    until = time.monotonic() + 60
+    while Path(f"/proc/{pid}").exists():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def peak_memory() -> int:
+    """Return the most bytes of memory that this process has had."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 async def test_an_error_of_a_tool_is_shown_to_the_model(

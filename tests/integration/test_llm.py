@@ -105,6 +105,20 @@ async def test_each_role_asks_its_own_model_with_a_strict_schema(
     assert asked.schema["additionalProperties"] is False
 
 
+async def test_a_response_of_any_length_is_read_to_a_bound(
+    open_llm: Opener, scripted_llm: ScriptedLlm
+) -> None:
+    """A provider, or who stands in its place, decides how much it sends."""
+    scripted_llm.queue(*[raw(b"x" * (17 * 1024**2))] * 3, GOOD)
+    llm = open_llm()
+    with pytest.raises(LlmError) as failed:
+        await ask(llm, "finder")
+    chain = [failed.value, failed.value.__cause__]
+    while chain[-1] is not None:
+        chain.append(chain[-1].__cause__ or chain[-1].__context__)
+    assert "more than 16,777,216 bytes" in " ".join(map(str, chain))
+
+
 async def test_a_role_without_temperature_leaves_it_to_the_provider(
     open_llm: Opener, scripted_llm: ScriptedLlm
 ) -> None:

@@ -1,7 +1,10 @@
 """Tools of an agent that are more than functions: other agents, and MCP servers."""
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pydantic_ai
@@ -12,8 +15,14 @@ from pydantic_ai.toolsets import AbstractToolset
 from tasklore.contracts.errors import CallFailed, ConfigurationError
 from tasklore.contracts.faults import complaint_of
 from tasklore.contracts.parameters.model import Parameters
+from tasklore.runtime.bounded_http import bound_responses
 from tasklore.workers.context.context import Context
+from tasklore.workers.pydantic_agents import mcp_relay
 
+#: Seconds that the relay of a command is given beyond the time for an answer, so that its words are the ones heard.
+_LATE_S = 5.0
+#: Bytes of what an MCP server sends for one request: pictures are a few megabytes.
+_MOST_BYTES = 8 * 1024**2
 #: Codes of JSON-RPC by which a server refuses a call that a model may mend: the request, its method, its parameters.
 _REFUSALS = (-32600, -32601, -32602)
 
@@ -108,7 +117,10 @@ def mcp_server(
 ) -> AbstractToolset[Any]:
     """Return the tools of an MCP server, for `Agent(toolsets=[...])`: of a *command* over stdio, or at a *url*.
 
-    A command is started when a run first needs it, and serves the runs of a worker until that ends or it does.
+    A command is started when a run first needs it, and serves the runs of a worker until that ends or it does. It is
+    ended when it leaves a request unanswered for *timeout_s*, or sends more than 8 MiB or 10,000 lines for one, and
+    started anew by the next run. At a *url* no response may have more than 8 MiB. Schemas of results are not applied:
+    they are the server's, and may cost whatever it likes.
 
     Args:
         name: names its steps; the same while tasks are under way.
@@ -126,7 +138,7 @@ def mcp_server(
             f"MCP server {name!r} is either a command or a url; give one of the two"
         )
     try:
-        from fastmcp.client.transports import StdioTransport
+        from fastmcp.client.transports import StdioTransport, StreamableHttpTransport
         from fastmcp.exceptions import ToolError
         from mcp.shared.exceptions import MCPError
         from pydantic_ai.mcp import MCPToolset
@@ -142,6 +154,8 @@ def mcp_server(
         given: dict[str, Any],
     ) -> object:
         # An error of the tool is for the model to see; that of a server which is gone is for another run of the task.
+        session = toolset.client.session
+        session._tool_output_schemas = _NoSchemas()  # noqa: SLF001 - nothing public leaves them out
         try:
             return await call_tool(tool, given)
         except ToolError as error:
@@ -153,13 +167,42 @@ def mcp_server(
 
     options: dict[str, Any] = {
         "id": name,
-        "init_timeout": timeout_s,
-        "read_timeout": timeout_s,
+        "init_timeout": timeout_s + (0 if url else _LATE_S),
+        "read_timeout": timeout_s + (0 if url else _LATE_S),
     }
     options |= {"tool_error_behavior": "error", "process_tool_call": call}
+    transport: StdioTransport | StreamableHttpTransport
     if url:
-        return MCPToolset(url, headers=dict(headers) if headers else None, **options)
-    program, *arguments = command
-    return MCPToolset(
-        StdioTransport(program, arguments, env=dict(env) if env else None), **options
-    )
+        transport = StreamableHttpTransport(
+            url,
+            headers=dict(headers) if headers else None,
+            httpx_client_factory=partial(_make_client, most=_MOST_BYTES),
+        )
+    else:
+        relay = [str(Path(mcp_relay.__file__)), str(timeout_s), str(_MOST_BYTES)]
+        arguments = ["-I", *relay, *command]
+        transport = StdioTransport(
+            sys.executable, arguments, env=dict(env) if env else None
+        )
+    toolset = MCPToolset(transport, **options)
+    return toolset
+
+
+class _NoSchemas(dict[str, Any]):
+    """Keeps which tools a server lists, and no schema of their results."""
+
+    def __setitem__(self, tool: str, _schema: object) -> None:
+        super().__setitem__(tool, None)
+
+    def get(self, _tool: str, _default: object = None) -> None:
+        return None
+
+
+def _make_client(*, most: int, **options: Any) -> Any:
+    """Return a client of HTTP as the library makes it, whose responses have at most *most* bytes."""
+    from mcp.shared._httpx_utils import create_mcp_http_client
+
+    options.pop("follow_redirects", None)
+    client = create_mcp_http_client(**options)
+    bound_responses(client, most)
+    return client
