@@ -1,12 +1,13 @@
 """The caller: one value that goes along whole from a request to all work that is made of it."""
 
 from collections.abc import Collection
+from operator import not_
 from typing import Annotated
 
 from pydantic import Field, PlainSerializer
 
 from tasklore.contracts.errors import NotPermitted
-from tasklore.contracts.identifiers import demand_user_id, user_token
+from tasklore.contracts.identifiers import demand_user_id, tenant_token, user_token
 from tasklore.contracts.message_parts import Part, is_none
 
 #: Among the roles that a caller answers in: all of them. No key can name it.
@@ -27,7 +28,8 @@ class Caller(Part):
 
     `name` is that of the key, never the key; "" where a program sent it to NATS itself. `admin` among the `roles` holds
     every other one. `user` is the one user that the key acts for, None for any. `tenant` is whose budgets, bounds and
-    turns count, None for no tenant's. `approves` are the roles in which the caller answers questions of tasks.
+    turns count, None for no tenant's; `named` says that the key, which is of no tenant, named it. `approves` are the
+    roles in which the caller answers questions of tasks.
     """
 
     name: str = Field(default="", max_length=200)
@@ -38,12 +40,25 @@ class Caller(Part):
     tenant: str | None = Field(
         default=None, min_length=1, max_length=200, exclude_if=is_none
     )
+    named: bool = Field(default=False, exclude_if=not_)
     approves: _Names = Field(default=frozenset(), exclude_if=_is_empty)
 
     @property
     def space(self) -> str:
         """The space of ids that the caller chose: a key for one user shares none with another caller."""
         return user_token(self.user) if self.user is not None else ""
+
+    @property
+    def owner(self) -> str:
+        """The token of those whose bounds count for what is kept: its own tenant's, else its key's.
+
+        "" is the deployment itself, for which there is a reserve: an operator's key, of role `admin`, without a user
+        or a tenant.
+        """
+        if self.tenant is not None and not self.named:
+            return tenant_token(self.tenant)
+        is_operator = "admin" in self.roles and self.user is None
+        return "" if is_operator else f"{user_token(self.name)}="
 
     def may_hear(self, user_id: str | None) -> bool:
         """Return whether the caller may read the words of *user_id*, and the answers to them."""
@@ -75,8 +90,8 @@ class Caller(Part):
         """
         if tenant is None or tenant == self.tenant:
             return self
-        if self.tenant is None and self.user is None:
-            return self.model_copy(update={"tenant": tenant})
+        if (self.tenant is None or self.named) and self.user is None:
+            return self.model_copy(update={"tenant": tenant, "named": True})
         raise NotPermitted(
             "this key may not name that tenant; leave the tenant out, or use its key",
             "other-tenant",
@@ -103,7 +118,12 @@ def caller_of(caller: Caller | None, tenant: str | None) -> Caller | None:
     """
     if tenant is None or (caller is not None and caller.tenant is not None):
         return caller
-    return (caller or Caller()).model_copy(update={"tenant": tenant})
+    return (caller or Caller()).model_copy(update={"tenant": tenant, "named": True})
+
+
+def owner_of(caller: Caller | None) -> str:
+    """Return the token of those whose bounds count for what *caller* keeps; None is the deployment itself, ""."""
+    return "" if caller is None else caller.owner
 
 
 def payer_of(asking: Caller | None, maker: Caller | None) -> Caller | None:

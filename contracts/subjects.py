@@ -30,6 +30,8 @@ WORKERS_BUCKET = "workers"
 
 #: The account of nats-server that has every stream and no user, where roles have accounts of their own.
 ACCOUNT = "TASKLORE"
+#: Between a key and the tenant that it names, in the subject of a task that waits; no token of a name has it.
+_OF_KEY = "="
 #: Where JetStream tells of the account that it is asked in.
 JETSTREAM_INFO = "$JS.API.INFO"
 
@@ -152,10 +154,29 @@ def calls_to(agent_id: str) -> str:
     return f"tasks.{checked_name(agent_id, 'agent_id')}.*"
 
 
-def waiting(agent_id: str, priority: str, tenant: str, task_name: str) -> str:
-    """Return where a task waits for its turn, until it is moved to `task(agent_id, task_name)`."""
-    whose = f"{checked_name(agent_id, 'agent_id')}.{priority}.{tenant_token(tenant)}"
+def waiting(
+    agent_id: str, priority: str, tenant: str, task_name: str, *, key: str | None = None
+) -> str:
+    """Return where a task waits for its turn, until it is moved to `task(agent_id, task_name)`.
+
+    *key* is the sender that names the tenant as it likes, "" where no key asked; None where the tenant is the sender.
+    """
+    token = tenant_token(tenant)
+    if key is not None:
+        token = f"{user_token(key)}{_OF_KEY}{token}"
+    whose = f"{checked_name(agent_id, 'agent_id')}.{priority}.{token}"
     return f"waiting.{whose}.{checked_name(task_name, 'task name')}"
+
+
+def sender_of(token: str) -> str:
+    """Return the sender whose turn a task takes, by the *token* in its subject: the token itself, or that of a key."""
+    key, of_key, _ = token.partition(_OF_KEY)
+    return f"{key}{of_key}"
+
+
+def tenant_of(token: str) -> str:
+    """Return the token of the tenant alone, by the *token* in a subject of `waiting`."""
+    return token.rpartition(_OF_KEY)[2]
 
 
 def waiting_of(agent_id: str, *, priority: str = "", token: str = "") -> str:

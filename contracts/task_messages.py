@@ -129,12 +129,24 @@ class TaskAssignment(Message):
 
     @property
     def waits_on(self) -> str:
-        """The subject on which it waits for its turn: that of its tenant, else of its user or its supervisor."""
+        """The subject on which it waits for its turn: that of its key's own tenant, else of its key.
+
+        Whatever a key without a tenant names (a tenant, a user) takes turns within those of the key, and so does
+        what no key asked for.
+        """
+        caller = self.caller or Caller()
         tenant = self.tenant or self.user_id or self.supervisor_id
+        is_own = caller.tenant is not None and not caller.named
         priority = (
             self.priority if self.priority in ("interactive", "batch") else "normal"
         )
-        return subjects.waiting(self.agent_id, priority, tenant, self.task.name)
+        return subjects.waiting(
+            self.agent_id,
+            priority,
+            tenant,
+            self.task.name,
+            key=None if is_own else caller.name,
+        )
 
 
 class ErrorNote(Part):

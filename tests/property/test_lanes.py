@@ -144,3 +144,31 @@ def test_a_message_that_was_erased_keeps_nothing_back() -> None:
     assert stream.move(1) == []
     assert stream.move(1) == ["b"]
     assert not stream.stored
+
+
+def test_names_that_one_key_invents_have_the_turns_of_one() -> None:
+    """A key with 3,000 tenants, a tenant of 0.2 with its weight, and one task of another key, which is next."""
+    stream = Stream({"acme": 2.0, "t1": 3.0})
+    for number in range(3000):
+        stream.put(f"many=t{number % 300}")
+        stream.put("acme")
+    stream.read(10_000)
+    stream.move(60)
+    stream.put("few=x")
+    stream.read(10_000)
+    assert "few=x" in stream.move(4)
+    moved = [token for _ in range(100) for token in stream.move(12)]
+    keys = Counter(token.partition("=")[0] for token in moved)
+    assert shares(keys) == pytest.approx({"many": 0.33, "acme": 0.67}, abs=0.01)
+    tenants = Counter(token for token in moved if token.startswith("many="))
+    assert tenants["many=t1"] == pytest.approx(3 * tenants["many=t2"], abs=2)
+
+
+def test_a_lane_forgets_names_that_wait_no_more() -> None:
+    stream = Stream()
+    for number in range(100):
+        stream.put(f"key=t{number}")
+    stream.read(1000)
+    while stream.move(64):
+        pass
+    assert len(stream.lane) == 0

@@ -29,6 +29,13 @@ ACME = Caller(
 )
 RIVAL = Caller(name="rival", roles=frozenset({"ask"}), tenant="rival")
 OPERATOR = Caller(name="night", roles=frozenset({"admin"}))
+TASK = {
+    "task_id": "t",
+    "agent_id": "A",
+    "supervisor_id": "S",
+    "task": {"name": "look"},
+    "created_at": "2026-01-01T00:00:00Z",
+}
 INNER = Pipeline(
     name="inner",
     inputs={"x": Input(type="text")},
@@ -112,14 +119,33 @@ def test_every_task_of_an_analysis_is_of_who_asked_last() -> None:
     analyses.virtually(look())
 
 
+@pytest.mark.parametrize(
+    ("caller", "tenant", "user", "token"),
+    [
+        (ACME, None, "ann", "YWNtZQ"),
+        (RIVAL.model_copy(update={"tenant": None}), None, "ann", "cml2YWw=YW5u"),
+        (OPERATOR.for_tenant("acme"), None, None, "bmlnaHQ=YWNtZQ"),
+        (None, "acme", "ann", "=YWNtZQ"),
+        (None, None, None, "=Uw"),
+    ],
+)
+def test_a_task_takes_the_turns_of_its_keys_own_tenant_or_of_its_key(
+    caller: Caller | None, tenant: str | None, user: str | None, token: str
+) -> None:
+    """What a key without a tenant names, or what a program says, counts within the turns of that key or of none."""
+    task = TaskAssignment.model_validate(
+        {**TASK, "caller": caller, "tenant": tenant, "user_id": user}
+    )
+    assert task.waits_on == f"waiting.A.normal.{token}.look"
+
+
 def test_what_0_2_left_is_of_nobody_and_its_tenant_still_counts() -> None:
     """Records of 0.2 have no caller; its tasks have a tenant, which is handed on."""
-    old = {"task_id": "t", "agent_id": "A", "supervisor_id": "S", "tenant": "acme"}
-    task = TaskAssignment.model_validate(
-        {**old, "task": {"name": "look"}, "created_at": "2026-01-01T00:00:00Z"}
+    task = TaskAssignment.model_validate({**TASK, "tenant": "acme"})
+    assert (task.caller, task.asked_by) == (None, Caller(tenant="acme", named=True))
+    assert caller_of(Caller(name="x"), "acme") == Caller(
+        name="x", tenant="acme", named=True
     )
-    assert (task.caller, task.asked_by) == (None, Caller(tenant="acme"))
-    assert caller_of(Caller(name="x"), "acme") == Caller(name="x", tenant="acme")
     assert caller_of(None, None) is None
     assert Schedule.model_fields["caller"].default is None
     assert Callback.model_validate({"url": "u", "host": "h"}).caller is None

@@ -157,7 +157,7 @@ async def test_a_child_is_of_who_asked_for_its_parent() -> None:
     acme = Caller(name="shop", roles=frozenset({"ask"}), tenant="acme")
     for given, whose in (
         ({"caller": acme}, acme),
-        ({"tenant": "acme"}, Caller(tenant="acme")),
+        ({"tenant": "acme"}, Caller(tenant="acme", named=True)),
         ({}, None),
     ):
         children, caught = children_of(parent(**given))
