@@ -159,12 +159,13 @@ def token_of(owner: str, cure: str) -> str:
 
 
 class ScheduleKeys(NamedTuple):
-    """The keys of the schedules of a supervisor id: records, states, when to look at each, and whose they are."""
+    """The keys of the schedules of a supervisor id: records, states, when to look at each, its user and its maker."""
 
     records: str
     state: str
     due: str
     owned: str
+    made: str
 
 
 class WebhookKeys(NamedTuple):

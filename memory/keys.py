@@ -56,7 +56,7 @@
 | `tl:analysis:{id}:records`, `:written` | hash, sorted set | none | how far each is, by number; their order |
 | `tl:stories:{index}` | sorted set | none | every story, by when it was last loaded or got a response, in ms |
 | `tl:analysing:{supervisor}` | sorted set | none | analyses under way, by when to look at them next, in ms |
-| `tl:schedules:{supervisor}` | hash | none | schedules; `:state`, `:due`, `:owned`, see `memory.schedules.store` |
+| `tl:schedules:{supervisor}` | hash | none | schedules; `:state`, `:due`, `:owned`, `:made`, see `memory.schedules` |
 | `tl:webhooks:{all}:...` | several | none | webhooks on their way or given up, see `memory.webhooks.outbox` |
 | `tl:request:{id}` | strings | 1 day | a request over HTTP; `:held` while it is worked on, `:end` how it ended |
 | `tl:budget:{all}:...` | several | 40 days | limits, accounts and books, see `budgets.store`; who admits tasks |
@@ -444,7 +444,8 @@ def analysing(supervisor_id: str) -> str:
 def schedules(supervisor_id: str) -> key_parts.ScheduleKeys:
     """Return the keys of the schedules of *supervisor_id*."""
     root = f"tl:schedules:{{{check_name(supervisor_id, 'supervisor id')}}}"
-    return key_parts.ScheduleKeys(root, f"{root}:state", f"{root}:due", f"{root}:owned")
+    parts = ("state", "due", "owned", "made")
+    return key_parts.ScheduleKeys(root, *(f"{root}:{part}" for part in parts))
 
 
 def request(digest: str) -> tuple[str, str, str]:

@@ -11,16 +11,19 @@ from pydantic import Field, JsonValue
 from redis.asyncio import Redis
 
 from tasklore.contracts.admission.schedules import Timing
-from tasklore.contracts.callers import Caller
+from tasklore.contracts.callers import Caller, owner_of
 from tasklore.contracts.identifiers import Name, user_token
 from tasklore.contracts.message_parts import Part
 from tasklore.memory import keys
 from tasklore.memory.command_batch import CommandBatch
 from tasklore.memory.schedules import scripts
 
-#: Schedules of one user or of the code of all agents, of all who act for no one user, and of all together.
+#: Schedules for one user, of one maker (a tenant, or a key without one), and of all together.
 MOST_OF_USER = 100
+MOST_OF_MAKER = 1_000
 MOST = 5_000
+#: How many of all are kept free for the code of agents and for operators.
+RESERVED = 1_000
 #: Stands for the code of agents among the owners; no user token has it.
 _CODE = "~code"
 
@@ -127,10 +130,13 @@ class ScheduleStore:
     ) -> int:
         """Store *schedule*, its version one above that which is there, 1 for a new one; return 1 when that is done.
 
-        0 means that another version is there, -1 that its owner has `MOST_OF_USER`, -2 that there are `MOST`.
+        0 means that another version is there, -1 that its user has `MOST_OF_USER`, -2 that there are `MOST`, or all
+        that makers may have, -3 that its maker has `MOST_OF_MAKER`.
         """
         owner = _owner_of(schedule)
+        maker = owner_of(schedule.caller)
         most = MOST_OF_USER if schedule.user_id else MOST
+        most_of_all = MOST - RESERVED if maker else MOST
         record = schedule.model_dump_json()
         bounds = (f"[{owner}:", f"({owner};")
         words = (
@@ -142,7 +148,9 @@ class ScheduleStore:
             f"{owner}:{schedule.id}",
             *bounds,
         )
-        return await self._call(scripts.PUT, self._keys, *words, most, MOST)
+        return await self._call(
+            scripts.PUT, self._keys, *words, most, most_of_all, maker, MOST_OF_MAKER
+        )
 
     async def due(self, now: datetime, lease_ms: int, limit: int) -> list[str]:
         """Return ids that are due, the longest first; no other process is given them for *lease_ms*."""
@@ -173,6 +181,7 @@ class ScheduleStore:
                 self._keys,
                 schedule.id,
                 f"{_owner_of(schedule)}:{schedule.id}",
+                f"{owner_of(schedule.caller)}:{schedule.id}",
             )
         )
 

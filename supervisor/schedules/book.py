@@ -12,7 +12,9 @@ from tasklore.contracts.errors import InvalidInput
 from tasklore.contracts.identifiers import new_id
 from tasklore.memory.schedules.store import (
     MOST,
+    MOST_OF_MAKER,
     MOST_OF_USER,
+    RESERVED,
     KeptSchedule,
     Schedule,
     ScheduleStore,
@@ -31,6 +33,13 @@ MOST_PIPELINE_BYTES = 64 * 1024
 LONGEST_ID = 40
 #: Times that a change is tried anew after a desk noted a tick in between.
 _TRIES = 5
+
+#: What there is too much of, by the answer of the store.
+_FULL = {
+    -1: f"{MOST_OF_USER:,} schedules of this user",
+    -2: f"{MOST - RESERVED:,} schedules, and the last {RESERVED:,} places are the deployment's own,",
+    -3: f"{MOST_OF_MAKER:,} schedules made with this key, or the keys of its tenant,",
+}
 
 #: A field and a complaint about it.
 FieldFault = tuple[str, str]
@@ -144,13 +153,10 @@ class ScheduleBook:
             raise TakenId(
                 f"there is another schedule {schedule.id!r}; choose another id, or remove that one first"
             )
-        most, whose = (
-            (MOST_OF_USER, "of this user ")
-            if done == -1 and schedule.user_id
-            else (MOST, "")
-        )
+        # Those of no user have no bound but that of all.
+        full = _FULL[-2 if done == -1 and not schedule.user_id else done]
         raise TakenId(
-            f"there are {most:,} schedules {whose}already; remove one that is not needed any more"
+            f"there are {full} already; remove one that is not needed any more"
         )
 
     async def set_paused(

@@ -1,6 +1,7 @@
 """Who asks over HTTP is carried by the task of every route and tick, by runs of pipelines, and by webhooks."""
 
 import asyncio
+import itertools
 import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
@@ -12,9 +13,13 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
+from tasklore.contracts.admission.schedules import Timing
 from tasklore.contracts.callers import Caller
 from tasklore.contracts.messages import PipelineReply, PipelineRequest, TaskAssignment
+from tasklore.memory import keys
 from tasklore.memory.ledger.ledger import Ledger
+from tasklore.memory.schedules import store
+from tasklore.memory.schedules.store import Schedule, ScheduleStore, State
 from tasklore.memory.sessions.pipeline_records import NewRun
 from tasklore.memory.sessions.pipeline_runs import PipelineRuns
 from tasklore.memory.webhooks.outbox import WebhookOutbox
@@ -30,6 +35,7 @@ from tests.servers import PATIENCE_S
 from tests.unit.supervisor.pipelines.fake_system import a_chain
 from tests.unit.supervisor.reports import report_on
 
+NOW = datetime(2026, 5, 1, tzinfo=UTC)
 ACME = Caller(name="shop", roles=frozenset({"ask"}), tenant="acme")
 ECHO = {"agent_id": CARD.agent_id, "task": "echo", "parameters": {"word": "hi"}}
 
@@ -150,6 +156,50 @@ async def test_ticks_and_runs_of_a_schedule_are_of_the_key_that_made_it(
         await running
     tick = await keyed.task(kept.state.task_id)
     assert (tick.caller, tick.tenant) == (ACME, "acme")
+
+
+async def test_a_key_fills_its_part_of_the_schedules_and_no_others(
+    redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither naming users nor many keys take what is kept free for the code of agents and for operators."""
+    for name, most in (("MOST", 10), ("RESERVED", 4), ("MOST_OF_MAKER", 3)):
+        monkeypatch.setattr(store, name, most)
+    kept = ScheduleStore(redis, "Bounded", deadline_s=PATIENCE_S)
+    number = itertools.count()
+
+    async def put(caller: Caller | None, user: str | None = None) -> int:
+        return await kept.put(
+            Schedule(
+                id=f"s{next(number)}",
+                timing=Timing(every_s=60),
+                agent_id="A",
+                task="t",
+                user_id=user,
+                caller=caller,
+                anchor=NOW,
+                created_at=NOW,
+                changed_at=NOW,
+            ),
+            State(),
+            None,
+        )
+
+    named = [Caller(name="named").for_tenant(f"t{one}") for one in range(4)]
+    assert [await put(one, f"u{one.tenant}") for one in named] == [1, 1, 1, -3]
+    assert [await put(ACME) for _ in range(3)] == [1, 1, 1]
+    assert await put(Caller(name="late")) == -2
+    operator = Caller(name="night", roles=frozenset({"admin"}))
+    assert [await put(one) for one in (None, operator, None, None)] == [1] * 4
+    assert await put(None) == -2
+    # One that a supervisor of 0.2 removed counts no more, nor does one that today's did.
+    [first, second] = (await kept.list("ut0"))[:1] + (await kept.list("ut1"))[:1]
+    await redis.hdel(keys.schedules("Bounded").records, first.schedule.id)
+    assert await kept.remove(second.schedule)
+    await kept.remove((await kept.list("ut2"))[0].schedule)
+    await redis.hdel(
+        keys.schedules("Bounded").records, *(f"s{one}" for one in (4, 5, 6, 8, 9))
+    )
+    assert [await put(named[0], "ux") for _ in range(4)] == [1, 1, 1, -3]
 
 
 async def test_runs_of_pipelines_are_of_the_key_that_began_them(
