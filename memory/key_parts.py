@@ -173,7 +173,7 @@ class WebhookKeys(NamedTuple):
 
     `records` and `states` are by webhook id; `queue` is what waits, by host and time, `hosts` when to look at each,
     `failed` what was given up. `callbacks` are the addresses of tasks that have not ended. `owned` names both by user,
-    and `expiry` when to drop an address, or the id of a delivered webhook.
+    and `expiry` when to drop an address, or the id of a delivered webhook; `made` what waits, by who named its address.
     """
 
     records: str
@@ -184,3 +184,4 @@ class WebhookKeys(NamedTuple):
     callbacks: str
     owned: str
     expiry: str
+    made: str

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, computed_field
 from redis.asyncio import Redis
 
-from tasklore.contracts.callers import Caller
+from tasklore.contracts.callers import Caller, owner_of
 from tasklore.contracts.identifiers import user_token
 from tasklore.memory import keys
 from tasklore.memory.command_batch import CommandBatch
@@ -20,6 +20,11 @@ from tasklore.memory.webhooks import scripts
 #: Webhooks that are kept at most: of all, and of those that wait for one host.
 MOST = 20_000
 MOST_OF_HOST = 12_000
+#: How many of all, and of those for one host, are kept free for the addresses of the deployment.
+RESERVED = 4_000
+RESERVED_OF_HOST = 8_000
+#: Webhooks that wait for the addresses of one maker: a tenant, or a key without one.
+MOST_OF_MAKER = 4_000
 #: How long the id of a delivered webhook is known, so that its event is not sent anew, and that of an ended task.
 KNOWN = timedelta(days=2)
 
@@ -40,6 +45,11 @@ class Callback(BaseModel):
     host: str
     owner: str = ""
     caller: Caller | None = None
+
+    @computed_field
+    def maker(self) -> str:
+        """The token of those whose bounds count, "" for the deployment itself."""
+        return owner_of(self.caller)
 
 
 class Webhook(Callback):
@@ -88,12 +98,14 @@ class WebhookOutbox:
 
     async def put(self, webhook: Webhook, now: datetime) -> int:
         """Store *webhook*; return 1 when that is done, 0 when its event is known, -1 when there is no room."""
+        is_own = not webhook.maker
         words = (
             webhook.id,
             webhook.model_dump_json(),
             State(now, now).spell(),
-            MOST,
-            MOST_OF_HOST,
+            MOST if is_own else MOST - RESERVED,
+            MOST_OF_HOST if is_own else MOST_OF_HOST - RESERVED_OF_HOST,
+            MOST_OF_MAKER,
         )
         return int(await self._call(scripts.PUT, *words))
 

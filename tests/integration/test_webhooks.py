@@ -1,6 +1,7 @@
 """Webhooks on a real store, sent to receivers that behave badly: delivered once each, and none delays another."""
 
 import asyncio
+import itertools
 import json
 import ssl
 from collections.abc import AsyncIterator, Sequence
@@ -13,11 +14,19 @@ import pytest
 from redis.asyncio import Redis
 
 from deploy.credentials import make_certificates
+from tasklore.contracts.callers import Caller
 from tasklore.contracts.identifiers import user_token
 from tasklore.contracts.messages import CompletionReport, MemoryNote
+from tasklore.memory import keys
 from tasklore.memory.ledger.ledger import Ledger
 from tasklore.memory.webhooks import outbox as store
-from tasklore.memory.webhooks.outbox import Callback, Kept, State, WebhookOutbox
+from tasklore.memory.webhooks.outbox import (
+    Callback,
+    Kept,
+    State,
+    Webhook,
+    WebhookOutbox,
+)
 from tasklore.runtime.metrics import Metrics
 from tasklore.runtime.networks import networks_in
 from tasklore.runtime.servers.embedded import EmbeddedServers
@@ -228,6 +237,45 @@ async def test_a_receiver_that_hangs_delays_no_other_on_its_host(
         await receiver.hears(107)
         await until_counts(outbox, 7)
         assert [one.path.count("hang") for one in receiver.heard] == [1] * 7 + [0] * 100
+
+
+async def test_no_key_takes_the_places_of_others_or_of_the_deployment(
+    outbox: WebhookOutbox, redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bounded by maker, by host and in all; what was given up, or sent by a supervisor of 0.2, counts no more."""
+    bounds = {"MOST": 14, "RESERVED": 4, "MOST_OF_HOST": 9, "RESERVED_OF_HOST": 3}
+    for name, most in (bounds | {"MOST_OF_MAKER": 4}).items():
+        monkeypatch.setattr(store, name, most)
+    now = datetime.now(UTC)
+    number = itertools.count()
+
+    async def add(host: str, caller: Caller | None) -> int:
+        callback = LOCAL.make_callback(f"http://127.0.0.1:{host}/", None, caller)
+        webhook = Webhook(
+            **callback.model_dump(exclude={"maker"}),
+            id=f"w{next(number)}",
+            type="task.completed",
+            body="{}",
+            created_at=now,
+        )
+        return await outbox.put(webhook, now)
+
+    alice, bob, cal = (Caller(name=name) for name in ("alice", "bob", "cal"))
+    assert [await add("1", alice) for _ in range(5)] == [1, 1, 1, 1, -1]
+    assert await add("2", alice) == -1
+    assert [await add("1", bob) for _ in range(3)] == [1, 1, -1]
+    assert [await add("2", cal) for _ in range(4)] == [1] * 4
+    assert await add("3", bob) == -1
+    assert [await add("1", None) for _ in range(4)] == [1, 1, 1, -1]
+    assert await add("4", Caller(name="night", roles=frozenset({"admin"}))) == 1
+    assert await add("4", None) == -1
+    [gone, given_up] = await outbox.read("w0", "w1")
+    assert given_up is not None
+    assert await outbox.note(given_up, "failed", given_up.state, now)
+    await redis.hdel(keys.WEBHOOKS.records, "w0", "w2")
+    await outbox.remove("w14", "w15", "w16", "w18")
+    assert gone is not None
+    assert [await add("5", alice) for _ in range(4)] == [1, 1, 1, -1]
 
 
 @pytest.mark.parametrize("most", [1_000, pytest.param(10_000, marks=pytest.mark.long)])
