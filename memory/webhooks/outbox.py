@@ -46,7 +46,8 @@ class Callback(BaseModel):
     owner: str = ""
     caller: Caller | None = None
 
-    @computed_field
+    @computed_field  # type: ignore[prop-decorator]  # mypy knows no decorated property
+    @property
     def maker(self) -> str:
         """The token of those whose bounds count, "" for the deployment itself."""
         return owner_of(self.caller)

@@ -19,7 +19,7 @@ from tasklore.contracts.messages import PipelineEvent
 from tasklore.memory.ledger.requests import RequestRecord, place_of
 from tasklore.supervisor.http.admission.keys import Caller
 from tasklore.supervisor.http.parts import ApiParts
-from tasklore.supervisor.http.problems import not_found
+from tasklore.supervisor.http.problems import not_found, unavailable
 from tasklore.supervisor.http.responses import View
 
 log = structlog.get_logger(__name__)
@@ -64,7 +64,11 @@ class RunTold(View):
 
 
 async def claim_run(parts: ApiParts, caller: Caller, session_id: str) -> None:
-    """Note that *caller* started a run: the outcome of a completed one does not name its user."""
+    """Note that *caller* started a run: the outcome of a completed one does not name its user.
+
+    Raises:
+        Refused: 503, that could not be noted, and the key of one user would not find the end of the run.
+    """
     record = RequestRecord(
         digest="", task_id=session_id, at_ms=time.time_ns() // 1_000_000
     )
@@ -74,6 +78,10 @@ async def claim_run(parts: ApiParts, caller: Caller, session_id: str) -> None:
         )
     except MemoryUnavailable as error:
         log.warning("run_not_noted", session=session_id, error=str(error))
+        if caller.user is not None:
+            raise unavailable(
+                f"the run goes on, but that it is yours could not be kept; send it again with session_id {session_id!r}"
+            ) from error
 
 
 async def read_run(parts: ApiParts, caller: Caller, session_id: str) -> RunTold:

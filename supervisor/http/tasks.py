@@ -29,7 +29,11 @@ from tasklore.supervisor.http.problems import (
     not_found,
     unusable,
 )
-from tasklore.supervisor.http.requests.routes import IdempotencyKey, claim_record
+from tasklore.supervisor.http.requests.routes import (
+    IdempotencyKey,
+    claim_record,
+    demand_kept,
+)
 from tasklore.supervisor.http.responses import (
     ACCEPTED,
     Cancelled,
@@ -186,6 +190,7 @@ async def send_task(
 
     Raises:
         Refused: 409, another task came under that id.
+            503, it was sent and its id could not be kept.
         NotAccepted: it is not known to be stored; send it again with the same id.
     """
     now = datetime.now(UTC)
@@ -229,6 +234,7 @@ async def send_task(
         leaving.cancel()
         await asyncio.gather(awaited, leaving, return_exceptions=True)
     if report is None:
+        await demand_kept(parts, task_place(caller, assignment.task_id), record)
         return Sent(task_id=assignment.task_id, state="accepted", due=task.starts_at)
     return Sent(task_id=assignment.task_id, state="done", report=report)
 

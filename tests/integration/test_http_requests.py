@@ -5,6 +5,7 @@ import itertools
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import openai
@@ -24,6 +25,7 @@ from tasklore.contracts.messages import (
     ReplyPart,
     TaskAssignment,
 )
+from tasklore.memory.command_batch import Command
 from tasklore.memory.ledger.requests import (
     RequestEnd,
     RequestRecord,
@@ -31,6 +33,7 @@ from tasklore.memory.ledger.requests import (
     place_of,
 )
 from tasklore.runtime.servers.embedded import EmbeddedServers
+from tasklore.supervisor.http.admission.key_file import KeyRing, make_key
 from tasklore.supervisor.http.requests import routes as requests
 from tasklore.supervisor.replies.combined import combine
 from tasklore.supervisor.requests.request import (
@@ -812,3 +815,61 @@ def test_a_place_contains_no_id_and_differs_by_space_kind_and_id() -> None:
     }
     assert len(places) == 8
     assert all(len(place) == 32 for place in places)
+
+
+class Forgetful(RequestRecords):
+    """Keeps no record while it is away, also where others are stored beside it."""
+
+    away = True
+
+    async def claim(
+        self, request: str, record: RequestRecord, hold_ms: int = 0
+    ) -> RequestRecord | None:
+        if self.away:
+            raise MemoryUnavailable("no usable answer within 1 s")
+        return await super().claim(request, record, hold_ms)
+
+    def claiming(
+        self, request: str, record: RequestRecord, hold_ms: int = 0
+    ) -> list[Command]:
+        return [("PING",)] if self.away else super().claiming(request, record, hold_ms)
+
+
+@pytest.mark.parametrize("wait", [0, 1])
+async def test_nothing_is_promised_that_was_not_kept(
+    servers: EmbeddedServers, redis: Redis, tmp_path: Path, wait: float
+) -> None:
+    """202 names what is found from then on; where the record is not kept it is 503, with when to ask again."""
+    file = tmp_path / "keys.json"
+    users = {
+        user: {
+            "Authorization": f"Bearer {make_key(file, user or 'all', ('ask',), user)}"
+        }
+        for user in ("ann", None)
+    }
+    records = Forgetful(redis, deadline_s=PATIENCE_S)
+    task = {"agent_id": "EchoAgent", "task": "echo", "parameters": {"word": "hi"}}
+    async with http_stand(servers, redis, keys=KeyRing(file), records=records) as stand:
+        for headers in users.values():
+            for path, body in (("/v1/requests", HELLO), ("/v1/tasks", task)):
+                asked = {**body, "wait_seconds": wait}
+                records.away = True
+                refused = await ask(stand.url, "POST", path, asked, headers)
+                assert refused.status == 503, refused.body
+                assert int(refused.headers["retry-after"]) >= 1
+                records.away = False
+                taken = await ask(stand.url, "POST", path, asked, headers)
+                assert taken.status == 202
+                where = taken.headers["location"]
+                assert (await ask(stand.url, "GET", where, None, headers)).status == 200
+
+
+async def test_what_ends_in_time_is_answered_though_its_record_is_not_kept(
+    servers: EmbeddedServers, redis: Redis
+) -> None:
+    records = Forgetful(redis, deadline_s=PATIENCE_S)
+    async with http_stand(servers, redis, records=records) as stand:
+        stand.service.gate.set()
+        for more in ({}, {"conversation": "c-1"}):
+            answered = await ask(stand.url, "POST", "/v1/requests", {**HELLO, **more})
+            assert (answered.status, answered.body["state"]) == (200, "done")

@@ -5,7 +5,7 @@ was answered without one. A request whose process died before it was understood 
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
@@ -119,13 +119,20 @@ async def read_outcome(
 
 
 async def wait_for(
-    parts: ApiParts, place: RequestPlace, within_s: float, text: str | None = None
+    parts: ApiParts,
+    place: RequestPlace,
+    within_s: float,
+    text: str,
+    keep: Callable[[], Awaitable[None]],
 ) -> Lookup:
     """Return a request at its end, or as it is after *within_s* seconds, or when this process leaves.
 
+    *keep* makes sure that its record is there, before it is looked up and thus promised to be found.
+
     Raises:
-        Refused: 500, the fault is ours.
+        Refused: 500, the fault is ours; as *keep*.
     """
+    is_kept = False
     loop = asyncio.get_running_loop()
     gives_up_at = loop.time() + within_s
     while True:
@@ -138,6 +145,9 @@ async def wait_for(
                 asked := _read_underway(place, underway)
             ) is not None and asked.state == "done":
                 return asked
+        if not is_kept:
+            await keep()
+            is_kept = True
         asked = await read_outcome(parts, place, text)
         left_s = gives_up_at - loop.time()
         if asked.state == "done" or left_s <= 0 or parts.life.draining.is_set():

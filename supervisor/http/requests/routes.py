@@ -223,11 +223,18 @@ async def _answer(
 
     Raises:
         ClientDisconnect: the client left.
-        Refused: as `accept`; 503, nothing was started; 500, the fault is ours.
+        Refused: as `accept`; 503, nothing was started, or it goes on and could not be found; 500, the fault is ours.
     """
-    place = await accept(parts, caller, body, chosen)
+    place, record = await accept(parts, caller, body, chosen)
+
+    async def keep() -> None:
+        hold_ms = HOLD_MS if parts.work.find(place.key) is not None else 0
+        await demand_kept(parts, place.key, record, hold_ms)
+        if caller.user is not None:
+            await demand_kept(parts, task_place(caller, record.task_id), record)
+
     asked = await while_connected(
-        receive, wait_for(parts, place, body.wait_seconds, body.text)
+        receive, wait_for(parts, place, body.wait_seconds, body.text, keep)
     )
     if asked.reply is not None and is_unstarted(asked.reply):
         raise unavailable(asked.reply.text)
@@ -238,8 +245,8 @@ async def _answer(
 
 async def accept(
     parts: ApiParts, caller: Caller, body: Ask, chosen: Name | None
-) -> RequestPlace:
-    """Begin the request in *body*, once for an id that was *chosen*, and return its place.
+) -> tuple[RequestPlace, RequestRecord]:
+    """Begin the request in *body*, once for an id that was *chosen*, and return its place and the record of it.
 
     Raises:
         Refused: 403, it is another user's; 409, another body came under that id.
@@ -296,7 +303,7 @@ async def accept(
             await parts.work.forget_end(place.key)
         if is_unstarted_yet or asked.state == "accepted":
             await begin(parts, place, request)
-    return place
+    return place, record
 
 
 async def claim_record(
@@ -321,6 +328,24 @@ async def claim_record(
         detail = f"the Idempotency-Key {chosen!r} was used with another body; use a new one for another request"
         raise Refused(409, "other-body", detail)
     return earlier is None
+
+
+async def demand_kept(
+    parts: ApiParts, key: str, record: RequestRecord, hold_ms: int = 0
+) -> None:
+    """Return when *record* is kept, so that what is promised is found; it is tried again where it failed before.
+
+    Raises:
+        Refused: 503, the store does not answer: the work goes on, and nothing promises that it is found.
+    """
+    try:
+        await parts.records.claim(key, record, hold_ms)
+    except MemoryUnavailable as error:
+        log.warning("request_not_kept", error=str(error))
+        raise unavailable(
+            "it may go on, but its id could not be kept, so that nothing would be found by it; send it again with the "
+            "same Idempotency-Key (without one it is another request)"
+        ) from error
 
 
 async def _demand_record(parts: ApiParts, place: RequestPlace) -> RequestRecord:
