@@ -416,6 +416,9 @@ def open_api(
             rate=settings.api_unknown_rate,
         ),
         meter=opened.metrics,
+        turns_kept=None
+        if settings.episodes_keep_days is None
+        else timedelta(days=settings.episodes_keep_days),
         grace_s=settings.grace_s,
     )
     tls = demand_tls(settings.api_tls_cert_file, settings.api_tls_key_file)

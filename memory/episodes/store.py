@@ -340,6 +340,13 @@ class Episodes:
             ]
         )
 
+    async def keep_of(self, owner: str) -> timedelta | None:
+        """Return how long turns of *owner* are kept, from when they were said; zero: none is, None: without end."""
+        own = await self._settings(_token_of(owner))
+        if not own.is_on:
+            return timedelta(0)
+        return self._keep if own.days is None else timedelta(days=own.days)
+
     async def trim(self, owner: str, now: datetime) -> int:
         """Remove up to 100 turns of *owner* whose time has passed, with their words; return how many."""
         token = _token_of(owner)

@@ -5,12 +5,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 from nats.aio.client import Client
 from redis.asyncio import Redis
 
 from tasklore.memory.conversations.conversation import Conversations
 from tasklore.memory.documents.kinds import Kinds
+from tasklore.memory.episodes.store import KEEP
 from tasklore.memory.ledger.ledger import Ledger
 from tasklore.memory.ledger.requests import RequestRecords
 from tasklore.memory.sessions.pipeline_runs import PipelineRuns
@@ -96,7 +98,10 @@ def _one_of(counts: Counter[str], name: str) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiParts:
-    """All that a module of routes is given; `keys` None admits everybody, on the loopback address only."""
+    """All that a module of routes is given; `keys` None admits everybody, on the loopback address only.
+
+    `turns_kept` is how long what was said is kept, None without end.
+    """
 
     supervisor_id: str
     client: Client
@@ -126,6 +131,7 @@ class ApiParts:
     unknown: UnknownClients = field(default_factory=UnknownClients)
     meter: Metrics = field(default_factory=Metrics)
     life: Life = field(default_factory=Life)
+    turns_kept: timedelta | None = KEEP
     grace_s: float = 30.0
     heartbeat_s: float = 15.0
 

@@ -147,6 +147,36 @@ async def test_turns_are_handed_in_once_and_by_a_role_that_may_ask(
     ).status == 403
 
 
+async def test_the_answer_counts_the_turns_that_are_kept_and_says_why_others_are_not(
+    guarded: tuple[Stand, dict[str, Any]], redis: Redis
+) -> None:
+    """Too old, blank, or of a user whose turns are not kept; all are handed in, and learned from."""
+    stand, headers = guarded
+    turn = {"text": "I love sushi", "conversation_id": "elsewhere"}
+    turns = [
+        turn | {"turn_id": "new"},
+        turn | {"turn_id": "old", "at": "1990-05-01T12:00:00Z"},
+        turn | {"turn_id": "blank", "text": " "},
+    ]
+
+    async def send() -> dict[str, Any]:
+        path = "/v1/memory/ann/turns"
+        answer = await ask(stand.url, "POST", path, {"turns": turns}, headers["ann"])
+        assert answer.status == 202
+        return dict(answer.body)
+
+    told = await send()
+    assert (told["taken"], told["kept"]) == (3, 1)
+    reasons = {one["turn_id"]: one["why"] for one in told["not_kept"]}
+    assert reasons["old"].startswith("it was said more than 730 days ago")
+    assert reasons.keys() == {"old", "blank"}
+    await Episodes(redis, deadline_s=PATIENCE_S).settle("ann", is_on=False)
+    told = await send()
+    assert told["kept"] == 0
+    assert told["not_kept"][0]["why"] == "turns of this user are not kept"
+    await Episodes(redis, deadline_s=PATIENCE_S).settle("ann")
+
+
 async def test_unusable_turns_are_refused(
     guarded: tuple[Stand, dict[str, Any]],
 ) -> None:

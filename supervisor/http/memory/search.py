@@ -114,16 +114,28 @@ class SaidTurns(Form):
     turns: Annotated[tuple[Said, ...], Field(min_length=1, max_length=MOST_TURNS)]
 
 
+class NotKept(View):
+    """A turn that no search finds, although it is learned from, and why."""
+
+    turn_id: str
+    why: str
+
+
 class TurnsTaken(View):
-    """How many turns were taken; they are learned from soon."""
+    """How many turns were taken, which are learned from soon, and how many of them are kept to be searched.
+
+    `not_kept` are the others.
+    """
 
     user: str
     taken: int
+    kept: int
+    not_kept: tuple[NotKept, ...] = ()
 
 
 def add_search(router: APIRouter, parts: ApiParts, reader: DocumentReader) -> None:
     """Add the route of the search to *router*."""
-    episodes = Episodes(parts.redis)
+    episodes = Episodes(parts.redis, keep=parts.turns_kept)
 
     @router.get(
         "/{user}/search",
@@ -178,7 +190,7 @@ def add_search(router: APIRouter, parts: ApiParts, reader: DocumentReader) -> No
 
 def add_block(router: APIRouter, parts: ApiParts, reader: DocumentReader) -> None:
     """Add the route of the block to *router*."""
-    episodes = Episodes(parts.redis)
+    episodes = Episodes(parts.redis, keep=parts.turns_kept)
 
     @router.get(
         "/{user}/block",
@@ -231,6 +243,7 @@ def add_block(router: APIRouter, parts: ApiParts, reader: DocumentReader) -> Non
 
 def add_turns(router: APIRouter, parts: ApiParts) -> None:
     """Add the route that takes turns to *router*; it answers once all of them are stored."""
+    episodes = Episodes(parts.redis, keep=parts.turns_kept)
 
     @router.post(
         "/{user}/turns",
@@ -260,4 +273,31 @@ def add_turns(router: APIRouter, parts: ApiParts) -> None:
                     f"{stored}; send all of them again, none counts twice"
                 )
             await parts.dispatch.hand_in(turn, patience_s=min(10.0, left_s))
-        return TurnsTaken(user=user, taken=len(body.turns))
+        not_kept = await _find_not_kept(episodes, user, body.turns, now)
+        taken = len(body.turns)
+        return TurnsTaken(
+            user=user, taken=taken, kept=taken - len(not_kept), not_kept=not_kept
+        )
+
+
+async def _find_not_kept(
+    episodes: Episodes, user: str, turns: Sequence[Said], now: datetime
+) -> tuple[NotKept, ...]:
+    """Return those of *turns* that no search will find, each with the reason.
+
+    Raises:
+        MemoryUnavailable: the store does not answer; handing them in again changes nothing.
+    """
+    keep = await episodes.keep_of(user)
+
+    def find_reason(turn: Said) -> str:
+        if not turn.text.strip():
+            return "it has no words"
+        if keep == timedelta(0):
+            return "turns of this user are not kept"
+        if keep is not None and turn.at is not None and turn.at < now - keep:
+            return f"it was said more than {keep.days} days ago, which is how long turns are kept"
+        return ""
+
+    reasons = ((turn.turn_id, find_reason(turn)) for turn in turns)
+    return tuple(NotKept(turn_id=turn_id, why=why) for turn_id, why in reasons if why)
