@@ -16,12 +16,16 @@ from redis.asyncio import Redis
 from tasklore.contracts.admission.limits import NANO_USD, read_limits
 from tasklore.contracts.messages import CompletionReport
 from tasklore.memory import keys
+from tasklore.memory.budgets.overview import read_overview
 from tasklore.memory.budgets.store import Budgets, Spending
 from tasklore.memory.functions import load_functions
 from tasklore.runtime.servers.embedded import EmbeddedServers
+from tasklore.supervisor.http.admission.key_file import make_key
 from tasklore.supervisor.program_client import Asker, asking
 from tests.acceptance.autoscaler import monitored
 from tests.acceptance.house import AGENTS, House
+from tests.http_client import PATIENCE_S
+from tests.http_client import ask as http
 from tests.llm_double import Asked, Canned, ScriptedLlm, answer
 
 ASKER = str(AGENTS / "asker.py")
@@ -346,3 +350,38 @@ async def test_parked_tasks_hold_nothing_and_begin_in_order_when_there_is_room(
 def held(house: House) -> int | None:
     """Return what the autoscaler sees of the agent's queue."""
     return monitored([house.servers.nats.monitor_url], "TASKS", "AskerAgent")
+
+
+async def test_a_tenant_without_budget_does_not_go_on_by_a_schedule(
+    own_house: House, tmp_path: Path
+) -> None:
+    """Ticks are booked to the tenant of the key that made the schedule, and wait as its own tasks do."""
+    provider = Provider()
+    file = tmp_path / "keys.json"
+    key = make_key(file, "shop", ("ask",), None, tenant="acme")
+    headers = {"Authorization": f"Bearer {key}"}
+    limit = {"name": "acme", "tenant": "acme", "requests": 2, "every": "day"}
+    async with governed(own_house, provider, limit) as redis:
+        supervisor = own_house.supervisor(api_keys_file=file)
+        with supervisor, own_house.worker(ASKER, **settings(provider)) as worker:
+            await asyncio.to_thread(worker.ready)
+            url = (await asyncio.to_thread(supervisor.ready)).api
+            task = {"agent_id": "AskerAgent", "task": "colour"}
+            for number in range(2):
+                body = {**task, "parameters": {"number": number}}
+                done = await http(url, "POST", "/v1/tasks", body, headers)
+                assert done.body["report"]["status"] == "completed"
+            schedule = {**task, "parameters": {"number": 7}, "every": 1}
+            added = await http(url, "POST", "/v1/schedules", schedule, headers)
+            assert added.status == 201
+            async with asyncio.timeout(PATIENCE_S):
+                while not any(  # noqa: ASYNC110 - a server is asked
+                    account.waiting
+                    for account in (
+                        await read_overview(Budgets(redis), datetime.now(UTC))
+                    ).accounts
+                ):
+                    await asyncio.sleep(0.1)
+            lines = await Budgets(redis).book([f"{datetime.now(UTC):%Y-%m-%d}"])
+    assert provider.calls == 2
+    assert {line.tenant for line in lines} == {"acme"}

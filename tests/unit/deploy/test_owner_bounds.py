@@ -17,7 +17,9 @@ def test_the_table_of_bounds_by_owner_has_the_numbers_of_the_stores() -> None:
     part = part.split("\n## ", 1)[0]
     rows = [
         tuple(int(one.replace(",", "")) for one in re.findall(r"[\d,]+", row))
-        for row in re.findall(r"^\| (?:schedules|webhooks).*?(\|.*)$", part, re.MULTILINE)
+        for row in re.findall(
+            r"^\| (?:schedules|webhooks).*?(\|.*)$", part, re.MULTILINE
+        )
     ]
     assert rows == [
         (
