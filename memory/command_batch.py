@@ -216,7 +216,7 @@ def demand_loaded(answer: Any) -> None:
 async def _transact(
     connection: AbstractConnection, commands: Sequence[Command], shared: _Shared
 ) -> tuple[list[Any], list[ResponseError]]:
-    """Return the reply to each of *commands*, and those of them that are errors; *shared* is told of each word.
+    """Return the reply to each of *commands*, and those of them that are errors; *shared* notes each word.
 
     Raises:
         LostConnection: the connection broke, the server leaves, or it does not take commands yet.

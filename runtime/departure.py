@@ -28,7 +28,7 @@ def status_of(number: int, arguments: Sequence[str]) -> int:
 def prepare(arguments: Sequence[str]) -> None:
     """End the command with *arguments* at once when it is asked to; for the first line of a program.
 
-    Whoever starts it may block both signals until here: then none is lost before this line either.
+    A parent may block both signals when it starts it: then none is lost before this line either.
     """
     # Ctrl-C interrupts what does not serve as it does any program.
     numbers = _ASKED if _SERVING.intersection(arguments[:1]) else (signal.SIGTERM,)

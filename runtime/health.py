@@ -64,9 +64,13 @@ class Pulse:
         """Return how many seconds late the next beat is, or how late the last one was when that is more."""
         return max(self._late_s, self._monotonic() - self._beat_at - BEAT_S)
 
+    def silent_s(self) -> float:
+        """Return the seconds since the last beat."""
+        return self._monotonic() - self._beat_at
+
     def check(self) -> tuple[bool, str]:
         """Say whether the loop has beaten in time."""
-        silent_s = self._monotonic() - self._beat_at
+        silent_s = self.silent_s()
         return (
             silent_s < self._stuck_after_s,
             f"the event loop beat {silent_s:.1f} s ago",

@@ -13,6 +13,7 @@ from faststream import FastStream
 from tasklore.contracts.errors import ConfigurationError, TaskloreError, Unreachable
 from tasklore.runtime import departure
 from tasklore.runtime.access import access_of
+from tasklore.runtime.blocking import BLOCKED_AFTER_S, BlockWatch, Runner
 from tasklore.runtime.health import Check, HealthServer, Pulse
 from tasklore.runtime.messaging.broker import make_broker
 from tasklore.runtime.messaging.connection import Listener
@@ -37,7 +38,7 @@ class Process:
     """One process from start to end.
 
     FastStream is called in this order: the lifespan, `start`, `drain`, the broker's end, the rest of the lifespan.
-    SIGTERM or SIGINT ends what of it is under way; what `start` had begun ends with `drain`. A background task that
+    SIGTERM or SIGINT ends the step under way; parts that `start` had begun end with `drain`. A background task that
     fails, or a connection closed for good, ends the process with its error. *service* is what its spans are said to be
     of. One that stands still ends: its event loop, or, when it runs code of others that *may_block* the loop, all of
     its threads.
@@ -79,9 +80,8 @@ class Process:
         self._is_ending = False
         self._may_block = may_block
         # What blocks for longer than its lease runs elsewhere, too, and may still be wanted here.
-        self._watchdog = Watchdog(
-            settings.stall_s + (settings.ack_wait_s if may_block else 0.0)
-        )
+        self._stall_s = settings.stall_s + (settings.ack_wait_s if may_block else 0.0)
+        self._watchdog = Watchdog(self._stall_s)
         self.hurried = asyncio.Event()
         """Set by a second signal: whoever waits for work to end does so no longer."""
 
@@ -121,7 +121,7 @@ class Process:
             raise TaskloreError(msg) from self._failure
 
     async def _serve(self, app: FastStream) -> None:
-        """Start *app*, and stop it when the process is to end; what is not started by then is never."""
+        """Start *app*, and stop it when the process is to end; a part that is not started by then is never."""
         starting = asyncio.create_task(app.start())
         ending = asyncio.create_task(self._ends.wait())
         try:
@@ -220,13 +220,22 @@ class Process:
         stack: AsyncExitStack,
         alive: Mapping[str, Check],
         ready: Mapping[str, Check],
+        find_run: Callable[["asyncio.Task[Any]"], Runner | None] = lambda _task: None,
     ) -> None:
-        """Answer `/healthz`, `/readyz` and `/metrics` until *stack* ends; `address` is known from here on."""
-        pulse = Pulse(
-            on_beat=(lambda: None) if self._may_block else self._watchdog.beat
-        )
+        """Answer `/healthz`, `/readyz` and `/metrics` until *stack* ends; `address` is known from here on.
+
+        *find_run* names the run that a coroutine belongs to, for when it blocks the event loop.
+        """
         if self._may_block:
+            # Its leases are renewed by a thread, and whoever probes waits for what the watchdog waits for.
+            pulse = Pulse(stuck_after_s=self._stall_s)
             self._watchdog.beat_from_thread()
+            alive = {
+                name: _unless_blocked(pulse, check) for name, check in alive.items()
+            }
+        else:
+            pulse = Pulse(on_beat=self._watchdog.beat)
+        blocks = BlockWatch(pulse, find_run, self.metrics.count_event_loop_block)
         self.metrics.watch_event_loop(pulse.lag_s)
         server = HealthServer(
             self._settings.http_host,
@@ -237,13 +246,15 @@ class Process:
                 "model_dialects": self.metrics.check_dialects,
                 **alive,
             },
-            ready={"serving": self._serving, **ready},
+            ready={"serving": self._serving, "event_loop": blocks.check, **ready},
             metrics=self.metrics.render,
         )
         server.start()
         stack.callback(server.stop)
         pulse.start()
         stack.callback(pulse.stop)
+        blocks.start()
+        stack.callback(blocks.stop)
         self.address = server.url
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
@@ -294,6 +305,17 @@ class Process:
         self._tasks.remove(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             self.fail(error)
+
+
+def _unless_blocked(pulse: Pulse, check: Check) -> Check:
+    """Return *check*, which fails for nothing that only waits for a blocked event loop."""
+
+    def examine() -> tuple[bool, str]:
+        if pulse.silent_s() >= BLOCKED_AFTER_S:
+            return True, "not known while the event loop is blocked"
+        return check()
+
+    return examine
 
 
 async def _cancelled(tasks: "set[asyncio.Task[Any]]") -> None:

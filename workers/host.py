@@ -10,6 +10,7 @@ from tasklore.contracts.errors import MemoryUnavailable
 from tasklore.contracts.messages import Cancellation
 from tasklore.memory.ledger.ledger import Ledger
 from tasklore.memory.long_term.store import LongTermMemory
+from tasklore.runtime.blocking import Runner
 from tasklore.runtime.messaging.pull import PullEngine
 from tasklore.workers.agent import Agent
 from tasklore.workers.execution.bounded_runs import HeldPlaces
@@ -93,6 +94,16 @@ class Host:
         """Deliveries that are open in this process."""
         return sum(served.engine.held for served in self.agents)
 
+    def find_run(self, task: "asyncio.Task[object]") -> Runner | None:
+        """Return the run that *task* belongs to, None without one; for any thread."""
+        for served in list(self.agents):
+            job = served.consumer.jobs.find(task)
+            if job is not None:
+                return Runner(
+                    served.agent.agent_id, job.task.name, job.assignment.task_id
+                )
+        return None
+
     def alive(self) -> tuple[bool, str]:
         """Return whether every engine makes progress or is provably idle, and a word on the one that does not."""
         for served in self.agents:
@@ -150,7 +161,7 @@ class Host:
             self.own_hits.update(own)
 
     def stop(self) -> None:
-        """Take no more work, and hand back what has not begun."""
+        """Take no more work, and hand back tasks that have not begun."""
         for served in self.agents:
             served.engine.stop()
             served.consumer.jobs.leave()

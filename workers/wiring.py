@@ -220,7 +220,10 @@ class Worker:
         async with AsyncExitStack() as stack:
             self._parts = await self._open(stack)
             self.process.serve_probes(
-                stack, {"engines": self._host.alive}, {"consumers": self._host.ready}
+                stack,
+                {"engines": self._host.alive},
+                {"consumers": self._host.ready},
+                self._host.find_run,
             )
             yield
             await self.process.end_tasks()

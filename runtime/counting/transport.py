@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from tasklore.contracts.words import OTHER
 from tasklore.runtime.counting.series import Children, Series
 from tasklore.runtime.counting.words import (
     CONNECTION_REFUSALS,
@@ -9,6 +10,9 @@ from tasklore.runtime.counting.words import (
     PEERS,
     REFUSALS,
 )
+
+#: Tasks that have a series of their own for having blocked the event loop.
+MAX_BLOCKING = 16
 
 
 class TransportCounts:
@@ -56,6 +60,20 @@ class TransportCounts:
         self._loop_lag = series.gauge(
             "event_loop_lag_seconds", "How late the event loop is."
         )
+        self._loop_blocks = series.counter(
+            "event_loop_blocks",
+            "Times that the event loop stood still for two seconds, by the run that held it up.",
+            "agent",
+            "task",
+        )
+        self._blocking: set[tuple[str, str]] = set()
+
+    def count_event_loop_block(self, agent: str, task: str) -> None:
+        """Count that the event loop stood still for seconds, in a run of *task*; empty outside of any run."""
+        if len(self._blocking) >= MAX_BLOCKING and (agent, task) not in self._blocking:
+            agent = task = OTHER
+        self._blocking.add((agent, task))
+        self._loop_blocks.labels(agent, task).inc()
 
     def watch_slots(self, slots: int, used: Callable[[], float]) -> None:
         """Export how many messages may be held, and what *used* says at each scrape."""

@@ -90,6 +90,10 @@ class RunningJob:
             return True
         return engine.lend(self.job.delivery)
 
+    def is_run_by(self, task: "asyncio.Task[object]") -> bool:
+        """Return whether *task* is its run; for any thread."""
+        return self._run is task
+
     @property
     def depth(self) -> int:
         """How many tasks are above it."""
@@ -228,6 +232,11 @@ class RunningJobs:
         self._behind: set[RunningJob] = set()
         self._is_leaving = False
         self._cancelled: dict[str, tuple[float, str]] = {}
+
+    def find(self, task: "asyncio.Task[object]") -> Job | None:
+        """Return the job whose run *task* is, if any; for any thread."""
+        runs = (one.job for one in list(self._all.values()) if one.is_run_by(task))
+        return next(runs, None)
 
     async def enter(self, running: RunningJob) -> None:
         """Return once no copy of *running* is at work here; call `exit` afterwards, also after an error.

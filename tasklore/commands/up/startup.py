@@ -1,7 +1,7 @@
-"""The wait of a serving process for what it does not find when it starts: it is alive, and not ready, and says so.
+"""The wait of a starting process for servers and for the bootstrap: it is alive, and not ready, and says so.
 
-Servers that are away or do not know its credentials yet, and what the bootstrap makes. A server that knows it and does
-not let it do its work is not waited for: a right is missing, and nothing but another configuration mends that.
+Servers may be away, or not know its credentials yet. A server that knows it and refuses a right is not waited for:
+nothing but another configuration mends that.
 """
 
 import asyncio
@@ -33,9 +33,9 @@ _SAY_EVERY_S = 30.0
 
 
 async def wait_for_servers(settings: Settings) -> None:
-    """Return once NATS and Redis answer and know us, and have what is made for us; see `departure` for signals.
+    """Return once NATS and Redis answer and know us, and the bootstrap has run; see `departure` for signals.
 
-    Until then `/healthz` answers 200, and `/readyz` 503 with what is waited for.
+    Until then `/healthz` answers 200, and `/readyz` 503 with the missing one.
 
     Raises:
         Forbidden: a server knows us and does not let us: no wait mends that.
