@@ -14,6 +14,12 @@ _ROOT = Path(__file__).resolve().parents[1]
 _FOLDER = _ROOT / ".venv"
 #: Seconds between two lines.
 _EVERY_S = 3.0
+#: What pip says, far above its last line, where no index answers.
+_NO_NETWORK = (
+    "Failed to establish a new connection",
+    "Temporary failure in name resolution",
+    "ConnectTimeoutError",
+)
 #: Last lines of pip that are shown when it fails.
 _SHOWN = 20
 
@@ -71,6 +77,11 @@ def _pip(*arguments: str) -> int:
             seen.update(last="unpacking")
     if process.wait() != 0:
         _say("".join(lines[-_SHOWN:]))
+        if any(sign in line for line in lines for sign in _NO_NETWORK):
+            _say(
+                "The package index cannot be reached: connect this machine to it, or name a mirror (PIP_INDEX_URL) or"
+                " a folder of wheels (PIP_NO_INDEX=1 PIP_FIND_LINKS=FOLDER), then run the same again."
+            )
     return process.returncode
 
 

@@ -44,4 +44,4 @@ def _role(text: str) -> Role:
     for role in ROLES:
         if text == role:
             return role
-    raise InvalidInput(f"--role {text!r} is none; choose {', '.join(ROLES)}")
+    raise InvalidInput(f"--role {text!r} is not a role; choose {', '.join(ROLES)}")

@@ -65,7 +65,8 @@ def front(
 ) -> None:
     """Agent workers that remember: ask in plain words, compute once, recall ever after.
 
-    Exit codes: 0 done, 1 the task failed or was not finished in time, 2 unusable input, 3 a server cannot be reached.
+    Exit codes: 0 done, 1 the task failed or was not finished in time, 2 unusable input, 3 a server cannot be reached,
+    4 a question back, 5 no agent does that.
     """
     if version:
         from importlib import metadata
@@ -215,8 +216,8 @@ def ask(
 ) -> int:
     """Ask a question, or give a task, in plain words.
 
-    Ends with 0 for an answer, for a question back and for "I cannot do that"; with 1 when the task failed or was not
-    finished in time; with 3 when no supervisor answers.
+    Ends with 0 for an answer; with 1 when the task failed or was not finished in time; with 3 when no supervisor
+    answers; with 4 for a question back; with 5 for "I cannot do that".
     """
     from tasklore.commands.ask.ask import ask_and_print, make_request, read_start
 

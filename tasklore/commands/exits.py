@@ -7,7 +7,7 @@ from tasklore.contracts.errors import (
     Unreachable,
 )
 
-#: It worked, also when the answer is a question back or "I cannot do that".
+#: It worked.
 OK = 0
 #: The task failed, or was not finished within `--wait`.
 FAILED = 1
@@ -15,6 +15,10 @@ FAILED = 1
 USAGE = 2
 #: A server does not answer.
 UNREACHABLE = 3
+#: Nothing was done yet: the answer is a question back.
+QUESTION = 4
+#: Nothing was done: no agent does what was asked for.
+UNABLE = 5
 #: What a shell expects of a process that ended by a signal: this plus the signal's number.
 SIGNALLED = 128
 

@@ -123,6 +123,6 @@ def recommend(budget: Budget, report: BudgetReport) -> list[str]:
     ]
     if not budget.history:
         advice.append(
-            "The prediction counts no period to come: give the spending of earlier ones (history)."
+            "The prediction has no past spending to go by: send that of earlier periods (history)."
         )
     return advice

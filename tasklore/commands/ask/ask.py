@@ -13,7 +13,7 @@ from nats.aio.client import Client
 from pydantic import ValidationError
 
 from tasklore.commands.ask.call import Call
-from tasklore.commands.exits import FAILED, OK
+from tasklore.commands.exits import FAILED, OK, QUESTION, UNABLE
 from tasklore.commands.places import (
     current_supervisor,
     demand_listener,
@@ -130,7 +130,9 @@ async def ask_and_print(
         one.kind == "pending" and not (request.not_before or one.approval_id)
         for one in answers
     )
-    return FAILED if is_unfinished or "failed" in kinds else OK
+    if is_unfinished or "failed" in kinds:
+        return FAILED
+    return QUESTION if "question" in kinds else UNABLE if "unable" in kinds else OK
 
 
 def _say_about(answer: PersonReply | ReplyPart, *, verbose: bool) -> None:

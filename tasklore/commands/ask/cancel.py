@@ -37,6 +37,6 @@ async def cancel_task(task_id: str, reason: str, *, as_json: bool) -> int:
             "cancelled": f"{task_id} is cancelled.",
             "too_late": f"{task_id} had ended already: {came.status}.",
         }
-        unknown = f"Nobody knows {task_id} by what it is; should it turn up, it is cancelled instead of run."
+        unknown = f"There is no task {task_id} yet; if it arrives later, it is cancelled before it starts."
         print(sentences.get(came.outcome, unknown))
     return FAILED if came.outcome == "too_late" else OK

@@ -190,7 +190,10 @@ def print_outcome(turn: ChatTurn, outcome: Outcome) -> None:
             "It is kept until a model can be asked; TASKLORE_LLM_API_KEY or TASKLORE_LLM_BASE_URL names one."
         )
     elif not outcome.facts and outcome.is_settled:
-        print("Nothing to remember in that.")
+        print(
+            "No fact was recognised in that; the turn itself is kept. Without a model only plain statements are"
+            " recognised: TASKLORE_LLM_API_KEY or TASKLORE_LLM_BASE_URL names one."
+        )
     plans = {plan.plan_id: plan for plan in outcome.plans}
     for row in outcome.facts:
         found = read_fact(row)

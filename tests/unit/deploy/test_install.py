@@ -2,6 +2,7 @@
 
 import importlib.util
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,15 +17,47 @@ def write_python(folder: Path, exit_code: int) -> None:
     python.chmod(0o755)
 
 
-def test_an_environment_without_pip_is_created_anew(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """A setup that was interrupted leaves a Python without pip; a whole environment is kept."""
+def loaded() -> Any:
+    """Return the module that installs, which lies in no package."""
     spec = importlib.util.spec_from_file_location("install", INSTALL)
     assert spec is not None
     assert spec.loader is not None
     install = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(install)
+    return install
+
+
+@pytest.mark.parametrize(
+    ("said", "is_offline"),
+    [
+        ("WARNING: ... Failed to establish a new connection: [Errno -3]", True),
+        ("ERROR: THESE PACKAGES DO NOT MATCH THE HASHES", False),
+    ],
+)
+def test_no_network_is_said_plainly(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    said: str,
+    *,
+    is_offline: bool,
+) -> None:
+    """The last line of pip would be that no distribution matches."""
+    install = loaded()
+    write_python(tmp_path, 1)
+    python = tmp_path / "bin" / "python"
+    python.write_text(f"#!/bin/sh\necho '{said}'\nexit 1\n")
+    monkeypatch.setattr(install, "_FOLDER", tmp_path)
+    assert install._pip("x") == 1
+    told = capsys.readouterr().err
+    assert ("The package index cannot be reached" in told) is is_offline
+
+
+def test_an_environment_without_pip_is_created_anew(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A setup that was interrupted leaves a Python without pip; a whole environment is kept."""
+    install = loaded()
     created: list[dict[str, bool]] = []
 
     def create(folder: Path, **options: bool) -> None:

@@ -94,7 +94,7 @@ async def test_each_finding_has_its_own_recommendation() -> None:
     ]
     assert await advice(100, 130, []) == [
         "The budget is overspent by 30: stop spending or raise the limit.",
-        "The prediction counts no period to come: give the spending of earlier ones (history).",
+        "The prediction has no past spending to go by: send that of earlier periods (history).",
     ]
     assert await advice(100, 100, [1, 1, 1, 9, 1, 1, 9]) == [
         "The budget is used up: stop spending or raise the limit.",
