@@ -14,7 +14,7 @@ FIELD = "currency"
 def problem_of_currencies(
     values: Iterable[tuple[str, Any]], currency: object
 ) -> str | None:
-    """Return what is wrong with the currencies that *values* name, None when they are one.
+    """Return the fault of the currencies that *values* name, None when they are one.
 
     Args:
         values: name, and value as it was sent, of each field that takes amounts without a declared unit.

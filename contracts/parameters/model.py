@@ -275,7 +275,7 @@ class Parameters(FailFastModel):
 
     @classmethod
     def _faults_of_currencies(cls, raw: Mapping[str, Any]) -> list[str]:
-        """Return what is wrong with the currencies in *raw*; numbers, which name none, are not looked at."""
+        """Return the faults of the currencies in *raw*; numbers, which name none, are not looked at."""
         if all(isinstance(value, int | float) for value in raw.values()):
             return []
         named = {cls._aliases.get(given, given): value for given, value in raw.items()}

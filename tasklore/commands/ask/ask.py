@@ -136,7 +136,7 @@ async def ask_and_print(
 
 
 def _say_about(answer: PersonReply | ReplyPart, *, verbose: bool) -> None:
-    """Say what the text of *answer* does not: it does where it is no text of the task's own."""
+    """Say heading and origin of *answer* where its text is the task's own and has neither."""
     if answer.heading is None or answer.origin is None or answer.origin in answer.text:
         return
     if verbose:
@@ -146,7 +146,7 @@ def _say_about(answer: PersonReply | ReplyPart, *, verbose: bool) -> None:
 
 
 async def _say_places(answers: Sequence[PersonReply | ReplyPart]) -> None:
-    """Say which lines of an agent's code failed, to whoever may read dead letters; others are told nothing."""
+    """Say which lines of an agent's code failed, to a reader of dead letters; others see nothing."""
     failed = [
         one.report.task_id
         for one in answers
