@@ -73,7 +73,7 @@ class WaitAnswer(Part):
     """The value that ended a wait: its author, its time, through which *door*, for which question's *digest*.
 
     `proof` is the role that took it and its signature; None where roles have no keys, and where a run wrote it whose
-    time was over.
+    time was over. *made_by* is who made the link that it came by, None for one that came by no link.
     """
 
     value: JsonValue = None
@@ -82,15 +82,17 @@ class WaitAnswer(Part):
     door: Door
     digest: str = ""
     proof: str | None = Field(default=None, exclude_if=is_none)
+    made_by: str | None = Field(default=None, exclude_if=is_none)
 
 
 class WaitRefusal(Part):
-    """An answer that did not count, kept for the audit: *why* it was refused."""
+    """An answer that did not count, kept for the audit: *why* it was refused; *made_by* as an answer has it."""
 
     by: str
     at: datetime
     door: Door
     why: str
+    made_by: str | None = Field(default=None, exclude_if=is_none)
 
 
 class QuestionNotice(Message):

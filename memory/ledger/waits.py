@@ -34,8 +34,9 @@ CheckSignature = Callable[[str, Mapping[str, str], bytes], None]
 #: How long after its end a wait is looked at whose task should have gone on by then.
 LATE = timedelta(seconds=5)
 _OPEN = keys.index("waits")
-#: Bytes of all refusals that are kept of one wait.
+#: Bytes of all refusals that are kept of one wait, and how many of them may be one author's.
 MOST_REFUSALS = 4096
+MOST_OF_ONE = 8
 
 
 class WaitName(NamedTuple):
@@ -171,7 +172,8 @@ class Waits:
     async def _refuse(
         self, task_id: str, slot: str, refusal: WaitRefusal, stored: bytes
     ) -> None:
-        kept = slot, refusal.model_dump_json(), MOST_REFUSALS, stored
+        bounds = MOST_REFUSALS, MOST_OF_ONE
+        kept = slot, refusal.model_dump_json(), *bounds, stored
         await self._batch.run(
             [("FCALL", scripts.REFUSE_ANSWER, 1, keys.task(task_id), *kept)]
         )

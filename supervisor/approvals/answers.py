@@ -50,11 +50,15 @@ class AnswerRefused(InvalidInput):
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """A person at a *door*: *name* for the audit, *names* of the users and roles that they are; None may answer all."""
+    """A person at a *door*: *name* for the audit, *names* of the users and roles that they are; None may answer all.
+
+    *made_by* is who made the link that they came by.
+    """
 
     name: str
     door: Door
     names: frozenset[str] | None = None
+    made_by: str | None = None
 
     def may_answer(self, state: WaitState, now: datetime) -> bool:
         """Return whether the wait asks them."""
@@ -117,6 +121,7 @@ class Answers:
             at=self._now(),
             door=person.door,
             digest=digest or state.wait.digest,
+            made_by=person.made_by,
         )
         try:
             self._demand(state, answer, person)
@@ -160,7 +165,13 @@ class Answers:
         log.warning(
             "answer_refused", task_id=task_id, slot=slot, door=person.door, why=why
         )
-        refusal = WaitRefusal(by=person.name, at=self._now(), door=person.door, why=why)
+        refusal = WaitRefusal(
+            by=person.name,
+            at=self._now(),
+            door=person.door,
+            why=why,
+            made_by=person.made_by,
+        )
         await self.waits.refuse(task_id, slot, refusal)
 
     async def wake(self, task_id: str, slot: str) -> bool:

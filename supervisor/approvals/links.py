@@ -5,17 +5,23 @@ import hashlib
 import hmac
 from datetime import UTC, datetime
 
+import structlog
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from tasklore.contracts.admission.waits import demand_person, parse_wait_id
 from tasklore.supervisor.approvals.answers import AnswerRefused, Answers, Person
+
+log = structlog.get_logger(__name__)
 
 #: What is signed begins with this, so that the secret signs nothing else by accident.
 _PURPOSE = b"tasklore approval link 1\n"
 
 
 class Link(BaseModel):
-    """A link: to which question, by its *digest*, in whose name, and until when (seconds since 1970)."""
+    """A link: to which question, by its *digest*, in whose name, and until when (seconds since 1970).
+
+    *made_by* is who made it, None for one that 0.2 made.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -23,6 +29,7 @@ class Link(BaseModel):
     digest: str
     who: str
     expires: int
+    made_by: str | None = None
 
 
 class Links:
@@ -45,7 +52,7 @@ class Links:
         """Return the link that *token* spells.
 
         Raises:
-            AnswerRefused: it is altered or has expired; that is kept with its question.
+            AnswerRefused: it is altered, or has expired, which is kept with its question.
         """
         body, _, signature = token.partition(".")
         try:
@@ -60,17 +67,18 @@ class Links:
         is_ours = hmac.compare_digest(signature.encode(), self._sign(body).encode())
         if is_ours and link.expires >= datetime.now(UTC).timestamp():
             return link
-        why = "link expired" if is_ours else "link altered"
-        await self._answers.refuse(task_id, slot, self.person_of(link), why)
-        raise AnswerRefused(
-            f"the {why.replace(' ', ' has ' if is_ours else ' was ')}; ask for another one",
-            "link",
-        )
+        if not is_ours:
+            # Anybody can write one, in any name: what it says is proven by nothing, and is kept nowhere.
+            log.warning("link_altered", task_id=task_id, slot=slot)
+            raise AnswerRefused("the link was altered; ask for another one", "link")
+        person = self.person_of(link)
+        await self._answers.refuse(task_id, slot, person, "link expired")
+        raise AnswerRefused("the link has expired; ask for another one", "link")
 
     @staticmethod
     def person_of(link: Link) -> Person:
         """Return the person in whose name the link answers."""
-        return Person(link.who, "link", frozenset([link.who]))
+        return Person(link.who, "link", frozenset([link.who]), link.made_by)
 
     def _sign(self, body: str) -> str:
         return _encode(

@@ -4,9 +4,10 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from tasklore.contracts.admission.waits import WaitAnswer, WaitRefusal, wait_id
+from tasklore.contracts.message_parts import is_none
 from tasklore.memory.ledger.waits import Waits, WaitState
 
 #: Open waits among which questions are looked for.
@@ -24,6 +25,7 @@ class Answered(BaseModel):
     by: str
     at: datetime
     door: str
+    made_by: str | None = Field(default=None, exclude_if=is_none)
 
 
 class ApprovalQuestion(BaseModel):
@@ -103,4 +105,10 @@ def view_of(task_id: str, state: WaitState) -> ApprovalQuestion:
 
 def view_answer(answer: WaitAnswer) -> Answered:
     """Return *answer* as people see it."""
-    return Answered(value=answer.value, by=answer.by, at=answer.at, door=answer.door)
+    return Answered(
+        value=answer.value,
+        by=answer.by,
+        at=answer.at,
+        door=answer.door,
+        made_by=answer.made_by,
+    )

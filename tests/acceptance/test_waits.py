@@ -1,6 +1,7 @@
 """Tasks that wait for persons, signals and times: they hold nothing meanwhile, and go on once."""
 
 import asyncio
+import base64
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from redis.asyncio import Redis
 
 from tasklore.memory.ledger.waits import Waits
 from tasklore.supervisor.approvals.answers import Answers, Person
+from tasklore.supervisor.approvals.links import Link
 from tasklore.supervisor.http.admission.key_file import make_key
 from tests.acceptance.house import AGENTS, House
 from tests.acceptance.outside import Outside, outside
@@ -70,6 +72,7 @@ def keys_in(folder: Path) -> dict[str, str]:
         "finance": make_key(file, "finance", ("approve",), "fay", ("finance",)),
         "ana": make_key(file, "ana", ("approve",), "ana"),
         "admin": make_key(file, "admin", ("admin",), None),
+        "alice": make_key(file, "alice", ("admin",), "alice"),
     }
 
 
@@ -265,12 +268,54 @@ async def test_a_link_answers_once_in_the_name_of_one_person(
     }
     audit = (await doors.call("finance", "GET", f"/v1/approvals/{approval_id}"))[1]
     assert [(one["by"], one["door"], one["why"]) for one in audit["refused"]] == [
-        ("role:finance", "link", "link altered"),
         ("role:finance", "link", "link expired"),
         ("user:eve", "link", "person"),
         ("role:finance", "link", "answered"),
     ]
     assert (audit["answer"]["by"], audit["answer"]["door"]) == ("role:finance", "link")
+    assert audit["answer"]["made_by"] == "key:admin"
+    assert {one["made_by"] for one in audit["refused"]} == {"key:admin"}
+
+
+async def test_nobody_writes_into_an_audit_in_names_that_are_not_theirs(
+    own_house: House, doors: Doors, program: Outside
+) -> None:
+    """A link that somebody wrote is kept nowhere; one author, however often refused, leaves room to the others."""
+    own_house.worker(PAYER).ready()
+    task_id = await program.assign("PayerAgent", "pay", {"label": f"L{uuid4().hex}"})
+    question = await doors.find("finance", task_id)
+    for number in range(12):
+        forged = Link(
+            approval_id=question["id"],
+            digest="",
+            who=f"user:boss{number}",
+            expires=9_999_999_999,
+        )
+        body = base64.urlsafe_b64encode(forged.model_dump_json().encode()).decode()
+        status, _ = await doors.page(
+            f"/approve/{body.rstrip('=')}.AAAA", {"decision": "approve"}
+        )
+        assert status == 403
+        path = f"/v1/approvals/{question['id']}"
+        assert (await doors.call("ana", "POST", path, YES))[0] == 403
+    await doors.call("alice", "POST", path, YES)
+    audit = (await doors.call("finance", "GET", path))[1]
+    assert [one["by"] for one in audit["refused"]] == ["user:ana"] * 8 + ["user:alice"]
+
+
+async def test_a_key_for_one_user_is_one_users_as_an_administrator_too(
+    own_house: House, doors: Doors, program: Outside
+) -> None:
+    """It sees what its user is asked, and makes links in no other name."""
+    own_house.worker(PAYER).ready()
+    task_id = await program.assign("PayerAgent", "pay", {"label": f"L{uuid4().hex}"})
+    path = f"/v1/approvals/{(await doors.find('finance', task_id))['id']}"
+    assert (await doors.call("alice", "GET", "/v1/approvals"))[1]["approvals"] == []
+    assert (await doors.call("alice", "GET", path))[0] == 404
+    for who in ("role:finance", "user:alice"):
+        wish = {"who": who}
+        assert (await doors.call("alice", "POST", f"{path}/links", wish))[0] == 404
+    assert (await doors.call("alice", "POST", path, YES))[0] == 403
 
 
 async def test_a_person_answers_on_the_command_line(

@@ -139,6 +139,10 @@ def routes(parts: ApiParts) -> APIRouter:
                 "there are no links without TASKLORE_APPROVAL_SECRET; set it for every supervisor"
             )
         _, state = await _demand(parts, caller, approval_id)
+        maker = as_person(caller)
+        if caller.user is not None and body.who not in (maker.names or ()):
+            detail = f"who: this key is for one user, and answers as none but {', '.join(sorted(maker.names or ()))}"
+            raise Refused(403, "other-user", f"{detail}; use a key without a user")
         expires = datetime.now(UTC).replace(microsecond=0) + timedelta(
             seconds=body.within_seconds
         )
@@ -147,6 +151,7 @@ def routes(parts: ApiParts) -> APIRouter:
             digest=state.wait.digest,
             who=body.who,
             expires=int(expires.timestamp()),
+            made_by=maker.name,
         )
         address = (parts.links.address or str(request.base_url)).rstrip("/")
         return SignedLink(
@@ -183,9 +188,8 @@ def refuse(refused: AnswerRefused) -> Refused:
 
 
 def _may_see(caller: Caller, state: WaitState) -> bool:
-    return "admin" in caller.roles or as_person(caller).may_answer(
-        state, datetime.now(UTC)
-    )
+    sees_all = "admin" in caller.roles and caller.user is None
+    return sees_all or as_person(caller).may_answer(state, datetime.now(UTC))
 
 
 async def _demand(
