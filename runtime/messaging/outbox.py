@@ -84,7 +84,11 @@ class _Refusal(NamedTuple):
     words: str
 
 
-_SILENCE = _Refusal("other", "the server did not answer")
+_SILENCE = _Refusal(
+    "other",
+    "the server did not answer; once its disk was full, a stream stores nothing until nats-server is restarted "
+    "with room on it (its log says 'no space left on device')",
+)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -301,13 +305,20 @@ class Outbox:
                 self._misses_stream = False
                 self._heals_at = now + _HEAL_S
                 self._healing = asyncio.create_task(self._make_stream(self._heal))
+            unanswered = 0
             for token, letter in list(self._letters.items()):
                 if now >= letter.gives_up_at:
+                    if letter.refusal is _SILENCE and self._link.is_connected:
+                        self._meter.count_publish_refused("other")
+                        unanswered += 1
                     self._end(token, letter, letter.failure())
                 elif now >= letter.next_try_at and self._link.is_connected:
                     if letter.tries:
                         self._meter.count_publish_retry()
                     self._publish(token, letter)
+            if unanswered:
+                why = _SILENCE.words
+                log.warning("publish_unanswered", letters=unanswered, why=why)
 
     async def end_healing(self) -> None:
         """Stop making a stream anew, if that is under way."""

@@ -77,11 +77,15 @@ class NatsFacts:
 
 @dataclass(frozen=True, slots=True)
 class MonitorFacts:
-    """The `/varz` of a nats-server; *source* is where its address comes from."""
+    """The `/varz` of a nats-server; *source* is where its address comes from.
+
+    *unwell* is what its `/healthz` says against it, None when it is well.
+    """
 
     url: str
     source: str
     varz: Answer | Unanswered
+    unwell: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

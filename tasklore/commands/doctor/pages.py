@@ -35,8 +35,10 @@ async def fetch(url: str, within_s: float = PAGE_S) -> HealthPage | Unanswered:
 
 
 async def examine_monitor(url: str, source: str) -> MonitorFacts:
-    """Ask the nats-server monitored at *url* for its settings."""
-    page = await fetch(f"{url.rstrip('/')}/varz")
+    """Ask the nats-server monitored at *url* for its settings and its health."""
+    page, health = await asyncio.gather(
+        fetch(f"{url.rstrip('/')}/varz"), fetch(f"{url.rstrip('/')}/healthz")
+    )
     if isinstance(page, HealthPage) and (
         page.status != 200 or "server_id" not in page.body
     ):
@@ -44,8 +46,19 @@ async def examine_monitor(url: str, source: str) -> MonitorFacts:
             f"status {page.status}, and not what a nats-server says there"
         )
     return MonitorFacts(
-        masked_url(url), source, page if isinstance(page, Unanswered) else page.body
+        masked_url(url),
+        source,
+        page if isinstance(page, Unanswered) else page.body,
+        _objection_in(health),
     )
+
+
+def _objection_in(health: HealthPage | Unanswered) -> str | None:
+    """Return what a nats-server that answers says against itself, None when it is well or cannot be asked."""
+    if isinstance(health, Unanswered) or health.status == 200:
+        return None
+    error = health.body.get("error")
+    return str(error)[:500] if error else None
 
 
 async def examine_processes(

@@ -193,6 +193,7 @@ def check_nats(nats: NatsFacts, monitor: MonitorFacts | None) -> Iterator[Diagno
     else:
         yield ok("nats.max_payload", found)
     yield _check_skew("nats.clock", "NATS", nats.skew)
+    yield from _check_health(monitor)
     yield from _check_storage(nats, monitor)
     yield find_jetstream_durability(nats, monitor)[1]
 
@@ -423,6 +424,21 @@ def _check_skew(check: str, server: str, skew: Skew | None) -> Diagnosis:
         )
     within_ms = math.ceil(1000 * max(abs(skew.ahead_s), skew.error_s))
     return ok(check, f"the clock of {server} agrees with ours within {within_ms:,} ms")
+
+
+def _check_health(monitor: MonitorFacts | None) -> Iterator[Diagnosis]:
+    if monitor is None or monitor.unwell is None:
+        return
+    cure = (
+        "after a full disk a stream stores nothing until nats-server is restarted, though there is room again: free "
+        "some and restart it; else see its log"
+    )
+    yield Diagnosis(
+        check="nats.health",
+        mark="problem",
+        found=f"nats-server says of itself: {monitor.unwell}",
+        cure=cure,
+    )
 
 
 def _check_storage(

@@ -125,6 +125,17 @@ def test_durability_of_jetstream(
     assert find_durability(facts) == durability
 
 
+def test_a_stream_that_cannot_write_is_a_problem_with_its_cure() -> None:
+    """As nats-server says it after a full disk, when everything else about it looks well."""
+    objection = "JetStream stream '$G > TASKS' write error: no space left on device"
+    facts = healthy(monitor=replace(monitor(), unwell=objection))
+    finding = complaints(facts)["nats.health"]
+    assert finding.mark == "problem"
+    assert objection in finding.found
+    assert "restart" in str(finding.cure)
+    assert "nats.health" not in complaints(healthy(monitor=monitor()))
+
+
 @pytest.mark.parametrize(
     "seen",
     [
