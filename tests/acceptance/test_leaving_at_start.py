@@ -21,6 +21,9 @@ PATIENCE_S = 60.0
 SOME = 5
 MANY = 50
 
+#: Seconds for a test, which starts a process at each moment.
+pytestmark = pytest.mark.timeout(300)
+
 ROLES = {
     "supervisor": ("-m", "tasklore", "supervisor"),
     "worker": ("-m", "tasklore", "worker", PROBE),
@@ -134,6 +137,7 @@ def test_a_signal_at_some_moments_of_a_start(
 
 
 @pytest.mark.long
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("role", ROLES)
 def test_a_signal_at_many_moments_of_a_start(
     house: House, tmp_path: Path, role: str
@@ -142,7 +146,10 @@ def test_a_signal_at_many_moments_of_a_start(
     try_each_moment(house, role, tmp_path / "role", MANY)
 
 
-@pytest.mark.parametrize("number", [SOME, pytest.param(MANY, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "number",
+    [SOME, pytest.param(MANY, marks=[pytest.mark.long, pytest.mark.timeout(1800)])],
+)
 async def test_a_worker_runs_no_task_that_comes_after_the_signal(
     house: House, tmp_path: Path, number: int
 ) -> None:
