@@ -234,7 +234,7 @@ async def _answer(
             await demand_kept(parts, task_place(caller, record.task_id), record)
 
     asked = await while_connected(
-        receive, wait_for(parts, place, body.wait_seconds, body.text, keep)
+        receive, wait_for(parts, place, body.wait_seconds, text=body.text, keep=keep)
     )
     if asked.reply is not None and is_unstarted(asked.reply):
         raise unavailable(asked.reply.text)
