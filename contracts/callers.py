@@ -50,7 +50,7 @@ class Caller(Part):
 
     @property
     def owner(self) -> str:
-        """The token of those whose bounds count for what is kept: its own tenant's, else its key's.
+        """The token of the owner whose bounds count for kept things: its own tenant's, else its key's.
 
         "" is the deployment itself, for which there is a reserve: an operator's key, of role `admin`, without a user
         or a tenant.

@@ -323,7 +323,7 @@ _ELSEWHERE = "from"
 
 
 def said_in(account: str) -> str:
-    """Return the prefix of what was said in *account*, as the others hear it that say it too."""
+    """Return the prefix of messages of *account*, for the other accounts that publish the same subject."""
     return f"{_ELSEWHERE}.{account}"
 
 

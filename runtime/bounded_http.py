@@ -13,7 +13,7 @@ _PACKED = 64
 def bound_responses(client: "httpx2.AsyncClient", most: int) -> None:
     """Let each response to *client* end with a ReadError behind its first *most* bytes.
 
-    A stream that it opens by GET goes on for days: whoever reads its events bounds each of them.
+    A stream that it opens by GET goes on for days: the reader of its events bounds each of them.
     """
     # Asked for as it is: what it unpacks to is not known before.
     client.headers["Accept-Encoding"] = "identity"

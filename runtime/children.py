@@ -1,7 +1,7 @@
 """Child processes for work that clients choose: each answers a line of JSON with one, and is killed when it does not.
 
 What a client may choose, such as a pattern to compile or a folder to read, has no bound that is known before. So it is
-done where memory and processor are limited by the system, and where nobody else waits.
+done where memory and processor are limited by the system, and where no other caller waits.
 """
 
 import asyncio

@@ -332,7 +332,7 @@ class Settings(BaseSettings):
 
     @property
     def names_model(self) -> bool:
-        """Whether somebody set `TASKLORE_LLM_MODEL`, which then serves every role that is not named otherwise."""
+        """Whether `TASKLORE_LLM_MODEL` is set, which then serves every role that is not named otherwise."""
         return self.source("llm_model") != "default"
 
     def llm(self) -> LlmSettings:

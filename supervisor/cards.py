@@ -201,7 +201,7 @@ def _misplacement(card: AgentCard, key: str) -> str | None:
 
 
 async def has_worker(line: Line, agent_id: str) -> bool:
-    """Return whether a worker of *agent_id* is alive; a dead one counts for 15 s. True where nobody can tell."""
+    """Return whether a worker of *agent_id* is alive; a dead one counts for 15 s. True where it is unknown."""
     try:
         alive = await read_bucket(line, subjects.WORKERS_BUCKET)
     except TaskloreError as error:

@@ -1,7 +1,7 @@
 """The program of a child process that compiles the JSON schemas of others: it answers each line of JSON with one.
 
 The library compiles a schema, and checks a value, in one call that nothing interrupts; both may take any time and
-memory. Therefore the system limits both for this process, which serves nobody else meanwhile.
+memory. Therefore the system limits both for this process, which serves one caller at a time.
 """
 
 import json
@@ -51,7 +51,7 @@ def answer(job: Mapping[str, Any]) -> dict[str, str]:
 
 
 def describe_refusal(error: ValueError) -> dict[str, str]:
-    """Return what is answered about a schema that cannot be checked."""
+    """Return the answer about a schema that cannot be checked."""
     text = str(error).partition("\n")[0]
     return {
         "refused": text if len(text) <= _LONGEST else f"{text[:200]} ... {text[-80:]}"

@@ -25,7 +25,7 @@ def code_digest(function: Callable[..., Any], label: str) -> str:
 
     Formatting and comments do not count; docstrings do, since those of classes are part of what models are asked.
     Modules of its package are those that its imports lead to, one after the other, within its top-level package, or
-    within its folder where it is in none; what is installed beside it is not seen. A function without readable source
+    within its folder where it is in none; installed libraries are not seen. A function without readable source
     (typed into an interpreter, frozen) warns and counts by its own compiled code alone. *label* names it there.
     """
     function = inspect.unwrap(function)
@@ -97,7 +97,7 @@ def _imports(source: str, package: str) -> Iterator[str]:
 
 
 def _file_of(name: str) -> tuple[Path | None, str]:
-    """Return where the module *name* lies, None for what is no module or not in a file, and its package."""
+    """Return where the module *name* lies, None for no module or one without a file, and its package."""
     module = sys.modules.get(name)
     if module is not None:
         file = getattr(module, "__file__", None)

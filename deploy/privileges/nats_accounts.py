@@ -151,7 +151,7 @@ def services_of(role: Role, serving: Mapping[str, str]) -> dict[str, str]:
 
 
 def streams_of(role: Role, roles: Iterable[Role]) -> Iterator[StreamImport]:
-    """Yield what *role* hears from the accounts of others, and of the server what nobody says."""
+    """Yield the subjects that *role* hears from the accounts of others, and the advisories of the server."""
     roles = tuple(roles)
     elsewhere = said_in("*") + "."
     below_a_prefix = {

@@ -35,7 +35,7 @@ class Operation:
     """One thing that a role does, by subjects with NATS wildcards.
 
     `publish` are those that it publishes to, `hear` those that others publish and it subscribes to, `serve` those that
-    it is asked on; `inbox` is where it hears answers. `sign` is what it signs and stores elsewhere.
+    it is asked on; `inbox` is where it hears answers. `sign` are those of entries that it signs.
     """
 
     what: str
@@ -57,7 +57,7 @@ def hears(what: str, *subject_patterns: str) -> Operation:
 
 
 def vouches(what: str, *subject_patterns: str) -> Operation:
-    """Sign what is stored elsewhere, so that its reader knows who took it."""
+    """Sign entries that are stored elsewhere, so that their reader knows who took them."""
     return Operation(what=what, sign=subject_patterns)
 
 

@@ -105,7 +105,7 @@ class Kind(BaseModel):
     def rest(self) -> Place:
         """The list for items that fit no other place of this kind; a document has it from the first such item.
 
-        Of a guarded kind it is protected, since nobody has said how much depends on it.
+        Of a guarded kind it is protected, since its stakes are unknown.
         """
         own = self.place_for("other")
         return own or Place.model_construct(

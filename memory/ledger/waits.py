@@ -70,7 +70,7 @@ class Waits:
     Args:
         keep: How long a task is known after its wait.
         sign: Signs answers that are stored here; None where roles have no keys.
-        check: Tells whose signed answers count; without it all do.
+        check: Refuses answers whose signer may not give them; without it all count.
     """
 
     def __init__(
@@ -93,8 +93,8 @@ class Waits:
     ) -> tuple[Wait | None, WaitAnswer | None]:
         """Return the wait in *slot* and its answer, for the run that waits.
 
-        An answer that nobody signed who may is set aside, and so is one for the end of the wait that is not
-        *otherwise*.
+        An answer without the signature of a role that may is set aside, and so is one for the end of the wait that
+        is not *otherwise*.
         """
         wait, stored = (
             await self._batch.run([("HMGET", keys.task(task_id), *_fields(slot)[:2])])
@@ -206,7 +206,7 @@ class Waits:
     async def read(self, task_id: str, slot: str) -> WaitState | None:
         """Return all that is known of a wait, None when there is none that can be read.
 
-        An answer that nobody signed who may is set aside.
+        An answer without the signature of a role that may is set aside.
         """
         name = WaitName("ask", task_id, slot)
         state = (await self.read_many([name], with_assignments=True))[0]

@@ -41,7 +41,7 @@ class Publisher(NamedTuple):
 
 
 def reads_signed(role: str) -> bool:
-    """Return whether *role* takes in what is signed, so that it is told whose keys count; `worker` is that of all."""
+    """Return whether *role* reads signed messages, so that it needs their public keys; `worker` is any worker."""
     return role in ("supervisor", "memory") or role.partition("-")[0] == "worker"
 
 

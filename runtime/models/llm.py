@@ -570,7 +570,7 @@ class Llm:
 
 
 def describe(error: LlmError) -> str:
-    """Return *error* in its provider's words, on one line; of a refusal, which speaks of what was asked, its name."""
+    """Return *error* in its provider's words, on one line; of a refusal, which quotes the question, its name."""
     name = type(error).__name__
     return name if isinstance(error, LlmRefused) else f"{name}: {words_of(str(error))}"
 

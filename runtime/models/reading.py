@@ -156,7 +156,7 @@ _DECODER = json.JSONDecoder(
 
 
 def _clean(value: Any) -> Any:
-    """Return *value* with half of a surrogate pair, which no text can hold, as the sign for what is missing."""
+    """Return *value* with half of a surrogate pair, which no text can hold, as the replacement character."""
     if isinstance(value, str):
         return _SURROGATE.sub("\ufffd", value)
     if isinstance(value, list):

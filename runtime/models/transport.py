@@ -1,8 +1,8 @@
 """The HTTP client below the library's: says a request as its server understands it, and calls an error an error.
 
 Every request to chat completions passes here, those of agents with tools too. A proxy or a gateway may answer an
-outage with status 200: what is no completion gets the status that it should have had, so that it is counted, retried
-and handed on like any other, and keeps its words.
+outage with status 200: an answer that is no completion gets the status that it should have had, so that it is
+counted, retried and handed on like any other, and keeps its words.
 """
 
 import json

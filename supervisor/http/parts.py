@@ -100,7 +100,7 @@ def _one_of(counts: Counter[str], name: str) -> Iterator[None]:
 class ApiParts:
     """All that a module of routes is given; `keys` None admits everybody, on the loopback address only.
 
-    `turns_kept` is how long what was said is kept, None without end.
+    `turns_kept` is how long turns are kept, None without end.
     """
 
     supervisor_id: str

@@ -221,7 +221,7 @@ def describe_result(
 ) -> str:
     """Return the result of a completed *report* in words.
 
-    A text is returned as it is. Anything else stands line by line between what was asked and its origin.
+    A text is returned as it is. Any other one stands line by line between the question and its origin.
     """
     if isinstance(report.result, str):
         return report.result

@@ -280,7 +280,7 @@ class ReportDesk:
             return None
 
     def _serve(self, report: CompletionReport) -> bool:
-        """Wake whoever waits for *report*; return whether somebody did."""
+        """Wake the requests that wait for *report*; return whether any did."""
         waiting = [
             waiter
             for waiter in self._waiters.get(report.task_id, ())

@@ -58,7 +58,7 @@ def _ask_for_one(
     values: dict[str, Any],
     questions: dict[str, str],
 ) -> None:
-    """Ask for all amounts that were *said*: which of them is to be said again, nobody knows."""
+    """Ask for all amounts that were *said*: which of them is to be said again is unknown."""
     labels = {slot.name: slot.label for slot in slots if slot.name in said}
     told = [f"{labels[name]} {found.text!r}" for name, found in said.items()]
     for name in labels:

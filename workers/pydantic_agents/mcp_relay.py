@@ -96,7 +96,7 @@ class Relay:
             os._exit(1)
 
     def leave(self) -> None:
-        """End this process, as the server has ended; not while its end is being told."""
+        """End this process, as the server has ended; not while its end is being reported."""
         with self._lock:
             os._exit(0)
 

@@ -333,7 +333,7 @@ async def claim_record(
 async def demand_kept(
     parts: ApiParts, key: str, record: RequestRecord, hold_ms: int = 0
 ) -> None:
-    """Return when *record* is kept, so that what is promised is found; it is tried again where it failed before.
+    """Return when *record* is kept, so that a promised task is found; it is tried again where it failed before.
 
     Raises:
         Refused: 503, the store does not answer: the work goes on, and nothing promises that it is found.

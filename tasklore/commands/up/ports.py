@@ -1,4 +1,4 @@
-"""The ports of a system that runs from a folder: the same ones at each start, as long as nobody else has taken them."""
+"""The ports of a system that runs from a folder: the same ones at each start, as long as no other program takes them."""
 
 import json
 import socket

@@ -62,7 +62,7 @@ class Case:
     def display(self) -> str:
         """The text of the item that it would be; a word begins with a capital letter.
 
-        Where no category says what is so of a value, it is the whole statement.
+        Of a value without a category it is the whole statement.
         """
         fact = self.pending.fact
         is_placed = home_of(fact.category, fact.subject, self.kinds) is not None

@@ -1,7 +1,7 @@
 """A second look at facts at stake: does the person say this of themselves, and mean it?
 
 A quotation stands in "I am not vegan" and in "my brother is allergic to kiwis" as well. The model is asked once, in one
-short question, about those facts alone; what it does not call the person's own word is set aside, and listed.
+short question, about those facts alone; a fact that it does not call the person's own word is set aside, and listed.
 """
 
 import json
