@@ -15,8 +15,8 @@ from tasklore.memory.documents.guard import LIMITS
 from tasklore.memory.documents.items import Body, make_item
 from tasklore.memory.documents.kinds import Kinds
 from tasklore.memory.documents.plans import Document, Snapshot
+from tasklore.runtime.models.answer_reader import T
 from tasklore.runtime.models.llm import Expense, LlmRole, LlmSettings, Reply, Spent
-from tasklore.runtime.models.reading import T
 from tasklore.workers.context.services import Services
 from tasklore.workers.listening.context import ListenContext
 from tasklore.workers.listening.values import FactBatch, PendingFact

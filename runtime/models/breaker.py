@@ -14,7 +14,7 @@ from tasklore.contracts.errors import (
     LlmTimeout,
     LlmUnavailable,
 )
-from tasklore.runtime.models.reading import words_of
+from tasklore.runtime.models.answer_reader import words_of
 
 log = structlog.get_logger(__name__)
 

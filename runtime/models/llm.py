@@ -27,6 +27,7 @@ from tasklore.contracts.errors import (
     LlmThrottled,
     LlmTimeout,
 )
+from tasklore.runtime.models.answer_reader import T, words_of
 from tasklore.runtime.models.breaker import ModelBreaker
 from tasklore.runtime.models.client import RawResponse, build_client, complete
 from tasklore.runtime.models.governor import (
@@ -44,7 +45,6 @@ from tasklore.runtime.models.prices import (
     expense_of,
     load_prices,
 )
-from tasklore.runtime.models.reading import T, words_of
 from tasklore.runtime.models.settings import OPENAI_URL, LlmRole, LlmSettings
 from tasklore.runtime.models.tracing import answered, asked, completed
 from tasklore.runtime.models.usage import Meter, Reply, Sent, Spent

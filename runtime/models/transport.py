@@ -12,8 +12,8 @@ from typing import Any
 import openai
 from httpx2 import Request, Response
 
+from tasklore.runtime.models.answer_reader import json_in, text_of, words_of
 from tasklore.runtime.models.dialects import dialect_of, remember
-from tasklore.runtime.models.reading import json_in, text_of, words_of
 from tasklore.runtime.models.wire import redacted, status_in, words_in
 
 #: Dialects that are tried for one request, at most.

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Generic, Protocol
 
 from tasklore.contracts.admission.limits import Payer
+from tasklore.runtime.models.answer_reader import T
 from tasklore.runtime.models.prices import Expense, Tokens
-from tasklore.runtime.models.reading import T
 
 
 class Meter(Protocol):

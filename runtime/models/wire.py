@@ -26,8 +26,8 @@ from tasklore.contracts.errors import (
     LlmTimeout,
     LlmUnavailable,
 )
+from tasklore.runtime.models.answer_reader import T, answer_in, problems_of, text_of
 from tasklore.runtime.models.prices import Tokens
-from tasklore.runtime.models.reading import T, answer_in, problems_of, text_of
 from tasklore.runtime.models.settings import LlmRole
 
 if TYPE_CHECKING:

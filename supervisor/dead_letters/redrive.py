@@ -97,7 +97,7 @@ def redrive_of(
         for name, value in content.headers.items()
         if _HEADER_NAME.fullmatch(name) and _HEADER_VALUE.fullmatch(value)
     } | {subjects.GENERATION_HEADER: str(generation), subjects.ATTEMPT_HEADER: "1"}
-    renewed = _renew(letter.sequence, body, now, renewal, declared)
+    renewed = _renew(letter.sequence, body, now, renewal, declared=declared)
     return Redrive(
         subject=content.subject,
         body=renewed,
@@ -137,7 +137,12 @@ def end_after(letter: Letter, entry: LedgerEntry | None) -> str | None:
 
 
 def _renew(
-    sequence: int, body: bytes, now: datetime, renewal: Renewal, declared: Declared
+    sequence: int,
+    body: bytes,
+    now: datetime,
+    renewal: Renewal,
+    *,
+    declared: Declared,
 ) -> bytes:
     """Return *body* with a new time; a body that is no assignment stays as it is."""
     try:

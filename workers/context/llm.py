@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from tasklore.contracts.errors import LlmError
-from tasklore.runtime.models.reading import T
+from tasklore.runtime.models.answer_reader import T
 
 if TYPE_CHECKING:
     from tasklore.runtime.models.llm import Llm, LlmRole, LlmSettings, Sent, Spent

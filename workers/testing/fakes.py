@@ -14,6 +14,7 @@ from tasklore.contracts.errors import InvalidInput, LlmError
 from tasklore.contracts.messages import ChatTurn, Progress
 from tasklore.memory.documents.kinds import Kinds
 from tasklore.memory.documents.plans import Document, Snapshot
+from tasklore.runtime.models.answer_reader import T
 from tasklore.runtime.models.llm import (
     Expense,
     LlmRole,
@@ -23,7 +24,6 @@ from tasklore.runtime.models.llm import (
     Spent,
     check_answer_model,
 )
-from tasklore.runtime.models.reading import T
 from tasklore.workers.testing.children import KitChildren
 from tasklore.workers.testing.waits import KitWaits
 

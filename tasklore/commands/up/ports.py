@@ -1,4 +1,4 @@
-"""The ports of a system that runs from a folder: the same ones at each start, as long as no other program takes them."""
+"""The ports of a system that runs from a folder: the same ones at each start, unless another program takes one."""
 
 import json
 import socket

@@ -4,7 +4,7 @@ import pytest
 from pydantic import BaseModel
 
 from tasklore.contracts.errors import LlmMalformed
-from tasklore.runtime.models.reading import answer_in, text_of, words_of
+from tasklore.runtime.models.answer_reader import answer_in, text_of, words_of
 from tests.llm_questions import Colour
 
 GREEN = '{"reasoning": "grass", "colour": "green"}'

@@ -20,6 +20,7 @@ from tests.unit.supervisor.pipelines.fake_system import (
     at_work,
     the_end,
 )
+from tests.virtual_time import virtually
 
 ACME = Caller(
     name="shop",
@@ -116,7 +117,7 @@ def test_every_task_of_an_analysis_is_of_who_asked_last() -> None:
                 {(RIVAL, "rival")},
             )
 
-    analyses.virtually(look())
+    virtually(look())
 
 
 @pytest.mark.parametrize(
