@@ -16,6 +16,7 @@ from tasklore.workers.agents.memory_worker.finder import Found
 from tasklore.workers.agents.memory_worker.recall import Worded
 from tasklore.workers.agents.story.question import PARTS, SHARED
 from tasklore.workers.agents.switchboard.answer import Heard
+from tasklore.workers.agents.switchboard.second_look import SecondLook
 from tasklore.workers.pydantic_agents.models import build_model
 from tasklore.workers.summary.question import Summary
 from tests.llm_double import ScriptedLlm
@@ -29,6 +30,7 @@ OURS: dict[str, type[BaseModel]] = {
     "finder": Found,
     "recall": Worded,
     "summary": Summary,
+    "second_look": SecondLook,
     "switchboard": Heard,
     "supervisor": Reading,
     "default": Colour,
