@@ -207,6 +207,7 @@ async def test_a_server_that_sends_more_than_anybody_reads_is_ended(
     assert peak_memory() - before < 50 * 1024**2
     other = AgentKit(make_agent(toolset, ("flood", {"megabytes": 1})))
     report = await other.run("read", {"prompt": "count"}, max_attempts=1)
+    assert report.status == "completed", other.raised
     assert len(report.result) == 1024**2
 
 

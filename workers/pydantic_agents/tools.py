@@ -1,5 +1,6 @@
 """Tools of an agent that are more than functions: other agents, and MCP servers."""
 
+import asyncio
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
@@ -162,8 +163,19 @@ def mcp_server(
             raise ModelRetry(str(error)) from error
         except MCPError as error:
             if error.code not in _REFUSALS:
+                spent.set()
                 raise
             raise ModelRetry(str(error)) from error
+
+    # The relay has ended the server, and is about to end itself: the next run needs another one.
+    spent = asyncio.Event()
+
+    class RenewedTransport(StdioTransport):
+        async def connect(self, **options: Any) -> Any:
+            if spent.is_set():
+                spent.clear()
+                await self.disconnect()  # type: ignore[no-untyped-call]
+            return await super().connect(**options)
 
     options: dict[str, Any] = {
         "id": name,
@@ -181,7 +193,7 @@ def mcp_server(
     else:
         relay = [str(Path(mcp_relay.__file__)), str(timeout_s), str(_MOST_BYTES)]
         arguments = ["-I", *relay, *command]
-        transport = StdioTransport(
+        transport = RenewedTransport(
             sys.executable, arguments, env=dict(env) if env else None
         )
     toolset = MCPToolset(transport, **options)
