@@ -105,21 +105,25 @@ async def stuck_loop(block_s: float, slack: float = 1.0) -> list[Row]:
         await program.eventually(lambda: _begun(house))
         began = float((house.folder / "runs" / "seize").read_text().split()[0])
         waiting = await submit(program, "work", {"number": 2})
-        await poll(lambda: _alive_says(worker, 503), block_s, 0.05)
+        await poll(lambda: _says(worker, "/readyz", 503), block_s, 0.05)
         red_s = time.time() - began
-        asked = f"loop blocked for {block_s:.0f} s with work waiting: /healthz red within {slack * RED_S:.0f} s"
-        rows = [Row(asked, f"{red_s:.2f} s", red_s <= slack * RED_S)]
+        asked = f"loop blocked for {block_s:.0f} s with work waiting: /readyz red within {slack * RED_S:.0f} s"
+        is_alive = await _says(worker, "/healthz", 200)
+        rows = [
+            Row(asked, f"{red_s:.2f} s", red_s <= slack * RED_S),
+            Row("meanwhile /healthz green, for the lease", f"{is_alive}", is_alive),
+        ]
         await program.until(
             lambda: (
                 {seizing, waiting} <= {report["task_id"] for report in program.heard}
             )
         )
-        green_s = await poll(lambda: _alive_says(worker, 200), slack * 30, 0.05)
+        green_s = await poll(lambda: _says(worker, "/readyz", 200), slack * 30, 0.05)
         done_s = time.time() - began
     return [
         *rows,
         Row(
-            "loop free again: /healthz green, all reported",
+            "loop free again: /readyz green, all reported",
             f"{done_s:.1f} s, +{green_s:.2f} s",
             True,
         ),
@@ -162,5 +166,5 @@ async def _ready_says(worker: Served, wanted: int) -> bool:
     return (await page(worker, "/readyz"))[0] == wanted
 
 
-async def _alive_says(worker: Served, wanted: int) -> bool:
-    return (await page(worker, "/healthz"))[0] == wanted
+async def _says(worker: Served, path: str, wanted: int) -> bool:
+    return (await page(worker, path))[0] == wanted
