@@ -27,6 +27,9 @@ BEAT_S = 0.25
 #: Seconds without a beat after which the process counts as stuck: a long C call is bad manners, no reason to be killed.
 STUCK_AFTER_S = 8.0
 
+#: Seconds without a beat after which others have waited for the loop, and need a moment to go on.
+SILENCE_S = 1.0
+
 #: Seconds that a client may take over its request.
 _PATIENCE_S = 5.0
 #: Connections served at once; a probe and a scraper need two.
@@ -52,6 +55,7 @@ class Pulse:
         self._monotonic = monotonic
         self._beat_at = monotonic()
         self._late_s = 0.0
+        self._resumed_at = monotonic()
         self._next: asyncio.TimerHandle | None = None
 
     def beat(self) -> None:
@@ -59,6 +63,8 @@ class Pulse:
         now = self._monotonic()
         self._late_s = max(0.0, now - self._beat_at - BEAT_S)
         self._beat_at = now
+        if self._late_s >= SILENCE_S:
+            self._resumed_at = now
 
     def lag_s(self) -> float:
         """Return how many seconds late the next beat is, or how late the last one was when that is more."""
@@ -67,6 +73,11 @@ class Pulse:
     def silent_s(self) -> float:
         """Return the seconds since the last beat."""
         return self._monotonic() - self._beat_at
+
+    def steady_s(self) -> float:
+        """Return the seconds since the loop went on after `SILENCE_S` or more without a beat; 0 in such a silence."""
+        now = self._monotonic()
+        return 0.0 if now - self._beat_at >= SILENCE_S else now - self._resumed_at
 
     def check(self) -> tuple[bool, str]:
         """Say whether the loop has beaten in time."""

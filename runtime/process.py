@@ -13,8 +13,8 @@ from faststream import FastStream
 from tasklore.contracts.errors import ConfigurationError, TaskloreError, Unreachable
 from tasklore.runtime import departure
 from tasklore.runtime.access import access_of
-from tasklore.runtime.blocking import BLOCKED_AFTER_S, BlockWatch, Runner
-from tasklore.runtime.health import Check, HealthServer, Pulse
+from tasklore.runtime.blocking import BlockWatch, Runner
+from tasklore.runtime.health import STUCK_AFTER_S, Check, HealthServer, Pulse
 from tasklore.runtime.messaging.broker import make_broker
 from tasklore.runtime.messaging.connection import Listener
 from tasklore.runtime.messaging.link import Link
@@ -308,12 +308,13 @@ class Process:
 
 
 def _unless_blocked(pulse: Pulse, check: Check) -> Check:
-    """Return *check*, which fails for nothing that only waits for a blocked event loop."""
+    """Return *check*, which fails for nothing that only waits, or has only waited, for a blocked event loop."""
 
     def examine() -> tuple[bool, str]:
-        if pulse.silent_s() >= BLOCKED_AFTER_S:
-            return True, "not known while the event loop is blocked"
-        return check()
+        is_fine, words = check()
+        if not is_fine and pulse.steady_s() < STUCK_AFTER_S:
+            return True, f"not known, as the event loop was blocked: {words}"
+        return is_fine, words
 
     return examine
 

@@ -141,6 +141,7 @@ def mcp_server(
     try:
         from fastmcp.client.transports import StdioTransport, StreamableHttpTransport
         from fastmcp.exceptions import ToolError
+        from mcp import ClientSession
         from mcp.shared.exceptions import MCPError
         from pydantic_ai.mcp import MCPToolset
     except ImportError as error:
@@ -171,7 +172,7 @@ def mcp_server(
     spent = asyncio.Event()
 
     class RenewedTransport(StdioTransport):
-        async def connect(self, **options: Any) -> Any:
+        async def connect(self, **options: Any) -> ClientSession | None:
             if spent.is_set():
                 spent.clear()
                 await self.disconnect()  # type: ignore[no-untyped-call]

@@ -11,6 +11,7 @@ import pytest
 from tasklore.runtime import blocking
 from tasklore.runtime.blocking import BlockWatch, Runner, place_of
 from tasklore.runtime.health import Pulse
+from tasklore.runtime.process import _unless_blocked
 
 #: Seconds for what takes a tenth of one.
 PATIENCE_S = 20.0
@@ -91,3 +92,24 @@ def test_the_line_is_the_authors_and_not_that_of_a_library() -> None:
     assert "json" in inner.f_code.co_filename
     assert f"{__file__}:" in place_of(inner)
     assert place_of(None) == "an unknown place"
+
+
+def test_a_part_that_waited_for_the_loop_has_a_moment_to_go_on() -> None:
+    """What the block made late fails for nothing until the loop was steady for as long as the part may be silent."""
+    now = 100.0
+    pulse = Pulse(stuck_after_s=60, monotonic=lambda: now)
+    check = _unless_blocked(pulse, lambda: (False, "last heard 20 s ago"))
+    for _ in range(40):
+        now += 0.25
+        pulse.beat()
+    assert check() == (False, "last heard 20 s ago")
+
+    now += 20.0
+    assert check()[0]
+    pulse.beat()
+    seen = []
+    for _ in range(40):
+        now += 0.25
+        pulse.beat()
+        seen.append(check()[0])
+    assert seen == [True] * 31 + [False] * 9
