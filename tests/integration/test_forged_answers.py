@@ -7,16 +7,13 @@ from pathlib import Path
 import pytest
 from redis.asyncio import Redis
 
-from deploy.credentials import make_keys
-from deploy.privileges.cast_file import public_keys
-from deploy.privileges.nats_accounts import publishers
-from deploy.privileges.roles import Cast
 from tasklore.contracts.admission.waits import Door, Wait, WaitAnswer
 from tasklore.contracts.identifiers import new_id
 from tasklore.memory import keys
 from tasklore.memory.ledger.waits import Waits
 from tasklore.runtime.access import Access
 from tasklore.runtime.messaging.signatures import Publishers, open_signer
+from tests.role_keys import make_role_keys
 from tests.servers import PATIENCE_S
 
 DIGEST = "d" * 32
@@ -26,11 +23,7 @@ YES = {"approved": True, "note": ""}
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with a key for each role, and the list of those that sign."""
-    made = tmp_path_factory.mktemp("keys")
-    roles = Cast().roles()
-    make_keys(made, [role.name for role in roles])
-    (made / "publishers.json").write_text(publishers(roles, public_keys(made)), "utf-8")
-    return made
+    return make_role_keys(tmp_path_factory.mktemp("keys"))
 
 
 @pytest.fixture

@@ -6,10 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from deploy.credentials import make_keys
-from deploy.privileges.cast_file import public_keys
-from deploy.privileges.nats_accounts import publishers
-from deploy.privileges.roles import Cast
 from tasklore.contracts import subjects
 from tasklore.contracts.errors import ConfigurationError
 from tasklore.runtime.access import Access
@@ -21,6 +17,7 @@ from tasklore.runtime.messaging.signatures import (
     open_publishers,
     open_signer,
 )
+from tests.role_keys import make_role_keys
 
 SUBJECT = "turns.3.YW5u"
 MESSAGE_ID = "turn-1"
@@ -30,11 +27,7 @@ BODY = b'{"text": "I am allergic to peanuts"}'
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with a key for each role, and the list of those that publish."""
-    made = tmp_path_factory.mktemp("keys")
-    roles = Cast().roles()
-    make_keys(made, [role.name for role in roles])
-    (made / "publishers.json").write_text(publishers(roles, public_keys(made)), "utf-8")
-    return made
+    return make_role_keys(tmp_path_factory.mktemp("keys"))
 
 
 def _signer(folder: Path, role: str) -> Sign:
