@@ -26,6 +26,7 @@ from benchmarks import (
     memory_rows,
     nats_rows,
     output_rows,
+    pause_rows,
     peer_rows,
     pipeline_rows,
     project_rows,
@@ -141,6 +142,7 @@ SIMPLE: dict[
         "output of tasks",
         lambda on, profile: output_rows.measure(on.nats_url, on.redis_url, profile),
     ),
+    "pause": ("a store that stands still", pause_rows.measure),
     "scrape": (
         "scrapes",
         lambda on, profile: scrape_rows.measure(on.redis_url, profile),

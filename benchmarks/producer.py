@@ -5,7 +5,7 @@ import contextlib
 import json
 import time
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
@@ -60,12 +60,19 @@ class Producer:
         await self._client.close()
 
     @contextlib.asynccontextmanager
-    async def worker(self, lane: Lane, batch: int = RAW_BATCH) -> AsyncIterator[Worker]:
-        """Run the lane's worker for the time of the block."""
+    async def worker(
+        self,
+        lane: Lane,
+        batch: int = RAW_BATCH,
+        environment: Mapping[str, str] | None = None,
+    ) -> AsyncIterator[Worker]:
+        """Run the lane's worker for the time of the block, with *environment* beside the servers' addresses."""
         command = [
             part.format(nats_url=self._nats_url, batch=batch) for part in lane.command
         ]
-        async with running(command, self._environment) as worker:
+        async with running(
+            command, self._environment | dict(environment or {})
+        ) as worker:
             yield worker
 
     async def prepare(self, lane: Lane) -> None:
@@ -111,13 +118,29 @@ class Producer:
             return False
         return True
 
-    async def measure_rate(self, lane: Lane, warm_up: int, count: int) -> Rate:
-        """Fill the queue, start one worker, time the *count* durable reports that follow the first *warm_up*."""
+    async def measure_rate(
+        self,
+        lane: Lane,
+        warm_up: int,
+        count: int,
+        *,
+        environment: Mapping[str, str] | None = None,
+        after_warm_up: Callable[[], Awaitable[None]] | None = None,
+    ) -> Rate:
+        """Fill the queue, start one worker, time the *count* durable reports that follow the first *warm_up*.
+
+        *after_warm_up* is awaited within the time that is measured.
+        """
         await self._stream.purge_stream(lane.tasks_stream)
         await self._stream.purge_stream(lane.reports_stream)
         await self._fill(lane, warm_up + count)
-        async with self.worker(lane) as worker, asyncio.timeout(PATIENCE_S):
+        async with (
+            self.worker(lane, environment=environment) as worker,
+            asyncio.timeout(PATIENCE_S),
+        ):
             first, started, cpu_before = await self._reach(lane, worker, warm_up)
+            if after_warm_up is not None:
+                await after_warm_up()
             last, ended, cpu_after = await self._reach(lane, worker, warm_up + count)
         outcomes = await self._check_reports(lane, warm_up + count)
         measured = last - first
