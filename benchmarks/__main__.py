@@ -149,7 +149,7 @@ SIMPLE: dict[
     ),
     "peers": ("peers", lambda on, profile: peer_rows.measure(on.redis_url, profile)),
 }
-FAMILIES = ("raw", "ours", "gain", *SIMPLE)
+FAMILIES = (*nats_rows.TITLES, "gain", *SIMPLE)
 
 
 async def measure(
@@ -158,7 +158,7 @@ async def measure(
     """Start the servers, measure every family named in *only*, return the rows."""
     rows: list[Row] = []
     async with EmbeddedServers() as servers:
-        if only & {"raw", "ours", "gain"}:
+        if only & {*nats_rows.TITLES, "gain"}:
             async with Producer(servers.nats_url, servers.redis_url) as producer:
                 console.log("raw nats-py and ours, in turns")
                 rows += await nats_rows.measure(producer, profile, only)

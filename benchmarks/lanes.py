@@ -5,7 +5,7 @@ import os
 import sys
 import time
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from benchmarks.budget import parameters
@@ -22,7 +22,8 @@ class Lane:
     """One contestant on NATS: where its tasks go in, where its reports come out, how its worker is started.
 
     `{nats_url}` and `{batch}` in `command` are filled in at the start. `provisions` is True when the worker itself
-    creates its streams and consumer.
+    creates its streams and consumer. `memory` is what its assignments say of the long-term memory; with
+    `asks_anew` no question is asked twice.
     """
 
     name: str
@@ -33,6 +34,8 @@ class Lane:
     reports_prefix: str
     command: tuple[str, ...]
     provisions: bool
+    memory: str = "use"
+    asks_anew: bool = False
 
 
 RAW = Lane(
@@ -61,6 +64,8 @@ OURS = Lane(
     ),
     provisions=True,
 )
+COMPUTED = replace(OURS, name="computed", memory="bypass")
+MISSED = replace(OURS, name="missed", asks_anew=True)
 SLOW = Lane(
     name="slow",
     tasks_stream="TASKS",
@@ -93,7 +98,7 @@ def assignment(lane: Lane, task_parameters: dict[str, Any]) -> tuple[str, bytes]
         "created_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "deadline": None,
         "max_attempts": 5,
-        "memory": "use",
+        "memory": lane.memory,
         "request_id": None,
         "parent_id": None,
         "user_id": None,
@@ -106,4 +111,7 @@ def assignment(lane: Lane, task_parameters: dict[str, Any]) -> tuple[str, bytes]
 
 def budget_assignment(lane: Lane, number: int) -> tuple[str, bytes]:
     """Return the *number*-th budget question as an assignment."""
-    return assignment(lane, parameters(number))
+    question = parameters(number)
+    if lane.asks_anew:
+        question["budget_limit"] = 50_000 + number
+    return assignment(lane, question)

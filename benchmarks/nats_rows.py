@@ -6,13 +6,14 @@ from statistics import median
 import nats.errors
 
 from benchmarks.lanes import (
+    COMPUTED,
+    MISSED,
     OURS,
     RAW,
     RAW_BATCH_ALONE,
     SLOW,
     Lane,
     assignment,
-    budget_assignment,
 )
 from benchmarks.processes import NotMeasuredError
 from benchmarks.producer import Producer, Rate
@@ -20,11 +21,19 @@ from benchmarks.profiles import Profile
 from benchmarks.table import Row, missing, percentile, ratio
 
 #: What the table calls each lane.
-TITLES = {"raw": "raw nats-py", "ours": "ours (pydantic, ledger, LTM hit)"}
+TITLES = {
+    "raw": "raw nats-py",
+    "ours": "ours (pydantic, ledger, LTM hit)",
+    "computed": "ours, computed (LTM bypassed)",
+    "missed": "ours, computed and then remembered (LTM miss)",
+}
 _HOW = {
     "raw": "publish and gather per batch, uvloop, stdlib json; no validation, LTM, ledger",
     "ours": "one `tasklore worker`",
+    "computed": "one `tasklore worker`",
+    "missed": "one `tasklore worker`, no question asked twice",
 }
+_LANES = (RAW, OURS, COMPUTED, MISSED)
 
 
 @dataclass
@@ -39,7 +48,7 @@ async def measure(
     producer: Producer, profile: Profile, only: frozenset[str]
 ) -> list[Row]:
     """Return a row for each lane named in *only*; one that cannot run says why and does not stop the other."""
-    lanes = [lane for lane in (RAW, OURS) if lane.name in only]
+    lanes = [lane for lane in _LANES if lane.name in only]
     samples = {lane.name: _Samples() for lane in lanes}
     failures: dict[str, str] = {}
     for turn in range(profile.rounds + 1):
@@ -75,8 +84,8 @@ async def _latencies(producer: Producer, lane: Lane, count: int) -> list[float]:
     """Ask *count* questions one after the other, after a tenth as many unmeasured ones."""
     async with producer.worker(lane, RAW_BATCH_ALONE), producer.asking(lane) as asking:
         times = [
-            (await asking.ask(budget_assignment(lane, number)))[0]
-            for number in range(count + count // 10)
+            (await asking.ask(producer.next_question(lane)))[0]
+            for _ in range(count + count // 10)
         ]
     return times[count // 10 :]
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import itertools
 import json
 import time
 from collections import Counter
@@ -43,6 +44,7 @@ class Producer:
             "TASKLORE_NATS_URL": nats_url,
             "TASKLORE_REDIS_URL": redis_url,
         }
+        self._numbers = itertools.count()
         self._client: Client
         self._stream: JetStreamContext
 
@@ -152,10 +154,14 @@ class Producer:
 
     async def _fill(self, lane: Lane, count: int) -> None:
         pending = []
-        for number in range(count):
-            _, body = budget_assignment(lane, number)
+        for _ in range(count):
+            _, body = self.next_question(lane)
             pending.append(await self._stream.publish_async(lane.task_subject, body))
         await asyncio.gather(*pending)
+
+    def next_question(self, lane: Lane) -> tuple[str, bytes]:
+        """Return the id and the body of a budget question that this producer has not asked yet, or not lately."""
+        return budget_assignment(lane, next(self._numbers))
 
     async def _reach(
         self, lane: Lane, worker: Worker, target: int
