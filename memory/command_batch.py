@@ -7,7 +7,7 @@ of the library that we touch: hence the narrow pin of its version, and tests/int
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, cast
 from weakref import WeakKeyDictionary
@@ -27,6 +27,7 @@ from redis.exceptions import (
 from tasklore.contracts.errors import MemoryUnavailable
 from tasklore.memory.breaker import Breaker
 from tasklore.memory.scripts import LIBRARIES
+from tasklore.memory.shared_connection import INCOMPLETE, Heard, SharedConnection
 
 Command = tuple[str | bytes | int | float, ...]
 Commands = Sequence[Command]
@@ -45,9 +46,11 @@ BUSY_S = 1.0
 _FIRST_PAUSE_S = 0.02
 _MOST_PAUSE_S = 0.25
 
-#: What a reader returns while the next reply is not complete, and bytes that are read at once.
-_INCOMPLETE = object()
+#: Bytes that are read at once.
 _READ_BYTES = 256 * 1024
+#: Commands and bytes of a batch that goes over the connection which all share: a longer one would hold up the others.
+_SMALL_COMMANDS = 16
+_SMALL_BYTES = 16 * 1024
 
 #: Batches under way at a time on one pool, over all stores that share it; on a small one half of what it has: a pool
 #: raises when it has no connection left.
@@ -56,15 +59,16 @@ CONCURRENT = 16
 
 @dataclass(slots=True)
 class _Shared:
-    """What all who exchange over one pool share: turns, connections that are not in use, and when the server spoke.
+    """What all who exchange over one pool share: the connection of small batches; turns and connections of others.
 
     These connections stay taken from the pool, which closes them with its own: taking one and giving it back costs 6 of
     23 us.
     """
 
+    small: SharedConnection
     turns: asyncio.Semaphore
-    idle: list[AbstractConnection]
-    heard_at: float = 0.0
+    heard: Heard
+    idle: list[AbstractConnection] = field(default_factory=list)
 
 
 _shared: WeakKeyDictionary[ConnectionPool, _Shared] = WeakKeyDictionary()
@@ -74,8 +78,12 @@ def _find_shared(pool: ConnectionPool) -> _Shared:
     """Return what everybody shares who uses *pool*."""
     shared = _shared.get(pool)
     if shared is None:
+        heard = Heard()
+        turns = max(1, min(CONCURRENT, pool.max_connections // 2))
         shared = _shared[pool] = _Shared(
-            asyncio.Semaphore(max(1, min(CONCURRENT, pool.max_connections // 2))), []
+            small=SharedConnection(pool, heard),
+            turns=asyncio.Semaphore(turns),
+            heard=heard,
         )
     return shared
 
@@ -87,12 +95,20 @@ class CommandBatch:
         client: Where its connections come from.
         deadline_s: Seconds for one `run`, waiting for a connection included.
         breaker: When given, a server that keeps failing is left alone for a while.
+        has_large_replies: Short commands are answered by bodies of many kilobytes: each batch has a connection of its
+            own, on which nobody waits behind them.
     """
 
     def __init__(
-        self, client: Redis, deadline_s: float, breaker: Breaker | None = None
+        self,
+        client: Redis,
+        deadline_s: float,
+        breaker: Breaker | None = None,
+        *,
+        has_large_replies: bool = False,
     ) -> None:
         self._pool = client.connection_pool
+        self._has_large_replies = has_large_replies
         self._deadline_s = deadline_s
         self._breaker = breaker
         self._shared = _find_shared(client.connection_pool)
@@ -114,10 +130,11 @@ class CommandBatch:
                 "Redis failed repeatedly and is left alone for a moment"
             )
         try:
-            with Deadline(self._deadline_s, self._shared):
-                async with self._shared.turns:
-                    replies = await self._run_until_connected(commands)
+            with Deadline(self._deadline_s, self._shared.heard):
+                replies = await self._run_until_connected(commands)
         except (TimeoutError, OSError, RedisError) as error:
+            if isinstance(error, TimeoutError):
+                self._shared.small.close_if_silent()
             if breaker is not None:
                 # A full server still answers, and reads.
                 (
@@ -140,51 +157,77 @@ class CommandBatch:
         pause_s = 0.0
         while True:
             try:
-                return await self._run_once(commands)
+                replies = await self._exchange(commands)
+                return await self._give_functions(commands, replies)
             except LostConnection:
                 await asyncio.sleep(pause_s)
                 pause_s = min(_MOST_PAUSE_S, 2 * pause_s or _FIRST_PAUSE_S)
 
-    async def _run_once(self, commands: Sequence[Command]) -> list[Any]:
+    async def _give_functions(
+        self, commands: Sequence[Command], replies: list[Any]
+    ) -> list[Any]:
+        """Return *replies*, those repeated for which the server lacked the function.
+
+        Raises:
+            RedisError: the server refused a command.
+        """
+        errors = [reply for reply in replies if isinstance(reply, RedisError)]
+        if not errors:
+            return replies
+        unknown = [
+            at for at, reply in enumerate(replies) if _is_unknown_function(reply)
+        ]
+        if not unknown:
+            raise errors[0]
+        repeated = [commands[index] for index in unknown]
+        names = {str(one[1]) for one in repeated}
+        loads: list[Command] = [("FUNCTION", "LOAD", LIBRARIES[name]) for name in names]
+        answers = await self._exchange(loads + repeated)
+        for answer in answers[: len(loads)]:
+            demand_loaded(answer)
+        for index, answer in zip(unknown, answers[len(loads) :], strict=True):
+            replies[index] = answer
+        refused = [reply for reply in replies if isinstance(reply, RedisError)]
+        if refused:
+            raise refused[0]
+        return replies
+
+    async def _exchange(self, commands: Sequence[Command]) -> list[Any]:
+        """Return the reply to each of *commands*, errors that concern one command among them.
+
+        Raises:
+            LostConnection: the connection broke, the server leaves, or it does not take commands yet.
+        """
+        shared = self._shared
+        packed = b"".join(map(_pack, commands))
+        is_small = len(commands) <= _SMALL_COMMANDS and len(packed) <= _SMALL_BYTES
+        if is_small and not (self._has_large_replies or shared.small.is_congested):
+            replies = await shared.small.exchange(len(commands), packed)
+        else:
+            async with shared.turns:
+                replies = await self._exchange_alone(len(commands), packed)
+        for reply in replies:
+            if isinstance(reply, RedisError) and not isinstance(reply, ResponseError):
+                raise reply
+        return replies
+
+    async def _exchange_alone(self, count: int, packed: bytes) -> list[Any]:
+        """Return the replies over a connection that nobody else uses meanwhile."""
+        idle = self._shared.idle
         connection = (
-            self._shared.idle.pop()
-            if self._shared.idle
-            else await self._pool.get_connection()  # type: ignore[no-untyped-call] # redis-py
+            idle.pop() if idle else await self._pool.get_connection()  # type: ignore[no-untyped-call] # redis-py
         )
         try:
             if not _is_ready(connection):
                 # As the pool does: connects again what the server has closed meanwhile.
                 await self._pool.ensure_connection(connection)
-            replies, errors = await _transact(connection, commands, self._shared)
-            if errors and (
-                unknown := [
-                    at
-                    for at, reply in enumerate(replies)
-                    if _is_unknown_function(reply)
-                ]
-            ):
-                repeated = [commands[index] for index in unknown]
-                names = {str(one[1]) for one in repeated}
-                loads: list[Command] = [
-                    ("FUNCTION", "LOAD", LIBRARIES[name]) for name in names
-                ]
-                answers, _ = await _transact(connection, loads + repeated, self._shared)
-                for answer in answers[: len(loads)]:
-                    demand_loaded(answer)
-                for index, answer in zip(unknown, answers[len(loads) :], strict=True):
-                    replies[index] = answer
-                errors = [
-                    reply for reply in replies if isinstance(reply, ResponseError)
-                ]
+            return await _transact(connection, count, packed, self._shared.heard)
         except BaseException:
             # Replies may still be under way: the next user of this connection would read them as its own.
             await connection.disconnect(nowait=True)
             raise
         finally:
-            self._shared.idle.append(connection)
-        if errors:
-            raise errors[0]
-        return replies
+            idle.append(connection)
 
 
 def _is_ready(connection: AbstractConnection) -> bool:
@@ -214,43 +257,37 @@ def demand_loaded(answer: Any) -> None:
 
 
 async def _transact(
-    connection: AbstractConnection, commands: Sequence[Command], shared: _Shared
-) -> tuple[list[Any], list[ResponseError]]:
-    """Return the reply to each of *commands*, and those of them that are errors; *shared* notes each word.
+    connection: AbstractConnection, count: int, packed: bytes, heard: Heard
+) -> list[Any]:
+    """Return the replies to the *count* commands that *packed* holds; *heard* notes each word.
 
     Raises:
-        LostConnection: the connection broke, the server leaves, or it does not take commands yet.
+        LostConnection: the connection broke.
     """
     stream: asyncio.StreamReader = connection._reader  # type: ignore[assignment]  # noqa: SLF001 - see the head
     writer: asyncio.StreamWriter = connection._writer  # type: ignore[assignment]  # noqa: SLF001
     make_error = connection._parser.parse_error  # noqa: SLF001
     reader = hiredis.Reader(
-        protocolError=InvalidResponse, replyError=make_error, notEnoughData=_INCOMPLETE
+        protocolError=InvalidResponse, replyError=make_error, notEnoughData=INCOMPLETE
     )
     replies: list[Any] = []
     loop = asyncio.get_running_loop()
     try:
-        writer.write(b"".join(map(_pack, commands)))
-        while len(replies) < len(commands):
+        writer.write(packed)
+        while len(replies) < count:
             data = await stream.read(_READ_BYTES)
             if not data:
                 raise LostConnection("the server closed the connection")
-            shared.heard_at = loop.time()
+            heard.at = loop.time()
             reader.feed(data)
-            while (reply := reader.gets(False)) is not _INCOMPLETE:
+            while (reply := reader.gets(False)) is not INCOMPLETE:
                 replies.append(reply)
     except (OSError, RuntimeError) as error:
         # A RuntimeError is uvloop's word for a transport that is closed.
         raise LostConnection(f"the connection was lost: {error}") from error
-    failures = [reply for reply in replies if isinstance(reply, RedisError)]
-    errors = [failure for failure in failures if isinstance(failure, ResponseError)]
-    if len(errors) < len(failures):
-        raise next(
-            failure for failure in failures if not isinstance(failure, ResponseError)
-        )
-    if len(replies) > len(commands):
+    if len(replies) > count:
         raise LostConnection("the server sent more replies than it was asked for")
-    return replies, errors
+    return replies
 
 
 def as_mapping(reply: Any) -> dict[bytes, bytes]:
@@ -265,7 +302,7 @@ def as_mapping(reply: Any) -> dict[bytes, bytes]:
 class Deadline:
     """Raises TimeoutError from its block after *seconds*, but not before the loop has read what already arrived.
 
-    With *shared* the seconds count from the last word of the server to anybody, and only while the loop turns in time:
+    With *heard* the seconds count from the last word of the server to anybody, and only while the loop turns in time:
     a server that answers others is not late, nor is it when we are. So up to `BUSY_S` in all, where that is more.
 
     As `asyncio.timeout`, which would be 8 of 55 us a round trip: cancels the task, and takes that back at the end.
@@ -276,15 +313,15 @@ class Deadline:
         "_cancelling",
         "_handle",
         "_has_struck",
+        "_heard",
         "_loop",
         "_seconds",
-        "_shared",
         "_task",
     )
 
-    def __init__(self, seconds: float, shared: _Shared | None = None) -> None:
+    def __init__(self, seconds: float, heard: Heard | None = None) -> None:
         self._seconds = seconds
-        self._shared = shared
+        self._heard = heard
         self._has_struck = False
 
     def __enter__(self) -> None:
@@ -304,9 +341,9 @@ class Deadline:
 
     def _strike(self, due_at: float) -> None:
         now = self._loop.time()
-        if self._shared is not None and now - self._began_at < BUSY_S:
+        if self._heard is not None and now - self._began_at < BUSY_S:
             left_s = (
-                max(self._shared.heard_at, self._began_at) + self._seconds + GRACE_S
+                max(self._heard.at, self._began_at) + self._seconds + GRACE_S
             ) - now
             # What came in a turn of the loop that took so long is read in the next one.
             if left_s > 0 or now - due_at > GRACE_S:

@@ -147,7 +147,7 @@ class Episodes:
     ) -> None:
         self.vectors = vectors
         self._keep = keep
-        self._batch = CommandBatch(client, deadline_s, breaker)
+        self._batch = CommandBatch(client, deadline_s, breaker, has_large_replies=True)
 
     async def append(self, owner: str, episodes: Sequence[Episode]) -> int:
         """Keep *episodes* behind those there are, each once by its turn id; return how many were new.

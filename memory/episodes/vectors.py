@@ -77,7 +77,7 @@ class VectorIndex:
         self, client: Redis, embedder: Embeds, *, deadline_s: float = 2.0
     ) -> None:
         self._embedder = embedder
-        self._batch = CommandBatch(client, deadline_s)
+        self._batch = CommandBatch(client, deadline_s, has_large_replies=True)
         self._deadline_s = deadline_s
         self._breaker = Breaker(rest_s=_REST_S)
 

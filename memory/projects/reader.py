@@ -50,7 +50,7 @@ class ProjectReader:
         deadline_s: float = 1.0,
         clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
-        self._batch = CommandBatch(client, deadline_s)
+        self._batch = CommandBatch(client, deadline_s, has_large_replies=True)
         self._clock_ms = clock_ms
 
     async def read(self, project_id: str, record_id: str) -> Record | None:

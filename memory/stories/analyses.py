@@ -37,7 +37,7 @@ class AnalysisStore:
     """
 
     def __init__(self, client: Redis, *, deadline_s: float = 1.0) -> None:
-        self._batch = CommandBatch(client, deadline_s)
+        self._batch = CommandBatch(client, deadline_s, has_large_replies=True)
 
     async def read(self, story_id: str, number: int) -> AnalysisDocument | None:
         """Return the analysis of a response, None when there is none (any more).

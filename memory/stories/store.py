@@ -91,7 +91,7 @@ class StoryStore:
         deadline_s: float = 1.0,
         clock_ms: Callable[[], int] = lambda: int(time() * 1000),
     ) -> None:
-        self._batch = CommandBatch(client, deadline_s)
+        self._batch = CommandBatch(client, deadline_s, has_large_replies=True)
         self._clock_ms = clock_ms
 
     async def load(self, base: StoryBase) -> bool:

@@ -319,7 +319,7 @@ class DocumentOwners:
     """Finds the users whose documents were ever edited. MemoryUnavailable after `deadline_s` for one page."""
 
     def __init__(self, client: Redis, *, deadline_s: float = 1.0) -> None:
-        self._batch = CommandBatch(client, deadline_s)
+        self._batch = CommandBatch(client, deadline_s, has_large_replies=True)
 
     async def page(self, cursor: int = 0, limit: int = 1_000) -> OwnerPage:
         """Look at about *limit* keys of the server, from *cursor* on; a user may come twice."""

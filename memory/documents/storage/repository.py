@@ -86,7 +86,7 @@ class DocumentRepository:
     """Keeps the documents of users by token; every call raises MemoryUnavailable when Redis does not answer in time."""
 
     def __init__(self, client: Redis, deadline_s: float) -> None:
-        self._batch = CommandBatch(client, deadline_s)
+        self._batch = CommandBatch(client, deadline_s, has_large_replies=True)
 
     async def read(
         self,

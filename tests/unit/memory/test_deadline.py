@@ -5,7 +5,8 @@ import asyncio
 import pytest
 
 from tasklore.memory import command_batch
-from tasklore.memory.command_batch import Deadline, _Shared
+from tasklore.memory.command_batch import Deadline
+from tasklore.memory.shared_connection import Heard
 
 
 async def test_silence_ends_at_the_deadline() -> None:
@@ -49,22 +50,22 @@ async def test_an_error_inside_is_not_hidden() -> None:
 async def test_a_server_that_answers_others_is_not_late() -> None:
     """Silence counts from its last word to anybody who shares the pool."""
     loop = asyncio.get_running_loop()
-    shared = _Shared(asyncio.Semaphore(), [])
+    heard = Heard()
     words = 0
 
     async def answer_others() -> None:
         nonlocal words
         while True:
-            shared.heard_at = loop.time()
+            heard.at = loop.time()
             words += 1
             await asyncio.sleep(0.005)
 
     others = asyncio.create_task(answer_others())
-    with Deadline(0.05, shared):
+    with Deadline(0.05, heard):
         while words < 40:  # noqa: ASYNC110 - counts what another task does
             await asyncio.sleep(0.005)
     others.cancel()
-    with pytest.raises(TimeoutError), Deadline(0.001, shared):
+    with pytest.raises(TimeoutError), Deadline(0.001, heard):
         await asyncio.Event().wait()
 
 
@@ -74,15 +75,15 @@ async def test_a_server_that_answers_others_alone_is_given_up(
     """One answer that never comes ends with the time that the ledger is waited for."""
     monkeypatch.setattr(command_batch, "BUSY_S", 0.05)
     loop = asyncio.get_running_loop()
-    shared = _Shared(asyncio.Semaphore(), [])
+    heard = Heard()
 
     async def answer_others() -> None:
         while True:
-            shared.heard_at = loop.time()
+            heard.at = loop.time()
             await asyncio.sleep(0)
 
     others = asyncio.create_task(answer_others())
-    with pytest.raises(TimeoutError), Deadline(0.01, shared):
+    with pytest.raises(TimeoutError), Deadline(0.01, heard):
         await asyncio.Event().wait()
     others.cancel()
 
@@ -90,7 +91,7 @@ async def test_a_server_that_answers_others_alone_is_given_up(
 async def test_a_loop_that_is_slow_is_not_the_servers_fault() -> None:
     """Each turn takes longer than the whole deadline, and the answer comes with the third."""
     loop = asyncio.get_running_loop()
-    shared = _Shared(asyncio.Semaphore(), [])
+    heard = Heard()
 
     async def keep_busy() -> None:
         while True:
@@ -100,7 +101,7 @@ async def test_a_loop_that_is_slow_is_not_the_servers_fault() -> None:
             await asyncio.sleep(0)
 
     busy = asyncio.create_task(keep_busy())
-    with Deadline(0.01, shared):
+    with Deadline(0.01, heard):
         for _ in range(3):
             await asyncio.sleep(0)
     busy.cancel()
