@@ -17,6 +17,7 @@
 | `tl:places:{bound}`, `:runs` | sorted set, hash | 7 days | who runs under a bound; `:queue`, `:seen` who waits |
 | `tl:children:{task_id}` | sorted set | 7 days | tasks that it called: id and `Agent.task`, see `ledger.task_tree` |
 | `tl:ended:{slot}` | hash | none | how many of a slot's tasks ended in each state, see `memory.ledger.tally` |
+| `tl:ended:{sums}:shared`, `:lease` | string | 10 s, 3 s | those numbers added up; who adds them up |
 | `tl:stream:{name}` | string | none | the incarnation of a stream that has all open tasks, see `ledger.stream_epochs` |
 | `tl:conversation:{id}` | list | 30 days after its last use | turns and utterances, oldest first |
 | `tl:conversation:{id}:ids`, `:digest` | sorted set, hash | the same | ids of that and of what waits; the rest |
@@ -282,6 +283,16 @@ def end_counts(task_key: str) -> str:
 def every_ended() -> Iterator[str]:
     """Yield every key that counts how tasks ended, one a slot."""
     return (f"tl:ended:{{{tag}}}" for tag in companions())
+
+
+def end_sums() -> str:
+    """Return the key of what all those counters add up to, for processes that only show it."""
+    return "tl:ended:{sums}:shared"
+
+
+def end_sums_lease() -> str:
+    """Return the key that says that a process adds them up."""
+    return "tl:ended:{sums}:lease"
 
 
 def stream(name: str) -> str:

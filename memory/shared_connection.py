@@ -83,7 +83,8 @@ class _Pipeline(asyncio.Protocol):
         self.is_open = False
         self._transport.abort()
         self._unsent.clear()
-        waiting, self._waiting = self._waiting, deque()
+        waiting = self._waiting
+        self._waiting = deque()
         for exchange in waiting:
             if not exchange.answered.done():
                 exchange.answered.set_exception(LostConnection(why))

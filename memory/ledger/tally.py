@@ -3,11 +3,16 @@
 A counter a slot of a cluster, in the slot of its tasks: report and count are one write, so that neither a kill nor a
 lost reply can part them, and what a crash of the server takes back it takes back of both. A generation counts once. The
 counters outlive the tasks: neither the time to live of a task nor forgetting a user takes anything off them.
+
+Of many supervisors one adds them up, and the others read its sums.
 """
 
 import asyncio
+import secrets
 from collections import Counter
+from typing import Annotated, NamedTuple
 
+from pydantic import Field, TypeAdapter, ValidationError
 from redis.asyncio import Redis
 
 from tasklore.memory import keys
@@ -16,6 +21,19 @@ from tasklore.memory.ledger.ledger import number_in
 
 #: Counters read at once: some 4 ms, of which the event loop is held up for 1.
 _BATCH = 512
+#: Milliseconds for which the sums of one process are those of all, and for which the others leave it to add them up.
+SHARED_MS = 9_500
+_LEASE_MS = 3_000
+#: Seconds between looks at whether another process has added them up, which takes it a fraction of one.
+_PAUSE_S = 0.2
+_SUMS = TypeAdapter(dict[str, Annotated[int, Field(ge=0, lt=1 << 63)]])
+
+
+class Sums(NamedTuple):
+    """How many generations of tasks have ended in each state, as added up *age_s* seconds ago."""
+
+    ended: dict[str, int]
+    age_s: float
 
 
 class Tally:
@@ -42,3 +60,39 @@ class Tally:
             # Whoever else is served comes first.
             await asyncio.sleep(0)
         return dict(+counted)
+
+    async def read_shared(self) -> Sums:
+        """Return the sums that a process kept within the last `SHARED_MS`; where none did, add them up and keep them.
+
+        One process at a time adds them up; when it takes longer than its lease, or died, the next one does.
+
+        Raises:
+            MemoryUnavailable: the ledger did not answer in time.
+        """
+        token = secrets.token_hex(8)
+        lease: Command = ("SET", keys.end_sums_lease(), token, "NX", "PX", _LEASE_MS)
+        while True:
+            kept, left_ms = await self._batch.run(
+                [("GET", keys.end_sums()), ("PTTL", keys.end_sums())]
+            )
+            if kept is not None and (ended := _read_sums(kept)) is not None:
+                return Sums(ended, max(0, SHARED_MS - left_ms) / 1000)
+            if (await self._batch.run([lease]))[0]:
+                break
+            await asyncio.sleep(_PAUSE_S)
+        ended = await self.read()
+        await self._batch.run(
+            [
+                ("SET", keys.end_sums(), _SUMS.dump_json(ended), "PX", SHARED_MS),
+                ("DEL", keys.end_sums_lease()),
+            ]
+        )
+        return Sums(ended, 0.0)
+
+
+def _read_sums(kept: bytes) -> dict[str, int] | None:
+    """Return the sums that *kept* spells, None when it is something else: they are added up again."""
+    try:
+        return _SUMS.validate_json(kept)
+    except ValidationError:
+        return None

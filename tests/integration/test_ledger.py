@@ -538,6 +538,34 @@ async def test_a_foreign_value_under_the_key_of_a_counter_stops_no_report(
     }
 
 
+async def test_of_many_processes_one_adds_the_counters_up(
+    ledger: Ledger, valkey_or_redis: Redis
+) -> None:
+    """The others wait for its sums, and each reads all that counted before they were asked for."""
+    for number in range(7):
+        await ledger.finish(f"t{number}", 1, "completed", b"done")
+    await valkey_or_redis.config_resetstat()
+    tallies = [Tally(valkey_or_redis, deadline_s=PATIENCE_S) for _ in range(20)]
+    found = await asyncio.gather(*(tally.read_shared() for tally in tallies))
+    assert [sums.ended for sums in found] == [{"completed": 7}] * 20
+    assert all(0 <= sums.age_s < PATIENCE_S for sums in found)
+    calls = await valkey_or_redis.info("commandstats")
+    assert calls["cmdstat_hgetall"]["calls"] == 16_384
+
+
+@pytest.mark.parametrize(
+    "kept", [b"no sums", b"[1]", b'{"completed": -1}', b'{"a": 1e400}']
+)
+async def test_sums_that_cannot_be_read_are_added_up_again(
+    ledger: Ledger, valkey_or_redis: Redis, kept: bytes
+) -> None:
+    await ledger.finish("t1", 1, "completed", b"done")
+    await valkey_or_redis.set(keys.end_sums(), kept)
+    tally = Tally(valkey_or_redis, deadline_s=PATIENCE_S)
+    # Nobody holds the lease for longer than its time.
+    assert (await tally.read_shared()).ended == {"completed": 1}
+
+
 def test_a_task_and_its_counter_lie_in_one_slot_and_every_slot_has_one_counter() -> (
     None
 ):

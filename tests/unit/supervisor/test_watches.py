@@ -8,6 +8,7 @@ import pytest
 
 from tasklore.contracts import subjects
 from tasklore.contracts.errors import MemoryUnavailable
+from tasklore.memory.ledger.tally import Sums
 from tasklore.supervisor import watches
 from tasklore.supervisor.reports.reports import UNKNOWN_S, RunTimes
 from tasklore.supervisor.watches import (
@@ -145,10 +146,13 @@ class Counters:
 
     ended: dict[str, int] | None = None
 
-    async def read(self) -> dict[str, int]:
+    #: Seconds since another process added them up.
+    age_s = 0.0
+
+    async def read_shared(self) -> Sums:
         if self.ended is None:
             raise MemoryUnavailable("away")
-        return self.ended
+        return Sums(self.ended, self.age_s)
 
 
 async def test_ledger_counts_stay_known_and_grow_older_while_it_is_away() -> None:
@@ -165,3 +169,7 @@ async def test_ledger_counts_stay_known_and_grow_older_while_it_is_away() -> Non
     clock.append(130.0)
     await watch.look()
     assert (watch.ended(), watch.age_s()) == ({"completed": 0, "failed": 2}, 20.0)
+    counters.ended = {"failed": 3}
+    counters.age_s = 8.0
+    await watch.look()
+    assert (watch.ended(), watch.age_s()) == ({"completed": 0, "failed": 3}, 8.0)
