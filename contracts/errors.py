@@ -207,12 +207,13 @@ class LlmError(TaskloreError):
     """Base of the errors of a language model; `retryable` says whether asking again may help.
 
     `away_s` is set while the provider of `model` counts as away: the seconds after which a task that needs it comes
-    back. Such a run is not counted as an attempt.
+    back. Such a run is not counted as an attempt. `said` is what the provider last said.
     """
 
     retryable = False
     away_s: float | None = None
     model = ""
+    said = ""
 
 
 class LlmNotConfigured(LlmError):
@@ -254,7 +255,14 @@ class LlmRateLimited(LlmError):
 
 
 class LlmThrottled(LlmRateLimited):
-    """A limit of the deployment has no room for the call now: its task comes back after `away_s`, uncounted."""
+    """A limit of the deployment has no room for the call now: its task comes back after `away_s`, uncounted.
+
+    `limit` names it and `words` say whose and how large it is; there is room in `room_in_s` at the latest.
+    """
+
+    limit = ""
+    words = ""
+    room_in_s = 0.0
 
 
 class BudgetSpent(LlmError):

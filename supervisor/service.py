@@ -302,8 +302,11 @@ class Service:
             # The other parts are answered all the same.
             problem = error
         has_worker = True
-        if report is None and problem is None and self._has_worker is not None:
-            has_worker = await self._has_worker(assignment.agent_id)
+        wait = None
+        if report is None and problem is None:
+            if self._has_worker is not None:
+                has_worker = await self._has_worker(assignment.agent_id)
+            wait = await self._reports.wait_of(assignment.task_id)
         return report_reply(
             report,
             self._catalogue().card_of(assignment.agent_id, assignment.task.name),
@@ -314,6 +317,7 @@ class Service:
             remembered=part.remembered,
             computed=part.computed,
             has_worker=has_worker,
+            wait=wait,
         )
 
     async def _report_of(

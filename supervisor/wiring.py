@@ -30,6 +30,7 @@ from tasklore.contracts.messages import (
 from tasklore.memory.breaker import Breaker
 from tasklore.memory.budgets.governor import Governor
 from tasklore.memory.budgets.store import Budgets
+from tasklore.memory.budgets.waiting_calls import WaitingCalls
 from tasklore.memory.conversations.conversation import Conversations
 from tasklore.memory.functions import offer_functions
 from tasklore.memory.ledger.ledger import Ledger
@@ -58,6 +59,7 @@ from tasklore.runtime.settings import Settings
 from tasklore.supervisor.admission.desk import AdmissionDesk
 from tasklore.supervisor.admission.gate import open_gate
 from tasklore.supervisor.admission.room import Room
+from tasklore.supervisor.admission.waking_desk import WakingDesk
 from tasklore.supervisor.approvals.desk import WaitDesk
 from tasklore.supervisor.approvals.requests import answer_bytes
 from tasklore.supervisor.cancellation import Canceller
@@ -149,6 +151,7 @@ class _Parts:
     delivering: Delivering
     waiting: WaitDesk
     admission: AdmissionDesk
+    waking: WakingDesk
     webhooks: Webhooks | None
     watches: tuple[Watcher, ...]
     api: "HttpServer | None"
@@ -163,6 +166,7 @@ class _Parts:
             self.schedules,
             self.waiting,
             self.admission,
+            self.waking,
             *hooks,
         )
 
@@ -274,6 +278,7 @@ class Supervisor:
                 "schedules": parts.schedules.vital_sign,
                 "messages": parts.delivering.vital_sign,
                 "waits": parts.waiting.vital_sign,
+                "wake-ups": parts.waking.vital_sign,
             } | (
                 {"webhooks": parts.webhooks.desk.vital_sign}
                 if parts.webhooks is not None
@@ -418,6 +423,7 @@ class Supervisor:
             delivering=delivering,
             waiting=waiting,
             admission=admission,
+            waking=WakingDesk(WaitingCalls(redis), ledger, outbox),
             webhooks=webhooks,
             watches=watches,
             api=api,

@@ -81,6 +81,7 @@ class Account:
     """One count that a call is held against: `key` names it, `limit` is in whole units of `measure`.
 
     `window` is the part of the key for the present day or month; `refills_in_s` is None for one that never refills.
+    `covers` says in words whose it is, "" for everybody's.
     """
 
     name: str
@@ -91,6 +92,22 @@ class Account:
     at_limit: AtLimit
     window: str = ""
     refills_in_s: float | None = None
+    covers: str = ""
+
+    @property
+    def words(self) -> str:
+        """What a call that finds no room waits for: "the budget of tenant acme (2 requests a day)"."""
+        kind = {None: "concurrency limit", "minute": "rate limit"}.get(
+            self.every, "budget"
+        )
+        size = f"{self.limit:,} {self.measure}"
+        if self.measure == "usd":
+            size = f"${self.limit / NANO_USD:,.2f}"
+        elif self.measure == "at_once":
+            size = f"{self.limit:,} requests at once"
+        span = "" if self.every is None else f" a {self.every}"
+        whose = f" of {self.covers}" if self.covers else f" {self.name}"
+        return f"the {kind}{whose} ({size}{span})"
 
 
 @dataclass(kw_only=True)
@@ -244,6 +261,7 @@ class Limit(BaseModel):
             at_limit=self.at_limit,
             window=window,
             refills_in_s=left_s,
+            covers=", ".join(_whose(name, value) for name, value in scope.items()),
         )
 
 
@@ -339,6 +357,13 @@ class Limits(BaseModel):
         }
         defaults = {"money": "refuse", "rates": "pass"} | dict(self.without_store)
         return all(defaults[one] == "pass" for one in asked)
+
+
+def _whose(dimension: str, value: str) -> str:
+    """Return a value of a scope in words; a user's is a token, which says nothing to people."""
+    if dimension == "user":
+        return "this user"
+    return f"{dimension} {value}" if value else f"those without a {dimension}"
 
 
 def bound_name(scope: Mapping[str, str]) -> str:

@@ -85,6 +85,35 @@ class WaitAnswer(Part):
     made_by: str | None = Field(default=None, exclude_if=is_none)
 
 
+class RunWait(Part):
+    """Why a task waits for its next run, which begins by itself: for room under a limit, or for a model.
+
+    `name` is that of the limit or of `model`, `text` the same in words, as in "the budget of tenant acme (2 requests a
+    day)", `said` the provider's last words. It waits `since` then, over all runs that found the same; `until` is when
+    there is room again at the latest, or when the next run looks.
+    """
+
+    kind: Literal["limit", "model"]
+    name: str
+    model: str
+    text: str
+    said: str = ""
+    since: datetime
+    until: datetime
+
+    @property
+    def words(self) -> str:
+        """What it waits for, with the provider's words."""
+        return self.text + (f" (it said: {self.said})" if self.said else "")
+
+    @property
+    def sentence(self) -> str:
+        """The same with the time: "waits for the budget of tenant acme (2 requests a day), until ..."."""
+        until = f"{self.until:%Y-%m-%d %H:%M:%S} UTC"
+        more = "until" if self.kind == "limit" else "looks again at"
+        return f"waits for {self.words}, {more} {until}"
+
+
 class WaitRefusal(Part):
     """An answer that did not count, kept for the audit: *why* it was refused; *made_by* as an answer has it."""
 

@@ -30,7 +30,14 @@ from tasklore.contracts.errors import BudgetSpent, LlmThrottled, MemoryUnavailab
 from tasklore.memory import keys
 from tasklore.memory.breaker import Breaker
 from tasklore.memory.budgets import scripts
-from tasklore.memory.budgets.store import KEEP, book_field, book_of, read_stored
+from tasklore.memory.budgets.store import (
+    KEEP,
+    WAITING,
+    book_field,
+    book_of,
+    kind_of,
+    read_stored,
+)
 from tasklore.memory.command_batch import Command, CommandBatch
 from tasklore.memory.rendering.tokens import Count, counter, estimate
 
@@ -189,7 +196,7 @@ class Governor:
         kinds = [
             word
             for account in held.accounts
-            for word in (_kind_of(account), account.measure)
+            for word in (kind_of(account), account.measure)
         ]
         self._settlements.append(
             (
@@ -276,7 +283,10 @@ class Governor:
             "usd": price or 0,
             "at_once": 1,
         }
-        places = [keys.budget("calls"), keys.budget("leases"), keys.budget("accounts")]
+        places = [
+            *map(keys.budget, ("calls", "leases", "accounts")),
+            *map(keys.budget, WAITING),
+        ]
         rows: list[Any] = []
         for account in held.accounts:
             if account.measure == "usd" and price is None:
@@ -289,9 +299,13 @@ class Governor:
                 if account.refills_in_s is None
                 else int(account.refills_in_s * 1000) + 1
             )
-            waits = int(account.at_limit == "park")
+            # Who asks for no task is not called once a budget has room, and holds up no one who is.
+            waits = int(
+                account.at_limit == "park"
+                and (bool(call.payer.run) or kind_of(account) != "c")
+            )
             rows += (
-                _kind_of(account),
+                kind_of(account),
                 account.measure,
                 account.limit,
                 needs[account.measure],
@@ -310,6 +324,7 @@ class Governor:
             book,
             book_field(call.payer, call.model),
             price or 0,
+            int(_LOOKS_AGAIN_S * 1000) if call.payer.run else "",
         )
         answer = (
             await self._batch.run(
@@ -361,13 +376,6 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-def _kind_of(account: Account) -> str:
-    """Return what the scripts call an account: a rate ("w"), a budget ("c"), or a count of calls under way ("l")."""
-    if account.every is None:
-        return "l"
-    return "w" if account.every == "minute" else "c"
-
-
 def _refusal(
     held: Reservation, account: Account, needs: dict[Measure, int], wait_ms: int
 ) -> Exception:
@@ -391,4 +399,7 @@ def _refusal(
     # Limits may be raised meanwhile: it looks again before long.
     error.away_s = min(wait_ms / 1000, _LOOKS_AGAIN_S)
     error.model = held.call.model
+    error.limit = account.name
+    error.words = account.words
+    error.room_in_s = wait_ms / 1000
     return error

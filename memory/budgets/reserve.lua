@@ -1,7 +1,9 @@
 -- Reserves the worst case of a call on every account, or says which one has no room and when to come back.
--- KEYS: calls, leases, accounts: ms of the last use by key; then for each account its counts and its queue
--- ARGV: now_ms or nothing, call, waiter, lease_ms, book, field, usd; then for each account: kind, measure, limit, need,
---   window, ms until it refills or nothing, 1 when a call that finds no room waits for its turn
+-- KEYS: calls, leases, accounts: ms of the last use by key; waiters, looks, lined, freed: see wake; then for each account
+--   its counts and its queue
+-- ARGV: now_ms or nothing, call, waiter, lease_ms, book, field, usd, ms after which the task of the call looks again at
+--   the latest, or nothing where no task waits; then for each account: kind, measure, limit, need, window, ms until it
+--   refills or nothing, 1 when a call that finds no room waits for its turn
 -- Returns: {1}: reserved; {0, number of the account, ms}: no room until then, -1 for ever
 -- include clock
 -- include accounts
@@ -10,8 +12,8 @@ expire(KEYS[1], KEYS[2])
 if redis.call('HEXISTS', KEYS[1], call) == 1 then return {1} end
 local record = {at = now, book = ARGV[5], field = ARGV[6], usd = tonumber(ARGV[7]), accounts = {}}
 local full, longest, queues, used = 0, 0, {}, {}
-for i = 1, (#KEYS - 3) / 2 do
-  local key, queue, a = KEYS[2 * i + 2], KEYS[2 * i + 3], 7 * i
+for i = 1, (#KEYS - 7) / 2 do
+  local key, queue, a = KEYS[2 * i + 6], KEYS[2 * i + 7], 7 * i + 1
   local kind, limit, need = ARGV[a + 1], tonumber(ARGV[a + 3]), tonumber(ARGV[a + 4])
   record.accounts[i] = {key, kind, ARGV[a + 2], need}
   if need > limit then return {0, i, -1} end
@@ -31,7 +33,8 @@ for i = 1, (#KEYS - 3) / 2 do
   elseif kind == 'c' then wait = budget_wait(key, limit, need, ARGV[a + 5], ARGV[a + 6])
   else wait = redis.call('SCARD', key) < limit and 0 or SLOT / 2 end
   if wait < 0 then return {0, i, -1} end
-  if due and due > now + SLOT / 2 then
+  -- What leaves room in a budget is nobody's turn: whoever looks first takes it.
+  if due and due > now + SLOT / 2 and (kind ~= 'c' or wait > 0) then
     wait = math.max(wait, due - now)
   elseif wait > 0 and due then
     if kind ~= 'w' or due < now - LATE then redis.call('ZADD', queue, text(now + wait), waiter) end
@@ -48,10 +51,20 @@ for i = 1, (#KEYS - 3) / 2 do
     wait = math.max(1, due - now)
     redis.call('ZADD', queue, text(due), waiter)
     redis.call('PEXPIRE', queue, text(wait + DAY))
+    if ARGV[8] ~= '' then redis.call('SADD', KEYS[6], key) end
   end
   if wait > longest then full, longest = i, wait end
 end
-if full > 0 then return {0, full, math.ceil(longest)} end
+if full > 0 then
+  if ARGV[8] ~= '' then
+    local needs = {}
+    for i, account in ipairs(record.accounts) do needs[i] = {account[1], account[4]} end
+    redis.call('HSET', KEYS[4], waiter, cjson.encode({needs = needs, at = now}))
+    redis.call('ZADD', KEYS[5], text(now + math.min(longest, tonumber(ARGV[8]))), waiter)
+    redis.call('ZREM', KEYS[7], waiter)
+  end
+  return {0, full, math.ceil(longest)}
+end
 for i, account in ipairs(record.accounts) do
   local key, kind = account[1], account[2]
   if kind == 'l' then redis.call('SADD', key, call) else redis.call('HINCRBY', key, 'r', text(account[4])) end
@@ -59,6 +72,10 @@ for i, account in ipairs(record.accounts) do
   used[2 * i - 1], used[2 * i] = text(now), key
 end
 for _, queue in ipairs(queues) do redis.call('ZREM', queue, waiter) end
+if ARGV[8] ~= '' and redis.call('HDEL', KEYS[4], waiter) == 1 then
+  redis.call('ZREM', KEYS[5], waiter)
+  redis.call('ZREM', KEYS[7], waiter)
+end
 redis.call('ZADD', KEYS[3], unpack(used))
 if redis.call('ZCARD', KEYS[3]) > 10000 then redis.call('ZREMRANGEBYRANK', KEYS[3], 0, -10001) end
 redis.call('HSET', KEYS[1], call, cjson.encode(record))

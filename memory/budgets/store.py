@@ -12,7 +12,14 @@ from urllib.parse import quote, unquote
 
 from redis.asyncio import Redis
 
-from tasklore.contracts.admission.limits import NANO_USD, Limits, Payer, parse_limits
+from tasklore.contracts.admission.limits import (
+    NANO_USD,
+    Account,
+    Limit,
+    Limits,
+    Payer,
+    parse_limits,
+)
 from tasklore.contracts.errors import InvalidInput, VersionConflict
 from tasklore.memory import keys
 from tasklore.memory.budgets import scripts
@@ -33,6 +40,8 @@ _SLOT_MS = 500
 _MINUTE_MS = 60_000
 _LOST_MS = 10_000
 _SLOT = re.compile(r"s\d+")
+#: The keys of those that wait for room, see wake.lua.
+WAITING = ("waiters", "looks", "lined", "freed")
 
 
 @dataclass(frozen=True)
@@ -118,9 +127,11 @@ class Budgets:
             keys.budget("limits"),
             keys.budget("limits", "history"),
             keys.budget("accounts"),
+            *(keys.budget(one) for one in WAITING if one != "looks"),
         )
         when = datetime.now(UTC).isoformat(timespec="seconds")
         given = (
+            "",
             "" if over is None else over,
             limits.model_dump_json(),
             who,
@@ -128,7 +139,9 @@ class Budgets:
             _VERSIONS,
         )
         version: int = (
-            await self._batch.run([("FCALL", scripts.CHANGE, 3, *places, *given)])
+            await self._batch.run(
+                [("FCALL", scripts.CHANGE, len(places), *places, *given)]
+            )
         )[0]
         if version < 0:
             raise VersionConflict(
@@ -315,6 +328,13 @@ def read_limits_file(path: Path) -> Limits:
         ) from error
     except InvalidInput as error:
         raise InvalidInput(f"{str(path)!r}: {error}") from error
+
+
+def kind_of(limit: Account | Limit) -> str:
+    """Return what the scripts call it: a rate ("w"), a budget ("c"), or a count of calls under way ("l")."""
+    if limit.every is None:
+        return "l"
+    return "w" if limit.every == "minute" else "c"
 
 
 def book_of(now: datetime) -> str:

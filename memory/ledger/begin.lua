@@ -1,7 +1,7 @@
 -- Begins a run of a task, unless it has a report, is to be cancelled, is not due or runs elsewhere.
 -- KEYS: task
 -- ARGV: generation, worker, now_ms, keep_ms, lease_ms, before, 1: alone, token, most crashes
--- Returns: the report; {1, run, crashes, excused, 1 when the last crash is news}: it may run; {2, ms}: it runs elsewhere;
+-- Returns: the report; {1, run, crashes, excused, 1 when the last crash is news, what it waited for}: it may run; {2, ms}: it runs elsewhere;
 --   {5, ms}: it is not due; {3, reason}: it is to be cancelled; {4, crashes, crashes alone, runs, 1 when that is news}:
 --   more runs crashed than the caller tolerates, who may ask again with more of them tolerated, or alone
 -- include read_report
@@ -9,14 +9,14 @@ if stored then return stored end
 if wish then return {3, wish} end
 -- include now
 local last = redis.call('HMGET', key, 'worker' .. g, 'leased_until' .. g, 'due_at' .. g,
-  'attempts' .. g, 'crashes' .. g, 'crashes_alone' .. g, 'alone' .. g, 'excused' .. g, 'token' .. g)
+  'attempts' .. g, 'crashes' .. g, 'crashes_alone' .. g, 'alone' .. g, 'excused' .. g, 'token' .. g, 'waits_for' .. g)
 if last[3] and tonumber(last[3]) > now then return {5, tonumber(last[3]) - now} end
 local excused = tonumber(last[8] or '0')
 local crashes, alone, fresh = tonumber(last[5] or '0'), tonumber(last[6] or '0'), 0
 if last[2] then
   local left = tonumber(last[2]) - now
   if left > 0 and last[1] ~= ARGV[2] then return {2, left} end
-  if left > 0 and last[9] == ARGV[8] then return {1, tonumber(last[4]), crashes, excused, 0} end
+  if left > 0 and last[9] == ARGV[8] then return {1, tonumber(last[4]), crashes, excused, 0, last[10] or ''} end
   if left <= 0 then
     crashes, fresh = crashes + 1, 1
     if last[7] == '1' then alone = alone + 1 end
@@ -35,4 +35,4 @@ redis.call('HSET', key,
   'alone' .. g, ARGV[7],
   'token' .. g, ARGV[8])
 redis.call('PEXPIRE', key, ARGV[4])
-return {1, run, crashes, excused, fresh}
+return {1, run, crashes, excused, fresh, last[10] or ''}

@@ -19,7 +19,7 @@ end
 -- What only a run needs goes first: a hash that is empty then is made anew, without the room that its fields took.
 redis.call('HDEL', key, 'state' .. g, 'report' .. g, 'worker' .. g, 'started_at' .. g, 'leased_until' .. g,
   'due_at' .. g, 'attempts' .. g, 'alone' .. g, 'token' .. g, 'crashes_alone' .. g, 'excused' .. g,
-  'furthest' .. g)
+  'furthest' .. g, 'waits_for' .. g)
 if ARGV[2] ~= 'failed' then redis.call('HDEL', key, 'assignment' .. g, 'trace' .. g) end
 redis.call('HSET', key, 'state' .. g, ARGV[2], 'report' .. g, ARGV[3])
 if ARGV[5] and ARGV[5] ~= '' then redis.call('HSET', key, 'user', ARGV[5]) end

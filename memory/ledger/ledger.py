@@ -5,8 +5,9 @@ A hash per task; for generation 1 its fields are `state:1` (accepted, running, w
 `due_at:1` (ms by the server's clock), `crashes:1` and `crashes_alone:1` (runs that ended without a word, and those of
 them beside which nothing ran since its last new step), `furthest:1` (its latest step in the journal), `alone:1`,
 `excused:1` (runs that are not held against the task), `token:1` (names the latest run), `cancel:1` (why it is to be
-cancelled), `assignment:1` and `trace:1` (until it ends, for good when it failed), `report:1` (set once, and once more
-where REPORTS holds another) and `refused:1` (reports that came after it).
+cancelled), `assignment:1` and `trace:1` (until it ends, for good when it failed), `waits_for:1` (why its last run let
+it wait, a `RunWait`), `report:1` (set once, and once more where REPORTS holds another) and `refused:1` (reports that
+came after it).
 At its end what only a run needs goes: an entry then has state, report and `user`, and what happened to it.
 Generations do not disturb one another: a redelivery of generation 1 behind a redrive still gets or repeats the report
 of generation 1, as that one is owed too. Of the whole task are `user`, the token of whose it was, once it has ended,
@@ -16,23 +17,27 @@ and `once.{name}`, which call made its effect of that name.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import quote
 
+from pydantic import ValidationError
 from redis.asyncio import Redis
 
+from tasklore.contracts.admission.waits import RunWait
 from tasklore.memory import keys
 from tasklore.memory.breaker import Breaker
 from tasklore.memory.command_batch import Command, CommandBatch, as_mapping
 from tasklore.memory.ledger import scripts
 from tasklore.memory.ledger.runs import (
     Beginning,
+    Called,
     CancelOutcome,
     CancelRequest,
     Ended,
     Finish,
     Held,
     NotDue,
+    Past,
     Run,
     Suspect,
 )
@@ -59,6 +64,7 @@ class Generation:
     refused: int
     crashes: int = 0
     wish: CancelRequest | None = None
+    waits_for: RunWait | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,11 +188,15 @@ class Ledger:
         )
 
     async def park(
-        self, run: Ended, wait_ms: int, assignment: bytes | None = None
+        self,
+        run: Ended,
+        wait_ms: int,
+        assignment: bytes | None = None,
+        waits_for: RunWait | None = None,
     ) -> None:
         """Note that *run* ended and another follows, not before *wait_ms* have passed; 0 is whenever it is offered.
 
-        *assignment* is kept for a time when its stream is lost.
+        *assignment* is kept for a time when its stream is lost. *waits_for* is shown to whoever looks meanwhile.
 
         Raises:
             MemoryUnavailable: the ledger did not answer in time.
@@ -198,9 +208,27 @@ class Ledger:
             assignment or b"",
             self._keep_ms,
             run.weight,
+            "" if waits_for is None else waits_for.model_dump_json(),
         )
         await self._batch.run(
             [("FCALL", scripts.PARK, 1, keys.task(run.task_id), *parked)]
+        )
+
+    async def call(
+        self, task_id: str, generation: int
+    ) -> Called | Literal["running", "ended"]:
+        """Let a task that waits for its next run be due at once; "running" is one that does not wait, or not yet.
+
+        Raises:
+            MemoryUnavailable: the ledger did not answer in time.
+        """
+        command = ("FCALL", scripts.CALL, 1, keys.task(task_id), generation)
+        found = (await self._batch.run([command]))[0]
+        if isinstance(found, int):
+            return "ended" if found < 0 else "running"
+        attempts, assignment, trace = found
+        return Called(
+            number_in(attempts) or 0, assignment, trace.decode(errors="replace")
         )
 
     async def cancel(
@@ -408,6 +436,20 @@ class Ledger:
         )[0]
         return found
 
+    async def past(self, task_id: str, generation: int) -> Past:
+        """Return what became of *generation* of *task_id* so far.
+
+        Raises:
+            MemoryUnavailable: the ledger did not answer in time.
+        """
+        names = [
+            f"{name}:{generation}" for name in ("attempts", "crashes", "waits_for")
+        ]
+        attempts, crashes, waits_for = (
+            await self._batch.run([("HMGET", keys.task(task_id), *names)])
+        )[0]
+        return Past(number_in(attempts) or 0, number_in(crashes) or 0, waits_for or b"")
+
     async def read(self, task_id: str) -> LedgerEntry | None:
         """Return all that is known of *task_id*, or None when it never was or is past its time.
 
@@ -463,7 +505,18 @@ def _generation(named: dict[str, bytes]) -> Generation:
         refused=number_in(named.get("refused")) or 0,
         crashes=number_in(named.get("crashes")) or 0,
         wish=_wish_in(named),
+        waits_for=read_wait(named.get("waits_for"))
+        if named.get("state") == b"waiting"
+        else None,
     )
+
+
+def read_wait(body: bytes | None) -> RunWait | None:
+    """Return *body* as why a task waits, None where it is none: workers may write any text."""
+    try:
+        return RunWait.model_validate_json(body) if body else None
+    except ValidationError:
+        return None
 
 
 def _wish_in(named: dict[str, bytes]) -> CancelRequest | None:
@@ -481,8 +534,14 @@ def _beginning(found: list[Any]) -> Run | Held | NotDue | Suspect | CancelReques
     """Return what the script BEGIN says when there is no report."""
     kind = found[0]
     if kind == 1:
-        number, crashes, excused, is_news = found[1:]
-        return Run(number, crashes, excused, bool(is_news))
+        number, crashes, excused, is_news, waited_for = found[1:]
+        return Run(
+            number,
+            crashes=crashes,
+            excused=excused,
+            is_news=bool(is_news),
+            waited_for=waited_for,
+        )
     if kind == 2:
         return Held(found[1])
     if kind == 5:

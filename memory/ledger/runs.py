@@ -15,13 +15,22 @@ class Run(NamedTuple):
     """The task may run, for the *number*th time (1 is the first).
 
     Of the earlier runs *crashes* ended without a word, and *excused* are not held against it. *is_news*: the last
-    crash was not known before.
+    crash was not known before. *waited_for* is why the last run let the task wait, a `RunWait` as JSON.
     """
 
     number: int
     crashes: int = 0
     excused: int = 0
     is_news: bool = False
+    waited_for: bytes = b""
+
+
+class Past(NamedTuple):
+    """What became of a task so far: runs that began, those that ended without a word, and what it waits for, if any."""
+
+    attempts: int
+    crashes: int
+    waits_for: bytes
 
 
 class Held(NamedTuple):
@@ -46,6 +55,14 @@ class Suspect(NamedTuple):
     crashes_alone: int
     runs: int
     is_news: bool = False
+
+
+class Called(NamedTuple):
+    """A task that waited is due now: its *attempts* so far, its *assignment* and *trace*, for its next run."""
+
+    attempts: int
+    assignment: bytes
+    trace: str
 
 
 class CancelRequest(NamedTuple):

@@ -12,6 +12,7 @@ _HERE = Path(__file__).parent
 BEGIN = load(_HERE, "begin", "refuse")
 HOLD = load(_HERE, "hold", "finish")
 RELEASE_RUN = load(_HERE, "release_run", "finish")
+CALL = load(_HERE, "call", "refuse")
 PARK = load(_HERE, "park", "refuse")
 FINISH = load(_HERE, "finish", "refuse")
 CANCEL = load(_HERE, "cancel", "refuse")

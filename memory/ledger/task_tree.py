@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict
 from pydantic_core import from_json
 from redis.asyncio import Redis
 
+from tasklore.contracts.admission.waits import RunWait
 from tasklore.contracts.messages import (
     CompletionReport,
     MemoryOutcome,
@@ -25,7 +26,7 @@ from tasklore.contracts.task_messages import MOST_ANCESTORS
 from tasklore.memory import keys
 from tasklore.memory.command_batch import Command, CommandBatch
 from tasklore.memory.ledger import scripts
-from tasklore.memory.ledger.ledger import number_in
+from tasklore.memory.ledger.ledger import number_in, read_wait
 
 #: Tasks above one another, and tasks of one tree, that are read.
 MOST_LEVELS = MOST_ANCESTORS + 1
@@ -90,7 +91,7 @@ class TracedTask(_Part):
     `state` is `accepted`, `running`, `waiting` (for its next run), `cancelling`, the status of its report, or `gone`
     when the ledger has nothing of it. Times are None where they are not known; of an open task they run up to now.
     `usage` and `run_ms` are those of the last run. `more_steps` and `more_children` are counted and not read, `alike`
-    are children that were read and are not in `children`.
+    are children that were read and are not in `children`. `waits_for` is why it waits, None where that is not known.
     """
 
     task_id: str
@@ -107,6 +108,7 @@ class TracedTask(_Part):
     saved_ms: int | None = None
     usage: Usage = Usage()
     error: str | None = None
+    waits_for: RunWait | None = None
     steps: tuple[TracedStep, ...] = ()
     more_steps: int = 0
     children: tuple["TracedTask", ...] = ()
@@ -190,9 +192,8 @@ def _task_in(
     generation = reply[0]
     if not generation:
         return TracedTask(**known), [], 0
-    state, attempts, started, cancel, assignment, body, count, members, steps, heads = (
-        reply[1:]
-    )
+    state, attempts, started, cancel, assignment, body, waits_for = reply[1:8]
+    count, members, steps, heads = reply[8:]
     known |= {"generation": generation, "attempts": number_in(attempts) or 0}
     known["state"] = "unknown" if state is None else state.decode(errors="replace")
     known["steps"] = tuple(
@@ -209,6 +210,8 @@ def _task_in(
             now_ms,
             is_running=known["state"] == "running",
         )
+        if known["state"] == "waiting":
+            known["waits_for"] = read_wait(waits_for)
         if cancel is not None and known["state"] in _OPEN:
             known["state"] = "cancelling"
     children = [member.decode(errors="replace").partition(" ") for member in members]

@@ -6,6 +6,7 @@
 -- include now
 redis.call('HINCRBY', key, 'excused' .. g, 1)
 redis.call('HSET', key, 'state' .. g, 'waiting')
+redis.call('HDEL', key, 'waits_for' .. g)
 redis.call('HSETNX', key, 'assignment' .. g, ARGV[5])
 redis.call('HSET', key, 'wait.' .. ARGV[7], ARGV[8])
 local answered = redis.call('HEXISTS', key, 'wait.' .. ARGV[7] .. '.answer') == 1

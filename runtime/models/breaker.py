@@ -108,6 +108,7 @@ class ModelBreaker:
             )
             error.away_s = left_s + self._uniform(0.0, spread_s)
             error.model = self._model
+            error.said = self._words
         return error
 
     @contextmanager

@@ -9,7 +9,6 @@ import structlog
 from pydantic import JsonValue, ValidationError
 from pydantic_core import to_json
 
-from tasklore.contracts import subjects
 from tasklore.contracts.admission.waits import (
     Approval,
     Door,
@@ -20,10 +19,10 @@ from tasklore.contracts.admission.waits import (
 )
 from tasklore.contracts.errors import InvalidInput, MessageTooLarge, NotAccepted
 from tasklore.contracts.faults import fault_of
-from tasklore.contracts.traces import spelled_context
 from tasklore.memory.ledger.waits import WaitName, Waits, WaitState
 from tasklore.runtime.messaging.outbox import Outbox
 from tasklore.supervisor.json_schemas import JsonSchemas
+from tasklore.supervisor.wake_up import wake_up
 
 log = structlog.get_logger(__name__)
 
@@ -31,8 +30,6 @@ log = structlog.get_logger(__name__)
 MOST_BYTES = 64 * 1024
 #: After which time an answer is looked at whose process may have died before it woke the task.
 _SOON = timedelta(seconds=2)
-#: Seconds for the wake-up of a task to be stored; the desk makes up for one that was not.
-_WAKE_S = 5.0
 
 Why = Literal["unknown", "answered", "ended", "expired", "changed", "person", "link"]
 
@@ -189,22 +186,17 @@ class Answers:
         ):
             return False
         wait = state.wait
-        context = spelled_context(state.trace)
-        await self._outbox.put(
-            subjects.schedule(task_id, wait.generation),
-            state.assignment,
-            subjects.wake_message_id(
-                task_id, wait.generation, state.attempts + 1, slot
-            ),
-            headers={
-                **(context.headers if context is not None else {}),
-                subjects.GENERATION_HEADER: str(wait.generation),
-                subjects.ATTEMPT_HEADER: str(state.attempts + 1),
-                **subjects.schedule_headers(
-                    self._now(), subjects.due(wait.agent_id, wait.task_name)
-                ),
-            },
-            patience_s=_WAKE_S,
+        await wake_up(
+            self._outbox,
+            task_id=task_id,
+            generation=wait.generation,
+            attempt=state.attempts + 1,
+            agent_id=wait.agent_id,
+            task_name=wait.task_name,
+            assignment=state.assignment,
+            trace=state.trace,
+            now=self._now(),
+            why=slot,
         )
         return True
 

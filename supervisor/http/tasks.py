@@ -11,6 +11,7 @@ from pydantic import ConfigDict, Field, JsonValue
 from starlette.requests import Request
 from starlette.responses import Response
 
+from tasklore.contracts.admission.waits import RunWait
 from tasklore.contracts.identifiers import NAME_PATTERN, Name, new_id
 from tasklore.contracts.messages import CompletionReport, TaskAssignment, TaskCall
 from tasklore.memory.ledger.requests import RequestRecord, place_of
@@ -85,13 +86,15 @@ class Sent(View):
     """A task now: `accepted`, `running`, or `done` with its one report, whatever its status.
 
     `cancelled` has no report, or none yet: it was cancelled before it was sent, or while it waited, and will not run.
-    `due` is when an accepted task may begin, left out where that is at once.
+    `due` is when an accepted task may begin, left out where that is at once. `waits_for` is why one that has begun
+    waits for its next run: for room under a limit or for a model; left out where it does not, or for nothing but time.
     """
 
     task_id: str
     state: Literal["accepted", "running", "cancelled", "done"]
     report: CompletionReport | None = None
     due: datetime | None = Field(default=None, exclude_if=is_none)
+    waits_for: RunWait | None = Field(default=None, exclude_if=is_none)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -352,4 +355,5 @@ async def read_task(parts: ApiParts, caller: Caller, task_id: str) -> Sent:
         task_id=task_id,
         state="accepted",
         due=due if newest.state == "accepted" else None,
+        waits_for=newest.waits_for,
     )

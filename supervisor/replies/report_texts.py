@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any, NamedTuple
 
-from tasklore.contracts.admission.waits import APPROVED_WITHIN
+from tasklore.contracts.admission.waits import APPROVED_WITHIN, RunWait
 from tasklore.contracts.errors import MessageTooLarge, NotAccepted, QueueFull
 from tasklore.contracts.messages import (
     CompletionReport,
@@ -82,6 +82,7 @@ def report_reply(
     remembered: Collection[str] = (),
     computed: Mapping[str, str] | None = None,
     has_worker: bool = True,
+    wait: RunWait | None = None,
 ) -> PersonReply:
     """Return the answer to *assignment*.
 
@@ -95,6 +96,7 @@ def report_reply(
         remembered: Parameters with values that the person did not say, but that memory has of them.
         computed: How the values of parameters were computed that the person said by a difference ("double 50,000").
         has_worker: Whether a worker of the agent is alive, as far as that is known.
+        wait: Why the task waits for its next run, None where it does not.
     """
     kind: ReplyKind = "failed"
     wording = Wording("")
@@ -114,6 +116,8 @@ def report_reply(
                 f" {APPROVED_WITHIN.days} days{later} (question {assignment.approval_id})"
             )
         where = f"{assignment.agent_id} {stands}"
+        if wait is not None and needed is None:
+            where = f"{assignment.agent_id} {wait.sentence}"
         if not has_worker and needed is None and not is_later:
             where = (
                 f"No worker of {assignment.agent_id} is running; the task waits for one"
@@ -144,7 +148,13 @@ def report_reply(
         heading=wording.heading,
         origin=wording.origin,
         taken=only or None,
-        waits_for="worker" if kind == "pending" and not has_worker else None,
+        waits_for=(
+            None
+            if kind != "pending"
+            else "worker"
+            if not has_worker
+            else wait and wait.kind
+        ),
     )
 
 

@@ -18,6 +18,7 @@ from pydantic import ValidationError
 
 from tasklore.contracts import subjects
 from tasklore.contracts.admission.limits import NANO_USD
+from tasklore.contracts.admission.waits import RunWait
 from tasklore.contracts.errors import MemoryUnavailable, Unreachable
 from tasklore.contracts.messages import CompletionReport, TaskAssignment
 from tasklore.contracts.traces import TraceContext, read_context
@@ -194,6 +195,14 @@ class ReportDesk:
         except MemoryUnavailable:
             return "away"
         return None if entry is None else entry.generations[entry.newest].state
+
+    async def wait_of(self, task_id: str) -> RunWait | None:
+        """Return why *task_id* waits for its next run, None where it does not, or that is not known."""
+        try:
+            entry = await self._ledger.read(task_id)
+        except MemoryUnavailable:
+            return None
+        return None if entry is None else entry.generations[entry.newest].waits_for
 
     def hear_hint(self, arrival: Arrival) -> None:
         """Look soon for the report in the stream: the one that was just published, or an earlier one."""

@@ -171,6 +171,8 @@ def _word_of(task: TracedTask) -> tuple[str, str]:
 def describe_task(task: TracedTask) -> str:
     """Return *task* in a line: name, state, times, runs, the memory's part, models, tokens and cost, error."""
     facts = [_word_of(task)[0]]
+    if task.waits_for is not None:
+        facts.append(one_line(task.waits_for.sentence, 300))
     if task.run_ms is not None and not (
         task.memory in ("hit", "near", "joined") and not task.run_ms
     ):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from urllib.parse import quote
 
+from tasklore.contracts.admission.waits import RunWait
 from tasklore.memory import keys
 from tasklore.memory.ledger.ledger import LedgerEntry, entry_of
 from tasklore.memory.ledger.runs import (
@@ -16,6 +17,7 @@ from tasklore.memory.ledger.runs import (
     Finish,
     Held,
     NotDue,
+    Past,
     Run,
     Suspect,
 )
@@ -107,7 +109,10 @@ class FakeLedger:
                 return Held(left_ms)
             if left_ms > 0 and of.get("token") == token.encode():
                 return Run(
-                    of.number("attempts"), of.number("crashes"), of.number("excused")
+                    of.number("attempts"),
+                    of.number("crashes"),
+                    of.number("excused"),
+                    waited_for=of.get("waits_for") or b"",
                 )
             if left_ms <= 0:
                 is_news = True
@@ -135,7 +140,11 @@ class FakeLedger:
             token=token,
         )
         return Run(
-            of.number("attempts"), of.number("crashes"), of.number("excused"), is_news
+            of.number("attempts"),
+            of.number("crashes"),
+            of.number("excused"),
+            is_news,
+            of.get("waits_for") or b"",
         )
 
     async def hold(
@@ -155,7 +164,11 @@ class FakeLedger:
             self._end(run)
 
     async def park(
-        self, run: Ended, wait_ms: int, assignment: bytes | None = None
+        self,
+        run: Ended,
+        wait_ms: int,
+        assignment: bytes | None = None,
+        waits_for: RunWait | None = None,
     ) -> None:
         of = self._end(run)
         if of is None:
@@ -166,6 +179,15 @@ class FakeLedger:
         )
         if assignment is not None and "assignment" not in of:
             of.set(assignment=assignment)
+        of.drop("waits_for")
+        if waits_for is not None:
+            of.set(waits_for=waits_for.model_dump_json())
+
+    async def past(self, task_id: str, generation: int) -> Past:
+        of = self._generation(task_id, generation)
+        return Past(
+            of.number("attempts"), of.number("crashes"), of.get("waits_for") or b""
+        )
 
     def _end(self, run: Ended) -> "_Fields | None":
         of = self._generation(run.task_id, run.generation)

@@ -19,6 +19,7 @@ from tasklore.workers.execution.job import Job, JobReader, UnfitJob
 from tasklore.workers.execution.outcome import Outcome, outcome_of
 from tasklore.workers.execution.recall import recall
 from tasklore.workers.execution.report_publisher import ReportPublisher
+from tasklore.workers.execution.run_waits import explain_expiry
 from tasklore.workers.execution.stores import Stores
 from tasklore.workers.middleware import Hooks, notify
 
@@ -131,6 +132,14 @@ class Consumer:
             elif job.assignment is None:
                 unknown.append(job)
             else:
+                problem = job.problem
+                if job.is_expired:
+                    problem = await explain_expiry(
+                        self._stores.ledger,
+                        job.assignment.task_id,
+                        job.generation,
+                        problem,
+                    )
                 refused.append(
                     Outcome(
                         delivery=delivery,
@@ -140,7 +149,7 @@ class Consumer:
                         status="expired" if job.is_expired else "rejected",
                         worker_id=self._worker_id,
                         memory="off",
-                        error=job.problem,
+                        error=problem,
                     )
                 )
         return jobs, refused, unknown

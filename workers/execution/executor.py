@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 import structlog
 
 from tasklore.contracts.errors import (
+    GiveUp,
     InvalidInput,
     MemoryUnavailable,
     RunReplaced,
@@ -21,7 +22,8 @@ from tasklore.contracts.errors import (
     TaskloreError,
     WorkerLost,
 )
-from tasklore.contracts.messages import MemoryOutcome
+from tasklore.contracts.messages import MemoryOutcome, Usage
+from tasklore.memory.ledger.ledger import read_wait
 from tasklore.memory.ledger.runs import (
     Beginning,
     CancelRequest,
@@ -45,6 +47,7 @@ from tasklore.workers.execution.report_publisher import ReportPublisher
 from tasklore.workers.execution.retry_decision import RetryPolicy, decide_retry
 from tasklore.workers.execution.retry_scheduling import NOT_DUE_S, Retries
 from tasklore.workers.execution.run_slot import RunSlot, lent_when_long
+from tasklore.workers.execution.run_waits import explain_expiry, run_wait
 from tasklore.workers.execution.running_jobs import (
     Leaving,
     RunningJob,
@@ -325,8 +328,11 @@ class Executor:
         """
         assignment = job.assignment
         if job.seconds_left(self._now()) == 0:
-            raise TaskExpired(
+            expired = TaskExpired(
                 "the deadline passed before the task could begin; allow more time or start more workers"
+            )
+            raise await explain_expiry(
+                self._stores.ledger, assignment.task_id, job.generation, expired
             )
         try:
             found = await self._ask_ledger(job, alone=alone, most_crashes=most_crashes)
@@ -348,6 +354,7 @@ class Executor:
             job.attempt = found.number
             job.crashes = found.crashes
             job.excused = found.excused
+            job.waited_for = read_wait(found.waited_for)
             if job.tries <= job.runs_allowed:
                 return found
             await self._give_up(
@@ -463,6 +470,13 @@ class Executor:
         """Let the task run again, or report the failure that *error* makes it; without a *context* it did not run."""
         assignment = job.assignment
         now = self._now()
+        usage = context.usage if context is not None else Usage()
+        has_answer = bool(usage.input_tokens or usage.output_tokens)
+        waits_for = None
+        try:
+            waits_for = run_wait(error, None if has_answer else job.waited_for, now)
+        except GiveUp as over:
+            error = over
         decision = decide_retry(
             error,
             task=job.task,
@@ -496,7 +510,7 @@ class Executor:
                 decision.pause_s,
                 engine,
                 excused=is_ours,
-                waits_for=decision.waits_for,
+                waits_for=waits_for,
             )
             return
         outcome = outcome_of(job, decision.status, self._worker_id, run_ms=run_ms)

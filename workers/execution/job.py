@@ -8,6 +8,7 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from tasklore.contracts import subjects
+from tasklore.contracts.admission.waits import RunWait
 from tasklore.contracts.errors import InvalidInput, TaskExpired
 from tasklore.contracts.faults import fault_of
 from tasklore.contracts.identifiers import checked_name, user_token
@@ -47,9 +48,10 @@ class Job:
     `memory` is the part of the long-term memory so far: the result of `miss` and `refreshed` will be remembered.
     `user` is the token of the user who asked, so that forgetting them finds what their tasks stored; None when unknown.
     `crashes` counts earlier runs that ended without a report, `excused` those of them that are not held against the
-    task. `deadline` is the assignment's, else the task's own counted from its creation, in UTC; None for no limit.
-    `recalled` is a remembered answer. `neighbourhood` is where its question stands among those that may be near to it,
-    None when none may; `near` is the neighbour that was found there once its own question was not remembered.
+    task. `waited_for` is why it waited for this run, if that was for a model. `deadline` is the assignment's, else the
+    task's own counted from its creation, in UTC; None for no limit. `recalled` is a remembered answer. `neighbourhood`
+    is where its question stands among those that may be near to it, None when none may; `near` is the neighbour that
+    was found there once its own question was not remembered.
     """
 
     delivery: Delivery
@@ -67,6 +69,7 @@ class Job:
     neighbourhood: Neighbourhood | None = None
     crashes: int = 0
     excused: int = 0
+    waited_for: RunWait | None = None
     recalled: Remembered | None = None
     near: Neighbour | None = None
 

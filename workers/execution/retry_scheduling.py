@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 import structlog
 
 from tasklore.contracts import subjects
-from tasklore.contracts.admission.waits import Wait
+from tasklore.contracts.admission.waits import RunWait, Wait
 from tasklore.contracts.errors import MemoryUnavailable, MessageTooLarge, NotAccepted
 from tasklore.memory.ledger.runs import Ended
 from tasklore.memory.ledger.waits import LATE, WaitName, Waits
@@ -80,22 +80,25 @@ class Retries:
         engine: PullEngine,
         *,
         excused: bool = False,
-        waits_for: str | None = None,
+        waits_for: RunWait | None = None,
     ) -> None:
         """Let *job* run again after *pause_s* seconds.
 
-        An *excused* run is not held against it; one that only found its model *waits_for* away is no attempt at all.
+        An *excused* run is not held against it; one that only found no room for its call of a model, or the model away,
+        is no attempt at all: *waits_for* says so.
         """
         if waits_for is not None:
-            self._metrics.count_waiting(waits_for, job.assignment.task_id, pause_s)
+            self._metrics.count_waiting(
+                waits_for.model, job.assignment.task_id, pause_s
+            )
         ended = job.to_ended(excused=excused, uncounted=waits_for is not None)
         if pause_s <= self._scheduled_over_s:
-            await self._park(job, ended, 0.0)
+            await self._park(job, ended, 0.0, waits_for)
             self._metrics.count_retry("nak")
             engine.hand_back(job.delivery, pause_s)
             return
         due_at = self._now() + timedelta(seconds=pause_s)
-        await self._park(job, ended, max(0.0, pause_s - _EARLY_S))
+        await self._park(job, ended, max(0.0, pause_s - _EARLY_S), waits_for)
         try:
             await self._schedule(job, due_at, uncounted=ended.uncounted)
         except (NotAccepted, MessageTooLarge) as error:
@@ -222,9 +225,13 @@ class Retries:
             subject, body, message_id, headers=kept | now, patience_s=_CALLED_WITHIN_S
         )
 
-    async def _park(self, job: Job, ended: Ended, wait_s: float) -> None:
+    async def _park(
+        self, job: Job, ended: Ended, wait_s: float, waits_for: RunWait | None
+    ) -> None:
         try:
-            await self._stores.ledger.park(ended, int(wait_s * 1000), job.delivery.body)
+            await self._stores.ledger.park(
+                ended, int(wait_s * 1000), job.delivery.body, waits_for
+            )
         except MemoryUnavailable as error:
             log.info(
                 "retry_not_noted", task_id=job.assignment.task_id, error=str(error)

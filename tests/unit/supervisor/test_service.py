@@ -354,6 +354,9 @@ class Found(Puzzled):
         # Its agent was retired between reading and assigning.
         return Catalogue()
 
+    async def wait_of(self, task_id: str) -> None:
+        """Say that it waits for nothing."""
+
     async def assign(self, assignment: TaskAssignment) -> None:
         self.assigned.append(assignment)
 

@@ -14,7 +14,7 @@ from tasklore import Agent, Context, Parameters
 from tasklore.contracts.admission.limits import Limits
 from tasklore.contracts.errors import MemoryUnavailable, NotAccepted
 from tasklore.contracts.messages import CompletionReport
-from tasklore.memory.ledger.runs import Beginning, CancelRequest, Ended
+from tasklore.memory.ledger.runs import Beginning, CancelRequest
 from tasklore.runtime.messaging.outbox import Settled
 from tasklore.runtime.messaging.pull import Delivery
 from tasklore.workers.execution.acknowledger import Acknowledger
@@ -197,13 +197,11 @@ class AwayLedger(FakeLedger):
             raise MemoryUnavailable("away")
         return await super().begin(*arguments, **options)
 
-    async def park(
-        self, run: Ended, wait_ms: int, assignment: bytes | None = None
-    ) -> None:
+    async def park(self, *arguments: Any, **options: Any) -> None:
         """Note it, unless away."""
         if self.parks_away:
             raise MemoryUnavailable("away")
-        await super().park(run, wait_ms, assignment)
+        await super().park(*arguments, **options)
 
     async def finish_many(self, reports: Any) -> list[bytes | CancelRequest | None]:
         """Answer, unless away."""
@@ -273,6 +271,8 @@ class FakeWorker:
         middleware: Sequence[Middleware] = (),
         declare: Callable[[Agent], object] = lambda _agent: None,
     ) -> None:
+        #: The time, where it is asked for.
+        self.now = NOW
         self.runs: list[str] = []
         self.order: list[str] = []
         self.engine = FakeEngine()
@@ -332,7 +332,7 @@ class FakeWorker:
                 post,
                 counts,
                 acknowledger,
-                now=lambda: NOW,
+                now=lambda: self.now,
             ),
             retry=RetryPolicy(1.0, 8.0),
             make_context=make_context,
@@ -348,7 +348,7 @@ class FakeWorker:
                 read_limits=read_no_limits,
             ),
             hooks=hooks,
-            now=lambda: NOW,
+            now=lambda: self.now,
         )
         self.consumer = Consumer(
             self.agent,
@@ -358,7 +358,7 @@ class FakeWorker:
             publisher=publisher,
             metrics=counts,
             hooks=hooks,
-            now=lambda: NOW,
+            now=lambda: self.now,
         )
 
     def _make_agent(self) -> Agent:
