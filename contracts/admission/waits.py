@@ -1,9 +1,11 @@
 """Waits of a task: for a person's answer, for a signal, or for a time; with the answers and who may give them."""
 
+import hashlib
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic_core import from_json, to_json
 
 from tasklore.contracts.errors import InvalidInput
 from tasklore.contracts.identifiers import Name, checked_name
@@ -68,12 +70,21 @@ class Wait(Part):
         later = self.escalation
         return (self.who,) if later is None or now < later.at else (self.who, later.who)
 
+    def as_asked(self) -> str:
+        """Return a digest of what a person is shown, and of who may answer: an answer says which it was given to."""
+        later = self.escalation and self.escalation.who
+        asked = [self.text, self.who, later, self.user_id, self.answer_schema]
+        # A schema that was stored and read again has the same digest.
+        kept = from_json(to_json(asked, inf_nan_mode="null"))
+        return hashlib.blake2b(to_json(kept), digest_size=16).hexdigest()
+
 
 class WaitAnswer(Part):
     """The value that ended a wait: its author, its time, through which *door*, for which question's *digest*.
 
     `proof` is the role that took it and its signature; None where roles have no keys, and where a run wrote it whose
-    time was over. *made_by* is who made the link that it came by, None for one that came by no link.
+    time was over. *made_by* is who made the link that it came by, None for one that came by no link. *asked* is
+    `Wait.as_asked` of the question as its author saw it, None for a signal.
     """
 
     value: JsonValue = None
@@ -83,6 +94,7 @@ class WaitAnswer(Part):
     digest: str = ""
     proof: str | None = Field(default=None, exclude_if=is_none)
     made_by: str | None = Field(default=None, exclude_if=is_none)
+    asked: str | None = Field(default=None, exclude_if=is_none)
 
 
 class RunWait(Part):

@@ -5,10 +5,14 @@
 local key, field = KEYS[1], 'wait.' .. ARGV[1]
 local wait, answer = unpack(redis.call('HMGET', key, field, field .. '.answer'))
 if answer then return {0, answer} end
+if wait then
+  -- What is no wait was written by another program, and counts as none.
+  local is_read, read = pcall(cjson.decode, wait)
+  wait = is_read and type(read) == 'table' and type(read.generation) == 'number' and read or false
+end
 if not wait and (ARGV[4] ~= '1' or redis.call('EXISTS', key) == 0) then return {-1} end
 local generation = 0
 if wait then
-  wait = cjson.decode(wait)
   generation = wait.generation
   if ARGV[4] ~= '1' and wait.digest ~= ARGV[3] then return {-3} end
 else

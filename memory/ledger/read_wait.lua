@@ -1,9 +1,9 @@
 -- Reads a wait, and what is known of the generation of its task.
 -- KEYS: task
 -- ARGV: slot, 1 with its assignment and trace
--- Returns: wait, answer, refusals, notices, state, report or "", cancel, attempts, assignment, trace; {} without one
+-- Returns: wait, answer, refusals, left_out, notices, state, report or "", cancel, attempts, assignment, trace; {} without one
 local key, field = KEYS[1], 'wait.' .. ARGV[1]
-local found = redis.call('HMGET', key, field, field .. '.answer', field .. '.refusals', field .. '.notices')
+local found = redis.call('HMGET', key, field, field .. '.answer', field .. '.refusals', field .. '.left_out', field .. '.notices')
 local is_read, wait = pcall(cjson.decode, found[1] or '')
 if not is_read or type(wait) ~= 'table' or type(wait.generation) ~= 'number' then return {} end
 local g = ':' .. string.format('%.0f', wait.generation)
@@ -11,4 +11,5 @@ local function has(name) return redis.call('HEXISTS', key, name .. g) == 1 and '
 local more = redis.call('HMGET', key, 'state' .. g, 'attempts' .. g)
 local rest = {false, false}
 if ARGV[2] == '1' then rest = redis.call('HMGET', key, 'assignment' .. g, 'trace' .. g) end
-return {found[1], found[2], found[3], found[4], more[1], has('report'), has('cancel'), more[2], rest[1], rest[2]}
+local report, cancel = has('report'), has('cancel')
+return {found[1], found[2], found[3], found[4], found[5], more[1], report, cancel, more[2], rest[1], rest[2]}

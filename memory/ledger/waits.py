@@ -1,9 +1,9 @@
 """Waits of tasks: for answers, signals and times; each is answered once, the first counts.
 
 They stand in the task's entry in the ledger; for the wait in slot `3` its fields are `wait.3`, `wait.3.answer`,
-`wait.3.refusals` (answers that did not count, a line each) and `wait.3.notices` (how many were sent of it). One list
-names every open wait by when to look at it next: an answer moves it there first, so that a process which dies between
-the answer and the wake-up leaves it to be found.
+`wait.3.refusals` (answers that did not count, a line each), `wait.3.left_out` (how many more there were) and
+`wait.3.notices` (how many were sent of it). One list names every open wait by when to look at it next: an answer moves
+it there first, so that a process which dies between the answer and the wake-up leaves it to be found.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 import structlog
-from pydantic import JsonValue, ValidationError
+from pydantic import ValidationError
 from redis.asyncio import Redis
 
 from tasklore.contracts import subjects
@@ -34,9 +34,17 @@ CheckSignature = Callable[[str, Mapping[str, str], bytes], None]
 #: How long after its end a wait is looked at whose task should have gone on by then.
 LATE = timedelta(seconds=5)
 _OPEN = keys.index("waits")
-#: Bytes of all refusals that are kept of one wait, and how many of them may be one author's.
+#: Characters of the author that is kept of an answer that others may have written.
+_MOST_NAME = 300
+#: Bytes of all refusals that are kept of one wait, and how many of them may be one author's. Beyond that the author
+#: of the most loses the oldest; all that were forged have one author: who wrote them is not known.
 MOST_REFUSALS = 4096
 MOST_OF_ONE = 8
+#: Why an answer that lies in the ledger is set aside: nobody who may took it, its author was shown another question
+#: than the task asks, it is no answer at all.
+FORGED = "forged"
+ALTERED = "altered"
+UNREADABLE = "unreadable"
 
 
 class WaitName(NamedTuple):
@@ -51,11 +59,14 @@ class WaitState(NamedTuple):
     """A wait as it stands. *state* is that of its task in the ledger, "" for an unknown one.
 
     *attempts*, *assignment* and *trace* are what another run of the task needs; *has_report* when none will follow.
+    *has_answer* also where what is kept as the answer is none. *left_out* counts the refusals that are not kept.
     """
 
     wait: Wait
     answer: WaitAnswer | None
+    has_answer: bool
     refusals: tuple[WaitRefusal, ...]
+    left_out: int
     notices: int
     state: str
     has_report: bool
@@ -89,25 +100,16 @@ class Waits:
         self._batch = CommandBatch(client, deadline_s, breaker)
 
     async def find(
-        self, task_id: str, slot: str, otherwise: JsonValue
+        self, task_id: str, wait: Wait
     ) -> tuple[Wait | None, WaitAnswer | None]:
-        """Return the wait in *slot* and its answer, for the run that waits.
+        """Return what is kept in the slot of *wait*, and its answer, for the run that waits as *wait* says.
 
-        An answer without the signature of a role that may is set aside, and so is one for the end of the wait that
-        is not *otherwise*.
+        An answer without the signature of a role that may is set aside, and so is one that was given to another
+        question, one for the end of the wait that is not what *wait* says, and what is none.
         """
-        wait, stored = (
-            await self._batch.run([("HMGET", keys.task(task_id), *_fields(slot)[:2])])
-        )[0]
-        answer = stored and WaitAnswer.model_validate_json(stored)
-        if answer and (
-            answer.value != otherwise
-            if answer.door == "time"
-            else not self._is_proven(task_id, slot, answer)
-        ):
-            await self._set_aside(task_id, slot, answer, stored)
-            answer = None
-        return wait and Wait.model_validate_json(wait), answer
+        known, stored = await self._read_stored(task_id, wait.slot)
+        answer = await self._take_proven(task_id, wait.slot, stored, wait)
+        return known, answer
 
     async def begin(
         self, run: Ended, wait: Wait, wait_s: float, due_s: float, assignment: bytes
@@ -141,14 +143,17 @@ class Waits:
         stored = slot, (body := answer.model_dump_json()), answer.digest, int(is_signal)
         command = ("FCALL", scripts.ANSWER, 1, keys.task(task_id), *stored)
         found = (await self._batch.run([command]))[0]
-        if found[0] == 0:
-            # When the reply to the first attempt was lost, the one that is there is this very answer.
-            return (
-                None
-                if found[1] == body.encode()
-                else WaitAnswer.model_validate_json(found[1])
-            )
-        if found[0] == 1:
+        # When the reply to the first attempt was lost, the one that is there is this very answer.
+        if found[0] == 0 and found[1] != body.encode():
+            wait, _ = await self._read_stored(task_id, slot)
+            earlier = await self._take_proven(task_id, slot, found[1], wait)
+            if earlier is not None:
+                return earlier
+            found = (await self._batch.run([command]))[0]
+            if found[0] == 0:
+                # Another one came between; an unreadable one fails here as a damaged store.
+                return _read_answer(found[1]) or answer
+        if found[0] in (0, 1):
             return None
         why = {-1: "there is no such task or question", -2: "the task has ended"}
         raise InvalidInput(
@@ -157,25 +162,74 @@ class Waits:
 
     async def refuse(self, task_id: str, slot: str, refusal: WaitRefusal) -> None:
         """Keep *refusal* beside the wait, if there is one."""
-        await self._refuse(task_id, slot, refusal, b"")
+        await self._refuse(task_id, slot, refusal)
 
-    async def _set_aside(
-        self, task_id: str, slot: str, answer: WaitAnswer, stored: bytes
-    ) -> None:
-        """Take *answer*, which is *stored* so, away: it does not count. That it was there is kept with the wait."""
-        log.warning("forged_answer", task_id=task_id, slot=slot, by=answer.by)
+    async def _read_stored(
+        self, task_id: str, slot: str
+    ) -> tuple[Wait | None, bytes | None]:
+        """Return the wait in *slot*, None for one that is not readable, and what lies there as its answer."""
+        fields = _fields(slot)[:2]
+        found = await self._batch.run([("HMGET", keys.task(task_id), *fields)])
+        return _read_wait(found[0][0]), found[0][1]
+
+    async def _take_proven(
+        self, task_id: str, slot: str, stored: bytes | None, wait: Wait | None
+    ) -> WaitAnswer | None:
+        """Return the answer that is *stored* if it counts for *wait*; else set it aside, and return None."""
+        if stored is None:
+            return None
+        answer = _read_answer(stored)
+        why = (
+            UNREADABLE
+            if answer is None
+            else self._find_flaw(task_id, slot, answer, wait)
+        )
+        if why is None:
+            return answer
+        log.warning(
+            "forged_answer",
+            task_id=task_id,
+            slot=slot,
+            why=why,
+            by=answer.by if answer else None,
+        )
         refusal = WaitRefusal(
-            by=answer.by, at=datetime.now(UTC), door=answer.door, why="forged"
+            by=answer.by[:_MOST_NAME] if answer else "",
+            at=datetime.now(UTC),
+            # Of what is no answer the door is not known: only runs write answers without one.
+            door=answer.door if answer else "time",
+            why=why,
         )
         await self._refuse(task_id, slot, refusal, stored)
+        return None
+
+    def _find_flaw(
+        self, task_id: str, slot: str, answer: WaitAnswer, wait: Wait | None
+    ) -> str | None:
+        """Return why *answer*, which is stored in *slot*, does not count for *wait*; None if it does."""
+        if answer.door == "time":
+            is_own = wait is not None and answer.value == wait.otherwise
+            return None if is_own else FORGED
+        if self._check is None:
+            return None
+        if not self._is_proven(task_id, slot, answer):
+            return FORGED
+        if wait is None or wait.kind != "ask":
+            return None
+        # Of a question that has changed since, the run says itself that the answer is for another one.
+        if answer.digest != wait.digest or answer.asked == wait.as_asked():
+            return None
+        return ALTERED
 
     async def _refuse(
-        self, task_id: str, slot: str, refusal: WaitRefusal, stored: bytes
+        self, task_id: str, slot: str, refusal: WaitRefusal, stored: bytes | None = None
     ) -> None:
+        """Keep *refusal*, and take the answer away that is *stored*, if it still is."""
         bounds = MOST_REFUSALS, MOST_OF_ONE
-        kept = slot, refusal.model_dump_json(), *bounds, stored
+        kept = slot, refusal.model_dump_json(), *bounds
+        taken = () if stored is None else (stored,)
         await self._batch.run(
-            [("FCALL", scripts.REFUSE_ANSWER, 1, keys.task(task_id), *kept)]
+            [("FCALL", scripts.REFUSE_ANSWER, 1, keys.task(task_id), *kept, *taken)]
         )
 
     def _signed(self, task_id: str, slot: str, answer: WaitAnswer) -> WaitAnswer:
@@ -210,9 +264,9 @@ class Waits:
         """
         name = WaitName("ask", task_id, slot)
         state = (await self.read_many([name], with_assignments=True))[0]
-        if state is None or state.answer is None:
+        if state is None or not state.has_answer:
             return state
-        await self.find(task_id, slot, state.wait.otherwise)
+        await self.find(task_id, state.wait)
         return (await self.read_many([name], with_assignments=True))[0]
 
     async def read_many(
@@ -230,7 +284,7 @@ class Waits:
 
     async def note_notices(self, task_id: str, slot: str, number: int) -> None:
         """Note that *number* notices of a wait were sent."""
-        await self._batch.run([("HSET", keys.task(task_id), _fields(slot)[3], number)])
+        await self._batch.run([("HSET", keys.task(task_id), _fields(slot)[2], number)])
 
     async def look_at(
         self, name: WaitName, at: datetime, *, if_listed: bool = False
@@ -277,9 +331,10 @@ class Waits:
 
 def _read(found: Sequence[bytes | None]) -> WaitState | None:
     (
-        wait,
+        stored,
         answer,
         refusals,
+        left_out,
         notices,
         state,
         report,
@@ -287,18 +342,18 @@ def _read(found: Sequence[bytes | None]) -> WaitState | None:
         attempts,
         assignment,
         trace,
-    ) = (*found, *[None] * 10)[:10]
-    try:
-        parsed = Wait.model_validate_json(wait or b"")
-    except ValidationError:
+    ) = (*found, *[None] * 11)[:11]
+    wait = _read_wait(stored)
+    if wait is None:
         return None
+    lines = (refusals or b"").splitlines()
+    read = [one for one in map(_read_refusal, lines) if one is not None]
     return WaitState(
-        parsed,
-        answer=WaitAnswer.model_validate_json(answer) if answer else None,
-        refusals=tuple(
-            WaitRefusal.model_validate_json(line)
-            for line in (refusals or b"").splitlines()
-        ),
+        wait,
+        answer=_read_answer(answer) if answer else None,
+        has_answer=answer is not None,
+        refusals=tuple(read),
+        left_out=(number_in(left_out) or 0) + len(lines) - len(read),
         notices=number_in(notices) or 0,
         state=(state or b"").decode(errors="replace"),
         has_report=report is not None or cancel is not None,
@@ -308,14 +363,33 @@ def _read(found: Sequence[bytes | None]) -> WaitState | None:
     )
 
 
-def _fields(slot: str) -> tuple[str, str, str, str]:
-    """Return the fields of a wait, its answer, its refusals and its notices."""
-    return (
-        (wait := f"wait.{slot}"),
-        f"{wait}.answer",
-        f"{wait}.refusals",
-        f"{wait}.notices",
-    )
+def _read_wait(stored: bytes | None) -> Wait | None:
+    """Return the wait that is *stored*; None for what is none: roles that write the ledger may write anything."""
+    try:
+        return Wait.model_validate_json(stored or b"")
+    except ValidationError:
+        return None
+
+
+def _read_answer(stored: bytes) -> WaitAnswer | None:
+    """Return the answer that is *stored*; None for what is none."""
+    try:
+        return WaitAnswer.model_validate_json(stored)
+    except ValidationError:
+        return None
+
+
+def _read_refusal(line: bytes) -> WaitRefusal | None:
+    """Return the refusal in *line*; None for what is none."""
+    try:
+        return WaitRefusal.model_validate_json(line)
+    except ValidationError:
+        return None
+
+
+def _fields(slot: str) -> tuple[str, str, str]:
+    """Return the fields of a wait, its answer and its notices."""
+    return (wait := f"wait.{slot}"), f"{wait}.answer", f"{wait}.notices"
 
 
 def _signed_part(answer: WaitAnswer) -> bytes:

@@ -119,6 +119,7 @@ class Answers:
             door=person.door,
             digest=digest or state.wait.digest,
             made_by=person.made_by,
+            asked=state.wait.as_asked(),
         )
         try:
             self._demand(state, answer, person)

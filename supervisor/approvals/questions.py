@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime
+from operator import not_
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
@@ -32,6 +33,7 @@ class ApprovalQuestion(BaseModel):
     """A question that a task asks: *who* may answer now, empty for everybody, and until when.
 
     `answer_schema` None takes `{"approved": true or false, "note": "why"}`. `digest` is of this very question.
+    `refused_left_out` is how many answers did not count beside those in `refused`.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -49,6 +51,7 @@ class ApprovalQuestion(BaseModel):
     answer_schema: dict[str, Any] | None = None
     answer: Answered | None = None
     refused: tuple[WaitRefusal, ...] = ()
+    refused_left_out: int = Field(default=0, exclude_if=not_)
 
 
 async def list_questions(
@@ -100,6 +103,7 @@ def view_of(task_id: str, state: WaitState) -> ApprovalQuestion:
         answer_schema=wait.answer_schema,
         answer=None if state.answer is None else view_answer(state.answer),
         refused=state.refusals,
+        refused_left_out=state.left_out,
     )
 
 

@@ -1,5 +1,6 @@
 """Where roles have keys, an answer counts that a role took which may; any other one is set aside, and that is kept."""
 
+from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -7,10 +8,17 @@ from pathlib import Path
 import pytest
 from redis.asyncio import Redis
 
-from tasklore.contracts.admission.waits import Door, Wait, WaitAnswer
+from tasklore.contracts.admission.waits import (
+    Door,
+    Escalation,
+    Wait,
+    WaitAnswer,
+    WaitRefusal,
+)
+from tasklore.contracts.errors import InvalidInput
 from tasklore.contracts.identifiers import new_id
 from tasklore.memory import keys
-from tasklore.memory.ledger.waits import Waits
+from tasklore.memory.ledger.waits import MOST_REFUSALS, Waits
 from tasklore.runtime.access import Access
 from tasklore.runtime.messaging.signatures import Publishers, open_signer
 from tests.role_keys import make_role_keys
@@ -40,13 +48,12 @@ def waits_of(folder: Path, redis: Redis) -> Callable[[str | None], Waits]:
     return opened
 
 
-async def ask(redis: Redis) -> str:
-    """Let a task ask a question in slot 3, and return its id."""
-    task_id = new_id(0)
+def a_wait(slot: str = "3") -> Wait:
+    """Return the question as the run asks it."""
     now = datetime.now(UTC)
-    wait = Wait(
+    return Wait(
         kind="ask",
-        slot="3",
+        slot=slot,
         digest=DIGEST,
         agent_id="PayerAgent",
         task_name="pay",
@@ -57,6 +64,12 @@ async def ask(redis: Redis) -> str:
         until=now + timedelta(days=1),
         otherwise={"approved": False, "note": "not answered in time"},
     )
+
+
+async def ask(redis: Redis, **altered: object) -> str:
+    """Let a task ask a question in slot 3, of which others *altered* what is kept, and return its id."""
+    task_id = new_id(0)
+    wait = a_wait().model_copy(update=altered)
     await redis.hset(
         keys.task(task_id),
         mapping={"state:1": "waiting", "wait.3": wait.model_dump_json()},
@@ -72,14 +85,14 @@ def an_answer(door: Door = "http", value: object = None) -> WaitAnswer:
             "at": datetime.now(UTC),
             "door": door,
             "digest": DIGEST,
+            "asked": a_wait().as_asked(),
         }
     )
 
 
 async def found(waits: Waits, task_id: str, slot: str = "3") -> WaitAnswer | None:
     """Return the answer as the run of the task finds it."""
-    no = {"approved": False, "note": "not answered in time"}
-    return (await waits.find(task_id, slot, no))[1]
+    return (await waits.find(task_id, a_wait(slot)))[1]
 
 
 @pytest.mark.parametrize("role", ["supervisor", "operator"])
@@ -127,7 +140,7 @@ async def test_the_desk_takes_the_answer_of_a_person_after_a_forged_one(
     assert await desk.answer(task_id, "3", an_answer()) is None
 
 
-@pytest.mark.parametrize("field", ["value", "by", "at", "door", "digest"])
+@pytest.mark.parametrize("field", ["value", "by", "at", "door", "digest", "asked"])
 async def test_a_signed_answer_holds_as_it_was_signed_alone(
     field: str, waits_of: Callable[[str | None], Waits], redis: Redis
 ) -> None:
@@ -141,6 +154,7 @@ async def test_a_signed_answer_holds_as_it_was_signed_alone(
         "at": signed.at + timedelta(seconds=1),
         "door": "cli",
         "digest": "e" * 32,
+        "asked": "e" * 32,
     }
     altered = signed.model_copy(update={field: other[field]})
     await redis.hset(place, "wait.3.answer", altered.model_dump_json())
@@ -177,3 +191,171 @@ async def test_at_the_end_of_a_wait_holds_what_its_code_says_and_nothing_else(
     assert answer is not None
     assert answer.value == no
     assert await found(waits_of(None), forged) is None
+
+
+#: What no answer looks like; an unknown door is what a later version might write.
+NO_ANSWERS = [
+    b"",
+    b"yes",
+    b"null",
+    b"[1]",
+    b'{"value": true}',
+    b"\xff\xfe",
+    b'{"value": true, "by": "user:carla", "at": "2026-01-01T00:00:00Z", "door": "x"}',
+]
+
+
+@pytest.mark.parametrize("stored", NO_ANSWERS)
+@pytest.mark.parametrize("reader", ["run", "desk"])
+async def test_what_is_no_answer_is_set_aside_and_fails_nobody(
+    stored: bytes, reader: str, waits_of: Callable[[str | None], Waits], redis: Redis
+) -> None:
+    task_id = await ask(redis)
+    await redis.hset(keys.task(task_id), "wait.3.answer", stored)
+    desk = waits_of("supervisor")
+
+    if reader == "run":
+        assert await found(waits_of(None), task_id) is None
+    state = await desk.read(task_id, "3")
+    assert state is not None
+    assert (state.answer, state.has_answer) == (None, False)
+    assert [(one.by, one.why) for one in state.refusals] == [("", "unreadable")]
+    assert await desk.answer(task_id, "3", an_answer()) is None
+    assert await found(waits_of(None), task_id) is not None
+
+
+async def test_what_is_no_wait_asks_nothing(
+    waits_of: Callable[[str | None], Waits], redis: Redis
+) -> None:
+    """The run asks anew; an answer has nothing that it could be for, and a signal is taken."""
+    desk = waits_of("supervisor")
+    for stored in (b"", b"x", b"7", b"{}", b'{"generation": "1"}'):
+        task_id = await ask(redis)
+        await redis.hset(keys.task(task_id), "wait.3", stored)
+
+        assert await waits_of(None).find(task_id, a_wait()) == (None, None)
+        assert await desk.read(task_id, "3") is None
+        with pytest.raises(InvalidInput, match="no such task or question"):
+            await desk.answer(task_id, "3", an_answer())
+        assert await desk.answer(task_id, "3", an_answer(), is_signal=True) is None
+
+
+LATER = Escalation(who="user:mallory", at=datetime(2026, 1, 1, tzinfo=UTC))
+
+
+@pytest.mark.parametrize(
+    "altered",
+    [
+        {"who": "user:mallory"},
+        {"who": None},
+        {"text": "Pay 1?"},
+        {"user_id": "mallory"},
+        {"escalation": LATER},
+        {"answer_schema": {"type": "string"}},
+    ],
+)
+async def test_an_answer_to_another_question_than_the_task_asks_does_not_count(
+    altered: dict[str, object], waits_of: Callable[[str | None], Waits], redis: Redis
+) -> None:
+    """Taken and signed by a supervisor, of somebody who was asked by what others wrote into the ledger."""
+    task_id = await ask(redis, **altered)
+    desk = waits_of("supervisor")
+    shown = await desk.read(task_id, "3")
+    assert shown is not None
+    answer = an_answer().model_copy(update={"asked": shown.wait.as_asked()})
+    assert await desk.answer(task_id, "3", answer) is None
+
+    assert await found(waits_of(None), task_id) is None
+    state = await desk.read(task_id, "3")
+    assert state is not None
+    assert [(one.by, one.why) for one in state.refusals] == [("user:carla", "altered")]
+
+
+async def test_a_signal_that_nobody_took_does_not_stand_before_one_that_is_sent(
+    waits_of: Callable[[str | None], Waits], redis: Redis
+) -> None:
+    """Whether the task waits for it already or not."""
+    desk = waits_of("supervisor")
+    for waits in (True, False):
+        task_id = await ask(redis)
+        wait = a_wait("signal.paid").model_copy(update={"kind": "signal"})
+        if waits:
+            stored = wait.model_dump_json()
+            await redis.hset(keys.task(task_id), "wait.signal.paid", stored)
+        forged = an_answer().model_dump_json()
+        await redis.hset(keys.task(task_id), "wait.signal.paid.answer", forged)
+
+        sent = an_answer(value=12)
+        assert (await desk.answer(task_id, "signal.paid", sent, is_signal=True)) is None
+        again = await desk.answer(task_id, "signal.paid", an_answer(), is_signal=True)
+        assert again is not None
+        assert again.value == 12
+        answer = (await waits_of(None).find(task_id, wait))[1]
+        assert answer is not None
+        assert answer.value == 12
+
+
+def a_refusal(by: str, why: str = "person") -> WaitRefusal:
+    return WaitRefusal(by=by, at=datetime.now(UTC), door="http", why=why)
+
+
+async def audit(waits: Waits, task_id: str) -> tuple[list[str], int]:
+    """Return the authors of the refusals that are kept of a question, and how many are not."""
+    state = await waits.read(task_id, "3")
+    assert state is not None
+    return [one.by for one in state.refusals], state.left_out
+
+
+async def test_answers_forged_in_many_names_leave_the_others_their_place_in_the_audit(
+    waits_of: Callable[[str | None], Waits], redis: Redis
+) -> None:
+    desk = waits_of("supervisor")
+    task_id = await ask(redis)
+    await desk.refuse(task_id, "3", a_refusal("user:ana"))
+    for number in range(100):
+        forged = an_answer().model_copy(update={"by": f"user:{number}"})
+        await redis.hset(keys.task(task_id), "wait.3.answer", forged.model_dump_json())
+        assert await found(waits_of(None), task_id) is None
+    await desk.refuse(task_id, "3", a_refusal("user:bea"))
+
+    by, left_out = await audit(desk, task_id)
+    assert by == ["user:ana", *(f"user:{number}" for number in range(8)), "user:bea"]
+    assert left_out == 92
+
+
+async def test_many_refused_authors_share_the_audit_and_the_rest_is_counted(
+    waits_of: Callable[[str | None], Waits], redis: Redis
+) -> None:
+    """Who is refused once keeps that, however often others are; nobody has more than an equal part."""
+    desk = waits_of("supervisor")
+    task_id = await ask(redis)
+    await desk.refuse(task_id, "3", a_refusal("user:ana"))
+    for number in range(90):
+        await desk.refuse(task_id, "3", a_refusal(f"user:{number % 6}"))
+    await desk.refuse(task_id, "3", a_refusal("user:bea"))
+
+    by, left_out = await audit(desk, task_id)
+    counts = Counter(by)
+    assert (counts["user:ana"], counts["user:bea"]) == (1, 1)
+    assert {counts[f"user:{number}"] >= 3 for number in range(6)} == {True}
+    assert len(by) + left_out == 92
+    stored = await redis.hget(keys.task(task_id), "wait.3.refusals")
+    assert len(stored) <= MOST_REFUSALS
+
+
+@pytest.mark.parametrize("kept", [b"x", b'{"by": 7}\n[]\n', b"\xff\n" * 2000])
+async def test_a_list_of_refusals_that_is_none_is_counted_and_goes_on(
+    kept: bytes, waits_of: Callable[[str | None], Waits], redis: Redis
+) -> None:
+    desk = waits_of("supervisor")
+    task_id = await ask(redis)
+    await redis.hset(
+        keys.task(task_id),
+        mapping={"wait.3.refusals": kept, "wait.3.left_out": "many"},
+    )
+    lines = len(kept.splitlines())
+    assert await audit(desk, task_id) == ([], lines)
+
+    await redis.hdel(keys.task(task_id), "wait.3.left_out")
+    await desk.refuse(task_id, "3", a_refusal("user:ana"))
+    assert await audit(desk, task_id) == (["user:ana"], lines)

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from pydantic import JsonValue
 from pydantic_core import to_jsonable_python
 
 from tasklore.contracts.admission.waits import Approval, Wait, WaitAnswer
@@ -29,13 +28,11 @@ class KitWaits:
         self._answers: dict[tuple[str, str], WaitAnswer] = {}
 
     async def find(
-        self,
-        task_id: str,
-        slot: str,
-        otherwise: JsonValue,  # noqa: ARG002
+        self, task_id: str, wait: Wait
     ) -> tuple[Wait | None, WaitAnswer | None]:
-        """Return the wait in *slot* and its answer."""
-        return self._waits.get((task_id, slot)), self._answers.get((task_id, slot))
+        """Return what is kept in the slot of *wait*, and its answer."""
+        place = (task_id, wait.slot)
+        return self._waits.get(place), self._answers.get(place)
 
     async def answer(
         self,

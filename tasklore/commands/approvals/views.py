@@ -98,6 +98,8 @@ async def print_question(which: str, *, as_json: bool) -> None:
                 "refused": f"{refusal.by}, {_spell(refusal.at)}, {refusal.door}: {refusal.why}"
             }
         )
+    if one.refused_left_out:
+        print_facts({"refused": f"{one.refused_left_out:,} more, not kept"})
 
 
 async def answer_question(which: str, value: JsonValue, who: Sequence[str]) -> None:

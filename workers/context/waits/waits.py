@@ -274,7 +274,7 @@ class TaskWaits:
             NotAnswered: its time is over, and it has no answer for that.
         """
         task_id = self._assignment.task_id
-        known, answer = await self._store.find(task_id, wait.slot, wait.otherwise)
+        known, answer = await self._store.find(task_id, wait)
         if answer is not None:
             if wait.kind == "ask" and answer.digest != wait.digest:
                 said = (
@@ -286,12 +286,12 @@ class TaskWaits:
                     f"{said}, and the question is another one now: {wait.text!r}; nothing was done"
                 )
             return answer
-        if known is not None and (known.digest, known.generation) == (
-            wait.digest,
-            wait.generation,
-        ):
-            # Its time counts from the first run that asked.
-            wait = known
+        if known is not None and _is_same(known, wait):
+            # Its time counts from the first run that asked; all else is as the code says, whatever is kept.
+            times = ("asked_at", "until", "escalation")
+            wait = wait.model_copy(
+                update={name: getattr(known, name) for name in times}
+            )
         left_s = (wait.until - self._now()).total_seconds()
         if left_s > _SHORT_S:
             await self._steps.finish()
@@ -319,6 +319,15 @@ class TaskWaits:
             )
             or late
         )
+
+
+def _is_same(known: Wait, wait: Wait) -> bool:
+    """Return whether *known*, which lies where others may write, asks what *wait* asks, and those whom it asks."""
+    return (known.digest, known.generation, known.as_asked()) == (
+        wait.digest,
+        wait.generation,
+        wait.as_asked(),
+    )
 
 
 def _fill(question: str, arguments: Mapping[str, Any]) -> str:
