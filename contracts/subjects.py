@@ -253,6 +253,11 @@ def reports_on(task_id: str) -> str:
     return f"reports.*.{checked_name(task_id, 'task_id')}.*"
 
 
+def generations_of(supervisor_id: str, task_id: str) -> str:
+    """Return the filter for the reports of every generation of a task of *supervisor_id*."""
+    return f"{report(supervisor_id, task_id, 1).rpartition('.')[0]}.*"
+
+
 def reports_to(supervisor_id: str) -> str:
     """Return the filter for every report that *supervisor_id* waits for."""
     return f"reports.{checked_name(supervisor_id, 'supervisor_id')}.>"

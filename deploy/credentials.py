@@ -17,8 +17,9 @@ kept. DIR then holds:
 | `tls/ca.key` | nobody: keep it away, or delete it |
 
 `--worker NAME=AGENT[,AGENT]` and `--program NAME=SPEAKER[,SPEAKER]` add a role to what is there, and leave every other
-key and password as it is; `cast.json` then says who was added. `--renew` writes the rights that this version declares
-into what is there, after an upgrade. `--print-secrets` prints what of it a cluster reads.
+key and password as it is; `cast.json` then says who was added. Programs are no users of Valkey. `--renew` writes the
+rights that this version declares into what is there, after an upgrade. `--print-secrets` prints what of it a cluster
+reads.
 """
 
 import argparse
@@ -28,7 +29,7 @@ import re
 import secrets
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -86,13 +87,13 @@ def make_credentials(
         )
     make_certificates(directory / "tls")
     make_keys(directory, [*(role.name for role in roles), SYSTEM_USER])
-    passwords = {role.name: secrets.token_urlsafe(32) for role in roles}
+    passwords = _new_passwords(roles)
     write_private(
         directory / "users.acl", with_passwords(valkey_users(roles), passwords)
     )
     write_private(directory / "accounts.conf", nats_accounts(roles))
-    for name, password in passwords.items():
-        _write_role(directory, name, password, valkey_address)
+    for role in roles:
+        _write_role(directory, role.name, passwords.get(role.name), valkey_address)
     _write_publishers(directory, roles)
 
 
@@ -129,7 +130,7 @@ def add_roles(
         there.calls | added.calls,
         there.approvers | added.approvers,
     )
-    passwords = {name: secrets.token_urlsafe(32) for name in new}
+    passwords = _new_passwords(role for role in cast.roles() if role.name in new)
     try:
         accounts = nats_accounts(cast.roles())
         users = renewed(
@@ -141,9 +142,9 @@ def add_roles(
         ) from error
     keys = (directory / "nats.env").read_text("utf-8")
     nkeys = _nkeys()
-    for name, password in passwords.items():
+    for name in new:
         keys += _make_key(nkeys, directory, name)
-        _write_role(directory, name, password, valkey_address)
+        _write_role(directory, name, passwords.get(name), valkey_address)
     replace_text(directory / "nats.env", keys)
     replace_text(directory / "users.acl", users)
     replace_text(directory / "accounts.conf", accounts)
@@ -158,12 +159,21 @@ def _write_publishers(directory: Path, roles: Sequence[Role]) -> None:
             replace_text(directory / role.name / "publishers.json", text)
 
 
-def _write_role(directory: Path, name: str, password: str, valkey_address: str) -> None:
-    write_private(directory / name / "valkey.password", password)
-    write_private(
-        directory / name / "tasklore_redis_url",
-        f"rediss://{name}:{password}@{valkey_address}/0",
-    )
+def _new_passwords(roles: Iterable[Role]) -> dict[str, str]:
+    """Return a password for each of *roles* that is a user of Valkey, by its name."""
+    return {role.name: secrets.token_urlsafe(32) for role in roles if role.has_store}
+
+
+def _write_role(
+    directory: Path, name: str, password: str | None, valkey_address: str
+) -> None:
+    """Write what *name* needs beside its nkey; without a *password* it is no user of Valkey."""
+    if password is not None:
+        write_private(directory / name / "valkey.password", password)
+        write_private(
+            directory / name / "tasklore_redis_url",
+            f"rediss://{name}:{password}@{valkey_address}/0",
+        )
     write_private(
         directory / name / "ca.crt", (directory / "tls" / "ca.crt").read_text("utf-8")
     )

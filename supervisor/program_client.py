@@ -5,9 +5,13 @@ async with asking("CoinWorld") as asker:
     report = await asker.ask("DecisionAgent", "decide", {"name": "Alice", ...}, conversation_id="coins.Alice")
     await asker.tell("coins.Alice", "Bob", "Found coins!", time=5)
 ```
+
+It needs NATS alone: the ledger hears of a task from its worker, and its report lies in the stream REPORTS, where a
+program may read its own.
 """
 
 import asyncio
+import contextlib
 import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -16,7 +20,7 @@ from typing import Any
 
 from tasklore.contracts import subjects
 from tasklore.contracts.agent_messages import agent_message
-from tasklore.contracts.errors import Forbidden, TaskExpired, Unreachable
+from tasklore.contracts.errors import Forbidden, NotAccepted, TaskExpired, Unreachable
 from tasklore.contracts.identifiers import checked_name, new_id
 from tasklore.contracts.messages import (
     CompletionReport,
@@ -24,20 +28,22 @@ from tasklore.contracts.messages import (
     TaskAssignment,
     TaskCall,
 )
-from tasklore.memory.ledger.ledger import Ledger
 from tasklore.runtime.messaging.buckets import read_bucket
 from tasklore.runtime.messaging.connection import connected
 from tasklore.runtime.messaging.link import Link
 from tasklore.runtime.messaging.outbox import Outbox, open_outbox
-from tasklore.runtime.servers import valkey
 from tasklore.runtime.servers.endpoints import find_endpoints
-from tasklore.supervisor.dispatch import Dispatch
+from tasklore.supervisor.dispatch import first_run
 from tasklore.supervisor.reports.reports import ReportDesk
 
 #: How long a task may take, its time in the queue included, unless the call says otherwise.
 WITHIN = timedelta(seconds=30)
 #: Seconds past that in which its report is waited for: a worker reports a task that it gives up at its deadline.
 _REPORT_S = 1.0
+#: Seconds after which a task without a report is stored again, in case its stream was lost before a worker had it;
+#: doubled each time. A stream that has it swallows the repeat, for the five minutes that it knows an id.
+_STORED_AGAIN_S = 10.0
+_KNOWN_S = 240.0
 
 
 class Asker:
@@ -49,13 +55,11 @@ class Asker:
         supervisor_id: str,
         link: Link,
         outbox: Outbox,
-        dispatch: Dispatch,
         reports: ReportDesk,
     ) -> None:
         self._supervisor_id = supervisor_id
         self._link = link
         self._outbox = outbox
-        self._dispatch = dispatch
         self._reports = reports
 
     async def has_worker(self, agent_id: str) -> bool:
@@ -113,13 +117,13 @@ class Asker:
             conversation_id=conversation_id,
         )
         wait_s = within.total_seconds() + _REPORT_S
-        # Awaited from before it is sent: a quick task is done by the time its acceptance is noted.
+        # Awaited from before it is sent: a quick task is done by the time that is confirmed.
         awaited = asyncio.ensure_future(
             self._reports.report_of(assignment, wait_s, is_new=task_id is None)
         )
         try:
-            await self._dispatch.assign(assignment)
-            found = await awaited
+            await self._store(assignment)
+            found = await self._await_stored(assignment, awaited)
         finally:
             awaited.cancel()
             await asyncio.gather(awaited, return_exceptions=True)
@@ -127,6 +131,34 @@ class Asker:
             msg = f"{agent_id} did not report {task_name!r} within {within.total_seconds():g} s; is a worker of it up?"
             raise TaskExpired(msg)
         return found
+
+    async def _store(self, assignment: TaskAssignment) -> None:
+        """Publish *assignment*; return when it is durably stored. The same again changes nothing."""
+        headers, subject = first_run(assignment)
+        await self._outbox.put(
+            subject,
+            assignment.model_dump_json(exclude_none=True).encode(),
+            subjects.task_message_id(assignment.task_id, 1),
+            headers=headers,
+        )
+
+    async def _await_stored(
+        self,
+        assignment: TaskAssignment,
+        awaited: asyncio.Future[CompletionReport | None],
+    ) -> CompletionReport | None:
+        """Return the report of *assignment*, and see to it meanwhile that it is stored."""
+        pause_s = _STORED_AGAIN_S
+        left_s = _KNOWN_S
+        while left_s > pause_s:
+            await asyncio.wait([awaited], timeout=pause_s)
+            if awaited.done():
+                break
+            with contextlib.suppress(NotAccepted):
+                await self._store(assignment)
+            left_s -= pause_s
+            pause_s *= 2
+        return await awaited
 
     async def tell(
         self,
@@ -167,34 +199,30 @@ class Asker:
 
 @asynccontextmanager
 async def asking(
-    supervisor_id: str, *, nats_url: str | None = None, redis_url: str | None = None
+    supervisor_id: str,
+    *,
+    nats_url: str | None = None,
+    redis_url: str | None = None,  # noqa: ARG001 - programs of 0.2 name it
 ) -> AsyncIterator[Asker]:
-    """Open an `Asker`, and close it; addresses are those of the environment, or of `tasklore up`, by default.
+    """Open an `Asker`, and close it; the address is that of the environment, or of `tasklore up`, by default.
 
-    Two programs of one *supervisor_id* hear each other's reports, and take only their own.
+    Two programs of one *supervisor_id* hear each other's reports, and take only their own. *redis_url* is of no use
+    any more: a program needs NATS alone.
 
     Raises:
-        ConfigurationError: nothing says where the servers are.
-        Unreachable: they do not answer.
+        ConfigurationError: nothing says where NATS is.
+        Unreachable: it does not answer.
     """
     checked_name(supervisor_id, "supervisor_id")
-    if nats_url is None or redis_url is None:
-        found = find_endpoints(os.environ)
-        nats_url = nats_url or found.nats
-        redis_url = redis_url or found.redis_url
+    if nats_url is None:
+        nats_url = find_endpoints(os.environ).nats
     async with AsyncExitStack() as stack:
         name = f"tasklore-asking-{supervisor_id}"
         client = await stack.enter_async_context(connected(nats_url, name))
-        redis = await stack.enter_async_context(valkey.connect(redis_url, name=name))
         link = Link(client)
         outbox = await stack.enter_async_context(open_outbox(link))
-        ledger = Ledger(redis)
-        reports = ReportDesk(client, ledger)
+        reports = ReportDesk(client, None)
         await link.listen(subjects.reports_to(supervisor_id), reports.hear_hint)
         yield Asker(
-            supervisor_id=supervisor_id,
-            link=link,
-            outbox=outbox,
-            dispatch=Dispatch(outbox, ledger),
-            reports=reports,
+            supervisor_id=supervisor_id, link=link, outbox=outbox, reports=reports
         )

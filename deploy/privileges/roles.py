@@ -95,11 +95,6 @@ _SEARCH = ("scan",)
 #: How full the server is, and an end to what hangs it.
 _WATCH = ("info", "function|kill", "script|kill")
 _EXAMINE = ("info", "config|get", "bgrewriteaof", "bgsave", "lastsave")
-#: What a program needs to note in the ledger that its task is accepted, and to look whether it has ended.
-_ACCEPT = (
-    *("ping", "client|setname", "time", "fcall", "pexpire", "pttl"),
-    *("hget", "hmget", "hgetall", "hexists", "hset", "hsetnx", "hincrby"),
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +112,11 @@ class Role:
     reads: tuple[str, ...] = ()
     channels: tuple[str, ...] = ()
     kind: str | None = None
+
+    @property
+    def has_store(self) -> bool:
+        """Whether it is a user of Valkey at all."""
+        return bool(self.commands)
 
     @property
     def account(self) -> str:
@@ -529,8 +529,6 @@ def _program(name: str, speakers: tuple[str, ...], persons: tuple[str, ...]) -> 
                 for one in persons
             ),
         ),
-        commands=tuple(_ACCEPT),
-        owns=_keys("task"),
         kind="program",
     )
 

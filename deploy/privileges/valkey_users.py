@@ -16,7 +16,9 @@ def valkey_users(roles: Sequence[Role]) -> str:
     """Return the file as it is shipped, passwords left open."""
     return (
         _HEADING
-        + "\n".join(["user default off", *(_user(role) for role in roles)])
+        + "\n".join(
+            ["user default off", *(_user(role) for role in roles if role.has_store)]
+        )
         + "\n"
     )
 
@@ -37,7 +39,8 @@ def renewed(
 ) -> str:
     """Return *loaded*, a file that Valkey loads, with the rights of *roles* as they are declared now.
 
-    Who is in it keeps the password, and who is none of *roles* keeps the line; *passwords* has those of new roles.
+    Who is in it keeps the password, and who is none of *roles* keeps the line; *passwords* has those of new roles. One
+    of *roles* that is no user of Valkey any more loses it.
 
     Raises:
         ValueError: a role is neither in *loaded* nor in *passwords*.

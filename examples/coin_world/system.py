@@ -31,16 +31,14 @@ async def asker_of_a_system() -> AsyncIterator[Asker]:
         try:
             asker = await stack.enter_async_context(asking(NAME))
         except ConfigurationError:
-            nats_url, redis_url = await stack.enter_async_context(_started())
-            asker = await stack.enter_async_context(
-                asking(NAME, nats_url=nats_url, redis_url=redis_url)
-            )
+            nats_url = await stack.enter_async_context(_started())
+            asker = await stack.enter_async_context(asking(NAME, nats_url=nats_url))
         yield asker
 
 
 @contextlib.asynccontextmanager
-async def _started() -> AsyncIterator[tuple[str, str]]:
-    """Run `tasklore up` with the agent of this world, and return the addresses of its servers."""
+async def _started() -> AsyncIterator[str]:
+    """Run `tasklore up` with the agent of this world, and return the address of its NATS."""
     with tempfile.TemporaryDirectory(prefix="coin-world-") as folder:
         errors = Path(folder) / "errors"
         with errors.open("wb") as log:
@@ -57,7 +55,7 @@ async def _started() -> AsyncIterator[tuple[str, str]]:
         try:
             await _ready(process, errors)
             found = json.loads((Path(folder) / "endpoints.json").read_text("utf-8"))
-            yield found["nats"], found["redis"]
+            yield str(found["nats"])
         finally:
             await _stop(process)
 

@@ -120,11 +120,12 @@ class TaskCosts:
 class ReportDesk:
     """Takes stored reports, and lets requests wait for theirs.
 
-    *hint_pause_s* is how long a report is left to the consumer after its hint, where there is one.
+    A program has no *ledger*: None. *hint_pause_s* is how long a report is left to the consumer after its hint, where
+    there is one.
     """
 
     def __init__(
-        self, client: Client, ledger: Ledger, *, hint_pause_s: float = 0.0
+        self, client: Client, ledger: Ledger | None, *, hint_pause_s: float = 0.0
     ) -> None:
         self._client = client
         self._ledger = ledger
@@ -190,6 +191,8 @@ class ReportDesk:
 
     async def state_of(self, task_id: str) -> str | None:
         """Return how *task_id* stands in the ledger, None when it is not there; "away" while that is."""
+        if self._ledger is None:
+            return "away"
         try:
             entry = await self._ledger.read(task_id)
         except MemoryUnavailable:
@@ -256,6 +259,16 @@ class ReportDesk:
 
     async def _look(self, supervisor_id: str, task_id: str) -> None:
         """Serve the newest report: the stream's counts, the ledger has older ones."""
+        if self._ledger is None:
+            stored = await self._read_stored(
+                subjects.generations_of(supervisor_id, task_id)
+            )
+            report = _read_report(stored.data) if stored is not None else None
+            if stored is not None and report is not None:
+                generation = report.generation
+                subject = subjects.report(supervisor_id, task_id, generation)
+                self._serve_found(report, subject, stored)
+            return
         entry = None
         with contextlib.suppress(MemoryUnavailable):
             entry = await self._ledger.read(task_id)

@@ -265,7 +265,10 @@ async def test_a_program_asks_and_tells_and_a_long_task_keeps_its_lease(
             "NapAgent", "take_nap", {"ms": 3000}, within=timedelta(seconds=30)
         )
         await asker.tell("coins.Alice", "program", "Found coins!", time=5)
+        # Read from the stream: no hint of it comes again.
+        again = await asker.ask("NapAgent", "take_nap", {}, task_id=report.task_id)
     assert (report.status, report.attempt) == ("completed", 1)
+    assert again == report
 
 
 async def test_a_task_of_a_killed_worker_goes_to_another(

@@ -39,6 +39,7 @@ from tests.acceptance.guarded import EXAMINER, Guarded, config, guarded, nats_va
 from tests.acceptance.outside import PATIENCE_S
 
 ROLES = {role.name: role for role in Cast().roles()}
+STORE_ROLES = [name for name, role in ROLES.items() if role.has_store]
 
 #: What nobody may do who serves, asks or looks, whatever the declaration says.
 NEVER = (
@@ -218,7 +219,7 @@ async def test_a_stranger_is_not_let_in(pair: Guarded) -> None:
     assert "certificate" in words
 
 
-@pytest.mark.parametrize("name", ROLES)
+@pytest.mark.parametrize("name", STORE_ROLES)
 async def test_valkey_lets_each_role_do_what_is_declared_and_nothing_else(
     name: str, pair: Guarded
 ) -> None:
@@ -237,7 +238,7 @@ async def test_valkey_lets_each_role_do_what_is_declared_and_nothing_else(
                 assert (said == b"OK") is _may(role, command, key), (command, key, said)
 
 
-@pytest.mark.parametrize("name", ROLES)
+@pytest.mark.parametrize("name", STORE_ROLES)
 async def test_valkey_refuses_every_role_what_only_an_administrator_does(
     name: str, pair: Guarded
 ) -> None:
@@ -249,7 +250,7 @@ async def test_valkey_refuses_every_role_what_only_an_administrator_does(
                 await client.execute_command(*words)
 
 
-@pytest.mark.parametrize("name", ROLES)
+@pytest.mark.parametrize("name", STORE_ROLES)
 async def test_valkey_takes_functions_from_the_bootstrap_alone(
     name: str, pair: Guarded
 ) -> None:

@@ -87,6 +87,9 @@ def test_additions_keep_earlier_ones(folder: Path) -> None:
         after["accounts.conf"].splitlines()
     )
     assert '"_INBOX_CoinWorld.>"' in after["accounts.conf"]
+    own = {one.partition("/")[2] for one in after if one.startswith("CoinWorld/")}
+    assert own == {"nats.nkey", "ca.crt"}
+    assert "user CoinWorld " not in after["users.acl"]
 
 
 @pytest.mark.parametrize(
@@ -146,3 +149,14 @@ def test_older_rights_are_renewed_and_passwords_kept(made: Path) -> None:
         renewed(f"{older}user judge on nopass +ping\n", Cast().roles())
         == f"{now}user judge on nopass +ping\n"
     )
+
+
+def test_programs_are_no_users_of_valkey_any_more_once_rights_are_renewed(
+    folder: Path,
+) -> None:
+    """0.2 gave them the ledger; until then its programs go on."""
+    users = folder / "users.acl"
+    now = users.read_text("utf-8")
+    users.write_text(f"{now}user program on #{'0' * 64} ~tl:task:{{* -@all +hset\n")
+    assert main([str(folder), "--renew"]) == 0
+    assert users.read_text("utf-8") == now

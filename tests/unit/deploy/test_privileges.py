@@ -31,6 +31,12 @@ def test_every_kind_of_key_has_an_owner() -> None:
     } == set()
 
 
+def test_a_program_has_no_right_at_valkey() -> None:
+    program = ROLES["program"]
+    assert (program.commands, program.owns, program.reads) == ((), (), ())
+    assert "user program " not in valkey_users(tuple(ROLES.values()))
+
+
 def test_commands_of_scripts_are_allowed() -> None:
     called = {
         word.lower()
