@@ -346,6 +346,11 @@ def _supervisor() -> Role:
     )
 
 
+#: What calls to models reserve and take: whoever makes them counts. By which limits they go, they only read.
+_SPENT = tuple(
+    keys.budget(part) for part in ("calls", "leases", "account*", "book:*", "tree:*")
+)
+_LIMITS = keys.budget("limits")
 #: Where it is noted what of a document was shown: whoever reads documents writes here.
 _READS = "tl:doc:*:reads"
 
@@ -357,7 +362,7 @@ def _worker(name: str, agents: tuple[str, ...], called: tuple[str, ...]) -> Role
         operations=(*_works(name, agents), *(_calls(name, called) if called else ())),
         commands=tuple(_STORE),
         owns=_working_keys(agents),
-        reads=_keys("doc", "episodes", "story", "stories", "analysis"),
+        reads=(*_keys("doc", "episodes", "story", "stories", "analysis"), _LIMITS),
         channels=(keys.FLIGHTS,),
     )
 
@@ -416,9 +421,9 @@ def _working_keys(agents: tuple[str, ...]) -> tuple[str, ...]:
             "inbox",
             "observations",
         ),
-        *("user-conversations", "session", "sessions", "project", "projects", "budget"),
+        *("user-conversations", "session", "sessions", "project", "projects"),
     )
-    return (*own, *shared, _READS)
+    return (*own, *shared, *_SPENT, _READS)
 
 
 def _memory() -> Role:
@@ -440,6 +445,7 @@ def _memory() -> Role:
         commands=(*_STORE, *_SEARCH),
         owns=_working_keys(agents)
         + _keys("doc", "turns", "facts", "owners", "episodes", "notices"),
+        reads=(_LIMITS,),
         channels=(keys.FLIGHTS,),
     )
 

@@ -354,19 +354,21 @@ class Governor:
     async def _beat(self) -> None:
         while True:
             await asyncio.sleep(RENEWED_S)
-            places = keys.budget("calls"), keys.budget("leases"), keys.budget("limits")
+            places = keys.budget("calls"), keys.budget("leases")
             mine = [held.call_id for held in self._under_way.values() if held.accounts]
             renewal: Command = (
                 "FCALL",
                 scripts.RENEW,
-                3,
+                2,
                 *places,
                 self._clock(),
                 int(LEASE_S * 1000),
                 *mine,
             )
             with contextlib.suppress(MemoryUnavailable):
-                version = (await self._batch.run([renewal]))[0]
+                # Workers may read limits, and a script takes the keys alone that its caller may write.
+                stored: Command = ("HGET", keys.budget("limits"), "version")
+                _, version = await self._batch.run([renewal, stored])
                 if self._limits is None or version != self._version:
                     self._version, self._limits = await read_stored(self._batch)
                 await self.flush()

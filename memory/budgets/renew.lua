@@ -1,7 +1,7 @@
 -- Keeps calls of a process that lives, and takes those of dead ones off what is reserved.
--- KEYS: calls, leases, limits
+-- KEYS: calls, leases
 -- ARGV: now_ms or nothing, lease_ms, calls ...
--- Returns: the version of the limits, or nil
+-- Returns: nil
 -- include clock
 -- include accounts
 for i = 3, #ARGV do
@@ -9,4 +9,4 @@ for i = 3, #ARGV do
   if until_ms and tonumber(until_ms) > now then redis.call('ZADD', KEYS[2], text(now + tonumber(ARGV[2])), ARGV[i]) end
 end
 expire(KEYS[1], KEYS[2])
-return redis.call('HGET', KEYS[3], 'version')
+return false

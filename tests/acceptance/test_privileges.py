@@ -20,9 +20,23 @@ from deploy.privileges.__main__ import DEPLOY as SHIPPED
 from deploy.privileges.__main__ import generated
 from deploy.privileges.nats_accounts import nats_accounts
 from deploy.privileges.roles import Cast, Role
-from tasklore.contracts.errors import Forbidden, UnknownStory
+from tasklore.contracts.admission.limits import (
+    CallUsage,
+    Limits,
+    ModelCall,
+    Payer,
+    read_limits,
+)
+from tasklore.contracts.errors import (
+    BudgetSpent,
+    Forbidden,
+    MemoryUnavailable,
+    UnknownStory,
+)
 from tasklore.contracts.subjects import covers
 from tasklore.memory import keys
+from tasklore.memory.budgets.governor import Governor
+from tasklore.memory.budgets.store import Budgets
 from tasklore.memory.command_batch import CommandBatch
 from tasklore.memory.documents.kinds import Kinds
 from tasklore.memory.documents.storage.reader import DocumentReader
@@ -321,6 +335,51 @@ async def test_a_worker_does_its_work_by_functions_alone(pair: Guarded) -> None:
         ).user_id == "ann"
         with pytest.raises(UnknownStory):
             await StoryStore(client, deadline_s=PATIENCE_S).settings("s-1")
+
+
+async def test_a_worker_counts_its_calls_under_limits_that_it_cannot_change(
+    pair: Guarded,
+) -> None:
+    """It reads them, hears that others hold, and may neither raise nor erase one."""
+    async with _valkey(pair, "bootstrap") as client:
+        await load_functions(client)
+    payer = Payer(tenant="acme", agent="BudgetTrackerAgent", task_id="t", run="t:1:1")
+
+    def call(most: int) -> ModelCall:
+        return ModelCall(
+            model="m", payer=payer, text="x", most_output=most, price=lambda *_: 1
+        )
+
+    async with (
+        _valkey(pair, "operator") as operator,
+        _valkey(pair, "worker-budget") as worker,
+    ):
+        budgets = Budgets(operator, deadline_s=PATIENCE_S)
+        limit = {"name": "tpm", "tokens": 1_000, "every": "minute"}
+        await budgets.change(read_limits({"limits": [limit]}), "test")
+        stored = await budgets.read()
+        async with Governor(worker, deadline_s=PATIENCE_S).running() as governor:
+            held = await governor.reserve(call(200))
+            governor.settle(held, CallUsage(input=5, output=5))
+            with pytest.raises(BudgetSpent, match="more than all"):
+                await governor.reserve(call(2_000))
+            for words in (
+                ("HSET", keys.budget("limits"), "limits", '{"limits": []}'),
+                ("UNLINK", keys.budget("limits")),
+                ("LPUSH", keys.budget("limits", "history"), "{}"),
+                ("SET", keys.budget("admission"), "mine"),
+            ):
+                with pytest.raises(NoPermissionError):
+                    await worker.execute_command(*words)
+            with pytest.raises(MemoryUnavailable):
+                await Budgets(worker).change(Limits(), "worker")
+            assert await budgets.read() == stored
+            await budgets.change(
+                read_limits({"limits": [limit | {"tokens": 5_000}]}), "test"
+            )
+            async with asyncio.timeout(PATIENCE_S):
+                while (await governor.limits()).limits[0].tokens != 5_000:  # noqa: ASYNC110 - it looks by itself
+                    await asyncio.sleep(0.05)
 
 
 async def test_valkey_refuses_a_worker_the_memory_of_others(pair: Guarded) -> None:

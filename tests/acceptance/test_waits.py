@@ -317,6 +317,18 @@ async def test_a_key_for_one_user_is_one_users_as_an_administrator_too(
         assert (await doors.call("alice", "POST", f"{path}/links", wish))[0] == 404
     assert (await doors.call("alice", "POST", path, YES))[0] == 403
 
+    payment = {"label": f"L{uuid4().hex}", "who": "user:alice"}
+    own = await doors.find("alice", await program.assign("PayerAgent", "pay", payment))
+    listed = (await doors.call("alice", "GET", "/v1/approvals"))[1]["approvals"]
+    assert [one["id"] for one in listed] == [own["id"]]
+    links = f"/v1/approvals/{own['id']}/links"
+    for who, status in (
+        ("role:finance", 403),
+        ("user:fay", 403),
+        ("user:alice", 200),
+    ):
+        assert (await doors.call("alice", "POST", links, {"who": who}))[0] == status
+
 
 async def test_a_person_answers_on_the_command_line(
     own_house: House, doors: Doors, program: Outside
