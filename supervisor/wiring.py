@@ -211,7 +211,9 @@ class Supervisor:
             decoder=reads(PersonRequest)
         )
         async def answer(request: PersonRequest) -> PersonReply:
-            return await self._demand_parts().service.answer(request)
+            # Whoever asks here has shown no key: a caller would be what they say of themselves.
+            unproven = request.model_copy(update={"caller": None})
+            return await self._demand_parts().service.answer(unproven)
 
         # An unreadable request is refused there, as a reply of its own kind; so are all below.
         @listen(subjects.pipelines(supervisor_id), title="pipelines")(

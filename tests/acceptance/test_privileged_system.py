@@ -5,7 +5,7 @@ import base64
 import json
 import time
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from subprocess import CompletedProcess
 
@@ -14,12 +14,14 @@ import pytest
 
 from deploy.privileges.roles import Cast
 from tasklore.contracts import subjects
+from tasklore.contracts.callers import Caller
 from tasklore.contracts.errors import (
     Forbidden,
     MemoryUnavailable,
     NotAccepted,
     Unreachable,
 )
+from tasklore.contracts.messages import PersonReply, PersonRequest, TaskAssignment
 from tasklore.memory.ledger.ledger import Ledger
 from tasklore.memory.ledger.task_tree import TaskTree
 from tasklore.runtime.messaging.connection import connected
@@ -376,6 +378,39 @@ def test_a_declared_pipeline_is_asked_for_in_words(guests: Guests) -> None:
     done = guests.run("operator", "ask", "--json", "have a siesta")
     assert done.returncode == 0, done.stdout + done.stderr
     assert json.loads(done.stdout)["report"]["agent_id"] == "Pipeline"
+
+
+async def test_a_program_cannot_ask_as_a_caller_whose_key_it_has_not(
+    guests: Guests, as_role
+) -> None:  # type: ignore[no-untyped-def]
+    """Its request is of the tenant that it names, as the assignment says that waits for its time."""
+    as_role("program")
+    request = PersonRequest(
+        text="have a siesta",
+        request_id="forged",
+        caller=Caller(name="boss", roles=frozenset({"admin"}), tenant="acme"),
+        not_before=datetime.now(UTC) + timedelta(days=1),
+        wait_ms=0,
+    )
+    async with connected(guests.pair.nats_url, "outside") as client:
+        answered = await client.request(
+            subjects.requests("SupervisorAgent"),
+            request.model_dump_json().encode(),
+            timeout=PATIENCE_S,
+        )
+    reply = PersonReply.model_validate_json(answered.data)
+    assert reply.kind == "pending", reply
+    as_role("supervisor")
+    async with connect(guests.pair.redis_url) as redis:
+        found = [
+            TaskAssignment.model_validate_json(assignment)
+            async for key in redis.scan_iter("tl:task:{*}")
+            if (assignment := await redis.hget(key, "assignment:1")) is not None
+        ]
+    waiting = [one for one in found if one.not_before == request.not_before]
+    assert [(one.tenant, one.caller) for one in waiting] == [
+        ("acme", Caller(tenant="acme", named=True))
+    ]
 
 
 async def test_a_program_cannot_speak_as_somebody_else(guests: Guests, as_role) -> None:  # type: ignore[no-untyped-def]
