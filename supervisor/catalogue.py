@@ -26,13 +26,21 @@ class Offer:
 
 
 class Catalogue:
-    """The tasks of all agents; a change returns a new catalogue, so that readers keep a consistent view."""
+    """The tasks of all agents; a change returns a new catalogue, so that readers keep a consistent view.
 
-    __slots__ = ("_cards", "_offers")
+    `part` is "" for all of them; else it is a part of the catalogue `whole`, made by `narrow`: what was chosen there.
+    """
+
+    __slots__ = ("_cards", "_narrowed", "_offers", "part", "whole")
 
     _offers: tuple[Offer, ...] | None
 
-    def __init__(self, cards: Iterable[AgentCard] = ()) -> None:
+    def __init__(
+        self,
+        cards: Iterable[AgentCard] = (),
+        part: str = "",
+        whole: "Catalogue | None" = None,
+    ) -> None:
         known: dict[str, AgentCard] = {}
         for card in cards:
             held = known.get(card.agent_id)
@@ -43,6 +51,9 @@ class Catalogue:
         )
         # Made when they are first asked for: a thousand cards that arrive one by one are a thousand catalogues.
         self._offers = None
+        self._narrowed: dict[str, Catalogue] = {}
+        self.part = part
+        self.whole = whole or self
 
     @property
     def cards(self) -> Mapping[str, AgentCard]:
@@ -91,6 +102,25 @@ class Catalogue:
                 if task.in_words
             )
         return self._offers
+
+    def narrow(self, agent_id: str, task_name: str | None = None) -> "Catalogue | None":
+        """Return the part with the tasks of one agent, or one of them; None where none may be asked for in words.
+
+        The same part is the same catalogue while this one is, so that it is learned once.
+        """
+        card = self._cards.get(agent_id)
+        tasks = tuple(
+            task
+            for task in (card.tasks if card is not None else ())
+            if task.in_words and task_name in (None, task.name)
+        )
+        if card is None or not tasks:
+            return None
+        part = agent_id if task_name is None else f"{agent_id}/{task_name}"
+        if part not in self._narrowed:
+            narrow = card.model_copy(update={"tasks": tasks})
+            self._narrowed[part] = Catalogue([narrow], part, self)
+        return self._narrowed[part]
 
     def abilities(self) -> str:
         """Return the tasks in a sentence or two for a person."""

@@ -116,6 +116,7 @@ class Service:
         ended: Ended = ignore_part,
         is_new: bool = False,
         alongside: Alongside | None = None,
+        among: Catalogue | None = None,
     ) -> PersonReply:
         """Return the answer to *request*, or a question for missing values, or `pending` past `wait_ms`.
 
@@ -123,7 +124,8 @@ class Service:
         *routed* is called with each task once it has been handed over, *ended* with each of several parts once it is
         answered. *before* is the turns before it, where the caller knows them better than the store; None: those that
         the store holds of the conversation. With *is_new* its ids were just made, so that no report is looked for.
-        *alongside* goes into the store together with the turns of both sides.
+        *alongside* goes into the store together with the turns of both sides. *among* is the part of the catalogue that
+        the words are for, None all of it.
         """
         started = time.monotonic()
         if (
@@ -149,6 +151,7 @@ class Service:
             ended=ended,
             is_new=is_new,
             alongside=alongside or Alongside(),
+            among=among,
         )
         owner = request.user_id if self._learned is not None else None
         taking = (
@@ -212,7 +215,7 @@ class Service:
 
     async def _recall(self, asked: Incoming) -> PersonReply | None:
         """Return the memory agent's answer to *asked*, None when it has none."""
-        offer = self._catalogue().find(MEMORY_AGENT, RECALL)
+        offer = (asked.among or self._catalogue()).find(MEMORY_AGENT, RECALL)
         if offer is None:
             return None
         task = TaskCall(

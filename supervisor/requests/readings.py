@@ -259,7 +259,7 @@ class RequestReadings:
             with tracing.span("interpret") as span:
                 found = await self._interpreter.interpret(
                     turn.text,
-                    catalogue=self._catalogue(),
+                    catalogue=asked.among or self._catalogue(),
                     previous=previous,
                     user_id=turn.user_id,
                     now=now,

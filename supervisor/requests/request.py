@@ -22,6 +22,7 @@ from tasklore.contracts.messages import (
     TaskCall,
 )
 from tasklore.memory.command_batch import Commands
+from tasklore.supervisor.catalogue import Catalogue
 
 _PART = re.compile(r"(r-[0-9a-f]{32})-[1-9][0-9]?\Z")
 
@@ -57,7 +58,8 @@ class Incoming:
     """A request with its ids. *routed* is called with each task that it becomes, once that is handed over.
 
     *ended* is called with each of several parts once it is answered, while others may go on. With *is_new* its ids were
-    just made, so that nothing of it can have been handed over.
+    just made, so that nothing of it can have been handed over. *among* is the part of the catalogue that its sender
+    chose, None all of it.
     """
 
     request: PersonRequest
@@ -68,6 +70,7 @@ class Incoming:
     ended: Ended = ignore_part
     is_new: bool = False
     alongside: Alongside = field(default_factory=Alongside)
+    among: Catalogue | None = None
 
     def turn_id(self, speaker: Speaker) -> str:
         """Return the id of the turn of *speaker*."""

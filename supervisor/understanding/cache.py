@@ -30,7 +30,8 @@ class CachedInterpreter:
     """Interprets by *interpreter*, and from the cache the words that have one meaning and were read before.
 
     No model was asked about these words, they begin a conversation, they became tasks alone, and they name no day or
-    time, as "tomorrow" changes. Keys are digests; another catalogue clears the cache.
+    time, as "tomorrow" changes. Keys are digests of them and of the part of the catalogue; another catalogue clears
+    the cache.
     """
 
     def __init__(self, interpreter: Interpreter, most: int = MOST) -> None:
@@ -54,11 +55,11 @@ class CachedInterpreter:
             return await self._interpreter.interpret(
                 text, catalogue=catalogue, previous=previous, user_id=user_id, now=now
             )
-        if catalogue is not self._catalogue:
-            self._catalogue = catalogue
+        if catalogue.whole is not self._catalogue:
+            self._catalogue = catalogue.whole
             self._known.clear()
         digest = hashlib.blake2b(
-            text.encode(errors="surrogatepass"), digest_size=16
+            f"{catalogue.part}\n{text}".encode(errors="surrogatepass"), digest_size=16
         ).digest()
         found, is_timeless = self._known.pop(digest, (None, None))
         if found is not None and is_timeless is None:
@@ -71,7 +72,7 @@ class CachedInterpreter:
             )
         if (
             is_timeless is not False
-            and catalogue is self._catalogue
+            and catalogue.whole is self._catalogue
             and _are_tasks(found)
         ):
             self._known[digest] = found, is_timeless

@@ -112,11 +112,14 @@ class Route:
 class Router:
     """The tasks of one catalogue, indexed by the stems that speak for them; made once for each catalogue.
 
-    *catalogue* is without unreadable cards: one of them must not cost the others an answer.
+    *catalogue* is without unreadable cards: one of them must not cost the others an answer. `chosen` is the task of a
+    catalogue that was narrowed to it, None of any other.
     """
 
     def __init__(self, catalogue: Catalogue) -> None:
         self.catalogue, self.tasks = _prepare_tasks(catalogue)
+        is_chosen = bool(catalogue.part) and len(self.tasks) == 1
+        self.chosen = self.tasks[0] if is_chosen else None
         #: Stems with which a request for any of the tasks may begin.
         self.openers = frozenset(
             chain.from_iterable(task.openers for task in self.tasks)

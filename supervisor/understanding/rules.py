@@ -87,6 +87,8 @@ _CORRECTION = re.compile(
 #: Characters past which a text is read in a thread: a sentence takes a millisecond, 20,000 characters 200 of them, and
 #: the examples of a catalogue up to a second.
 _LONG = 300
+#: Catalogues whose prepared tasks are kept: the latest, and parts of it that clients chose, the last ones used.
+_MOST_ROUTERS = 64
 #: Threads that read long texts: they share one interpreter, so more would read nothing sooner.
 _READERS = 2
 #: Characters of an utterance that a reply quotes.
@@ -103,21 +105,31 @@ class Segment(NamedTuple):
 
 
 class RuleInterpreter:
-    """Reads utterances by names, cues, examples and values; keeps nothing but the index of the latest catalogue."""
+    """Reads utterances by names, cues, examples and values; keeps nothing but the index of the latest catalogue.
+
+    Where one task was chosen, words that name none are about that one: what it lacks is asked for, and a value in them
+    is shown for a yes.
+    """
 
     def __init__(self, *, decimal_mark: DecimalMark | None = None) -> None:
         """Make one for people who write *decimal_mark* before decimals; None asks what "1.500" means."""
         self.decimal_mark = decimal_mark
-        self._indexed: tuple[Catalogue, Router] | None = None
+        self._whole: Catalogue | None = None
+        self._routers: dict[Catalogue, Router] = {}
         self._indexing = threading.Lock()
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="read")
 
     def router(self, catalogue: Catalogue) -> Router:
-        """Return the prepared tasks of *catalogue*, made once for each."""
+        """Return the prepared tasks of *catalogue*, made once for each while its whole is the latest."""
         with self._indexing:
-            if self._indexed is None or self._indexed[0] is not catalogue:
-                self._indexed = (catalogue, Router(catalogue))
-            return self._indexed[1]
+            if self._whole is not catalogue.whole:
+                self._whole = catalogue.whole
+                self._routers.clear()
+            router = self._routers.pop(catalogue, None) or Router(catalogue)
+            self._routers[catalogue] = router
+            if len(self._routers) > _MOST_ROUTERS:
+                del self._routers[next(iter(self._routers))]
+            return router
 
     async def interpret(
         self,
@@ -129,8 +141,7 @@ class RuleInterpreter:
         now: datetime | None = None,
     ) -> Interpretation:
         """Return the interpretation of *text*; a long text is read, and a new catalogue learned, in a thread."""
-        is_indexed = self._indexed is not None and self._indexed[0] is catalogue
-        if len(text) <= _LONG and is_indexed:
+        if len(text) <= _LONG and catalogue in self._routers:
             return self.understand(
                 text, catalogue=catalogue, previous=previous, now=now
             )
@@ -260,6 +271,10 @@ def read_segment(
         filled = carry_over(utterance, pasts[0].task, pasts, is_asked_for=False)
         if filled is not None:
             return conclude(filled, utterance.text)
+    if choice is None and router.chosen is not None:
+        filled = fill(utterance, router.chosen)
+        if filled.values or any(map(filled.is_open, router.chosen.schema.required)):
+            return conclude(filled, utterance.text, is_doubted=True)
     if choice is None:
         said = f' "{utterance.text.strip()[:_MOST_QUOTED]}"' if pasts else ""
         return Unfitting(

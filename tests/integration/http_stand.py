@@ -89,6 +89,7 @@ class Scripted:
         ended: Ended = ignore_part,
         is_new: bool = False,
         alongside: Alongside | None = None,
+        among: Catalogue | None = None,
     ) -> PersonReply:
         self.asked.append(request)
         await self._keep(

@@ -33,6 +33,7 @@ from tasklore.memory.ledger.requests import (
     place_of,
 )
 from tasklore.runtime.servers.embedded import EmbeddedServers
+from tasklore.supervisor.catalogue import Catalogue
 from tasklore.supervisor.http.admission.key_file import KeyRing, make_key
 from tasklore.supervisor.http.requests import routes as requests
 from tasklore.supervisor.replies.combined import combine
@@ -509,6 +510,7 @@ class InParts(Scripted):
         ended: Ended = ignore_part,
         is_new: bool = False,
         alongside: Alongside | None = None,
+        among: Catalogue | None = None,
     ) -> PersonReply:
         self.asked.append(request)
         await self._keep(

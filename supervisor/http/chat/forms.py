@@ -16,7 +16,7 @@ from tasklore.supervisor.http.responses import is_none
 MOST_MESSAGES = 2_000
 #: Characters of the message that is answered, as a request over NATS may have.
 LONGEST_TEXT = 20_000
-#: The one model: the supervisor, which chooses the agent by the words.
+#: The supervisor, which chooses the agent by the words; agents, and their tasks, are models too.
 MODEL = "tasklore"
 
 #: A text as long as a body may be; pydantic refuses half of a surrogate pair only where a length is checked.
@@ -82,6 +82,7 @@ class StreamOptions(_Form):
 class ChatRequest(_Form):
     """A conversation, the last message of which is to be answered.
 
+    `model` is `tasklore`, which chooses the agent by the words, an agent, or `AGENT/TASK`, as `GET /v1/models` lists.
     `user` is whose memory is used. `metadata.conversation_id` names the conversation, as the header `X-Conversation-Id`
     does; without either it is found by its first message. `time_zone`, by IANA's name, is where the person is, so that
     "tomorrow" is their day; a client that cannot send it sends the header `X-Time-Zone`.
@@ -117,15 +118,8 @@ def demand_served(request: ChatRequest) -> str:
     """Return the text to be answered.
 
     Raises:
-        Refused: 400, 404 or 413, with the field and the cure.
+        Refused: 400 or 413, with the field and the cure.
     """
-    if request.model != MODEL:
-        raise refuse_field(
-            404,
-            "model_not_found",
-            "model",
-            f"there is no such model; use {MODEL!r}, as GET /v1/models says",
-        )
     unserved = {
         "n": (request.n or 1) > 1,
         "tools": bool(request.tools),

@@ -71,11 +71,16 @@ class History:
         self._rules = RuleInterpreter()
 
     async def read(
-        self, conversation_id: str, user_id: str | None, messages: Sequence[ChatMessage]
+        self,
+        conversation_id: str,
+        user_id: str | None,
+        messages: Sequence[ChatMessage],
+        among: Catalogue | None = None,
     ) -> list[ChatTurn]:
         """Return *messages*, all before the one to be answered, as turns of the conversation, oldest first.
 
-        Answers to other users there do not count. When the store does not answer, it adds nothing.
+        Answers to other users there do not count. When the store does not answer, it adds nothing. *among* is the part
+        of the catalogue that answers, None all of it.
         """
         spoken = [
             message
@@ -111,12 +116,15 @@ class History:
             if turn.speaker == "assistant" and turn.request_id in asked
         }
         # A long sentence takes milliseconds to read, and twenty of them would hold up everybody else.
-        return await asyncio.to_thread(self._add_origins, turns, origins)
+        catalogue = among or self._parts.catalogue()
+        return await asyncio.to_thread(self._add_origins, turns, origins, catalogue)
 
     def _add_origins(
-        self, turns: Sequence[ChatTurn], origins: dict[tuple[str, str], _Origin]
+        self,
+        turns: Sequence[ChatTurn],
+        origins: dict[tuple[str, str], _Origin],
+        catalogue: Catalogue,
     ) -> list[ChatTurn]:
-        catalogue = self._parts.catalogue()
         found: list[ChatTurn] = []
         for turn in turns:
             asked = found[-1] if found and found[-1].speaker == "person" else None

@@ -1,11 +1,11 @@
-"""The supervisor as a model that any client of OpenAI's API can talk to."""
+"""The supervisor, and each agent, as models that any client of OpenAI's API can talk to."""
 
 import asyncio
 import hashlib
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Header
 from starlette.requests import ClientDisconnect, Request
@@ -15,6 +15,7 @@ from tasklore.contracts.identifiers import new_id
 from tasklore.contracts.messages import ChatTurn, PersonReply, PersonRequest
 from tasklore.contracts.zones import TimeZone
 from tasklore.memory.ledger.requests import RequestRecord, place_of
+from tasklore.supervisor.catalogue import Catalogue
 from tasklore.supervisor.http.admission.keys import Caller, require_role
 from tasklore.supervisor.http.chat.errors import answers
 from tasklore.supervisor.http.chat.forms import (
@@ -28,6 +29,7 @@ from tasklore.supervisor.http.chat.forms import (
     refuse_field,
 )
 from tasklore.supervisor.http.chat.history import History, derive_conversation
+from tasklore.supervisor.http.chat.models import demand_model, list_models
 from tasklore.supervisor.http.chat.stream import (
     ChatAnswer,
     PendingAnswer,
@@ -112,8 +114,12 @@ def routes(parts: ApiParts) -> APIRouter:
     ) -> Response:
         _refuse_unread(body, prefer)
         zoned = body.model_copy(update={"time_zone": body.time_zone or time_zone})
+        among = demand_model(parts.catalogue(), body.model)
         form = await chat.read_format(body, caller)
-        asked, before = await chat.read(zoned, caller, conversation_id, idempotency_key)
+        asked, before = await chat.read(
+            zoned, caller, conversation_id, repeat=idempotency_key, among=among
+        )
+        begin = partial(chat.answer, asked, before=before, form=form, among=among)
         unread = {_UNREAD: body.unread_roles} if body.unread_roles else {}
         if body.stream:
             with_usage = body.stream_options is not None and bool(
@@ -122,7 +128,7 @@ def routes(parts: ApiParts) -> APIRouter:
             request_id = asked.request_id or ""
             now = int(time.time())
             pending = PendingAnswer(
-                partial(chat.answer, asked, before, form), request_id, now, parts.output
+                begin, request_id, now, output=parts.output, model=body.model
             )
             chunks = stream_chunks(
                 pending, with_usage=with_usage, beat_s=parts.heartbeat_s
@@ -131,13 +137,11 @@ def routes(parts: ApiParts) -> APIRouter:
             stream.headers.update(unread)
             return stream
         try:
-            answer = await while_connected(
-                request.receive, chat.answer(asked, before, form)
-            )
+            answer = await while_connected(request.receive, begin())
         except ClientDisconnect:
             return Response(status_code=204)
         return Response(
-            complete(answer).model_dump_json(),
+            complete(answer, body.model).model_dump_json(),
             media_type="application/json",
             headers=unread,
         )
@@ -146,16 +150,17 @@ def routes(parts: ApiParts) -> APIRouter:
         "/models", summary="What can be asked, in OpenAI's form", responses=answers()
     )
     async def models(_caller: Annotated[Caller, _ASKING]) -> ModelList:
-        return ModelList(data=(Model(id=MODEL, created=since),))
+        known = list_models(parts.catalogue())
+        return ModelList(data=tuple(Model(id=one, created=since) for one in known))
 
     @router.get(
-        "/models/{model}", summary="One model, in OpenAI's form", responses=answers(404)
+        "/models/{model:path}",
+        summary="One model, in OpenAI's form",
+        responses=answers(404),
     )
     async def model(model: str, _caller: Annotated[Caller, _ASKING]) -> Model:
-        if model != MODEL:
-            detail = f"there is no such model; the one there is is {MODEL!r}"
-            raise refuse_field(404, "model_not_found", "model", detail)
-        return Model(id=MODEL, created=since)
+        demand_model(parts.catalogue(), model)
+        return Model(id=model, created=since)
 
     return router
 
@@ -178,9 +183,16 @@ class _Chat:
         self._history = History(parts)
 
     async def read(
-        self, body: ChatRequest, caller: Caller, header: str | None, repeat: str | None
+        self,
+        body: ChatRequest,
+        caller: Caller,
+        header: str | None,
+        repeat: str | None,
+        among: Catalogue | None,
     ) -> tuple[PersonRequest, Sequence[ChatTurn] | None]:
         """Return the request of *body*, and the turns before it; None when only the store knows them.
+
+        *among* is the part of the catalogue that answers, None all of it.
 
         Raises:
             Refused: it is not served, or is another user's, or came with the key of another request.
@@ -193,14 +205,16 @@ class _Chat:
             raise refuse_field(400, "invalid_value", "metadata.conversation_id", detail)
         await demand_conversation(self._parts, caller, named)
         earlier = body.messages[:-1]
+        # Each agent has conversations of its own: clients ask several models the same at once.
+        model = () if body.model == MODEL else (body.model,)
         conversation_id = named or derive_conversation(
-            (caller.name, user_id), body.messages
+            (caller.name, user_id, *model), body.messages
         )
         is_sent = named is None or any(
             message.role in ("user", "assistant") for message in earlier
         )
         before = (
-            await self._history.read(conversation_id, user_id, earlier)
+            await self._history.read(conversation_id, user_id, earlier, among)
             if is_sent
             else None
         )
@@ -250,12 +264,14 @@ class _Chat:
     async def answer(
         self,
         asked: PersonRequest,
-        before: Sequence[ChatTurn] | None,
-        form: AnswerFormat | None,
         ended: Ended = ignore_part,
         routed: Routed = ignore_task,
+        *,
+        before: Sequence[ChatTurn] | None,
+        form: AnswerFormat | None,
+        among: Catalogue | None,
     ) -> ChatAnswer:
-        """Return the answer to *asked*, in words without a *form*.
+        """Return the answer to *asked* by the agents *among* which it is, in words without a *form*.
 
         In words, *ended* is called with each of several parts once it is answered, and *routed* with each task once it
         is handed over.
@@ -266,7 +282,10 @@ class _Chat:
         """
         with counting() as spent:
             heard = (ended, routed) if form is None else (ignore_part, ignore_task)
-            reply = await self._answer_before_leaving(asked, before, *heard)
+            reply = await self._answer_before_leaving(
+                partial(self._parts.service.answer, asked, before=before, among=among),
+                *heard,
+            )
         if is_unstarted(reply):
             raise unavailable(reply.text)
         busy = [
@@ -289,8 +308,7 @@ class _Chat:
 
     async def _answer_before_leaving(
         self,
-        asked: PersonRequest,
-        before: Sequence[ChatTurn] | None,
+        answering: Callable[..., Coroutine[Any, Any, PersonReply]],
         ended: Ended,
         routed: Routed,
     ) -> PersonReply:
@@ -299,9 +317,7 @@ class _Chat:
         Raises:
             Refused: 503, the process leaves; another one can be asked.
         """
-        reply = asyncio.ensure_future(
-            self._parts.service.answer(asked, before=before, ended=ended, routed=routed)
-        )
+        reply = asyncio.ensure_future(answering(ended=ended, routed=routed))
         leaving = asyncio.ensure_future(self._parts.life.leaving.wait())
         try:
             await asyncio.wait({reply, leaving}, return_when=asyncio.FIRST_COMPLETED)

@@ -69,22 +69,23 @@ class PendingAnswer:
     """An answer that `begin` works out; *at* is when it was asked for, as in `ChatAnswer`.
 
     The arguments of `begin` are called with each of several parts once it is answered, and with each task once it is
-    handed over. *output* has what tasks emit.
+    handed over. *output* has what tasks emit. *model* is the one that was asked.
     """
 
     begin: Callable[[Ended, Routed], Coroutine[Any, Any, ChatAnswer]]
     request_id: str
     at: int
     output: OutputDesk
+    model: str = MODEL
 
 
-def complete(answer: ChatAnswer) -> Completion:
-    """Return *answer* as one body."""
+def complete(answer: ChatAnswer, model: str = MODEL) -> Completion:
+    """Return *answer* of *model* as one body."""
     reply = answer.reply
     return Completion(
         id=f"chatcmpl-{reply.request_id}",
         created=answer.at,
-        model=MODEL,
+        model=model,
         choices=(Choice(message=answer.message),),
         usage=answer.usage,
         tasklore=_about(reply),
@@ -104,7 +105,7 @@ async def stream_chunks(
         "id": f"chatcmpl-{pending.request_id}",
         "object": "chat.completion.chunk",
     }
-    head |= {"created": pending.at, "model": MODEL}
+    head |= {"created": pending.at, "model": pending.model}
 
     def chunk(
         delta: dict[str, str],
