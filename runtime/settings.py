@@ -25,6 +25,7 @@ from tasklore.runtime.models.settings import (
     parse_roles,
 )
 from tasklore.runtime.networks import networks_in
+from tasklore.runtime.origins import headers_in, methods_in, origins_in
 from tasklore.runtime.servers.endpoints import (
     DEFAULT_DATA_DIR,
     SECRETS_VARIABLE,
@@ -55,6 +56,9 @@ _LISTS: dict[str, Callable[[str], object]] = {
     "llm_prices": parse_prices,
     "llm_roles": parse_roles,
     "pipeline_roots": folders_in,
+    "api_cors_origins": origins_in,
+    "api_cors_methods": methods_in,
+    "api_cors_headers": headers_in,
 }
 
 Port = Annotated[int, Field(ge=0, le=65_535)]
@@ -240,6 +244,12 @@ class Settings(BaseSettings):
     """Requests a second without a known key from one address, and ten times as many after a pause."""
     api_trusted_proxies: str = ""
     """Proxies before the API, as addresses or networks joined by commas: their `X-Forwarded-For` names the client."""
+    api_cors_origins: str = ""
+    """Origins whose pages may ask the API from a browser, joined by commas; `*` is any page that has a key."""
+    api_cors_methods: str = "*"
+    """Methods by which such pages may ask, joined by commas; `*` is all that the API has."""
+    api_cors_headers: str = "*"
+    """Headers that such pages may send, joined by commas; `*` is any."""
     api_tls_cert_file: Path | None = None
     """Certificate of the API, in PEM and with its intermediate ones; read once, at the start."""
     api_tls_key_file: Path | None = None

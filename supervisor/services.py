@@ -44,6 +44,7 @@ from tasklore.runtime.messaging.streams import Source, declare_consumer
 from tasklore.runtime.metrics import Metrics
 from tasklore.runtime.models.llm import Llm
 from tasklore.runtime.networks import networks_in
+from tasklore.runtime.origins import headers_in, methods_in, origins_in
 from tasklore.runtime.settings import Settings
 from tasklore.runtime.variables import folders_in
 from tasklore.supervisor.admission.desk import AdmissionDesk
@@ -377,10 +378,16 @@ def open_api(
     from tasklore.supervisor.http.admission.limits import ClientLimits
     from tasklore.supervisor.http.parts import ApiParts
     from tasklore.supervisor.http.requests.work import Work
-    from tasklore.supervisor.http.server import HttpServer, demand_keys, demand_tls
+    from tasklore.supervisor.http.server import (
+        HttpServer,
+        demand_cross_origin,
+        demand_keys,
+        demand_tls,
+    )
 
     records = RequestRecords(opened.redis)
     secret = settings.approval_secret
+    keys = demand_keys(settings.api_host, settings.api_keys_file)
     parts = ApiParts(
         supervisor_id=settings.supervisor_id,
         client=opened.link.client,
@@ -407,7 +414,13 @@ def open_api(
         if secret is not None
         else None,
         kinds=Kinds.load(*filter(None, [settings.kinds_dir])),
-        keys=demand_keys(settings.api_host, settings.api_keys_file),
+        keys=keys,
+        cross_origin=demand_cross_origin(
+            origins_in(settings.api_cors_origins),
+            methods_in(settings.api_cors_methods),
+            headers_in(settings.api_cors_headers),
+            has_keys=keys is not None,
+        ),
         limits=ClientLimits(
             settings.api_body_max_bytes, settings.api_rate, settings.api_burst
         ),

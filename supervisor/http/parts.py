@@ -25,6 +25,7 @@ from tasklore.supervisor.cancellation import Canceller
 from tasklore.supervisor.catalogue import Catalogue
 from tasklore.supervisor.dispatch import Dispatch
 from tasklore.supervisor.http.admission.clients import UnknownClients
+from tasklore.supervisor.http.admission.cross_origin import CrossOrigin
 from tasklore.supervisor.http.admission.key_file import KeyRing
 from tasklore.supervisor.http.admission.limits import ClientLimits
 from tasklore.supervisor.http.requests.work import Work
@@ -100,7 +101,7 @@ def _one_of(counts: Counter[str], name: str) -> Iterator[None]:
 class ApiParts:
     """All that a module of routes is given; `keys` None admits everybody, on the loopback address only.
 
-    `turns_kept` is how long turns are kept, None without end.
+    `turns_kept` is how long turns are kept, None without end. `cross_origin` None lets no page from elsewhere ask.
     """
 
     supervisor_id: str
@@ -127,6 +128,7 @@ class ApiParts:
     links: Links | None = None
     kinds: Kinds = field(default_factory=Kinds.load)
     keys: KeyRing | None = None
+    cross_origin: CrossOrigin | None = None
     limits: ClientLimits = field(default_factory=ClientLimits)
     unknown: UnknownClients = field(default_factory=UnknownClients)
     meter: Metrics = field(default_factory=Metrics)

@@ -6,13 +6,15 @@ import functools
 import ipaddress
 import socket
 import ssl
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import structlog
 import uvicorn
 
 from tasklore.contracts.errors import ConfigurationError
+from tasklore.runtime.origins import ANY
+from tasklore.supervisor.http.admission.cross_origin import CrossOrigin
 from tasklore.supervisor.http.admission.key_file import KeyRing
 from tasklore.supervisor.http.app import make_app
 from tasklore.supervisor.http.parts import ApiParts
@@ -61,8 +63,10 @@ class HttpServer:
         protocol = functools.partial(
             TimedProtocol, limits=parts.limits, unknown=unknown, refusals=refusals
         )
+        app = make_app(parts)
+        # Outside of everything: errors that no route foresees carry the headers too.
         config = uvicorn.Config(
-            make_app(parts),
+            app if parts.cross_origin is None else parts.cross_origin.around(app),
             http=protocol,  # type: ignore[arg-type]  # makes one
             ws="none",
             lifespan="off",
@@ -139,6 +143,26 @@ def demand_keys(host: str, keys_file: Path | None) -> KeyRing | None:
             "off with TASKLORE_API_PORT=none"
         )
     return None
+
+
+def demand_cross_origin(
+    origins: Sequence[str],
+    methods: Sequence[str],
+    headers: Sequence[str],
+    *,
+    has_keys: bool,
+) -> CrossOrigin | None:
+    """Return which pages from elsewhere may ask, None where none may.
+
+    Raises:
+        ConfigurationError: any page may, and none needs a key.
+    """
+    if ANY in origins and not has_keys:
+        raise ConfigurationError(
+            "TASKLORE_API_CORS_ORIGINS cannot be '*' without TASKLORE_API_KEYS_FILE, as any page that somebody here "
+            "opens could ask: name the origins, or make keys with `tasklore api-key`"
+        )
+    return CrossOrigin(origins, methods, headers) if origins else None
 
 
 def demand_tls(cert_file: Path | None, key_file: Path | None) -> ssl.SSLContext | None:

@@ -9,6 +9,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from tasklore.contracts.errors import MessageTooLarge
 from tasklore.contracts.parameters.body_sizes import demand_few_values
 from tasklore.supervisor.http.admission.body_text import find_unkeepable
+from tasklore.supervisor.http.admission.cross_origin import CrossOrigin
 from tasklore.supervisor.http.admission.keys import ANYBODY, CALLER, Caller
 from tasklore.supervisor.http.admission.limits import Rates
 from tasklore.supervisor.http.parts import ApiParts
@@ -52,7 +53,7 @@ class AdmissionMiddleware:
         name = ANYBODY.name
         try:
             if self._parts.keys is None:
-                _check_browser(scope["method"], headers)
+                _check_browser(scope["method"], headers, self._parts.cross_origin)
             caller = self._identify(scope, headers)
             if scope["path"].startswith(GUARDED):
                 scope[CALLER] = caller = self._admit(caller)
@@ -123,12 +124,16 @@ class AdmissionMiddleware:
         return caller
 
 
-def _check_browser(method: str, headers: Headers) -> None:
+def _check_browser(
+    method: str, headers: Headers, cross_origin: CrossOrigin | None
+) -> None:
     if not is_local(headers.get("host", "")):
         detail = "without API keys this is for programs of this machine; use 127.0.0.1, or set TASKLORE_API_KEYS_FILE"
         raise Refused(403, "host", detail)
     # A browser lets any page send a request that changes something, as long as it has no body of JSON.
     origin = headers.get("origin")
+    if cross_origin is not None and origin is not None and cross_origin.names(origin):
+        return
     if (
         origin is not None
         and not is_local(origin.partition("://")[2])
@@ -137,7 +142,7 @@ def _check_browser(method: str, headers: Headers) -> None:
         raise Refused(
             403,
             "origin",
-            "without API keys no page from elsewhere may ask; set TASKLORE_API_KEYS_FILE",
+            "without API keys no page from elsewhere may ask; name its origin in TASKLORE_API_CORS_ORIGINS",
         )
 
 

@@ -94,6 +94,20 @@ def test_an_empty_variable_is_no_setting_and_none_is_a_value(
         ("TASKLORE_LLM_PRICES", "own=cheap", "write MODEL=INPUT/OUTPUT"),
         ("TASKLORE_TIME_ZONE", "Europe/Berln", "did you mean 'Europe/Berlin'?"),
         ("TASKLORE_API_TRUSTED_PROXIES", "10.0.0.1/8", "write one such as 10.0.0.0/8"),
+        ("TASKLORE_API_CORS_ORIGINS", "https://a.example/", "is no origin as browsers"),
+        ("TASKLORE_API_CORS_ORIGINS", "https://A.example", "host in small letters"),
+        (
+            "TASKLORE_API_CORS_ORIGINS",
+            "https://*.a.example",
+            "is no origin as browsers",
+        ),
+        ("TASKLORE_API_CORS_ORIGINS", "a.example", "https://app.example.com or"),
+        ("TASKLORE_API_CORS_ORIGINS", "null", "is no origin as browsers"),
+        ("TASKLORE_API_CORS_ORIGINS", "file://a", "is no origin as browsers"),
+        ("TASKLORE_API_CORS_ORIGINS", "*,https://a.example", "write it alone"),
+        ("TASKLORE_API_CORS_ORIGINS", "https://a:443", "write 'https://a'"),
+        ("TASKLORE_API_CORS_METHODS", "GET,get", "'get' is no method here"),
+        ("TASKLORE_API_CORS_HEADERS", "X: a", "is no name of a header"),
         ("TASKLORE_RETRY_BASE_S", "1000", "must not exceed TASKLORE_RETRY_CAP_S"),
     ],
 )
@@ -105,6 +119,23 @@ def test_an_unusable_value_is_refused_by_the_name_of_its_variable(
         Settings.load()
     assert variable in str(caught.value)
     assert cure in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "*",
+        "https://a.example",
+        "http://localhost:3000, https://b-2.a.example:8443,http://[::1]:5173",
+        "chrome-extension://abcdef, tauri://localhost,app://obsidian.md",
+        "",
+    ],
+)
+def test_origins_are_those_that_browsers_send(
+    monkeypatch: pytest.MonkeyPatch, value: str
+) -> None:
+    monkeypatch.setenv("TASKLORE_API_CORS_ORIGINS", value)
+    assert Settings.load().api_cors_origins == value
 
 
 def test_all_unusable_values_are_named_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

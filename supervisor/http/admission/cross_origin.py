@@ -1,0 +1,50 @@
+"""Pages in browsers that ask from elsewhere: which may, and the headers by which their browsers let them (CORS).
+
+A page sends its key as any other program does; cookies and the like are never asked for.
+"""
+
+from collections.abc import Sequence
+
+from starlette.middleware.cors import CORSMiddleware
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from tasklore.runtime.origins import ANY
+
+#: Headers of answers that a page may read beside those that any may.
+_EXPOSED = ("ETag", "Location", "Retry-After", "X-Tasklore-Unread")
+#: Seconds for which a browser need not ask again whether it may.
+_MAX_AGE_S = 600
+#: Paths that are for people alone: no page reads what a signed link shows.
+_PAGES = "/approve/"
+
+
+class CrossOrigin:
+    """Lets pages of *origins* ask, by *methods* and with *headers*; `*` is any."""
+
+    def __init__(
+        self, origins: Sequence[str], methods: Sequence[str], headers: Sequence[str]
+    ) -> None:
+        self._origins = tuple(origins)
+        self._methods = tuple(methods)
+        self._headers = tuple(headers)
+
+    def names(self, origin: str) -> bool:
+        """Return whether *origin* is one that is named; where any may ask none is."""
+        return origin != ANY and origin in self._origins
+
+    def around(self, app: ASGIApp) -> ASGIApp:
+        """Return *app* with the headers on every answer, also on refusals, and the question of a browser answered."""
+        asked = CORSMiddleware(
+            app,
+            allow_origins=self._origins,
+            allow_methods=self._methods,
+            allow_headers=self._headers,
+            expose_headers=_EXPOSED,
+            max_age=_MAX_AGE_S,
+        )
+
+        async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+            is_page = scope.get("path", "").startswith(_PAGES)
+            await (app if is_page else asked)(scope, receive, send)
+
+        return serve
