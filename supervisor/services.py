@@ -376,6 +376,7 @@ def open_api(
     from tasklore.supervisor.approvals.links import Links
     from tasklore.supervisor.http.admission.clients import Origins, UnknownClients
     from tasklore.supervisor.http.admission.limits import ClientLimits
+    from tasklore.supervisor.http.admission.stream_tokens import StreamTokens
     from tasklore.supervisor.http.parts import ApiParts
     from tasklore.supervisor.http.requests.work import Work
     from tasklore.supervisor.http.server import (
@@ -415,6 +416,9 @@ def open_api(
         else None,
         kinds=Kinds.load(*filter(None, [settings.kinds_dir])),
         keys=keys,
+        stream_tokens=StreamTokens(secret.get_secret_value(), keys)
+        if secret is not None and keys is not None
+        else None,
         cross_origin=demand_cross_origin(
             origins_in(settings.api_cors_origins),
             methods_in(settings.api_cors_methods),

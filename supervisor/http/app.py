@@ -13,6 +13,7 @@ from tasklore.supervisor.http import (
     pipelines,
     problems,
     schedules,
+    stream_tokens,
     tasks,
     webhooks,
 )
@@ -52,6 +53,7 @@ def make_app(parts: ApiParts) -> FastAPI:
         approvals,
         approval_page,
         output,
+        stream_tokens,
         agents,
         memory,
         conversations,

@@ -28,6 +28,7 @@ from tasklore.runtime.messaging.output import (
     Restarted,
 )
 from tasklore.supervisor.http.admission.keys import Caller, require_role
+from tasklore.supervisor.http.admission.stream_tokens import StreamTokenField
 from tasklore.supervisor.http.parts import ApiParts
 from tasklore.supervisor.http.problems import Refused, answers
 from tasklore.supervisor.http.requests.events import EventStream
@@ -100,6 +101,7 @@ def routes(parts: ApiParts) -> APIRouter:
         task_id: TaskId,
         caller: Annotated[Caller, Depends(require_role("ask"))],
         last_event_id: LastOutputId = None,
+        _stream_token: StreamTokenField = None,
     ) -> Response:
         await read_task(parts, caller, task_id)
         generation, attempt, sequence = (last_event_id or "0.0.0").split(".")

@@ -28,6 +28,7 @@ from tasklore.supervisor.http.admission.clients import UnknownClients
 from tasklore.supervisor.http.admission.cross_origin import CrossOrigin
 from tasklore.supervisor.http.admission.key_file import KeyRing
 from tasklore.supervisor.http.admission.limits import ClientLimits
+from tasklore.supervisor.http.admission.stream_tokens import StreamTokens
 from tasklore.supervisor.http.requests.work import Work
 from tasklore.supervisor.json_schemas import JsonSchemas
 from tasklore.supervisor.pipelines.requests import PipelineRequests
@@ -129,6 +130,7 @@ class ApiParts:
     kinds: Kinds = field(default_factory=Kinds.load)
     keys: KeyRing | None = None
     cross_origin: CrossOrigin | None = None
+    stream_tokens: StreamTokens | None = None
     limits: ClientLimits = field(default_factory=ClientLimits)
     unknown: UnknownClients = field(default_factory=UnknownClients)
     meter: Metrics = field(default_factory=Metrics)
@@ -136,6 +138,10 @@ class ApiParts:
     turns_kept: timedelta | None = KEEP
     grace_s: float = 30.0
     heartbeat_s: float = 15.0
+
+    def knows(self, name: str) -> bool:
+        """Return whether the key called *name* is still there, or none are required."""
+        return self.keys is None or self.keys.named(name) is not None
 
     def share(self, whole: int) -> int:
         """Return how many of *whole* one caller may have: all of them where everybody is the same caller."""

@@ -14,6 +14,7 @@ from tasklore.contracts.messages import PhaseNote, PipelineReply, PipelineReques
 from tasklore.memory.schedules.store import Schedule
 from tasklore.memory.sessions.session import SessionRoot
 from tasklore.supervisor.http.admission.keys import Caller, require_role
+from tasklore.supervisor.http.admission.stream_tokens import StreamTokenField
 from tasklore.supervisor.http.parts import ApiParts
 from tasklore.supervisor.http.pipeline_runs import (
     RunTold,
@@ -147,7 +148,9 @@ def _add_reading(router: APIRouter, parts: ApiParts) -> None:
         },
     )
     async def hear(
-        session_id: SessionId, caller: Annotated[Caller, _ASKING]
+        session_id: SessionId,
+        caller: Annotated[Caller, _ASKING],
+        _stream_token: StreamTokenField = None,
     ) -> Response:
         await read_run(parts, caller, session_id)
         return EventStream.open(parts, caller, events_of(parts, caller, session_id))

@@ -178,6 +178,11 @@ class KeyRing:
                 found = entry
         return found
 
+    def named(self, name: str) -> KeyEntry | None:
+        """Return the entry called *name*, None where it was removed."""
+        self._reload()
+        return next((one for one in self._keys.keys if one.name == name), None)
+
     def _reload(self) -> None:
         """Read the file again when it has changed; a broken one changes nothing."""
         now = self._monotonic()

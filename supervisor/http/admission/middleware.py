@@ -10,8 +10,10 @@ from tasklore.contracts.errors import MessageTooLarge
 from tasklore.contracts.parameters.body_sizes import demand_few_values
 from tasklore.supervisor.http.admission.body_text import find_unkeepable
 from tasklore.supervisor.http.admission.cross_origin import CrossOrigin
+from tasklore.supervisor.http.admission.key_file import KeyEntry
 from tasklore.supervisor.http.admission.keys import ANYBODY, CALLER, Caller
 from tasklore.supervisor.http.admission.limits import Rates
+from tasklore.supervisor.http.admission.stream_tokens import take_token
 from tasklore.supervisor.http.parts import ApiParts
 from tasklore.supervisor.http.problems import (
     Refused,
@@ -54,9 +56,10 @@ class AdmissionMiddleware:
         try:
             if self._parts.keys is None:
                 _check_browser(scope["method"], headers, self._parts.cross_origin)
-            caller = self._identify(scope, headers)
+            token = take_token(scope)
+            caller = self._identify(scope, headers, token)
             if scope["path"].startswith(GUARDED):
-                scope[CALLER] = caller = self._admit(caller)
+                scope[CALLER] = caller = self._admit(caller, has_token=bool(token))
                 name = caller.name
             _check_body(
                 headers,
@@ -74,14 +77,21 @@ class AdmissionMiddleware:
                 send,
             )
 
-    def _identify(self, scope: Scope, headers: Headers) -> Caller | None:
-        """Return the caller by the key of a request, None without a known one, up to the rate of its address."""
+    def _identify(
+        self, scope: Scope, headers: Headers, token: str | None
+    ) -> Caller | None:
+        """Return the caller by the key of a request, or by the *token* of a stream; None without a known one.
+
+        Requests without are taken up to the rate of their address.
+        """
         keys = self._parts.keys
         unknown = self._parts.unknown
         if keys is None:
             return ANYBODY
         scheme, _, key = headers.get("authorization", "").partition(" ")
         entry = keys.find(key.strip()) if scheme.lower() == "bearer" else None
+        if not scheme and token is not None:
+            entry = self._open_stream(scope, headers, token)
         if entry is not None:
             unknown.settle(scope.get("client"))
             return Caller(
@@ -104,9 +114,31 @@ class AdmissionMiddleware:
             )
         return None
 
-    def _admit(self, caller: Caller | None) -> Caller:
+    def _open_stream(
+        self, scope: Scope, headers: Headers, token: str
+    ) -> KeyEntry | None:
+        """Return the key that *token* was made with, None where it does not open this stream.
+
+        The place in the stream that it has counts unless the client knows a later one.
+        """
+        tokens = self._parts.stream_tokens
+        found = tokens.read(token, scope["path"]) if tokens is not None else None
+        if found is None:
+            return None
+        grant, entry = found
+        if grant.after is not None and "last-event-id" not in headers:
+            place = (b"last-event-id", grant.after.encode())
+            scope["headers"] = [*scope["headers"], place]
+        return entry
+
+    def _admit(self, caller: Caller | None, *, has_token: bool) -> Caller:
         if caller is None:
             detail = "send an API key that is known, as `Authorization: Bearer KEY`; `tasklore api-key` makes one"
+            if has_token:
+                detail = (
+                    "this token opens no stream here: it is over, or for another one, or its key was removed; "
+                    "make a new one by POST /v1/stream-tokens"
+                )
             raise Refused(401, "no-key", detail, headers={"WWW-Authenticate": "Bearer"})
         if wait_s := self._rates.take(caller.name):
             detail = f"too many requests with this key; go on in {wait_s} s, and send fewer a second"

@@ -81,7 +81,10 @@ class EventStream(StreamingResponse):
         return cls(parts, caller.name, events)
 
     async def stream_response(self, send: Send) -> None:
-        """Send every event, each within its time: a client that does not read would be waited for forever."""
+        """Send every event, each within its time: a client that does not read would be waited for forever.
+
+        The stream of a key that was removed ends behind the next event, a heartbeat at the latest.
+        """
         try:
             with self._parts.life.streaming(self._name):
                 async with aclosing(self._events) as events:
@@ -101,6 +104,8 @@ class EventStream(StreamingResponse):
                                     "more_body": True,
                                 }
                             )
+                        if not self._parts.knows(self._name):
+                            break
                     await send(
                         {"type": "http.response.body", "body": b"", "more_body": False}
                     )

@@ -18,6 +18,7 @@ from tasklore.contracts.messages import PersonRequest
 from tasklore.contracts.zones import TimeZone
 from tasklore.memory.ledger.requests import RequestRecord, place_of
 from tasklore.supervisor.http.admission.keys import CALLER, Caller, require_role
+from tasklore.supervisor.http.admission.stream_tokens import StreamTokenField
 from tasklore.supervisor.http.owners import (
     demand_conversation,
     own_conversation,
@@ -142,9 +143,10 @@ def routes(parts: ApiParts) -> APIRouter:
         request_id: RequestId,
         caller: Annotated[Caller, _ASKING],
         last_event_id: LastEventId = None,
+        _stream_token: StreamTokenField = None,
     ) -> Response:
         place = _place(caller, request_id)
-        record = await _demand_record(parts, place)
+        record = await demand_request(parts, caller, request_id)
         events = events_of(parts, place, record.task_id, int(last_event_id or 0))
         return EventStream.open(
             parts, caller, events, has_ended=int(last_event_id or 0) >= DONE
@@ -154,7 +156,7 @@ def routes(parts: ApiParts) -> APIRouter:
     async def cancel(
         request_id: RequestId, caller: Annotated[Caller, _ASKING]
     ) -> Cancelled:
-        record = await _demand_record(parts, _place(caller, request_id))
+        record = await demand_request(parts, caller, request_id)
         return await cancel_request(
             parts, record.task_id, f"cancelled by {caller.name}"
         )
@@ -348,11 +350,19 @@ async def demand_kept(
         ) from error
 
 
-async def _demand_record(parts: ApiParts, place: RequestPlace) -> RequestRecord:
-    record = (await parts.records.find(place.key)).record
+async def demand_request(
+    parts: ApiParts, caller: Caller, request_id: str
+) -> RequestRecord:
+    """Return the record of a request that *caller* sent.
+
+    Raises:
+        Refused: 404, there is none.
+        MemoryUnavailable: the store does not answer.
+    """
+    record = (await parts.records.find(_place(caller, request_id).key)).record
     if record is None:
         raise not_found(
-            f"there is no request {place.request_id!r}, or it is more than a day old"
+            f"there is no request {request_id!r}, or it is more than a day old"
         )
     return record
 

@@ -1,0 +1,91 @@
+"""The route of tokens that open one stream of events, for clients that can send no key there."""
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Depends
+from pydantic import AwareDatetime, Field
+from starlette.responses import Response
+
+from tasklore.supervisor.http.admission.keys import Caller, require_role
+from tasklore.supervisor.http.admission.stream_tokens import FIELD, LIFE_S, STREAMS
+from tasklore.supervisor.http.parts import ApiParts
+from tasklore.supervisor.http.pipeline_runs import read_run
+from tasklore.supervisor.http.problems import Refused, answers, not_found
+from tasklore.supervisor.http.requests.routes import demand_request
+from tasklore.supervisor.http.responses import Form, View
+from tasklore.supervisor.http.tasks import read_task
+
+
+class StreamWish(Form):
+    """The stream to open, by its `path`; after the event `last_event_id` where an earlier one was cut off."""
+
+    path: Annotated[
+        str,
+        Field(
+            pattern=rf"^{STREAMS}$",
+            description="`/v1/tasks/ID/output`, `/v1/requests/ID/events` or `/v1/pipelines/ID/events`.",
+        ),
+    ]
+    last_event_id: Annotated[str | None, Field(pattern=r"^[0-9a-z.]{1,40}$")] = None
+
+
+class OpenableStream(View):
+    """Where to open the stream without a key, until `expires_at`; `token` is null where no keys are required."""
+
+    url: str
+    token: str | None
+    expires_at: AwareDatetime | None
+
+
+def routes(parts: ApiParts) -> APIRouter:
+    """Return the route."""
+    router = APIRouter(prefix="/v1", tags=["streams"])
+
+    @router.post(
+        "/stream-tokens",
+        summary="Let a browser open one stream without a key",
+        description=f"The token is for this stream and this key alone, and opens it, also again, for {LIFE_S} seconds.",
+        responses=answers(404),
+    )
+    async def make(
+        body: StreamWish,
+        response: Response,
+        caller: Annotated[Caller, Depends(require_role("ask"))],
+    ) -> OpenableStream:
+        await _demand_stream(parts, caller, body.path)
+        response.headers["Cache-Control"] = "no-store"
+        if parts.keys is None:
+            return OpenableStream(url=body.path, token=None, expires_at=None)
+        if parts.stream_tokens is None:
+            raise not_found(
+                "there are no tokens of streams without TASKLORE_APPROVAL_SECRET; set it for every supervisor"
+            )
+        try:
+            token, expires = parts.stream_tokens.make(
+                body.path, caller.name, body.last_event_id
+            )
+        except LookupError as error:
+            raise Refused(401, "no-key", "this key was removed just now") from error
+        return OpenableStream(
+            url=f"{body.path}?{FIELD}={token}",
+            token=token,
+            expires_at=datetime.fromtimestamp(expires, UTC),
+        )
+
+    return router
+
+
+async def _demand_stream(parts: ApiParts, caller: Caller, path: str) -> None:
+    """Return when *caller* may open the stream at *path*.
+
+    Raises:
+        Refused: 404, there is none, or it is another user's.
+    """
+    _, _, kind, name, _ = path.split("/")
+    if kind == "tasks":
+        await read_task(parts, caller, name)
+    elif kind == "requests":
+        await demand_request(parts, caller, name)
+    else:
+        await read_run(parts, caller, name)
