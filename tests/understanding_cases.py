@@ -21,10 +21,10 @@ class Budget(Parameters):
     """The seed's question."""
 
     budget_limit: Amount = Field(
-        aliases=("limit",), cues=("limit", "budget of", "budget")
+        aliases=("limit",), cues=("limit", "budget of", "budget"), any_currency=True
     )
-    spent: Amount = Field(cues=("spent", "spending"))
-    history: tuple[Amount, ...] = Field((), cues=("history", "past"))
+    spent: Amount = Field(cues=("spent", "spending"), any_currency=True)
+    history: tuple[Amount, ...] = Field((), cues=("history", "past"), any_currency=True)
 
 
 class Trip(Parameters):

@@ -7,7 +7,7 @@ import types
 from collections.abc import Collection, Sequence
 from decimal import Decimal
 from enum import Enum
-from typing import Any, TypeVar, Union, cast, get_args, get_origin
+from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin
 
 from pydantic import BaseModel
 
@@ -38,6 +38,18 @@ def leaf_types(annotation: Any) -> set[Any]:
     return set().union(
         *(leaf_types(argument) for argument in arguments if argument is not ...)
     )
+
+
+def literals_of(annotation: Any) -> tuple[Any, ...]:
+    """Return the values of *annotation* where it is a `Literal` or an enumeration, or one or None; none for others."""
+    if get_origin(annotation) is Literal:
+        return get_args(annotation)
+    if isinstance(annotation, type) and issubclass(annotation, Enum):
+        return tuple(one.value for one in annotation)
+    if hasattr(annotation, "__metadata__") or get_origin(annotation) in _UNIONS:
+        found = [literals_of(one) for one in get_args(annotation)]
+        return next((one for one in found if one), ())
+    return ()
 
 
 def held_types(kinds: set[Any]) -> set[Any]:

@@ -19,12 +19,16 @@ from tasklore.contracts.parameters.annotations import (
     held_types,
     is_typed,
     leaf_types,
+    literals_of,
     lone_kind,
     may_be_bool,
     may_be_text,
     takes_only_lists,
 )  # fmt: skip
-from tasklore.contracts.parameters.currencies import FIELD, problem_of_currencies
+from tasklore.contracts.parameters.currencies import (
+    names_currency,
+    problem_of_currencies,
+)
 from tasklore.contracts.parameters.neighbours import Neighbourhood, neighbourhood
 from tasklore.contracts.parameters.questions import question_key, spell_field
 from tasklore.contracts.parameters.tolerances import Tolerance, read_tolerance
@@ -51,6 +55,7 @@ def Field(  # noqa: N802 - the name pydantic users expect
     aliases: tuple[str, ...] = (),
     cues: tuple[str, ...] = (),
     unit: str | None = None,
+    any_currency: bool = False,
     tolerance: "str | int | Decimal | timedelta | Percent | Quantity | Duration | None" = None,
     examples: tuple[Any, ...] = (),
     description: str | None = None,
@@ -64,6 +69,9 @@ def Field(  # noqa: N802 - the name pydantic users expect
         cues: Words that announce it in a sentence ("limit", "budget of"), beside its name and aliases; `{}` says on
             which side the value stands ("{} stars", "out of {}"), without it either.
         unit: The unit of an amount, such as "USD" or "km": a bare number means it, cents convert, another is refused.
+        any_currency: Whether an amount without a unit may be said in any currency ("120 yen" is 120), the same for all
+            amounts of the task; it is not kept. Without it a currency is refused, unless a field for it stands beside
+            (`currency`, or a choice of codes).
         tolerance: How far the value of a remembered question may be away for its answer to serve this one ("near"), in
             the terms of the field: a number in its unit or a percentage of what is asked ("1%"); of a `Percent` percent
             points; of a `Quantity` a quantity ("500 m"); of a `Duration` or `Moment` a length of time ("1 hour"). Left
@@ -79,6 +87,8 @@ def Field(  # noqa: N802 - the name pydantic users expect
         extra["cues"] = list(cues)
     if unit is not None:
         extra["unit"] = unit
+    if any_currency:
+        extra["any_currency"] = True
     if tolerance is not None:
         # Only the class knows in whose terms; what has no exact text is refused there.
         is_told = isinstance(
@@ -98,15 +108,17 @@ class _Reading:
     """How raw values of one field are made ready: its type and unit, and whether numbers in words are understood."""
 
     __slots__ = (
-        "bare_list", "is_checked", "is_read", "is_span", "name", "takes_bools", "takes_int", "typed", "unit", "whole",
+        "any_currency", "bare_list", "is_checked", "is_read", "is_span", "name", "takes_bools", "takes_int", "typed",
+        "unit", "whole",
     )  # fmt: skip
 
-    def __init__(self, name: str, field: FieldInfo) -> None:
+    def __init__(self, name: str, field: FieldInfo, *, any_currency: bool) -> None:
         kinds = leaf_types(field.annotation)
         typed = set(filter(is_typed, kinds))
         numbers = bool(kinds.intersection(NUMBERS))
         self.name = name
         self.unit = _declared(field, "unit")
+        self.any_currency = any_currency or _declared(field, "any_currency") is True
         self.typed: Any = next(iter(typed)) if len(typed) == 1 and not numbers else None
         self.is_read = str not in kinds and (
             self.typed is not None or (numbers and not typed)
@@ -145,7 +157,7 @@ class _Reading:
                 if self.unit is None
                 else self.typed.read(raw, unit=self.unit)
             )
-        amount = Amount.read(raw, unit=self.unit)
+        amount = Amount.read(raw, unit=self.unit, any_currency=self.any_currency)
         if not self.whole:
             return amount
         return (
@@ -192,6 +204,7 @@ class Parameters(FailFastModel):
     )
 
     _readings: ClassVar[dict[str, _Reading]] = {}
+    _currencies: ClassVar[tuple[str, ...]] = ()
     _spelled: ClassVar[tuple[tuple[str, bool], ...]] = ()
     _aliases: ClassVar[dict[str, str]] = {}
     _defaults: ClassVar[dict[str, Any]] = {}
@@ -206,8 +219,16 @@ class Parameters(FailFastModel):
                 not in its terms.
         """
         super().__pydantic_init_subclass__(**kwargs)
+        cls._currencies = tuple(
+            name
+            for name, field in cls.model_fields.items()
+            if names_currency(name, choices := literals_of(field.annotation))
+            and (choices or str in leaf_types(field.annotation))
+        )
+        is_told = bool(cls._currencies)
         cls._readings = {
-            name: _Reading(name, field) for name, field in cls.model_fields.items()
+            name: _Reading(name, field, any_currency=is_told)
+            for name, field in cls.model_fields.items()
         }
         cls._spelled = tuple(
             (name, reading.bare_list) for name, reading in cls._readings.items()
@@ -285,11 +306,15 @@ class Parameters(FailFastModel):
             for name, value in named.items()
             if (one := readings.get(name)) is not None
             and one.is_read
+            and one.any_currency
             and not (one.typed or one.unit)
         ]
-        field = cls.model_fields.get(FIELD)
-        default = field.default if field is not None else None
-        fault = problem_of_currencies(amounts, named.get(FIELD, default))
+        currencies = {
+            name: named.get(name, None if field.is_required() else field.get_default())
+            for name, field in cls.model_fields.items()
+            if name in cls._currencies
+        }
+        fault = problem_of_currencies(amounts, currencies)
         return [] if fault is None else [fault]
 
     @model_validator(mode="before")

@@ -3,9 +3,15 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tasklore.contracts.messages import ChatTurn, TaskCall
+from tasklore.contracts.parameters.currencies import codes_named
 from tasklore.contracts.quantities.numerals import Found, find_amounts
 from tasklore.contracts.quantities.units import CURRENCIES
-from tasklore.supervisor.understanding.outcome import Span
+from tasklore.supervisor.understanding.outcome import (
+    Clarification,
+    Span,
+    Understood,
+)
 from tasklore.supervisor.understanding.schema import Slot
 
 
@@ -22,56 +28,95 @@ def settle_currencies(
     said = _currencies_said(slots, spans)
     if not said:
         return
-    common = set.intersection(*({one.unit, *one.also} for one in said.values()))
+    common = frozenset.intersection(*map(_codes, said.values()))
     if not common:
-        _ask_for_one(slots, said, values, questions)
+        labels = {slot.name: slot.label for slot in slots if slot.name in said}
+        for name in labels:
+            values.pop(name, None)
+            questions[name] = ""
+        questions[next(iter(labels))] = _ask_for_one(labels, said)
         return
     first = next(iter(said.values()))
-    for slot in filter(_is_currency, slots):
-        fitting = [
-            code
-            for code in slot.choices or sorted(filter(None, common))
-            if code in common
-        ]
-        is_open = slot.name not in values and slot.name not in questions
-        if is_open and fitting:
-            values[slot.name] = first.unit if first.unit in fitting else fitting[0]
-        elif values.get(slot.name) not in common:
-            values.pop(slot.name, None)
-            questions[slot.name] = f"What is {slot.label}? You wrote {first.text!r}."
+    fields = [slot for slot in slots if slot.is_currency]
+    if any(not common.isdisjoint(codes_named(values.get(one.name))) for one in fields):
+        return
+    open_fields = [
+        one for one in fields if one.name not in values and one.name not in questions
+    ]
+    fitting = [
+        code
+        for one in open_fields
+        for code in one.choices or sorted(common)
+        if code in common
+    ]
+    if len(open_fields) == 1 and fitting:
+        code = first.unit if first.unit in fitting else fitting[0]
+        values[open_fields[0].name] = code
+        return
+    for slot in open_fields or fields:
+        values.pop(slot.name, None)
+        questions[slot.name] = f"What is {slot.label}? You wrote {first.text!r}."
 
 
-def _currencies_said(slots: Sequence[Slot], spans: Sequence[Span]) -> dict[str, Found]:
-    """Return an amount in a currency for each field without a unit of its own that was given one."""
-    free = {slot.name for slot in slots if slot.is_numeric and slot.unit is None}
-    said: dict[str, Found] = {}
-    for span in spans:
-        for found in find_amounts(span.text) if span.field in free else ():
-            if found.unit in CURRENCIES:
-                said.setdefault(span.field, found)
-    return said
-
-
-def _ask_for_one(
+def settle_earlier(
+    found: Understood | Clarification,
+    call: TaskCall,
     slots: Sequence[Slot],
-    said: Mapping[str, Found],
-    values: dict[str, Any],
-    questions: dict[str, str],
-) -> None:
-    """Ask for all amounts that were *said*: which of them is to be said again is unknown."""
+    previous: Sequence[ChatTurn],
+) -> Understood | Clarification:
+    """Return *found*, of *call*, or a question where amounts are in another currency than those of *previous* turns."""
+    kept = {span.field for span in found.spans if span.turn_id is not None}
+    earlier = [slot for slot in slots if slot.takes_money and slot.name in kept]
+    now = _currencies_said(slots, found.spans)
+    before = _latest_currency(previous) if earlier and now else None
+    if before is None or all(
+        not _codes(before).isdisjoint(_codes(one)) for one in now.values()
+    ):
+        return found
+    said = {**{slot.name: before for slot in earlier}, **now}
     labels = {slot.name: slot.label for slot in slots if slot.name in said}
-    told = [f"{labels[name]} {found.text!r}" for name, found in said.items()]
-    for name in labels:
-        values.pop(name, None)
-        questions[name] = ""
-    questions[next(iter(labels))] = (
-        f"You wrote {' and '.join(told)}, in two currencies. What are"
-        f" {' and '.join(labels.values())} in one of them?"
+    return Clarification(
+        _ask_for_one(labels, said),
+        agent_id=found.agent_id,
+        task_name=call.name,
+        known={
+            name: value for name, value in call.parameters.items() if name not in labels
+        },
+        missing=tuple(labels),
+        spans=tuple(span for span in found.spans if span.field not in labels),
     )
 
 
-def _is_currency(slot: Slot) -> bool:
-    """Return whether *slot* takes the code of a currency."""
-    if slot.choices:
-        return all(choice in CURRENCIES for choice in slot.choices)
-    return slot.kind == "text" and "currency" in slot.name.lower().split("_")
+def _latest_currency(previous: Sequence[ChatTurn]) -> Found | None:
+    """Return the amount in a currency that a person said last in *previous*."""
+    for turn in reversed(previous):
+        if turn.speaker == "person":
+            for found in find_amounts(turn.text):
+                if found.unit in CURRENCIES:
+                    return found
+    return None
+
+
+def _currencies_said(slots: Sequence[Slot], spans: Sequence[Span]) -> dict[str, Found]:
+    """Return an amount in a currency for each field that takes money and was given some, in no earlier turn."""
+    free = {slot.name for slot in slots if slot.is_numeric and slot.takes_money}
+    said: dict[str, Found] = {}
+    for span in spans:
+        if span.field in free and span.turn_id is None:
+            for found in find_amounts(span.text):
+                if found.unit in CURRENCIES:
+                    said.setdefault(span.field, found)
+    return said
+
+
+def _codes(found: Found) -> frozenset[str]:
+    return frozenset(filter(None, (found.unit, *found.also)))
+
+
+def _ask_for_one(labels: Mapping[str, str], said: Mapping[str, Found]) -> str:
+    """Return the question for all amounts that were *said*: which of them is to be said again, nobody knows."""
+    told = [f"{label} {said[name].text!r}" for name, label in labels.items()]
+    return (
+        f"You wrote {' and '.join(told)}, in two currencies. What are"
+        f" {' and '.join(labels.values())} in one of them?"
+    )

@@ -48,7 +48,7 @@ from tasklore.supervisor.understanding.prompt import (
 )
 from tasklore.supervisor.understanding.questions import says_cannot
 from tasklore.supervisor.understanding.routing import Router
-from tasklore.supervisor.understanding.rules import RuleInterpreter
+from tasklore.supervisor.understanding.rules import RuleInterpreter, settle_all
 from tasklore.supervisor.understanding.utterance import Utterance, collapse_space
 
 if TYPE_CHECKING:
@@ -137,7 +137,9 @@ class LlmInterpreter:
         found = _conclude_answer(answer, by_rules, sources[NOW].text, router.catalogue)
         parts = tuple(
             replace(part, by_model=True) if isinstance(part, Understood) else part
-            for part in (found.parts if isinstance(found, Several) else (found,))
+            for part in settle_all(
+                found.parts if isinstance(found, Several) else (found,), router, theirs
+            )
         )
         return Several(parts) if isinstance(found, Several) else parts[0]
 

@@ -36,6 +36,7 @@ from tasklore.supervisor.understanding.conversation import (
     open_questions,
     past_tasks,
 )
+from tasklore.supervisor.understanding.currencies import settle_earlier
 from tasklore.supervisor.understanding.outcome import (
     Clarification,
     Interpretation,
@@ -189,7 +190,7 @@ class RuleInterpreter:
                 pasts=pasts,
             )
         ):
-            return _together(answered)
+            return _together(settle_all(answered, router, previous))
         last = pasts[0].task.offer if pasts else None
         if (
             reply := reply_without_task(
@@ -197,18 +198,17 @@ class RuleInterpreter:
             )
         ) is not None:
             return Unfitting(reply)
-        return _together(
-            read_segments(
-                segments_of(
-                    utterance,
-                    choice,
-                    router,
-                    [pasts[0].task] if pasts and goes_on(utterance) else [],
-                ),
+        parts = read_segments(
+            segments_of(
+                utterance,
+                choice,
                 router,
-                pasts,
-            )
+                [pasts[0].task] if pasts and goes_on(utterance) else [],
+            ),
+            router,
+            pasts,
         )
+        return _together(settle_all(parts, router, previous))
 
     def _answer(
         self, utterance: Utterance, choice: Route | None, opened: Sequence[Open], previous: Sequence[ChatTurn],
@@ -237,6 +237,23 @@ class RuleInterpreter:
             opened, utterance=rest, choice=None, router=router, previous=previous
         )
         return [*answered, *read_segments(new, router, pasts)] if answered else None
+
+
+def settle_all(
+    parts: Sequence[Single], router: Router, previous: Sequence[ChatTurn]
+) -> list[Single]:
+    """Return *parts*, with a question for each whose amounts are in another currency than in *previous* turns."""
+    return [_settle(part, router, previous) for part in parts]
+
+
+def _settle(part: Single, router: Router, previous: Sequence[ChatTurn]) -> Single:
+    if isinstance(part, Unfitting) or part.agent_id is None:
+        return part
+    call = part.task if isinstance(part, Understood) else part.call
+    task = router.find(part.agent_id, call.name) if call is not None else None
+    if task is None or call is None:
+        return part
+    return settle_earlier(part, call, task.schema.slots, previous)
 
 
 def read_segments(

@@ -7,7 +7,7 @@ and one that no person could be asked for, is refused with the place, so that th
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any, Literal
@@ -23,6 +23,7 @@ from pydantic import (
 
 from tasklore.contracts.errors import InvalidAmount, InvalidInput
 from tasklore.contracts.messages import TaskCard
+from tasklore.contracts.parameters.currencies import names_currency
 from tasklore.contracts.quantities.amounts import Amount
 from tasklore.contracts.quantities.amounts.spellings import shown
 from tasklore.supervisor.understanding.utterance import STOP, stems_of
@@ -93,6 +94,7 @@ class Schema(BaseModel):
     maximum: Any = None
     exclusiveMaximum: Any = None  # noqa: N815 - the keyword of JSON Schema
     keeps_months: Any = None
+    any_currency: Any = None
     items: "Schema | None" = None
     anyOf: list["Schema"] = []  # noqa: N815 - the keyword of JSON Schema
     oneOf: list["Schema"] = []  # noqa: N815 - the keyword of JSON Schema
@@ -146,6 +148,7 @@ class Slot:
 
     A value below *least* or above *most* is refused.
     *pattern* is what JSON Schema says of a text; it is anybody's, and may take for ever.
+    An amount without a unit *takes_money* in any currency; elsewhere a currency is asked about.
     A length of time that does not say *keeps_months* has to be one of days or shorter units.
     """
 
@@ -161,6 +164,7 @@ class Slot:
     examples: tuple[Any, ...]
     least: Decimal | None = None
     most: Decimal | None = None
+    takes_money: bool = False
     keeps_months: bool = False
     pattern: str | None = None
 
@@ -173,6 +177,13 @@ class Slot:
     def is_numeric(self) -> bool:
         """True when amounts of a sentence can fill it."""
         return self.kind in NUMERIC
+
+    @property
+    def is_currency(self) -> bool:
+        """True when it says which currency the amounts beside it are in."""
+        return self.kind in ("text", "choice") and names_currency(
+            self.name, self.choices
+        )
 
     @property
     def is_timed(self) -> bool:
@@ -216,12 +227,12 @@ def _shape(text: str) -> TaskSchema:
             f"parameters.properties has {len(schema.properties)} fields; keep to {MOST_FIELDS}"
         )
     parts = Counter(part for name in schema.properties for part in set(stems_of(name)))
-    return TaskSchema(
-        tuple(
-            _slot(name, field, schema, parts)
-            for name, field in schema.properties.items()
-        )
-    )
+    slots = [
+        _slot(name, field, schema, parts) for name, field in schema.properties.items()
+    ]
+    if any(slot.is_currency for slot in slots):
+        slots = [replace(one, takes_money=one.unit is None) for one in slots]
+    return TaskSchema(tuple(slots))
 
 
 def _explain(error: ValidationError) -> str:
@@ -270,6 +281,7 @@ def _slot(
         most=_bound(
             bound for one in variants for bound in (one.maximum, one.exclusiveMaximum)
         ),
+        takes_money=schema.unit is None and schema.any_currency is True,
         keeps_months=any(variant.keeps_months is True for variant in variants),
         pattern=only.pattern,
     )

@@ -4,10 +4,12 @@ First values beside a cue, then announced texts, then values that only one open 
 and quoted text that is left after that is asked about: nothing is dropped, and no default replaces it.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple
 
+from tasklore.contracts.quantities.units import unit_named
 from tasklore.supervisor.understanding.conclusion import Filled
 from tasklore.supervisor.understanding.cues import FAR, Cue, Distances
 from tasklore.supervisor.understanding.outcome import Span
@@ -43,6 +45,12 @@ _NEGATIONS = frozenset({"no", "without", "not", "don't", "excluding", "never", "
 _NOTHING = frozenset({"none", "nothing", "empty", "nil", "null", "no", "off", "false"})
 #: A task that takes no date is done then anyway.
 _AT_ONCE = frozenset({"now", "today", "right now"})
+
+
+#: A unit that does not stand at its number: "120, in yen", "in miles: 5", "120 (JPY)".
+_UNIT_APART = re.compile(
+    r"(?:\bin\s+(?:the\s+)?|\(\s*)(?P<unit>[^\W\d_]{1,20}\b|[€$£¥])", re.IGNORECASE
+)
 
 
 class _Assignment(NamedTuple):
@@ -375,6 +383,12 @@ class _Filling:
             found = [one for one in found if one.is_of_type or not one.slot.is_numeric]
         return list({one.slot.name: one.slot for one in found}.values())
 
+    def _required_for(self, group: Group) -> list[Slot]:
+        """Return the open slots, not to be left out, that *group* is a value of, but none that they take as it is."""
+        found = [one for one in group.candidates if self.filled.is_open(one.slot)]
+        slots = {one.slot.name: one.slot for one in found if one.slot.is_required}
+        return [] if any(one.values for one in found) else list(slots.values())
+
     def _counts_something(self, group: Group) -> bool:
         """Return whether a noun that the card does not know follows: "2 dogs" is no price."""
         place = self.utterance.index_at(group.end - 1) + 1
@@ -407,7 +421,10 @@ class _Filling:
             )
             self.filled.guessed.add(slot.name)
         for group in self._free():
-            if slots := self._open_for(group):
+            strange = self._required_for(group)
+            if len(strange) == 1:
+                self._give(group, strange[0])
+            elif slots := self._open_for(group):
                 self._ask_whose(
                     group, [slot for slot in slots if slot in self.asked] or slots
                 )
@@ -427,6 +444,29 @@ class _Filling:
         for start, end in _unread(self.utterance, self.task, self.groups):
             if not any(marks[start:end]):
                 self.filled.left.append((start, end))
+        numeric = {one.name for one in self.task.schema.slots if one.is_numeric}
+        for match in (
+            _UNIT_APART.finditer(self.text)
+            if numeric & self.filled.values.keys()
+            else ()
+        ):
+            if not any(marks[slice(*match.span("unit"))]):
+                self._take_unit(*match.span("unit"))
+
+    def _take_unit(self, start: int, end: int) -> None:
+        """Give the currency of "120, in yen" to a field for it; a unit that no field is in must not be dropped."""
+        unit = unit_named(self.text[start:end])
+        slots = self.task.schema.slots
+        if unit is None or any(unit.code == slot.unit for slot in slots):
+            return
+        fields = [one for one in slots if unit.is_currency and one.is_currency]
+        is_free = len(fields) == 1 and self.filled.is_open(fields[0])
+        if is_free and unit.code in (fields[0].choices or (unit.code,)):
+            self.filled.put(
+                fields[0], value=unit.code, start=start, end=end, text=self.text
+            )
+        elif fields or not (unit.is_currency and any(one.takes_money for one in slots)):
+            self.filled.left.append((start, end))
 
 
 def _differ(one: _Assignment, other: _Assignment) -> bool:

@@ -277,20 +277,13 @@ def _worth(
     try:
         if slot.kind in _TYPES:
             return (str(_TYPES[slot.kind].read(raw, unit=slot.unit)),), ""
-        return _check_bounds(slot, Amount.read(raw, unit=slot.unit), found)
+        amount = Amount.read(raw, unit=slot.unit, any_currency=slot.takes_money)
+        return _check_bounds(slot, amount, found)
     except AmbiguousAmount as error:
         values = tuple(wire_form(Amount(Decimal(one))) for one in error.readings)
         return values, ask_which_value(slot, error.readings, found.text)
     except UnitMismatch:
-        with suppress(InvalidAmount):
-            return _check_bounds(
-                slot, Amount(Quantity.read(found.text, unit=slot.unit).value), found
-            )
-        wanted = (
-            f"in {slot.unit}" if slot.unit else _WANTED.get(slot.kind, "without a unit")
-        )
-        unit = f", which is in {found.unit}" if found.unit else ""
-        return (), f"What is {slot.label} {wanted}? You wrote {found.text!r}{unit}."
+        return _read_in_unit(slot, found)
     except InvalidAmount:
         if (
             slot.unit is None
@@ -304,6 +297,23 @@ def _worth(
             (),
             f"What is {slot.label} {wanted}? I cannot keep {found.text!r} exactly.",
         )
+
+
+def _read_in_unit(slot: Slot, found: Found) -> tuple[tuple[Any, ...], str]:
+    """Return *found*, in another unit than *slot* is, converted where that is exact; else the question for it."""
+    with suppress(InvalidAmount):
+        if slot.unit is not None:
+            number = Quantity.read(found.text, unit=slot.unit).value
+            return _check_bounds(slot, Amount(number), found)
+    if slot.unit is None and slot.kind not in _WANTED and found.unit in CURRENCIES:
+        return (), (
+            f"What is {slot.label} as a number alone? You wrote {found.text!r}, and it takes no currency."
+        )
+    wanted = (
+        f"in {slot.unit}" if slot.unit else _WANTED.get(slot.kind, "without a unit")
+    )
+    unit = f", which is in {found.unit}" if found.unit else ""
+    return (), f"What is {slot.label} {wanted}? You wrote {found.text!r}{unit}."
 
 
 def _colliding(slot: Slot, found: Found) -> tuple[Any, ...] | None:

@@ -134,7 +134,7 @@ def spellings(number: int) -> list[object]:
 def test_every_spelling_of_a_number_is_that_number(number: int) -> None:
     """Digits, groups, scales, words, signs, floats and decimals agree."""
     for spelling in spellings(number):
-        assert Amount.read(spelling) == number, spelling
+        assert Amount.read(spelling, any_currency=True) == number, spelling
 
 
 @given(st.integers(min_value=0, max_value=10**9 - 1))

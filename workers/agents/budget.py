@@ -42,16 +42,19 @@ class Budget(Parameters):
     budget_limit: Amount = Field(
         aliases=("limit", "budget"),
         cues=("limit", "budget of", "budget"),
+        any_currency=True,
         description="What may be spent in all.",
     )
     spent: Amount = Field(
         aliases=("spending",),
         cues=("spent", "spending", "after spending"),
+        any_currency=True,
         description="What has been spent so far.",
     )
     history: tuple[Amount, ...] = Field(
         (),
         cues=("history", "past", "previous"),
+        any_currency=True,
         description="Spending of earlier periods, oldest first.",
     )
 

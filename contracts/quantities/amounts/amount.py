@@ -67,22 +67,28 @@ class Amount(Frozen):
         _set_unit(self, meant.code if meant else None)
 
     @classmethod
-    def read(cls, raw: object, *, unit: str | None = None) -> Self:
+    def read(
+        cls, raw: object, *, unit: str | None = None, any_currency: bool = False
+    ) -> Self:
         """Return *raw* as a field that declares *unit* takes it.
 
-        Without a declared unit a currency and what is counted ("3 cups") are dropped and any other unit is refused;
-        with one, a bare number is taken as that unit, cents become parts of it and "$" any dollar. Raises as the
-        constructor does.
+        Without a declared unit what is counted ("3 cups") is dropped, with *any_currency* a currency too, and any
+        other unit is refused; with one, a bare number is taken as that unit, cents become parts of it and "$" any
+        dollar. Raises as the constructor does.
         """
         number, meant = _take(spellings.in_metres(raw, unit))
         if unit is not None:
             number, meant = fitted(raw, number, meant, spellings.declared_unit(unit))
-        elif meant is not None and not (meant.is_currency or is_counted(meant.code)):
+        elif (
+            meant is None
+            or is_counted(meant.code)
+            or (any_currency and meant.is_currency)
+        ):
+            meant = None
+        else:
             raise UnitMismatch(
                 f"{shown(raw)} is in {meant.code} where a plain number is expected; send it without a unit"
             )
-        else:
-            meant = None
         return _make(cls, number, meant.code if meant else None)
 
     def __reduce__(

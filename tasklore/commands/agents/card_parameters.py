@@ -8,6 +8,7 @@ from typing import Any, Optional, get_args, get_origin
 from pydantic import PydanticUserError, create_model
 
 from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.parameters.currencies import names_currency
 from tasklore.contracts.parameters.model import Field, Parameters
 from tasklore.contracts.parameters.tolerances import read_tolerance
 from tasklore.contracts.quantities import amounts
@@ -48,9 +49,13 @@ def parameters_of(task_name: str, schema: Mapping[str, Any]) -> type[Parameters]
         InvalidInput: a field has a type whose key the schema does not determine, or declares what it cannot have.
     """
     fields: dict[str, Any] = {}
-    for name, raw in _inline(
+    properties = _inline(
         _schema(schema.get("properties")), _schema(schema.get("$defs"))
-    ).items():
+    )
+    takes_money = any(
+        _says_currency(name, _schema(one)) for name, one in properties.items()
+    )
+    for name, raw in properties.items():
         field = _schema(raw)
         kind = _kind(field, name)
         aliases = field.get("aliases")
@@ -61,6 +66,7 @@ def parameters_of(task_name: str, schema: Mapping[str, Any]) -> type[Parameters]
                 # stands on no card: an entry that leaves it out cannot be keyed.
                 field.get("default", ...),
                 unit=field.get("unit"),
+                any_currency=takes_money or field.get("any_currency") is True,
                 aliases=tuple(one for one in aliases if isinstance(one, str))
                 if isinstance(aliases, list)
                 else (),
@@ -77,6 +83,12 @@ def parameters_of(task_name: str, schema: Mapping[str, Any]) -> type[Parameters]
             f"the card of {task_name} contradicts itself; mend its agent: {error}"
         ) from error
     return made
+
+
+def _says_currency(name: str, field: Mapping[str, Any]) -> bool:
+    plain, _ = _without_null(field)
+    choices = plain.get("enum") or ()
+    return _type(plain) == "string" and names_currency(name, choices)
 
 
 def _inline(part: Any, definitions: Mapping[str, Any]) -> Any:

@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -106,34 +107,47 @@ def check_examples(references: Sequence[str], *, as_json: bool) -> int:
             (by_rules, "without a model"),
             (by_model or [], "with the model"),
         ):
-            unread = sum(not one.is_read for one in checked)
-            result = (
-                "all are read"
-                if not unread
-                else f"{unread} not read; reword them, or add cues and keywords"
-            )
             if checked:
-                print(f"{len(checked)} examples {reader}: {result}.")
+                print(f"{len(checked)} examples {reader}: {_sum_up(checked)}.")
     for offer in silent:
         say(
             f"{_name(offer)} has no examples; give it two or three sentences: examples=('...', '...')"
         )
     for name, labels in amounts_without_unit(catalogue):
         say(
-            f"{name}: {', '.join(labels)} without a unit, so that a currency that is said is let go; declare it where"
-            " there is one: Field(unit='EUR')"
+            f"{name}: {', '.join(labels)} without a unit, so that an amount in a currency is asked about; declare"
+            " Field(unit='EUR'), or Field(any_currency=True) where any currency will do"
         )
     if not catalogue.tasks():
         say(NOTHING_IN_WORDS)
     return OK if is_read else FAILED
 
 
+def _sum_up(checked: Sequence[CheckedExample]) -> str:
+    """Return how many of *checked* start their task, how many are asked about, and how many are not read."""
+    counts: Counter[str] = Counter(one.reading if one.is_read else "unread" for one in checked)
+    if counts["right"] == len(checked):
+        return "all start their task"
+    parts = {
+        "right": "start their task",
+        "asked": "are only asked about",
+        "unread": "are not read (reword them, or add cues and keywords)",
+    }
+    return ", ".join(
+        f"{counts[reading]} {words}"
+        for reading, words in parts.items()
+        if counts[reading]
+    )
+
+
 def amounts_without_unit(catalogue: Catalogue) -> Iterator[tuple[str, list[str]]]:
-    """Yield each task that takes an Amount without a declared unit, with the names of such fields."""
+    """Yield each task that takes an Amount without unit or currency, with the names of such fields."""
     for offer in catalogue.tasks():
         slots = task_schema(offer.task).slots
         names = [
-            slot.name for slot in slots if slot.kind == "amount" and slot.unit is None
+            slot.name
+            for slot in slots
+            if slot.kind == "amount" and slot.unit is None and not slot.takes_money
         ]
         if names:
             yield _name(offer), names

@@ -25,12 +25,12 @@ class Parcel(Parameters):
     # A description of its own stands in the place of the type's.
     within: Duration = Field(description="How long it may take.")
     since: Moment
-    least: Amount | None = None
+    least: Amount | None = Field(None, any_currency=True)
     rebate: Percent | None = None
     weight: Quantity | None = None
     pause: Duration | None = Field(None, unit="minute")
     until: Moment | None = None
-    prices: tuple[Amount, ...] = ()
+    prices: tuple[Amount, ...] = Field((), any_currency=True)
     shares: tuple[Percent | None, ...] = ()
     ways: list[Quantity] | None = None
     pauses: list[Duration] = Field([])

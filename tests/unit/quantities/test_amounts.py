@@ -93,8 +93,7 @@ def test_a_model_names_ambiguity_and_foreign_units_by_their_own_types() -> None:
 @pytest.mark.parametrize(
     ("raw", "unit", "wanted"),
     [
-        ("$50", None, Amount(50)),
-        (Amount(5, "EUR"), None, Amount(5)),
+        ("3 cups", None, Amount(3)),
         ("50k", "usd", Amount(50_000, "USD")),
         ("$50", "USD", Amount(50, "USD")),
         ("500c", "USD", Amount(5, "USD")),
@@ -113,10 +112,17 @@ def test_a_field_reads_a_quantity_in_its_unit(
     assert Amount.read(raw, unit=unit) == wanted
 
 
+@pytest.mark.parametrize("raw", ["$50", Amount(50, "EUR"), "fifty yen", 50])
+def test_a_field_of_any_currency_lets_it_go(raw: object) -> None:
+    assert Amount.read(raw, any_currency=True) == Amount(50)
+
+
 @pytest.mark.parametrize(
     ("raw", "unit", "words"),
     [
         ("5 km", None, ["km", "without a unit"]),
+        ("$50", None, ["USD", "without a unit"]),
+        (Amount(5, "EUR"), None, ["EUR", "without a unit"]),
         ("€5", "USD", ["EUR", "USD", "convert"]),
         ("US$5", "CAD", ["USD", "CAD", "convert"]),
         (Amount(5, "EUR"), "USD", ["EUR", "USD"]),

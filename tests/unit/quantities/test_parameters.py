@@ -1,7 +1,8 @@
 """Parameters: one question however it is spelled, another one whenever a value differs."""
 
+import re
 from datetime import datetime, time, timedelta
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from pydantic import BaseModel
@@ -243,12 +244,42 @@ def test_one_time_of_day_in_two_offsets_is_one_question() -> None:
     assert Tour.read({"leaves": "23:30"}).key("tour") not in same
 
 
-class Spent(Parameters):
-    """Two amounts without a unit, and a list."""
+class Plain(Parameters):
+    """Numbers that nobody said a currency of."""
 
-    limit: Amount
-    spent: Amount = Amount(0)
+    amount: Amount
+    price: float = 0
+    count: int = 0
     history: tuple[Amount, ...] = ()
+
+
+@pytest.mark.parametrize(
+    ("raw", "said"),
+    [
+        ({"amount": "10 yen"}, "amount: '10 yen' is in JPY"),
+        ({"amount": "$10"}, "amount: '$10' is in USD"),
+        ({"amount": {"value": 10, "unit": "EUR"}}, "is in EUR"),
+        ({"amount": Amount(10, "JPY")}, "is in JPY"),
+        ({"amount": 1, "price": "3 GBP"}, "price: '3 GBP' is in GBP"),
+        ({"amount": 1, "count": "2 pounds"}, "count: '2 pounds' is in GBP"),
+        ({"amount": 1, "history": [1, "2 CHF"]}, "history: '2 CHF' is in CHF"),
+        ({"amount": "5 km"}, "is in km"),
+        ({"amount": "20%"}, "is in %"),
+    ],
+)
+def test_a_currency_or_unit_that_nothing_takes_is_refused(
+    raw: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(InvalidParameters, match=re.escape(said)):
+        Plain.read(raw)
+
+
+class Spent(Parameters):
+    """Two amounts in any currency, and a list."""
+
+    limit: Amount = Field(any_currency=True)
+    spent: Amount = Field(0, any_currency=True)
+    history: tuple[Amount, ...] = Field((), any_currency=True)
 
 
 class Paid(Parameters):
@@ -258,6 +289,21 @@ class Paid(Parameters):
     currency: str = "EUR"
 
 
+class Due(Parameters):
+    """An amount whose currency may be left out."""
+
+    amount: Amount
+    currency: Literal["EUR", "JPY"] | None = None
+
+
+class Change(Parameters):
+    """An amount between two currencies."""
+
+    amount: Amount
+    from_currency: str
+    to_currency: str
+
+
 @pytest.mark.parametrize(
     ("kind", "raw", "said"),
     [
@@ -265,8 +311,12 @@ class Paid(Parameters):
         (Spent, {"limit": "500 euros", "history": [1, "3 USD"]}, "history in USD"),
         (Spent, {"limit": 500, "history": ["3 USD", "4 yen"]}, "history in several"),
         (Spent, {"limit": {"value": 5, "unit": "EUR"}, "spent": "1 USD"}, "spent in USD"),
+        (Spent, {"limit": Amount(5, "EUR"), "spent": "1 USD"}, "spent in USD"),
         (Paid, {"amount": "10 yen"}, "currency is EUR, and there is amount in JPY"),
         (Paid, {"amount": "10 yen", "currency": "USD"}, "currency is USD"),
+        (Paid, {"amount": "10 euros", "currency": "points"}, "currency is points"),
+        (Due, {"amount": "10 yen"}, "amount in JPY, and currency is not given"),
+        (Change, {"amount": "10 yen", "from_currency": "USD", "to_currency": "EUR"}, "amount in JPY"),
     ],
 )  # fmt: skip
 def test_two_currencies_never_meet_in_one_task(
@@ -282,11 +332,28 @@ def test_two_currencies_never_meet_in_one_task(
         (Spent, {"limit": "$50,000.00", "spent": "42k"}),
         (Spent, {"limit": "$500", "spent": "3 CAD"}),
         (Paid, {"amount": "10 yen", "currency": "JPY"}),
+        (Paid, {"amount": "10 yen", "currency": "yen"}),
         (Paid, {"amount": "10"}),
-        (Paid, {"amount": "10 euros", "currency": "points"}),
+        (Due, {"amount": 10}),
+        (Due, {"amount": "10 yen", "currency": "JPY"}),
+        (Change, {"amount": "10 yen", "from_currency": "JPY", "to_currency": "EUR"}),
     ],
 )
-def test_one_currency_for_all_is_let_go(
+def test_one_currency_for_all_is_let_go_where_it_is_declared(
     kind: type[Parameters], raw: dict[str, Any]
 ) -> None:
     assert kind.read(raw)
+
+
+def test_a_default_in_a_currency_that_nothing_takes_is_refused() -> None:
+    """The author sees it when the agent is loaded."""
+    with pytest.raises(TypeError, match="default of price cannot be used"):
+        type(
+            "Shop",
+            (Parameters,),
+            {
+                "__annotations__": {"price": Amount},
+                "price": "$5",
+                "__module__": __name__,
+            },
+        )

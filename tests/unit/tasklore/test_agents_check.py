@@ -149,15 +149,40 @@ def test_try_shows_values_with_their_places(
 
 
 def test_an_amount_without_a_unit_is_named() -> None:
-    """A currency that is said of it is let go."""
+    """A currency that is said of it is asked about; one field declares its unit, another takes any currency."""
 
     class Bill(Parameters):
-        """Amounts of three kinds."""
+        """Amounts of four kinds."""
 
         price: Amount = Field(unit="EUR")
         tip: Amount
+        deposit: Amount = Field(any_currency=True)
         guests: int
 
     card = card_for("TillAgent", "bill", Bill, "Bill it.", ("bill",))
     catalogue = Catalogue([card])
     assert dict(amounts_without_unit(catalogue)) == {"TillAgent.bill": ["tip"]}
+
+
+@pytest.mark.parametrize(
+    ("examples", "told"),
+    [
+        (["rent a bicycle for 3 days"], "2 examples without a model: all start their task."),
+        (
+            ["rent a bicycle for 3 days", "rent a bicycle"],
+            "3 examples without a model: 2 start their task, 1 are only asked about.",
+        ),
+        (
+            ["rent a bicycle", "SpareAgent, sell a saddle for 2 days"],
+            "1 start their task, 1 are only asked about, 1 are not read (reword",
+        ),
+    ],
+)  # fmt: skip
+def test_examples_that_are_only_asked_about_are_not_called_read(
+    examples: list[str],
+    told: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    check_examples([cards(tmp_path, *examples)], as_json=False)
+    assert told in capsys.readouterr().out

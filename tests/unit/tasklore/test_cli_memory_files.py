@@ -105,7 +105,7 @@ async def imported(
         },
         {
             "price": 1,
-            "limit": "$5",
+            "limit": "5k",
             "days": [1, 2],
             "on": "2027-01-01",
             "at": "09:00",
