@@ -1,5 +1,6 @@
 """Cues: the words that announce a slot, their distance from a value, and the ones that a card's examples teach."""
 
+import itertools
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -159,7 +160,9 @@ def learn_phrases(
     for example in examples:
         for slot in texts:
             for start in _starts(example, slot, known, is_only=len(texts) == 1):
-                if frame := _before(example, start):
+                if not _begins_earlier(example, slot, start) and (
+                    frame := _before(example, start)
+                ):
                     found[frame][slot.name] = slot
     return [
         (Phrase(frame, _LEARNED, "right"), next(iter(slots.values())))
@@ -183,6 +186,19 @@ def _starts(
         spans = example.quotations or names_in(example, known)
         if len(spans) == 1:
             yield spans[0][0]
+
+
+def _begins_earlier(example: Utterance, slot: Slot, start: int) -> bool:
+    """Return whether the text of *slot* begins before the name at *start*: behind its own "to" in "to call Ann"."""
+    place = example.index_at(start)
+    cues = {phrase.stems[-1] for phrase in slot.phrases}
+    between = itertools.takewhile(
+        lambda one: one.stem not in cues, reversed(example.tokens[:place])
+    )
+    words = [one for one in between if one.is_word]
+    return len(words) < sum(one.is_word for one in example.tokens[:place]) and any(
+        one.text not in LIGHT for one in words
+    )
 
 
 def _before(example: Utterance, start: int) -> tuple[str, ...]:

@@ -60,6 +60,7 @@ from tasklore.supervisor.understanding.utterance import (
     without_list_numbers,
     word_set,
 )
+from tasklore.supervisor.understanding.values import candidates
 
 #: Tasks of one utterance; more start nothing.
 MOST_TASKS = 8
@@ -411,6 +412,30 @@ def _may_open(part: Utterance, router: Router) -> bool:
     )
 
 
+def _tells_more(
+    before: Utterance, part: Utterance, task: RoutingTask, other: RoutingTask
+) -> bool:
+    """Return whether *part*, "i'm 61", names no task of its own, and has a value for what *task* lacks *before*."""
+    if not other.names.isdisjoint(part.stems):
+        return False
+    filled = fill(before, task)
+    return any(
+        filled.is_open(slot) and any(one.values for one in candidates(part, slot))
+        for slot in task.schema.slots
+    )
+
+
+def _completes(
+    before: Utterance, part: Utterance, task: RoutingTask, choice: Route | None
+) -> bool:
+    """Return whether *part*, "what about creatinine 1.4?", says only values of *task* that were not said *before*."""
+    if choice is None or choice.task is not task:
+        return False
+    said = fill(before, task).values.keys()
+    more = fill(part, task).values.keys()
+    return bool(said and more) and said.isdisjoint(more)
+
+
 def _begins_anew(
     last: tuple[int, int, Route | None],
     part: Utterance,
@@ -421,7 +446,7 @@ def _begins_anew(
     """Return whether *part* asks for another task than *last* does, or for the same once more."""
     words = [token for token in part.tokens if token.is_word]
     if words and _AGAIN.match(part.text, words[0].start) and last[2] is not None:
-        return True
+        return not _completes(whole.only(last[:2]), part, last[2].task, choice)
     if (
         choice is None
         or choice.rivals
@@ -435,8 +460,10 @@ def _begins_anew(
         content = {token.stem for token in words if token.text not in STOP}
         if len(content) == 1 and content <= last[2].task.said:
             return False  # the "book it" behind "Is it free?"
-    if last[2] is None or choice.task is not last[2].task:
+    if last[2] is None:
         return True
+    if choice.task is not last[2].task:
+        return not _tells_more(whole.only(last[:2]), part, last[2].task, choice.task)
     before = whole.only(last[:2])
     find = choice.task.cues.find
     leading = {cue.slot for cue in find(part.tokens) if cue.first == 0}

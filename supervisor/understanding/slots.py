@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from tasklore.contracts.quantities.units import unit_named
 from tasklore.supervisor.understanding.conclusion import Filled
 from tasklore.supervisor.understanding.cues import FAR, Cue, Distances
+from tasklore.supervisor.understanding.evidence import Why
 from tasklore.supervisor.understanding.outcome import Span
 from tasklore.supervisor.understanding.questions import (
     ask_for,
@@ -22,6 +23,7 @@ from tasklore.supervisor.understanding.routing import RoutingTask
 from tasklore.supervisor.understanding.schema import Slot
 from tasklore.supervisor.understanding.texts import (
     find_announced_texts,
+    is_sentence,
     names_in,
     remaining_text,
     stray_digits,
@@ -43,6 +45,8 @@ _STRANGE_STEP = 2.0
 _NEGATION_REACH = 2
 _NEGATIONS = frozenset({"no", "without", "not", "don't", "excluding", "never", "non"})
 _NOTHING = frozenset({"none", "nothing", "empty", "nil", "null", "no", "off", "false"})
+#: Who does something in a text that nothing announced.
+_SUBJECTS = frozenset({"i", "i'm", "you", "we", "he", "she", "they", "it", "there"})
 #: A task that takes no date is done then anyway.
 _AT_ONCE = frozenset({"now", "today", "right now"})
 
@@ -69,6 +73,8 @@ def fill(utterance: Utterance, task: RoutingTask, asked: Sequence[Slot] = ()) ->
     filling.take_texts()
     filling.take_only_open()
     filling.take_rest()
+    filling.doubt_texts()
+    filling.ask_for_announced()
     return filling.filled
 
 
@@ -435,14 +441,14 @@ class _Filling:
             )
             for cue in self.cues
         ]
-        taken = [
-            *((span.start, span.end) for span in self.filled.spans),
-            *self.read,
-            *known,
-        ]
-        marks = mark(len(self.text), taken)
+        taken = [*((span.start, span.end) for span in self.filled.spans), *self.read]
+        marks = mark(len(self.text), [*taken, *known])
+        taken_marks = mark(len(self.text), taken)
+        numbers = {one.start for one in self.utterance.amounts}
         for start, end in _unread(self.utterance, self.task, self.groups):
-            if not any(marks[start:end]):
+            # "61 years" is not read where "years old" is a cue, unless its number is a value.
+            is_number = start in numbers and not marks[start]
+            if not any((taken_marks if is_number else marks)[start:end]):
                 self.filled.left.append((start, end))
         numeric = {one.name for one in self.task.schema.slots if one.is_numeric}
         for match in (
@@ -452,6 +458,84 @@ class _Filling:
         ):
             if not any(marks[slice(*match.span("unit"))]):
                 self._take_unit(*match.span("unit"))
+
+    def doubt_texts(self) -> None:
+        """Have texts shown for a yes whose bounds are not sure: cues of other texts in them, or words beside them."""
+        slots = self.task.schema.slots
+        texts = {one.name: one for one in slots if one.kind == "text"}
+        spans = [one for one in self.filled.spans if one.field in texts]
+        quoted = mark(len(self.text), self.utterance.quotations)
+        taken = mark(
+            len(self.text), ((one.start, one.end) for one in self.filled.spans)
+        )
+        for span in spans:
+            if quoted[span.start] or texts[span.field].is_list:
+                continue
+            is_open = {
+                one.slot.name
+                for one in self.cues
+                if span.start < self.utterance.tokens[one.first].start < span.end
+            } - {one.field for one in spans if one.end <= span.start}
+            is_open &= texts.keys() - {span.field}
+            holds = any(
+                one is not span and span.start <= one.start < span.end for one in spans
+            )
+            is_name = not is_sentence(texts[span.field])
+            if (
+                holds
+                or (is_name and (is_open or ": " in span.text))
+                or self._is_cut_off(span, taken)
+            ):
+                self.filled.unsure[span.field] = Why.UNREAD
+
+    def ask_for_announced(self) -> None:
+        """Ask for texts that may be left out and that a cue announces, as "to" does in "5 minutes to boil eggs"."""
+        tokens = self.utterance.tokens
+        in_cue = {at for cue in self.cues for at in range(cue.first, cue.end)}
+        for cue in self.cues:
+            slot = cue.slot
+            after = tokens[cue.end] if cue.end < len(tokens) else None
+            if (
+                after is not None
+                and after.is_word
+                and cue.end not in in_cue
+                and slot.kind == "text"
+                and cue.side != "left"
+                and not slot.is_required
+                and self.filled.is_open(slot)
+                and after.text not in STOP
+                and after.stem not in self.task.names | self.task.openers
+                and not self.filled.holds(after.start, after.end)
+                and not any(
+                    start <= after.start < end
+                    for start, end in self.utterance.value_spans
+                )
+            ):
+                self.filled.questions[slot.name] = ask_for([slot])
+
+    def _is_cut_off(self, span: Span, taken: Sequence[int]) -> bool:
+        """Return whether a word that says something, and stands in no value or cue, is beside *span*, or before it.
+
+        Where nothing announced the text, so is somebody: "translate *I* am going to Rome".
+        """
+        cued = {at for cue in self.cues for at in range(cue.first, cue.end)}
+        own = self.task.names | self.task.openers
+        place = self.utterance.index_at(span.start)
+        words = [
+            (at, one)
+            for at, one in enumerate(self.utterance.tokens[:place])
+            if one.is_word
+        ]
+        is_guessed = span.field in self.filled.guessed
+        is_asked_for = False
+        for at, one in words if is_guessed else words[-1:]:
+            is_own = at in cued or bool(taken[one.start]) or one.stem in own
+            if not is_own and (
+                one.text not in STOP or (is_asked_for and one.text in _SUBJECTS)
+            ):
+                return True
+            is_asked_for = is_asked_for or is_own
+        return False
 
     def _take_unit(self, start: int, end: int) -> None:
         """Give the currency of "120, in yen" to a field for it; a unit that no field is in must not be dropped."""

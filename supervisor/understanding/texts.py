@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 #: Names of slots that hold a sentence, in which a comma ends nothing.
 _SENTENCE = frozenset(
     stems_of(
-        "message text note body content reason description comment memo reminder todo task words"
+        "message text note body content reason description comment memo reminder todo task words summary problem issue"
+        " complaint feedback question instructions"
     )
 )
 _ANNOUNCING = frozenset(
@@ -49,11 +50,23 @@ _END = re.compile(
     r"[!?;\n](?=\s|$)|\.(?=\s|$)(?<!\b[A-Z]\.)(?<!\b[DM]r\.)(?<!\bSt\.)(?<!\bMrs\.)"
 )
 _COMMA = re.compile(r",(?=\s)|\s[\u2013\u2014-]\s")
+#: Behind a text: marks and courtesy, and small words that lead the value or cue behind it. "On" belongs to a title,
+#: and "log in" to itself where nothing follows.
 _TRAILING = re.compile(
-    r"(?:[\s.,;:!?]+|\s+(?:please|pls|thanks|thank you|thx|and|but|or|plus|then|too|now|asap|for me|with|at|on|in|by"
-    r"|from|to|for|of|the|a))$",
-    re.IGNORECASE,
+    r"(?:[\s.,;:!?]+|(?i:\s+(?:please|pls|thanks|thank you|thx|too|now|asap))|\s+(?:and|but|or|plus|then))$"
 )
+_TRAILING_FOR_ME = re.compile(r"\s+for me$", re.IGNORECASE)
+_TRAILING_SMALL = re.compile(r"\s+(?:for me|with|at|on|in|by|from|to|for|of|the|a)$")
+#: Days that no small word leads: "log in tomorrow"; "by tomorrow" is led by one that does.
+_DAYS_ALONE = re.compile(
+    r"\s*(?:today|tonight|tomorrow|yesterday|now|next|this)\b", re.IGNORECASE
+)
+_NEVER = re.compile(r"(?!)")
+#: The "with" of "logging in with Ann" leads what is behind it, so that "in" does not.
+_SMALL_NEXT = re.compile(
+    r"\s*(?:with|at|on|in|by|from|to|for|of|about)\s", re.IGNORECASE
+)
+_LEADS_DAY = re.compile(r"\s+(?:for me|by|from|for|the|a)$")
 _LEADING = re.compile(
     r"(?:[\s,:;=\u2013-]+|(?:called|named|is|that|please)\s+)+", re.IGNORECASE
 )
@@ -73,6 +86,7 @@ _AROUND = ".,;:!?)\"'"
 _LONGEST_CODE = 64
 _MOST_COMPILED = 128 * 1024
 _SIMPLE = re.compile(r"(?:\[[^\]]*\]|\\[^bBAZ1-9]|[^()|\[\]])*")
+_GLUED = re.compile(r"(?:\w+[-/.&'])+$")
 _WORDS = re.compile(r"\S+")
 
 
@@ -107,7 +121,17 @@ def names_in(utterance: Utterance, known: frozenset[str]) -> list[tuple[int, int
             found.append((token.start, token.end))
     dates = utterance.moment_marks
     amounts = utterance.amount_marks
-    return [one for one in found if not dates[one[0]] and not amounts[one[0]]]
+    return [
+        (_glued_start(text, start), end)
+        for start, end in found
+        if not dates[start] and not amounts[start]
+    ]
+
+
+def _glued_start(text: str, start: int) -> int:
+    """Return where the word begins that the name at *start* is glued to: the "B" of "B-XY 12"."""
+    match = _GLUED.search(text[max(start - _LONGEST_CODE, 0) : start])
+    return start - len(match.group()) if match else start
 
 
 def stray_digits(utterance: Utterance) -> list[tuple[int, int]]:
@@ -243,6 +267,7 @@ def _behind_cues(
     text = utterance.text
     tokens = utterance.tokens
     found: list[tuple[Slot, int, int]] = []
+    begins: list[int] = []
     for cue in sorted(
         cues, key=lambda one: (one.penalty, one.first, one.first - one.end)
     ):
@@ -255,11 +280,22 @@ def _behind_cues(
             continue
         others = [one for one in cues if one.first >= cue.end and one.slot is not slot]
         if not slot.is_list:
-            # A small word may stand in any text.
+            # A small word may stand in any text; one that leads the only text of another slot ends this one.
+            led = {one.name for one, _, _ in found} | {
+                one.slot.name for one in cues if one.first < cue.first
+            }
             others = [
                 one
                 for one in others
-                if one.end - one.first > 1 or tokens[one.first].text not in _SMALL
+                if one.end - one.first > 1
+                or tokens[one.first].text not in _SMALL
+                or (
+                    one.slot.kind == "text"
+                    and one.slot.name not in led
+                    and filled.is_open(one.slot)
+                    and not is_sentence(slot)
+                    and _leads_name(utterance, one)
+                )
             ]
         stop = min((tokens[one.first].start for one in others), default=len(text))
         if (
@@ -275,10 +311,27 @@ def _behind_cues(
                 all(one.text in LIGHT for one in tokens[cue.first : cue.end])
                 and not slot.is_list
             )
+            begins.append(tokens[cue.first].start)
             found.append(
                 (slot, *(_bare(utterance, task, *extent) if is_light else extent))
             )
-    return found
+    return [
+        (
+            slot,
+            start,
+            end
+            if is_sentence(slot) or slot.is_list
+            else _cut(text, start, end, begins),
+        )
+        for slot, start, end in found
+    ]
+
+
+def _cut(text: str, start: int, end: int, begins: Sequence[int]) -> int:
+    """Return the end of the text from *start* to *end*, before the first of the cues of other texts in it."""
+    inside = [one for one in begins if start < one < end]
+    cut = _trim(text, start, min(inside), _NEVER) if inside else end
+    return cut if cut > start else end
 
 
 def _bare(
@@ -295,7 +348,10 @@ def _bare(
             token.text in {"by", "via", "or"} or (token.text == "and" and not goes_on)
         ):
             break
-        if is_name or (token.stem not in task.said and token.text not in STOP):
+        # "Log in", at the end: a small word that led a value was cut off before.
+        is_new = token.stem not in task.said and token.text not in STOP
+        is_last = place + 1 == len(tokens) and token.text in _SMALL
+        if is_name or is_new or (is_last and place):
             last = token.end
     return start, last
 
@@ -371,10 +427,10 @@ def _extent(
         for span in filled.spans
         if start <= span.start < stop and span.end > start
     ]
-    is_sentence = not _SENTENCE.isdisjoint(stems_of(slot.name)) or is_answer
-    if not is_sentence and not slot.is_list:
+    is_long = is_sentence(slot) or is_answer
+    if not is_long and not slot.is_list:
         ends += [match.start() for match in [_COMMA.search(text, start, stop)] if match]
-    if not is_sentence:
+    if not is_long:
         ends += [one.start for one in utterance.moments if one.start >= start]
         # An amount that a small word leads, "for 2.5 kg" of "to Tokyo for 2.5 kg", is no part of the name.
         places = [
@@ -387,7 +443,9 @@ def _extent(
             for at, place in places
             if place and utterance.tokens[place - 1].text in LIGHT
         ]
-    end = _trim(text, start, min(ends))
+    end = min(ends)
+    small = _small_words_behind(text, end, is_sentence=is_long)
+    end = _trim(text, start, end, small)
     words = [
         token
         for token in utterance.tokens
@@ -409,15 +467,45 @@ def _extent(
     return (start, end) if fits(slot, text[start:end]) else None
 
 
+def is_sentence(slot: Slot) -> bool:
+    """Return whether *slot* is named after what holds a sentence, in which commas and small words end nothing."""
+    return not _SENTENCE.isdisjoint(stems_of(slot.name))
+
+
+def _leads_name(utterance: Utterance, cue: "Cue") -> bool:
+    """Return whether a name of more than a pronoun follows *cue*: "to Turin", but not the "by Me" of a title."""
+    after = utterance.tokens[cue.end : cue.end + 1]
+    return any(
+        utterance.text[one.start].isupper() and one.text not in _PRONOUNS
+        for one in after
+    )
+
+
 def _lead(text: str, start: int) -> str:
     match = _LEADING.match(text, start)
     return match.group() if match else ""
 
 
-def _trim(text: str, start: int, end: int) -> int:
-    while end > start and (match := _TRAILING.search(text[max(start, end - 40) : end])):
+def _trim(
+    text: str, start: int, end: int, small: re.Pattern[str] = _TRAILING_SMALL
+) -> int:
+    """Return where the text from *start* to *end* ends without marks, courtesy and the *small* words behind it."""
+    while end > start and (
+        match := _TRAILING.search(text[max(start, end - 40) : end])
+        or small.search(text[max(start, end - 40) : end])
+    ):
         end -= len(match.group())
     return end
+
+
+def _small_words_behind(text: str, end: int, *, is_sentence: bool) -> re.Pattern[str]:
+    """Return the small words that belong to what stands at *end*: none where the clause ends there."""
+    rest = text[end:]
+    if not rest.strip() or _END.match(rest) or _COMMA.match(rest):
+        return _NEVER if is_sentence else _TRAILING_FOR_ME
+    if _SMALL_NEXT.match(rest):
+        return _NEVER
+    return _LEADS_DAY if _DAYS_ALONE.match(rest) else _TRAILING_SMALL
 
 
 def remaining_text(

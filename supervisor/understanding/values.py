@@ -38,6 +38,8 @@ _TYPES: dict[Kind, type[Percent] | type[Quantity]] = {
 _WANTED: dict[Kind, str] = {"percent": "in per cent", "quantity": "as a measure"}
 #: What a word alone may count ("a dozen").
 _COUNTS = range(1, 1001)
+#: Choices that are words, too.
+_LETTERS = frozenset({"a", "i"})
 #: "18 days" is no number of anything but days.
 _TIMES = frozenset({"second", "minute", "hour", "day", "week", "month", "year"})
 #: Who counts others and themselves does not say how many they are in all.
@@ -63,6 +65,7 @@ _MOST_VALUES = 64
 #: Days from which on a day without a year is far ahead, and days until which it was a short while ago.
 _FAR_AHEAD = 240
 _SHORT_AGO = 60
+_AGE = stems_of("age")
 _YEAR = re.compile(r"\d{4}")
 _SEPARATOR = re.compile(
     r"\s*(?:[,;/&+]\s*(?:and\s+|then\s+)?|and\s+|then\s+|)", re.IGNORECASE
@@ -253,11 +256,14 @@ def _part_in(slot: Slot, found: Found, text: str) -> str:
 
 
 def _is_called(slot: Slot, found: Found) -> bool:
-    """Return whether *slot* is named after the unit of *found*: "3 months" for `months`."""
+    """Return whether *slot* is named after the unit of *found*: "3 months" for `months`, "61 years" for an age."""
     words = set(stems_of(found.text))
     return any(
-        len(phrase.stems) == 1 and phrase.stems[0] in words for phrase in slot.phrases
-    )
+        not words.isdisjoint(phrase.stems)
+        if found.unit in _TIMES
+        else len(phrase.stems) == 1 and phrase.stems[0] in words
+        for phrase in slot.phrases
+    ) or (found.unit == "year" and any(one.stems == _AGE for one in slot.phrases))
 
 
 def _worth(
@@ -436,17 +442,28 @@ def _duration_for(slot: Slot, text: str, start: int, end: int) -> Candidate:
     return Candidate(slot, start, end, (str(duration),))
 
 
+def _is_letter(slot: Slot, utterance: Utterance, place: int) -> bool:
+    """Return whether the "a" at *place* is the choice of that name and no article: "zone A", "A" alone."""
+    before, after = utterance.tokens[:place], utterance.tokens[place + 1 :]
+    names = {stem for phrase in slot.phrases for stem in phrase.stems}
+    return bool(before and before[-1].stem in names) or not any(
+        one.is_word for one in after[:1]
+    )
+
+
 def choices_for(slot: Slot, utterance: Utterance) -> Iterator[Candidate]:
     """Yield where *utterance* names a choice of *slot*; the longer name hides the shorter ones inside it."""
     tokens = utterance.tokens
     found: dict[int, tuple[int, list[Any]]] = {}
     for value in slot.choices:
         stems = stems_of(str(value))
+        is_letter = str(value).lower() in _LETTERS
         for place in range(len(tokens) - len(stems) + 1) if stems else ():
             if (
                 tokens[place].stem == stems[0]
                 and tuple(one.stem for one in tokens[place : place + len(stems)])
                 == stems
+                and (not is_letter or _is_letter(slot, utterance, place))
             ):
                 end, values = found.get(place, (0, []))
                 if len(stems) >= end:

@@ -125,7 +125,9 @@ def check_examples(references: Sequence[str], *, as_json: bool) -> int:
 
 def _sum_up(checked: Sequence[CheckedExample]) -> str:
     """Return how many of *checked* start their task, how many are asked about, and how many are not read."""
-    counts: Counter[str] = Counter(one.reading if one.is_read else "unread" for one in checked)
+    counts: Counter[str] = Counter(
+        one.reading if one.is_read else "unread" for one in checked
+    )
     if counts["right"] == len(checked):
         return "all start their task"
     parts = {
