@@ -43,6 +43,16 @@ _ASKING_PAIRS = frozenset(
     for one in ("do", "did", "have")
     for other in ("you", "we", "i", "they")
 )
+_WONDERING = frozenset(
+    {
+        ("should", "i"),
+        ("should", "we"),
+        *((one, "if") for one in ("know", "see", "ask", "wonder", "wondering", "sure")),
+    }
+)
+#: What somebody tells of a thing begins so: "the pizza has 2 funghi on it".
+_OF_WHAT_IS = word_set("has have had is are was were")
+_MOST_SUBJECT = 3
 #: Said of what did not happen, or may happen.
 _UNREAL = word_set(
     "might maybe never won't wouldn't didn't doesn't don't haven't hasn't isn't wasn't cannot can't"
@@ -217,6 +227,8 @@ def is_only_talk(utterance: Utterance, filled: Filled) -> bool:
         one._replace(text="", stem="") if marks[one.start] else one
         for one in utterance.tokens
     ]
+    if _reads_over(utterance, filled):
+        return True
     return not _moods(tokens) <= _moods_of(task.offer.task.examples)
 
 
@@ -239,6 +251,7 @@ def _moods(tokens: Sequence[Token]) -> frozenset[str]:
         len(said) > 1 and said[0] in _ASKING and {"?", ".", "!"}.isdisjoint(said[:-1])
     )
     asks |= "whether" in said or tuple(said[:2]) in _ASKING_PAIRS
+    asks |= not _WONDERING.isdisjoint(pairwise(said))
     imagines = (
         said[0] in {"if", "no"}
         or not _UNREAL.isdisjoint(said)
@@ -247,7 +260,11 @@ def _moods(tokens: Sequence[Token]) -> frozenset[str]:
     imagines |= any(
         before in _HELPERS and after == "not" for before, after in pairwise(said)
     )
-    moods = {"asking": asks or imagines, "telling": tells_of_past(tokens)}
+    tells = tells_of_past(tokens) or tells_of_past(tokens[1:2])
+    tells |= said[0] in _DEFINITE and not _OF_WHAT_IS.isdisjoint(
+        said[1 : 1 + _MOST_SUBJECT]
+    )
+    moods = {"asking": asks or imagines, "telling": tells}
     return frozenset(mood for mood, is_there in moods.items() if is_there)
 
 
@@ -261,6 +278,11 @@ def is_loose(utterance: Utterance, filled: Filled) -> bool:
     quoted = mark(len(utterance.text), utterance.quotations)
     if any(span.field in free and not quoted[span.start] for span in filled.spans):
         return True
+    return _reads_over(utterance, filled)
+
+
+def _reads_over(utterance: Utterance, filled: Filled) -> bool:
+    """Return whether a word of *utterance* is no value, and none that the card has."""
     taken = mark(
         len(utterance.text),
         chain(utterance.value_spans, ((one.start, one.end) for one in filled.spans)),

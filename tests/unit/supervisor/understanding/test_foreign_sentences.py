@@ -59,6 +59,13 @@ FOREIGN = (
     "My limit for patience is 10 and I have spent 9 of it",
     "Could you tell me whether you have funghi?",
     "Do you have funghi?",
+    "I'm allergic to funghi",
+    "the pizza has 2 funghi on it",
+    "order of 2 funghi arrived cold",
+    "should I order 2 funghi?",
+    "I want to know if borrowing Emma is allowed",
+    "Emma borrowed my car",
+    "my brother borrowed Dune from me",
 )
 MEANT = ("order 2 funghi", "limit 50k, 42k spent", "spent 42k of a limit of 50k")
 
