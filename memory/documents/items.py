@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from hashlib import blake2b
 from itertools import takewhile
-from typing import Final, Literal, cast, get_args
+from typing import Final, Literal, get_args
 
 from pydantic import JsonValue
 
@@ -41,7 +41,8 @@ DEFAULT_SOURCE: Final = "imported"
 #: Characters of a slug: as many as a path can hold and still be read at a glance.
 MAX_SLUG = 64
 
-_DURABILITIES = frozenset(get_args(Durability))
+#: From the most lasting on.
+DURABILITIES: tuple[Durability, ...] = get_args(Durability)
 #: An older spelling of `expiry`.
 _EXPIRY_NAMES = ("expiry", "expiry_date")
 _OWN = frozenset((*FIELDS, *OPTIONAL_FIELDS, *_EXPIRY_NAMES))
@@ -289,8 +290,8 @@ def _confidence(value: JsonValue) -> float:
 
 def _durability(value: JsonValue) -> Durability:
     return (
-        cast("Durability", value)
-        if isinstance(value, str) and value in _DURABILITIES
+        value
+        if isinstance(value, str) and value in DURABILITIES
         else DEFAULT_DURABILITY
     )
 

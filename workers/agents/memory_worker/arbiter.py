@@ -1,7 +1,8 @@
 """The arbiter: decide whether a fact may take items away. It guards stakes, and knows nothing of grammar. Pure.
 
 An inferred fact overrules no stated item, and none in a guarded document. Protected items (allergies, conditions,
-diets, a name) end by the person's own quoted words alone. Items that were said later stay.
+diets, a name) end by the person's own quoted words alone; the one item of a place, as a home, by no words about
+somebody else. Items that were said later stay.
 """
 
 from collections.abc import Iterable
@@ -10,16 +11,13 @@ from typing import Literal, get_args
 
 from tasklore.memory.documents.entries import Entry
 from tasklore.memory.episodes.words import signs_of, words_of
-from tasklore.workers.agents.memory_worker.case import Case
+from tasklore.workers.agents.memory_worker.case import CHANGING, Case
 
 #: Why a fact may not take something away. rank: it was inferred, and the other was said; guarded: it was inferred, and
 #: the other is about health; protected: only the person's own words end that; older: the other was said later;
 #: breath: both were said in one turn.
 Refusal = Literal["rank", "guarded", "protected", "older", "breath"]
 REFUSALS: tuple[Refusal, ...] = get_args(Refusal)
-
-#: Relations by which a fact itself says that something else holds no longer.
-EXPLICIT = frozenset(("updates", "contradicts", "ends", "forget"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +68,12 @@ def _refusal(case: Case, entry: Entry, *, is_swept: bool) -> Refusal | None:
         return "rank"
     if entry.is_protected and not _is_own_word(case, entry, is_swept=is_swept):
         return "protected"
+    if entry.place is not None and entry.place.single and not case.is_mine(entry):
+        return "protected"
     if (
         item is not None
         and item.source == case.source
-        and fact.relation not in EXPLICIT
+        and fact.relation not in CHANGING
     ):
         return "breath"
     return None

@@ -16,6 +16,8 @@ from tasklore.memory.documents.tags import targets
 from tasklore.memory.episodes.words import signs_of, words_of
 from tasklore.workers.listening.values import PendingFact
 
+#: Relations by which a fact itself says that something else holds no longer.
+CHANGING = frozenset(("updates", "contradicts", "ends", "forget"))
 #: The first 48 bits of a UUID of version 7: milliseconds since 1970.
 _TIMED = re.compile(
     r"[0-9a-f]{8}-[0-9a-f]{4}(?=-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}\Z)"
@@ -41,7 +43,10 @@ class Case:
 
     @cached_property
     def home(self) -> Place:
-        """The place where it is kept: that of its category; without one, the rest of the first document of its tags."""
+        """The place where it is kept: that of its category; without one, the rest of the first document of its tags.
+
+        A guarded one comes before others: there it is protected.
+        """
         place = home_of(
             self.pending.fact.category, self.pending.fact.subject, self.kinds
         )
@@ -56,7 +61,9 @@ class Case:
             for kind in routed
             if kind is not None and kind.resource_id in self.draft.documents
         ]
-        return kinds[0].rest if kinds else self.kinds.by_id[self.kinds.general].rest
+        if not kinds:
+            return self.kinds.by_id[self.kinds.general].rest
+        return min(kinds, key=lambda kind: not kind.guarded).rest
 
     @property
     def display(self) -> str:
@@ -133,6 +140,7 @@ class Case:
             if entry.place == self.home
             and self.is_mine(entry)
             and entry.category == self.category
+            and self._is_of_one_time(entry)
             # What stands in parentheses only adds to it: "Pasta (especially carbonara)".
             and (
                 self._is_said_by(entry)
@@ -144,16 +152,42 @@ class Case:
     def _may_be_same(self, entry: Entry) -> bool:
         """Return whether *entry* may say in other words what the fact does: a slip must cost no allergy.
 
-        Where something protected is at stake, one of the two has all words of the other; else both are kept.
+        Where something protected is at stake, both are of one place and *entry* has all words of the fact; of the one
+        item of a place, one has all words of the other. Else both are kept. Nothing is the same as its contrary.
         """
-        if not self.is_mine(entry):
+        if not self.is_mine(entry) or not self._is_of_one_time(entry):
             return False
         value = self.pending.fact.value
-        if not value or not (entry.is_protected or self.home.protected):
+        is_protected = entry.is_protected or self.home.protected
+        if not value:
             return True
-        mine = set(words_of(value))
+        if not (is_protected or self.is_single):
+            return not _is_contrary(self.home, entry.place)
+        mine = set(words_of(value)) - _names_of(self.home)
         theirs = set(words_of(_text_of(entry)))
-        return mine <= theirs or theirs <= mine
+        is_said = mine <= theirs or (theirs <= mine and not is_protected)
+        return is_said and entry.place == self.home
+
+    def is_changing(self, entry: Entry) -> bool:
+        """Return whether the fact says of *entry*, by name, that it holds no longer or otherwise."""
+        fact = self.pending.fact
+        return fact.relation in CHANGING and entry.reference in fact.related
+
+    def _is_of_one_time(self, entry: Entry) -> bool:
+        """Return whether *entry* may be what the fact says, by its days: an event on another day is another one.
+
+        What has ended by its own words is not what still holds. A fact that names *entry* to change it moves it.
+        """
+        fact = self.pending.fact
+        item = entry.item
+        if item is None or self.is_changing(entry):
+            return True
+        if fact.expiry is None or not entry.is_live(self.today):
+            return True
+        is_event = entry.place is not None and entry.place.events
+        if is_event and item.expiry is not None:
+            return item.expiry == fact.expiry
+        return fact.expiry >= self.today
 
     def _is_said_by(self, entry: Entry) -> bool:
         """Return whether *entry* says what the fact does: the same words, or the same day and its year too."""
@@ -176,6 +210,19 @@ class Case:
         found = _whole_moment(self.display, self.today)
         return found if found is not None and found.is_relative else None
 
+    def says_more_than(self, entry: Entry) -> bool:
+        """Return whether the fact has all words of *entry* and more; of what is protected, more might mean less."""
+        fact = self.pending.fact
+        is_placed = home_of(fact.category, fact.subject, self.kinds) is not None
+        theirs = set(words_of(_text_of(entry)))
+        return (
+            is_placed
+            and len(fact.related) <= 1
+            and bool(theirs)
+            and not entry.is_protected
+            and theirs < set(words_of(fact.value))
+        )
+
     def superseding(self) -> Fact | None:
         """Return a done fact that was said after this one and took back the same statement; None without one."""
         fact = self.pending.fact
@@ -185,12 +232,7 @@ class Case:
             is_named = own in later.related or (
                 is_alike and is_same(later.value, self.display)
             )
-            if is_named and later.relation in (
-                "ends",
-                "forget",
-                "updates",
-                "contradicts",
-            ):
+            if is_named and later.relation in CHANGING:
                 return later
         return None
 
@@ -262,13 +304,24 @@ class Case:
             for entry in found
             if entry.category == wanted or entry.category.startswith(f"{wanted}.")
         ]
-        return own or (found if words else [])
+        if fact.relation == "forget" or not wanted:
+            return own or (found if words else [])
+        # "No longer Java" among the tools says nothing of an island.
+        return own or [
+            entry for entry in found if entry.resource_id == self.home.resource_id
+        ]
 
 
 def is_same(one: str, other: str) -> bool:
     """Tell whether two texts are the same words, whatever their case, accents and number; or the same signs."""
     words = words_of(one)
     return words == words_of(other) and (bool(words) or slug(one) == slug(other))
+
+
+def _names_of(place: Place) -> set[str]:
+    """Return the words that name *place*: "peanut allergy" is "peanuts" among the allergies."""
+    names = (place.relation, *map(str, place.path.steps), *place.headings)
+    return set(words_of(" ".join(names)))
 
 
 def _whole_moment(text: str, today: date) -> FoundMoment | None:

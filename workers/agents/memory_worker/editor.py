@@ -9,7 +9,13 @@ from pydantic import JsonValue
 
 from tasklore.contracts.edits import MAX_EDITS, Delete, Edit, Insert, Update
 from tasklore.memory.documents.entries import Entry
-from tasklore.memory.documents.items import CONFLICT, Body, make_item
+from tasklore.memory.documents.items import (
+    CONFLICT,
+    DURABILITIES,
+    Body,
+    Item,
+    make_item,
+)
 from tasklore.workers.agents.memory_worker.arbiter import Judged
 from tasklore.workers.agents.memory_worker.case import Case
 
@@ -86,17 +92,24 @@ def _insert(case: Case, judged: Judged, mark: str | None) -> Change:
 
 
 def _renew(case: Case, twin: Entry, mark: str | None) -> Change:
-    """Return the change that dates *twin* anew; none where it is newer, or stated and the fact inferred."""
+    """Return the change that dates *twin* anew; none where it is newer, or stated and the fact inferred.
+
+    A fact that says more of it gives it its words. One that does not say that it changes ends it no sooner, begins it
+    no later, and makes it no less lasting.
+    """
     fact = case.pending.fact
     item = twin.item
     if item is None or case.is_newer(twin) or (fact.inferred and not item.is_inferred):
         return Change()
+    display = case.display if case.says_more_than(twin) else item.display
     renewed = {
         **item.others,
         **_item(case, until=None),
         "item": item.item,
-        "display": item.display,
+        "display": display,
     }
+    if not case.is_changing(twin) and twin.is_live(case.today):
+        _keep_span(renewed, case, item)
     renewed.pop(CONFLICT, None)
     # One that was named as the same may stand at another place.
     renewed.pop("category", None)
@@ -114,7 +127,22 @@ def _renew(case: Case, twin: Entry, mark: str | None) -> Change:
     if isinstance(twin.value, dict) and said_again == twin.value:
         return Change()
     edit = Update(path=str(twin.path), file=twin.resource_id, new_value=renewed)
-    return Change((edit,), (Step("renew", str(twin.path), item.display),))
+    return Change((edit,), (Step("renew", str(twin.path), display),))
+
+
+def _keep_span(renewed: Body, case: Case, item: Item) -> None:
+    """Give *renewed* the days and the durability of *item* where those of the fact would make it hold for less."""
+    fact = case.pending.fact
+    end = fact.expiry
+    if end is not None and (item.expiry is None or item.expiry > end):
+        renewed["expiry"] = None if item.expiry is None else item.expiry.isoformat()
+    begin = fact.valid_from
+    if begin is not None and begin > case.today:
+        renewed.pop("since")
+        if item.since is not None:
+            renewed["since"] = min(begin, item.since).isoformat()
+    if DURABILITIES.index(item.durability) < DURABILITIES.index(fact.durability):
+        renewed["durability"] = item.durability
 
 
 def _item(case: Case, *, until: date | None) -> Body:

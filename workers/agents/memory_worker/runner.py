@@ -15,8 +15,8 @@ from tasklore.contracts.errors import EditRefused, LlmError
 from tasklore.memory.documents.draft import Origin, Plan
 from tasklore.memory.documents.entries import Entry, place_of
 from tasklore.memory.documents.review import PROTECTED
-from tasklore.workers.agents.memory_worker.arbiter import EXPLICIT, Judged, judge
-from tasklore.workers.agents.memory_worker.case import Case
+from tasklore.workers.agents.memory_worker.arbiter import Judged, judge
+from tasklore.workers.agents.memory_worker.case import CHANGING, Case
 from tasklore.workers.agents.memory_worker.editor import Change, change_for, is_too_much
 from tasklore.workers.agents.memory_worker.finder import Finding, find
 from tasklore.workers.agents.memory_worker.notices import lines_for, lines_for_unread
@@ -118,7 +118,7 @@ class _BatchRun:
                 reasoning=fact.reasoning,
                 notices=lines_for_unread(fact),
             )
-        if fact.durability == "momentary" and fact.relation not in EXPLICIT:
+        if fact.durability == "momentary" and fact.relation not in CHANGING:
             return Ruling(
                 fact_id=fact.fact_id,
                 outcome="rejected",
@@ -274,7 +274,7 @@ def _takes_back(case: Case) -> bool:
     """Return whether the fact takes back items that it may mean without their words; not all of a named category."""
     fact = case.pending.fact
     is_all_of_one = fact.relation == "forget" and bool(fact.category) and not fact.value
-    return fact.relation in EXPLICIT and fact.confidence > 0 and not is_all_of_one
+    return fact.relation in CHANGING and fact.confidence > 0 and not is_all_of_one
 
 
 def _targets(case: Case, finding: Finding) -> list[Entry]:
@@ -282,12 +282,12 @@ def _targets(case: Case, finding: Finding) -> list[Entry]:
     fact = case.pending.fact
     if fact.relation == "same":
         return []
-    entries = case.find_named() if fact.relation in EXPLICIT else []
+    entries = case.find_named() if fact.relation in CHANGING else []
     if fact.relation in ("ends", "forget"):
         entries = entries or case.find_by_words()
-    else:
-        entries += [entry for entry in case.find_displaced() if not _stays(case, entry)]
-    if fact.relation in EXPLICIT and not entries:
+    elif not (fact.relation == "adds_to" and fact.related):
+        entries += case.find_displaced()
+    if fact.relation in CHANGING and not entries:
         entries += [
             entry
             for entry in case.live()
@@ -300,20 +300,15 @@ def _swept(case: Case, finding: Finding) -> list[Entry]:
     """Return entries that a model found and no turn names."""
     if not finding.locations:
         return []
+    fact = case.pending.fact
     known = {entry.reference for entry in _targets(case, finding)}
     return [
         entry
         for entry in case.live()
         if entry.reference in finding.locations
         and entry.reference not in known
-        and not _stays(case, entry)
+        and not (fact.relation == "adds_to" and entry.reference in fact.related)
     ]
-
-
-def _stays(case: Case, entry: Entry) -> bool:
-    """Return whether the fact says that it holds beside *entry*, at a place for one item too."""
-    fact = case.pending.fact
-    return fact.relation == "adds_to" and entry.reference in fact.related
 
 
 def _resources_for(case: Case) -> Sequence[str]:

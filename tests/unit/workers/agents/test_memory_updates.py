@@ -693,3 +693,182 @@ async def test_words_that_were_not_understood_are_told_beside_what_was() -> None
     _, (ruling,) = await ruled(documents(), aside)
     assert ruling.outcome == "rejected"
     assert ruling.notices == ('not understood: "I carry an epipen"',)
+
+
+ALLERGY = f"{HEALTH}:health.allergies.peanuts"
+
+
+@pytest.mark.parametrize("relation", ["new", "same", "adds_to"])
+@pytest.mark.parametrize(
+    "days",
+    [
+        {"expiry": TODAY + timedelta(days=4), "durability": "short_term"},
+        {"expiry": date(2025, 1, 1)},
+        {"valid_from": date(2027, 1, 1)},
+    ],
+)
+async def test_what_is_said_again_holds_no_shorter(
+    relation: str, days: dict[str, Any]
+) -> None:
+    """An allergy that is told for a week, of the past or for next year is the allergy that it was."""
+    again = fact_of(
+        "health.allergies", "peanuts", relation=relation, related=(ALLERGY,), **days
+    )
+    context, _ = await ruled(documents(health__allergies=["Peanuts"]), again)
+    for later in (0, 4, 5, 400):
+        day = TODAY + timedelta(days=later)
+        entries = live_entries(
+            {name: one.body for name, one in context.draft.documents.items()},
+            KINDS,
+            day,
+        )
+        assert "Peanuts" in [
+            entry.text
+            for entry in entries
+            if entry.item is not None and entry.item.state(day) == "current"
+        ]
+
+
+@pytest.mark.parametrize(
+    ("held", "category", "value", "named", "kept"),
+    [
+        (
+            {"food__likes": ["Fish"]},
+            "health.allergies",
+            "fish",
+            f"{FOOD}:food.likes.fish",
+            {"food.likes.fish", "health.allergies.fish"},
+        ),
+        (
+            {"food__dislikes": ["Olives"]},
+            "food.likes",
+            "olives",
+            f"{FOOD}:food.dislikes.olives",
+            {"food.dislikes.olives", "food.likes.olives"},
+        ),
+        (
+            {"health__allergies": ["Nuts"]},
+            "health.allergies",
+            "tree nuts",
+            f"{HEALTH}:health.allergies.nuts",
+            {"health.allergies.nuts", "health.allergies.tree_nuts"},
+        ),
+        (
+            {"places__home": ["Lyon"]},
+            "places.home",
+            "Paris",
+            f"{PLACES}:places.home.lyon",
+            {"places.home.lyon", "places.home.paris"},
+        ),
+    ],
+)
+async def test_what_is_called_the_same_and_is_not_is_kept_beside_it(
+    held: dict[str, Any], category: str, value: str, named: str, kept: set[str]
+) -> None:
+    """Of something protected, of a contrary, and of the one item of a place."""
+    slip = fact_of(category, value, relation="same", related=(named,))
+    context, _ = await ruled(documents(**held), slip)
+    entries = live_entries(
+        {name: one.body for name, one in context.draft.documents.items()}, KINDS, TODAY
+    )
+    assert {entry.reference.partition(":")[2] for entry in entries} == kept
+
+
+async def test_the_same_in_more_words_is_not_cut_short() -> None:
+    """The item says the more from then on, under its name; in other words the reply says how it is kept."""
+    ana = f"{PEOPLE}:people.relations.ana_sister"
+    more = fact_of(
+        "people.relations",
+        "Ana (sister) in Porto",
+        relation="same",
+        related=(ana,),
+    )
+    other = fact_of(
+        "people.relations",
+        "Ana, the oldest",
+        "f2",
+        turn_id="t2",
+        relation="same",
+        related=(ana,),
+    )
+    bodies = documents(people__relations=["Ana (sister)"])
+    context, (ruling,) = await ruled(bodies, more)
+    assert shown(context, PEOPLE, "people.relations") == ["Ana (sister) in Porto"]
+    assert ruling.notices == ("You: Ana (sister) in Porto",)
+    context, (ruling,) = await ruled(bodies, other)
+    assert shown(context, PEOPLE, "people.relations") == ["Ana (sister)"]
+    assert ruling.notices == ("You: Ana, the oldest (kept as: Ana (sister))",)
+
+
+@pytest.mark.parametrize("moved_to", [date(2026, 3, 3), date(2026, 3, 20)])
+async def test_an_event_of_one_name_on_another_day_is_another_one(
+    moved_to: date,
+) -> None:
+    """Two visits to a dentist; the one that a fact names to change it is moved."""
+    held = documents(plans__upcoming=[item("Dentist", expiry="2026-03-10")])
+    second = fact_of("plans.upcoming", "dentist", expiry=moved_to)
+    context, _ = await ruled(held, second)
+    assert len(shown(context, PLANS, "plans.upcoming")) == 2
+    moved = fact_of(
+        "plans.upcoming",
+        "dentist",
+        expiry=moved_to,
+        relation="updates",
+        related=(f"{PLANS}:plans.upcoming.dentist",),
+    )
+    context, _ = await ruled(held, moved)
+    assert shown(context, PLANS, "plans.upcoming") == ["Dentist"]
+    kept = item_at(context, PLANS, "plans.upcoming", 0)
+    assert kept["expiry"] == moved_to.isoformat()
+
+
+@pytest.mark.parametrize(
+    ("tags", "path"),
+    [
+        (["Foods"], "food.other"),
+        (["#food"], "food.other"),
+        (["Food preferences"], "food.other"),
+        (["routines"], "routine.other"),
+        (["Place"], "places.other"),
+        (["food", "health"], "health.other"),
+        (["food, health"], "health.other"),
+        (["Essen"], "general.other"),
+    ],
+)
+async def test_a_tag_in_other_letters_leads_to_the_same_document(
+    tags: list[str], path: str
+) -> None:
+    """As plural, with `#`, by a name of its kind, several in one; where health is among them, there."""
+    context, _ = await ruled(
+        documents(), fact("User shares the fridge", tags=tags, value="the fridge")
+    )
+    entries = live_entries(
+        {name: one.body for name, one in context.draft.documents.items()}, KINDS, TODAY
+    )
+    assert [str(entry.place.path) for entry in entries if entry.place] == [path]
+
+
+async def test_an_end_by_words_alone_stays_in_its_document() -> None:
+    """No longer Java among the tools says nothing of an island."""
+    context, _ = await ruled(
+        documents(work__tools=["Java"], places__visited=["Java island"]),
+        fact_of("work.skills", "Java", relation="ends"),
+    )
+    assert states(context, WORK, "work.tools") == {"Java": "past"}
+    assert states(context, PLACES, "places.visited") == {"Java island": "current"}
+
+
+async def test_another_person_moving_ends_no_home() -> None:
+    """Though a fact names it."""
+    context, (ruling,) = await ruled(
+        documents(places__home=["Lyon"]),
+        fact_of(
+            "places.home",
+            "Nice",
+            subject="Mia",
+            relation="updates",
+            related=(f"{PLACES}:places.home.lyon",),
+        ),
+    )
+    assert states(context, PLACES, "places.home") == {"Lyon": "current"}
+    assert ruling.outcome == "conflict"
