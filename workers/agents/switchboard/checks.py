@@ -36,7 +36,6 @@ RETIRING = frozenset(("updates", "ends", "contradicts", "forget"))
 _NAMING = frozenset(("ends", "forget", "same"))
 
 _DAY = re.compile(r"(\d{4})(?:-(\d{2})(?:-(\d{2}))?)?(?:T.*)?\Z")
-_WORDS = re.compile(r"[^\W_]+")
 #: Words that a statement may have of its own: a few in any, of a longer one three in five, and at most these: "You love
 #: ..., which your ... made". Where words are not spaced, pairs of signs are counted.
 _OWN_FEW = 4
@@ -55,6 +54,9 @@ _UNSPACED = (
 )
 #: Letters by which two words are held for forms of one.
 _STEM = 3
+#: How the names of signs begin whose scripts write articles as one with the word, and letters of these.
+_PREFIXED = ("ARABIC", "HEBREW")
+_PREFIX = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +162,7 @@ class Checker:
         stems = _stems(heard.statement)
         most = (
             _OWN_PAIRS
-            if any(map(_is_unspaced, _WORDS.findall(heard.statement)))
+            if any(map(_is_unspaced, _words(heard.statement)))
             else _OWN_WORDS
         )
         return len(stems - _said_stems(said)) > min(
@@ -300,9 +302,14 @@ class Checker:
                     "number",
                 )
         known = _said_stems(said)
+        words = _words(said)
         for field in ("value", "subject"):
             stems = _stems(getattr(heard, field))
-            if stems and 2 * len(stems & known) < len(stems):
+            short = [] if stems else _short_words(getattr(heard, field))
+            is_unknown = short and not any(
+                word.startswith(one) for one in short for word in words
+            )
+            if is_unknown or 2 * len(stems & known) < len(stems):
                 yield Veto(
                     field,
                     "its words were not said; use those of the turn, in its language",
@@ -371,9 +378,19 @@ def _amounts(text: str) -> set[Decimal]:
 
 
 def _said_stems(text: str) -> set[str]:
-    """Return the stems of *text*, and each sign where words are not spaced: a word may be one of them."""
-    signs = (word for word in _words(text) if _is_unspaced(word))
-    return _stems(text).union(*signs)
+    """Return the stems of *text*, and each sign where words are not spaced: a word may be one of them.
+
+    Where articles are written as one with the word, its stems without them are among these.
+    """
+    words = _words(text)
+    bare = (
+        word[at:]
+        for word in words
+        if _is_of(word, _PREFIXED)
+        for at in range(1, _PREFIX + 1)
+    )
+    signs = (word for word in words if _is_unspaced(word))
+    return _stems(" ".join((*words, *bare))).union(*signs)
 
 
 def _telling_stems(text: str) -> set[str]:
@@ -383,11 +400,18 @@ def _telling_stems(text: str) -> set[str]:
 
 
 def _words(text: str) -> list[str]:
-    """Return the words of *text* in small letters, without accents."""
+    """Return the words of *text* in small letters, without accents; signs of vowels belong to them."""
     plain = unicodedata.normalize("NFKD", text.casefold())
-    return _WORDS.findall(
-        "".join(sign for sign in plain if not unicodedata.combining(sign))
-    )
+    return "".join(
+        sign if sign.isalnum() or unicodedata.category(sign)[0] == "M" else " "
+        for sign in plain
+        if not unicodedata.combining(sign)
+    ).split()
+
+
+def _short_words(text: str) -> list[str]:
+    """Return the words of *text* that have no stem, and are no numbers."""
+    return [word for word in _words(text) if not word.isdecimal()]
 
 
 def _stems(text: str) -> set[str]:
@@ -402,4 +426,8 @@ def _stems(text: str) -> set[str]:
 
 
 def _is_unspaced(word: str) -> bool:
-    return any(unicodedata.name(sign, "").startswith(_UNSPACED) for sign in word)
+    return _is_of(word, _UNSPACED)
+
+
+def _is_of(word: str, scripts: tuple[str, ...]) -> bool:
+    return any(unicodedata.name(sign, "").startswith(scripts) for sign in word)

@@ -88,7 +88,11 @@ async def look_again(
         )
     except (LlmCutOff, LlmMalformed, LlmRefused):
         answer = SecondLook(reasoning="")
-    verdicts = {one.fact: one.verdict for one in answer.verdicts}
+    verdicts: dict[int, str] = {}
+    for one in answer.verdicts:
+        # Of two verdicts the doubt counts.
+        if verdicts.get(one.fact, "own") == "own":
+            verdicts[one.fact] = one.verdict
     return [
         Doubt(number, checked, _veto(verdicts.get(place, "unsure")))
         for place, (number, checked) in enumerate(asked, start=1)
@@ -126,10 +130,15 @@ def question_of(scene: Scene, facts: Sequence[Checked]) -> str:
 
 
 def _is_at_stake(checked: Checked, scene: Scene, kinds: Kinds) -> bool:
-    """Return whether the fact is for a place that is protected or has one item, or takes something protected away."""
+    """Return whether the fact is for a place that is protected or has one item, or takes something protected away.
+
+    One that takes away what it does not name may mean anything.
+    """
     heard = checked.heard
     place = home_of(heard.category, heard.subject.strip() or None, kinds)
     if place is not None and (place.protected or place.single):
+        return True
+    if heard.relation in ("ends", "forget") and not checked.related:
         return True
     return heard.relation in RETIRING and any(
         entry.is_protected and entry.reference in checked.related

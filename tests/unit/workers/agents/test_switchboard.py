@@ -193,6 +193,33 @@ async def test_a_value_of_one_sign_is_grounded_where_no_blanks_are_written(
     assert aside.confidence == 0
 
 
+@pytest.mark.parametrize(
+    ("said", "value", "other"),
+    [
+        ("ខ្ញុំចាញ់ត្រី", "ត្រី", "ក្តាម"),
+        ("ကြက်ဥစားလို့မရဘူး", "ကြက်ဥ", "ငါး"),
+        ("게에 알레르기가 있어요", "게", "무"),
+        ("मुझे अंडे से एलर्जी है", "अंडे", "दूध"),
+        ("எனக்கு முட்டை ஒவ்வாமை", "முட்டை", "பால்"),
+        ("عندي حساسية من البيض", "بيض", "سمك"),
+        ("אני אלרגי לביצים", "ביצים", "דגים"),
+        ("No ox for me, I am allergic", "ox", "ai"),
+    ],
+)
+async def test_a_value_is_grounded_whatever_signs_its_script_joins_to_words(
+    said: str, value: str, other: str
+) -> None:
+    """Signs of vowels, particles and articles; and a word of two letters as any other."""
+    allergy = loves_sushi(
+        statement=said, category="health.allergies", value=value, quotation=said
+    )
+    (fact,) = await Bench(heard(allergy)).facts(said)
+    assert (fact.value, fact.confidence) == (value, 1.0)
+    slip = allergy.model_copy(update={"value": other})
+    (aside,) = await Bench(heard(slip), heard(slip)).facts(said)
+    assert aside.confidence == 0
+
+
 async def test_turns_of_one_batch_share_one_question() -> None:
     """And each has its own facts, under ids of its own."""
     vegan = loves_sushi(
@@ -575,3 +602,32 @@ async def test_what_takes_an_allergy_away_is_looked_at_again() -> None:
     (aside,) = await bench.facts("If only I could, I'd love peanuts")
     assert aside.confidence == 0
     assert "no statement" in aside.reasoning
+
+
+async def test_of_two_verdicts_on_one_fact_the_doubt_counts() -> None:
+    for verdicts in (("own", "denied"), ("denied", "own")):
+        bench = Bench(heard(is_vegan()))
+        bench.llm.second = SecondLook.model_validate(
+            {
+                "reasoning": "",
+                "verdicts": [{"fact": 1, "verdict": verdict} for verdict in verdicts],
+            }
+        )
+        (aside,) = await bench.facts(VEGAN)
+        assert "is denied" in aside.reasoning
+
+
+@pytest.mark.parametrize("relation", ["ends", "forget"])
+async def test_what_takes_away_and_names_nothing_is_looked_at_again(
+    relation: str,
+) -> None:
+    """By its words it may mean an allergy."""
+    slip = loves_sushi(
+        statement="You want peanuts forgotten",
+        value="peanuts",
+        quotation="forget the peanuts",
+        relation=relation,
+    )
+    bench = Bench(heard(slip))
+    await bench.facts("My brother told the waiter: forget the peanuts")
+    assert len(bench.llm.looked) == 1
