@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Collection, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from itertools import pairwise
 
@@ -80,6 +80,8 @@ _OPEN_ENDED = re.compile(
     r"\bbetween\b[^,;.]*\d|\d\S*\s+or\s+\S*\d|\b(?:both|each|all|first|second|third|last|other)\b",
     re.IGNORECASE,
 )
+#: How long a yes means what was shown; a later one is shown it again.
+_AGREED_WITHIN = timedelta(minutes=30)
 _UNTOLD = "(I cannot tell which of these questions that answers.)"
 
 
@@ -185,12 +187,14 @@ def _says_nothing(text: str) -> bool:
 
 
 def _agree(one: Open, utterance: Utterance) -> Single | None:
-    """Return the task of *one* as it was shown."""
+    """Return the task of *one* as it was shown; shown again where that was too long ago."""
     if one.task is None:
         return None
     filled = Filled(task=one.task)
     _keep(filled, one)
-    return conclude(filled, utterance.text, is_agreed=asks_to_confirm(one.turn))
+    is_late = utterance.now - one.turn.at > _AGREED_WITHIN
+    is_agreed = asks_to_confirm(one.turn) and not is_late
+    return conclude(filled, utterance.text, is_agreed=is_agreed)
 
 
 def _places(

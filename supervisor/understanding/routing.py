@@ -65,6 +65,13 @@ _EMPTY = STOP | {"0"}
 #: The likeness from which on an utterance is of a task.
 ENOUGH = 0.295
 _STOP_STEMS = frozenset(stem for word in STOP for stem in stems_of(word))
+#: What may stand beside the words that name a task whole: no "not", and nothing that asks or tells of it.
+_COURTEOUS = frozenset(
+    stems_of(
+        "please pls kindly just now right away ok okay yes hi hello hey thanks thank so and"
+        " can could will would you i i'd want need like to let's"
+    )
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -95,7 +102,7 @@ class RoutingTask:
         if self.wordings is None:
             return True
         return any(
-            wording.issubset(stems) and wording.issuperset(set(stems) - _STOP_STEMS)
+            wording.issubset(stems) and wording.issuperset(set(stems) - _COURTEOUS)
             for wording in self.wordings
         )
 

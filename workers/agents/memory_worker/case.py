@@ -304,7 +304,7 @@ class Case:
             for entry in found
             if entry.category == wanted or entry.category.startswith(f"{wanted}.")
         ]
-        if fact.relation == "forget" or not wanted:
+        if home_of(wanted, fact.subject, self.kinds) is None:
             return own or (found if words else [])
         # "No longer Java" among the tools says nothing of an island.
         return own or [

@@ -1,6 +1,7 @@
 """Tasks with effects are shown for a yes first, and the yes starts what was shown."""
 
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -140,6 +141,34 @@ def test_a_yes_to_leaving_words_out_does_not_confirm() -> None:
     assert found.question == QUESTION
 
 
+def test_a_late_yes_is_shown_the_task_again() -> None:
+    """Whoever comes back an hour later may mean something else."""
+    turn = asked(QUESTION, SHOWN)
+    for age, outcome in ((29, Understood), (31, Clarification)):
+        found = RuleInterpreter().understand(
+            "yes",
+            catalogue=CATALOGUE,
+            previous=[turn],
+            now=NOW + timedelta(minutes=age),
+        )
+        assert isinstance(found, outcome)
+
+
+def test_a_yes_after_something_else_starts_nothing() -> None:
+    """Only what was asked last is open."""
+    shown = asked(QUESTION, SHOWN)
+    other = shown.model_copy(
+        update={
+            "turn_id": "a-2",
+            "request_id": "r2",
+            "text": "Hello.",
+            "task": None,
+            "agent_id": None,
+        }
+    )
+    assert not isinstance(understand("yes", [shown, other]), Understood)
+
+
 async def test_a_yes_needs_no_model() -> None:
     case = next(one for one in cases() if one.id == "en24")
     model = Model(answers()["en24"])
@@ -193,6 +222,18 @@ class TestErasing:
             "forget what I said about me",
             "forget everything about my last order",
             "erase everything about me and Mia from the slides",
+            "delete my cart",
+            "erase all my data from the app",
+            "never mind",
+            "do not forget me",
+            "please don't ever forget me",
+            "forget me not",
+            "can you not forget me",
+            "did you forget me?",
+            "did you delete all my data?",
+            "why did you forget me",
+            "they forget me",
+            "what if I forget me",
         ],
     )
     def test_it_has_to_be_named_whole(self, text: str) -> None:
@@ -207,6 +248,7 @@ class TestErasing:
             "please forget everything you know about me",
             "Erase all my data!",
             "could you delete everything about me please",
+            "ok, I want you to forget me now",
         ],
     )
     def test_the_question_says_what_will_be_lost(self, text: str) -> None:

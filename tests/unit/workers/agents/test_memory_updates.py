@@ -858,6 +858,16 @@ async def test_an_end_by_words_alone_stays_in_its_document() -> None:
     assert states(context, PLACES, "places.visited") == {"Java island": "current"}
 
 
+async def test_what_is_forgotten_by_words_alone_stands_in_its_document() -> None:
+    """Whoever likes pizza no more may work at Pizza Hut."""
+    context, _ = await ruled(
+        documents(food__dislikes=["Pizza"], work__employer=["Pizza Hut"]),
+        fact_of("food.likes", "pizza", relation="forget"),
+    )
+    assert shown(context, FOOD, "food.dislikes") == []
+    assert states(context, WORK, "work.employer") == {"Pizza Hut": "current"}
+
+
 async def test_another_person_moving_ends_no_home() -> None:
     """Though a fact names it."""
     context, (ruling,) = await ruled(
