@@ -3,6 +3,6 @@
 `table.toml` spells out every wording. A model, where one is configured, reads everything instead.
 """
 
-from tasklore.workers.statements.reader import Statement, read
+from tasklore.workers.statements.reader import Attitude, Statement, attitude_of, read
 
-__all__ = ["Statement", "read"]
+__all__ = ["Attitude", "Statement", "attitude_of", "read"]

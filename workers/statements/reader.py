@@ -4,12 +4,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
+from itertools import chain
 from typing import Literal
 
 from tasklore.contracts.quantities.times import find_durations, find_moments
 from tasklore.workers.statements.table import Form, load_table
 
-__all__ = ["Statement", "read"]
+__all__ = ["Attitude", "Statement", "attitude_of", "read"]
 
 #: Characters of a text that are looked at, and of a clause that can be one wording.
 _LONGEST_TEXT = 4_000
@@ -20,13 +21,14 @@ _MOST = 30
 _MOST_DAYS = 3_660
 
 _SENTENCE_ENDS = re.compile(
-    r"(?<![A-Z.])(?<!\bSt)(?<!\bDr)(?<!\bMr)(?<!\bMs)(?<!\bMrs)(?:[!?]+|\.(?!\.))(?=\s|$)|\n|;"
+    r"(?<![A-Z.])(?<!\bSt)(?<!\bDr)(?<!\bMr)(?<!\bMs)(?<!\bMrs)(?:[!?]+|\.(?!\.))(?=\s|$)|\n"
 )
 #: Where a new clause of the same person begins.
 _JOINTS = re.compile(
     r"(?:,\s*|\s+)(?:and|but|so|also)\s+(?=(?:i|my|please|call|forget)\b)|,\s*(?=(?:i|my)\b)",
     re.IGNORECASE,
 )
+_PARTS_END = re.compile(r";")
 #: How long something holds, at the end of a clause.
 _UNTIL = re.compile(r"\s+(?P<rest>(?:until|till|for)\s+[^,]{2,40})$", re.IGNORECASE)
 #: A text with one of these takes back what it says.
@@ -54,6 +56,14 @@ class Statement:
     is_read: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class Attitude:
+    """The *thing* that somebody likes, where it *is_for*, or else dislikes."""
+
+    thing: str
+    is_for: bool
+
+
 def read(text: str, *, today: date) -> tuple[Statement, ...]:
     """Return the plain statements of *text* about its writer, in order; "until Friday" counts from *today*.
 
@@ -73,21 +83,44 @@ def read(text: str, *, today: date) -> tuple[Statement, ...]:
             or words.doubts.search(even, start, end)
         ):
             continue
-        is_heard = False
-        for begin, stop in _clauses(even, start, end):
-            read_here = list(
-                _statements(text, even=even, start=begin, end=stop, today=today)
-            )
-            if not read_here and not words.lead_ins.fullmatch(
-                f"{even[begin:stop].strip(' ,')} "
-            ):
-                # Whose words the next clause is may stand in this one.
-                if is_heard:
-                    found[_unread(text[begin:end].strip())] = None
-                break
-            is_heard = is_heard or bool(read_here)
-            found |= dict.fromkeys(read_here)
+        parts = [
+            _read_part(text, even=even, start=begin, end=stop, today=today)
+            for begin, stop in _split(_PARTS_END, even, start, end)
+        ]
+        if any(one.is_read for part in parts for one in part):
+            found |= dict.fromkeys(chain.from_iterable(parts))
     return tuple(found)[:_MOST]
+
+
+def attitude_of(clause: str) -> Attitude | None:
+    """Return what *clause*, a like or dislike that was kept as it was said, is for or against; None for any other."""
+    plain = re.sub(r"\s+", " ", clause.strip()).replace("\u2019", "'")
+    for form in load_table().attitudes:
+        if (match := form.expression.fullmatch(plain)) is not None:
+            return Attitude(
+                match[form.slot], is_for=form.pattern.polarity == "positive"
+            )
+    return None
+
+
+def _read_part(
+    text: str, even: str, start: int, end: int, today: date
+) -> list[Statement]:
+    """Return the statements of the part `text[start:end]` of a sentence, and what is left of it, unread."""
+    words = load_table().words
+    found: list[Statement] = []
+    for begin, stop in _split(_JOINTS, even, start, end):
+        read_here = list(
+            _statements(text, even=even, start=begin, end=stop, today=today)
+        )
+        if not read_here and not words.lead_ins.fullmatch(
+            f"{even[begin:stop].strip(' ,')} "
+        ):
+            # Whose words the next clause is may stand in this one.
+            left = text[begin:end].strip()
+            return [*found, _unread(left)] if left else found
+        found += read_here
+    return found
 
 
 def _unread(words: str) -> Statement:
@@ -103,8 +136,10 @@ def _sentences(text: str) -> Iterator[tuple[int, int]]:
     yield start, len(text)
 
 
-def _clauses(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    for match in _JOINTS.finditer(text, start, end):
+def _split(
+    joint: re.Pattern[str], text: str, start: int, end: int
+) -> Iterator[tuple[int, int]]:
+    for match in joint.finditer(text, start, end):
         yield start, match.start()
         start = match.end()
     yield start, end
@@ -124,19 +159,17 @@ def _statements(
     if not clause or len(clause) > _LONGEST_CLAUSE:
         return
     plain = re.sub(r"\s+", " ", clause)
-    form, match, expiry = _match(plain, None)
-    if form is None and (until := _UNTIL.search(plain)) is not None:
-        expiry = _last_day(until["rest"], today)
-        form, match, expiry = (
-            _match(plain[: until.start()], expiry)
-            if expiry is not None
-            else (None, None, None)
-        )
+    form, match, expiry = None, None, None
+    until = _UNTIL.search(plain)
+    if until is not None and (day := _last_day(until["rest"], today)) is not None:
+        form, match, expiry = _match(plain[: until.start()], day)
+    if form is None:
+        form, match, expiry = _match(plain, None)
     if form is None or match is None:
         return
     pattern = form.pattern
     slots = match.groupdict()
-    thing = slots.get("thing") or slots.get("things") or ""
+    thing = slots.get("thing") or slots.get("things") or slots.get("named") or ""
     if (
         words.no_names.search(slots.get("Name") or "")
         or _is_name(slots.get("foods") or "")

@@ -19,7 +19,7 @@ _MONTHS = "january|february|march|april|may|june|july|august|september|october|n
 _DATE = rf"(?:\d{{1,2}}(?:st|nd|rd|th)?(?: of)? (?:{_MONTHS})|(?:{_MONTHS}) \d{{1,2}}(?:st|nd|rd|th)?)(?:,? \d{{4}})?"
 _SPAN = r"(?:(?:\w+ ){0,3}(?:days?|weeks?|months?|years?|ago|\d{4}))"
 #: A word in small letters: a capitalised one may be anybody's name.
-_SMALL = r"(?!(?:and|or|anymore|any more|at all)\b)(?-i:[^\W_A-Z\u00c0-\u00de][^\W_]*(?:['\u2019-][^\W_]+)*)"
+_SMALL = r"(?!(?:and|or|anymore|any more|any longer|at all|again)\b)(?-i:[^\W_A-Z\u00c0-\u00de][^\W_]*(?:['\u2019-][^\W_]+)*)"
 _THING = rf"(?!the ){_SMALL}(?: {_SMALL}){{0,5}}"
 _OPEN = {
     "Name": _NAME,
@@ -28,8 +28,12 @@ _OPEN = {
     "date": _DATE,
     "span": _SPAN,
     "thing": rf"{_THING}(?:(?:, especially|, | and | or ){_THING}){{0,3}}",
+    "named": rf"(?:the )?(?-i:{_CAPITAL}[\w'\u2019-]*)(?: [^\W_][\w'\u2019-]*){{0,3}}",
     "things": rf"{_THING}(?:(?:, | and | or |, and ){_THING}){{0,7}}",
 }
+#: The value of what is kept as it was said, and slots for a thing that no list knows.
+_AS_SAID = "{clause}"
+_THINGS = ("thing", "named")
 _SLOT = re.compile(r"\{(\w+)\}")
 #: What stands between the terms of a list; a blank within a term is a no-break space.
 _BLANKS = re.compile(r"[ \n]+")
@@ -93,9 +97,13 @@ class Words:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """All wordings, in the order in which they are tried, and the words around them."""
+    """All wordings, in the order in which they are tried, and the words around them.
+
+    `attitudes` are those of likes and dislikes that are kept as they were said.
+    """
 
     forms: tuple[Form, ...]
+    attitudes: tuple[Form, ...]
     words: Words
 
 
@@ -110,8 +118,16 @@ def load_table() -> Table:
         for pattern in patterns
         for wording in pattern.forms
     )
+    attitudes = tuple(
+        form
+        for form in forms
+        if form.slot in _THINGS
+        and form.pattern.value == _AS_SAID
+        and form.pattern.polarity != "neutral"
+    )
     return Table(
         forms,
+        attitudes,
         _words(
             {
                 name: "|".join(map(re.escape, words))

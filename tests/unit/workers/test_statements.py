@@ -1,10 +1,10 @@
 """Plain statements are read exactly without a model, and other sentences are left alone."""
 
-from datetime import date
+from datetime import date, timedelta
 
 import pytest
 
-from tasklore.workers.statements import read
+from tasklore.workers.statements import Attitude, attitude_of, read
 from tasklore.workers.statements.table import load_table
 
 TODAY = date(2026, 11, 24)
@@ -152,6 +152,15 @@ def test_what_is_in_doubt_is_not_heard(text: str) -> None:
             [("general.other", "My favourite colour is blue")],
         ),
         ("I play the cello", [("general.other", "I play the cello")]),
+        ("I love Bach", [("general.other", "I love Bach")]),
+        ("I like the Beatles", [("general.other", "I like the Beatles")]),
+        ("I adore Japanese gardens", [("general.other", "I adore Japanese gardens")]),
+        ("I'm not a fan of opera", [("general.other", "I'm not a fan of opera")]),
+        (
+            "I no longer like figgy duff",
+            [("general.other", "I no longer like figgy duff")],
+        ),
+        ("I quit smoking", [("general.other", "I quit smoking")]),
         (
             "I love hiking and I'm allergic to bees",
             [("general.interests", "hiking"), ("health.allergies", "bees")],
@@ -209,6 +218,20 @@ def test_a_thing_that_the_words_do_not_name_is_not_kept(text: str) -> None:
         ("I am not vegan", "ends", "food.diets", "vegan"),
         ("I don't live in Hull", "ends", "places.home", "Hull"),
         ("My birthday is not 3 May", "ends", "general.birthday", "3 May"),
+        ("No, I'm called Bo", "new", "general.name", "Bo"),
+        ("Wrong, I live in Lyon, not Paris", "new", "places.home", "Lyon"),
+        ("My birthday is 4 May, not 3 May", "new", "general.birthday", "4 May"),
+        ("I'm not vegan any longer", "ends", "food.diets", "vegan"),
+        ("I stopped being a vegetarian", "ends", "food.diets", "vegetarian"),
+        ("I was never vegan", "ends", "food.diets", "vegan"),
+        ("It's not true that I'm vegan", "ends", "food.diets", "vegan"),
+        ("I was never allergic to nuts", "ends", "health.allergies", "nuts"),
+        ("I eat meat again", "ends", "food.avoids", "meat"),
+        ("I no longer hate olives", "ends", "food.dislikes", "olives"),
+        ("I do not like jazz any longer", "ends", "general.interests", "jazz"),
+        ("I moved away from Lyon", "ends", "places.home", "Lyon"),
+        ("I'm no longer a nurse", "ends", "work.role", "nurse"),
+        ("I don't speak German any more", "ends", "general.language", "German"),
     ],
 )
 def test_a_correction_of_a_plain_statement_is_one(
@@ -232,6 +255,40 @@ def test_what_is_left_of_a_sentence_that_was_half_read_is_not_dropped() -> None:
         "",
         False,
     )
+
+
+def test_a_semicolon_ends_no_sentence() -> None:
+    """What stands on its other side is not dropped in silence, whichever side was heard."""
+    for said in (
+        "I live in Lyon; my landlord sues me",
+        "My landlord sues me; I live in Lyon",
+    ):
+        found = read(said, today=TODAY)
+        assert {one.text for one in found if not one.is_read} == {
+            next(part for part in said.split("; ") if "landlord" in part)
+        }
+        assert [one.value for one in found if one.is_read] == ["Lyon"]
+
+
+def test_how_long_something_holds_is_no_part_of_a_thing() -> None:
+    (allergy,) = read("I'm allergic to bees for two weeks", today=TODAY)
+    assert (allergy.value, allergy.expiry) == ("bees", TODAY + timedelta(days=14))
+
+
+@pytest.mark.parametrize(
+    ("clause", "thing", "is_for"),
+    [
+        ("I love mango sorbet", "mango sorbet", True),
+        ("I no longer hate flying", "flying", True),
+        ("I don\u2019t like jazz", "jazz", False),
+        ("I can't stand karaoke", "karaoke", False),
+    ],
+)
+def test_what_was_kept_as_it_was_said_tells_what_it_is_about(
+    clause: str, thing: str, *, is_for: bool
+) -> None:
+    assert attitude_of(clause) == Attitude(thing, is_for=is_for)
+    assert attitude_of("I play the cello") is None
 
 
 def test_every_wording_of_the_table_can_be_said() -> None:

@@ -15,9 +15,12 @@ from tasklore.memory.documents.kinds import Kinds, Place
 from tasklore.memory.documents.tags import targets
 from tasklore.memory.episodes.words import signs_of, words_of
 from tasklore.workers.listening.values import PendingFact
+from tasklore.workers.statements import Attitude, attitude_of
 
 #: Relations by which a fact itself says that something else holds no longer.
 CHANGING = frozenset(("updates", "contradicts", "ends", "forget"))
+#: Relations of places whose items somebody is for, or against.
+_FOR = {"like": True, "interest": True, "dislike": False}
 #: The first 48 bits of a UUID of version 7: milliseconds since 1970.
 _TIMED = re.compile(
     r"[0-9a-f]{8}-[0-9a-f]{4}(?=-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}\Z)"
@@ -252,23 +255,31 @@ class Case:
         return [found[reference] for reference in wanted if reference in found]
 
     def find_displaced(self) -> list[Entry]:
-        """Return entries that cannot hold beside the fact: others at a single place, the same at a contrary one."""
-        others = [
-            entry for entry in self.live([self.home.resource_id]) if self.is_mine(entry)
-        ]
+        """Return entries that cannot hold beside the fact: others at a single place, the same at a contrary one.
+
+        A like that was kept as it was said is contrary to a dislike of the same thing, wherever that stands.
+        """
+        mine = _attitude(self.home, self.display)
+        resources = [self.home.resource_id] if mine is None else None
         return [
             entry
-            for entry in others
-            if (
-                self.is_single
-                and entry.category == self.category
-                and not self._is_said_by(entry)
-            )
-            or (
-                _is_contrary(self.home, entry.place)
-                and is_same(_text_of(entry), self.display)
+            for entry in self.live(resources)
+            if self.is_mine(entry)
+            and (
+                (mine is not None and _are_at_odds(mine, entry))
+                or self._is_displaced(entry)
             )
         ]
+
+    def _is_displaced(self, entry: Entry) -> bool:
+        """Return whether *entry* is another one at a single place of the fact, or the same at a contrary one."""
+        if entry.resource_id != self.home.resource_id:
+            return False
+        if self.is_single and entry.category == self.category:
+            return not self._is_said_by(entry)
+        return _is_contrary(self.home, entry.place) and is_same(
+            _text_of(entry), self.display
+        )
 
     def _may_end(self, entry: Entry) -> bool:
         """Return whether the fact may end *entry* without naming it; a protected entry with more words stays."""
@@ -338,6 +349,25 @@ def _days_of(moment: FoundMoment) -> set[tuple[int, int]]:
 def _text_of(entry: Entry) -> str:
     item: Item | None = entry.item
     return item.display if item is not None else entry.text
+
+
+def _attitude(place: Place | None, text: str) -> Attitude | None:
+    """Return what *text* at *place* is for or against; None where it says neither."""
+    if place is None:
+        return None
+    if place.relation == "other":
+        return attitude_of(text)
+    is_for = _FOR.get(place.relation)
+    return None if is_for is None else Attitude(text, is_for=is_for)
+
+
+def _are_at_odds(mine: Attitude, entry: Entry) -> bool:
+    theirs = _attitude(entry.place, _text_of(entry))
+    return (
+        theirs is not None
+        and theirs.is_for != mine.is_for
+        and is_same(theirs.thing, mine.thing)
+    )
 
 
 def _is_contrary(one: Place, other: Place | None) -> bool:

@@ -882,3 +882,26 @@ async def test_another_person_moving_ends_no_home() -> None:
     )
     assert states(context, PLACES, "places.home") == {"Lyon": "current"}
     assert ruling.outcome == "conflict"
+
+
+@pytest.mark.parametrize(
+    ("place", "held", "said"),
+    [
+        ("general__other", "I love mango sorbet", "I no longer like mango sorbet"),
+        ("general__other", "I love Mango sorbet", "I hate mango sorbet"),
+        ("general__other", "I hate flying", "I no longer hate flying"),
+        ("general__interests", "Jazz", "I don't like jazz"),
+        ("food__likes", "Figgy duff", "I can't stand figgy duff"),
+    ],
+)
+async def test_a_like_that_was_kept_as_it_was_said_ends_by_its_contrary(
+    place: str, held: str, said: str
+) -> None:
+    """Of the same thing, wherever that stands; a list that has it beside others stays."""
+    kept = "I love mango sorbet and flying"
+    bodies = documents(**{"general__other": [kept], place: [kept, held]})
+    context, _ = await ruled(bodies, fact_of("general.other", said))
+    entries = live_entries(
+        {name: one.body for name, one in context.draft.documents.items()}, KINDS, TODAY
+    )
+    assert {entry.text for entry in entries} == {kept, said}
