@@ -75,6 +75,11 @@ async def test_what_nothing_can_keep_is_refused_with_its_field_at_every_door(
         rb'{"value": {"\udc00": 1}}': "value",
         rb'"\uD800\uD800"': "body",
         b'{"text": "a", "value": [-Infinity]}': "value.0",
+        b'{"text": "a", "value": ["\xed\xa0\xbd"]}': "value.0",
+        b'{"value": {"\xed\xb0\x80": 1}}': "value",
+        rb'{"text": "a", "value": "\ud83d"}'.decode().encode("utf-16"): "value",
+        b'{"text": "a", "value": {"n": 1e400}}': "value.n",
+        b'{"text": "a", "value": -' + b"9" * 400 + b".5}": "value",
     }
     async with (
         http_stand(servers, redis) as stand,
@@ -105,7 +110,11 @@ async def test_what_nothing_can_keep_is_refused_with_its_field_at_every_door(
 
 async def test_whole_pairs_are_taken(stand: Stand) -> None:
     """In either spelling, and halves that are only spelled: a backslash, then letters."""
-    for body in (rb'{"text": "\ud83d\ude00"}', rb'{"text": "\\ud83d NaN"}'):
+    for body in (
+        rb'{"text": "\ud83d\ude00"}',
+        rb'{"text": "\\ud83d NaN"}',
+        '{"text": "\U0001f600 \ud7ff 1e400"}'.encode(),
+    ):
         async with Connection(stand.url) as connection:
             connection.send("POST", "/v1/requests", body)
             assert (await connection.answer()).status == 200

@@ -7,13 +7,17 @@ from typing import Any
 
 from tasklore.supervisor.http.problems import Fault
 
-#: How a body spells what may be one; most bodies hold neither.
-_SUSPECT = re.compile(rb"\\u[dD][89a-fA-F]|NaN|Infinity")
+#: How a body spells what may be one; most bodies hold neither. Python reads halves written as if they were characters
+#: of UTF-8 too, bodies in UTF-16 (which have zeros), and a number that is too large for it as infinity.
+_SUSPECT = re.compile(
+    rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]|\x00"
+    rb"|NaN|Infinity|[0-9][eE]\+?[0-9]{3}|(?<![0-9])[0-9]{309}"
+)
 _HALF = re.compile("[\ud800-\udfff]")
 #: Characters of the place that a fault names.
 _LONGEST = 200
 _UNICODE = "holds half of a surrogate pair, which is no character; send both halves, or the character itself in UTF-8"
-_NUMBER = "is no number of JSON; send null, or leave it out"
+_NUMBER = "is no number that can be kept; send null or one below 1e308, or leave it out"
 
 
 def find_unkeepable(body: bytes) -> Fault | None:

@@ -93,9 +93,9 @@ def _answer_in(fields: dict[str, list[str]]) -> JsonValue:
     if "answer" in fields:
         try:
             answer: JsonValue = json.loads(fields["answer"][0])
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise InvalidInput(
-                f"the answer is no JSON: {error}; go back and correct it"
+                f"the answer is no JSON, or too deep: {error}; go back and correct it"
             ) from error
         if fault := find_unkeepable(fields["answer"][0].encode()):
             raise InvalidInput(f"{fault.where} {fault.message}")
