@@ -207,13 +207,15 @@ class LlmError(TaskloreError):
     """Base of the errors of a language model; `retryable` says whether asking again may help.
 
     `away_s` is set while the provider of `model` counts as away: the seconds after which a task that needs it comes
-    back. Such a run is not counted as an attempt. `said` is what the provider last said.
+    back. Such a run is not counted as an attempt. `said` is what the provider last said, `code` what it calls the
+    error, "" where it does not say.
     """
 
     retryable = False
     away_s: float | None = None
     model = ""
     said = ""
+    code = ""
 
 
 class LlmNotConfigured(LlmError):

@@ -76,12 +76,48 @@ def answer_in(text: str, answer: type[T]) -> T:
 
 def json_in(text: str) -> str:
     """Return the last JSON object in *text*, as JSON; *text* as it is where it has none, or is one already."""
+    if is_whole(text):
+        return text
+    values = list(_values_in(text.lstrip("\ufeff")))
+    return json.dumps(values[-1]) if values else text
+
+
+def object_at(text: str, place: int) -> tuple[dict[str, Any] | None, str]:
+    """Return the JSON object that begins at *place* of *text*, as it can be used, and "", or None and what is wrong.
+
+    Half of a surrogate pair becomes the replacement character, NaN and infinity null.
+    """
+    try:
+        value, _ = _DECODER.raw_decode(text, place)
+        value = _clean(value)
+    except (ValueError, RecursionError) as error:
+        return None, str(error)
+    if not isinstance(value, dict):
+        return None, f"it is a JSON {type(value).__name__}, no object"
+    return value, ""
+
+
+def whole_in(text: str) -> str:
+    """Return the one JSON object that *text* is about, as JSON; *text* as it is where it is one, or has none.
+
+    Only what begins first is looked at: an object within one that was cut off is another one.
+    """
+    place = text.find("{")
+    if is_whole(text) or place < 0:
+        return text
+    value, _ = _read_at(text, place)
+    return text if value is None else json.dumps(value)
+
+
+def is_whole(text: str) -> bool:
+    """Return whether *text* is JSON as it stands; a text that is too deep to be read counts as that."""
     try:
         json.loads(text)
-    except (ValueError, RecursionError):
-        values = list(_values_in(text.lstrip("\ufeff")))
-        return json.dumps(values[-1]) if values else text
-    return text
+    except ValueError:
+        return False
+    except RecursionError:
+        return True
+    return True
 
 
 def text_of(content: object) -> str:
@@ -123,6 +159,9 @@ def _objects_in(text: str) -> Iterator[Any]:
         value, end = _read_at(text, place)
         if value is not None:
             yield value
+        elif _is_cut_off(text, place):
+            # What stands within an object that ends in the middle is a part of it, and no answer.
+            return
         place = text.find("{", end)
 
 
@@ -142,6 +181,18 @@ def _read_at(text: str, place: int) -> tuple[Any, int]:
         return None, place + 1
     # How many commas were dropped in it is not known: nothing behind it is looked at.
     return value, len(text) if length else place + 1
+
+
+def _is_cut_off(text: str, place: int) -> bool:
+    """Return whether the object at *place* of *text* is right up to the end of the text, and does not end there."""
+    try:
+        _DECODER.raw_decode(text, place)
+    except json.JSONDecodeError as error:
+        is_open = error.msg.startswith("Unterminated string")
+        return is_open or error.pos >= len(text.rstrip())
+    except (ValueError, RecursionError):
+        return False
+    return False
 
 
 def _whole(digits: str) -> int | str:

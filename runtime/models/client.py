@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from pydantic import BaseModel
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 _MOST_BYTES = 16 * 1024**2
 #: Sent where a server wants no key: the client refuses to be built without one, and would look for one elsewhere.
 _NO_KEY = "none"
+#: Hosts of Azure's resources.
+_AZURE = (".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com")
 
 
 class RawResponse(NamedTuple):
@@ -40,13 +42,16 @@ def build_client(settings: LlmSettings, *, is_bare: bool = False) -> "AsyncOpenA
 
     from tasklore.runtime.models.transport import DialectClient
 
-    base_url = settings.base_url or OPENAI_URL
+    base_url, query = split_address(settings.base_url)
     http_client = DialectClient(is_bare=is_bare, base_url=base_url)
     bound_responses(http_client, _MOST_BYTES)
+    key = settings.api_key.get_secret_value() if settings.api_key else _NO_KEY
     client = openai.AsyncOpenAI(
         http_client=http_client,
-        api_key=settings.api_key.get_secret_value() if settings.api_key else _NO_KEY,
+        api_key=key,
         base_url=base_url,
+        default_query=query,
+        default_headers=headers_for(base_url, key),
         # Retries and deadlines are ours: its own would multiply attempts unseen, and wait 600 s.
         max_retries=0,
         timeout=None,
@@ -54,6 +59,21 @@ def build_client(settings: LlmSettings, *, is_bare: bool = False) -> "AsyncOpenA
     # Taken from the environment otherwise, and sent to whatever server the base URL names.
     client.organization = client.project = None
     return client
+
+
+def split_address(base_url: str | None) -> tuple[str, dict[str, str]]:
+    """Return the address of an API, and the query that goes with each request: Azure's `api-version`."""
+    parts = urlsplit(base_url or OPENAI_URL)
+    path = parts.path.rstrip("/").removesuffix("/chat/completions")
+    address = urlunsplit((parts.scheme, parts.netloc, path, "", ""))
+    return address, dict(parse_qsl(parts.query))
+
+
+def headers_for(base_url: str, key: str) -> dict[str, str]:
+    """Return the headers that a server wants beside OpenAI's: Azure takes the key of a resource in one of its own."""
+    host = urlsplit(base_url).hostname or ""
+    is_azure = host.endswith(_AZURE) or "/openai/deployments/" in base_url
+    return {"api-key": key} if is_azure and key != _NO_KEY else {}
 
 
 async def complete(

@@ -6,11 +6,14 @@ does I/O.
 """
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import structlog
+
+from tasklore.runtime.models.wire import words_in
 
 log = structlog.get_logger(__name__)
 
@@ -24,7 +27,19 @@ _OPTIONAL = (
     "stream_options",
     "parallel_tool_calls",
     "top_p",
+    "seed",
+    "presence_penalty",
+    "frequency_penalty",
+    "service_tier",
+    "verbosity",
+    "prompt_cache_key",
+    "safety_identifier",
+    "metadata",
+    "store",
+    "user",
 )
+#: Of these the names that are words, too: a server quotes them where it means the parameter.
+_WORDS = frozenset(("seed", "verbosity", "metadata", "store", "user"))
 #: Statuses by which servers refuse a request that they do not understand.
 _REFUSALS = frozenset((400, 404, 405, 415, 422, 500, 501))
 #: Of these a part that the server did not name may be refused.
@@ -33,6 +48,27 @@ _VAGUE = frozenset((415, 422, 501))
 _OF_FORM = ("response_format", "json_schema", "json_object", "schema", "grammar")
 _OF_PARAMETER = ("parameter", "argument", "field", "extra input", "not permitted")
 _OF_VALUE = ("too large", "too long", "at most", "exceed", "context length")
+#: All that some servers say of a request that they do not understand.
+_SAYS_NOTHING = (
+    "",
+    "bad request",
+    "invalid request",
+    "invalid_request_error",
+    "unprocessable entity",
+    "not implemented",
+    "not supported",
+    "unsupported",
+    "validation error",
+)
+#: How servers say that they answer by streams alone, or never by one.
+_STREAM_ONLY = re.compile(
+    r"\bstream\w*\b.{0,40}\b(only|must|required?|enable|true)\b|\bonly\b.{0,40}\bstream\w*\b",
+    re.DOTALL,
+)
+_NO_STREAM = re.compile(
+    r"\b(not|un|n't)\W?(supported?|allowed|available|implemented|permitted)\b",
+    re.DOTALL,
+)
 #: Characters of a refusal that are looked through.
 _LOOKED_THROUGH = 4_000
 
@@ -47,12 +83,20 @@ class Dialect:
     #: Whether the bound of an answer is called `max_tokens`.
     is_old: bool = False
     dropped: frozenset[str] = frozenset()
+    #: Whether answers come as streams alone (True) or never (False); None for as it is asked.
+    streams: bool | None = None
 
     def spell(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """Return the *body* of a request as this dialect says it."""
         said = {name: value for name, value in body.items() if name not in self.dropped}
         if self.is_old and "max_completion_tokens" in said:
             said["max_tokens"] = said.pop("max_completion_tokens")
+            if "max_tokens" in self.dropped:
+                del said["max_tokens"]
+        if self.streams is False:
+            said = {name: said[name] for name in said if not name.startswith("stream")}
+        elif self.streams:
+            said["stream"] = True
         wanted: Any = said.get("response_format")
         kind = wanted.get("type") if isinstance(wanted, Mapping) else None
         if kind is None or kind == "text" or self.form == "json_schema":
@@ -72,30 +116,61 @@ class Dialect:
         """Return another dialect for *body* after a refusal with *status* and *words*; None where none could help."""
         if status not in _REFUSALS:
             return None
+        named = words_in(words)[:_LOOKED_THROUGH].lower()
         words = words[:_LOOKED_THROUGH].lower()
         said = self.spell(body)
-        if "max_completion_tokens" in said and "max_completion_tokens" in words:
-            is_value = any(word in words for word in _OF_VALUE)
-            return None if is_value else replace(self, is_old=True)
+        for bound in ("max_completion_tokens", "max_tokens"):
+            if bound in said and bound in words:
+                return self._without_bound(bound, words)
         for name in _OPTIONAL:
-            if name in said and name in words:
+            if name in said and _is_named(name, words):
                 return replace(self, dropped=self.dropped | {name})
-        if "response_format" not in said:
-            return None
-        is_about_form = any(word in words for word in _OF_FORM)
-        is_vague = status in _VAGUE or (
-            status == 400 and any(word in words for word in _OF_PARAMETER)
+        if "stream" in words and self.streams is None:
+            if not said.get("stream") and _STREAM_ONLY.search(words):
+                return replace(self, streams=True)
+            if said.get("stream") and _NO_STREAM.search(words):
+                return replace(self, streams=False)
+        is_mute = named.strip(" .!\n") in _SAYS_NOTHING and status != 500
+        is_vague = (
+            is_mute
+            or status in _VAGUE
+            or (status == 400 and any(word in words for word in _OF_PARAMETER))
         )
-        weaker = _WEAKER.get(self.form)
-        if weaker is None or not (is_about_form or is_vague):
+        return self._plainer(words, said, is_vague=is_vague)
+
+    def _without_bound(self, bound: str, words: str) -> "Dialect | None":
+        """Return a dialect that calls the *bound* of an answer otherwise, or has none; None where its value is bad."""
+        if any(word in words for word in _OF_VALUE):
             return None
-        return replace(self, form=weaker)
+        if bound == "max_completion_tokens":
+            return replace(self, is_old=True)
+        return replace(self, dropped=self.dropped | {bound})
+
+    def _plainer(
+        self, words: str, said: Mapping[str, Any], *, is_vague: bool
+    ) -> "Dialect | None":
+        """Return a dialect with less in it than *said*, after a refusal of its form, or of nothing by name."""
+        if "response_format" in said:
+            weaker = _WEAKER.get(self.form)
+            if weaker and (is_vague or any(word in words for word in _OF_FORM)):
+                return replace(self, form=weaker)
+        if not is_vague:
+            return None
+        if "max_completion_tokens" in said:
+            # The form was not what was refused, or not alone.
+            return replace(self, is_old=True, form="json_schema")
+        for name in _OPTIONAL:
+            if name in said:
+                return replace(self, dropped=self.dropped | {name})
+        return None
 
     def __str__(self) -> str:
         """Return what differs from OpenAI's own, for people: "json_object, max_tokens, without temperature"."""
         parts: list[str] = [] if self.form == "json_schema" else [self.form]
         parts += ["max_tokens"] if self.is_old else []
         parts += [f"without {name}" for name in sorted(self.dropped)]
+        if self.streams is not None:
+            parts.append("by streams alone" if self.streams else "without streams")
         return ", ".join(parts)
 
 
@@ -125,6 +200,13 @@ def known_dialects() -> list[str]:
         f"{model} at {address} is asked with {dialect}: it refused more ({words})"
         for (address, model), (dialect, words) in _FOUND.copy().items()
     ]
+
+
+def _is_named(name: str, words: str) -> bool:
+    """Return whether *words* of a refusal name the parameter *name*."""
+    if name not in _WORDS:
+        return re.search(rf"(?<!\w){name}(?!\w)", words) is not None
+    return re.search(rf"['\"`]{name}['\"`]", words) is not None
 
 
 def _ask_in_words(messages: Sequence[Any], schema: object) -> list[Any]:

@@ -12,6 +12,7 @@ from tasklore.contracts.admission.limits import (
     Payer,
     Reservation,
 )
+from tasklore.runtime.models.client import headers_for, split_address
 from tasklore.runtime.models.governor import Governor
 from tasklore.runtime.models.prices import ModelPrice, Tokens, expense_of, load_prices
 from tasklore.runtime.models.settings import OPENAI_URL
@@ -55,9 +56,13 @@ class Endpoint:
     ) -> None:
         from openai import OpenAI
 
+        address, query = split_address(base_url)
+        key = api_key or "none"
         self._client = OpenAI(
-            base_url=base_url,
-            api_key=api_key or "none",
+            base_url=address,
+            api_key=key,
+            default_query=query,
+            default_headers=headers_for(address, key),
             timeout=_DEADLINE_S,
             max_retries=0,
         )

@@ -30,6 +30,7 @@ from tasklore.contracts.errors import (
 from tasklore.runtime.models.answer_reader import T, words_of
 from tasklore.runtime.models.breaker import ModelBreaker
 from tasklore.runtime.models.client import RawResponse, build_client, complete
+from tasklore.runtime.models.completions import read_body
 from tasklore.runtime.models.governor import (
     PATIENCE_S,
     Bill,
@@ -53,7 +54,6 @@ from tasklore.runtime.models.wire import (
     check_answer_model,
     estimate_tokens,
     read_answer,
-    read_body,
     read_tokens,
     retry_after_s,
     spell_schema,

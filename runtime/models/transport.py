@@ -1,26 +1,53 @@
-"""The HTTP client below the library's: says a request as its server understands it, and calls an error an error.
+"""The HTTP client below the library's: says a request as its server understands it, and reads the reply as it comes.
 
-Every request to chat completions passes here, those of agents with tools too. A proxy or a gateway may answer an
-outage with status 200: an answer that is no completion gets the status that it should have had, so that it is
-counted, retried and handed on like any other, and keeps its words.
+Every request to chat completions passes here, those of agents with tools too. A reply goes up in OpenAI's form, whole
+or as a stream as it was asked for, whatever the server sent (`completions.py`). A proxy or a gateway may answer an
+outage with status 200: a reply that is no completion gets the status that it should have had, so that it is counted,
+retried and handed on like any other, and keeps its words.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import aclosing
 from typing import Any
 
+import httpx2
 import openai
 from httpx2 import Request, Response
 
-from tasklore.runtime.models.answer_reader import json_in, text_of, words_of
+from tasklore.contracts.errors import LlmUnavailable
+from tasklore.runtime.models.answer_reader import object_at, words_of
+from tasklore.runtime.models.completions import (
+    PartReader,
+    bare,
+    completion_of,
+    first_choice,
+    join_parts,
+    read_body,
+    split_parts,
+)
 from tasklore.runtime.models.dialects import dialect_of, remember
-from tasklore.runtime.models.wire import redacted, status_in, words_in
+from tasklore.runtime.models.event_stream import DONE, EventReader
+from tasklore.runtime.models.wire import (
+    NO_COMPLETION,
+    code_in,
+    of_status,
+    redacted,
+    status_in,
+    words_in,
+)
 
 #: Dialects that are tried for one request, at most.
 _MOST_TRIED = 8
 _PATH = "/chat/completions"
 #: Headers that are about bytes which are read by then.
-_OF_BYTES = ("content-length", "content-encoding", "transfer-encoding")
+_OF_BYTES = ("content-length", "content-encoding", "transfer-encoding", "content-type")
+_JSON = "application/json"
+_EVENTS = "text/event-stream"
+#: Bytes in which a reply shows whether it is a stream; comments before it are of some bytes each.
+_LOOKED_AT = 4_096
+#: Fields by which an event that is no part of an answer tells of a fault.
+_OF_FAULTS = ("errors", "detail", "message")
 
 
 class DialectClient(openai.DefaultAsyncHttpxClient):
@@ -40,27 +67,25 @@ class DialectClient(openai.DefaultAsyncHttpxClient):
             return await super().send(request, **options)
         address = f"{request.url.scheme}://{request.url.netloc.decode()}"
         model = str(body.get("model", ""))
-        known = dialect = dialect_of(address, model)
+        known = dialect_of(address, model)
+        dialect = known
         words = ""
         for _ in range(_MOST_TRIED):
             said = dialect.spell(body)
             response = await super().send(
                 request if said == body else _with_body(request, said), **options
             )
-            response = await _judged(response)
+            response = await _understand(response, body, is_bare=self._is_bare)
             if response.status_code < 400:
                 if dialect != known:
                     remember(address, model, dialect, words)
-                if self._is_bare and "response_format" in body:
-                    response = await _bare(response)
                 break
             refusal = (await response.aread()).decode("utf-8", "replace")
             other = dialect.without(response.status_code, refusal, body)
             if other is None:
                 break
             dialect = other
-            secret = request.headers.get("authorization", "").removeprefix("Bearer ")
-            words = words or words_of(redacted(words_in(refusal), secret))
+            words = words or words_of(redacted(words_in(refusal), _key_of(request)))
         return response
 
 
@@ -70,6 +95,10 @@ def _body_of(request: Request) -> dict[str, Any] | None:
         return None
     body = json.loads(request.content)
     return body if isinstance(body, dict) else None
+
+
+def _key_of(request: Request) -> str:
+    return str(request.headers.get("authorization", "")).removeprefix("Bearer ")
 
 
 def _with_body(request: Request, body: Mapping[str, Any]) -> Request:
@@ -87,39 +116,153 @@ def _with_body(request: Request, body: Mapping[str, Any]) -> Request:
     )
 
 
-async def _judged(response: Response) -> Response:
-    """Return *response* with the status that it should have had; an answer, and a stream of one, as it is."""
-    if response.status_code != 200 or _is_stream(response):
+class _NoCompletion(Exception):
+    """What came is no completion: the status that it should have had, and the words that came."""
+
+    def __init__(self, status: int, said: str) -> None:
+        super().__init__(said)
+        self.status = status
+        self.said = said
+
+
+async def _understand(
+    response: Response, body: Mapping[str, Any], *, is_bare: bool
+) -> Response:
+    """Return *response* to *body* in OpenAI's form, or with the status that it should have had."""
+    if not 200 <= response.status_code < 300:
         return response
-    raw = await response.aread()
-    status = status_in(raw)
-    return response if status == 200 else _with(response, status, raw)
-
-
-async def _bare(response: Response) -> Response:
-    """Return *response* without what its model wrote around the JSON that was asked for."""
-    if _is_stream(response):
-        return response
-    whole = json.loads(await response.aread())
-    message = whole["choices"][0]["message"]
-    content = text_of(message.get("content"))
-    bare = json_in(content)
-    if bare == content:
-        return response
-    message["content"] = bare
-    return _with(response, response.status_code, json.dumps(whole).encode())
-
-
-def _is_stream(response: Response) -> bool:
+    model = str(body.get("model", ""))
+    is_stream = bool(body.get("stream"))
     kind: str = response.headers.get("content-type", "")
-    return kind.startswith("text/event-stream")
+    if is_stream and kind.startswith(_EVENTS):
+        return _stream_of(response, model)
+    try:
+        whole = _read_whole(await response.aread(), model)
+    except _NoCompletion as error:
+        return _with(response, error.status, error.said.encode(), kind or _JSON)
+    if is_bare and "response_format" in body:
+        whole = bare(whole)
+    if not is_stream:
+        return _with(response, 200, json.dumps(whole).encode(), _JSON)
+    lines = b"".join(_event_of(json.dumps(part)) for part in split_parts(whole))
+    return _with(response, 200, lines + _event_of(DONE), _EVENTS)
 
 
-def _with(response: Response, status: int, content: bytes) -> Response:
-    """Return *response* with another *status* or *content*."""
-    headers = [
+def _read_whole(raw: bytes, model: str) -> dict[str, Any]:
+    """Return the completion in *raw*, one reply or a stream of parts, in OpenAI's form; raises _NoCompletion."""
+    try:
+        if any(line.startswith(b"data:") for line in raw[:_LOOKED_AT].splitlines()):
+            return _join(raw, model)
+        body = read_body(raw)
+        if isinstance((first_choice(body) or {}).get("delta"), Mapping):
+            return _join(raw, model)
+    except LlmUnavailable as error:
+        said = raw.decode("utf-8", "replace") or json.dumps({"error": str(error)})
+        raise _NoCompletion(NO_COMPLETION, said) from error
+    if (status := status_in(body)) != 200:
+        raise _NoCompletion(status, json.dumps(body))
+    return completion_of(body, model)
+
+
+def _join(raw: bytes, model: str) -> dict[str, Any]:
+    """Return the completion whose parts are the events in *raw*."""
+    events = EventReader()
+    parts = PartReader(model)
+    chunks: list[dict[str, Any]] = []
+    for data in [*events.feed(raw), *events.end()]:
+        if data == DONE:
+            break
+        chunks += parts.read(_read_event(data))
+    if not parts.has_ended:
+        raise _NoCompletion(NO_COMPLETION, "the stream broke off before its end")
+    return join_parts(chunks, model)
+
+
+def _read_event(data: str) -> dict[str, Any]:
+    """Return the part of an answer that an event holds; raises _NoCompletion for the error that it tells of."""
+    body, fault = object_at(data, 0)
+    if body is None:
+        raise _NoCompletion(NO_COMPLETION, f"an event is no JSON object: {fault}")
+    is_fault = body.get("error") or (first_choice(body) or {}).get("error")
+    # An event that is neither, such as a sign of life, is a part without a choice.
+    is_fault = is_fault or body.get("object") == "error"
+    if is_fault or ("choices" not in body and any(map(body.get, _OF_FAULTS))):
+        raise _NoCompletion(status_in(body), data)
+    return body
+
+
+def _stream_of(response: Response, model: str) -> Response:
+    """Return *response*, a stream, with each part in OpenAI's form; an error in it is raised where it comes."""
+    return Response(
+        200,
+        headers=[*_kept_headers(response), ("content-type", _EVENTS)],
+        stream=_Parts(response, model),
+        request=response.request,
+        extensions=response.extensions,
+    )
+
+
+class _Parts(httpx2.AsyncByteStream):
+    """The events of a stream in OpenAI's form."""
+
+    def __init__(self, response: Response, model: str) -> None:
+        self._response = response
+        self._model = model
+        self._reader = EventReader()
+        self._parts = PartReader(model)
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async with aclosing(self._response.aiter_bytes()) as pieces:
+            async for piece in pieces:
+                for data in self._reader.feed(piece):
+                    yield self._say(data)
+        for data in self._reader.end():
+            yield self._say(data)
+        self._demand_begun()
+
+    async def aclose(self) -> None:
+        """Hang up."""
+        await self._response.aclose()
+
+    def _say(self, data: str) -> bytes:
+        """Return what an event says in OpenAI's form; raises the LlmError that it tells of."""
+        if data == DONE:
+            self._demand_begun()
+            return _event_of(data)
+        try:
+            body = _read_event(data)
+        except _NoCompletion as error:
+            key = _key_of(self._response.request)
+            words = words_of(redacted(words_in(error.said), key))
+            told, _ = object_at(error.said, 0)
+            message = f"{self._model!r} failed within its answer: {words}"
+            raise of_status(error.status, message, code=code_in(told or {})) from error
+        return b"".join(_event_of(json.dumps(one)) for one in self._parts.read(body))
+
+    def _demand_begun(self) -> None:
+        if not self._parts.has_begun:
+            raise LlmUnavailable(
+                f"{self._model!r} sent a stream without an answer: {self._reader.stray}"
+            )
+
+
+def _event_of(data: str) -> bytes:
+    return f"data: {data}\n\n".encode()
+
+
+def _kept_headers(response: Response) -> list[tuple[str, str]]:
+    return [
         (name, value)
         for name, value in response.headers.items()
         if name.lower() not in _OF_BYTES
     ]
-    return Response(status, headers=headers, content=content, request=response.request)
+
+
+def _with(response: Response, status: int, content: bytes, kind: str) -> Response:
+    """Return *response* with another *status* and *content* of the type *kind*."""
+    return Response(
+        status,
+        headers=[*_kept_headers(response), ("content-type", kind)],
+        content=content,
+        request=response.request,
+    )

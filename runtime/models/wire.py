@@ -5,7 +5,7 @@ Nothing here does I/O. `openai` is imported only to look at an exception that it
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
@@ -13,7 +13,6 @@ from math import ceil
 from typing import TYPE_CHECKING, Any, Generic
 
 from pydantic import BaseModel, Field, ValidationError
-from pydantic_core import from_json
 
 from tasklore.contracts.errors import (
     ConfigurationError,
@@ -27,6 +26,7 @@ from tasklore.contracts.errors import (
     LlmUnavailable,
 )
 from tasklore.runtime.models.answer_reader import T, answer_in, problems_of, text_of
+from tasklore.runtime.models.completions import first_choice, usage_of
 from tasklore.runtime.models.prices import Tokens
 from tasklore.runtime.models.settings import LlmRole
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 #: Characters of a provider's own words that an error repeats.
 _QUOTE = 300
 #: The status of a reply that is no completion: that of a gateway whose server failed.
-_NO_COMPLETION = 502
+NO_COMPLETION = 502
 #: Bytes of text to a token, rather few.
 _BYTES = 4
 #: Words in the code of an error, and the status that goes with them.
@@ -44,9 +44,18 @@ _STATUSES = {
     "rate_limit": 429,
     "insufficient_quota": 429,
     "resource_exhausted": 429,
+    "too_many_requests": 429,
+    "overloaded": 503,
+    "unavailable": 503,
+    "api_key": 401,
+    "unauthorized": 401,
     "authentication": 401,
+    "not_authenticated": 401,
     "permission": 403,
     "not_found": 404,
+    "notfound": 404,
+    "does_not_exist": 404,
+    "unexpected_endpoint": 404,
     "context_length": 400,
     "content_filter": 400,
     "invalid": 400,
@@ -66,8 +75,19 @@ _NO_MONEY = (
     "out of credit",
     "credit balance",
 )
-#: More tokens than any context window: a larger count is noise, not a bill.
-_MOST_TOKENS = 1_000_000_000
+#: How deep the messages of an error are looked for, and how many of a list are shown.
+_DEEPEST = 4
+_MOST_SAYINGS = 3
+_NOT_THERE = (
+    "name a model that this server has in TASKLORE_LLM_MODEL, or for the role, and the address of its API up to and "
+    "with /v1 in TASKLORE_LLM_BASE_URL"
+)
+#: How servers say that they do not know a part of a request.
+_UNKNOWN = ("not support", "unsupported", "unknown", "unrecognized", "not permitted")
+_NO_TOOLS = (
+    "an agent with tools, and an answer by a schema as a tool, needs a model and a server that know tools: name "
+    "another one for the role, or ask for the answer by NativeOutput or PromptedOutput"
+)
 #: Shorter "keys" (local servers take "none") are no secrets, and cutting them out would garble messages.
 _SHORTEST_SECRET = 4
 
@@ -113,17 +133,6 @@ class _Completion(BaseModel):
     choices: list[_Choice] = Field(min_length=1)
 
 
-class _CachedTokens(BaseModel):
-    cached_tokens: int | None = Field(default=None, ge=0, le=_MOST_TOKENS)
-
-
-class _TokenCounts(BaseModel):
-    #: No request has fewer: 0 and null are what a server writes that does not count.
-    prompt_tokens: int = Field(ge=1, le=_MOST_TOKENS)
-    completion_tokens: int = Field(default=0, ge=0, le=_MOST_TOKENS)
-    prompt_tokens_details: _CachedTokens | None = None
-
-
 @lru_cache(maxsize=256)
 def check_answer_model(answer: type[BaseModel]) -> None:
     """Refuse an answer model whose first field is not `reasoning`.
@@ -146,87 +155,94 @@ def spell_schema(answer: type[BaseModel]) -> str:
     return json.dumps(answer.model_json_schema())
 
 
-def read_body(raw: bytes) -> dict[str, Any]:
-    """Return the JSON object in *raw*, whatever its fields.
-
-    Raises:
-        LlmUnavailable: it is no JSON, or no object (a proxy's HTML page, a cut body).
-    """
-    try:
-        body = from_json(raw)
-    except ValueError as error:
-        raise LlmUnavailable(
-            f"the provider's reply of {len(raw)} bytes is no JSON: {error}"
-        ) from error
-    if not isinstance(body, dict):
-        raise LlmUnavailable(
-            f"the provider's reply is a JSON {type(body).__name__}, no object"
-        )
-    return body
-
-
-def status_in(raw: bytes) -> int:
-    """Return the HTTP status that a reply of status 200 should have had: 200 for one that holds a completion."""
-    try:
-        body = read_body(raw)
-    except LlmUnavailable:
-        return _NO_COMPLETION
-    choices = body.get("choices")
-    first = choices[0] if isinstance(choices, list) and choices else None
-    error = body.get("error")
-    if not error and isinstance(first, dict):
-        error = first.get("error")
+def status_in(body: Mapping[str, Any]) -> int:
+    """Return the HTTP status that a reply of status 200, or an event, should have had: 200 without a fault."""
+    first = first_choice(body) or {}
+    error = body.get("error") or first.get("error")
     if error or body.get("object") == "error":
         return _status_of(error if isinstance(error, dict) else body)
-    is_message = isinstance(first, dict) and isinstance(first.get("message"), dict)
-    return 200 if is_message else _NO_COMPLETION
+    if isinstance(first.get("message"), Mapping):
+        return 200
+    if "choices" not in body:
+        return _status_of(body)
+    return NO_COMPLETION
 
 
 def _status_of(error: Mapping[str, Any]) -> int:
-    """Return the HTTP status that *error* names by its code or type."""
-    for field in ("code", "status", "status_code", "type"):
-        said = error.get(field)
+    """Return the HTTP status that *error* names by its code or type, or else speaks of."""
+    for name in ("code", "status", "status_code", "type"):
+        said = error.get(name)
         if isinstance(said, str) and said.isdecimal():
             said = int(said[:4])
         if isinstance(said, int) and 400 <= said < 600:
             return said
-        if isinstance(said, str):
-            for word, status in _STATUSES.items():
-                if word in said.lower():
-                    return status
-    return _NO_COMPLETION
+        if isinstance(said, str) and (status := _status_by_words(said)):
+            return status
+    return _status_by_words(words_in(json.dumps(error))) or NO_COMPLETION
+
+
+def _status_by_words(said: str) -> int | None:
+    words = said.lower().replace(" ", "_").replace("-", "_")
+    return next((_STATUSES[word] for word in _STATUSES if word in words), None)
+
+
+def code_in(body: Mapping[str, Any]) -> str:
+    """Return what a provider calls the error in *body*: its code and type, as far as they are words."""
+    error = body.get("error") or (first_choice(body) or {}).get("error") or body
+    said = error if isinstance(error, Mapping) else {}
+    named = (said.get(name) for name in ("code", "type", "status"))
+    return " ".join(str(name) for name in named if isinstance(name, str | int))
 
 
 def words_in(raw: str) -> str:
-    """Return what a provider says of an error: its message, or all of a reply that has none."""
+    """Return what a provider says of an error: its messages, or all of a reply that has none."""
     try:
         body = json.loads(raw)
     except (ValueError, RecursionError):
         return raw
-    if isinstance(body, dict) and isinstance(body.get("choices"), list):
-        body = next((one for one in body["choices"] if isinstance(one, dict)), body)
-    error = body.get("error") or body if isinstance(body, dict) else body
-    said = error.get("message") if isinstance(error, dict) else error
-    return said if isinstance(said, str) and said.strip() else raw
+    # A gateway repeats what the server behind it said.
+    said = dict.fromkeys(one.strip() for one in _sayings(body) if one.strip())
+    return ": ".join(said) or raw
+
+
+def _sayings(said: object, depth: int = 0) -> Iterator[str]:
+    """Yield the messages in an error that was sent as JSON, the outermost first."""
+    if isinstance(said, str):
+        yield said
+    elif depth > _DEEPEST:
+        return
+    elif isinstance(said, list):
+        for one in said[:_MOST_SAYINGS]:
+            yield from _sayings(one, depth + 1)
+    elif isinstance(said, Mapping):
+        place = ".".join(map(str, _list_of(said.get("loc"))))
+        if place and isinstance(said.get("msg"), str):
+            yield f"{place}: {said['msg']}"
+        for name in ("error", "message", "detail", "errors", "choices", "metadata"):
+            inner = said.get(name)
+            if name == "choices" or not isinstance(inner, str):
+                yield from _sayings(inner, depth + 1)
+            else:
+                yield inner
+        if isinstance(said.get("raw"), str):
+            yield words_in(said["raw"])
+
+
+def _list_of(value: object) -> list[object]:
+    return value if isinstance(value, list) else []
 
 
 def read_tokens(body: Mapping[str, Any]) -> Tokens | None:
     """Return the tokens counted in *body*; None for a provider that does not count, or counts nonsense."""
-    usage = body.get("usage")
-    if isinstance(usage, Mapping):
-        usage = {name: value for name, value in usage.items() if value is not None}
-    try:
-        counts = _TokenCounts.model_validate(usage)
-    except ValidationError:
+    counted = usage_of(body.get("usage"))
+    if counted is None or (not counted["completion_tokens"] and written_in(body)):
         return None
-    if not counts.completion_tokens and written_in(body):
-        return None
-    cached = (
-        counts.prompt_tokens_details.cached_tokens
-        if counts.prompt_tokens_details
-        else 0
+    details = counted.get("prompt_tokens_details", {})
+    return Tokens(
+        counted["prompt_tokens"],
+        counted["completion_tokens"],
+        details.get("cached_tokens", 0),
     )
-    return Tokens(counts.prompt_tokens, counts.completion_tokens, cached or 0)
 
 
 def estimate_tokens(asked: str, written: str) -> Tokens:
@@ -258,7 +274,9 @@ def demand_finished(finish_reason: str | None, words: str = "") -> None:
             "the answer ended at the token limit; raise max_output_tokens or ask for less"
         )
     if reason == "error":
-        raise LlmUnavailable(f"the provider failed within its answer: {words[:_QUOTE]}")
+        raise LlmUnavailable(
+            f"the provider failed within its answer{words and ': '}{words[:_QUOTE]}"
+        )
 
 
 def read_answer(body: Mapping[str, Any], answer: type[T]) -> T:
@@ -321,7 +339,13 @@ def _classify_status(error: "APIStatusError", model: str, secret: str) -> LlmErr
 def of_status(
     status: int, message: str, *, code: str = "", pause_s: float | None = None
 ) -> LlmError:
-    """Return the error of ours for an HTTP *status*; *code* is what the provider calls it."""
+    """Return the error of ours for an HTTP *status*; *code* is what the provider calls it, and stays with it."""
+    error = _of_status(status, message, code, pause_s)
+    error.code = code.strip()
+    return error
+
+
+def _of_status(status: int, message: str, code: str, pause_s: float | None) -> LlmError:
     # An empty account is answered 429 too, and no pause fills it.
     if status == 402 or (status == 429 and _is_out_of_money(code, message)):
         return LlmRejected(
@@ -336,7 +360,9 @@ def of_status(
     if "content_filter" in code:
         return LlmRefused(message)
     if status == 404:
-        message = f"{message}; name a model that this server has in TASKLORE_LLM_MODEL, or for the role"
+        message = f"{message}; {_NOT_THERE}"
+    if "tool" in message.lower() and any(word in message.lower() for word in _UNKNOWN):
+        message = f"{message}; {_NO_TOOLS}"
     return LlmRejected(message)
 
 

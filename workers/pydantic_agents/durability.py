@@ -110,6 +110,8 @@ class TaskRun:
     finders: Mapping[str, Find] = field(default_factory=dict)
     on_text: OnText | None = None
     takes_fallbacks: bool = False
+    #: Whether None is an answer of the agent, so that its model need not say anything.
+    may_be_silent: bool = False
     has_shown: bool = False
     sent: Sent | None = None
 
@@ -402,7 +404,11 @@ class _Request(_Unit):
             sent.provider = payload.get("provider_name") or ""
             texts = [one for one in payload["parts"] if one["part_kind"] == "text"]
             sent.text = sent.text or "".join(one["content"] for one in texts)
-            demand_whole(payload, is_stream=self._task_run.on_text is not None)
+            demand_whole(
+                payload,
+                is_stream=self._task_run.on_text is not None,
+                may_be_empty=self._task_run.may_be_silent,
+            )
             return payload
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import importlib
+import json
 from collections.abc import Mapping
 from contextvars import ContextVar
 from functools import cache
@@ -40,7 +41,12 @@ from tasklore.runtime.models.settings import (
     LlmSettings,
     Provider,
 )
-from tasklore.runtime.models.wire import demand_finished, of_status
+from tasklore.runtime.models.wire import (
+    code_in,
+    demand_finished,
+    of_status,
+    words_in,
+)
 
 #: Settings of the models of the running task; without a task those of the environment count.
 settings_in_use: ContextVar[LlmSettings | None] = ContextVar(
@@ -49,11 +55,6 @@ settings_in_use: ContextVar[LlmSettings | None] = ContextVar(
 
 #: The model that answers in place of the role's own, while that has no room or is away.
 fallback_in_use: ContextVar[str | None] = ContextVar("llm_fallback", default=None)
-
-#: What compatible servers call the end of a whole answer, beside OpenAI's own words.
-_ENDS = frozenset(
-    ("eos", "eos_token", "end_turn", "stop_sequence", "end", "complete", "completed")
-)
 
 #: A client belongs to the event loop that opened its connections.
 _models: "WeakKeyDictionary[asyncio.AbstractEventLoop, list[tuple[str, LlmSettings, Model]]]" = WeakKeyDictionary()
@@ -154,16 +155,19 @@ def _settings_of(role: LlmRole) -> ModelSettings:
     return settings
 
 
-def demand_whole(payload: Mapping[str, Any], *, is_stream: bool) -> None:
+def demand_whole(
+    payload: Mapping[str, Any], *, is_stream: bool, may_be_empty: bool = False
+) -> None:
     """Refuse the response of a model, as pydantic-ai dumps it, that is not whole: it would be kept as its answer.
 
-    A reply that is no stream and names no finish reason is whole: some servers never name one.
+    A reply that is no stream and names no finish reason is whole: some servers never name one. With *may_be_empty* a
+    response without a word is an answer, too.
 
     Raises:
         LlmRefused: the model or a filter withheld it.
         LlmCutOff: it ended at the token limit.
         LlmUnavailable: the provider failed meanwhile, or its stream broke off.
-        LlmMalformed: it ended for a reason that is not known.
+        LlmMalformed: it ended for a reason that is not known, or says nothing.
     """
     details = payload.get("provider_details") or {}
     if details.get("refusal"):
@@ -171,15 +175,29 @@ def demand_whole(payload: Mapping[str, Any], *, is_stream: bool) -> None:
     demand_finished(payload.get("finish_reason"))
     raw = details.get("finish_reason")
     demand_finished(raw)
-    if (
-        payload.get("provider_name") != "openai"
-        or payload.get("finish_reason") is None is raw
-    ):
-        return
-    if raw is None and is_stream:
-        raise LlmUnavailable("the stream ended without a finish reason: it broke off")
-    if payload.get("finish_reason") is None and str(raw).lower() not in _ENDS:
+    if payload.get("provider_name") == "openai":
+        _demand_end(payload.get("finish_reason"), raw, is_stream=is_stream)
+    if not may_be_empty and not any(map(_is_said, payload.get("parts", ()))):
+        # Kept as the answer of its step, it would be read again by each run of the task.
+        raise LlmMalformed("the model wrote no answer and called no tool")
+
+
+def _demand_end(end: object, raw: object, *, is_stream: bool) -> None:
+    """Refuse what ended for no known reason; *end* is pydantic-ai's word for it, *raw* the server's."""
+    if raw is None:
+        if end is not None and is_stream:
+            raise LlmUnavailable(
+                "the stream ended without a finish reason: it broke off"
+            )
+    elif end is None:
         raise LlmMalformed(f"the answer ended for a reason that is not known: {raw!r}")
+
+
+def _is_said(part: Mapping[str, Any]) -> bool:
+    """Return whether *part* of a response is something that its model said or did: no thought, and no blank text."""
+    if part["part_kind"] == "thinking":
+        return False
+    return part["part_kind"] != "text" or bool(part["content"].strip())
 
 
 def classify(error: ModelAPIError | UnexpectedModelBehavior) -> LlmError:
@@ -187,11 +205,18 @@ def classify(error: ModelAPIError | UnexpectedModelBehavior) -> LlmError:
     if isinstance(error, UnexpectedModelBehavior):
         kind = LlmRefused if isinstance(error, ContentFilterError) else LlmMalformed
         return kind(str(error)[:300])
-    status = error.status_code if isinstance(error, ModelHTTPError) else None
+    status = None
+    words = str(error)
+    code = ""
+    if isinstance(error, ModelHTTPError):
+        status = error.status_code
+        body = error.body
+        words = body if isinstance(body, str) else words_in(json.dumps(body))
+        code = code_in(body) if isinstance(body, Mapping) else ""
     # A provider quotes a key that it refuses.
-    quoted = "" if status in (401, 403) else f": {str(error)[:300]}"
+    quoted = "" if status in (401, 403) else f": {words[:300]}"
     message = (
-        f"{error.model_name!r} was not asked: status {status}{quoted}"
+        f"{error.model_name!r}: status {status}{quoted}"
         if status
         else f"{error.model_name!r}{quoted}"
     )
@@ -200,10 +225,10 @@ def classify(error: ModelAPIError | UnexpectedModelBehavior) -> LlmError:
     if isinstance(error, ModelQuotaExceededError):
         return LlmRejected(message)
     if isinstance(error, ModelRateLimitError):
-        return of_status(429, message, pause_s=error.retry_after)
+        return of_status(429, message, code=code, pause_s=error.retry_after)
     if isinstance(error, ModelConnectionError) or status is None:
         return LlmUnavailable(message)
-    return of_status(status, message)
+    return of_status(status, message, code=code)
 
 
 @cache

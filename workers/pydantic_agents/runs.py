@@ -10,7 +10,8 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from types import NoneType
+from typing import Any, TypeVar, get_args
 
 import pydantic_ai
 from pydantic_ai import (
@@ -125,6 +126,7 @@ async def run(
         finders=finders,
         on_text=on_text,
         takes_fallbacks=takes_fallbacks,
+        may_be_silent=_allows_none(agent.output_type),
     )
     durability = TaskDurability(
         task_run,
@@ -151,6 +153,13 @@ async def run(
             )
     finally:
         settings_in_use.reset(token)
+
+
+def _allows_none(output: object) -> bool:
+    """Return whether None is among the types that *output* names."""
+    if isinstance(output, list | tuple):
+        return any(map(_allows_none, output))
+    return output in (None, NoneType) or NoneType in get_args(output)
 
 
 class Prompt(Parameters):

@@ -82,3 +82,14 @@ def test_parts_of_a_message_are_one_text() -> None:
 def test_words_for_people_are_one_short_line() -> None:
     assert words_of("a\n b\ud800") == "a b\ufffd"
     assert len(words_of("x" * 10_000)) < 250
+
+
+def test_a_part_of_what_was_cut_off_is_no_answer() -> None:
+    """An object within one that does not end might fit by chance."""
+    for written in (
+        f'{{"reasoning": "so", "best": {GREEN}',
+        f'Here: {{"best": [{GREEN}, {{"reasoning": "no',
+    ):
+        with pytest.raises(LlmMalformed):
+            answer_in(written, Colour)
+    assert answer_in(f"Use {{braces}} as in {GREEN}", Colour).colour == "green"
