@@ -201,6 +201,8 @@ class ReportDesk:
 
     async def wait_of(self, task_id: str) -> RunWait | None:
         """Return why *task_id* waits for its next run, None where it does not, or that is not known."""
+        if self._ledger is None:
+            return None
         try:
             entry = await self._ledger.read(task_id)
         except MemoryUnavailable:

@@ -19,7 +19,10 @@ _MONTHS = "january|february|march|april|may|june|july|august|september|october|n
 _DATE = rf"(?:\d{{1,2}}(?:st|nd|rd|th)?(?: of)? (?:{_MONTHS})|(?:{_MONTHS}) \d{{1,2}}(?:st|nd|rd|th)?)(?:,? \d{{4}})?"
 _SPAN = r"(?:(?:\w+ ){0,3}(?:days?|weeks?|months?|years?|ago|\d{4}))"
 #: A word in small letters: a capitalised one may be anybody's name.
-_SMALL = r"(?!(?:and|or|anymore|any more|any longer|at all|again)\b)(?-i:[^\W_A-Z\u00c0-\u00de][^\W_]*(?:['\u2019-][^\W_]+)*)"
+_SMALL = (
+    r"(?!(?:and|or|anymore|any more|any longer|at all|again)\b)"
+    r"(?-i:[^\W_A-Z\u00c0-\u00de][^\W_]*(?:['\u2019-][^\W_]+)*)"
+)
 _THING = rf"(?!the ){_SMALL}(?: {_SMALL}){{0,5}}"
 _OPEN = {
     "Name": _NAME,
