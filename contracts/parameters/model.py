@@ -1,6 +1,7 @@
 """Parameters of a task: one frozen, closed class is the contract, the schema a supervisor fills and the key."""
 
 import re
+import warnings
 from collections.abc import Mapping
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic import Field as _PydanticField
 from pydantic.fields import FieldInfo
-from pydantic_core import PydanticCustomError
+from pydantic_core import PydanticCustomError, PydanticUndefined
 
 from tasklore.contracts.errors import InvalidAmount, InvalidParameters
 from tasklore.contracts.faults import complaint_of, fault_of
@@ -192,7 +193,23 @@ class _Reading:
         return None
 
 
-class Parameters(FailFastModel):
+class _OpenToNames(type(BaseModel)):  # type: ignore[misc]  # pydantic gives its metaclass no other name
+    """Lets fields be called as methods of the base that nobody calls on a value are: `key`, `copy`, `json`."""
+
+    def __new__(
+        cls,
+        name: str,
+        bases: tuple[type, ...],
+        namespace: dict[str, Any],
+        **options: Any,
+    ) -> type:
+        """Make the class without the warning that such a field hides a method."""
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", 'Field name ".*" in ".*" shadows')
+            return cast("type", super().__new__(cls, name, bases, namespace, **options))
+
+
+class Parameters(FailFastModel, metaclass=_OpenToNames):
     """Base of a task's parameters: frozen, closed to keys it does not know, and one key however they were spelled.
 
     Numbers may arrive as `50000`, `50000.0`, `"50,000"`, `"50k"` or `"fifty thousand"`; a boolean is no number, NaN and
@@ -200,7 +217,12 @@ class Parameters(FailFastModel):
     """
 
     model_config = ConfigDict(
-        frozen=True, extra="forbid", allow_inf_nan=False, str_max_length=100_000
+        frozen=True,
+        extra="forbid",
+        allow_inf_nan=False,
+        str_max_length=100_000,
+        # What may be no field is said below, with the cure.
+        protected_namespaces=(),
     )
 
     _readings: ClassVar[dict[str, _Reading]] = {}
@@ -215,8 +237,8 @@ class Parameters(FailFastModel):
         """Prepare how each field is read and keyed; refuse defaults that cannot be, and aliases that clash.
 
         Raises:
-            TypeError: two fields share a name or alias, a default cannot be read, or a tolerance is of no lone value or
-                not in its terms.
+            TypeError: two fields share a name or alias, one is called as what pydantic itself uses, a default cannot be
+                read, or a tolerance is of no lone value or not in its terms.
         """
         super().__pydantic_init_subclass__(**kwargs)
         cls._currencies = tuple(
@@ -226,6 +248,7 @@ class Parameters(FailFastModel):
             and (choices or str in leaf_types(field.annotation))
         )
         is_told = bool(cls._currencies)
+        _free_names(cls)
         cls._readings = {
             name: _Reading(name, field, any_currency=is_told)
             for name, field in cls.model_fields.items()
@@ -352,6 +375,37 @@ class Parameters(FailFastModel):
             if name not in ready:
                 ready[name] = value
         return ready
+
+
+def _free_names(cls: type[Parameters]) -> None:
+    """Take methods of the base for no defaults of the fields that are called like them.
+
+    Raises:
+        TypeError: a field is called as what pydantic itself uses.
+    """
+    hidden = {}
+    for name, field in cls.__pydantic_fields__.items():
+        if not hasattr(Parameters, name):
+            continue
+        if name.startswith("model_"):
+            msg = (
+                f"{cls.__name__}: no field may be called {name!r}, which pydantic uses "
+                f"itself; give it another name, and {name!r} as an alias: "
+                f"Field(aliases=[{name!r}])"
+            )
+            raise TypeError(msg)
+        if getattr(field.default, "__func__", field.default) is getattr(
+            getattr(Parameters, name), "__func__", getattr(Parameters, name)
+        ):
+            hidden[name] = field
+    for name, field in hidden.items():
+        above = (vars(base).get("__pydantic_fields__", {}) for base in cls.__mro__[1:])
+        field.default = next(
+            (fields[name].default for fields in above if name in fields),
+            PydanticUndefined,
+        )
+    if hidden:
+        cls.model_rebuild(force=True)
 
 
 def _demand_few(cls: type[Parameters], raw: Mapping[Any, Any]) -> None:

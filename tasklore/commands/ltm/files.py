@@ -131,7 +131,9 @@ async def _store(
         raise InvalidInput(form.refusal or "its parameters are not known")
     parameters = form.parameters.read(entry.parameters)
     try:
-        key = keys.ltm(agent_id, form.version, parameters.key(entry.task_name))
+        # Of the class: a parameter may be called `key`.
+        question = Parameters.key(parameters, entry.task_name)
+        key = keys.ltm(agent_id, form.version, question)
     except TypeError as error:
         # Values that can be read and have no key, such as a time that is past the calendar in UTC.
         raise InvalidInput(str(error)) from error
