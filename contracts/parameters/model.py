@@ -37,7 +37,11 @@ from tasklore.contracts.quantities.amounts import Amount
 from tasklore.contracts.quantities.amounts.frozen import TextValue
 
 if TYPE_CHECKING:
+    from pydantic._internal._model_construction import ModelMetaclass
+
     from tasklore.contracts.quantities.amounts import Duration, Percent, Quantity
+else:
+    ModelMetaclass = type(BaseModel)
 
 #: Annotations that let every value in.
 _OPEN = frozenset({Any, object, dict, list})
@@ -193,7 +197,7 @@ class _Reading:
         return None
 
 
-class _OpenToNames(type(BaseModel)):  # type: ignore[misc]  # pydantic gives its metaclass no other name
+class _OpenToNames(ModelMetaclass):
     """Lets fields be called as methods of the base that nobody calls on a value are: `key`, `copy`, `json`."""
 
     def __new__(
@@ -206,7 +210,7 @@ class _OpenToNames(type(BaseModel)):  # type: ignore[misc]  # pydantic gives its
         """Make the class without the warning that such a field hides a method."""
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", 'Field name ".*" in ".*" shadows')
-            return cast("type", super().__new__(cls, name, bases, namespace, **options))
+            return super().__new__(cls, name, bases, namespace, **options)
 
 
 class Parameters(FailFastModel, metaclass=_OpenToNames):
