@@ -51,7 +51,7 @@ _WONDERING = frozenset(
     }
 )
 #: What somebody tells of a thing begins so: "the pizza has 2 funghi on it".
-_OF_WHAT_IS = word_set("has have had is are was were")
+_HAVING = word_set("has have had")
 _MOST_SUBJECT = 3
 #: Said of what did not happen, or may happen.
 _UNREAL = word_set(
@@ -143,7 +143,7 @@ def conclude(
     spans = tuple(span for span in filled.spans if span.field not in absent)
     left = [text[start:end] for start, end in filled.left[:_MOST_LEFT]]
     useless = tell_useless(left, task.offer.label) if left else ""
-    parts = [*filled.whose, *questions]
+    parts = [*dict.fromkeys(filled.whose), *questions]
     if absent and not filled.whose:
         parts.append(ask_for([slot for slot in slots if slot.name in absent]))
     if parts:
@@ -227,9 +227,34 @@ def is_only_talk(utterance: Utterance, filled: Filled) -> bool:
         one._replace(text="", stem="") if marks[one.start] else one
         for one in utterance.tokens
     ]
-    if _reads_over(utterance, filled):
+    if _tells_of_values(utterance, filled, marks):
         return True
     return not _moods(tokens) <= _moods_of(task.offer.task.examples)
+
+
+def _tells_of_values(
+    utterance: Utterance, filled: Filled, marks: Sequence[int]
+) -> bool:
+    """Return whether *utterance* says what its values did, or what somebody is: "I'm allergic to funghi"."""
+    known = filled.task.said
+    tokens = [one for one in utterance.tokens if one.is_word]
+    new = [
+        one.stem not in known and one.text not in STOP and not marks[one.start]
+        for one in tokens
+    ]
+    said = [one.text for one in tokens[:2]]
+    who = 1 if said[:1] == ["i'm"] else 2 if said == ["i", "am"] else 0
+    is_told = bool(
+        who and new[who : who + 1] == [True] and not tokens[who].text.endswith("ing")
+    )
+    return is_told or any(
+        marks[before.start]
+        and is_new
+        and tells_of_past((token,))
+        and not token.text.endswith("s")
+        for (before, token), is_new in zip(pairwise(tokens), new[1:], strict=True)
+        if not utterance.text.endswith("?")
+    )
 
 
 @lru_cache(maxsize=4096)
@@ -261,7 +286,7 @@ def _moods(tokens: Sequence[Token]) -> frozenset[str]:
         before in _HELPERS and after == "not" for before, after in pairwise(said)
     )
     tells = tells_of_past(tokens) or tells_of_past(tokens[1:2])
-    tells |= said[0] in _DEFINITE and not _OF_WHAT_IS.isdisjoint(
+    tells |= said[0] in _DEFINITE and not _HAVING.isdisjoint(
         said[1 : 1 + _MOST_SUBJECT]
     )
     moods = {"asking": asks or imagines, "telling": tells}
@@ -278,11 +303,6 @@ def is_loose(utterance: Utterance, filled: Filled) -> bool:
     quoted = mark(len(utterance.text), utterance.quotations)
     if any(span.field in free and not quoted[span.start] for span in filled.spans):
         return True
-    return _reads_over(utterance, filled)
-
-
-def _reads_over(utterance: Utterance, filled: Filled) -> bool:
-    """Return whether a word of *utterance* is no value, and none that the card has."""
     taken = mark(
         len(utterance.text),
         chain(utterance.value_spans, ((one.start, one.end) for one in filled.spans)),

@@ -64,19 +64,29 @@ def ask_for(slots: Sequence[Slot]) -> str:
     labels = [slot.label for slot in slots]
     if len(labels) == 1:
         opening = "Which" if slots[0].is_list else "What is"
-        return f"{opening} {labels[0]}?{_hint(slots[0])}"
+        return f"{opening} {labels[0]}{_explain(slots[0])}?{_hint(slots[0])}"
     return f"What are {', '.join(labels[:-1])} and {labels[-1]}?"
 
 
 def _hint(slot: Slot) -> str:
-    """Return the hint on the values of *slot*: its choices, an example, or its description."""
+    """Return the hint on the values of *slot*: its choices, or an example."""
     if slot.choices:
         return f"{_ONE_OF}{', '.join(str(choice) for choice in slot.choices)}."
     if slot.examples:
         example = slot.examples[0]
         return f" For example: {', '.join(map(str, example)) if isinstance(example, list | tuple) else example}."
+    return ""
+
+
+def _explain(slot: Slot) -> str:
+    """Return the description of *slot* in parentheses, as in "What is every (how often)?"."""
     description = slot.description.rstrip(".")
-    return f" {description}." if 0 < len(description) <= _LONGEST_HINT else ""
+    if not 0 < len(description) <= _LONGEST_HINT or slot.choices or slot.examples:
+        return ""
+    is_word = description[1:2].islower() or description[1:2] == " "
+    return (
+        f" ({description[0].lower() if is_word else description[0]}{description[1:]})"
+    )
 
 
 def ask_which_value(slot: Slot, values: Sequence[object], written: str = "") -> str:

@@ -529,7 +529,8 @@ class _Filling:
         is_guessed = span.field in self.filled.guessed
         is_asked_for = False
         for at, one in words if is_guessed else words[-1:]:
-            is_own = at in cued or bool(taken[one.start]) or one.stem in own
+            is_read = taken[one.start] or self.utterance.moment_marks[one.start]
+            is_own = at in cued or bool(is_read) or one.stem in own
             if not is_own and (
                 one.text not in STOP or (is_asked_for and one.text in _SUBJECTS)
             ):
