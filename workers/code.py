@@ -25,7 +25,8 @@ def code_digest(function: Callable[..., Any], label: str) -> str:
 
     Formatting and comments do not count; docstrings do, since those of classes are part of what models are asked.
     Modules of its package are those that its imports lead to, one after the other, within its top-level package, or
-    within its folder where it is in none; installed libraries are not seen. A function without readable source
+    within its folder where it is in none; `import_module` counts where it is given a name. Installed libraries are not
+    seen, nor are files of data that are read. A function without readable source
     (typed into an interpreter, frozen) warns and counts by its own compiled code alone. *label* names it there.
     """
     function = inspect.unwrap(function)
@@ -54,9 +55,10 @@ def _source_in(file: str, variables: Mapping[str, Any] | None = None) -> str:
 
 def _imported(file: Path, source: str, variables: Mapping[str, Any]) -> list[str]:
     """Return the digest of each module of the package of *file* to which the imports of *source* lead."""
-    home = _home_of(file)
+    own = str(variables.get("__package__") or "")
+    home = _home_of(file, own)
     found: dict[Path, str] = {}
-    waiting = [(source, str(variables.get("__package__") or ""))]
+    waiting = [(source, own)]
     while waiting:
         text, package = waiting.pop()
         for name in _imports(text, package):
@@ -75,9 +77,15 @@ def _imported(file: Path, source: str, variables: Mapping[str, Any]) -> list[str
     return [f"{path.relative_to(home)}:{found[path]}" for path in sorted(found)]
 
 
-def _home_of(file: Path) -> Path:
-    """Return the folder of the top-level package that *file* is in, or its own folder; in ours always the latter."""
+def _home_of(file: Path, package: str) -> Path:
+    """Return the folder of the top-level package that *file* is in, or its own folder; in ours always the latter.
+
+    *package* is the name of its package: one without `__init__.py` is known by that.
+    """
     home = file.parent
+    names = tuple(package.split(".")) if package else ()
+    if names and home.parts[-len(names) :] == names:
+        home = file.parents[len(names) - 1]
     while (home / "__init__.py").is_file() and (home.parent / "__init__.py").is_file():
         home = home.parent
     return file.parent if home == _OURS else home
@@ -87,13 +95,34 @@ def _imports(source: str, package: str) -> Iterator[str]:
     """Yield the absolute name of each module that *source* imports, or may import; within *package*."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
-            yield from (one.name for one in node.names)
+            for one in node.names:
+                yield one.name
+                if one.asname is None:
+                    # What is bound is the outermost package.
+                    yield one.name.partition(".")[0]
         elif isinstance(node, ast.ImportFrom):
             with suppress(ImportError):
                 relative = "." * node.level + (node.module or "")
                 base = importlib.util.resolve_name(relative, package or None)
                 yield base
                 yield from (f"{base}.{one.name}" for one in node.names)
+        elif isinstance(node, ast.Call) and (name := _named_module(node)) is not None:
+            with suppress(ImportError):
+                yield importlib.util.resolve_name(name, package or None)
+
+
+def _named_module(call: ast.Call) -> str | None:
+    """Return the name that `import_module` is called with; None where *call* is of anything else, or gives none."""
+    called = call.func
+    name = called.attr if isinstance(called, ast.Attribute) else None
+    if isinstance(called, ast.Name):
+        name = called.id
+    if name != "import_module" or not call.args:
+        return None
+    given = call.args[0]
+    if isinstance(given, ast.Constant) and isinstance(given.value, str):
+        return given.value
+    return None
 
 
 def _file_of(name: str) -> tuple[Path | None, str]:

@@ -247,3 +247,31 @@ def test_an_edit_of_a_module_of_its_own_that_it_imports_is_another_version(
     assert version_in(reference, {edited: "# percent\nTAX = 20\n"}) == before
     assert version_in(reference, {"other.py": "TAX = 2", "shop/other.py": ""}) == before
     assert version_in(reference, {edited: "TAX = 19"}) != before
+
+
+@pytest.mark.parametrize(
+    ("edited", "imports"),
+    [
+        ("shop/agents/rates.py", "from . import rates"),
+        ("shop/one.py", "from .. import rates"),
+        ("shop/rates.py", "import shop.rates as rates"),
+        (
+            "shop/rates.py",
+            "import importlib\nrates = importlib.import_module('shop.rates')",
+        ),
+        ("shop/__init__.py", "import shop.other\nrates = shop"),
+    ],
+)
+def test_every_way_to_import_a_module_of_its_own_is_seen(
+    version_in: Any, edited: str, imports: str
+) -> None:
+    """By name, through a circle of modules, as the outermost of a dotted name; in packages without `__init__.py`."""
+    files = {
+        "shop/rates.py": "from .one import TAX\nfrom . import rates",
+        "shop/one.py": "TAX = 1",
+        "shop/other.py": "",
+        "shop/agents/prices.py": BESIDE.format(imports=imports, used="rates.TAX"),
+        edited: "TAX = 20",
+    }
+    before = version_in("shop.agents.prices", files)
+    assert version_in("shop.agents.prices", {edited: "TAX = 19"}) != before
