@@ -7,9 +7,10 @@ from datetime import timedelta
 import pytest
 from redis.asyncio import Redis
 
-from tasklore.contracts.errors import LlmTimeout
+from tasklore.contracts.errors import LlmError, LlmMalformed, LlmTimeout
 from tasklore.contracts.messages import ChatTurn, ExtractedFacts, Fact
 from tasklore.memory.queues.claims import Claim
+from tasklore.memory.queues.waiting_rows import rows_waiting
 from tasklore.runtime.models.llm import Expense, Reply
 from tasklore.workers.agents.switchboard import agent as switchboard
 from tasklore.workers.agents.switchboard.answer import Heard, HeardFact
@@ -33,12 +34,17 @@ class Fickle(ScriptedLlm):
         self.configured = True
         self.is_there = False
         self.known = list[str]()
+        self.error: LlmError = LlmTimeout("late")
+        self.hangs: asyncio.Event | None = None
 
     async def ask(
         self, role: str, answer: type, *, system: str, user: str, **_options: object
     ) -> Reply:  # type: ignore[type-arg, override]  # one answer
+        if self.hangs is not None:
+            self.hangs.set()
+            await asyncio.Event().wait()
         if not self.is_there:
-            raise LlmTimeout("late")
+            raise self.error
         self.known.append(user)
         fact = HeardFact(
             statement=TOLD,
@@ -72,12 +78,12 @@ def published(room: Room) -> list[tuple[str, str]]:
     return [(fact.fact_id, fact.text) for body in bodies for fact in body.facts]
 
 
-async def work(room: Room, until: str) -> None:
-    """Work on Ann's turn until it has come to that state."""
+async def work(room: Room, *until: str) -> None:
+    """Work on Ann's turn until it has come to one of these states."""
     async with room.listening(switchboard, "turns"):
 
         async def is_there() -> bool:
-            return (await room.states("turns", "ann"))["t1"] == until
+            return (await room.states("turns", "ann"))["t1"] in until
 
         await eventually(is_there)
 
@@ -154,6 +160,32 @@ async def test_a_worker_killed_before_it_published_leaves_that_to_the_next(
     assert len(model.known) == 1
 
 
+async def test_a_turn_whose_answer_cannot_be_read_waits_through_kills_and_a_month(
+    room: Room, model: Fickle
+) -> None:
+    """Listed with what the model wrote; a worker that is killed while it asks is no fault of the turn."""
+    await room.say("ann", SAID)
+    model.error = LlmMalformed("no JSON", answer="Sure! Here are the facts")
+    await work(room, "needs_model")
+    for _ in range(6):
+        await room.turns.resume("ann")
+        await kill_while_asking(room, model)
+    for _ in range(3):
+        room.services.at += timedelta(days=10)
+        await room.turns.resume("ann")
+        await work(room, "needs_model")
+        (row,) = await rows_waiting("ann", room.turns, room.facts)
+        assert (row.row_id, row.state) == ("t1", "needs_model")
+        assert "Sure! Here are the facts" in row.reason
+    model.is_there = True
+    for _ in range(64):
+        await room.turns.resume("ann")
+        await work(room, "needs_model", "done")
+        if model.known:
+            break
+    assert published(room) == [BY_RULES, BY_MODEL]
+
+
 @pytest.mark.parametrize("last", [1, 2], ids=["published", "noted as published"])
 async def test_a_worker_killed_before_the_turn_is_closed_loses_and_doubles_nothing(
     room: Room, model: Fickle, last: int
@@ -197,6 +229,14 @@ async def test_a_handler_that_returns_known_facts_again_doubles_nothing(
     ]
     (row,) = await room.rows("turns", "ann")
     assert (row.state, row.reason) == ("done", "learned")
+
+
+async def kill_while_asking(room: Room, model: Fickle) -> None:
+    """Have a worker end that waits for the answer of its model."""
+    model.hangs = asyncio.Event()
+    async with room.listening(switchboard, "turns", cut_short=True):
+        await asyncio.wait_for(model.hangs.wait(), PATIENCE_S)
+    model.hangs = None
 
 
 async def kill_while_publishing(room: Room) -> None:

@@ -159,11 +159,11 @@ def _statements(
     if not clause or len(clause) > _LONGEST_CLAUSE:
         return
     plain = re.sub(r"\s+", " ", clause)
-    form, match, expiry = None, None, None
     until = _UNTIL.search(plain)
-    if until is not None and (day := _last_day(until["rest"], today)) is not None:
-        form, match, expiry = _match(plain[: until.start()], day)
-    if form is None:
+    expiry = None if until is None else _last_day(until["rest"], today)
+    bare = plain if until is None or expiry is None else plain[: until.start()]
+    form, match, expiry = _match(bare, expiry)
+    if form is None and bare != plain:
         form, match, expiry = _match(plain, None)
     if form is None or match is None:
         return
