@@ -3,13 +3,11 @@
 import asyncio
 import shutil
 import subprocess
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from pathlib import Path
 
 import nats
 import pytest
-from nats.aio.client import Client
 from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
@@ -45,11 +43,11 @@ from tasklore.memory.ledger.ledger import Ledger
 from tasklore.memory.ledger.runs import CancelOutcome, Ended, Run
 from tasklore.memory.long_term import scripts as long_term_scripts
 from tasklore.memory.stories.store import StoryStore
-from tasklore.runtime.access import Access, inbox_prefix
-from tasklore.runtime.messaging.refusals import Refusal, read_refusal
+from tasklore.runtime.access import inbox_prefix
 from tasklore.runtime.servers.embedded import NatsServer
 from tasklore.supervisor.watches import StoreWatch
-from tests.acceptance.guarded import EXAMINER, Guarded, config, guarded, nats_variables
+from tests.acceptance.as_role import spoken, subjects_of, trying, valkey_as
+from tests.acceptance.guarded import Guarded, config, guarded, nats_variables
 from tests.acceptance.outside import PATIENCE_S
 
 ROLES = {role.name: role for role in Cast().roles()}
@@ -169,17 +167,17 @@ async def test_nats_lets_each_role_publish_what_is_declared_and_nothing_else(
     tried = {
         _sample(pattern) for role in ROLES.values() for pattern in role.publish
     } | {*NEVER, *NOT_A_WORKER}
-    async with _trying(pair, name) as (client, refused):
+    async with trying(pair, name) as (client, refused):
         for subject in tried:
             # What this would do is refused for its form: only whether it gets that far matters here.
             await client.publish(subject, b"[", reply=f"{inbox_prefix(name)}.x")
-        await _spoken(client)
-        assert _of(refused, "publish") == {
+        await spoken(client)
+        assert subjects_of(refused, "publish") == {
             subject.lower()
             for subject in tried
             if not _covers(ROLES[name].publish, subject)
         }
-        assert {subject.lower() for subject in NEVER} <= _of(refused, "publish")
+        assert {subject.lower() for subject in NEVER} <= subjects_of(refused, "publish")
 
 
 @pytest.mark.parametrize("name", ROLES)
@@ -189,11 +187,11 @@ async def test_nats_lets_each_role_hear_what_is_declared_and_nothing_else(
     tried = {pattern for role in ROLES.values() for pattern in role.subscribe} | {
         *NOT_HEARD_BY_A_WORKER
     }
-    async with _trying(pair, name) as (client, refused):
+    async with trying(pair, name) as (client, refused):
         for pattern in tried:
             await client.subscribe(pattern)
-        await _spoken(client)
-        assert _of(refused, "subscription") == {
+        await spoken(client)
+        assert subjects_of(refused, "subscription") == {
             pattern.lower()
             for pattern in tried
             if not _covers(ROLES[name].subscribe, pattern)
@@ -240,7 +238,7 @@ async def test_valkey_lets_each_role_do_what_is_declared_and_nothing_else(
     """Every command on every kind of key is tried in a dry run, for every role."""
     role = ROLES[name]
     kinds = {pattern for one in ROLES.values() for pattern in (*one.owns, *one.reads)}
-    async with _valkey(pair, None) as admin:
+    async with valkey_as(pair, None) as admin:
         for command, words in _COMMANDS.items():
             for key in sorted(map(_key, kinds)):
                 said = await admin.execute_command(
@@ -257,7 +255,7 @@ async def test_valkey_refuses_every_role_what_only_an_administrator_does(
     name: str, pair: Guarded
 ) -> None:
     """Nobody throws data away as a whole, changes settings or users, or runs code that is not a script of ours."""
-    async with _valkey(pair, name) as client:
+    async with valkey_as(pair, name) as client:
         await client.ping()
         for words in _ADMINISTRATION:
             with pytest.raises(NoPermissionError):
@@ -269,7 +267,7 @@ async def test_valkey_takes_functions_from_the_bootstrap_alone(
     name: str, pair: Guarded
 ) -> None:
     """Everybody else calls what is there, and ends without it with a word on who brings it."""
-    async with _valkey(pair, name) as client:
+    async with valkey_as(pair, name) as client:
         if name == "bootstrap":
             await load_functions(client)
             return
@@ -284,11 +282,11 @@ async def test_valkey_takes_functions_from_the_bootstrap_alone(
 async def test_the_supervisor_ends_a_function_that_runs_away(pair: Guarded) -> None:
     """It is told by its silence; a worker may not end it, nor may anybody who brought no function of his own."""
     endless = "redis.register_function{function_name='endless', callback=function() while true do end end}"
-    async with _valkey(pair, "bootstrap") as bootstrap:
+    async with valkey_as(pair, "bootstrap") as bootstrap:
         await bootstrap.function_load(f"#!lua name=endless\n{endless}")
     async with (
-        _valkey(pair, "worker-budget") as worker,
-        _valkey(pair, "supervisor") as supervisor,
+        valkey_as(pair, "worker-budget") as worker,
+        valkey_as(pair, "supervisor") as supervisor,
     ):
         running = asyncio.create_task(worker.fcall("endless", 0))
         supervisor.connection_pool.connection_kwargs["socket_timeout"] = 1.0
@@ -305,9 +303,9 @@ async def test_the_supervisor_ends_a_function_that_runs_away(pair: Guarded) -> N
 
 async def test_a_worker_does_its_work_by_functions_alone(pair: Guarded) -> None:
     """Every step of the ledger, of single flight and of what it reads of others, for real."""
-    async with _valkey(pair, "bootstrap") as client:
+    async with valkey_as(pair, "bootstrap") as client:
         await load_functions(client)
-    async with _valkey(pair, "worker-budget") as client:
+    async with valkey_as(pair, "worker-budget") as client:
         ledger = Ledger(client, deadline_s=PATIENCE_S)
         exchange = CommandBatch(client, PATIENCE_S)
         await ledger.accept("acl", 1, b"{}")
@@ -341,7 +339,7 @@ async def test_a_worker_counts_its_calls_under_limits_that_it_cannot_change(
     pair: Guarded,
 ) -> None:
     """It reads them, hears that others hold, and may neither raise nor erase one."""
-    async with _valkey(pair, "bootstrap") as client:
+    async with valkey_as(pair, "bootstrap") as client:
         await load_functions(client)
     payer = Payer(tenant="acme", agent="BudgetTrackerAgent", task_id="t", run="t:1:1")
 
@@ -351,8 +349,8 @@ async def test_a_worker_counts_its_calls_under_limits_that_it_cannot_change(
         )
 
     async with (
-        _valkey(pair, "operator") as operator,
-        _valkey(pair, "worker-budget") as worker,
+        valkey_as(pair, "operator") as operator,
+        valkey_as(pair, "worker-budget") as worker,
     ):
         budgets = Budgets(operator, deadline_s=PATIENCE_S)
         limit = {"name": "tpm", "tokens": 1_000, "every": "minute"}
@@ -393,7 +391,7 @@ async def test_valkey_refuses_a_worker_the_memory_of_others(pair: Guarded) -> No
         ("SUBSCRIBE", "elsewhere"),
         ("GET", "not-ours"),
     )
-    async with _valkey(pair, "worker-budget") as client:
+    async with valkey_as(pair, "worker-budget") as client:
         for words in refused:
             with pytest.raises(NoPermissionError):
                 await client.execute_command(*words)
@@ -405,46 +403,6 @@ async def test_valkey_lets_nobody_in_without_a_password(pair: Guarded) -> None:
     async with Redis(port=pair.valkey.port, retry=Retry(NoBackoff(), 0)) as client:
         with pytest.raises(AuthenticationError):
             await client.ping()
-
-
-@asynccontextmanager
-async def _trying(
-    pair: Guarded, name: str
-) -> AsyncIterator[tuple[Client, list[Refusal]]]:
-    """Connect as *name* with the plain library, and collect what is refused."""
-    refused: list[Refusal] = []
-
-    async def hear(error: Exception) -> None:
-        refusal = read_refusal(str(error))
-        if refusal is not None:
-            refused.append(refusal)
-
-    client = await nats.connect(
-        pair.nats_url,
-        error_cb=hear,
-        skip_subject_validation=True,
-        **_options(pair, name),
-    )
-    try:
-        yield client, refused
-    finally:
-        async with asyncio.timeout(PATIENCE_S):
-            await client.close()
-
-
-async def _spoken(client: Client) -> None:
-    """Return once the server has answered all that was said: the ping of one flush overtakes what is yet unsent."""
-    await client.flush(PATIENCE_S)
-    await client.flush(PATIENCE_S)
-
-
-def _options(pair: Guarded, name: str) -> dict[str, object]:
-    access: Access = pair.access(name)
-    return access.nats_options()
-
-
-def _of(refused: list[Refusal], kind: str) -> set[str]:
-    return {refusal.subject for refusal in refused if refusal.kind == kind}
 
 
 def _sample(pattern: str) -> str:
@@ -528,21 +486,6 @@ def _matches(pattern: str, key: str) -> bool:
     return not rest or key[at:].endswith(rest[-1])
 
 
-@asynccontextmanager
-async def _valkey(pair: Guarded, name: str | None) -> AsyncIterator[Redis]:
-    """Connect as *name*, for None as whoever may ask what others may do."""
-    username, password = (
-        (name, pair.password(name)) if name is not None else (EXAMINER, EXAMINER)
-    )
-    async with Redis(
-        port=pair.valkey.port,
-        username=username,
-        password=password,
-        socket_timeout=PATIENCE_S,
-    ) as client:
-        yield client
-
-
 async def test_a_worker_that_was_added_is_let_in_and_so_are_the_others(
     tmp_path: Path,
 ) -> None:
@@ -559,8 +502,8 @@ async def test_a_worker_that_was_added_is_let_in_and_so_are_the_others(
             ("worker-budget", "BudgetTrackerAgent"),
         ):
             async with (
-                _trying(servers, name) as (client, refused),
-                _valkey(servers, name) as store,
+                trying(servers, name) as (client, refused),
+                valkey_as(servers, name) as store,
             ):
                 for tried in ("PriceAgent", "BudgetTrackerAgent"):
                     await client.publish(
@@ -568,10 +511,10 @@ async def test_a_worker_that_was_added_is_let_in_and_so_are_the_others(
                         b"",
                         reply=f"{inbox_prefix(name)}.x",
                     )
-                await _spoken(client)
+                await spoken(client)
                 assert await store.ping()
                 (other,) = {"PriceAgent", "BudgetTrackerAgent"} - {agent}
-                assert _of(refused, "publish") == {
+                assert subjects_of(refused, "publish") == {
                     f"$js.api.consumer.info.tasks.{other.lower()}"
                 }
     finally:
