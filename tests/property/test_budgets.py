@@ -12,6 +12,7 @@ from redis import Redis
 
 from tasklore.memory import keys
 from tasklore.memory.budgets import scripts
+from tasklore.memory.budgets.store import WAITING
 from tasklore.memory.scripts import LIBRARIES
 from tasklore.runtime.servers.embedded import EmbeddedServers
 
@@ -142,10 +143,11 @@ def run(store: Redis, seed: int) -> None:
             for (kind, measure, limit), need in zip(ACCOUNTS, needs, strict=True):
                 rows += kind, measure, limit, need, "", "", 0
             places = [*heads, keys.budget(own, "accounts")]
+            places += [keys.budget(own, name) for name in WAITING]
             for account in accounts:
                 places += account, f"{account}:queue"
             given = now, call, call, LEASE_MS, book, "a|b|c", needs[1]
-            sent.fcall(scripts.RESERVE, len(places), *places, *given, *rows)
+            sent.fcall(scripts.RESERVE, len(places), *places, *given, "", *rows)
             answer = int(model.reserve(call, needs, now))
         else:
             taken = None if draw.random() < 0.2 else draw.randint(0, 400)
@@ -206,7 +208,7 @@ def test_turns_are_kept_when_all_who_wait_come_at_theirs(
     opened = 1_790_000_060_000
     account = keys.budget("account", "rpm")
     places = [
-        *(keys.budget(name) for name in ("calls", "leases", "accounts")),
+        *(keys.budget(name) for name in ("calls", "leases", "accounts", *WAITING)),
         account,
         f"{account}:queue",
     ]
@@ -239,6 +241,7 @@ def test_turns_are_kept_when_all_who_wait_come_at_theirs(
             "book",
             "a|b|c",
             0,
+            300_000,
             "w",
             "requests",
             900,
