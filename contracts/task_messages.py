@@ -209,7 +209,8 @@ class CompletionReport(Message):
 
     `result` is None unless `status` is `completed`; `error` is None only then. `fence` is `none` when the ledger was
     away, so that "exactly one" rests on the stream alone. `queued_ms` runs from `created_at`, or `not_before`, to the
-    first look at it.
+    first look at it. `waited_ms` is the part of `run_ms` in which it waited for what another task of its session
+    computed; left out where there was none.
     """
 
     task_id: Name
@@ -226,6 +227,7 @@ class CompletionReport(Message):
     worker_id: str
     queued_ms: int = 0
     run_ms: int = 0
+    waited_ms: int | None = Field(default=None, exclude_if=is_none)
     usage: Usage = Usage()
     finished_at: datetime
 

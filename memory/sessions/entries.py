@@ -97,7 +97,7 @@ class EntryInfo:
     `expires_ms` and `ttl_ms` are None when it lives as long as its session. `computation_ms` is 0 when not measured,
     and then `is_timed` is False; `agent` is "" when unknown. `bytes` is the size of its JSON, `stored_bytes`
     that of its stored form. `hidden_by` names the phase that replaced the entry's own, None when it is shown.
-    `number` grows with each write of the session.
+    `number` grows with each write of the session. One that `is_shared` was computed once for all who asked for it.
     """
 
     key: str
@@ -115,6 +115,7 @@ class EntryInfo:
     hidden_by: str | None = None
     number: int = 0
     is_timed: bool = True
+    is_shared: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +136,7 @@ class NewEntry:
         agent: Who computed it.
         computation_ms: How long that took; None when not measured.
         ttl: Its own time to live; None is that of the session.
-        if_absent: Leave a living entry as it is.
+        if_absent: Leave a living entry as it is: it is computed once for all who ask for it.
     """
 
     key: str
@@ -308,6 +309,8 @@ def head_of(entry: NewEntry, size: int, stored: int) -> bytes:
     head: dict[str, str | int] = {"size": size, "stored": stored}
     if entry.computation_ms is not None:
         head["ms"] = entry.computation_ms
+    if entry.if_absent:
+        head["shared"] = 1
     if entry.agent:
         head["agent"] = entry.agent
     if entry.ttl is not None:
@@ -337,6 +340,7 @@ def read_head(
             hidden_by=hidden_by,
             number=int(number),
             is_timed="ms" in told,
+            is_shared="shared" in told,
         )
     except (ValueError, KeyError, AttributeError, InvalidInput):
         return None

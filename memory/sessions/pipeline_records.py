@@ -35,10 +35,11 @@ class PhaseState:
 
     `run` tells how often it was dispatched, over all runs of the session; it outlives a reset, so that no task id comes
     again. `task_id` is the task of that run, None when none was. `since_ms`, `late_ms` and `ended_ms` are ms since 1970
-    by the server's clock, None while they have not come; whoever settles a phase need not fill them. `took_ms` is what
-    the task ran, `attempts` how many runs its worker began. `error_type` and `error` are None unless it failed. `why`
-    says why it is stale, was skipped or was reused; `memory` what the long-term memory had to do with it, a
-    `MemoryOutcome` or "".
+    by the server's clock, None while they have not come; whoever settles a phase need not fill them. `took_ms` is how
+    long it took, `computed_ms` for how long its tasks computed, all together and without what they waited for others to
+    compute; None where that is the same. `attempts` is how many runs its worker began. `error_type` and `error` are
+    None unless it failed. `why` says why it is stale, was skipped or was reused; `memory` what the long-term memory had
+    to do with it, a `MemoryOutcome` or "".
     """
 
     status: PhaseStatus = "pending"
@@ -48,11 +49,17 @@ class PhaseState:
     late_ms: int | None = None
     ended_ms: int | None = None
     took_ms: int = 0
+    computed_ms: int | None = None
     attempts: int = 0
     error_type: str | None = None
     error: str | None = None
     why: str = ""
     memory: str = ""
+
+    @property
+    def computing_ms(self) -> int:
+        """For how long its tasks computed."""
+        return self.took_ms if self.computed_ms is None else self.computed_ms
 
     @property
     def is_over(self) -> bool:

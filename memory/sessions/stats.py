@@ -20,7 +20,8 @@ class SessionStats:
     """Every number is 0 for a session without entries.
 
     `total_saved_time_ms` is computing time saved: in a session of a pipeline, that of results which its latest run
-    found of earlier runs, also by phase in `sum_saved`; elsewhere computation time times hits. `not_worth_caching`
+    found of earlier runs, also by phase in `sum_saved`, and of entries that one task computed for all, times their uses
+    by the others; elsewhere computation time times hits. `not_worth_caching`
     are keys whose computation took under a second, `uncached_phases` phases that took over ten seconds and kept
     nothing.
     """
@@ -53,15 +54,20 @@ def summarise(
     ages = [max(0, now_ms - entry.created_ms) for entry in entries]
     saved = sum_saved(entries, phases, began_ms or 0)
     by_hits = sum(entry.computation_ms * entry.hits for entry in entries)
+    by_sharing = sum(
+        entry.computation_ms * entry.hits for entry in entries if entry.is_shared
+    )
     slow = (
         name
         for name, state in phases.items()
-        if state.took_ms > EXPENSIVE_MS and name not in kept
+        if state.computing_ms > EXPENSIVE_MS and name not in kept
     )
     return SessionStats(
         total_entries=len(entries),
         total_hits=sum(entry.hits for entry in entries),
-        total_saved_time_ms=by_hits if began_ms is None else sum(saved.values()),
+        total_saved_time_ms=by_hits
+        if began_ms is None
+        else sum(saved.values()) + by_sharing,
         avg_entry_age_ms=sum(ages) // len(ages) if ages else 0,
         not_worth_caching=tuple(
             sorted(
@@ -80,8 +86,8 @@ def sum_saved(
 ) -> dict[str, int]:
     """Return the milliseconds of computing that a run which began at *began_ms* did not do again, by phase.
 
-    A phase that was done by then counts with all that its task took; one that runs again for its list, with the items
-    that were there.
+    A phase that was done by then counts with all that its tasks computed; one that runs again for its list, with the
+    items that were there.
     """
     saved: Counter[str] = Counter()
     for name, state in phases.items():
@@ -90,7 +96,7 @@ def sum_saved(
             and state.ended_ms is not None
             and state.ended_ms <= began_ms
         ):
-            saved[name] = state.took_ms
+            saved[name] = state.computing_ms
     again = {items_phase(name): name for name in phases if name not in saved}
     for entry in entries:
         if entry.phase in again and entry.created_ms <= began_ms:
@@ -104,5 +110,8 @@ def read_states(phases: Sequence[bytes]) -> dict[str, PhaseState]:
     for name, state in zip(phases[::2], phases[1::2], strict=True):
         with suppress(ValueError, TypeError, AttributeError):
             told = phase_in(state)
-            states[name.decode()] = replace(told, took_ms=int(told.took_ms))
+            computed_ms = None if told.computed_ms is None else int(told.computed_ms)
+            states[name.decode()] = replace(
+                told, took_ms=int(told.took_ms), computed_ms=computed_ms
+            )
     return states

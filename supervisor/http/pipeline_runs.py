@@ -38,6 +38,7 @@ class PhaseTold(View):
     run: int
     task_id: str | None = None
     took_ms: int = 0
+    computed_ms: int | None = None
     attempts: int = 0
     error_type: str | None = None
     error: str | None = None

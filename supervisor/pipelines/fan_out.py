@@ -46,12 +46,12 @@ _TOLD_EVERY = 500
 
 @dataclass(slots=True, kw_only=True)
 class FannedOut:
-    """The end of the items: failures by number, how many were kept from before, and the time of all of them."""
+    """The end of the items: failures by number, how many were kept from before, and how long all computed."""
 
     total: int
     failures: dict[int, Failure] = field(default_factory=dict)
     kept: int = 0
-    took_ms: int = 0
+    computed_ms: int = 0
     attempts: int = 0
     is_cancelled: bool = False
 
@@ -69,6 +69,7 @@ class Returned:
 
     result: JsonValue
     run_ms: int
+    waited_ms: int | None = None
     attempt: int = 1
     status: Literal["completed"] = "completed"
 
@@ -261,7 +262,7 @@ class FanOut:
         self._under_way.add(task_id)
         found = await self._reported(assignment, suffix)
         if not isinstance(found, Failure):
-            done.took_ms += found.run_ms
+            done.computed_ms += found.run_ms - (found.waited_ms or 0)
             done.attempts = max(done.attempts, found.attempt)
         if not isinstance(found, Failure) and found.status == "completed":
             entry = NewEntry(

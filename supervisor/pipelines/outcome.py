@@ -8,7 +8,8 @@ the run itself is one script. The outcome is kept for a day as one JSON object:
 
 `result` is null unless the run is completed; `missing` names keys of it whose entries are gone, `withheld` those that
 are too large to be told: then the session is kept. `phases` are
-{"phase", "agent", "status", "run", "took_ms", "saved_ms", "attempts", "memory", "why", "late", "error_type", "error"}.
+{"phase", "agent", "status", "run", "took_ms", "computed_ms", "saved_ms", "attempts", "memory", "why", "late",
+"error_type", "error"}; `computed_ms` is what its tasks computed, all together.
 `digest` is over pipeline, inputs and user, so that the same request under the same id is recognised.
 """
 
@@ -222,6 +223,7 @@ def _phase_outcome(live: LiveRun, name: str, saved_ms: int) -> dict[str, Any]:
         "status": "cancelled" if state.status == "running" else state.status,
         "run": state.run,
         "took_ms": state.took_ms,
+        "computed_ms": state.computing_ms,
         "saved_ms": saved_ms,
         "attempts": state.attempts,
         "memory": state.memory,

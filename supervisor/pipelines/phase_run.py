@@ -247,6 +247,17 @@ class PhaseRun:
                 update=changed
             )
 
+        since_ms = self._before.since_ms if self._adopted else None
+        began = (
+            self._parts.now()
+            if since_ms is None
+            else datetime.fromtimestamp(since_ms / 1000, UTC)
+        )
+
+        def took_ms() -> int:
+            """Return how long the phase has run: its items run side by side."""
+            return max(0, (self._parts.now() - began) // timedelta(milliseconds=1))
+
         before = live.task_id(phase.name, self._run - 1) if self._run > 1 else None
         is_new = not self._adopted
         fan_out = FanOut(
@@ -268,7 +279,8 @@ class PhaseRun:
                 words = f"{phase.repeat_until} does not hold after {done.total} rounds; raise `at_most`, then resume"
                 return await self._fail(
                     Failure("NotReached", words),
-                    took_ms=done.took_ms,
+                    took_ms=took_ms(),
+                    computed_ms=done.computed_ms,
                     attempts=done.attempts,
                 )
         else:
@@ -296,25 +308,33 @@ class PhaseRun:
                 else first
             )
             return await self._fail(
-                failure, took_ms=done.took_ms, attempts=done.attempts
+                failure,
+                took_ms=took_ms(),
+                computed_ms=done.computed_ms,
+                attempts=done.attempts,
             )
         entry = NewEntry(
             key=f"{phase.name}:results",
             value=result,
             phase=phase.name,
             agent=phase.agent,
-            computation_ms=done.took_ms,
+            computation_ms=done.computed_ms,
             ttl=phase.keep_for,
         )
         await self._parts.cache.set_many(
             live.session_id, [entry], task_id=self._task_id, phase=phase.name
         )
-        state = self._state("done", took_ms=done.took_ms, attempts=done.attempts)
+        state = self._state(
+            "done",
+            took_ms=took_ms(),
+            computed_ms=done.computed_ms,
+            attempts=done.attempts,
+        )
         return await self._settle(
             state,
             "phase_done",
             done.describe(what) if what else "",
-            run_ms=done.took_ms,
+            run_ms=state.took_ms,
         )
 
     async def _conclude(self, report: CompletionReport) -> PhaseEnd:
@@ -327,6 +347,7 @@ class PhaseRun:
                 task_id=self._task_id,
                 since_ms=since_ms,
                 took_ms=report.run_ms,
+                computed_ms=_computed_ms(report),
                 attempts=report.attempt,
                 memory=report.memory.outcome,
             )
@@ -336,7 +357,10 @@ class PhaseRun:
             if reason is not None:
                 return CancelRequested(reason)
         return await self._fail(
-            Failure.of(report), took_ms=report.run_ms, attempts=report.attempt
+            Failure.of(report),
+            took_ms=report.run_ms,
+            computed_ms=_computed_ms(report),
+            attempts=report.attempt,
         )
 
     def _state(
@@ -345,6 +369,7 @@ class PhaseRun:
         *,
         took_ms: int,
         attempts: int,
+        computed_ms: int | None = None,
         error: Failure | None = None,
     ) -> PhaseState:
         return PhaseState(
@@ -352,6 +377,7 @@ class PhaseRun:
             run=self._run if self._begun else self._before.run,
             task_id=self._task_id if self._begun else None,
             took_ms=took_ms,
+            computed_ms=computed_ms,
             attempts=attempts,
             error_type=error.error_type if error is not None else None,
             error=self._live.masker.mask_text(error.error)
@@ -360,9 +386,20 @@ class PhaseRun:
         )
 
     async def _fail(
-        self, failure: Failure, *, took_ms: int = 0, attempts: int = 0
+        self,
+        failure: Failure,
+        *,
+        took_ms: int = 0,
+        computed_ms: int | None = None,
+        attempts: int = 0,
     ) -> Settled:
-        state = self._state("failed", took_ms=took_ms, attempts=attempts, error=failure)
+        state = self._state(
+            "failed",
+            took_ms=took_ms,
+            computed_ms=computed_ms,
+            attempts=attempts,
+            error=failure,
+        )
         return await self._settle(
             state,
             "phase_failed",
@@ -408,3 +445,8 @@ class PhaseRun:
             )
         )
         return Settled(state)
+
+
+def _computed_ms(report: CompletionReport) -> int | None:
+    """Return for how long the task of *report* computed, None where it waited for nobody meanwhile."""
+    return report.run_ms - report.waited_ms if report.waited_ms else None

@@ -448,7 +448,7 @@ def _accept(
         ),
         reused=tuple(
             PhaseNote(
-                phase=name, why="it is done", saved_ms=record.phases[name].took_ms
+                phase=name, why="it is done", saved_ms=record.phases[name].computing_ms
             )
             for name in plan.reused
         ),

@@ -1,5 +1,6 @@
 """`tasklore session` on real servers: output, changes and refusals of each command."""
 
+import asyncio
 import json
 from collections.abc import Callable
 from datetime import timedelta
@@ -139,6 +140,26 @@ async def test_a_session_is_shown_with_its_entries_and_statistics(
     assert "240,000  (4 min 00 s)" in shown
     assert "\n  plan:steps\n" in shown
     assert shown.endswith("\n  render\n")
+
+
+async def test_entries_that_have_expired_are_not_counted(
+    redis: Redis, printed: Callable[[], str]
+) -> None:
+    """Nobody can read them any more, whether they were swept or not."""
+    cache = SessionCache(redis)
+    await cache.create("trip")
+    entries = [
+        NewEntry(key="plan:kept", value=1),
+        NewEntry(key="plan:brief", value=2, ttl=timedelta(milliseconds=1)),
+    ]
+    await cache.set_many("trip", entries)
+    async with asyncio.timeout(60):
+        while await cache.get("trip", "plan:brief") is not None:
+            pass
+    [root] = await cache.sessions()
+    assert root.entries == 1
+    await print_sessions(None, 10, before=None, as_json=True)
+    assert json.loads(printed())[0]["entries"] == 1
 
 
 async def test_a_long_list_of_sessions_comes_in_pages(

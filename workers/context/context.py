@@ -198,6 +198,12 @@ class Context(TaskCaller, TaskAsker):
             self._assignment, self._demand_session("session"), self._services
         )
 
+    @property
+    def waited_ms(self) -> int:
+        """Milliseconds in which it waited for values that other tasks of its session computed; for the host."""
+        session: TaskSession | None = vars(self).get("session")
+        return 0 if session is None else session.waited_ms
+
     @cached_property
     def project(self) -> TaskProject:
         """The memory of the project that the task's session belongs to.

@@ -1,5 +1,6 @@
 """What a running task may read from, and write into, the session of the pipeline run that it is a phase of."""
 
+import time
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -34,6 +35,12 @@ class TaskSession:
         self.phase = assignment.phase
         self._assignment = assignment
         self._services = services
+        self._waited_s = self._waited_until = 0.0
+
+    @property
+    def waited_ms(self) -> int:
+        """Milliseconds in which it waited for values that other tasks computed."""
+        return round(self._waited_s * 1000)
 
     async def get(self, key: str, default: "JsonValue" = None) -> "JsonValue":
         """Return the value of the entry *key*, *default* when there is none or its time to live is over.
@@ -97,12 +104,23 @@ class TaskSession:
         """
         from tasklore.memory.sessions.once import get_or_compute
 
-        return await get_or_compute(
+        began = time.monotonic()
+        computed_s = 0.0
+
+        async def compute_timed() -> "JsonValue":
+            nonlocal computed_s
+            began = time.monotonic()
+            try:
+                return await compute()
+            finally:
+                computed_s = time.monotonic() - began
+
+        value = await get_or_compute(
             _CountedReads(self._services),
             flights=self._services.session_flights,
             session_id=self.session_id,
             key=key,
-            compute=compute,
+            compute=compute_timed,
             wait_s=WAIT_S,
             reader=self._assignment.task_id,
             agent=self._assignment.agent_id,
@@ -111,6 +129,11 @@ class TaskSession:
             task_id=self._assignment.task_id if self.phase is not None else None,
             phase=self.phase,
         )
+        # It waited before it computed. What values that were asked for side by side waited together counts once.
+        ended = time.monotonic() - computed_s
+        self._waited_s += max(0.0, ended - max(began, self._waited_until))
+        self._waited_until = max(ended, self._waited_until)
+        return value
 
     async def keys(self, phase: str | None = None) -> tuple[str, ...]:
         """Return the keys of readable entries, sorted, of one *phase* when given; it counts as no use of them."""

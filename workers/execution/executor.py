@@ -446,13 +446,16 @@ class Executor:
             )
         if job.assignment.writes:
             try:
-                await self._stores.put_into_session(job.assignment, result, run_ms)
+                await self._stores.put_into_session(
+                    job.assignment, result, run_ms - context.waited_ms
+                )
             except Exception as error:  # noqa: BLE001 - as above; the result answers those who wait for the same question
                 await self._fail(job, error, engine, context=context, run_ms=run_ms)
                 return result
         outcome = outcome_of(
             job, "completed", self._worker_id, result_json=result, run_ms=run_ms
         )
+        outcome.waited_ms = min(run_ms, context.waited_ms)
         outcome.usage = context.usage
         if await self._publisher.publish([outcome], engine):
             await context.end()
@@ -517,6 +520,7 @@ class Executor:
         outcome.error = error
         outcome.dead_reason = decision.dead_reason
         outcome.usage = context.usage if context is not None else None
+        outcome.waited_ms = context.waited_ms if context is not None else 0
         if not await self._publisher.publish([outcome], engine):
             await self._stores.release(job.to_ended())
         elif context is not None:

@@ -28,8 +28,9 @@ class Outcome:
     """The terminal status of *delivery*. `result_json` is spliced into the report as it was computed or remembered.
 
     `error` is the exception behind a status other than `completed`; a `dead_reason` sends the delivery to DEAD as well.
-    `run_ms` is None when nothing ran; `saved_ms` is the computing time that a served answer spared; `age_ms` is its
-    age; `near` is set where it answers a neighbouring question.
+    `run_ms` is None when nothing ran, `waited_ms` the part of it in which the run waited for another task's value;
+    `saved_ms` is the computing time that a served answer spared; `age_ms` is its age; `near` is set where it answers a
+    neighbouring question.
     """
 
     delivery: Delivery
@@ -43,6 +44,7 @@ class Outcome:
     age_ms: int | None = None
     queued_ms: int = 0
     run_ms: int | None = None
+    waited_ms: int = 0
     result_json: bytes | None = None
     error: BaseException | None = None
     usage: Usage | None = None
@@ -70,6 +72,7 @@ class Outcome:
         saved = f',"saved_ms":{self.saved_ms}' if self.saved_ms else ""
         # Put together by hand, since every served answer passes here. Names have no character that JSON would escape;
         # a key is percent-escaped, see tasklore.contracts.parameters.questions.
+        waited = f'"waited_ms":{self.waited_ms},' if self.waited_ms else ""
         head = (
             f'{{"schema_version":1,"task_id":"{assignment.task_id}","generation":{self.generation},'
             f'"agent_id":"{assignment.agent_id}","supervisor_id":"{assignment.supervisor_id}",'
@@ -77,7 +80,7 @@ class Outcome:
             f'"memory":{{"outcome":"{self.memory}","key":{question},'
             f'"age_ms":{"null" if self.age_ms is None else self.age_ms}{saved}{near}}},'
             f'"attempt":{self.attempt},"fence":"{fence}","worker_id":"{self.worker_id}",'
-            f'"queued_ms":{self.queued_ms},"run_ms":{self.run_ms or 0},'
+            f'"queued_ms":{self.queued_ms},"run_ms":{self.run_ms or 0},{waited}'
             f'"finished_at":"{_spell_now()}",'
         )
         return b"".join(
@@ -108,6 +111,7 @@ class Outcome:
             worker_id=self.worker_id,
             queued_ms=self.queued_ms,
             run_ms=self.run_ms or 0,
+            waited_ms=self.waited_ms or None,
             usage=self.usage or Usage(),
             finished_at=datetime.now(UTC),
         )

@@ -263,6 +263,22 @@ def test_time_is_saved_by_each_use() -> None:
     assert stats.avg_entry_age_ms == 2_500
 
 
+def test_what_one_computed_for_all_is_saved_by_the_others() -> None:
+    """In the very run of a pipeline; what a phase reads of another one's results was computed for it."""
+    shared = replace(INFO, key="a:map", computation_ms=1_200, hits=2, is_shared=True)
+    own = replace(INFO, key="b:results", phase="b", computation_ms=700, hits=1)
+    phases = {
+        "a": PhaseState(status="done", took_ms=1_300, ended_ms=5_000),
+        "b": PhaseState(status="done", took_ms=1_900, computed_ms=700, ended_ms=5_000),
+        "c": PhaseState(status="done", took_ms=1_250, computed_ms=50, ended_ms=5_000),
+    }
+    first = summarise([shared, own], phases, 6_000, began_ms=0)
+    assert first.total_saved_time_ms == 2_400
+    again = summarise([shared, own], phases, 9_000, began_ms=8_000)
+    assert again.saved_by_phase == {"a": 1_300, "b": 700, "c": 50}
+    assert again.total_saved_time_ms == 2_400 + 2_050
+
+
 def test_a_phase_of_over_ten_seconds_should_have_kept_something() -> None:
     """Unless it did."""
     took = {"a": 99_000, "b": 10_000, "d": 10_001, "c": 20_000}

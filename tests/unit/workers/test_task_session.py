@@ -1,5 +1,7 @@
 """The session of a running task: its entries, its limits, and the time that they took."""
 
+import asyncio
+import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -232,3 +234,29 @@ async def test_a_task_that_was_replaced_writes_nothing_under_the_key_of_another_
         await desk.task("t1", "check").get_or_compute("plan:a", _one)
     assert await desk.task("t2", None).get_or_compute("plan:b", _one) == 1
     assert list(await desk.entries()) == ["plan:b"]
+
+
+async def test_waiting_for_what_another_task_computes_is_no_computing() -> None:
+    """It counts once, however many values were waited for side by side; computing counts for who does it."""
+    fixture = await SessionFixture().open()
+    leader, waiting = fixture.task("t1"), fixture.task("t2", "use")
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    async def compute() -> str:
+        begun.set()
+        await go_on.wait()
+        return "a map"
+
+    first = asyncio.create_task(leader.get_or_compute("plan:map", compute))
+    await begun.wait()
+    second = [
+        asyncio.create_task(waiting.get_or_compute("plan:map", compute))
+        for _ in range(5)
+    ]
+    began = time.monotonic()
+    await asyncio.sleep(0.2)
+    go_on.set()
+    assert await asyncio.gather(first, *second) == ["a map"] * 6
+    passed_ms = round((time.monotonic() - began) * 1000)
+    assert 150 <= waiting.waited_ms <= passed_ms + 1
+    assert leader.waited_ms <= passed_ms - 150

@@ -12,6 +12,7 @@ from tasklore.contracts.pipelines import MOST_ITEMS, Phase, Pipeline
 from tasklore.supervisor.pipelines.declaration.checks import problems_of
 from tasklore.supervisor.pipelines.driver import Drive
 from tests.unit.supervisor.pipelines.fake_system import (
+    TOOK_MS,
     FakeSystem,
     a_phase,
     a_pipeline,
@@ -93,6 +94,23 @@ async def test_results_come_in_the_order_of_the_items(tmp_path: Path) -> None:
         )
         == "150 items"
     )
+
+
+async def test_a_phase_takes_as_long_as_it_runs_and_computes_what_its_items_do(
+    tmp_path: Path,
+) -> None:
+    """Items run side by side: what they computed together is no time that anybody waited."""
+    system = Reader(*range(20)).system(tmp_path)
+    await system.begin(_pipeline(at_once=20))
+    await system.drive()
+    ended = json.loads(await system.runs.outcome("s1") or b"{}")
+    [phase] = [one for one in ended["phases"] if one["phase"] == "read"]
+    assert phase["computed_ms"] == 20 * TOOK_MS
+    assert phase["took_ms"] < TOOK_MS
+    [told] = [
+        one for one in system.events if (one.kind, one.phase) == ("phase_done", "read")
+    ]
+    assert told.run_ms == phase["took_ms"]
 
 
 async def test_items_and_their_numbers_are_parameters(tmp_path: Path) -> None:
