@@ -7,7 +7,7 @@ import contextlib
 import re
 from collections.abc import Sequence
 from datetime import UTC, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 import structlog
 from pydantic import ValidationError
@@ -38,6 +38,13 @@ LONGEST_SUMMARY = 4_000
 LARGEST_PAGE = 1_000
 
 _UNSPEAKABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+
+
+class ExactPage(NamedTuple):
+    """A part of a conversation, oldest first: each message with all that was said; `before` as in `Page`."""
+
+    messages: tuple[tuple[Utterance, str], ...]
+    before: int | None
 
 
 class Inbox:
@@ -187,11 +194,44 @@ class Inbox:
         Raises:
             InvalidInput: *count* or *before* is out of its range.
         """
+        first, bodies, gone = await self._read_page(owner, before, count)
+        return Page(tuple(_readable(bodies)), first or None, gone)
+
+    async def exact_page(
+        self, owner: str, before: int | None, count: int, most_bytes: int
+    ) -> ExactPage:
+        """Return a page as `page` does, with what was said in full, and the later ones alone beyond *most_bytes*.
+
+        There is one message at least.
+
+        Raises:
+            InvalidInput: *count* or *before* is out of its range.
+        """
+        first, bodies, gone = await self._read_page(owner, before, count)
+        taken = 0
+        left_bytes = most_bytes
+        for body in reversed(bodies):
+            left_bytes -= len(body)
+            if left_bytes < 0 and taken:
+                first = (first or gone + 1) + len(bodies) - taken
+                break
+            taken += 1
+        shown = [
+            (one, one.message if (text := _said_in(body)) is None else text)
+            for body in bodies[len(bodies) - taken :]
+            if (one := read(body)) is not None
+        ]
+        return ExactPage(tuple(shown), first or None)
+
+    async def _read_page(
+        self, owner: str, before: int | None, count: int
+    ) -> tuple[int, list[bytes], int]:
+        """Return the number of the first message, 0 for that of the conversation, the bodies, and how many are gone."""
         place, count = check_page(before, count)
         first, bodies, gone = (
             await self._batch.run([call(inbox_scripts.PAGE, owner, place, count)])
         )[0]
-        return Page(tuple(_readable(bodies)), first or None, gone)
+        return first, bodies, gone
 
     async def recent_observations(
         self, owner: str, count: int
@@ -271,6 +311,14 @@ def utterance_of(turn: ChatTurn) -> Utterance:
         user_id=turn.user_id or None,
         own=turn.speaker == "assistant",
     )
+
+
+def _said_in(body: bytes) -> str | None:
+    """Return the whole text of a turn, None of what an agent said."""
+    try:
+        return ChatTurn.model_validate_json(body).text
+    except ValidationError:
+        return None
 
 
 def check_summary(text: str) -> None:

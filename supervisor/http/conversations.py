@@ -18,6 +18,10 @@ ConversationId = Annotated[
 _READING = Depends(require_role("read"))
 
 
+#: Bytes of the messages of one page.
+MOST_BYTES = 1024**2
+
+
 class Conversations(View):
     """The ids of a user's conversations within 30 days; `next` is the `after` of the next page, null at the end."""
 
@@ -107,7 +111,7 @@ def routes(parts: ApiParts) -> APIRouter:
             and conversation_id not in await parts.conversations.of_user(scope)
         ):
             raise unknown
-        page = await inbox.page(conversation_id, before, limit)
+        page = await inbox.exact_page(conversation_id, before, limit, MOST_BYTES)
         if (
             not page.messages
             and page.before is None
@@ -115,8 +119,13 @@ def routes(parts: ApiParts) -> APIRouter:
         ):
             raise unknown
         messages = tuple(
-            Spoken.model_validate(one)
-            for one in page.messages
+            Spoken(
+                message_id=one.message_id,
+                speaker=one.speaker,
+                message=text,
+                time=one.time,
+            )
+            for one, text in page.messages
             if caller.may_hear(one.user_id)
         )
         return ConversationPage(

@@ -87,6 +87,8 @@ async def by_request(doors: Doors, number: int) -> list[Any]:
     place = f"/v1/requests/{reply['request_id']}"
     looked = (await doors.call("GET", place))["reply"]
     elsewhere = (await doors.call("GET", place, at=doors.other))["reply"]
+    talk = f"/v1/conversations/{reply['conversation_id']}"
+    said = (await doors.call("GET", talk))["messages"]
     heard = [
         data for name, data in await doors.events(f"{place}/events") if name == "done"
     ]
@@ -98,6 +100,7 @@ async def by_request(doors: Doors, number: int) -> list[Any]:
         elsewhere["text"],
         elsewhere["report"]["result"],
         heard[0]["reply"]["text"],
+        said[-1]["message"],
     ]
 
 
@@ -136,8 +139,8 @@ def chat(model: str) -> Callable[[Doors, int], Awaitable[list[Any]]]:
     """Return the door of *model*: whole, the same once more, streamed at once, and streamed as it comes."""
 
     async def by_chat(doors: Doors, number: int) -> list[Any]:
-        create = doors.openai.chat.completions.create
-        said: Any = [{"role": "user", "content": words_for(number)}]
+        create: Any = doors.openai.chat.completions.create
+        said = [{"role": "user", "content": words_for(number)}]
         key = {"Idempotency-Key": f"{model.replace('/', '-')}-{number}"}
         found = []
         for _ in ("first", "again"):

@@ -238,6 +238,28 @@ async def test_a_conversation_is_read_page_by_page(inbox: Inbox) -> None:
         assert (page.messages, page.before, page.gone) == ((), None, 0)
 
 
+async def test_a_page_of_whole_texts_ends_by_bytes_and_misses_no_message(
+    inbox: Inbox, valkey_or_redis: Redis
+) -> None:
+    """Each text as it was said, and the newest whatever its length; agents read the beginning of it."""
+    texts = ["a\r\n\x07b", "", *("é" * size for size in (3_000, 20_000, 10, 30_000))]
+    for number, text in enumerate(texts):
+        await turn(valkey_or_redis, number, text)
+    for most_bytes in (1, 7_000, 45_000, 1_000_000):
+        found: list[str] = []
+        before: int | None = None
+        pages = 0
+        while pages == 0 or before is not None:
+            page = await inbox.exact_page("c", before, 4, most_bytes)
+            assert page.messages
+            found[:0] = [text for _, text in page.messages]
+            before = page.before
+            pages += 1
+        assert found == texts
+        assert pages >= (len(texts) if most_bytes == 1 else 2)
+    assert max(len(one.message) for one in (await inbox.page("c")).messages) == 2_000
+
+
 async def test_unusable_pages_task_ids_and_summaries_are_refused(inbox: Inbox) -> None:
     for before, count in ((0, 1), (-1, 1), (None, 0), (None, -1), (None, 1001)):
         with pytest.raises(InvalidInput, match=r"before|count"):
