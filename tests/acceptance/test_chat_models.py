@@ -171,3 +171,43 @@ def test_the_same_key_for_another_model_is_refused(client: openai.OpenAI) -> Non
         client.chat.completions.create(
             model="RivalAgent", messages=said(BOOKING), **named
         )  # type: ignore[call-overload]
+
+
+def test_an_error_in_a_running_stream_is_raised_with_its_code(
+    client: openai.OpenAI,
+) -> None:
+    """The status was sent before; the last event says what went wrong, as OpenAI's client reads it."""
+    form: Any = {
+        "type": "json_schema",
+        "json_schema": {"name": "room", "schema": {"type": "object"}},
+    }
+    stream = client.chat.completions.create(
+        model="DeskAgent", messages=said(BOOKING), stream=True, response_format=form
+    )
+    with pytest.raises(openai.APIError) as broken:
+        list(stream)
+    assert (broken.value.code, broken.value.param, broken.value.type) == (
+        "result_does_not_fit",
+        "response_format",
+        "invalid_request_error",
+    )
+
+
+def test_what_is_not_served_is_refused_of_agents_too(client: openai.OpenAI) -> None:
+    tool: Any = {"type": "function", "function": {"name": "look", "parameters": {}}}
+    with pytest.raises(openai.BadRequestError) as refused:
+        client.chat.completions.create(
+            model="DeskAgent", messages=said(BOOKING), tools=[tool]
+        )
+    assert (refused.value.code, refused.value.param) == (
+        "unsupported_parameter",
+        "tools",
+    )
+    form: Any = {
+        "type": "json_schema",
+        "json_schema": {"name": "told", "schema": {"type": "string"}},
+    }
+    done = client.chat.completions.create(
+        model="DeskAgent", messages=said(BOOKING), response_format=form
+    )
+    assert done.choices[0].message.content == '"Booked room 7 for 2"'

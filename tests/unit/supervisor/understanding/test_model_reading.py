@@ -500,3 +500,30 @@ async def test_two_hundred_cards_fit_into_the_prompt() -> None:
     assert asked in named
     assert "that task was listed by name" in again
     assert "amount: number in USD, needed" in again
+
+
+async def test_a_model_reads_words_for_a_chosen_agent_by_its_tasks_alone() -> None:
+    """Rules find no value that words announce; a task of another agent cannot be started."""
+    garden = CATALOGUE.narrow("GardenAgent")
+    chosen = CATALOGUE.narrow("LibraryDesk", "reserve_book")
+    assert garden is not None
+    assert chosen is not None
+    model = Model(
+        reading(
+            intent(
+                RESERVE,
+                slot("title", "Emma"),
+                slot("author", "Jane Austen"),
+                slot("copies", "3"),
+            )
+        )
+    )
+    interpreter = LlmInterpreter(model)
+    found = await interpreter.interpret(EMMA, catalogue=chosen, previous=(), now=NOW)
+    assert isinstance(found, Understood)
+    assert found.task.parameters["copies"] == 3
+    assert "LibraryDesk" in model.users[0]
+    assert "GardenAgent" not in model.users[0]
+    other = await interpreter.interpret(EMMA, catalogue=garden, previous=(), now=NOW)
+    assert not isinstance(other, Understood)
+    assert "LibraryDesk" not in model.users[1]
