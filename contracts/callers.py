@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 from operator import not_
-from typing import Annotated
+from typing import Annotated, Protocol, TypeVar
 
 from pydantic import Field, PlainSerializer
 
@@ -132,3 +132,23 @@ def payer_of(asking: Caller | None, maker: Caller | None) -> Caller | None:
     A caller with a tenant pays for the work that they begin; an operator begins it for its maker.
     """
     return asking if asking is not None and asking.tenant is not None else maker
+
+
+class _Asked(Protocol):
+    """A message with the caller, and beside it the tenant that readers of 0.2 know alone."""
+
+    @property
+    def caller(self) -> Caller | None: ...
+
+    @property
+    def tenant(self) -> str | None: ...
+
+
+_A = TypeVar("_A", bound=_Asked)
+
+
+def name_tenant(message: _A) -> _A:
+    """Set the tenant of *message* to that of its caller, where it names one."""
+    if message.caller is not None and message.caller.tenant is not None:
+        object.__setattr__(message, "tenant", message.caller.tenant)
+    return message

@@ -1,11 +1,11 @@
 """A person's request to the supervisor, and its reply; `tasklore ask` loads no other messages."""
 
 from operator import not_
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, Field, field_validator, model_validator
 
-from tasklore.contracts.callers import Caller, caller_of
+from tasklore.contracts.callers import Caller, caller_of, name_tenant
 from tasklore.contracts.identifiers import Name, demand_user_id
 from tasklore.contracts.message_parts import Message, Part, is_none
 from tasklore.contracts.task_messages import CompletionReport, MemoryMode, TaskCall
@@ -51,11 +51,7 @@ class PersonRequest(Message):
     def _demand_user(cls, user_id: str | None) -> str | None:
         return user_id if user_id is None else demand_user_id(user_id)
 
-    @model_validator(mode="after")
-    def _name_tenant(self) -> Self:
-        if self.caller is not None and self.caller.tenant is not None:
-            object.__setattr__(self, "tenant", self.caller.tenant)
-        return self
+    _name_tenant = model_validator(mode="after")(name_tenant)
 
     @property
     def asked_by(self) -> Caller | None:

@@ -2,13 +2,13 @@
 
 from datetime import UTC, datetime
 from operator import not_
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
 from pydantic import AwareDatetime, Field, JsonValue, model_validator
 
 from tasklore.contracts import subjects
 from tasklore.contracts.admission.waits import START, wait_id
-from tasklore.contracts.callers import Caller, caller_of
+from tasklore.contracts.callers import Caller, caller_of, name_tenant
 from tasklore.contracts.identifiers import Name
 from tasklore.contracts.message_parts import Message, Part, is_none
 from tasklore.contracts.words import reads_unknown_as_other, writes_only_known
@@ -104,12 +104,7 @@ class TaskAssignment(Message):
     not_before: datetime | None = Field(default=None, exclude_if=is_none)
     approval: RequiredApproval | None = Field(default=None, exclude_if=is_none)
 
-    @model_validator(mode="after")
-    def _name_tenant(self) -> Self:
-        # Workers of 0.2 know the tenant alone.
-        if self.caller is not None and self.caller.tenant is not None:
-            object.__setattr__(self, "tenant", self.caller.tenant)
-        return self
+    _name_tenant = model_validator(mode="after")(name_tenant)
 
     @property
     def asked_by(self) -> Caller | None:

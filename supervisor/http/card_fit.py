@@ -31,6 +31,25 @@ def demand_offer(catalogue: Catalogue, agent_id: str, task_name: str) -> Offer:
     )
 
 
+def demand_task(catalogue: Catalogue, agent_id: str | None, task_name: str) -> Offer:
+    """Return the offer called *task_name* of *agent_id*, of the one agent that has it where none is named.
+
+    Raises:
+        Refused: 404, nobody has it; 422, several agents have it, and none is named.
+    """
+    if agent_id is not None:
+        return demand_offer(catalogue, agent_id, task_name)
+    able = [one for one in catalogue.cards if catalogue.find(one, task_name)]
+    if not able:
+        raise not_found(
+            f"no agent has a task {task_name!r}; GET /v1/agents lists what they have"
+        )
+    if len(able) > 1:
+        told = f"{_list(able)} have a task {task_name!r}; name one of them"
+        raise unusable([Fault(where="agent_id", message=told)])
+    return demand_offer(catalogue, able[0], task_name)
+
+
 def no_such_agent(agent_id: str, catalogue: Catalogue) -> Refused:
     """Return the refusal of an unknown agent, with the name that is most alike."""
     near = nearest(agent_id, catalogue.cards)

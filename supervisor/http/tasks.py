@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, ClassVar, Literal
 
 from fastapi import APIRouter, Depends, Path
-from pydantic import ConfigDict, Field, JsonValue
+from pydantic import ConfigDict, Field, JsonValue, WithJsonSchema, model_validator
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -20,7 +20,7 @@ from tasklore.memory.webhooks.outbox import Callback, WebhookOutbox
 from tasklore.supervisor.catalogue import Offer
 from tasklore.supervisor.dispatch import MOST_AHEAD
 from tasklore.supervisor.http.admission.keys import Caller, require_role
-from tasklore.supervisor.http.card_fit import demand_fit, demand_offer
+from tasklore.supervisor.http.card_fit import demand_fit, demand_task
 from tasklore.supervisor.http.owners import demand_conversation, task_place
 from tasklore.supervisor.http.parts import ApiParts
 from tasklore.supervisor.http.problems import (
@@ -58,13 +58,34 @@ TaskId = Annotated[
 ]
 
 
+#: The name of a task, or the call as assignments have it.
+_CALL = {
+    "anyOf": [
+        {"type": "string", "pattern": NAME_PATTERN},
+        {
+            "type": "object",
+            "properties": {
+                "name": {"type": "string", "pattern": NAME_PATTERN},
+                "parameters": {"type": "object"},
+            },
+            "required": ["name"],
+            "additionalProperties": False,
+        },
+    ]
+}
+
+
 class Send(Later):
-    """A task for an agent; `within_seconds` is how long it may take from its start, its time in the queue included."""
+    """A task for an agent; `within_seconds` is how long it may take from its start, its time in the queue included.
+
+    `task` is its name, or an object of `name` and `parameters`, as in the assignments on the wire. `agent_id` may be
+    left out where one agent alone has a task of that name.
+    """
 
     model_config: ClassVar[ConfigDict] = ConfigDict(strict=True)
 
-    agent_id: Name
-    task: Name
+    agent_id: Name | None = None
+    task: Annotated[Name, WithJsonSchema(_CALL)]
     parameters: dict[str, JsonValue] = Field(default_factory=dict)
     user: Annotated[str | None, Field(min_length=1, max_length=256)] = None
     tenant: Annotated[str | None, Field(min_length=1, max_length=200)] = None
@@ -80,6 +101,22 @@ class Send(Later):
             description="Hears of its end, and of questions that it asks, by signed webhooks."
         ),
     ] = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _flatten(cls, body: Any) -> Any:
+        """Take the name and the parameters out of an object `task`."""
+        call = body.get("task") if isinstance(body, dict) else None
+        if not isinstance(call, dict):
+            return body
+        if unknown := call.keys() - {"name", "parameters"}:
+            raise ValueError(
+                f"task has {', '.join(sorted(map(str, unknown)))}; give it `name` and `parameters` alone"
+            )
+        if "parameters" in body and "parameters" in call:
+            raise ValueError("give `parameters` once, in `task` or beside it")
+        flat = {"parameters": call["parameters"]} if "parameters" in call else {}
+        return {**body, "task": call.get("name"), **flat}
 
 
 class Sent(View):
@@ -135,7 +172,7 @@ def routes(parts: ApiParts) -> APIRouter:
     ) -> Response:
         user_id = caller.demand_user(body.user)
         sender = caller.for_tenant(body.tenant)
-        offer = demand_offer(parts.catalogue(), body.agent_id, body.task)
+        offer = demand_task(parts.catalogue(), body.agent_id, body.task)
         demand_fit(offer.task, body.parameters)
         await demand_conversation(parts, caller, body.conversation)
         task = NewTask(

@@ -377,6 +377,52 @@ async def test_a_task_is_sent_once_and_its_report_comes_back(stand: Stand) -> No
     ).data
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"agent_id": "EchoAgent", "task": "echo", "parameters": {"word": "hi"}},
+        {"task": {"name": "echo", "parameters": {"word": "hi"}}},
+        {
+            "agent_id": "EchoAgent",
+            "task": {"name": "echo"},
+            "parameters": {"word": "hi"},
+        },
+    ],
+)
+async def test_a_task_is_taken_by_its_name_and_as_an_assignment_has_it(
+    stand: Stand, body: dict[str, Any]
+) -> None:
+    """One agent alone has a task of that name, so that it need not be named."""
+    sent = await ask(stand.url, "POST", "/v1/tasks", body | {"wait_seconds": 0})
+    assert sent.status == 202, sent.body
+    kept = await stand.parts.client.jetstream().get_last_msg(
+        "TASKS", "tasks.EchoAgent.echo"
+    )
+    assignment = TaskAssignment.model_validate_json(kept.data or b"")
+    assert (assignment.agent_id, assignment.task.name, assignment.task.parameters) == (
+        "EchoAgent",
+        "echo",
+        {"word": "hi"},
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "said"),
+    [
+        ({"task": {"name": "echo", "args": {}}}, 422, "task has args"),
+        ({"task": {"parameters": {}}}, 422, "task"),
+        ({"task": {"name": "echo", "parameters": {}}, "parameters": {}}, 422, "once"),
+        ({"task": "ecko", "parameters": {}}, 404, "no agent has a task 'ecko'"),
+    ],
+)
+async def test_a_task_that_is_spelled_otherwise_is_refused(
+    stand: Stand, body: dict[str, Any], status: int, said: str
+) -> None:
+    refused = await ask(stand.url, "POST", "/v1/tasks", body)
+    assert refused.status == status
+    assert said in str(refused.body)
+
+
 async def test_a_cancelled_task_is_shown_as_running_while_it_still_runs(
     stand: Stand,
 ) -> None:
