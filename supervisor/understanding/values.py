@@ -444,7 +444,8 @@ def _duration_for(slot: Slot, text: str, start: int, end: int) -> Candidate:
 
 def _is_letter(slot: Slot, utterance: Utterance, place: int) -> bool:
     """Return whether the "a" at *place* is the choice of that name and no article: "zone A", "A" alone."""
-    before, after = utterance.tokens[:place], utterance.tokens[place + 1 :]
+    before = utterance.tokens[:place]
+    after = utterance.tokens[place + 1 :]
     names = {stem for phrase in slot.phrases for stem in phrase.stems}
     return bool(before and before[-1].stem in names) or not any(
         one.is_word for one in after[:1]

@@ -21,7 +21,7 @@ _UNNAMED = "something that could not be checked"
 RULES = "rules"
 UNREAD = Veto("sentence", "this part is not understood without a model", "unread")
 #: The cure where a model could not make a fact of a turn.
-_CURE = "say it again in other words, or add it with `tasklore memory edit`"
+_CURE = "say it again in other words, in a conversation or with `tasklore memory tell`"
 
 
 def fact_id(turn_id: str, number: int) -> str:

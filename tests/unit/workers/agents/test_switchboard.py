@@ -354,7 +354,7 @@ async def test_a_fault_goes_back_once_and_then_that_fact_alone_is_set_aside(
     assert f"- {complaint}" in bench.asked(1)
     assert aside.confidence == 0
     assert complaint in aside.reasoning
-    assert "tasklore memory edit" in aside.reasoning
+    assert "tasklore memory tell" in aside.reasoning
     assert aside.evidence == ""
     assert len(bench.llm.asked) == 2
     assert len(bench.refused) == 1
