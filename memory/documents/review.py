@@ -65,9 +65,9 @@ class Conflict:
 class Review:
     """The findings among `leaves` leaves.
 
-    `duplicates` are groups of leaves of one place that say the same. `stale` have expired, or faded so much that they
-    should be asked for again. `never_read` is None when reads are not counted. `orphans` stand in no place of their
-    kind, where no rule finds them. `unreadable` have a day that is none, so that it has no effect.
+    `duplicates` are groups of leaves of one place that say the same, of one time. `stale` have expired, or faded so
+    much that they should be asked for again. `never_read` is None when reads are not counted. `orphans` stand in no
+    place of their kind, where no rule finds them. `unreadable` have a day that is none, so that it has no effect.
     """
 
     leaves: int
@@ -254,9 +254,23 @@ def _duplicates(found: Iterable[_Leaf], form: TextForm) -> Iterator[tuple[Spot, 
         if isinstance(leaf.spot.path.last, int):
             by_home.setdefault((leaf.spot.resource_id, leaf.home), []).append(leaf)
     for leaves in by_home.values():
+        by_time: dict[Hashable, list[_Leaf]] = {}
+        for leaf in leaves:
+            by_time.setdefault(_time_of(leaf), []).append(leaf)
         yield from (
-            _spots(same) for same in _by_form(leaves, form).values() if len(same) > 1
+            _spots(same)
+            for held in by_time.values()
+            for same in _by_form(held, form).values()
+            if len(same) > 1
         )
+
+
+def _time_of(leaf: _Leaf) -> Hashable:
+    """Return the time of which *leaf* speaks: the day of an event, and on which it ended; None for none."""
+    if leaf.item is None:
+        return (None, None)
+    is_event = leaf.place is not None and leaf.place.events
+    return (leaf.item.expiry if is_event else None, leaf.item.until)
 
 
 def _by_form(leaves: Iterable[_Leaf], form: TextForm) -> dict[Hashable, list[_Leaf]]:

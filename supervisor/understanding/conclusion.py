@@ -55,8 +55,11 @@ _HAVING = word_set("has have had")
 _MOST_SUBJECT = 3
 #: Said of what did not happen, or may happen.
 _UNREAL = word_set(
-    "might maybe never won't wouldn't didn't doesn't don't haven't hasn't isn't wasn't cannot can't"
+    "might maybe never won't wouldn't didn't doesn't don't haven't hasn't isn't wasn't cannot can't imagine suppose"
+    " pretend"
 )
+#: Whoever a sentence is about that begins with it is nobody who asks.
+_OTHERS = word_set("she he they")
 _HELPERS = word_set("did do does have has will would should could can")
 _DETERMINERS = word_set("a an the my our your his her their another")
 _DEFINITE = word_set("the my our your this that")
@@ -286,6 +289,7 @@ def _moods(tokens: Sequence[Token]) -> frozenset[str]:
         before in _HELPERS and after == "not" for before, after in pairwise(said)
     )
     tells = tells_of_past(tokens) or tells_of_past(tokens[1:2])
+    tells |= said[0] in _OTHERS
     tells |= said[0] in _DEFINITE and not _HAVING.isdisjoint(
         said[1 : 1 + _MOST_SUBJECT]
     )

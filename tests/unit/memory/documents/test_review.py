@@ -184,3 +184,26 @@ def test_a_day_that_is_none_is_pointed_out() -> None:
         ]
     )
     assert _texts(review(documents, KINDS, today=TODAY).unreadable) == ["a", "b"]
+
+
+def test_an_event_on_two_days_and_what_was_so_before_are_no_duplicates() -> None:
+    """Two of one day are."""
+    plans: dict[str, Body] = {
+        "resource_user_plans": {
+            "_metadata": {},
+            "plans": {
+                "upcoming": [
+                    _item("Dentist", expiry="2026-06-10"),
+                    _item("Dentist", expiry="2026-06-20"),
+                    _item("dentist", expiry="2026-06-20"),
+                ]
+            },
+        }
+    }
+    (group,) = review(plans, KINDS, today=TODAY).duplicates
+    assert [str(spot.path) for spot in group] == [
+        "plans.upcoming[1]",
+        "plans.upcoming[2]",
+    ]
+    past = _food(likes=[_item("Tea"), _item("Tea", until="2026-01-01")])
+    assert review(past, KINDS, today=TODAY).duplicates == ()

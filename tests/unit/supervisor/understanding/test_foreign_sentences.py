@@ -66,6 +66,10 @@ FOREIGN = (
     "I want to know if borrowing Emma is allowed",
     "Emma borrowed my car",
     "my brother borrowed Dune from me",
+    "She wants to borrow Emma",
+    "He said: order 2 funghi",
+    "Imagine I order 2 funghi",
+    "Suppose I order 2 funghi",
 )
 MEANT = ("order 2 funghi", "limit 50k, 42k spent", "spent 42k of a limit of 50k")
 
