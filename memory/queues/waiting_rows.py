@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from tasklore.memory.queues.claims import KnownRow
 from tasklore.memory.queues.queue import PersonalQueue
 
-#: Rows of a table that are looked through for those that wait.
-_MOST_ROWS = 1_000
+#: Rows of a table that are looked through for those that wait or failed: some 50 ms of the server.
+_MOST_ROWS = 5_000
 #: What helps where a row says nothing else, by its state.
 CURES = {
     "waiting": "its turn comes",
@@ -49,7 +50,26 @@ async def rows_waiting(
             cure=CURES[row.state],
             attempts=row.attempts,
         )
-        for kind, rows in tables
-        for row in await rows.rows(owner, _MOST_ROWS)
+        for kind, table in tables
+        for row in await _known_rows(owner, table)
         if row.state in CURES
     ]
+
+
+async def count_waiting(owner: str, turns: PersonalQueue, facts: PersonalQueue) -> int:
+    """Return how many rows of *owner* wait or failed, those among them that `rows_waiting` does not list.
+
+    Raises:
+        MemoryUnavailable: the store did not answer in time.
+    """
+    found = [await table.counts(owner) for table in (turns, facts)]
+    return sum(one.waiting + one.parked + one.closed["failed"] for one in found)
+
+
+async def _known_rows(owner: str, table: PersonalQueue) -> Sequence[KnownRow]:
+    """Return the rows of *owner* among which are all that wait or failed; closed ones come behind the others."""
+    counts = await table.counts(owner)
+    wanted = counts.waiting + counts.parked
+    if counts.closed["failed"]:
+        wanted += sum(counts.closed.values())
+    return await table.rows(owner, min(wanted, _MOST_ROWS)) if wanted else ()

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from datetime import timedelta
+from typing import cast
 
 import pytest
 from redis.asyncio import Redis
@@ -10,7 +11,7 @@ from redis.asyncio import Redis
 from tasklore.contracts.errors import LlmError, LlmMalformed, LlmTimeout
 from tasklore.contracts.messages import ChatTurn, ExtractedFacts, Fact
 from tasklore.memory.queues.claims import Claim
-from tasklore.memory.queues.waiting_rows import rows_waiting
+from tasklore.memory.queues.waiting_rows import count_waiting, rows_waiting
 from tasklore.runtime.models.llm import Expense, Reply
 from tasklore.workers.agents.switchboard import agent as switchboard
 from tasklore.workers.agents.switchboard.answer import Heard, HeardFact
@@ -184,6 +185,22 @@ async def test_a_turn_whose_answer_cannot_be_read_waits_through_kills_and_a_mont
         if model.known:
             break
     assert published(room) == [BY_RULES, BY_MODEL]
+
+
+async def test_what_failed_is_listed_behind_any_number_of_others(room: Room) -> None:
+    """A thousand turns that were learned since hide none."""
+    await room.turns.append("ann", [("bad", b"no turn")])
+    async with room.listening(switchboard, "turns"):
+        await room.closed("turns", "ann")
+    model = cast("Fickle", room.services.llm)
+    model.configured = False
+    numbers = range(1_100)
+    await room.say("ann", *("hm" for _ in numbers))
+    async with room.listening(switchboard, "turns"):
+        await room.closed("turns", "ann")
+    (row,) = await rows_waiting("ann", room.turns, room.facts)
+    assert (row.row_id, row.state) == ("bad", "failed")
+    assert await count_waiting("ann", room.turns, room.facts) == 1
 
 
 @pytest.mark.parametrize("last", [1, 2], ids=["published", "noted as published"])

@@ -18,7 +18,7 @@ from tasklore.memory.documents.storage.writer import KEEP_REVISIONS
 from tasklore.memory.episodes.recall import ANY, Within
 from tasklore.memory.episodes.store import Episodes
 from tasklore.memory.queues.claims import KnownRow
-from tasklore.memory.queues.waiting_rows import rows_waiting
+from tasklore.memory.queues.waiting_rows import count_waiting, rows_waiting
 from tasklore.memory.recall import Recalled, search_memory
 from tasklore.memory.rendering.documents import render
 
@@ -258,6 +258,7 @@ async def print_waiting(user: str, *, as_json: bool) -> None:
     """Print the turns and facts of *user* that wait, or were set aside, each with its reason."""
     async with user_memory() as memory:
         rows = await rows_waiting(user, memory.turns, memory.facts)
+        total = await count_waiting(user, memory.turns, memory.facts)
     if as_json:
         names = ("kind", "state", "reason", "cure", "attempts")
         print_json(
@@ -274,6 +275,8 @@ async def print_waiting(user: str, *, as_json: bool) -> None:
             for row in rows
         ]
         print_table(("KIND", "ID", "STATE", "REASON"), table)
+        if total > len(rows):
+            print(f"{total - len(rows)} more are not listed.")
 
 
 async def print_settings(
