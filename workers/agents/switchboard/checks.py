@@ -287,12 +287,17 @@ class Checker:
         named: list[Entry | str],
         days: tuple[date | None, date | None],
     ) -> Iterator[Veto]:
-        """Yield numbers and words of value and subject that were neither said nor shown."""
+        """Yield numbers and words of value and subject that were neither said nor shown.
+
+        The days of the fact count as shown, but where it is protected: a birthday has the year that was said, or none.
+        """
         entries = [one for one in named if isinstance(one, Entry)]
         said = "\n".join(
             [self._scene.text, *(f"{one.subject} {one.text}" for one in entries)]
         )
-        grounded = _parts(days) | _amounts(said)
+        place = home_of(heard.category, heard.subject, self._kinds)
+        is_protected = place is not None and place.protected
+        grounded = _amounts(said) | (set() if is_protected else _parts(days))
         for number in numbers_in(heard.value):
             if number.readings and grounded.isdisjoint(number.readings):
                 written = heard.value[number.start : number.end]

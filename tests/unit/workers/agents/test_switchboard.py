@@ -631,3 +631,20 @@ async def test_what_takes_away_and_names_nothing_is_looked_at_again(
     bench = Bench(heard(slip))
     await bench.facts("My brother told the waiter: forget the peanuts")
     assert len(bench.llm.looked) == 1
+
+
+async def test_a_birthday_gets_no_year_that_was_not_said() -> None:
+    """That of the turn it was said in least of all."""
+    said = turn(1, "My birthday is 3 May", at=datetime(1990, 5, 1, tzinfo=UTC))
+    slip = loves_sushi(
+        statement="Your birthday is 3 May",
+        category="general.birthday",
+        value="3 May 1990",
+        quotation="My birthday is 3 May",
+        valid_from="1990-05-03",
+    )
+    (aside,) = await Bench(heard(slip), heard(slip)).facts(said)
+    assert (aside.confidence, "1990 was not said" in aside.reasoning) == (0, True)
+    right = slip.model_copy(update={"value": "3 May"})
+    (fact,) = await Bench(heard(slip), heard(right)).facts(said)
+    assert (fact.value, fact.confidence) == ("3 May", 1.0)
