@@ -32,7 +32,9 @@ _PARTS_END = re.compile(r";")
 #: How long something holds, at the end of a clause.
 _UNTIL = re.compile(r"\s+(?P<rest>(?:until|till|for)\s+[^,]{2,40})$", re.IGNORECASE)
 #: A text with one of these takes back what it says.
-_TAKEN_BACK = re.compile(r"\bNOT!|/s\b|\b(?:just kidding|jk|said no one)\b")
+_TAKEN_BACK = re.compile(
+    r"\bNOT!|(?i:[;,-]\s*not\b\W*$)|/s\b|\b(?:just kidding|jk|said no one)\b"
+)
 _PARTS = re.compile(r", and | and | or |, ")
 
 

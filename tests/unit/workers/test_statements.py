@@ -196,6 +196,10 @@ def test_what_no_list_knows_is_kept_as_it_was_said(
         "I love working with Mia",
         "I'm allergic to my boss",
         "I don't like this one",
+        "I love Her",
+        "I hate Mondays",
+        "I go by Bus",
+        "I love hiking; not",
     ],
 )
 def test_a_thing_that_the_words_do_not_name_is_not_kept(text: str) -> None:
