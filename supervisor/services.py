@@ -277,7 +277,7 @@ def make_schedules(
         supervisor_id=supervisor_id,
         catalogue=lambda: opened.cards.catalogue,
         dispatch=opened.dispatch,
-        pipelines=pipelines.answer,
+        pipelines=pipelines.take_up,
         canceller=opened.canceller,
         records=RequestRecords(opened.redis),
         now=book.now,

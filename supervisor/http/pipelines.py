@@ -181,7 +181,7 @@ def _add_steering(router: APIRouter, parts: ApiParts) -> None:
             user_id=caller.demand_user(body.user),
             caller=caller,
         )
-        reply = await parts.pipelines.answer(request)
+        reply = await parts.pipelines.take_up(request)
         if reply.kind == "accepted" and reply.session_id is not None:
             await claim_run(parts, caller, reply.session_id)
         is_taken = (
@@ -304,7 +304,7 @@ async def _steer(
     state = (await read_run(parts, caller, session_id)).state
     is_there = await parts.runs.read(session_id) is not None
     fits = is_there and (state == "running") == is_running
-    return _respond(await parts.pipelines.answer(request), 422 if fits else 409)
+    return _respond(await parts.pipelines.take_up(request), 422 if fits else 409)
 
 
 def _respond(reply: PipelineReply, refused: int) -> Response:

@@ -114,6 +114,20 @@ class PipelineRequests:
 
     async def answer(self, request: PipelineRequest) -> PipelineReply:
         """Return the reply to *request*: it is taken up, or refused with the cure."""
+        try:
+            return await self.take_up(request)
+        except MemoryUnavailable as error:
+            return _refuse(
+                request.session_id,
+                f"the store of sessions did not answer; ask again: {error}",
+            )
+
+    async def take_up(self, request: PipelineRequest) -> PipelineReply:
+        """Return the reply to *request* as `answer` does.
+
+        Raises:
+            MemoryUnavailable: the store of sessions does not answer; nothing is wrong with the request.
+        """
         session_id = request.session_id
         action = self._actions.get(request.action)
         if action is None:
@@ -133,10 +147,8 @@ class PipelineRequests:
             return _refuse(
                 session_id, "the pipeline cannot run as it is declared", error.problems
             )
-        except MemoryUnavailable as error:
-            return _refuse(
-                session_id, f"the store of sessions did not answer; ask again: {error}"
-            )
+        except MemoryUnavailable:
+            raise
         except TaskloreError as error:
             return _refuse(session_id, str(error))
         except Exception:

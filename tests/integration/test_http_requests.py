@@ -4,6 +4,7 @@ import asyncio
 import itertools
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,8 @@ from tasklore.memory.ledger.requests import (
     RequestRecords,
     place_of,
 )
+from tasklore.memory.sessions.pipeline_records import NewRun
+from tasklore.memory.sessions.pipeline_runs import PipelineRuns
 from tasklore.runtime.servers.embedded import EmbeddedServers
 from tasklore.supervisor.catalogue import Catalogue
 from tasklore.supervisor.http.admission.key_file import KeyRing, make_key
@@ -51,6 +54,7 @@ from tests.integration.http_stand import (
     assigned,
     http_stand,
 )
+from tests.unit.supervisor.pipelines.fake_system import FakeSystem, a_chain, echo
 
 HELLO = {"text": "hello"}
 
@@ -921,3 +925,23 @@ async def test_what_ends_in_time_is_answered_though_its_record_is_not_kept(
         for more in ({}, {"conversation": "c-1"}):
             answered = await ask(stand.url, "POST", "/v1/requests", {**HELLO, **more})
             assert (answered.status, answered.body["state"]) == (200, "done")
+
+
+async def test_a_pipeline_that_a_full_store_could_not_keep_is_sent_again(
+    servers: EmbeddedServers, redis: Redis, tmp_path: Path
+) -> None:
+    """As 503 with a time; it is not refused for something that is wrong with it."""
+    system = FakeSystem(tmp_path, echo=echo)
+
+    class Full(PipelineRuns):
+        async def create(self, new: NewRun) -> bool:
+            raise MemoryUnavailable(f"no room for {new.session_id}")
+
+    system.requests._parts = replace(
+        system.parts, runs=Full(redis, deadline_s=PATIENCE_S)
+    )
+    body = {"pipeline": a_chain("one").model_dump(mode="json", exclude_unset=True)}
+    async with http_stand(servers, redis, pipelines=system.requests) as stand:
+        answer = await ask(stand.url, "POST", "/v1/pipelines", body)
+    assert answer.status == 503
+    assert int(answer.headers["retry-after"]) >= 1

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from tasklore.contracts.errors import MemoryUnavailable
+from tasklore.contracts.messages import PipelineRequest
 from tasklore.contracts.pipelines import Input
 from tasklore.memory.sessions.pipeline_records import PhaseState
 from tests.unit.supervisor.pipelines.fake_system import (
@@ -58,6 +60,28 @@ async def test_a_run_without_an_id_gets_one_and_wakes_the_desk(tmp_path: Path) -
     assert reply.session_id is not None
     assert system.woken == [reply.session_id]
     assert system.kinds() == [("accepted", None)]
+
+
+async def test_a_store_that_does_not_answer_is_no_fault_of_the_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Over HTTP and for ticks it is asked again later; over NATS the reply says so."""
+    system = FakeSystem(tmp_path, echo=echo)
+
+    async def fail(*_given: Any, **_named: Any) -> None:
+        raise MemoryUnavailable("full")
+
+    monkeypatch.setattr(system.runs, "create", fail)
+    request = PipelineRequest(
+        action="run",
+        session_id="s1",
+        pipeline=a_chain("one").model_dump(mode="json", exclude_unset=True),
+        inputs={},
+    )
+    with pytest.raises(MemoryUnavailable):
+        await system.requests.take_up(request)
+    reply = await system.requests.answer(request)
+    assert (reply.kind, "ask again" in reply.text) == ("refused", True)
 
 
 @pytest.mark.parametrize(
