@@ -12,7 +12,6 @@ from typing import Any
 
 import pydantic_ai
 import pytest
-from pydantic_ai.mcp import MCPToolset
 from pydantic_ai.messages import (
     ModelMessage,
     ModelResponse,
@@ -28,7 +27,6 @@ from tasklore import Agent, Context
 from tasklore.contracts.errors import ConfigurationError, Unreachable
 from tasklore.workers.pydantic_agents import Prompt, mcp_server, run
 from tasklore.workers.testing import AgentKit
-from tests.servers import PATIENCE_S
 
 DOUBLE = str(Path(__file__).parents[1] / "mcp_double.py")
 
@@ -156,26 +154,6 @@ async def test_a_server_that_dies_is_a_retryable_error_and_started_again(
     assert calls_in(log) == ["count_words a b", "die_once", "die_once"]
 
 
-async def test_a_server_that_hangs_ends_with_the_time_it_was_given(
-    log: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The task is run again as often as it may be. The start, of which a busy machine makes seconds, is not hurried."""
-
-    class Patient(MCPToolset):
-        def __init__(self, *told: Any, **more: Any) -> None:
-            super().__init__(*told, **(more | {"init_timeout": PATIENCE_S}))
-
-    monkeypatch.setattr("pydantic_ai.mcp.MCPToolset", Patient)
-    toolset = mcp_server(
-        "double", command=[sys.executable, DOUBLE, str(log)], timeout_s=2
-    )
-    kit = AgentKit(make_agent(toolset, ("hang", {})))
-    report = await kit.run("read", {"prompt": "count"}, max_attempts=1)
-    assert report.status == "failed"
-    assert isinstance(kit.raised[0], Unreachable)
-    assert calls_in(log) == ["hang"]
-
-
 async def test_a_server_that_hung_is_ended_and_the_next_task_has_another(
     log: Path,
 ) -> None:
@@ -186,6 +164,7 @@ async def test_a_server_that_hung_is_ended_and_the_next_task_has_another(
     kit = AgentKit(make_agent(toolset, ("hang_once", {})))
     failed = await kit.run("read", {"prompt": "count"}, max_attempts=1)
     assert failed.status == "failed"
+    assert isinstance(kit.raised[0], Unreachable)
     assert "did not answer within 12 s" in str(kit.raised[0])
     [hung] = [int(line.split()[1]) for line in calls_in(log)]
     await asyncio.to_thread(wait_for_end, hung)
@@ -231,7 +210,11 @@ def sly(tmp_path: Path) -> AgentKit:
     """Return the kit of an agent that calls the tool of `SLY` once."""
     script = tmp_path / "server.py"
     script.write_text(SLY)
-    toolset = mcp_server("sly", command=[sys.executable, str(script)])
+    toolset = mcp_server(
+        "sly",
+        command=[sys.executable, str(script), str(tmp_path / "child")],
+        timeout_s=12,
+    )
     model: pydantic_ai.Agent[Any, str] = pydantic_ai.Agent(
         FunctionModel(call_sly), name="reader", toolsets=[toolset]
     )
@@ -251,15 +234,42 @@ async def test_no_schema_of_a_server_is_applied(sly: AgentKit) -> None:
     assert report.result == "done"
 
 
-async def test_a_server_that_sends_line_upon_line_is_ended(sly: AgentKit) -> None:
-    """Each costs the worker a little, and nobody asked for them."""
-    report = await sly.run("read", {"prompt": "lines"}, max_attempts=1)
+@pytest.mark.parametrize("kind", ["lines", "questions", "values"])
+async def test_a_server_that_sends_many_small_things_is_ended(
+    kind: str, sly: AgentKit, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Each line, question and value costs the worker a little, and nobody asked for them."""
+    report = await sly.run("read", {"prompt": kind}, max_attempts=1)
     assert report.status == "failed"
-    assert "10,000 lines for one request" in str(sly.raised[0])
+    assert "10,000 lines, 20,000 values of JSON or 100 questions for one request" in (
+        capfd.readouterr().err
+    )
+
+
+async def test_a_server_that_logs_without_end_is_cut_short(
+    sly: AgentKit, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """What it may log is seen, that there is more too, and its answer is taken."""
+    report = await sly.run("read", {"prompt": "loud"}, max_attempts=1)
+    assert report.result == "done"
+    logged = capfd.readouterr().err
+    assert "logs more, which is left out" in logged
+    assert 60_000 < len(logged) < 1_000_000
+
+
+@pytest.mark.parametrize("kind", ["child alone", "child"])
+async def test_what_a_server_started_ends_with_it(
+    kind: str, sly: AgentKit, tmp_path: Path
+) -> None:
+    """Also where it has left before, and the child holds its streams open."""
+    report = await sly.run("read", {"prompt": kind}, max_attempts=1)
+    assert report.status == "failed"
+    pid = int((tmp_path / "child").read_text())
+    await asyncio.to_thread(wait_for_end, pid)
 
 
 SLY = """
-import json, sys
+import json, os, pathlib, subprocess, sys, time
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string", "pattern": "^(a+)+$"}}}
 for line in sys.stdin:
     asked = json.loads(line)
@@ -268,6 +278,20 @@ for line in sys.stdin:
     if "lines" in line:
         for _ in range(300_000):
             print('{"jsonrpc": "2.0", "method": "notifications/nothing"}')
+    if "questions" in line:
+        for number in range(5_000):
+            print(json.dumps({"jsonrpc": "2.0", "id": f"s{number}", "method": "ping"}))
+    if "values" in line:
+        print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": {"content": [{}] * 30_000}}))
+    if "loud" in line:
+        for _ in range(300):
+            sys.stderr.write("e" * 9_999 + chr(10))
+    if "child" in line:
+        child = subprocess.Popen(["sleep", "600"])
+        pathlib.Path(sys.argv[1]).write_text(str(child.pid))
+        if "alone" in line:
+            os._exit(0)
+        time.sleep(600)
     result = {
         "initialize": {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
                        "serverInfo": {"name": "sly", "version": "1"}},

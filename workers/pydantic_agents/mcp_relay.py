@@ -1,14 +1,17 @@
 """The program between a worker and an MCP server over stdio: `mcp_relay.py SECONDS BYTES PROGRAM ARGUMENT...`.
 
 The client library reads lines of any length on the worker's event loop, and a server that hangs stays for ever. So
-this hands on whole lines up to a size, and ends the server when it sends more or leaves a request unanswered: the
-client hears why as the error of each open request, and starts another one for the next task.
+this hands on whole lines up to a size, and ends the server, with all that it started in its group, when it sends more
+or leaves a request unanswered: the client hears why as the error of each open request, and starts another one for the
+next task.
 
 It imports nothing but the standard library, as the server's environment has no path of ours.
 """
 
 import json
 import os
+import re
+import signal
 import subprocess
 import sys
 import threading
@@ -17,12 +20,21 @@ from typing import Any
 
 #: Lines that a server may send for one line that it is sent, such as notices of progress.
 _MOST_LINES = 10_000
+#: Values of all lines for one that it is sent: each costs the worker some 10 us and 1 KB, on its event loop.
+MOST_VALUES = 20_000
+#: Questions that a server may ask for one line that it is sent: the client answers each.
+_MOST_QUESTIONS = 100
+#: Bytes that a server may log for one line that it is sent.
+_MOST_LOGGED = 64 * 1024
 #: The code of JSON-RPC for a server that failed.
 _FAILED = -32000
 #: Seconds for a server that closed its stream to end.
 _END_S = 2.0
 #: Seconds between two looks at the clock.
 _LOOK_S = 0.05
+_LEFT_OUT = b"\n... the MCP server logs more, which is left out\n"
+#: A string of JSON, also one that nothing closes: no byte is looked at twice.
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 
 
 class Relay:
@@ -36,8 +48,17 @@ class Relay:
         self._most = most
         self._open: dict[Any, float] = {}
         self._lock = threading.Lock()
-        self._left = most
+        self._client_left: float | None = None
+        self._server_left: float | None = None
+        self._begin()
+
+    def _begin(self) -> None:
+        """Let the server send as much as it may for one line."""
+        self._left = self._most
         self._lines = _MOST_LINES
+        self._values = MOST_VALUES
+        self._questions = _MOST_QUESTIONS
+        self._logged = _MOST_LOGGED
 
     def hand_in(self) -> None:
         """Hand lines of the client to the server, until there are no more."""
@@ -52,6 +73,7 @@ class Relay:
         except OSError:
             # The server is gone, which the other direction tells.
             return
+        self._client_left = time.monotonic()
 
     def hand_out(self) -> None:
         """Hand whole lines of the server to the client, until there are no more or too many."""
@@ -61,20 +83,41 @@ class Relay:
             with self._lock:
                 self._left -= len(line)
                 self._lines -= 1
-                is_over = self._left < 0 or self._lines < 0
-                self._settle(line)
-            if is_over:
+                self._values -= _count_values(line)
+                is_over = min(self._left, self._lines, self._values) < 0
+                if not is_over:
+                    self._settle(line)
+            if is_over or self._questions < 0:
                 self.give_up(
-                    f"the MCP server sent more than {self._most:,} bytes or {_MOST_LINES:,} lines for one request; "
-                    "let it answer with less"
+                    f"the MCP server sent more than {self._most:,} bytes, {_MOST_LINES:,} lines, {MOST_VALUES:,} "
+                    f"values of JSON or {_MOST_QUESTIONS} questions for one request; let it answer with less"
                 )
             sys.stdout.buffer.write(line)
             sys.stdout.buffer.flush()
 
+    def log(self) -> None:
+        """Hand on what the server logs, as much as it may for one line that it is sent."""
+        stderr = self._server.stderr
+        assert stderr is not None  # noqa: S101 - it has pipes
+        while piece := os.read(stderr.fileno(), _MOST_LOGGED):
+            with self._lock:
+                room = self._logged
+                self._logged = max(0, room - len(piece))
+            if room:
+                os.write(sys.stderr.fileno(), piece[:room])
+            if 0 < room < len(piece):
+                os.write(sys.stderr.fileno(), _LEFT_OUT)
+
     def watch(self) -> None:
-        """End the server when a request of the client waits longer than it may."""
+        """End the server when a request of the client waits longer than it may, or either side is gone."""
         while True:
             time.sleep(_LOOK_S)
+            now = time.monotonic()
+            if self._server_left is None and self._server.poll() is not None:
+                self._server_left = now
+            # A child of it may hold its stream open, and one that hangs does not see that its client has left.
+            if now - min(self._server_left or now, self._client_left or now) > _END_S:
+                self.leave()
             with self._lock:
                 oldest = min(self._open.values(), default=time.monotonic())
             if time.monotonic() - oldest > self._seconds:
@@ -93,48 +136,68 @@ class Relay:
                 sys.stdout.buffer.write(json.dumps(answer).encode() + b"\n")
             sys.stdout.buffer.flush()
             print(reason, file=sys.stderr, flush=True)  # noqa: T201 - the log of a server is its stderr
-            os._exit(1)
+            _end_group()
 
     def leave(self) -> None:
-        """End this process, as the server has ended; not while its end is being reported."""
+        """End this process and what the server started, as it has ended; not while its end is being reported."""
         with self._lock:
-            os._exit(0)
+            _end_group()
 
     def _note(self, line: bytes) -> None:
         """Remember the request in *line*, or that the client does without one."""
         message = json.loads(line)
         with self._lock:
-            self._left = self._most
-            self._lines = _MOST_LINES
             if message.get("method") == "notifications/cancelled":
                 self._open.pop(message.get("params", {}).get("requestId"), None)
             elif "method" in message and "id" in message:
                 self._open[message["id"]] = time.monotonic()
+                self._begin()
 
     def _settle(self, line: bytes) -> None:
-        """Forget the request that *line* answers."""
-        if self._open and b'"id"' in line:
+        """Forget the request that *line* answers, or count the question that it asks."""
+        if b'"id"' in line:
             try:
                 message = json.loads(line)
             except (ValueError, RecursionError):
                 return
-            if not isinstance(message, dict) or "method" in message:
+            number = message.get("id") if isinstance(message, dict) else None
+            if not isinstance(number, int | str):
                 return
-            if isinstance(number := message.get("id"), int | str):
+            if "method" in message:
+                self._questions -= 1
+            else:
                 self._open.pop(number, None)
+
+
+def _count_values(line: bytes) -> int:
+    """Return about how many values of JSON *line* has."""
+    if line.count(b",") < MOST_VALUES and line.count(b"[") < MOST_VALUES:
+        return line.count(b",")
+    bare = _STRING.sub(b"", line)
+    return bare.count(b",") + bare.count(b"[") + bare.count(b"{")
+
+
+def _end_group() -> None:
+    """End this process with all of its group: the server, and what it started."""
+    os.killpg(0, signal.SIGKILL)
 
 
 def main() -> None:
     """Start the server and hand lines to and fro until either side ends."""
     seconds, most, *command = sys.argv[1:]
+    if os.getpgrp() != os.getpid():
+        os.setpgid(0, 0)
     try:
         server = subprocess.Popen(  # noqa: S603 - the author of the agent names it
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
         )
     except OSError as error:
         sys.exit(f"{command[0]!r} cannot be started: {error}")
     relay = Relay(server, float(seconds), int(most))
-    for work in (relay.hand_in, relay.watch):
+    for work in (relay.hand_in, relay.watch, relay.log):
         threading.Thread(target=work, daemon=True).start()
     relay.hand_out()
     # It closed its stream: it has a moment to end by itself.

@@ -119,9 +119,10 @@ def mcp_server(
     """Return the tools of an MCP server, for `Agent(toolsets=[...])`: of a *command* over stdio, or at a *url*.
 
     A command is started when a run first needs it, and serves the runs of a worker until that ends or it does. It is
-    ended when it leaves a request unanswered for *timeout_s*, or sends more than 8 MiB or 10,000 lines for one, and
-    started anew by the next run. At a *url* no response may have more than 8 MiB. Schemas of results are not applied:
-    they are the server's, and may cost whatever it likes.
+    ended, with what it started in its group, when it leaves a request unanswered for *timeout_s*, or sends more than
+    8 MiB, 10,000 lines, 20,000 values of JSON or 100 questions for one, and started anew by the next run; of what it
+    logs 64 KiB a request are handed on. At a *url* no response may have more than 8 MiB or 20,000 values. Schemas of
+    results are not applied: they are the server's, and may cost whatever it likes.
 
     Args:
         name: names its steps; the same while tasks are under way.
@@ -217,5 +218,5 @@ def _make_client(*, most: int, **options: Any) -> Any:
 
     options.pop("follow_redirects", None)
     client = create_mcp_http_client(**options)
-    bound_responses(client, most)
+    bound_responses(client, most, values=mcp_relay.MOST_VALUES)
     return client
