@@ -179,6 +179,7 @@ class Usage(Part):
     `cost_usd` is None when the price of a model is not known, and `unpriced` then says so. Both are left out where they
     say nothing: readers of 0.1 take a number for the cost or none at all, but no null. `cached_tokens` are those of the
     input that the provider had cached, `models` those that answered, and `saved_usd` what a served answer had cost.
+    `estimated_tokens` are those of input and output that no provider counted: their number is ours, by length.
     """
 
     input_tokens: int = 0
@@ -186,6 +187,7 @@ class Usage(Part):
     cost_usd: float | None = Field(default=0.0, exclude_if=is_none)
     unpriced: bool = Field(default=False, exclude_if=not_)
     cached_tokens: int = Field(default=0, exclude_if=not_)
+    estimated_tokens: int = Field(default=0, exclude_if=not_)
     models: tuple[str, ...] = Field(default=(), exclude_if=not_)
     saved_usd: float = Field(default=0.0, exclude_if=not_)
 

@@ -1,10 +1,10 @@
-"""Responses of servers outside, of which no more is read than is of use."""
+"""Responses of servers outside, of which no more is read than is of use, and for no longer than anybody waits."""
 
 import asyncio
 import re
 import zlib
-from collections.abc import AsyncIterator, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import TYPE_CHECKING, Union
 
 if TYPE_CHECKING:
     import httpx2
@@ -22,24 +22,47 @@ _STRING = re.compile(rb'"[^"]*+"?')
 
 
 def bound_responses(
-    client: "httpx2.AsyncClient", most: int, values: int | None = None
+    client: Union["httpx2.AsyncClient", "httpx2.Client"],
+    most: int,
+    *,
+    values: int | None = None,
+    most_s: float | None = None,
 ) -> None:
     """Let each response to *client* end with a ReadError behind its first *most* bytes, also where they came packed.
 
-    With *values*, also behind so many values of JSON: each may cost its reader some 10 us and 1 KB. A stream that it
-    opens by GET goes on for days, and is read slowly instead: the reader of its events bounds each of them.
+    With *values*, also behind so many values of JSON: each may cost its reader some 10 us and 1 KB. One that goes on
+    for longer than *most_s* seconds ends with a ReadTimeout, however often something of it comes.
+
+    A stream that is opened by GET goes on for days, and nobody waits for it: it is read slowly instead, and the reader
+    of its events bounds each of them. A client that is not asynchronous is read in a thread of its own, by its deadline
+    for each read.
     """
+    import httpx2
+
     # Asked for as it is: there is less to do.
     client.headers["Accept-Encoding"] = "identity"
 
-    async def bound(response: "httpx2.Response") -> None:
-        packing = response.headers.pop("content-encoding", "identity").strip().lower()
-        is_news = response.request.method == "GET"
-        room = _Room(None, None) if is_news else _Room(most, values)
-        rate = _NEWS_BYTES_S if is_news else None
-        response.stream = _bounded(response.stream, packing, room, rate)
+    def bound_sync(response: "httpx2.Response") -> None:
+        response.stream = _bound_sync(
+            response.stream, _take_packing(response), _Room(most, values)
+        )
 
-    client.event_hooks["response"].append(bound)
+    async def bound(response: "httpx2.Response") -> None:
+        packing = _take_packing(response)
+        if response.request.method == "GET":
+            response.stream = _bound_news(response.stream, packing)
+        else:
+            room = _Room(most, values)
+            response.stream = _bound(response.stream, packing, room, most_s)
+
+    is_sync = isinstance(client, httpx2.Client)
+    client.event_hooks["response"].append(bound_sync if is_sync else bound)
+
+
+def _take_packing(response: "httpx2.Response") -> str:
+    """Return how the response is packed, and hide that: it is unpacked here."""
+    packing: str = response.headers.pop("content-encoding", "identity")
+    return packing.strip().lower()
 
 
 class _Room:
@@ -93,36 +116,112 @@ class _Values:
         self.count += bare.count(b",") + bare.count(b"[") + bare.count(b"{")
 
 
-def _bounded(
-    stream: object, packing: str, room: _Room, rate: int | None
+def _bound(
+    stream: object, packing: str, room: _Room, most_s: float | None
 ) -> "httpx2.AsyncByteStream":
     import httpx2
 
     class Bounded(httpx2.AsyncByteStream):
         async def __aiter__(self) -> AsyncIterator[bytes]:
             assert isinstance(stream, httpx2.AsyncByteStream)  # noqa: S101 - of an asynchronous client
-            unpacker = _unpacker_of(packing)
-            try:
-                async for piece in stream:
-                    for part in _unpack(piece, unpacker):
-                        room.take(part)
-                        if rate is None:
-                            yield part
-                            continue
-                        for start in range(0, len(part), rate // 8):
-                            few = part[start : start + rate // 8]
-                            yield few
-                            await asyncio.sleep(len(few) / rate)
-            except zlib.error as error:
-                raise httpx2.ReadError(
-                    f"the response cannot be unpacked: {error}"
-                ) from error
+            unpack = _unpacking(packing)
+            async for piece in _read_until(stream, most_s):
+                for part in unpack(piece):
+                    room.take(part)
+                    yield part
 
         async def aclose(self) -> None:
             assert isinstance(stream, httpx2.AsyncByteStream)  # noqa: S101 - of an asynchronous client
             await stream.aclose()
 
     return Bounded()
+
+
+def _bound_news(stream: object, packing: str) -> "httpx2.AsyncByteStream":
+    import httpx2
+
+    class Paced(httpx2.AsyncByteStream):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            assert isinstance(stream, httpx2.AsyncByteStream)  # noqa: S101 - of an asynchronous client
+            unpack = _unpacking(packing)
+            async for piece in stream:
+                for part in unpack(piece):
+                    for start in range(0, len(part), _NEWS_BYTES_S // 8):
+                        few = part[start : start + _NEWS_BYTES_S // 8]
+                        yield few
+                        await asyncio.sleep(len(few) / _NEWS_BYTES_S)
+
+        async def aclose(self) -> None:
+            assert isinstance(stream, httpx2.AsyncByteStream)  # noqa: S101 - of an asynchronous client
+            await stream.aclose()
+
+    return Paced()
+
+
+def _bound_sync(stream: object, packing: str, room: _Room) -> "httpx2.SyncByteStream":
+    import httpx2
+
+    class Bounded(httpx2.SyncByteStream):
+        def __iter__(self) -> Iterator[bytes]:
+            assert isinstance(stream, httpx2.SyncByteStream)  # noqa: S101 - of a client in a thread
+            unpack = _unpacking(packing)
+            for piece in stream:
+                for part in unpack(piece):
+                    room.take(part)
+                    yield part
+
+        def close(self) -> None:
+            assert isinstance(stream, httpx2.SyncByteStream)  # noqa: S101 - of a client in a thread
+            stream.close()
+
+    return Bounded()
+
+
+async def _read_until(
+    stream: "httpx2.AsyncByteStream", most_s: float | None
+) -> AsyncIterator[bytes]:
+    """Yield the pieces of *stream* for *most_s* seconds.
+
+    Raises:
+        ReadTimeout: there are more.
+    """
+    import httpx2
+
+    now = asyncio.get_running_loop().time()
+    ends_at = None if most_s is None else now + most_s
+    pieces = aiter(stream)
+    while True:
+        try:
+            async with asyncio.timeout_at(ends_at):
+                piece = await anext(pieces)
+        except StopAsyncIteration:
+            return
+        except TimeoutError as error:
+            raise httpx2.ReadTimeout(
+                f"the response goes on for more than {most_s:g} s"
+            ) from error
+        yield piece
+
+
+def _unpacking(packing: str) -> Callable[[bytes], Iterator[bytes]]:
+    """Return what unpacks *packing* piece by piece, into parts of bounded size.
+
+    Raises:
+        ReadError: nothing does; or, of what is returned, when a piece cannot be unpacked.
+    """
+    import httpx2
+
+    unpacker = _unpacker_of(packing)
+
+    def unpack(piece: bytes) -> Iterator[bytes]:
+        try:
+            yield from _unpack(piece, unpacker)
+        except zlib.error as error:
+            raise httpx2.ReadError(
+                f"the response cannot be unpacked: {error}"
+            ) from error
+
+    return unpack
 
 
 def _unpacker_of(packing: str) -> "zlib._Decompress | None":

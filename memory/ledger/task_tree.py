@@ -55,7 +55,7 @@ class TaskSums(_Part):
     """Sums over `tasks` tasks. `cost_usd` leaves out unpriced ones; `unpriced` says that there are some.
 
     `run_ms` adds up the times of tasks that ran side by side or waited for each other; `saved_ms` is computing time
-    that `recalled` remembered answers spared.
+    that `recalled` remembered answers spared. `estimated_tokens` are those of both that no provider counted.
     """
 
     tasks: int
@@ -67,6 +67,7 @@ class TaskSums(_Part):
     unpriced: bool
     recalled: int
     saved_ms: int
+    estimated_tokens: int = 0
 
 
 class TracedStep(_Part):
@@ -352,4 +353,5 @@ def sum_tasks(tasks: Iterable[TracedTask]) -> TaskSums:
         unpriced=any(one.usage.unpriced for one in found),
         recalled=sum(one.memory in ("hit", "near") for one in found),
         saved_ms=sum(one.saved_ms or 0 for one in found),
+        estimated_tokens=sum(one.usage.estimated_tokens for one in found),
     )

@@ -26,6 +26,12 @@ class ModelCounts:
         self._llm_tokens = series.counter(
             "llm_tokens", "Tokens, also of failed attempts.", "role", "model", "type"
         )
+        self._llm_estimated = series.counter(
+            "llm_estimated_tokens",
+            "Tokens of `llm_tokens` that no provider counted, by the length of texts.",
+            "role",
+            "model",
+        )
         self._llm_cost = series.counter(
             "llm_cost_usd", "US dollars by list price.", "role", "model"
         )
@@ -76,6 +82,8 @@ class ModelCounts:
             self._llm_tokens.labels(role, model, kind).inc(tokens)
             if error_class is None:
                 self._request_tokens.labels(model, kind).observe(tokens)
+        if usage.estimated_tokens:
+            self._llm_estimated.labels(role, model).inc(usage.estimated_tokens)
         if first_chunk_s is not None:
             self._first_chunk.labels(role, model).observe(first_chunk_s)
         self._llm_cost.labels(role, model).inc(float(usage.cost_usd))

@@ -18,8 +18,12 @@ if TYPE_CHECKING:
     from openai.types.chat import ChatCompletionMessageParam
     from openai.types.shared_params import ResponseFormatJSONSchema
 
+    from tasklore.runtime.models.transport import DialectClient
+
 #: Bytes of one response; the longest answers of models are some hundred kilobytes.
-_MOST_BYTES = 16 * 1024**2
+MOST_BYTES = 16 * 1024**2
+#: Seconds of one response, which signs of life alone may fill; DeepSeek's server hangs up after as many.
+_MOST_S = 600.0
 #: Sent where a server wants no key: the client refuses to be built without one, and would look for one elsewhere.
 _NO_KEY = "none"
 #: Hosts of Azure's resources.
@@ -40,11 +44,8 @@ def build_client(settings: LlmSettings, *, is_bare: bool = False) -> "AsyncOpenA
     """
     import openai
 
-    from tasklore.runtime.models.transport import DialectClient
-
     base_url, query = split_address(settings.base_url)
-    http_client = DialectClient(is_bare=is_bare, base_url=base_url)
-    bound_responses(http_client, _MOST_BYTES)
+    http_client = build_http_client(base_url, is_bare=is_bare)
     key = settings.api_key.get_secret_value() if settings.api_key else _NO_KEY
     client = openai.AsyncOpenAI(
         http_client=http_client,
@@ -59,6 +60,15 @@ def build_client(settings: LlmSettings, *, is_bare: bool = False) -> "AsyncOpenA
     # Taken from the environment otherwise, and sent to whatever server the base URL names.
     client.organization = client.project = None
     return client
+
+
+def build_http_client(base_url: str = "", *, is_bare: bool = False) -> "DialectClient":
+    """Return the HTTP client below each library that asks a model: what it reads is bounded, for each provider."""
+    from tasklore.runtime.models.transport import DialectClient
+
+    http_client = DialectClient(is_bare=is_bare, base_url=base_url)
+    bound_responses(http_client, MOST_BYTES, most_s=_MOST_S)
+    return http_client
 
 
 def split_address(base_url: str | None) -> tuple[str, dict[str, str]]:

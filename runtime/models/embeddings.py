@@ -12,7 +12,8 @@ from tasklore.contracts.admission.limits import (
     Payer,
     Reservation,
 )
-from tasklore.runtime.models.client import headers_for, split_address
+from tasklore.runtime.bounded_http import bound_responses
+from tasklore.runtime.models.client import MOST_BYTES, headers_for, split_address
 from tasklore.runtime.models.governor import Governor
 from tasklore.runtime.models.prices import ModelPrice, Tokens, expense_of, load_prices
 from tasklore.runtime.models.settings import OPENAI_URL
@@ -54,16 +55,19 @@ class Endpoint:
         prices: Mapping[str, ModelPrice] | None = None,
         door: Door | None = None,
     ) -> None:
-        from openai import OpenAI
+        from openai import DefaultHttpxClient, OpenAI
 
         address, query = split_address(base_url)
         key = api_key or "none"
+        http_client = DefaultHttpxClient()
+        bound_responses(http_client, MOST_BYTES)
         self._client = OpenAI(
             base_url=address,
             api_key=key,
             default_query=query,
             default_headers=headers_for(address, key),
             timeout=_DEADLINE_S,
+            http_client=http_client,
             max_retries=0,
         )
         self._model = model

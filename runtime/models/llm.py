@@ -268,8 +268,8 @@ class Llm:
     ) -> AsyncIterator[Sent]:
         """Hold one of the slots for a request that another client sends in the block, and account for it.
 
-        *text* is all that the model is shown. `Sent.tokens` are counted as for an answer of *model*; an error of the
-        block is counted by its class.
+        *text* is all that the model is shown. `Sent.tokens` are counted as for an answer of *model*, those that are
+        estimated in reports alone; an error of the block is counted by its class.
 
         Raises:
             LlmThrottled: a limit of the deployment leaves no room now; with `away_s`.
@@ -318,9 +318,10 @@ class Llm:
                 self._under_way -= 1
                 bill.text = sent.text
                 tokens = sent.tokens
-                if tokens.input and (tokens.output or not sent.text):
+                # One that nobody counted is settled as one of unknown usage.
+                if tokens.input and not tokens.estimated:
                     bill.tokens = tokens
-                elif error_class is None:
+                elif error_class is None and not tokens.input:
                     tokens = estimate_tokens(text, sent.text)
                 usage = expense_of(
                     tokens, model, sent.base_url or address, self.settings.prices

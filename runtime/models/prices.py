@@ -48,11 +48,15 @@ class ModelPrice(BaseModel):
 
 @dataclass(frozen=True)
 class Tokens:
-    """Tokens that a provider counted for one answer; `cached_input` is the part of `input` that it had cached."""
+    """Tokens that a provider counted for one answer; `cached_input` is the part of `input` that it had cached.
+
+    `estimated` says that nobody counted them: they are what the length of the texts comes to.
+    """
 
     input: int = 0
     output: int = 0
     cached_input: int = 0
+    estimated: bool = False
 
 
 @dataclass(frozen=True)
@@ -60,7 +64,7 @@ class Expense:
     """Tokens and US dollars of one call, or the sum of several.
 
     `cost_usd` leaves out calls whose price is unknown; `unpriced` says that there was one. `models` are those that
-    answered.
+    answered, `estimated_tokens` those of input and output that no provider counted.
     """
 
     input_tokens: int = 0
@@ -69,6 +73,7 @@ class Expense:
     unpriced: bool = False
     models: tuple[str, ...] = field(default=(), compare=False)
     cached_tokens: int = 0
+    estimated_tokens: int = 0
 
     def __add__(self, other: "Expense") -> "Expense":
         return Expense(
@@ -78,6 +83,7 @@ class Expense:
             unpriced=self.unpriced or other.unpriced,
             models=tuple(dict.fromkeys(self.models + other.models))[:_MOST_MODELS],
             cached_tokens=self.cached_tokens + other.cached_tokens,
+            estimated_tokens=self.estimated_tokens + other.estimated_tokens,
         )
 
     def as_usage(self) -> Usage:
@@ -88,6 +94,7 @@ class Expense:
             cost_usd=None if self.unpriced else float(self.cost_usd),
             unpriced=self.unpriced,
             cached_tokens=self.cached_tokens,
+            estimated_tokens=self.estimated_tokens,
             models=self.models,
         )
 
@@ -133,8 +140,16 @@ def expense_of(
     price = prices.get(model) or prices.get(_DATE.sub("", model))
     cost = _listed(tokens, model, base_url) if price is None else _priced(tokens, price)
     cached = min(tokens.cached_input, tokens.input)
-    known = tokens.input, tokens.output, cost or Decimal(0)
-    return Expense(*known, unpriced=cost is None, models=(model,), cached_tokens=cached)
+    total = tokens.input + tokens.output
+    return Expense(
+        tokens.input,
+        tokens.output,
+        cost_usd=cost or Decimal(0),
+        unpriced=cost is None,
+        models=(model,),
+        cached_tokens=cached,
+        estimated_tokens=total if tokens.estimated else 0,
+    )
 
 
 def is_priced(model: str, base_url: str, prices: Mapping[str, ModelPrice]) -> bool:

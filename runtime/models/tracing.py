@@ -29,7 +29,12 @@ def answered(body: Mapping[str, Any], tokens: Tokens) -> dict[str, Value]:
     return named | {
         "gen_ai.usage.input_tokens": tokens.input,
         "gen_ai.usage.output_tokens": tokens.output,
+        **_estimated(tokens),
     }
+
+
+def _estimated(tokens: Tokens) -> dict[str, Value]:
+    return {"tasklore.llm.tokens_estimated": True} if tokens.estimated else {}
 
 
 def completed(
@@ -40,6 +45,7 @@ def completed(
         "gen_ai.provider.name": provider,
         "gen_ai.usage.input_tokens": tokens.input,
         "gen_ai.usage.output_tokens": tokens.output,
+        **_estimated(tokens),
     }
     return (
         found

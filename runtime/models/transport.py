@@ -6,6 +6,7 @@ outage with status 200: a reply that is no completion gets the status that it sh
 retried and handed on like any other, and keeps its words.
 """
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
@@ -15,7 +16,7 @@ import httpx2
 import openai
 from httpx2 import Request, Response
 
-from tasklore.contracts.errors import LlmUnavailable
+from tasklore.contracts.errors import LlmTimeout, LlmUnavailable
 from tasklore.runtime.models.answer_reader import object_at, words_of
 from tasklore.runtime.models.completions import (
     PartReader,
@@ -213,12 +214,25 @@ class _Parts(httpx2.AsyncByteStream):
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         async with aclosing(self._response.aiter_bytes()) as pieces:
-            async for piece in pieces:
-                for data in self._reader.feed(piece):
+            while found := await self._read(pieces):
+                for data in found:
                     yield self._say(data)
         for data in self._reader.end():
             yield self._say(data)
         self._demand_begun()
+
+    async def _read(self, pieces: AsyncIterator[bytes]) -> list[str]:
+        """Return the data of the next events, none at the end; signs of life are no event, and give no more time."""
+        wait_s = self._response.request.extensions.get("timeout", {}).get("read")
+        try:
+            async with asyncio.timeout(wait_s):
+                async for piece in pieces:
+                    if found := self._reader.feed(piece):
+                        return found
+        except TimeoutError as error:
+            msg = f"{self._model!r} sent no part of its answer for {wait_s:g} s"
+            raise LlmTimeout(msg) from error
+        return []
 
     async def aclose(self) -> None:
         """Hang up."""

@@ -247,7 +247,10 @@ def read_tokens(body: Mapping[str, Any]) -> Tokens | None:
 
 def estimate_tokens(asked: str, written: str) -> Tokens:
     """Return about how many tokens a question and its answer have, for a provider that does not count them."""
-    return Tokens(*(ceil(len(text.encode()) / _BYTES) for text in (asked, written)))
+    read, wrote = (
+        ceil(len(text.encode(errors="replace")) / _BYTES) for text in (asked, written)
+    )
+    return Tokens(read, wrote, estimated=True)
 
 
 def written_in(body: Mapping[str, Any]) -> str:

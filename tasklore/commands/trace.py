@@ -18,6 +18,7 @@ from tasklore.commands.render.screen import (
 from tasklore.commands.render.words import count_of, duration, money, one_line, size
 from tasklore.contracts.errors import InvalidInput
 from tasklore.contracts.identifiers import checked_name
+from tasklore.contracts.task_messages import Usage
 from tasklore.memory.ledger.task_tree import (
     GONE,
     AlikeTasks,
@@ -190,12 +191,7 @@ def describe_task(task: TracedTask) -> str:
         facts.append(_RECALLED[task.memory] + saved)
     usage = task.usage
     facts += [one_line(model, 60) for model in usage.models]
-    facts += _price(
-        usage.input_tokens,
-        usage.output_tokens,
-        usage.cost_usd or 0,
-        is_unpriced=usage.unpriced,
-    )
+    facts += _price(usage, usage.cost_usd or 0)
     if task.error:
         facts.append(one_line(task.error, 200))
     name = f"{task.agent_id}.{task.task}" if task.task else task.task_id
@@ -224,22 +220,20 @@ def describe_states(sums: TaskSums, more: str = "") -> str:
 
 
 def _money(sums: TaskSums) -> Iterable[str]:
-    yield from _price(
-        sums.input_tokens, sums.output_tokens, sums.cost_usd, is_unpriced=sums.unpriced
-    )
+    yield from _price(sums, sums.cost_usd)
     if sums.recalled:
         yield f"{sums.recalled:,} recalled" + (
             f" (saved {duration(sums.saved_ms)})" if sums.saved_ms else ""
         )
 
 
-def _price(
-    input_tokens: int, output_tokens: int, cost_usd: float, *, is_unpriced: bool
-) -> Iterator[str]:
+def _price(spent: Usage | TaskSums, cost_usd: float) -> Iterator[str]:
     """Yield tokens and cost; a small cost keeps two digits."""
-    if input_tokens or output_tokens:
-        yield f"{input_tokens:,} + {output_tokens:,} tokens"
+    if spent.input_tokens or spent.output_tokens:
+        said = f"{spent.input_tokens:,} + {spent.output_tokens:,} tokens"
+        guessed = spent.estimated_tokens
+        yield said + (f" ({guessed:,} of them estimated)" if guessed else "")
     if cost_usd:
-        yield money(cost_usd) + (" and more, unpriced" if is_unpriced else "")
-    elif is_unpriced:
+        yield money(cost_usd) + (" and more, unpriced" if spent.unpriced else "")
+    elif spent.unpriced:
         yield "unpriced"

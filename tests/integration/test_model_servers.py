@@ -1,8 +1,11 @@
 """Replies as compatible servers really send them, to `context.llm` and to agents with tools: one reader for both."""
 
+import asyncio
+import contextlib
 import gzip
 import json
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pydantic_ai
@@ -15,13 +18,20 @@ from tasklore.contracts.errors import (
     LlmRateLimited,
     LlmRefused,
     LlmRejected,
+    LlmTimeout,
     LlmUnavailable,
 )
 from tasklore.runtime.models.dialects import known_dialects
 from tasklore.runtime.models.llm import Llm, LlmRole, LlmSettings
 from tasklore.workers.pydantic_agents import RoleModel
 from tests.agent_script import streaming
-from tests.integration.test_agent_models import add_tools, hasty, kit_of, settings_of
+from tests.integration.test_agent_models import (
+    ROLES,
+    add_tools,
+    hasty,
+    kit_of,
+    settings_of,
+)
 from tests.llm_double import Asked, Canned, ScriptedLlm, fault, raw, saying
 from tests.llm_questions import GOOD, Colour
 
@@ -487,3 +497,105 @@ async def test_azures_older_address_is_asked_with_its_version_and_key() -> None:
         [asked] = model.requests
     assert asked.path == f"{path}/chat/completions?api-version=2024-10-21"
     assert asked.headers["api-key"] == "sk-azure"
+
+
+def brief(model: ScriptedLlm | str) -> LlmSettings:
+    """Return settings by which each provider is *model*, or an address, with a short time for an attempt."""
+    roles = {
+        name: role.model_copy(update={"attempt_deadline_s": 0.5})
+        for name, role in ROLES.items()
+    }
+    if isinstance(model, ScriptedLlm):
+        return settings_of(model, roles=roles)
+    key = SecretStr("sk-test-0123456789")
+    return LlmSettings(
+        base_url=f"{model}/v1",
+        api_key=key,
+        anthropic_base_url=model,
+        anthropic_api_key=key,
+        google_base_url=model,
+        google_api_key=key,
+        roles=roles,
+        max_attempts=1,
+    )
+
+
+@pytest.mark.parametrize("role", ROLES)
+async def test_no_more_is_read_than_a_bound_whoever_the_provider_is(role: str) -> None:
+    agent = pydantic_ai.Agent(RoleModel(role), name="clerk")
+    async with ScriptedLlm() as model, hasty(settings_of(model)) as llm:
+        model.queue(raw(b" " * (17 * 1024**2)), *[fault(401)] * 2)
+        kit = kit_of(agent, llm)
+        await kit.run("ask", {"prompt": "hi"}, max_attempts=1)
+    chain: list[BaseException | None] = [kit.raised[0]]
+    while chain[-1] is not None:
+        chain.append(chain[-1].__cause__ or chain[-1].__context__)
+    assert isinstance(kit.raised[0], LlmError)
+    assert "more than 16,777,216 bytes" in " ".join(map(str, chain))
+
+
+@asynccontextmanager
+async def alive(head: str, sign: str) -> AsyncIterator[str]:
+    """Serve *sign* for ever to the first request, and a refusal to others; give the address."""
+    asked = 0
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal asked
+        asked += 1
+        with contextlib.suppress(ConnectionError):
+            await reader.readuntil(b"\r\n\r\n")
+            if asked > 1:
+                writer.write(b"HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n")
+                await writer.drain()
+                return
+            writer.write(f"HTTP/1.1 200 OK\r\n{head}\r\n\r\n".encode())
+            while not writer.is_closing():
+                writer.write(sign.encode())
+                await writer.drain()
+                await asyncio.sleep(0.01)
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    try:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    finally:
+        server.close()
+
+
+SILENT = [(role, False) for role in ROLES] + [("chat", True)]
+
+
+@pytest.mark.parametrize(("role", "streams"), SILENT)
+async def test_signs_of_life_are_no_answer(role: str, streams: bool) -> None:
+    """A server that sends them for ever is given up at the end of an attempt."""
+    kind = EVENTS if streams else "application/json"
+    agent = pydantic_ai.Agent(RoleModel(role), name="clerk")
+    async with (
+        alive(f"Content-Type: {kind}", ": alive\n\n" if streams else "\n") as address,
+        hasty(brief(address)) as llm,
+    ):
+        kit = kit_of(agent, llm, streams=streams)
+        await kit.run("ask", {"prompt": "hi"}, max_attempts=1)
+    assert type(kit.raised[0]) is LlmTimeout
+
+
+@pytest.mark.parametrize("streams", [False, True])
+async def test_tokens_that_nobody_counted_are_marked_as_estimated(
+    streams: bool,
+) -> None:
+    """In the report, in the journal, and for the meter; what a server counts is not."""
+    agent = pydantic_ai.Agent(RoleModel("chat"), name="clerk")
+    found = []
+    for reply in (completion(), completion(usage=None)):
+        async with ScriptedLlm(lambda _asked, said=reply: sent(said)) as model:
+            async with Llm(settings_of(model)) as llm:
+                kit = kit_of(agent, llm, streams=streams)
+                report = await kit.run("ask", {"prompt": "hi"})
+            async with Llm(own(model)) as llm:
+                asked = await llm.ask("default", Colour, system="It.", user="grass")
+        usage = report.usage
+        found.append((usage.estimated_tokens, asked.usage.estimated_tokens))
+    guessed = usage.input_tokens + usage.output_tokens
+    whole = asked.usage.input_tokens + asked.usage.output_tokens
+    assert found == [(0, 0), (guessed, whole)]
+    assert min(guessed, whole) > 0

@@ -40,6 +40,7 @@ from tasklore.contracts.errors import (
     InvalidInput,
     LlmError,
     LlmThrottled,
+    LlmTimeout,
     TaskloreError,
     Unreachable,
 )
@@ -47,6 +48,7 @@ from tasklore.runtime import tracing
 from tasklore.runtime.models.governor import PATIENCE_S
 from tasklore.runtime.models.llm import Sent
 from tasklore.runtime.models.prices import Tokens
+from tasklore.runtime.models.wire import estimate_tokens
 from tasklore.runtime.tracing.spans import Value
 from tasklore.workers.context.context import Context
 from tasklore.workers.pydantic_agents.models import (
@@ -385,25 +387,32 @@ class _Request(_Unit):
         finally:
             fallback_in_use.reset(own)
 
+    @property
+    def _limit_s(self) -> float | None:
+        """Seconds for a whole answer of the role's model; a stream has them for each part, another model its own."""
+        run = self._task_run
+        if run.on_text is not None or not run.takes_fallbacks:
+            return None
+        return run.context.llm.role(run.role).attempt_deadline_s
+
     async def _send(self) -> object:
         async with self._task_run.context.llm.request(
             self._task_run.role, self._model, text=self._text
         ) as sent:
             self._task_run.sent = sent
             try:
-                payload = cast("dict[str, Any]", await super().run(None))
+                async with asyncio.timeout(self._limit_s):
+                    payload = cast("dict[str, Any]", await super().run(None))
             except (ModelAPIError, UnexpectedModelBehavior) as error:
                 raise classify(error) from error
-            usage = payload["usage"]
-            sent.tokens = Tokens(
-                usage["input_tokens"],
-                usage["output_tokens"],
-                usage.get("cache_read_tokens", 0),
-            )
+            except TimeoutError as error:
+                msg = f"{self._model!r} did not answer within {self._limit_s:.3g} s"
+                raise LlmTimeout(msg) from error
             sent.base_url = payload.get("provider_url")
             sent.provider = payload.get("provider_name") or ""
             texts = [one for one in payload["parts"] if one["part_kind"] == "text"]
             sent.text = sent.text or "".join(one["content"] for one in texts)
+            sent.tokens = _count(payload["usage"], self._text, sent.text)
             demand_whole(
                 payload,
                 is_stream=self._task_run.on_text is not None,
@@ -498,6 +507,25 @@ class TaskDurability(BaseDurabilityCapability[Any]):
                 f"tool {name!r} is declared as {declared!r}; use READS, WRITES or ASKS"
             )
         return cast("StepConfig | Literal[False]", declared)
+
+
+def _count(usage: dict[str, Any], asked: str, written: str) -> Tokens:
+    """Return the tokens in *usage*; where its provider did not count, an estimate, which is written into it.
+
+    So it is in the journal, marked as one, and limits of a run count it.
+    """
+    read = usage["input_tokens"]
+    wrote = usage["output_tokens"]
+    if read and (wrote or not written):
+        return Tokens(read, wrote, usage.get("cache_read_tokens", 0))
+    tokens = estimate_tokens(asked, written)
+    usage["input_tokens"] = tokens.input
+    usage["output_tokens"] = tokens.output
+    usage["details"] = {
+        **(usage.get("details") or {}),
+        "estimated_tokens": tokens.input + tokens.output,
+    }
+    return tokens
 
 
 def _server_of(operation_id: DurableOperationId) -> str | None:

@@ -34,7 +34,7 @@ from tasklore.contracts.errors import (
     LlmTimeout,
     LlmUnavailable,
 )
-from tasklore.runtime.models.client import build_client
+from tasklore.runtime.models.client import build_client, build_http_client
 from tasklore.runtime.models.settings import (
     DEFAULT_ROLE,
     LlmRole,
@@ -134,6 +134,7 @@ def build_model(
             # One that is not given would be looked for in the environment.
             api_key=key.get_secret_value() if key else "none",
             base_url=base_url,
+            http_client=_http_client(role),
         )
         if module == "anthropic":
             # Retries are ours.
@@ -142,6 +143,13 @@ def build_model(
         role.model, provider=provider, settings=_settings_of(role)
     )
     return built
+
+
+def _http_client(role: LlmRole) -> Any:
+    """Return the client below a provider's own library, with the time of an attempt for each read."""
+    client = build_http_client()
+    client.timeout = role.attempt_deadline_s
+    return client
 
 
 def _settings_of(role: LlmRole) -> ModelSettings:

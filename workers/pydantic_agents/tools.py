@@ -121,7 +121,8 @@ def mcp_server(
     A command is started when a run first needs it, and serves the runs of a worker until that ends or it does. It is
     ended, with what it started in its group, when it leaves a request unanswered for *timeout_s*, or sends more than
     8 MiB, 10,000 lines, 20,000 values of JSON or 100 questions for one, and started anew by the next run; of what it
-    logs 64 KiB a request are handed on. At a *url* no response may have more than 8 MiB or 20,000 values. Schemas of
+    logs 64 KiB a request are handed on. At a *url* no response may have more than 8 MiB or 20,000 values, or take
+    longer than *timeout_s*, whatever signs of life come with it. Schemas of
     results are not applied: they are the server's, and may cost whatever it likes.
 
     Args:
@@ -190,7 +191,7 @@ def mcp_server(
         transport = StreamableHttpTransport(
             url,
             headers=dict(headers) if headers else None,
-            httpx_client_factory=partial(_make_client, most=_MOST_BYTES),
+            httpx_client_factory=partial(_make_client, most_s=timeout_s),
         )
     else:
         relay = [str(Path(mcp_relay.__file__)), str(timeout_s), str(_MOST_BYTES)]
@@ -212,11 +213,11 @@ class _NoSchemas(dict[str, Any]):
         return None
 
 
-def _make_client(*, most: int, **options: Any) -> Any:
-    """Return a client of HTTP as the library makes it, whose responses have at most *most* bytes."""
+def _make_client(*, most_s: float, **options: Any) -> Any:
+    """Return a client of HTTP as the library makes it, whose responses are bounded, in time by *most_s* seconds."""
     from mcp.shared._httpx_utils import create_mcp_http_client
 
     options.pop("follow_redirects", None)
     client = create_mcp_http_client(**options)
-    bound_responses(client, most, values=mcp_relay.MOST_VALUES)
+    bound_responses(client, _MOST_BYTES, values=mcp_relay.MOST_VALUES, most_s=most_s)
     return client
