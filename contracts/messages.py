@@ -121,7 +121,8 @@ class ChatTurn(Message):
     """One thing said in a conversation; published to `turns.{partition}.{user_token}`.
 
     An assistant's turn keeps the `agent_id` and `task` it came from, so that "same history" can be resolved later, and
-    the `kind` of reply that it was: only a question can be answered. None, and left out, where that is not known.
+    the `kind` of reply that it was: only a question can be answered. `tenant` is whose budgets pay for the models that
+    read it. None, and left out, where that is not known.
     """
 
     turn_id: Name
@@ -136,6 +137,9 @@ class ChatTurn(Message):
     kind: Annotated[
         ReplyKind | None, reads_unknown_as_other(ReplyKind), writes_only_known
     ] = Field(default=None, exclude_if=is_none)
+    tenant: str | None = Field(
+        default=None, min_length=1, max_length=200, exclude_if=is_none
+    )
 
 
 class Fact(Part):
@@ -179,13 +183,19 @@ class Fact(Part):
 
 
 class ExtractedFacts(Message):
-    """What one turn told about a user; published to `facts.{partition}.{user_token}`."""
+    """What one turn told about a user; published to `facts.{partition}.{user_token}`.
+
+    `tenant` is that of the turn, left out where it has none.
+    """
 
     turn_id: Name
     conversation_id: str = Field(min_length=1, max_length=256)
     user_id: str = Field(min_length=1, max_length=256)
     facts: tuple[Fact, ...]
     at: datetime
+    tenant: str | None = Field(
+        default=None, min_length=1, max_length=200, exclude_if=is_none
+    )
 
 
 class DeadLetter(Message):

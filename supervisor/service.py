@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 import structlog
 
 from tasklore.contracts import subjects
+from tasklore.contracts.admission.limits import Payer
 from tasklore.contracts.admission.waits import APPROVED_WITHIN
 from tasklore.contracts.errors import (
     InvalidInput,
@@ -15,7 +16,7 @@ from tasklore.contracts.errors import (
     MessageTooLarge,
     NotAccepted,
 )
-from tasklore.contracts.identifiers import new_id
+from tasklore.contracts.identifiers import new_id, user_token
 from tasklore.contracts.messages import (
     ChatTurn,
     CompletionReport,
@@ -52,6 +53,7 @@ from tasklore.supervisor.requests.request import (
     part_task_id,
     single_task_id,
 )
+from tasklore.supervisor.understanding.model import ROLE, reading_for
 from tasklore.supervisor.understanding.outcome import Interpreter
 
 log = structlog.get_logger(__name__)
@@ -159,8 +161,14 @@ class Service:
             if self._learned and owner
             else None
         )
+        payer = Payer(
+            tenant=request.tenant or "",
+            user=user_token(request.user_id) if request.user_id else "",
+            agent=ROLE,
+        )
         try:
-            read = await self._understanding.of(asked, before)
+            with reading_for(payer) as reader:
+                read = await self._understanding.of(asked, before)
             reply = (
                 read
                 if isinstance(read, PersonReply)
@@ -179,7 +187,10 @@ class Service:
                 taking.cancel()
         reply = fit(
             reply.model_copy(
-                update={"elapsed_ms": int((time.monotonic() - started) * 1000)}
+                update={
+                    "elapsed_ms": int((time.monotonic() - started) * 1000),
+                    "read_by_rules": reader.trouble or None,
+                }
             )
         )
         # "Still at it" is no turn: the answer to a repeated request will be the one that is kept. Neither is a refusal.

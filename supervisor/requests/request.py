@@ -101,6 +101,7 @@ class Incoming:
             agent_id=about[0],
             task=about[1],
             kind=kind,
+            tenant=self.request.tenant,
         )
 
 

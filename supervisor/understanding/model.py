@@ -11,17 +11,18 @@ from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import structlog
 from pydantic import BaseModel
 
+from tasklore.contracts.admission.limits import Payer
 from tasklore.contracts.errors import LlmError
 from tasklore.contracts.messages import ChatTurn
 from tasklore.contracts.quantities.numerals import DecimalMark
-from tasklore.runtime.models.llm import Llm, Reply, Spent
+from tasklore.runtime.models.llm import Llm, Reply, Spent, describe
 from tasklore.supervisor.catalogue import Catalogue
 from tasklore.supervisor.understanding.answers import (
     CheckedAnswer,
@@ -59,6 +60,17 @@ log = structlog.get_logger(__name__)
 T = TypeVar("T", bound=BaseModel)
 
 _SPENT: ContextVar[Spent | None] = ContextVar("spent_on_understanding", default=None)
+
+
+@dataclass
+class Reader:
+    """For whom words are read: `payer` pays for the model, `trouble` is why none read them, "" where none had to."""
+
+    payer: Payer
+    trouble: str = ""
+
+
+_READER: ContextVar[Reader | None] = ContextVar("reader", default=None)
 
 ROLE = "supervisor"
 #: Seconds a person waits for a model before the rules' own answer does as well.
@@ -197,6 +209,8 @@ class LlmInterpreter:
             )
         except LlmError as error:
             log.warning("llm_gave_no_reading", error_class=type(error).__name__)
+            if (reader := _READER.get()) is not None:
+                reader.trouble = describe(error)
             return None
         return answered.value
 
@@ -212,8 +226,19 @@ def counting() -> Iterator[Spent]:
         _SPENT.reset(before)
 
 
+@contextmanager
+def reading_for(payer: Payer) -> Iterator[Reader]:
+    """Let *payer* pay for the models that read words within the block, and hear why none did."""
+    reader = Reader(payer)
+    before = _READER.set(reader)
+    try:
+        yield reader
+    finally:
+        _READER.reset(before)
+
+
 class Counted:
-    """A language model whose questions are counted by `counting`."""
+    """A language model whose questions are counted by `counting`, and paid for as `reading_for` says."""
 
     def __init__(self, llm: Llm) -> None:
         self._llm = llm
@@ -233,13 +258,17 @@ class Counted:
         deadline_s: float | None = None,
     ) -> Reply[T]:
         """Return an answer of type *answer*; raises LlmError when there is none."""
+        spent = _SPENT.get()
+        if (reader := _READER.get()) is not None:
+            spent = Spent() if spent is None else spent
+            spent.payer = reader.payer
         return await self._llm.ask(
             role,
             answer,
             system=system,
             user=user,
             deadline_s=deadline_s,
-            spent=_SPENT.get(),
+            spent=spent,
         )
 
 

@@ -42,6 +42,7 @@ class ListenContext:
         count_refused: Callable[[str], None] = lambda _reason: None,
         known_facts: Sequence[Fact] = (),
         agent_id: str = "",
+        tenant: str | None = None,
     ) -> None:
         self._user_id = user_id
         self._services = services
@@ -54,7 +55,7 @@ class ListenContext:
         self._known_facts = tuple(known_facts)
         self._waits_for: str | None = None
         user = user_token(user_id) if user_id else ""
-        self._spent = Spent(payer=Payer(user=user, agent=agent_id))
+        self._spent = Spent(payer=Payer(tenant=tenant or "", user=user, agent=agent_id))
         #: For what is found out once and serves several facts of this run, such as where in a document to look.
         self.finder_cache: dict[str, object] = {}
 

@@ -58,6 +58,7 @@ class Known:
     row: Row
     pending: PendingFact
     said: "Said"
+    tenant: str | None = None
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -199,7 +200,9 @@ class FactWork(RowWork):
                 known=stored,
                 count_refused=self._count_refused,
             )
-            context = self.context(claim.owner, attempt, draft=draft)
+            context = self.context(
+                claim.owner, attempt, draft=draft, tenant=group[0].tenant
+            )
             rulings = await contain(self.listener, self.listener.rule(batch, context))
             closings = closings_of(self.listener.label, batch, rulings, draft.applied)
             await self._note_parked(claim, closings)
@@ -313,4 +316,5 @@ def _read_fact(row_id: str, body: bytes, owner: str, row: Row | None = None) -> 
             said=extracted.at,
         ),
         said,
+        extracted.tenant,
     )

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Literal, TypeVar
 
 from tasklore.contracts.errors import (
+    BudgetSpent,
     LlmError,
     LlmMalformed,
     LlmNotConfigured,
@@ -66,8 +67,9 @@ def fate_of(
     many as it takes) what still finds no model waits for one elsewhere.
     """
     reason = f"{type(error).__name__}: {error}"[:MAX_REASON]
-    if isinstance(error, LlmNotConfigured | LlmRejected):
-        # The key, the model's name or the schema is wrong: somebody mends that, and nothing that was said is lost.
+    if isinstance(error, LlmNotConfigured | LlmRejected | BudgetSpent):
+        # The key, the model's name or the schema is wrong, or a budget is spent: somebody mends that, or a new day
+        # does, and nothing that was said is lost.
         return Fate("needs_model", reason)
     if is_outage(error):
         if (

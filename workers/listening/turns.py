@@ -100,6 +100,7 @@ class Lesson(ExtractedFacts):
             user_id=self.user_id,
             facts=self.facts[self.published :],
             at=self.at,
+            tenant=self.tenant,
         )
         return extracted.model_dump_json(exclude_none=True).encode()
 
@@ -279,7 +280,9 @@ class TurnWork(RowWork):
         turns = tuple(one.turn for one in heard)
         before = await self._before(turns) if self.listener.is_batched else ()
         known_facts = known.get(turns[0].turn_id, ()) if len(turns) == 1 else ()
-        context = self.context(claim.owner, attempt, known_facts=known_facts)
+        context = self.context(
+            claim.owner, attempt, known_facts=known_facts, tenant=turns[0].tenant
+        )
         batch = TurnBatch(claim.owner, turns, before, known)
         answers = {
             one.turn_id: one
@@ -399,6 +402,7 @@ def _extend(heard: _Heard, found: TurnFacts, owner: str) -> Lesson:
         facts=(*known, *(fact for fact in found.facts if fact.fact_id not in names)),
         # When it was said, not when it was understood: a fact that comes late is no newer for that.
         at=turn.at,
+        tenant=turn.tenant,
         published=len(known),
         waits_for=found.waits_for,
         runs=(before.runs if before is not None else 0) + 1,

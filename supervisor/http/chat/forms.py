@@ -197,7 +197,8 @@ class Choice(BaseModel):
 class About(BaseModel):
     """Tasklore's own fields of an answer: `kind` as in a reply over NATS, and the agent that answered, if one did.
 
-    `memory` is whether the answer was remembered; `heading`, `origin` and `taken` are as in a reply over NATS.
+    `memory` is whether the answer was remembered; `heading`, `origin`, `taken` and `read_by_rules` are as in a reply
+    over NATS.
     """
 
     conversation_id: str
@@ -209,6 +210,7 @@ class About(BaseModel):
     heading: str | None = Field(default=None, exclude_if=is_none)
     origin: str | None = Field(default=None, exclude_if=is_none)
     taken: str | None = Field(default=None, exclude_if=is_none)
+    read_by_rules: str | None = Field(default=None, exclude_if=is_none)
 
 
 class Completion(BaseModel):

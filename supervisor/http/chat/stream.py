@@ -232,4 +232,5 @@ def _about(reply: PersonReply) -> About:
         heading=reply.heading,
         origin=reply.origin,
         taken=reply.taken,
+        read_by_rules=reply.read_by_rules,
     )

@@ -18,7 +18,7 @@ from tasklore.memory.episodes.recall import quotation_of
 from tasklore.memory.episodes.store import Episodes
 from tasklore.memory.recall import MAX_LIMIT, Within, search_memory, turns_for
 from tasklore.memory.rendering.documents import BUDGET_TOKENS, Quotation, render
-from tasklore.supervisor.http.memory.tasks import AskedBy, ReadBy
+from tasklore.supervisor.http.memory.tasks import AskedBy, By, ReadBy
 from tasklore.supervisor.http.parts import ApiParts
 from tasklore.supervisor.http.problems import answers, unavailable
 from tasklore.supervisor.http.responses import Form, View
@@ -251,7 +251,7 @@ def add_turns(router: APIRouter, parts: ApiParts) -> None:
         summary="Hand in what was said elsewhere",
         responses=answers(),
     )
-    async def turns(user: AskedBy, body: SaidTurns) -> TurnsTaken:
+    async def turns(user: AskedBy, body: SaidTurns, caller: By) -> TurnsTaken:
         now = datetime.now(UTC)
         ends = time.monotonic() + WITHIN_S
         for taken, one in enumerate(body.turns):
@@ -263,6 +263,7 @@ def add_turns(router: APIRouter, parts: ApiParts) -> None:
                 speaker=one.speaker,
                 text=one.text,
                 at=one.at or now,
+                tenant=caller.tenant,
             )
             left_s = ends - time.monotonic()
             if left_s <= 0:

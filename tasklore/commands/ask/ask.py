@@ -118,6 +118,9 @@ async def ask_and_print(
         print_exactly("" if is_live else reply.text)
         for one in answers:
             _say_about(one, verbose=verbose)
+        if reply.read_by_rules:
+            why = printable(reply.read_by_rules)
+            say(f"No model read that, rules did: {why}")
         await _say_places(answers)
         if reply.kind == "question":
             say(
