@@ -44,6 +44,7 @@
 | `tl:flight:{id}:...` | hash | the lease | who computes the entry of that session and key, or of a story |
 | `tl:sessions:{index}` | sorted set | none | every session, by its last update in ms |
 | `tl:running:{supervisor}` | sorted set | none | sessions whose pipelines run, by when to look at them next, in ms |
+| `tl:running:{~makers}` | hash | none | who asked for each of them, by session id, see `sessions.pipeline_runs` |
 | `tl:run:{id}` | string | 1 day | the end of a run, for requests after its session |
 | `tl:user-sessions:{token}` | set | none | sessions that were started for a user, so that forgetting finds them |
 | `tl:project:{id}` | hash | none | a project's records by id, see `memory.projects.project` |
@@ -404,6 +405,11 @@ def index(name: Literal["sessions", "projects", "stories", "waits"]) -> str:
 def running(supervisor_id: str) -> str:
     """Return the key that lists the sessions whose pipelines run for *supervisor_id*."""
     return f"tl:running:{{{check_name(supervisor_id, 'supervisor id')}}}"
+
+
+def run_makers() -> str:
+    """Return the key of who asked for each run that goes on: workers, who write sessions, have no access to it."""
+    return "tl:running:{~makers}"
 
 
 def run(session_id: str) -> str:

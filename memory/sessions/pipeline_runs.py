@@ -2,13 +2,14 @@
 
 A run lies in its session, under one tag, and changes in scripts by the server's clock. Whoever drives it holds a lease
 with a number that only grows: of a driver whose lease was taken by another nothing is accepted any more. Beside that an
-index tells which sessions run, and when somebody has to look at each: when its lease ends.
+index tells which sessions run, and when somebody has to look at each: when its lease ends. Who asked for a run that
+goes on is noted beside the index, since workers write sessions.
 """
 
 import json
 import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import timedelta
 from typing import Any, cast
 
@@ -18,6 +19,7 @@ from redis.asyncio import Redis
 from tasklore.contracts.callers import Caller
 from tasklore.contracts.errors import InvalidPipeline, RunSetAside, UnknownSession
 from tasklore.contracts.identifiers import user_token
+from tasklore.contracts.message_parts import Part
 from tasklore.contracts.pipelines import Pipeline
 from tasklore.memory import keys
 from tasklore.memory.command_batch import Command, CommandBatch, as_mapping
@@ -45,6 +47,13 @@ KEEP_OUTCOME = timedelta(days=1)
 _KEEP_ASIDE = timedelta(days=7)
 #: Milliseconds that a session may stand in the index without running: above any deadline of a call that makes it run.
 GRACE_MS = 10_000
+
+
+class _Maker(Part):
+    """Who asked for a run, and the user whom its tasks are for."""
+
+    caller: Caller | None = None
+    user_id: str | None = None
 
 
 class PipelineRuns:
@@ -102,7 +111,10 @@ class PipelineRuns:
             *_words({phase: _json(dict(marks)) for phase, marks in new.seen.items()}),
         )
         # Listed first: a session that nobody can find would be worse than a listed one that is not there.
-        return bool((await self._batch.run([*commands, made]))[-1])
+        is_made = bool((await self._batch.run([*commands, made]))[-1])
+        if is_made and new.state == "running":
+            await self._batch.run([_noting(new.session_id, new.caller, new.user_id)])
+        return is_made
 
     async def read(self, session_id: str) -> RunRecord | None:
         """Return the run, None when there is no such session, its time is over, or no pipeline runs in it.
@@ -110,10 +122,10 @@ class PipelineRuns:
         Raises:
             InvalidPipeline: what is kept cannot be read; a newer version made it.
         """
-        found = (
-            await self._batch.run([_script(pipeline_scripts.READ_RUN, session_id)])
-        )[0]
-        return _record(*found) if found else None
+        found, maker = await self._batch.run(
+            [_script(pipeline_scripts.READ_RUN, session_id), _reading(session_id)]
+        )
+        return _made_by(maker, _record(*found)) if found else None
 
     async def claim(
         self,
@@ -150,6 +162,7 @@ class PipelineRuns:
                 [_mark(keys.running(held[1].decode()), session_id, held[0])]
             )
         if fence == -2:
+            await self._batch.run([_dropping(session_id)])
             raise RunSetAside(f"run {session_id!r}: {SET_ASIDE}")
         return int(fence) if fence > 0 else None
 
@@ -324,13 +337,20 @@ class PipelineRuns:
         )
         # One after the other: in one batch a function that the server lacks is called again behind the others.
         [done] = await self._batch.run([reset])
-        [found] = await self._batch.run(
-            [_script(pipeline_scripts.READ_RUN, session_id)]
+        found, maker = await self._batch.run(
+            [_script(pipeline_scripts.READ_RUN, session_id), _reading(session_id)]
         )
         if done < 0 or not found:
             msg = f"no pipeline runs in session {session_id!r}; `tasklore session list` shows those there are"
             raise UnknownSession(msg)
-        return _record(*found) if done else None
+        if not done:
+            return None
+        record = _made_by(maker, _record(*found))
+        if restart:
+            record = replace(record, caller=caller or record.caller)
+            noted = _noting(session_id, record.caller, record.user_id)
+            await self._batch.run([noted])
+        return record
 
     async def end(
         self,
@@ -366,7 +386,9 @@ class PipelineRuns:
         if not ended:
             return False
         supervisor = ended[0].decode()
-        commands = [_unmark(keys.running(supervisor), session_id)] if supervisor else []
+        commands = [_dropping(session_id)]
+        if supervisor:
+            commands.append(_unmark(keys.running(supervisor), session_id))
         if not is_kept:
             # It stays listed as the user's: its outcome, which holds the result, has to be found.
             commands.append(("ZREM", keys.index("sessions"), session_id))
@@ -426,6 +448,28 @@ class PipelineRuns:
 
 def _script(sha: str, session_id: str, *words: str | bytes | int) -> Command:
     return ("FCALL", sha, 10, *keys.session(session_id), keys.run(session_id), *words)
+
+
+def _noting(session_id: str, caller: Caller | None, user_id: str | None) -> Command:
+    """Return what notes who asked for a run, and for which user: tasks of the run can write its session."""
+    maker = _Maker(caller=caller, user_id=user_id).model_dump_json()
+    return ("HSET", keys.run_makers(), session_id, maker)
+
+
+def _reading(session_id: str) -> Command:
+    return ("HGET", keys.run_makers(), session_id)
+
+
+def _dropping(session_id: str) -> Command:
+    return ("HDEL", keys.run_makers(), session_id)
+
+
+def _made_by(maker: bytes | None, record: RunRecord) -> RunRecord:
+    """Return *record* as of *maker*, whatever its session says; None: a run of 0.2, or one that has ended."""
+    if maker is None:
+        return record
+    noted = _Maker.model_validate_json(maker)
+    return replace(record, caller=noted.caller, user_id=noted.user_id)
 
 
 def _mark(index: str, session_id: str, at_ms: int | bytes | None = None) -> Command:

@@ -4,7 +4,7 @@ import asyncio
 import itertools
 import json
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_network
 from pathlib import Path
@@ -242,3 +242,52 @@ async def test_a_run_keeps_its_caller_in_the_store(redis: Redis) -> None:
     record = await runs.read("whole")
     assert record is not None
     assert record.caller == ACME
+
+
+async def test_a_run_is_of_who_asked_for_it_whatever_is_written_into_its_session(
+    redis: Redis,
+) -> None:
+    """Workers write sessions; who asked is noted elsewhere while the run goes on, and no longer."""
+    runs = PipelineRuns(redis, deadline_s=PATIENCE_S)
+    new = NewRun(
+        session_id="altered",
+        pipeline=a_chain("a"),
+        supervisor_id="S",
+        caller=ACME,
+        user_id="alice",
+    )
+    root = keys.session("altered").root
+    boss = Caller(name="boss", roles=frozenset({"admin"}))
+    forged = {"caller": boss.model_dump_json(), "user_id": "mallory"}
+
+    assert await runs.create(new)
+    await redis.hset(root, mapping=forged)
+    record = await runs.read("altered")
+    assert record is not None
+    assert (record.caller, record.user_id) == (ACME, "alice")
+    await redis.hdel(root, *forged)
+    record = await runs.reset_phases("altered", {}, restart=True)
+    assert record is not None
+    assert (record.caller, record.user_id) == (ACME, "alice")
+    assert not await runs.create(replace(new, caller=boss))
+    record = await runs.read("altered")
+    assert record is not None
+    assert record.caller == ACME
+
+    fence = await runs.claim("altered", "s1", 10_000)
+    assert fence is not None
+    assert await runs.end("altered", fence, "failed", b"{}", keep=True)
+    assert await redis.exists(keys.run_makers()) == 0
+
+
+async def test_a_run_of_0_2_is_as_its_session_says(redis: Redis) -> None:
+    """Who asked for it was noted nowhere else."""
+    runs = PipelineRuns(redis, deadline_s=PATIENCE_S)
+    new = NewRun(
+        session_id="older", pipeline=a_chain("a"), supervisor_id="S", user_id="alice"
+    )
+    assert await runs.create(new)
+    await redis.delete(keys.run_makers())
+    record = await runs.read("older")
+    assert record is not None
+    assert (record.caller, record.user_id) == (None, "alice")
