@@ -1,5 +1,6 @@
 """The caller: one value that goes along whole from a request to all work that is made of it."""
 
+import hashlib
 from collections.abc import Collection
 from operator import not_
 from typing import Annotated, Protocol, TypeVar
@@ -124,6 +125,16 @@ def caller_of(caller: Caller | None, tenant: str | None) -> Caller | None:
 def owner_of(caller: Caller | None) -> str:
     """Return the token of those whose bounds count for what *caller* keeps; None is the deployment itself, ""."""
     return "" if caller is None else caller.owner
+
+
+def keeper_of(caller: Caller | None, user_id: str | None) -> str:
+    """Return the token of the owner whose bounds count for a request: who asks, or at NATS the user it is for.
+
+    "" is the deployment itself. Of a user it is a digest: bounds outlive what is forgotten of them.
+    """
+    if caller is None and user_id is not None:
+        return f"~{hashlib.sha256(user_id.encode()).hexdigest()[:32]}"
+    return owner_of(caller)
 
 
 def payer_of(asking: Caller | None, maker: Caller | None) -> Caller | None:

@@ -70,6 +70,10 @@ class QueueFull(NotAccepted):
     """A stream refused a message because as much waits as may; nothing was stored, try again after `retry_after_s`."""
 
 
+class OwnerFull(QueueFull):
+    """An owner keeps as much as it may, and nothing more was stored: let some of it end, or raise the bound."""
+
+
 class NotPermitted(TaskloreError):
     """A caller may not do that; *kind* is one word for programs: `role`, `other-user`, `other-tenant`."""
 

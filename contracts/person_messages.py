@@ -95,9 +95,9 @@ class PersonReply(Message):
     its parameters ("Letter (topic tea)"), and in `origin`, whether it was remembered or computed, and in what time.
     `taken` is those parameters that the person did not say as they are, but memory or arithmetic did. `waits_for` is
     `worker` while a pending task waits for one, as no worker of its agent is alive, `limit` while it waits for room
-    under a limit, `model` while it waits for the provider of one; `text` says for which. `read_by_rules` is why no model
-    read the words although one is configured: a budget that is spent, or the provider's words. Each is left out where
-    there is none.
+    under a limit, `model` while it waits for the provider of one; `text` says for which. `read_by_rules` is why no
+    model read the words although one is configured: a budget that is spent, or the provider's words. Each is left out
+    where there is none.
     """
 
     request_id: Name

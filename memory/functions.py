@@ -16,6 +16,7 @@ from tasklore.memory.conversations import scripts as _conversations  # noqa: F40
 from tasklore.memory.documents.storage import scripts as _documents  # noqa: F401
 from tasklore.memory.episodes import store as _episodes  # noqa: F401
 from tasklore.memory.episodes import vectors as _vectors  # noqa: F401
+from tasklore.memory.holdings import scripts as _holdings  # noqa: F401
 from tasklore.memory.ledger import scripts as _ledger  # noqa: F401
 from tasklore.memory.long_term import scripts as _long_term  # noqa: F401
 from tasklore.memory.places import scripts as _places  # noqa: F401

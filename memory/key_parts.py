@@ -185,3 +185,11 @@ class WebhookKeys(NamedTuple):
     owned: str
     expiry: str
     made: str
+
+
+class HoldingKeys(NamedTuple):
+    """The keys of the things of owners, of one tag: `things` by name, `until` when each ends, `sums` of their bytes."""
+
+    things: str
+    until: str
+    sums: str

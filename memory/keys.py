@@ -60,6 +60,7 @@
 | `tl:analysing:{supervisor}` | sorted set | none | analyses under way, by when to look at them next, in ms |
 | `tl:schedules:{supervisor}` | hash | none | schedules; `:state`, `:due`, `:owned`, `:made`, see `memory.schedules` |
 | `tl:webhooks:{all}:...` | several | none | webhooks on their way or given up, see `memory.webhooks.outbox` |
+| `tl:holdings:{all}:...` | several | none | the bytes that each owner keeps, see `memory.holdings.store` |
 | `tl:request:{id}` | strings | 1 day | a request over HTTP; `:held` while it is worked on, `:end` how it ended |
 | `tl:budget:{all}:...` | several | 40 days | limits, accounts and books, see `budgets.store`; who admits tasks |
 | `tl:flights` | channel | - | the flight keys that have just landed |
@@ -93,6 +94,10 @@ FLIGHTS = "tl:flights"
 #: The keys of the outbox of webhooks.
 WEBHOOKS = key_parts.WebhookKeys(
     *(f"tl:webhooks:{{all}}:{part}" for part in key_parts.WebhookKeys._fields)
+)
+#: The keys of what owners keep.
+HOLDINGS = key_parts.HoldingKeys(
+    *(f"tl:holdings:{{all}}:{part}" for part in key_parts.HoldingKeys._fields)
 )
 
 _LTM = "tl:ltm:"

@@ -10,7 +10,7 @@ was away are added later, by `tell_ledger`.
 """
 
 from datetime import UTC, timedelta
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import structlog
 
@@ -18,13 +18,17 @@ from tasklore.contracts import subjects
 from tasklore.contracts.errors import MemoryUnavailable
 from tasklore.contracts.identifiers import user_token
 from tasklore.contracts.messages import ChatTurn, TaskAssignment
+from tasklore.memory.holdings.store import KINDS, Thing
 from tasklore.memory.ledger.ledger import Ledger
 from tasklore.runtime import tracing
 from tasklore.runtime.messaging.outbox import Outbox
 from tasklore.supervisor.admission.gate import Gate
+from tasklore.supervisor.admission.owner_bounds import OwnerBounds
 
 log = structlog.get_logger(__name__)
 
+#: How the room for a task is had: see `Dispatch.assign`.
+Room = Literal["demand", "demanded", "count"]
 #: Bytes of assignments kept for a ledger that is away: minutes of a few hundred a second.
 _MOST_PENDING_BYTES = 64 * 1024 * 1024
 #: How far ahead a task may begin: LATER keeps a message for thirty days.
@@ -44,12 +48,18 @@ class _Pending(NamedTuple):
 class Dispatch:
     """Sends assignments, and makes sure that every stored one gets into the ledger.
 
-    Without a *gate* all go straight to TASKS.
+    Without a *gate* all go straight to TASKS; without *bounds* nothing is counted to owners.
     """
 
     def __init__(
-        self, outbox: Outbox, ledger: Ledger, gate: Gate | None = None
+        self,
+        outbox: Outbox,
+        ledger: Ledger,
+        gate: Gate | None = None,
+        bounds: OwnerBounds | None = None,
     ) -> None:
+        self.bounds = bounds or OwnerBounds()
+        """The bounds of owners."""
         self._outbox = outbox
         self._ledger = ledger
         self._gate = gate
@@ -57,21 +67,43 @@ class Dispatch:
         self._pending: dict[str, _Pending] = {}
         self._pending_bytes = 0
 
+    async def demand_room(self, assignment: TaskAssignment, beside: int = 0) -> None:
+        """Count *assignment*, and so many bytes *beside* it, to who asks for it at a door; then assign it.
+
+        Raises:
+            OwnerFull: they keep too much; nothing of it may be kept.
+        """
+        await self.bounds.demand(
+            assignment.asked_by, assignment.user_id, _thing(assignment, beside)
+        )
+
     async def assign(
-        self, assignment: TaskAssignment, *, patience_s: float = 10.0
+        self,
+        assignment: TaskAssignment,
+        *,
+        patience_s: float = 10.0,
+        room: Room = "count",
     ) -> None:
         """Publish *assignment*; return when it is durably stored, and in the ledger, or pending there.
 
-        One with a `not_before` waits in LATER until then, as a run that is retried does.
+        One with a `not_before` waits in LATER until then, as a run that is retried does. *room* for it is demanded
+        of its owner at a door, or was demanded before; work that follows of other work is counted, and never refused.
 
         Raises:
+            OwnerFull: who asks keeps too much; nothing was started.
             QueueFull: as much waits as may; nothing was started.
             NotAccepted: it is not known to be stored; send it again with the same task id.
             MessageTooLarge: its parameters do not fit into a message; nothing was started.
         """
         task_id = assignment.task_id
-        body = assignment.model_dump_json(exclude_none=True).encode()
+        body = _spell(assignment)
         headers, subject = first_run(assignment)
+        if room == "demand":
+            await self.demand_room(assignment)
+        elif room == "count":
+            await self.bounds.count(
+                assignment.asked_by, assignment.user_id, _thing(assignment)
+            )
         waits = assignment.not_before is None and not await self._is_open(
             assignment.agent_id
         )
@@ -144,6 +176,17 @@ class Dispatch:
     def _drop(self, task_id: str) -> None:
         if (pending := self._pending.pop(task_id, None)) is not None:
             self._pending_bytes -= len(pending.body)
+
+
+def _spell(assignment: TaskAssignment) -> bytes:
+    return assignment.model_dump_json(exclude_none=True).encode()
+
+
+def _thing(assignment: TaskAssignment, beside: int = 0) -> Thing:
+    """Return *assignment* as its owner keeps it: until the ledger forgets it, if no end of it is noted."""
+    starts_in = max(timedelta(0), assignment.waits_from - assignment.created_at)
+    keep = starts_in + KINDS["tasks"].keep
+    return Thing("tasks", len(_spell(assignment)) + beside, assignment.task_id, keep)
 
 
 def first_run(assignment: TaskAssignment) -> tuple[dict[str, str], str]:

@@ -359,7 +359,7 @@ class Service:
         try:
             if state in (None, "unknown", "away"):
                 # What waits for a person is sent once: whoever asks again for days would leave a copy each time.
-                await self._dispatch.assign(assignment)
+                await self._dispatch.assign(assignment, room="demand")
             asked.routed(assignment)
             if (
                 asked.request.unserved_at_once

@@ -15,12 +15,14 @@ from tasklore.contracts.admission.limits import Shares
 from tasklore.contracts.errors import ConfigurationError
 from tasklore.contracts.pipelines import PIPELINE_AGENT, Pipeline
 from tasklore.contracts.quantities.numerals.locales import mark_of
+from tasklore.memory.breaker import Breaker
 from tasklore.memory.budgets.store import Budgets
 from tasklore.memory.conversations.conversation import Conversations
 from tasklore.memory.conversations.inbox import Inbox
 from tasklore.memory.conversations.notices import Notices
 from tasklore.memory.documents.kinds import Kinds
 from tasklore.memory.episodes.store import Episodes
+from tasklore.memory.holdings.store import Holdings, Store
 from tasklore.memory.ledger.ledger import Ledger
 from tasklore.memory.ledger.requests import RequestRecords
 from tasklore.memory.ledger.waits import Waits
@@ -49,6 +51,7 @@ from tasklore.runtime.settings import Settings
 from tasklore.runtime.variables import folders_in
 from tasklore.supervisor.admission.desk import AdmissionDesk
 from tasklore.supervisor.admission.gate import Gate
+from tasklore.supervisor.admission.owner_bounds import OwnerBounds
 from tasklore.supervisor.approvals.answers import Answers
 from tasklore.supervisor.approvals.desk import WaitDesk, event_sender
 from tasklore.supervisor.cancellation import Canceller
@@ -200,6 +203,19 @@ def make_webhooks(
     )
     reports.note_ended = events.note_reports
     return Webhooks(addresses, events, desk)
+
+
+def make_owner_bounds(redis: Redis, settings: Settings) -> OwnerBounds:
+    """Return the bounds of owners; where neither keys nor roles are required, everybody is the deployment itself."""
+    if settings.api_keys_file is None and settings.role is None:
+        return OwnerBounds()
+    most: dict[Store, int] = {
+        "queue": settings.tasks_max_bytes,
+        "store": settings.kept_max_bytes,
+    }
+    keep = timedelta(days=settings.ledger_keep_days)
+    breaker = Breaker()
+    return OwnerBounds(Holdings(redis, most, results_keep=keep, breaker=breaker))
 
 
 def make_admission(opened: Connections, gate: Gate) -> AdmissionDesk:

@@ -58,6 +58,7 @@ from tasklore.runtime.servers import valkey
 from tasklore.runtime.settings import Settings
 from tasklore.supervisor.admission.desk import AdmissionDesk
 from tasklore.supervisor.admission.gate import open_gate
+from tasklore.supervisor.admission.owner_bounds import OwnerBounds
 from tasklore.supervisor.admission.room import Room
 from tasklore.supervisor.admission.waking_desk import WakingDesk
 from tasklore.supervisor.approvals.desk import WaitDesk
@@ -85,6 +86,7 @@ from tasklore.supervisor.services import (
     make_analyses,
     make_cached_interpreter,
     make_learned,
+    make_owner_bounds,
     make_pipelines,
     make_schedules,
     make_turn_sender,
@@ -139,6 +141,7 @@ class _Parts:
     engine: PullEngine
     comparing: PullEngine
     service: Service
+    bounds: OwnerBounds
     recovery: Recovery
     canceller: Canceller
     sessions: SessionCache
@@ -213,7 +216,9 @@ class Supervisor:
         async def answer(request: PersonRequest) -> PersonReply:
             # Whoever asks here has shown no key: a caller would be what they say of themselves.
             unproven = request.model_copy(update={"caller": None})
-            return await self._demand_parts().service.answer(unproven)
+            parts = self._demand_parts()
+            await parts.bounds.demand_words(unproven)
+            return await parts.service.answer(unproven)
 
         # An unreadable request is refused there, as a reply of its own kind; so are all below.
         @listen(subjects.pipelines(supervisor_id), title="pipelines")(
@@ -325,7 +330,9 @@ class Supervisor:
         outbox = await stack.enter_async_context(boxing)
         gate = await open_gate(link, Room(client, Budgets(redis, deadline_s=1.0)))
         reports = ReportDesk(client, ledger, hint_pause_s=HINT_PAUSE_S)
-        dispatch = Dispatch(outbox, ledger, gate)
+        bounds = make_owner_bounds(redis, settings)
+        reports.note_sizes = bounds.note_reports
+        dispatch = Dispatch(outbox, ledger, gate, bounds)
         engine = self._engine(link, self._reports(), reports, leases)
         pairs = self._engine(
             link,
@@ -413,6 +420,7 @@ class Supervisor:
             engine=engine,
             comparing=pairs,
             service=service,
+            bounds=bounds,
             recovery=recovery,
             canceller=canceller,
             sessions=sessions,

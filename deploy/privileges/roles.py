@@ -338,6 +338,7 @@ def _supervisor() -> Role:
                     "schedules",
                     "budget",
                     "webhooks",
+                    "holdings",
                 ),
             ),
             _READS,

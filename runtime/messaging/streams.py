@@ -48,21 +48,23 @@ _ADJUSTABLE_STREAM = {"max_bytes"}
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Limits of backlog: bytes of waiting tasks, dead letters and output, copies of each stream in a cluster."""
+    """Limits of backlog: bytes of waiting tasks, dead letters, output and words, copies of each stream in a cluster."""
 
     tasks_max_bytes: int = 1024**3
     replicas: int = 1
     dead_max_bytes: int = 256 * 1024**2
     output_max_bytes: int = 512 * 1024**2
+    kept_max_bytes: int = 1024**3
 
     @classmethod
     def of(cls, settings: "Settings") -> "Sizes":
         """Return the limits in *settings*."""
         return cls(
-            settings.tasks_max_bytes,
-            settings.replicas,
-            settings.dead_max_bytes,
-            settings.output_max_bytes,
+            tasks_max_bytes=settings.tasks_max_bytes,
+            replicas=settings.replicas,
+            dead_max_bytes=settings.dead_max_bytes,
+            output_max_bytes=settings.output_max_bytes,
+            kept_max_bytes=settings.kept_max_bytes,
         )
 
 
@@ -144,12 +146,9 @@ def stream_configurations(sizes: Sizes) -> list[dict[str, Any]]:
             "max_msgs_per_subject": 1,
             "discard_new_per_subject": True,
         },
-        _stream(subjects.TURNS, [subjects.TURNS_ALL], sizes)
-        | {"retention": "workqueue", "max_age": 7 * _DAY},
-        _stream(subjects.FACTS, [subjects.FACTS_ALL], sizes)
-        | {"retention": "workqueue", "max_age": 7 * _DAY},
-        _stream(subjects.MESSAGES, subjects.message_filters(), sizes)
-        | {"retention": "workqueue", "max_age": 7 * _DAY},
+        _words(subjects.TURNS, [subjects.TURNS_ALL], sizes),
+        _words(subjects.FACTS, [subjects.FACTS_ALL], sizes),
+        _words(subjects.MESSAGES, subjects.message_filters(), sizes),
         _stream(subjects.DEAD, [subjects.DEAD_ALL], sizes)
         | {"discard": "old", "max_age": 30 * _DAY, "max_bytes": sizes.dead_max_bytes},
         _stream(subjects.OUTPUT, [subjects.OUTPUT_ALL], sizes)
@@ -354,6 +353,15 @@ def _stream(name: str, subject_list: list[str], sizes: Sizes) -> dict[str, Any]:
         "duplicate_window": DUPLICATE_WINDOW,
         "num_replicas": sizes.replicas,
         "allow_direct": True,
+    }
+
+
+def _words(name: str, subject_list: list[str], sizes: Sizes) -> dict[str, Any]:
+    """Return a stream of words; owners are refused at the doors long before it is full."""
+    return _stream(name, subject_list, sizes) | {
+        "retention": "workqueue",
+        "max_age": 7 * _DAY,
+        "max_bytes": sizes.kept_max_bytes,
     }
 
 

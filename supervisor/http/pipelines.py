@@ -181,7 +181,7 @@ def _add_steering(router: APIRouter, parts: ApiParts) -> None:
             user_id=caller.demand_user(body.user),
             caller=caller,
         )
-        reply = await parts.pipelines.take_up(request)
+        reply = await parts.pipelines.take_up(request, from_door=True)
         if reply.kind == "accepted" and reply.session_id is not None:
             await claim_run(parts, caller, reply.session_id)
         is_taken = (

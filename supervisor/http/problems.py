@@ -19,6 +19,7 @@ from tasklore.contracts.errors import (
     MessageTooLarge,
     NotAccepted,
     NotPermitted,
+    OwnerFull,
     TaskloreError,
     UnknownSession,
     UnknownStory,
@@ -57,7 +58,8 @@ _MEANINGS = {
     413: "The body is larger than is taken.",
     415: "The body is not JSON.",
     422: "A value cannot be used; `problems` names the field and the cure.",
-    429: "Too many requests with this key, or from this address without one; `Retry-After` says when to go on.",
+    429: "Too many requests with this key, or from this address without one, or too much is kept for the key; "
+    "`Retry-After` says when to go on.",
     500: "The fault is the supervisor's.",
     502: "What was asked for was tried and failed.",
     503: "A server behind it does not answer, or too much waits; `Retry-After` says when to ask again.",
@@ -132,9 +134,11 @@ def unavailable(detail: str, retry_after_s: float = _RETRY_AFTER_S) -> Refused:
     )
 
 
-def over_share(detail: str) -> Refused:
+def over_share(detail: str, retry_after_s: float = _RETRY_AFTER_S) -> Refused:
     """Return the refusal of a key that already has its share."""
-    return Refused(429, "share", detail, headers={"Retry-After": str(_RETRY_AFTER_S)})
+    return Refused(
+        429, "share", detail, headers={"Retry-After": str(max(1, round(retry_after_s)))}
+    )
 
 
 def unusable(faults: Sequence[Fault]) -> Refused:
@@ -154,6 +158,8 @@ def refusal_of(error: Exception) -> Refused:
             return error
         case NotPermitted():
             return Refused(403, error.kind, str(error))
+        case OwnerFull():
+            return over_share(str(error), error.retry_after_s)
         case NotAccepted():
             return unavailable(str(error), error.retry_after_s)
         case MessageTooLarge():

@@ -18,7 +18,7 @@ from tasklore.memory.ledger.requests import RequestRecord, place_of
 from tasklore.memory.ledger.task_tree import TaskTree, Trace
 from tasklore.memory.webhooks.outbox import Callback, WebhookOutbox
 from tasklore.supervisor.catalogue import Offer
-from tasklore.supervisor.dispatch import MOST_AHEAD
+from tasklore.supervisor.dispatch import MOST_AHEAD, Room
 from tasklore.supervisor.http.admission.keys import Caller, require_role
 from tasklore.supervisor.http.card_fit import demand_fit, demand_task
 from tasklore.supervisor.http.owners import demand_conversation, task_place
@@ -34,6 +34,7 @@ from tasklore.supervisor.http.requests.routes import (
     IdempotencyKey,
     claim_record,
     demand_kept,
+    is_known,
 )
 from tasklore.supervisor.http.responses import (
     ACCEPTED,
@@ -136,7 +137,10 @@ class Sent(View):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewTask:
-    """One task to send; *chosen* is the id that its sender gave it, None when it gave none."""
+    """One task to send; *chosen* is the id that its sender gave it, None when it gave none.
+
+    One that is not *is_bounded* is sent however much its sender keeps.
+    """
 
     offer: Offer
     parameters: dict[str, Any]
@@ -149,6 +153,7 @@ class NewTask:
     priority: Literal["interactive", "normal", "batch"] = "normal"
     starts_at: datetime | None = None
     callback: Callback | None = None
+    is_bounded: bool = True
 
 
 _ASKING = Depends(require_role("ask"))
@@ -229,6 +234,7 @@ async def send_task(
     """Send *task*, once for an id that was chosen, and return its state after *wait_s* seconds at the latest.
 
     Raises:
+        OwnerFull: the caller keeps too much; nothing was kept.
         Refused: 409, another task came under that id.
             503, it was sent and its id could not be kept.
         NotAccepted: it is not known to be stored; send it again with the same id.
@@ -241,6 +247,11 @@ async def send_task(
     callback = task.callback
     if task.starts_at is not None and task.starts_at > now + timedelta(seconds=wait_s):
         wait_s = 0.0
+    place = task_place(caller, assignment.task_id)
+    # A repeat of what was accepted takes no room, and is answered however much its sender keeps.
+    if task.is_bounded and (task.chosen is None or not await is_known(parts, place)):
+        beside = len(callback.model_dump_json()) if callback is not None else 0
+        await parts.dispatch.demand_room(assignment, beside)
     record = RequestRecord(
         digest=digest_of(
             {
@@ -252,9 +263,7 @@ async def send_task(
         task_id=assignment.task_id,
         at_ms=int(now.timestamp() * 1000),
     )
-    is_new = await claim_record(
-        parts, task_place(caller, assignment.task_id), record, task.chosen
-    )
+    is_new = await claim_record(parts, place, record, task.chosen)
     awaited = asyncio.ensure_future(
         parts.reports.report_of(assignment, wait_s, is_new=is_new)
     )
@@ -266,7 +275,8 @@ async def send_task(
                 await WebhookOutbox(parts.redis).await_task(
                     assignment.task_id, callback, until
                 )
-            await parts.dispatch.assign(assignment)
+            room: Room = "demanded" if task.is_bounded else "count"
+            await parts.dispatch.assign(assignment, room=room)
         await asyncio.wait({awaited, leaving}, return_when=asyncio.FIRST_COMPLETED)
         report = awaited.result() if awaited.done() else None
     finally:
@@ -274,7 +284,7 @@ async def send_task(
         leaving.cancel()
         await asyncio.gather(awaited, leaving, return_exceptions=True)
     if report is None:
-        await demand_kept(parts, task_place(caller, assignment.task_id), record)
+        await demand_kept(parts, place, record)
         return Sent(task_id=assignment.task_id, state="accepted", due=task.starts_at)
     return Sent(task_id=assignment.task_id, state="done", report=report)
 

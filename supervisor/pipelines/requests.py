@@ -19,6 +19,7 @@ from tasklore.contracts.errors import (
     MemoryUnavailable,
     MessageTooLarge,
     NotAccepted,
+    OwnerFull,
     TaskloreError,
     UnknownSession,
 )
@@ -27,6 +28,7 @@ from tasklore.contracts.identifiers import new_id
 from tasklore.contracts.messages import AgentCard, PipelineReply, PipelineRequest
 from tasklore.contracts.parameters.body_sizes import demand_few_values
 from tasklore.contracts.pipelines import Pipeline
+from tasklore.memory.holdings.store import Thing
 from tasklore.memory.sessions.pipeline_records import NewRun, RunRecord
 from tasklore.runtime import tracing
 from tasklore.supervisor.pipelines.declaration.checks import all_problems
@@ -110,23 +112,35 @@ class PipelineRequests:
             return _refuse(
                 None, "this request cannot be read", [fault_of(one) for one in problems]
             )
-        return await self.answer(request)
-
-    async def answer(self, request: PipelineRequest) -> PipelineReply:
-        """Return the reply to *request*: it is taken up, or refused with the cure."""
         try:
-            return await self.take_up(request)
+            return await self.answer(request, from_door=True)
+        except OwnerFull as error:
+            return _refuse(request.session_id, str(error))
+
+    async def answer(
+        self, request: PipelineRequest, *, from_door: bool = False
+    ) -> PipelineReply:
+        """Return the reply to *request*: it is taken up, or refused with the cure.
+
+        Raises:
+            OwnerFull: it came *from_door*, and who asks keeps too much; nothing was kept.
+        """
+        try:
+            return await self.take_up(request, from_door=from_door)
         except MemoryUnavailable as error:
             return _refuse(
                 request.session_id,
                 f"the store of sessions did not answer; ask again: {error}",
             )
 
-    async def take_up(self, request: PipelineRequest) -> PipelineReply:
+    async def take_up(
+        self, request: PipelineRequest, *, from_door: bool = False
+    ) -> PipelineReply:
         """Return the reply to *request* as `answer` does.
 
         Raises:
             MemoryUnavailable: the store of sessions does not answer; nothing is wrong with the request.
+            OwnerFull: as `answer`.
         """
         session_id = request.session_id
         action = self._actions.get(request.action)
@@ -142,13 +156,15 @@ class PipelineRequests:
                 "a declaration goes with 'run', 'resume' and 'rerun'; leave it out",
             )
         try:
+            if request.action == "run":
+                return await self._run(request, from_door=from_door)
             return await action(request)
+        except (OwnerFull, MemoryUnavailable):
+            raise
         except InvalidPipeline as error:
             return _refuse(
                 session_id, "the pipeline cannot run as it is declared", error.problems
             )
-        except MemoryUnavailable:
-            raise
         except TaskloreError as error:
             return _refuse(session_id, str(error))
         except Exception:
@@ -176,10 +192,14 @@ class PipelineRequests:
         user_id: str | None = None,
         keep: bool = False,
         caller: Caller | None = None,
+        from_door: bool = False,
     ) -> PipelineReply:
         """Let *pipeline* run on the inputs *given*, for *caller*; the same again under one *session_id* begins nothing.
 
+        The run is counted to its owner; one that comes *from_door* may be refused for that.
+
         Raises:
+            OwnerFull: they keep too much; nothing was kept.
             InvalidPipeline: it cannot run; with every problem.
             InvalidInput: its files may not be looked at, or the session has another run.
             MemoryUnavailable: the store does not answer.
@@ -205,6 +225,10 @@ class PipelineRequests:
             caller=caller,
             trace=str(tracing.current() or ""),
         )
+        size = len(pipeline.model_dump_json()) + len(json.dumps(dict(inputs)))
+        bounds = self._parts.dispatch.bounds
+        take = bounds.demand if from_door else bounds.count
+        await take(caller, user_id, Thing("runs", size, session_id))
         if await self._parts.runs.create(new):
             reply = PipelineReply(
                 session_id=session_id,
@@ -247,7 +271,9 @@ class PipelineRequests:
                     group.create_task(cancel(state.task_id))
         self._driving.look_soon(session_id)
 
-    async def _run(self, request: PipelineRequest) -> PipelineReply:
+    async def _run(
+        self, request: PipelineRequest, *, from_door: bool = False
+    ) -> PipelineReply:
         if request.pipeline is None:
             raise InvalidInput(
                 "a run needs the declaration of its pipeline in 'pipeline'"
@@ -260,6 +286,7 @@ class PipelineRequests:
             user_id=request.user_id,
             keep=request.keep,
             caller=request.caller,
+            from_door=from_door,
         )
 
     async def _find(self, session_id: str, digest: str) -> PipelineReply | None:

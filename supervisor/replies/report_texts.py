@@ -9,7 +9,12 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, NamedTuple
 
 from tasklore.contracts.admission.waits import APPROVED_WITHIN, RunWait
-from tasklore.contracts.errors import MessageTooLarge, NotAccepted, QueueFull
+from tasklore.contracts.errors import (
+    MessageTooLarge,
+    NotAccepted,
+    OwnerFull,
+    QueueFull,
+)
 from tasklore.contracts.messages import (
     CompletionReport,
     MemoryNote,
@@ -180,7 +185,7 @@ def _describe_parameters(
 
 def _describe_problem(problem: NotAccepted | MessageTooLarge, request_id: str) -> str:
     """Return why a task could not be handed over, and when to ask again."""
-    if isinstance(problem, MessageTooLarge):
+    if isinstance(problem, MessageTooLarge | OwnerFull):
         return f"I could not hand this over, and nothing was started: {_sentence(str(problem))}"
     if isinstance(problem, QueueFull):
         return f"The queue is full, so I could not hand this over, and nothing was started: {_sentence(str(problem))}"

@@ -59,6 +59,7 @@ _MOST_TRACED = 1000
 
 _Waiter = asyncio.Future[CompletionReport]
 NoteEnded = Callable[[Sequence[tuple[CompletionReport, str]]], Awaitable[None]]
+NoteSizes = Callable[[Sequence[tuple[CompletionReport, int]]], Awaitable[None]]
 
 
 class RunTimes:
@@ -139,6 +140,8 @@ class ReportDesk:
         """What they had cost."""
         self.note_ended: NoteEnded | None = None
         """Stores, for webhooks, reports with the tokens of their users; a report is acknowledged only then."""
+        self.note_sizes: NoteSizes | None = None
+        """Hears of every report and its bytes, for the bounds of owners."""
 
     async def report_of(
         self, assignment: TaskAssignment, within_s: float, *, is_new: bool = False
@@ -238,6 +241,7 @@ class ReportDesk:
     async def work(self, batch: list[Delivery], line: PullEngine) -> None:
         """Wake the requests that wait for these reports, and note how long their tasks took."""
         reports: list[tuple[CompletionReport, str]] = []
+        sizes: list[tuple[CompletionReport, int]] = []
         for delivery in batch:
             report = _read_report(delivery.body)
             if report is not None:
@@ -248,6 +252,9 @@ class ReportDesk:
                 reports.append(
                     (report, (delivery.headers or {}).get(subjects.USER_HEADER, ""))
                 )
+                sizes.append((report, len(delivery.body)))
+        if self.note_sizes is not None and sizes:
+            await self.note_sizes(sizes)
         try:
             if self.note_ended is not None and reports:
                 await self.note_ended(reports)

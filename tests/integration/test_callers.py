@@ -46,7 +46,9 @@ class Pipelines:
 
     asked: list[PipelineRequest] = field(default_factory=list)
 
-    async def answer(self, request: PipelineRequest) -> PipelineReply:
+    async def answer(
+        self, request: PipelineRequest, *, from_door: bool = False
+    ) -> PipelineReply:
         self.asked.append(request)
         return PipelineReply(session_id=request.session_id or "s", kind="accepted")
 

@@ -8,6 +8,7 @@ from pydantic import Field, JsonValue
 
 from tasklore.contracts.admission.waits import parse_wait_id
 from tasklore.contracts.identifiers import NAME_PATTERN
+from tasklore.memory.holdings.store import Thing
 from tasklore.memory.ledger.waits import WaitState
 from tasklore.supervisor.approvals.answers import AnswerRefused
 from tasklore.supervisor.approvals.links import Link
@@ -170,6 +171,8 @@ def routes(parts: ApiParts) -> APIRouter:
         caller: Annotated[Caller, _ASKING],
     ) -> Answered:
         await read_task(parts, caller, task_id)
+        size = len(body.model_dump_json())
+        await parts.dispatch.bounds.demand(caller, None, Thing("signals", size))
         try:
             sent = await parts.answers.signal(
                 task_id, name, body.value, as_person(caller)

@@ -41,7 +41,7 @@ from tasklore.supervisor.http.owners import demand_conversation
 from tasklore.supervisor.http.parts import ApiParts
 from tasklore.supervisor.http.problems import Refused, unavailable
 from tasklore.supervisor.http.requests.events import EventStream
-from tasklore.supervisor.http.requests.routes import claim_record
+from tasklore.supervisor.http.requests.routes import claim_record, demand_room
 from tasklore.supervisor.http.requests.work import is_unstarted
 from tasklore.supervisor.http.responses import digest_of, while_connected
 from tasklore.supervisor.requests.request import Ended, Routed, ignore_part, ignore_task
@@ -225,16 +225,6 @@ class _Chat:
             request_id = (
                 f"chat-{hashlib.blake2b(name.encode(), digest_size=16).hexdigest()}"
             )
-            record = RequestRecord(
-                digest=digest_of(
-                    body.model_dump(mode="json", exclude={"stream", "stream_options"})
-                ),
-                task_id=request_id,
-                at_ms=time.time_ns() // 1_000_000,
-            )
-            await claim_record(
-                self._parts, place_of(caller.space, "chat", request_id), record, repeat
-            )
         request = PersonRequest(
             text=text,
             request_id=request_id,
@@ -244,6 +234,17 @@ class _Chat:
             wait_ms=_WAIT_MS,
             time_zone=body.time_zone,
         )
+        key = place_of(caller.space, "chat", request_id)
+        await demand_room(self._parts, request, None if repeat is None else key)
+        if repeat is not None:
+            record = RequestRecord(
+                digest=digest_of(
+                    body.model_dump(mode="json", exclude={"stream", "stream_options"})
+                ),
+                task_id=request_id,
+                at_ms=time.time_ns() // 1_000_000,
+            )
+            await claim_record(self._parts, key, record, repeat)
         return request, before
 
     async def read_format(

@@ -318,7 +318,9 @@ async def _change_item(
     fields = body.model_dump(
         mode="json", exclude={"wait_seconds"}, exclude_defaults=True
     )
-    task = MemoryTask("change_item", {**fields, **operation}, owner, chosen)
+    adds = operation["operation"] != "delete"
+    parameters = {**fields, **operation}
+    task = MemoryTask("change_item", parameters, owner, chosen=chosen, adds=adds)
     return await carry_out(
         ItemChanged, parts=parts, caller=caller, task=task, wait_s=body.wait_seconds
     )

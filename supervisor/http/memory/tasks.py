@@ -1,5 +1,6 @@
 """The owner of a memory, and changes of it: tasks of the memory agent, which alone makes them."""
 
+import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -8,6 +9,7 @@ from fastapi import Depends, Path, Query
 from starlette.responses import Response
 
 from tasklore.contracts.identifiers import Scope, scoped
+from tasklore.memory.holdings.store import Thing
 from tasklore.supervisor.http.admission.key_file import Role
 from tasklore.supervisor.http.admission.keys import Caller, require_role
 from tasklore.supervisor.http.parts import ApiParts
@@ -70,12 +72,16 @@ class Started(View):
 
 @dataclass(frozen=True, slots=True)
 class MemoryTask:
-    """One task for the memory of *owner*; *chosen* is the id that its sender gave it, None when it gave none."""
+    """One task for the memory of *owner*; *chosen* is the id that its sender gave it, None when it gave none.
+
+    One that *adds* nothing (undoing, deleting, forgetting) is done however much its sender keeps.
+    """
 
     name: str
     parameters: Mapping[str, Any]
     owner: str
     chosen: str | None = None
+    adds: bool = False
 
 
 async def carry_out(
@@ -88,6 +94,7 @@ async def carry_out(
     """Have *task* done and return its result as a *shape*, after *wait_s* seconds at the latest.
 
     Raises:
+        OwnerFull: it adds something, and the caller keeps too much.
         Refused: 409, it cannot be undone; 422, the agent refused it; 503, no memory worker is there, or it failed.
         MemoryUnavailable: the store did not answer in time.
     """
@@ -96,6 +103,9 @@ async def carry_out(
         raise unavailable(
             "no memory worker has reported yet; start one with `tasklore worker`, and ask again"
         )
+    if task.adds:
+        size = len(json.dumps(dict(task.parameters)))
+        await parts.dispatch.bounds.demand(caller, task.owner, Thing("turns", size))
     new = NewTask(
         offer=offer,
         parameters=dict(task.parameters),
@@ -104,6 +114,7 @@ async def carry_out(
         chosen=task.chosen,
         memory="bypass",
         within_s=_WITHIN_S,
+        is_bounded=task.adds,
     )
     sent = await send_task(parts, caller, new, wait_s)
     location = f"/v1/tasks/{sent.task_id}"

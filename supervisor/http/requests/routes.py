@@ -251,6 +251,7 @@ async def accept(
     """Begin the request in *body*, once for an id that was *chosen*, and return its place and the record of it.
 
     Raises:
+        OwnerFull: the caller keeps too much; nothing was kept.
         Refused: 403, it is another user's; 409, another body came under that id.
     """
     user_id = caller.demand_user(body.user)
@@ -276,6 +277,7 @@ async def accept(
         time_zone=body.time_zone,
     )
     place = _place(caller, request_id)
+    await demand_room(parts, request, place.key if chosen is not None else None)
     # With an id and a conversation of its own, both made here, it is kept and held at once: no other process knows it.
     is_fresh = chosen is None and body.conversation is None
     if is_fresh and caller.user is None and body.wait_seconds >= _KEPT_S:
@@ -306,6 +308,25 @@ async def accept(
         if is_unstarted_yet or asked.state == "accepted":
             await begin(parts, place, request)
     return place, record
+
+
+async def demand_room(parts: ApiParts, request: PersonRequest, key: str | None) -> None:
+    """Count *request* to its caller; a repeat of the one at *key* takes no room, None for a new one.
+
+    Raises:
+        OwnerFull: the caller keeps too much; nothing was kept.
+    """
+    if key is None or not await is_known(parts, key):
+        await parts.dispatch.bounds.demand_words(request)
+
+
+async def is_known(parts: ApiParts, key: str) -> bool:
+    """Return whether a request is kept at *key*; False where the store does not answer."""
+    try:
+        return (await parts.records.find(key)).record is not None
+    except MemoryUnavailable as error:
+        log.info("request_not_found", error=str(error))
+        return False
 
 
 async def claim_record(

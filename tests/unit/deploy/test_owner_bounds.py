@@ -3,18 +3,34 @@
 import re
 from pathlib import Path
 
+from tasklore.memory import keys
+from tasklore.memory.holdings.store import KINDS, OWNER_PART, OWNERS_PART
 from tasklore.memory.schedules import store as schedules
 from tasklore.memory.webhooks import outbox as webhooks
+from tasklore.runtime.messaging.streams import Sizes, stream_configurations
 from tasklore.supervisor.schedules.book import MOST_BYTES, MOST_PIPELINE_BYTES
 from tasklore.supervisor.webhooks.events import MOST_BYTES as MOST_WEBHOOK_BYTES
 
-PAGE = Path(__file__).parents[3] / "docs" / "reference" / "deploy.md"
+ROOT = Path(__file__).parents[3]
+PAGE = ROOT / "docs" / "reference" / "deploy.md"
+SECURITY = ROOT / "docs" / "reference" / "security.md"
+
+
+def the_part() -> str:
+    part = PAGE.read_text("utf-8").split("## What one owner may keep", 1)[1]
+    return part.split("\n## ", 1)[0]
+
+
+def the_names(heading: str) -> set[str]:
+    """Return what the first column of the table under *heading* names."""
+    table = the_part().split(f"| {heading} |", 1)[1].split("\n\n", 1)[0]
+    cells = re.findall(r"^\| (`.*?`) \|", table, re.MULTILINE)
+    return {name for cell in cells for name in re.findall(r"`([^`]+)`", cell)}
 
 
 def test_the_table_of_bounds_by_owner_has_the_numbers_of_the_stores() -> None:
     """Of one maker, of all makers, and of all; each kind is a row, and each leaves a reserve."""
-    part = PAGE.read_text("utf-8").split("## What one owner may keep", 1)[1]
-    part = part.split("\n## ", 1)[0]
+    part = the_part()
     rows = [
         tuple(int(one.replace(",", "")) for one in re.findall(r"[\d,]+", row))
         for row in re.findall(
@@ -38,3 +54,43 @@ def test_the_table_of_bounds_by_owner_has_the_numbers_of_the_stores() -> None:
     assert f"a user has {schedules.MOST_OF_USER} schedules" in part
     sizes = (MOST_BYTES, MOST_PIPELINE_BYTES, MOST_WEBHOOK_BYTES)
     assert re.findall(r"(\d+) KiB", part) == [str(size // 1024) for size in sizes]
+
+
+def test_the_table_of_kinds_is_that_of_the_holdings() -> None:
+    """Each kind with its store, what it costs beside its bytes, and for how many days, where it says days."""
+    rows = re.findall(
+        r"^\| `(\w+)` \| .* \| `(queue|store)` \| ([\d,]+) \| (.*) \|$",
+        the_part(),
+        re.MULTILINE,
+    )
+    assert [row[0] for row in rows] == list(KINDS)
+    for name, store, beside, until in rows:
+        kind = KINDS[name]
+        assert (store, int(beside.replace(",", ""))) == (kind.store, kind.beside)
+        if days := re.match(r"(\d+) days", until):
+            assert int(days[1]) == kind.keep.days
+        else:
+            assert name == "tasks"
+    assert f"{KINDS['tasks'].aside:,} bytes are set aside" in the_part()
+    assert (OWNERS_PART, OWNER_PART) == (4 / 5, 1 / 2)
+    assert "40 % of the store alone" in the_part()
+
+
+def test_every_key_and_every_stream_has_a_row() -> None:
+    """By the names in the table of keys, and by the streams that are declared."""
+    known = set(re.findall(r"`tl:([a-z-]+)", keys.__doc__ or ""))
+    streams = {
+        one["name"]
+        for one in stream_configurations(Sizes())
+        if not one["name"].startswith("KV_")
+    }
+    assert the_names("keys of Valkey | bounded by") == known
+    assert the_names("streams | bounded by") == streams
+
+
+def test_the_page_on_security_names_tests_that_there_are() -> None:
+    """Of the section on owners."""
+    part = SECURITY.read_text("utf-8").split("## What one owner may keep", 1)[1]
+    named = re.findall(r"`(tests/[^`]+)`", part.split("\n## ", 1)[0])
+    assert named
+    assert [one for one in named if not (ROOT / one).exists()] == []

@@ -281,7 +281,7 @@ class Recalls:
     def catalogue(self) -> Catalogue:
         return Catalogue([card("MemoryAgent", "recall")])
 
-    async def assign(self, assignment: TaskAssignment) -> None:
+    async def assign(self, assignment: TaskAssignment, **_: Any) -> None:
         if self.is_away:
             raise NotAccepted("away")
         self.assigned.append(assignment)
@@ -357,7 +357,7 @@ class Found(Puzzled):
     async def wait_of(self, task_id: str) -> None:
         """Say that it waits for nothing."""
 
-    async def assign(self, assignment: TaskAssignment) -> None:
+    async def assign(self, assignment: TaskAssignment, **_: Any) -> None:
         self.assigned.append(assignment)
 
     async def state_of(self, _task_id: str) -> str | None:

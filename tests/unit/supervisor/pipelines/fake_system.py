@@ -35,6 +35,7 @@ from tasklore.memory.sessions.pipeline_records import (
 )
 from tasklore.memory.sessions.session import NewEntry
 from tasklore.runtime.metrics import Metrics
+from tasklore.supervisor.admission.owner_bounds import OwnerBounds
 from tasklore.supervisor.cancellation import Cancelling
 from tasklore.supervisor.pipelines.declaration.fingerprint_child import answer
 from tasklore.supervisor.pipelines.declaration.fingerprints import Fingerprints
@@ -159,6 +160,7 @@ class FakeWorkers:
         self.runs: Counter[str] = Counter()
         self.assigned: list[TaskAssignment] = []
         self.cancelled: dict[str, str] = {}
+        self.bounds = OwnerBounds()
         self.refuses = 0
         self.is_away = False
         self._reports: dict[str, asyncio.Future[CompletionReport]] = {}

@@ -1,0 +1,256 @@
+"""The store of holdings: how many bytes each owner lets be kept, by kind, and how many more they may.
+
+Every kind that an owner can make grow is a row of `KINDS`: in which store it lies, for how long, and what keeping one
+costs beside its own bytes, so that a bound of bytes is one of numbers too. An owner may keep as much as is left free of
+the owners' part of a store: one alone has half of it, and a newcomer always finds room.
+"""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import timedelta
+from typing import Literal, NamedTuple
+
+from redis.asyncio import Redis
+
+from tasklore.memory import keys
+from tasklore.memory.breaker import Breaker
+from tasklore.memory.command_batch import Command, CommandBatch
+from tasklore.memory.holdings import scripts
+from tasklore.memory.ledger.open_tasks import open_generations
+
+#: Where a kind lies: in the queues of NATS and beside them in the ledger, or in Redis alone.
+Store = Literal["queue", "store"]
+Kind = Literal[
+    "tasks",
+    "results",
+    "remembered",
+    "words",
+    "turns",
+    "runs",
+    "signals",
+    "responses",
+]
+
+#: The part of a store that all owners have; the rest is a reserve for the deployment.
+OWNERS_PART = 0.8
+#: The part of what others leave of that which one owner may have.
+OWNER_PART = 0.5
+#: How many things are looked at in one step: some milliseconds.
+_PAGE = 500
+_MS = timedelta(milliseconds=1)
+
+
+class KindOfThing(NamedTuple):
+    """A kind of thing: where it lies, for how long unless it says so itself, and the bytes it costs beside its own.
+
+    *aside* is set aside in the store of results for the report of one.
+    """
+
+    store: Store
+    keep: timedelta
+    beside: int
+    aside: int = 0
+
+
+#: How long things count that are kept for ever, and turns in the time that is shipped.
+LONGEST = timedelta(days=730)
+#: Every kind, as the page on deployment lists them.
+KINDS: Mapping[Kind, KindOfThing] = {
+    "tasks": KindOfThing("queue", timedelta(days=7), 1024, aside=1536),
+    "results": KindOfThing("store", timedelta(days=7), 512),
+    "remembered": KindOfThing("store", timedelta(days=30), 512),
+    "words": KindOfThing("store", timedelta(days=30), 2048),
+    "turns": KindOfThing("store", LONGEST, 1024),
+    "runs": KindOfThing("store", timedelta(days=30), 8192),
+    "signals": KindOfThing("store", timedelta(days=36), 512),
+    "responses": KindOfThing("store", LONGEST, 4096),
+}
+
+
+class Thing(NamedTuple):
+    """A thing to be kept, of so many bytes of its own; without an *id* it ends with its time alone.
+
+    Several without one may be taken as one, with their bytes together, and their *number*: one of a kind at a time.
+    """
+
+    kind: Kind
+    size: int
+    id: str = ""
+    keep: timedelta | None = None
+    number: int = 1
+
+
+class EndedTask(NamedTuple):
+    """A task that has ended, the bytes of its report, and whether its result went into the long-term memory."""
+
+    task_id: str
+    size: int
+    is_remembered: bool = False
+
+
+class NoRoom(NamedTuple):
+    """The reason why an owner may not keep more: its bytes in a store, by kind too, and how many it may have now."""
+
+    store: Store
+    kept: int
+    most: int
+    kinds: Mapping[Kind, int]
+
+
+class Holdings:
+    """Counts the things of owners; every method raises MemoryUnavailable without an answer within *deadline_s*.
+
+    Args:
+        client: A client that does not decode responses.
+        most: The bytes of each store.
+        results_keep: How long an ended task is known.
+        breaker: When given, a frozen server costs one deadline a rest.
+    """
+
+    def __init__(
+        self,
+        client: Redis,
+        most: Mapping[Store, int],
+        *,
+        results_keep: timedelta = KINDS["results"].keep,
+        deadline_s: float = 1.0,
+        breaker: Breaker | None = None,
+    ) -> None:
+        self._batch = CommandBatch(client, deadline_s, breaker)
+        self._most = most
+        self._results_keep = results_keep
+
+    async def take(
+        self, owner: str, things: Sequence[Thing], *, may_refuse: bool
+    ) -> NoRoom | None:
+        """Count *things* to *owner* and return None; or, where it *may_refuse*, why there is no room for all of them.
+
+        One with an id that is there already takes the place of that.
+        """
+        words: list[str | int | float] = [
+            owner,
+            int(may_refuse),
+            OWNERS_PART,
+            OWNER_PART,
+            self._most["queue"],
+            self._most["store"],
+        ]
+        for thing in things:
+            kind = KINDS[thing.kind]
+            keep = thing.keep or kind.keep
+            words += [
+                kind.store,
+                thing.kind,
+                thing.id,
+                thing.size + kind.beside * thing.number,
+                kind.aside,
+                keep // _MS,
+            ]
+        found = (await self._batch.run([_call(scripts.TAKE, *words)]))[0]
+        if not found:
+            return None
+        store: Store = "queue" if found[0] == b"queue" else "store"
+        kinds = await self.kept(owner)
+        own = {name: kinds[name] for name in kinds if KINDS[name].store == store}
+        return NoRoom(store, found[1], found[2], own)
+
+    async def end_tasks(self, ended: Sequence[EndedTask]) -> int:
+        """Count *ended* tasks no longer as such, but their results; return how many of them were counted."""
+        words: list[str | int] = []
+        for one in ended:
+            kinds: list[Kind] = ["results"] if one.size else []
+            kinds += ["remembered"] if one.is_remembered else []
+            words += [_name("tasks", one.task_id), len(kinds)]
+            for name in kinds:
+                kind = KINDS[name]
+                keep = self._results_keep if name == "results" else kind.keep
+                words += [kind.store, name, one.size + kind.beside, keep // _MS]
+        return await self._end(words)
+
+    async def kept(self, owner: str) -> dict[Kind, int]:
+        """Return the bytes that *owner* keeps, by kind, without those of which it keeps nothing."""
+        fields = [f"{kind.store} {owner} {name}" for name, kind in KINDS.items()]
+        found = (await self._batch.run([("HMGET", keys.HOLDINGS.sums, *fields)]))[0]
+        return {
+            name: int(size)
+            for name, size in zip(KINDS, found, strict=True)
+            if size is not None
+        }
+
+    async def totals(self) -> dict[Store, int]:
+        """Return the bytes that all owners keep together in each store."""
+        stores: tuple[Store, ...] = ("queue", "store")
+        found = (await self._batch.run([("HMGET", keys.HOLDINGS.sums, *stores)]))[0]
+        return {name: int(size or 0) for name, size in zip(stores, found, strict=True)}
+
+    async def sweep(self, owner: str) -> int:
+        """Look which tasks and runs of *owner* are over, though nobody noted so; return how many there were.
+
+        A process that dies, or one of 0.2 that takes a report, notes no end.
+        """
+        number = 0
+        async for names in self._things_of(owner):
+            tasks = [one for kind, one in names if kind == "tasks"]
+            runs = [one for kind, one in names if kind == "runs"]
+            ended = await self._ended_among(tasks)
+            if ended:
+                number += await self.end_tasks(ended)
+            number += await self._drop_ended_runs(runs)
+        return number
+
+    async def _things_of(self, owner: str) -> AsyncIterator[list[tuple[str, str]]]:
+        """Yield kind and id of the things of *owner* with an id, page by page."""
+        cursor = b"0"
+        whose = f" {owner} ".encode()
+        while True:
+            scan = ("ZSCAN", keys.HOLDINGS.until, cursor, "COUNT", _PAGE)
+            cursor, found = (await self._batch.run([scan]))[0]
+            names = [one for one in found[::2] if one.startswith((b"tasks ", b"runs "))]
+            if names:
+                kept = ("HMGET", keys.HOLDINGS.things, *names)
+                values = (await self._batch.run([kept]))[0]
+                own = [
+                    name.decode().partition(" ")
+                    for name, value in zip(names, values, strict=True)
+                    if value is not None and whose in value
+                ]
+                yield [(kind, one) for kind, _, one in own]
+            if int(cursor) == 0:
+                return
+
+    async def _ended_among(self, task_ids: Sequence[str]) -> list[EndedTask]:
+        fields = await self._batch.run([("HKEYS", keys.task(one)) for one in task_ids])
+        ended = [
+            one
+            for one, names in zip(task_ids, fields, strict=True)
+            if not open_generations(names)
+        ]
+        sizes = await self._batch.run(
+            [("HSTRLEN", keys.task(one), "report:1") for one in ended]
+        )
+        return [EndedTask(one, size) for one, size in zip(ended, sizes, strict=True)]
+
+    async def _drop_ended_runs(self, session_ids: Sequence[str]) -> int:
+        there = await self._batch.run(
+            [("EXISTS", keys.session(one).root) for one in session_ids]
+        )
+        gone = [
+            one
+            for one, is_there in zip(session_ids, there, strict=True)
+            if not is_there
+        ]
+        return await self._end(
+            [word for one in gone for word in (_name("runs", one), 0)]
+        )
+
+    async def _end(self, words: Sequence[str | int]) -> int:
+        if not words:
+            return 0
+        return int((await self._batch.run([_call(scripts.END, *words)]))[0])
+
+
+def _name(kind: Kind, thing_id: str) -> str:
+    return f"{kind} {thing_id}"
+
+
+def _call(script: str, *words: str | float) -> Command:
+    return ("FCALL", script, len(keys.HOLDINGS), *keys.HOLDINGS, *words)

@@ -1,0 +1,154 @@
+"""The bounds of owners: each request counts the bytes that it keeps to its owner, and is refused beyond their part.
+
+Only a request at a door is refused, before anything of it is kept. Work that follows of one that was accepted (phases,
+ticks) is counted and never refused, so that nothing accepted is lost. A store that does not answer refuses nobody.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+import structlog
+
+from tasklore.contracts.callers import Caller, keeper_of
+from tasklore.contracts.errors import MemoryUnavailable, OwnerFull
+from tasklore.contracts.messages import CompletionReport, PersonRequest
+from tasklore.memory.holdings.store import EndedTask, Holdings, NoRoom, Thing
+
+log = structlog.get_logger(__name__)
+
+_Told = TypeVar("_Told")
+
+#: Seconds after which an owner that was refused may ask again.
+RETRY_S = 30.0
+#: Seconds between two looks at what of an owner is over although nobody noted so, and for which one is waited for.
+SWEEP_S = 10.0
+SWEPT_WITHIN_S = 2.0
+#: Owners of which it is remembered when that was.
+_MOST_SWEPT = 10_000
+_MIB = 1024**2
+#: The settings that bound each store.
+_SETTINGS = {
+    "queue": "TASKLORE_TASKS_MAX_BYTES",
+    "store": "TASKLORE_KEPT_MAX_BYTES",
+}
+#: What the memory had to do with a result that is remembered from now on.
+_STORED = {"miss", "refreshed"}
+#: Reports with their bytes.
+ReportSizes = Sequence[tuple[CompletionReport, int]]
+
+
+class OwnerBounds:
+    """Counts the bytes that owners keep; without *holdings*, where there are no keys, nothing is counted."""
+
+    def __init__(
+        self,
+        holdings: Holdings | None = None,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._holdings = holdings
+        self._now = now
+        self._swept_at: dict[str, float] = {}
+        self._sweeping: dict[str, asyncio.Task[None]] = {}
+
+    async def demand(
+        self, caller: Caller | None, user_id: str | None, *things: Thing
+    ) -> None:
+        """Count *things* to who asks.
+
+        Raises:
+            OwnerFull: they keep too much; nothing was counted.
+        """
+        owner = keeper_of(caller, user_id)
+        no_room = await self._take(owner, things, may_refuse=True)
+        if no_room is not None and await self._sweep(owner):
+            no_room = await self._take(owner, things, may_refuse=True)
+        if no_room is not None:
+            raise OwnerFull(_word(caller, user_id, no_room), RETRY_S)
+
+    async def demand_words(self, request: PersonRequest) -> None:
+        """Count the words of *request* to who asks, before anything of it is kept.
+
+        Raises:
+            OwnerFull: they keep too much.
+        """
+        size = len(request.text.encode())
+        things = [Thing("words", size)]
+        if request.user_id is not None:
+            things.append(Thing("turns", size))
+        await self.demand(request.asked_by, request.user_id, *things)
+
+    async def count(
+        self, caller: Caller | None, user_id: str | None, *things: Thing
+    ) -> None:
+        """Count *things*, which follow of what was accepted, to who asked for it."""
+        await self._take(keeper_of(caller, user_id), things, may_refuse=False)
+
+    async def note_reports(self, reports: ReportSizes) -> None:
+        """Count the results of the tasks that *reports* end; each comes with its bytes."""
+        if self._holdings is None:
+            return
+        ended = [
+            EndedTask(report.task_id, size, report.memory.outcome in _STORED)
+            for report, size in reports
+        ]
+        await self._tried(self._holdings.end_tasks(ended))
+
+    async def _take(
+        self, owner: str, things: Sequence[Thing], *, may_refuse: bool
+    ) -> NoRoom | None:
+        if self._holdings is None or not owner:
+            return None
+        return await self._tried(
+            self._holdings.take(owner, things, may_refuse=may_refuse)
+        )
+
+    async def _sweep(self, owner: str) -> bool:
+        """Count ended things of *owner* no longer; return whether they were looked at now."""
+        sweeping = self._sweeping.get(owner)
+        if sweeping is None:
+            if self._now() - self._swept_at.get(owner, -SWEEP_S) < SWEEP_S:
+                return False
+            sweeping = asyncio.create_task(self._sweep_once(owner))
+            self._sweeping[owner] = sweeping
+        await asyncio.wait({sweeping}, timeout=SWEPT_WITHIN_S)
+        return sweeping.done()
+
+    async def _sweep_once(self, owner: str) -> None:
+        try:
+            if self._holdings is not None:
+                await self._tried(self._holdings.sweep(owner))
+        finally:
+            del self._sweeping[owner]
+            if len(self._swept_at) >= _MOST_SWEPT:
+                self._swept_at.clear()
+            self._swept_at[owner] = self._now()
+
+    async def _tried(self, asked: Awaitable[_Told]) -> _Told | None:
+        """Return the answer of the store, None without one."""
+        try:
+            return await asked
+        except MemoryUnavailable as error:
+            log.info("holdings_away", error=str(error))
+            return None
+
+
+def _word(caller: Caller | None, user_id: str | None, no_room: NoRoom) -> str:
+    """Return the sentence that names the owner, its bytes by kind, and the cure."""
+    whose = f"user {user_id!r}" if caller is None else _name(caller)
+    kinds = ", ".join(
+        f"{size / _MIB:.1f} MiB of {name}"
+        for name, size in sorted(no_room.kinds.items(), key=lambda one: -one[1])
+    )
+    setting = _SETTINGS[no_room.store]
+    return (
+        f"{whose} keeps {no_room.kept / _MIB:.1f} MiB and may keep {no_room.most / _MIB:.1f} now ({kinds}), so that "
+        f"nothing of this was stored; send it again once some of that has ended, or raise {setting}"
+    )
+
+
+def _name(caller: Caller) -> str:
+    if caller.tenant is not None and not caller.named:
+        return f"tenant {caller.tenant!r}"
+    return f"key {caller.name!r}" if caller.name else "who asks at NATS without a key"

@@ -1,0 +1,182 @@
+"""What owners keep is counted with its time, bounded by what others leave, and never fills a store for a newcomer."""
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+from redis.asyncio import Redis
+
+from tasklore.memory import keys
+from tasklore.memory.holdings.store import (
+    KINDS,
+    OWNER_PART,
+    OWNERS_PART,
+    EndedTask,
+    Holdings,
+    NoRoom,
+    Store,
+    Thing,
+)
+from tasklore.memory.ledger.ledger import Ledger
+from tests.servers import PATIENCE_S
+
+KIB = 1024
+MOST: dict[Store, int] = {"queue": 1000 * KIB, "store": 2000 * KIB}
+#: Of a kind of which one costs 1 KiB beside its own bytes, and has more set aside for its result.
+TASK = KINDS["tasks"].beside
+ASIDE = KINDS["tasks"].aside
+
+
+@pytest.fixture
+def holdings(redis: Redis) -> Holdings:
+    return Holdings(redis, MOST, deadline_s=PATIENCE_S)
+
+
+def a_task(number: int, size: int = 9 * KIB) -> Thing:
+    return Thing("tasks", size, f"t{number}")
+
+
+async def fill(holdings: Holdings, owner: str, first: int = 0) -> NoRoom:
+    """Let *owner* keep tasks of 10 KiB until there is no room for another."""
+    for number in range(first, first + 1000):
+        refused = await holdings.take(owner, [a_task(number)], may_refuse=True)
+        if refused is not None:
+            return refused
+    raise AssertionError("it was never refused")
+
+
+async def test_one_owner_alone_has_half_of_the_owners_part(holdings: Holdings) -> None:
+    refused = await fill(holdings, "ana")
+    alone = int(OWNER_PART * OWNERS_PART * MOST["queue"])
+    assert refused == NoRoom("queue", 400 * KIB, alone, {"tasks": 400 * KIB})
+    assert await holdings.totals() == {"queue": 400 * KIB, "store": 40 * ASIDE}
+
+
+async def test_every_newcomer_finds_room_and_the_reserve_is_never_touched(
+    holdings: Holdings,
+) -> None:
+    kept = [
+        (await fill(holdings, f"owner{number}", number * 1000)).kept
+        for number in range(3)
+    ]
+    assert kept[0] > kept[1] > kept[2] > 0
+    assert sum(kept) == (await holdings.totals())["queue"]
+    assert sum(kept) <= OWNERS_PART * MOST["queue"]
+
+
+async def test_a_full_queue_leaves_the_other_store_alone(holdings: Holdings) -> None:
+    await fill(holdings, "ana")
+    assert await holdings.take("ana", [Thing("words", 10)], may_refuse=True) is None
+
+
+async def test_open_tasks_have_room_set_aside_for_their_results(
+    holdings: Holdings,
+) -> None:
+    """Without it tasks would go on and fill the other store as they end, where nothing is refused."""
+    may = int(OWNER_PART * OWNERS_PART * MOST["store"])
+    full = Thing("words", may - KINDS["words"].beside - ASIDE)
+    assert await holdings.take("ana", [full], may_refuse=True) is None
+    assert await holdings.take("ana", [a_task(1, 0)], may_refuse=True) is None
+    refused = await holdings.take("ana", [a_task(2, 0)], may_refuse=True)
+    assert refused is not None
+    assert (refused.store, refused.kept, refused.most) == ("store", may, may)
+
+
+async def test_things_are_taken_together_or_not_at_all(holdings: Holdings) -> None:
+    both = [Thing("words", 10), Thing("turns", 900 * KIB)]
+    refused = await holdings.take("ana", both, may_refuse=True)
+    assert refused is not None
+    assert refused.store == "store"
+    assert await holdings.kept("ana") == {}
+
+
+async def test_what_follows_is_counted_and_never_refused(holdings: Holdings) -> None:
+    await fill(holdings, "ana")
+    before = (await holdings.kept("ana"))["tasks"]
+    assert await holdings.take("ana", [a_task(5000)], may_refuse=False) is None
+    assert (await holdings.kept("ana"))["tasks"] == before + 10 * KIB
+
+
+async def test_the_same_task_again_counts_once_and_is_its_owners(
+    holdings: Holdings,
+) -> None:
+    for size in (9 * KIB, 4 * KIB):
+        await holdings.take("ana", [a_task(1, size)], may_refuse=True)
+    await holdings.take("bo", [a_task(1)], may_refuse=True)
+    assert await holdings.kept("ana") == {"tasks": 5 * KIB, "results": ASIDE}
+    assert await holdings.kept("bo") == {}
+
+
+async def test_an_ended_task_leaves_its_report_to_its_owner(holdings: Holdings) -> None:
+    await holdings.take("ana", [a_task(1), a_task(2)], may_refuse=True)
+    ended = [
+        EndedTask("t1", 700, is_remembered=True),
+        EndedTask("unknown", 10, is_remembered=True),
+        EndedTask("t2", 300),
+    ]
+    assert await holdings.end_tasks(ended) == 2
+    assert await holdings.kept("ana") == {
+        "results": 1000 + 2 * KINDS["results"].beside,
+        "remembered": 700 + KINDS["remembered"].beside,
+    }
+    assert (await holdings.totals())["queue"] == 0
+    assert await holdings.end_tasks(ended) == 0
+
+
+async def test_everything_goes_with_its_time(holdings: Holdings, redis: Redis) -> None:
+    soon = timedelta(milliseconds=1)
+    kinds = [Thing(kind, 10, "" if kind != "tasks" else "t1", soon) for kind in KINDS]
+    await holdings.take("ana", kinds, may_refuse=True)
+    assert set(await holdings.kept("ana")) == set(KINDS)
+    until = float(
+        (await redis.zrange(keys.HOLDINGS.until, -1, -1, withscores=True))[0][1]
+    )
+    async with asyncio.timeout(PATIENCE_S):
+        while (await redis.time())[0] * 1000 <= until:  # noqa: ASYNC110 - a server's clock
+            await asyncio.sleep(0.05)
+    await holdings.take("bo", [Thing("words", 10)], may_refuse=True)
+    assert await holdings.kept("ana") == {}
+    assert await redis.hlen(keys.HOLDINGS.things) == 1
+
+
+async def test_kinds_without_an_id_are_kept_together_in_few_records(
+    holdings: Holdings, redis: Redis
+) -> None:
+    for _ in range(100):
+        await holdings.take("ana", [Thing("words", 100)], may_refuse=True)
+    assert await holdings.kept("ana") == {"words": 100 * (100 + KINDS["words"].beside)}
+    assert await redis.hlen(keys.HOLDINGS.things) <= 2
+
+
+async def test_a_sweep_finds_tasks_and_runs_that_ended_unnoticed(
+    holdings: Holdings, redis: Redis
+) -> None:
+    ledger = Ledger(redis, deadline_s=PATIENCE_S)
+    for task_id in ("open", "ended"):
+        await ledger.accept(task_id, 1, b"{}")
+    await ledger.finish("ended", 1, "completed", b"x" * 400)
+    await redis.hset(keys.session("there").root, "state", "running")
+    things = [Thing("tasks", 0, one) for one in ("open", "ended", "never-sent")]
+    things += [Thing("runs", 0, one) for one in ("there", "gone")]
+    await holdings.take("ana", things, may_refuse=True)
+    await holdings.take("bo", [Thing("tasks", 0, "of-bo")], may_refuse=True)
+    assert await holdings.sweep("ana") == 3
+    assert await holdings.kept("ana") == {
+        "tasks": TASK,
+        "results": 400 + KINDS["results"].beside + ASIDE,
+        "runs": KINDS["runs"].beside,
+    }
+    assert await holdings.kept("bo") == {"tasks": TASK, "results": ASIDE}
+
+
+async def test_many_at_once_never_have_more_than_they_may(holdings: Holdings) -> None:
+    async def keep(owner: str, number: int) -> None:
+        await holdings.take(owner, [a_task(number)], may_refuse=True)
+
+    async with asyncio.TaskGroup() as group:
+        for number in range(600):
+            group.create_task(keep(f"owner{number % 4}", number))
+    total = (await holdings.totals())["queue"]
+    assert 0 < total <= OWNERS_PART * MOST["queue"]
+    owned = [await holdings.kept(f"owner{number}") for number in range(4)]
+    assert sum(one["tasks"] for one in owned) == total
