@@ -165,7 +165,7 @@ class KeyRing:
         self._path = path
         self._monotonic = monotonic
         self._seen = _stamp(path)
-        self._keys = read_keys(path)
+        self._take(read_keys(path))
         self._look_at = monotonic() + _LOOK_S
 
     def find(self, key: str) -> KeyEntry | None:
@@ -173,7 +173,7 @@ class KeyRing:
         self._reload()
         digest = hash_of(key)
         found = None
-        for entry in self._keys.keys:
+        for entry in self._keys:
             if hmac.compare_digest(entry.sha256, digest):
                 found = entry
         return found
@@ -181,7 +181,11 @@ class KeyRing:
     def named(self, name: str) -> KeyEntry | None:
         """Return the entry called *name*, None where it was removed."""
         self._reload()
-        return next((one for one in self._keys.keys if one.name == name), None)
+        return self._by_name.get(name)
+
+    def _take(self, found: KeyList) -> None:
+        self._keys = found.keys
+        self._by_name = {entry.name: entry for entry in found.keys}
 
     def _reload(self) -> None:
         """Read the file again when it has changed; a broken one changes nothing."""
@@ -195,7 +199,7 @@ class KeyRing:
         self._seen = stamp
         if stamp is None:
             # Removing the file revokes every key in it.
-            self._keys = KeyList()
+            self._take(KeyList())
             log.warning(
                 "api_keys_gone",
                 file=str(self._path),
@@ -203,7 +207,7 @@ class KeyRing:
             )
             return
         try:
-            self._keys = read_keys(self._path)
+            self._take(read_keys(self._path))
         except ConfigurationError as error:
             log.warning("api_keys_not_reloaded", error=str(error))
 
