@@ -1,6 +1,7 @@
 """Asked to end at any moment of its start, each role leaves at once with 0, and takes nothing from then on."""
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
@@ -46,7 +47,14 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
 class Starting:
     """A role that starts; signals that come before its first line are held back until it heeds them."""
 
-    def __init__(self, house: House, role: str, folder: Path) -> None:
+    def __init__(
+        self,
+        house: House,
+        role: str,
+        folder: Path,
+        *,
+        before: Sequence[str] | None = None,
+    ) -> None:
         servers = {} if role == "up" else house.environment
         environment = {
             **os.environ,
@@ -58,11 +66,12 @@ class Starting:
             "TASKLORE_API_PORT": "0",
         }
         self.log = folder / "log"
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+        held = {signal.SIGTERM} if before is None else set()
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, held)
         try:
             with self.log.open("ab") as log:
                 self.process = subprocess.Popen(
-                    [sys.executable, *ROLES[role]],
+                    [*(before or ()), sys.executable, *ROLES[role]],
                     cwd=folder,
                     env=environment,
                     stdin=subprocess.DEVNULL,
@@ -70,7 +79,7 @@ class Starting:
                     stderr=log,
                 )
         finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         self.began = time.monotonic()
 
     def until_said(self, word: str) -> float:
@@ -178,3 +187,67 @@ async def test_a_worker_runs_no_task_that_comes_after_the_signal(
             assert (await program.report_of(task_id))["status"] == "completed"
             assert len(house.runs(label)) == 1
         worker.kill()
+
+
+def entrypoint() -> list[str]:
+    """Return what the image puts before the command."""
+    lines = (ROOT / "deploy" / "Dockerfile").read_text("utf-8").splitlines()
+    [told] = [line for line in lines if line.startswith("ENTRYPOINT ")]
+    *before, command = json.loads(told.removeprefix("ENTRYPOINT "))
+    assert command == "tasklore"
+    return [str(word) for word in before]
+
+
+def blocked(pid: int | str) -> set[int]:
+    """Return the signals that are held back from a process."""
+    lines = Path(f"/proc/{pid}/status").read_text("ascii").splitlines()
+    mask = next(int(line.split()[1], 16) for line in lines if "SigBlk" in line)
+    return {number for number in range(1, 65) if mask >> (number - 1) & 1}
+
+
+def family(pid: int) -> list[int]:
+    """Return a process with all that it started, directly or not."""
+    below = Path(f"/proc/{pid}/task/{pid}/children").read_text("ascii").split()
+    return [pid, *(one for child in below for one in family(int(child)))]
+
+
+ASKED = {int(signal.SIGTERM), int(signal.SIGINT)}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="an image is Linux")
+def test_an_image_holds_signals_back_until_the_first_line() -> None:
+    """As process 1 of a container Python would never hear of one that came before."""
+    shown = subprocess.run(
+        [
+            *entrypoint(),
+            sys.executable,
+            "-c",
+            "print(open('/proc/self/status').read())",
+        ],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    mask = next(line for line in shown.stdout.splitlines() if "SigBlk" in line)
+    for number in ASKED:
+        assert int(mask.split()[1], 16) >> (number - 1) & 1
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="an image is Linux")
+@pytest.mark.parametrize("role", ["supervisor", "worker", "up"])
+def test_nothing_that_an_image_starts_goes_on_holding_signals_back(
+    house: House, tmp_path: Path, role: str
+) -> None:
+    """Neither the process nor its children; one that was asked to end before its first line ends as ever."""
+    with Starting(house, role, tmp_path, before=entrypoint()) as starting:
+        starting.until_said("ready")
+        held = {pid: blocked(pid) & ASKED for pid in family(starting.process.pid)}
+        assert len(held) >= (4 if role == "up" else 1)
+        assert set(map(len, held.values())) == {0}, held
+        assert starting.leave() == 0, starting.log.read_text()
+    (again := tmp_path / "again").mkdir()
+    with Starting(house, role, again, before=entrypoint()) as starting:
+        while not blocked(starting.process.pid) >= ASKED:
+            assert starting.process.poll() is None
+        assert starting.leave() == 0, starting.log.read_text()
+        assert "ready" not in starting.log.read_text()
