@@ -350,6 +350,17 @@ class Limits(BaseModel):
                 found[order] = min(limit.at_most, found.get(order, MOST_RUNS))
         return {order[2]: found[order] for order in sorted(found)}
 
+    def bound_of(self, payer: Payer, name: str) -> Limit | None:
+        """Return the smallest limit on runs of *payer* whose bound is called *name*, None where there is none."""
+        found = [
+            limit
+            for limit in self.limits
+            if limit.at_most is not None
+            and (scope := limit.scope_of(payer)) is not None
+            and bound_name(scope) == name
+        ]
+        return min(found, key=lambda limit: limit.amount, default=None)
+
     def passes_without_store(self, accounts: tuple[Account, ...]) -> bool:
         """Say whether a call may go out unchecked while the store is away: no by default where money is limited."""
         asked = {

@@ -98,7 +98,7 @@ class WaitAnswer(Part):
 
 
 class RunWait(Part):
-    """Why a task waits for its next run, which begins by itself: for room under a limit, or for a model.
+    """Why a task waits for its next run, which begins by itself: for room under a limit or bound, or for a model.
 
     `name` is that of the limit or of `model`, `text` the same in words, as in "the budget of tenant acme (2 requests a
     day)", `said` the provider's last words. It waits `since` then, over all runs that found the same; `until` is when
@@ -107,7 +107,7 @@ class RunWait(Part):
 
     kind: Literal["limit", "model"]
     name: str
-    model: str
+    model: str = ""
     text: str
     said: str = ""
     since: datetime

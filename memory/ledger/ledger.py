@@ -436,6 +436,19 @@ class Ledger:
         )[0]
         return found
 
+    async def note_wait(
+        self, task_id: str, generation: int, waits_for: RunWait
+    ) -> None:
+        """Note what a task waits for of which no run has begun.
+
+        Raises:
+            MemoryUnavailable: the ledger did not answer in time.
+        """
+        noted = generation, waits_for.model_dump_json()
+        await self._batch.run(
+            [("FCALL", scripts.NOTE_WAIT, 1, keys.task(task_id), *noted)]
+        )
+
     async def past(self, task_id: str, generation: int) -> Past:
         """Return what became of *generation* of *task_id* so far.
 
@@ -506,7 +519,7 @@ def _generation(named: dict[str, bytes]) -> Generation:
         crashes=number_in(named.get("crashes")) or 0,
         wish=_wish_in(named),
         waits_for=read_wait(named.get("waits_for"))
-        if named.get("state") == b"waiting"
+        if named.get("state") in (b"accepted", b"waiting")
         else None,
     )
 

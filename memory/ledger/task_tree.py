@@ -211,7 +211,7 @@ def _task_in(
             now_ms,
             is_running=known["state"] == "running",
         )
-        if known["state"] == "waiting":
+        if known["state"] in ("accepted", "waiting"):
             known["waits_for"] = read_wait(waits_for)
         if cancel is not None and known["state"] in _OPEN:
             known["state"] = "cancelling"

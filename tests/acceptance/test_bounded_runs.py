@@ -10,8 +10,12 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from redis.asyncio import Redis
 
+from tasklore.contracts.admission.limits import bound_name
 from tasklore.contracts.messages import CompletionReport
+from tasklore.memory import keys
+from tasklore.memory.ledger.task_tree import TaskTree
 from tasklore.runtime.servers.embedded import EmbeddedServers
 from tasklore.supervisor.program_client import Asker, asking
 from tests.acceptance.autoscaler import monitored
@@ -392,3 +396,34 @@ def kill(worker: Served, killed: dict[int, float]) -> None:
     """Kill *worker*, and note when."""
     worker.kill()
     killed[worker.pid] = time.time()
+
+
+async def test_it_is_seen_that_a_task_waits_for_a_place(
+    watched_house: House, asker: Asker
+) -> None:
+    """Under which limit, and how many may go on at once; no more once it runs."""
+    await limit(
+        watched_house, "set", "agent", "--agent", "BoundAgent", "--at-most", "1"
+    )
+    place = keys.places(bound_name({"agent": "BoundAgent"}))
+    async with Redis.from_url(watched_house.servers.redis_url) as redis:
+        tree = TaskTree(redis)
+        with watched_house.worker(BOUNDED, slots=8) as worker:
+            await asyncio.to_thread(worker.ready)
+            asked = [
+                ask(asker, "free", "seen", number, ms=3_000) for number in range(2)
+            ]
+            wait = None
+            async with asyncio.timeout(60):
+                while wait is None:
+                    await asyncio.sleep(0.05)
+                    for name in await redis.zrange(place[2], 0, 0):
+                        task_id = name.decode().rpartition(":")[0]
+                        trace = await tree.read(task_id)
+                        wait = trace and trace.root.waits_for
+            assert (wait.kind, wait.name) == ("limit", "agent")
+            assert wait.text == "a place under limit agent (at most 1 at once)"
+            await asyncio.gather(*asked)
+            ended = await tree.read(task_id)
+    assert ended is not None
+    assert (ended.root.state, ended.root.waits_for) == ("completed", None)

@@ -183,6 +183,13 @@ class FakeLedger:
         if waits_for is not None:
             of.set(waits_for=waits_for.model_dump_json())
 
+    async def note_wait(
+        self, task_id: str, generation: int, waits_for: RunWait
+    ) -> None:
+        of = self._generation(task_id, generation)
+        if of.get("state") in (b"accepted", b"waiting"):
+            of.set(waits_for=waits_for.model_dump_json())
+
     async def past(self, task_id: str, generation: int) -> Past:
         of = self._generation(task_id, generation)
         return Past(

@@ -19,6 +19,7 @@ from nats.aio.client import Client
 
 from tasklore.contracts import subjects
 from tasklore.contracts.admission.limits import MOST_RUNS, Limits, Payer
+from tasklore.contracts.admission.waits import RunWait
 from tasklore.contracts.errors import (
     InvalidInput,
     MemoryUnavailable,
@@ -355,12 +356,31 @@ class BoundedRuns:
                 "wait_not_stored", task_id=job.assignment.task_id, error=str(error)
             )
             is_stored = False
+        await self._note_wait(job, place, now + timedelta(seconds=wait_s))
         if is_stored:
             self._retries.settle(job, engine)
         else:
             engine.hand_back(
                 job.delivery, min(_POLL_S * (1 + found.rank), _LONGEST_POLL_S)
             )
+
+    async def _note_wait(self, job: Job, place: RunPlace, until: datetime) -> None:
+        """Note for whoever looks at *job* that it waits for *place*."""
+        name = f"{job.assignment.agent_id}.{job.task.name}"
+        text = f"a place, as at most {place.limit:,} runs of {name} go on at once"
+        with contextlib.suppress(MemoryUnavailable):
+            limit = (await self._read_limits()).bound_of(_payer_of(job), place.bound)
+            if limit is not None:
+                name = limit.name
+                text = f"a place under limit {name} (at most {place.limit:,} at once)"
+            wait = RunWait(
+                kind="limit",
+                name=name,
+                text=text,
+                since=datetime.now(UTC),
+                until=until,
+            )
+            await self._ledger.note_wait(job.assignment.task_id, job.generation, wait)
 
     async def leave(self, place: RunPlace) -> None:
         """Give *place* up, and let those come whose turn it is; without a token, wait for it no more."""
