@@ -531,7 +531,13 @@ class Executor:
         job.attempt = suspect.runs
         outcome = outcome_of(job, "failed", self._worker_id)
         outcome.dead_reason = "crashes" if suspect.crashes else "attempts"
-        if suspect.crashes:
+        if suspect.crashes and not suspect.crashes_alone:
+            outcome.error = WorkerLost(
+                f"the worker process ended in {suspect.crashes} of {suspect.runs} runs of this task, each time beside "
+                "other tasks, any of which may have ended it, and no more runs are allowed; look for what they did, "
+                "then redrive it"
+            )
+        elif suspect.crashes:
             outcome.error = WorkerLost(
                 f"{suspect.crashes} runs of this task ended without a word, {suspect.crashes_alone} of them with "
                 "nothing beside it; it probably kills the process that runs it: mend it, then redrive it"
