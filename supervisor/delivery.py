@@ -153,7 +153,7 @@ def read_message(delivery: Delivery) -> AgentMessage:
         name = (
             name
             if name and user_token(user_of(speaks)) == speaks
-            else f"{speaks!r}, which is nobody's token"
+            else f"{speaks!r}, which is not the token of a user"
         )
         raise InvalidInput(
             f"sender is {message.sender!r}, but it was sent as {name}; speak as yourself"

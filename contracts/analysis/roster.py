@@ -104,7 +104,7 @@ def roster_of(agents: Mapping[str, SeatSettings]) -> tuple[Seat, ...]:
         for other in seat.after:
             if other not in by_section:
                 raise InvalidInput(
-                    f"agents.{seat.section}.after names {other!r}, which nobody finds; sections are "
+                    f"agents.{seat.section}.after names {other!r}, which is not a section; sections are "
                     f"{', '.join(by_section)}"
                 )
     _demand_no_circle(by_section)
@@ -139,7 +139,7 @@ def _own(section: str, said: SeatSettings) -> Seat:
         )
     if said.agent is None or said.task is None:
         raise InvalidInput(
-            f"agents.{section} is no section of ours, so it needs 'agent' and 'task': whose task finds it"
+            f"agents.{section} is not a built-in section, so it needs 'agent' and 'task', the task that makes it"
         )
     group = said.group or "background"
     otherwise_s = IMMEDIATE_S if group == "immediate" else BACKGROUND_S

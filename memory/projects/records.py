@@ -166,7 +166,7 @@ def check_user(user_id: str, what: str = "user_id") -> str:
     """
     if not isinstance(user_id, str) or not user_id.strip() or len(user_id) > MAX_NAME:
         raise InvalidInput(
-            f"{what} must name a user in 1 to {MAX_NAME} characters; leave it out when nobody is meant"
+            f"{what} must name a user in 1 to {MAX_NAME} characters; leave it out for no user"
         )
     _demand_unicode(user_id, what)
     return user_id

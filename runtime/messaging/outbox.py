@@ -258,7 +258,7 @@ class Outbox:
             async with asyncio.timeout(patience_s + ANSWER_S):
                 problem = await done
         except TimeoutError as error:
-            msg = f"{subject}: nobody said within {patience_s:g} s whether it was stored; try again"
+            msg = f"{subject}: NATS did not confirm within {patience_s:g} s that it was stored; try again"
             raise NotAccepted(msg) from error
         if problem is not None:
             raise problem

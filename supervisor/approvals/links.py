@@ -62,7 +62,7 @@ class Links:
             task_id, slot = parse_wait_id(link.approval_id)
         except (ValueError, ValidationError) as error:
             raise AnswerRefused(
-                "this is no link of ours; open it as it was sent", "link"
+                "this link is not valid; open it exactly as it was sent", "link"
             ) from error
         is_ours = hmac.compare_digest(signature.encode(), self._sign(body).encode())
         if is_ours and link.expires >= datetime.now(UTC).timestamp():

@@ -76,10 +76,13 @@ def redrive_of(
     content = letter.content
     if content.reason == FOREIGN:
         raise InvalidInput(
-            f"letter {letter.sequence} is none of Tasklore's: {content.error.message}; purge it"
+            f"letter {letter.sequence} is not a message of Tasklore: {content.error.message}; purge it"
         )
     if content.subject.startswith(_SAID):
-        msg = f"letter {letter.sequence} is no task: somebody has to say it anew, as its error tells; purge it"
+        msg = (
+            f"letter {letter.sequence} is a chat message and not a task, so that it cannot be sent again; ask the "
+            "person to repeat it, as its error tells, and purge it"
+        )
         raise InvalidInput(msg)
     if not _SUBJECT.fullmatch(content.subject):
         raise InvalidInput(

@@ -48,13 +48,13 @@ _RETRY_HEADER = {
 }
 #: Meaning of each status, for the OpenAPI document.
 _MEANINGS = {
-    400: "The body is no JSON, or the request makes no sense as HTTP.",
-    401: "No API key, or none that is known.",
-    403: "The key has not the role, or is for another user.",
-    404: "There is no such thing, or it is not the caller's.",
+    400: "The body is not valid JSON, or the request is not valid HTTP.",
+    401: "The API key is missing or unknown.",
+    403: "The key lacks the role, or is for another user.",
+    404: "Not found, or not visible to this caller.",
     405: "The path has other methods.",
     408: "The body did not come in time.",
-    409: "It contradicts what is there already.",
+    409: "It conflicts with what is stored.",
     413: "The body is larger than is taken.",
     415: "The body is not JSON.",
     422: "A value cannot be used; `problems` names the field and the cure.",

@@ -189,7 +189,7 @@ _BOB = subjects.messages(ALICE, "Bob")
 #: Where somebody says what, beside what would do, and what is told of it.
 BAD = [
     (_BOB, {"sender": "Eve"}, "sender is 'Eve', but it was sent as 'Bob'; speak as yourself"),
-    (f"{_BOB[:-4]}~", {}, "sender is 'Bob', but it was sent as '~', which is nobody's token; speak as yourself"),
+    (f"{_BOB[:-4]}~", {}, "sender is 'Bob', but it was sent as '~', which is not the token of a user"),
     (_BOB, {"conversation_id": CAROL}, f"conversation_id is '{CAROL}', but it lies on '{_BOB}'; publish it to"),
     (_BOB, {"conversation_id": ""}, "conversation_id is not usable; it takes the conversation of the agent that is to"),
     (_BOB, {"message": "x" * 900_000, "user_id": "ann"}, "message is not usable; it takes text of 1 to 2,000"),
@@ -233,7 +233,7 @@ async def test_an_undeliverable_message_becomes_a_dead_letter_with_field_and_cur
     assert (letter.content.supervisor_id, letter.content.agent_id) == ("S", None)
     with pytest.raises(
         InvalidInput,
-        match="letter 1 is no task: somebody has to say it anew, as its error tells; purge",
+        match="letter 1 is a chat message and not a task, so that it cannot be sent again",
     ):
         redrive_of(letter, letter.body, datetime.now(UTC))
 

@@ -657,4 +657,4 @@ async def test_a_watcher_gives_up_on_a_run_that_no_supervisor_drives(
         await watch.open()
         with pytest.raises(Unreachable, match="status left --follow"):
             await watch.until_over(lambda _look, _told: None)
-    assert capsys.readouterr().err.count("nobody drives the run") == 1
+    assert capsys.readouterr().err.count("no supervisor is running this pipeline") == 1

@@ -187,8 +187,8 @@ class RunningJob:
             if task is None or not task.cancelling():
                 # Only the run was cancelled.
                 msg = (
-                    f"{self.job.task.name} let a CancelledError escape that nobody "
-                    "asked for; catch it where it cancels"
+                    f"{self.job.task.name} raised CancelledError although it was not "
+                    "cancelled; catch the error where your code cancels something"
                 )
                 raise self._end or TaskloreError(msg) from None
             run.cancel()

@@ -136,7 +136,10 @@ async def contain(listener: Listener, run: Awaitable[T]) -> T:
         task = asyncio.current_task()
         if task is not None and task.cancelling():
             raise
-        msg = f"{listener.label} let a CancelledError escape that nobody asked for; catch it where it cancels"
+        msg = (
+            f"{listener.label} raised CancelledError although it was not cancelled; catch the error where your code"
+            " cancels something"
+        )
         raise TaskloreError(msg) from error
     except Exception:
         raise

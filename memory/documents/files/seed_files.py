@@ -79,7 +79,7 @@ def write(body: Mapping[str, JsonValue], form: str = "") -> bytes:
         rules = JsonForm.model_validate_json(form) if form else JsonForm()
     except ValueError as error:
         raise InvalidInput(
-            f"form {form[:_SHOWN]!r} is none of a file; import the file anew"
+            f"form {form[:_SHOWN]!r} is not the form of a file; import the file again"
         ) from error
     whole = dict(body)
     if rules.digest and _digest(whole) == rules.digest:

@@ -201,7 +201,7 @@ def check_nats(nats: NatsFacts, monitor: MonitorFacts | None) -> Iterator[Diagno
 def check_redis(redis: RedisFacts | None) -> Iterator[Diagnosis]:
     """Yield the findings about the Redis or Valkey server itself; *redis* is None when its address is not known."""
     if redis is None:
-        found = "nobody says which Redis or Valkey goes with this NATS"
+        found = "the Redis or Valkey of this system is not known"
         yield unreachable("redis.reachable", found, f"set {REDIS_VARIABLE}")
         return
     if redis.refusal is not None:

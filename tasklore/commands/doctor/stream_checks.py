@@ -46,7 +46,10 @@ def check_streams(facts: Facts, settings: Settings) -> Iterator[Diagnosis]:
     yield from _check_drift(present, found)
     yield from _check_windows(present, found, settings)
     for name in (name for name, info in found.items() if stands_on_remains(info)):
-        problem = "its last message is older than itself: it was made while one was being deleted, and takes none"
+        problem = (
+            "its last message is older than the stream: it was created while its predecessor was being deleted, and"
+            " stores no message"
+        )
         cure = f"`nats stream rm -f {name}`, and start a supervisor or worker, which declares it"
         yield Diagnosis(
             check="nats.streams",

@@ -166,7 +166,7 @@ def _check_reports(nats: NatsFacts, settings: Settings) -> Iterator[Diagnosis]:
         None,
     )
     if consumer is None:
-        found = f"no supervisor {name!r} has ever read its reports: nobody answers `tasklore ask`"
+        found = f"no supervisor {name!r} has ever read its reports, so that `tasklore ask` gets no answer"
         yield Diagnosis(check=check, mark="warning", found=found, cure=cure)
         return
     yield from _check_consumer(subjects.REPORTS, consumer)

@@ -131,7 +131,7 @@ async def print_budget(
     """
     known: dict[str, By] = {one: one for one in get_args(By)}
     if by not in known:
-        raise InvalidInput(f"--by {by!r} is none; say one of {', '.join(known)}")
+        raise InvalidInput(f"--by must be one of {', '.join(known)}, not {by!r}")
     if days is not None and days > KEEP.days:
         raise InvalidInput(
             f"--days {days} is more than the books hold; say at most {KEEP.days}"

@@ -113,7 +113,7 @@ def print_forgotten(user: str, done: Forgotten) -> None:
     else:
         print(f"Nothing was known of {printable(user)}.")
     if done.left:
-        print("There is something left; forget again, once nobody works on it:")
+        print("Some of it is left; run it again once no task works on it:")
         print_table(("What", "Left"), _rows(done.left), right=("Left",))
     else:
         print("Looked again everywhere: nothing is left.")

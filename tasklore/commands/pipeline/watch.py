@@ -91,7 +91,7 @@ class Watch:
             if look is not None:
                 if look.state == "gone":
                     raise UnknownSession(
-                        f"session {self._session_id!r} is gone, and nothing tells how it ended"
+                        f"session {self._session_id!r} has expired, and so has the record of how it ended"
                     )
                 await self._follow_progress(look)
                 on_look(
@@ -117,7 +117,7 @@ class Watch:
         ):
             self._note_lacking(
                 "a supervisor",
-                "nobody drives the run; it goes on once a supervisor is there",
+                "no supervisor is running this pipeline; it continues as soon as one is started",
             )
         else:
             self._lacking_since = None

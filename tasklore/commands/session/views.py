@@ -81,7 +81,7 @@ async def print_sessions(
     """
     known: dict[str, State] = {one: one for one in get_args(State)}
     if state is not None and state not in known:
-        raise InvalidInput(f"--state {state!r} is none; say one of {', '.join(known)}")
+        raise InvalidInput(f"--state must be one of {', '.join(known)}, not {state!r}")
     async with open_stores("tasklore-session") as stores, patience("reading sessions"):
         start = None if before is None else await _place_of(stores, before)
         only = None if state is None else known[state]

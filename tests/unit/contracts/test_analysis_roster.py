@@ -70,7 +70,7 @@ def test_a_storys_own_agent_comes_last_with_the_deadline_of_its_group() -> None:
         ({"tone": SeatSettings(task="hear")}, "needs 'agent' and 'task'"),
         (
             {"knowledge": SeatSettings(after=("tone",))},
-            "names 'tone', which nobody finds; sections are resp_analyzer",
+            "names 'tone', which is not a section; sections are resp_analyzer",
         ),
         (
             {"knowledge": SeatSettings(after=("knowledge",))},

@@ -204,7 +204,7 @@ def test_a_folder_without_settings_is_refused(write: Write, tmp_path: Path) -> N
         (
             "story.toml",
             'story_id = "a"\n[agents.own]\nagent = "A"\n',
-            "agents.own is no section of ours, so it needs 'agent' and 'task': whose task finds it",
+            "agents.own is not a built-in section, so it needs 'agent' and 'task', the task that makes it",
         ),
         (
             "story.toml",

@@ -185,10 +185,13 @@ class Moment(Parameters):
             if self.is_me(one.sender):
                 yield f"{where}, the agent itself, whose own words are known; send only what others said"
             elif one.sender not in known:
-                yield f"{where}, whom nobody knows; agents are {self._others()}: add it there, or leave the message out"
+                yield (
+                    f"{where}, who is not one of the agents; agents are {self._others()}: add it there, or leave the"
+                    " message out"
+                )
         for name in self.conversations:
             if name not in known:
-                yield f"conversations.{name} is of nobody; agents are {self._others()}"
+                yield f"conversations.{name} is not the name of an agent; agents are {self._others()}"
 
     def _faults_of_self(self) -> Iterator[str]:
         for number, seen in enumerate(self.sensory_data.nearby_agents):
