@@ -31,6 +31,7 @@ from tasklore.supervisor.pipelines.declaration.files import (
     describe_problems,
     read_pipeline,
 )
+from tasklore.testing import AgentKit
 from tasklore.workers.card import card_of
 from tasklore.workers.config import load_config
 from tasklore.workers.testing.sessions import FakeSessions
@@ -455,3 +456,20 @@ async def test_the_session_on_its_page_can_be_imported() -> None:
     )
 
     assert (report.loaded, report.expired, report.refused) == (1, (), {})
+
+
+def test_the_arguments_of_the_kit_that_the_page_names_exist() -> None:
+    """Those of the kit itself, and of its `run`."""
+    page = (GUIDE / "test-an-agent.md").read_text("utf-8")
+    told = re.search(
+        r"Other arguments of the kit:(.*?)Its `run` takes(.*?)\. `tasklore",
+        page,
+        re.DOTALL,
+    )
+    assert told is not None
+    for names, method in zip(
+        told.groups(), (AgentKit.__init__, AgentKit.run), strict=True
+    ):
+        named = set(re.findall(r"`(\w+)`", names))
+        assert named
+        assert named <= inspect.signature(method).parameters.keys()
