@@ -1,8 +1,10 @@
 """The Markdown form of an analysis read by the models: headings are parts, list entries are keys.
 
-Nothing is guessed: a line that no part of the document has room for is listed, and not taken over.
+A key may stand in bold, on a line of its own too, and the page may hold the whole document in a block of JSON. Nothing
+is guessed: a line that no part of the document has room for is listed, and not taken over.
 """
 
+import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -24,6 +26,12 @@ from tasklore.contracts.analysis.pieces import Piece
 
 _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)[ \t]*#*[ \t]*$")
 _BULLET = re.compile(r"([ \t]*)(?:[-*+]|\d{1,4}[.)])[ \t]+(.*\S)[ \t]*$")
+#: A block of JSON.
+_FENCED = re.compile(r"^```json[ \t]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
+#: A line of its own with a name in bold, as many notes have it: `**Location**: Coffee Corner Cafe`.
+_LABEL = re.compile(
+    r" {0,3}((?:\*\*|__)[^*_:]{1,60}(?::(?:\*\*|__)|(?:\*\*|__):)[ \t]*\S.*?)[ \t]*$"
+)
 #: Where the text behind an item's name goes: `THREAD-001: Marcus Job Interview`.
 _BEHIND = ("title", "fact", "sum")
 
@@ -72,6 +80,16 @@ def read_markdown(
 
     *updated* is when it was written, in ISO 8601, unless it says so itself.
     """
+    fenced = _FENCED.search(text)
+    if fenced is not None and (body := _object_in(fenced[1])) is not None:
+        # The document itself, in a page about it.
+        lines = "\n" * text.count("\n", fenced.start(), fenced.end())
+        around = text[: fenced.start()] + lines + text[fenced.end() :]
+        return _with_meta(body, updated), [
+            Unread(block.line, block.text, "it stands beside the document")
+            for block in _blocks(around)
+            if not isinstance(block, Heading)
+        ]
     reader = _Reader()
     for block in _blocks(text):
         if isinstance(block, Heading):
@@ -105,6 +123,9 @@ def _blocks(text: str) -> Iterator[Heading | Entry | Unread]:
             else:
                 found.append(entry)
             open_entries.append(entry)
+        elif label := _LABEL.match(line):
+            open_entries = []
+            found.append(Entry(number, label[1]))
         elif any(map(str.isalnum, line)):
             found.append(
                 Unread(
@@ -114,6 +135,15 @@ def _blocks(text: str) -> Iterator[Heading | Entry | Unread]:
                 )
             )
     yield from found
+
+
+def _object_in(text: str) -> dict[str, JsonValue] | None:
+    """Return the analysis that *text* is in JSON, None for anything else."""
+    try:
+        body = json.loads(text)
+    except ValueError:
+        return None
+    return body if isinstance(body, dict) and "meta" in body else None
 
 
 class _Reader:
