@@ -187,8 +187,7 @@ class Case:
             return True
         if fact.expiry is None or not entry.is_live(self.today):
             return True
-        is_event = entry.place is not None and entry.place.events
-        if is_event and item.expiry is not None:
+        if self.is_event(entry) and item.expiry is not None:
             return item.expiry == fact.expiry
         return fact.expiry >= self.today
 
@@ -212,6 +211,20 @@ class Case:
         """The day that the fact says, and nothing else, without saying of which year."""
         found = _whole_moment(self.display, self.today)
         return found if found is not None and found.is_relative else None
+
+    def is_event(self, entry: Entry) -> bool:
+        """Return whether *entry* happens on a day: by its place, or as its text names one of the calendar.
+
+        A day of the week comes again; a name or a home that is dated is none.
+        """
+        place = entry.place
+        if place is None or place.events:
+            return place is not None
+        moments = find_moments(_text_of(entry), datetime.combine(self.today, time(12)))
+        is_dated = any(
+            one.has_day and any(map(str.isdigit, one.text)) for one in moments
+        )
+        return is_dated and not (place.single or place.protected)
 
     def says_more_than(self, entry: Entry) -> bool:
         """Return whether the fact has all words of *entry* and more; of what is protected, more might mean less."""

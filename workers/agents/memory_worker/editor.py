@@ -184,7 +184,7 @@ def _retire(case: Case, entry: Entry) -> Change:
     operation: Operation = "end"
     name = "until"
     day = fact.valid_from or case.day_said
-    if _is_event(entry):
+    if case.is_event(entry):
         # Moved or called off, it does not happen on its old day: neither until the new one nor after it.
         day = case.day_said
     elif fact.relation == "updates" and entry.item is not None and entry.item.expiry:
@@ -213,10 +213,6 @@ def _retire(case: Case, entry: Entry) -> Change:
     }
     kept = Insert(path=str(entry.path.parent), file=entry.resource_id, new_value=past)
     return Change((gone, kept), (step,))
-
-
-def _is_event(entry: Entry) -> bool:
-    return entry.place is not None and entry.place.events
 
 
 def _contest(case: Case, entry: Entry) -> Change:

@@ -905,3 +905,33 @@ async def test_a_like_that_was_kept_as_it_was_said_ends_by_its_contrary(
         {name: one.body for name, one in context.draft.documents.items()}, KINDS, TODAY
     )
     assert {entry.text for entry in entries} == {kept, said}
+
+
+@pytest.mark.parametrize("relation", ["updates", "contradicts"])
+@pytest.mark.parametrize(
+    ("place", "held", "comes_back"),
+    [
+        ("general__other", "Dentist on 10 March", False),
+        ("plans__goals", "Marathon on 10.03.2026", False),
+        ("routine__daily", "Yoga on Tuesday", True),
+    ],
+)
+async def test_what_has_a_day_of_the_calendar_is_moved_for_good_wherever_it_stands(
+    relation: str, place: str, held: str, *, comes_back: bool
+) -> None:
+    """What comes each week is replaced for a while by what lasts for a while."""
+    category = place.replace("__", ".")
+    bodies = documents(**{place: [held]})
+    resource_id = next(
+        name for name, body in bodies.items() if category.partition(".")[0] in body
+    )
+    moved = fact_of(
+        category,
+        "at noon",
+        relation=relation,
+        related=(f"{resource_id}:{category}.{slug(held)}",),
+        expiry=date(2026, 3, 4),
+    )
+    context, _ = await ruled(bodies, moved)
+    found = states(context, resource_id, category, date(2026, 3, 12))
+    assert (found[held] == "current") is comes_back
