@@ -105,10 +105,22 @@ def describe_place(error: BaseException) -> str | None:
 
 
 def _own_frames(error: BaseException) -> list[traceback.FrameSummary]:
-    """Return the frames of *error*, or of the first one of a group, that are the author's own."""
+    """Return the frames of *error*, or of the first one of a group, that are the author's own; else of its cause."""
     inner: BaseException = error
     while isinstance(inner, BaseExceptionGroup):
         inner = inner.exceptions[0]
+    found = _own_frames_of(inner)
+    if found or inner.__cause__ is None:
+        return found
+    # The cause of an error of ours may as well lie in a library that we use.
+    return [
+        frame
+        for frame in _own_frames(inner.__cause__)
+        if not any(map(Path(frame.filename).is_relative_to, _INSTALLED))
+    ]
+
+
+def _own_frames_of(inner: BaseException) -> list[traceback.FrameSummary]:
     foreign = [
         frame
         for frame in traceback.extract_tb(inner.__traceback__)

@@ -1,0 +1,34 @@
+"""Which line of an author an error is told by."""
+
+import sys
+
+import pytest
+from pydantic import TypeAdapter, ValidationError
+
+from tasklore.contracts.errors import TaskloreError
+from tasklore.workers.user_code import describe_place
+
+
+def leave() -> None:
+    """End the process, as an author's library might."""
+    sys.exit(3)
+
+
+def test_an_error_of_ours_is_told_by_the_line_that_caused_it() -> None:
+    """As where a task would end the whole process; without a cause it has no place."""
+    ours = TaskloreError("raised SystemExit(3), which is no Exception")
+    assert describe_place(ours) is None
+    with pytest.raises(SystemExit) as raised:
+        leave()
+    ours.__cause__ = raised.value
+    place = describe_place(ours)
+    assert place is not None
+    assert place.endswith('in leave: "sys.exit(3)"')
+
+
+def test_a_cause_in_a_library_is_no_line_of_the_author() -> None:
+    with pytest.raises(ValidationError) as raised:
+        TypeAdapter(int).validate_python("no number")
+    ours = TaskloreError("the result does not fit")
+    ours.__cause__ = raised.value.with_traceback(raised.tb.tb_next)
+    assert describe_place(ours) is None
