@@ -1,5 +1,7 @@
 """Running a module that somebody else wrote, and saying which of their lines raised."""
 
+import inspect
+import linecache
 import sysconfig
 import traceback
 from collections.abc import Callable, Iterator
@@ -91,17 +93,35 @@ def _told(error: BaseException) -> str:
     )
 
 
-def describe_place(error: BaseException) -> str | None:
-    """Return the author's own lines that *error* passed, outermost first, None where it passed none.
+def describe_place(error: BaseException, function: Callable[..., Any]) -> str:
+    """Return the author's own lines that *error* passed, outermost first; where none, that of the task *function*.
 
-    One stands as 'trip.py, line 14, in share_trip: "return 1 / 0"', with the whole path.
+    One stands as 'trip.py, line 14, in share_trip: "return 1 / 0"', with the whole path. An error that stands for
+    another one, such as for an exit, passed the lines of that one.
     """
-    shown = _own_frames(error)[-_MOST_FRAMES:]
+    shown = _own_frames(error)
+    cause = error.__cause__
+    if cause is not None and not isinstance(cause, Exception):
+        shown = shown or _own_frames(cause)
     lines = [
         f'{one.filename}, line {one.lineno}, in {one.name}: "{one.line}"'
-        for one in shown
+        for one in shown[-_MOST_FRAMES:] or [_definition_of(function)]
     ]
-    return " > ".join(lines).encode(errors="replace").decode() or None
+    return " > ".join(lines).encode(errors="replace").decode()
+
+
+def _definition_of(function: Callable[..., Any]) -> traceback.FrameSummary:
+    """Return the line on which *function* is defined, below its decorators."""
+    code = inspect.unwrap(function).__code__
+    lines = linecache.getlines(code.co_filename)[code.co_firstlineno - 1 :]
+    below = (
+        number
+        for number, line in enumerate(lines)
+        if line.lstrip().startswith(("def ", "async def "))
+    )
+    return traceback.FrameSummary(
+        code.co_filename, code.co_firstlineno + next(below, 0), code.co_name
+    )
 
 
 def _own_frames(error: BaseException) -> list[traceback.FrameSummary]:

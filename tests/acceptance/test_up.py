@@ -218,8 +218,10 @@ async def chat(chat: Chat) -> int:
 
 
 #: An agent with a bug of each kind, by the word that brings it about, and the line that is to be named.
-BUGS = '''"""An agent that fails in five ways."""
+BUGS = '''"""An agent that fails in many ways."""
 
+import asyncio
+import sys
 from datetime import timedelta
 
 from tasklore import Agent, Parameters
@@ -253,13 +255,23 @@ async def fail(way: Way) -> dict[str, int]:
         return None.value
     if way.way == "raise":
         raise RuntimeError("no luck")
+    if way.way == "leave":
+        sys.exit("done")
+    if way.way == "interrupt":
+        raise KeyboardInterrupt
+    if way.way == "cancel":
+        raise asyncio.CancelledError
     return "no such result"
 '''
 PLACES = {
-    "divide": 'line 17, in share: "return total / parts"',
-    "lookup": 'line 31, in fail: "return {"found": {}["absent"]}"',
-    "attribute": 'line 33, in fail: "return None.value"',
-    "raise": 'line 35, in fail: "raise RuntimeError("no luck")"',
+    "divide": 'line 19, in share: "return total / parts"',
+    "lookup": 'line 33, in fail: "return {"found": {}["absent"]}"',
+    "attribute": 'line 35, in fail: "return None.value"',
+    "raise": 'line 37, in fail: "raise RuntimeError("no luck")"',
+    "leave": 'line 39, in fail: "sys.exit("done")"',
+    "interrupt": 'line 41, in fail: "raise KeyboardInterrupt"',
+    "cancel": 'line 43, in fail: "raise asyncio.CancelledError"',
+    "result": 'line 28, in fail: "async def fail(way: Way) -> dict[str, int]:"',
 }
 
 
@@ -270,21 +282,19 @@ def test_a_bug_of_an_agent_is_seen_in_the_terminal_and_in_the_answer(
     (tmp_path / "here" / "bugs.py").write_text(BUGS)
     with up(tmp_path, apart, "--agents", "./bugs.py") as system:
         READY.fullmatch(system.line())
-        for way in (*PLACES, "result"):
+        for way in PLACES:
             done = tasklore(
                 "ask", f"fail, way: {way}", cwd=tmp_path / "here", env=apart
             )
             assert done.returncode == 1, done.stdout
             [task_id] = re.findall(r"`tasklore dlq show (\S+)` shows more", done.stdout)
-            if way in PLACES:
-                assert f"bugs.py, {PLACES[way]}" in done.stderr
-            else:
-                assert "returned a str that does not fit" in done.stdout
+            assert f"bugs.py, {PLACES[way]}" in done.stderr
             said = await_text(tmp_path / "errors", f"tasklore dlq show {task_id}")
             events = [json.loads(line) for line in said.splitlines() if task_id in line]
             ended = next(one for one in events if one["event"] == "task_failed")
             assert ended["level"] == "warning"
             assert (ended["agent"], ended["task"]) == ("BugAgent", "fail")
-            if way in PLACES:
-                assert f"bugs.py, {PLACES[way]}" in ended["place"]
-                assert "tasklore/" not in ended["place"].split("bugs.py")[1]
+            assert f"bugs.py, {PLACES[way]}" in ended["place"]
+            assert "tasklore/" not in ended["place"].split("bugs.py")[1]
+            if way == "result":
+                assert "returned a str that does not fit" in done.stdout

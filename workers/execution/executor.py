@@ -305,7 +305,11 @@ class Executor:
                 return None
             crashes = found.crashes
             log.warning(
-                "task_suspected", task_id=job.assignment.task_id, crashes=crashes
+                "task_suspected",
+                agent=job.assignment.agent_id,
+                task=job.task.name,
+                task_id=job.assignment.task_id,
+                crashes=crashes,
             )
         engine.hand_back(job.delivery, _PARKED_S)
         return None
@@ -480,6 +484,7 @@ class Executor:
             waits_for = run_wait(error, None if has_answer else job.waited_for, now)
         except GiveUp as over:
             error = over
+        function = job.task.handler.function
         decision = decide_retry(
             error,
             task=job.task,
@@ -496,8 +501,11 @@ class Executor:
                 "task_id": assignment.task_id,
                 "attempt": job.attempt,
             }
-            # A bug is seen when it first happens, not when the last run has failed.
-            place = None if isinstance(error, TaskloreError) else describe_place(error)
+            # A bug is seen when it first happens, not when the last run has failed; an end of the process is one.
+            is_said = isinstance(error, TaskloreError) and (
+                error.__cause__ is None or isinstance(error.__cause__, Exception)
+            )
+            place = None if is_said else describe_place(error, function)
             tell = log.info if place is None else log.warning
             tell(
                 "task_retried",
@@ -518,6 +526,7 @@ class Executor:
             return
         outcome = outcome_of(job, decision.status, self._worker_id, run_ms=run_ms)
         outcome.error = error
+        outcome.place = describe_place(error, function)
         outcome.dead_reason = decision.dead_reason
         outcome.usage = context.usage if context is not None else None
         outcome.waited_ms = context.waited_ms if context is not None else 0
@@ -546,5 +555,6 @@ class Executor:
             outcome.error = WorkerLost(
                 f"{suspect.runs} runs of this task ended without a report; redrive it"
             )
+        outcome.place = describe_place(outcome.error, job.task.handler.function)
         if not await self._publisher.publish([outcome], engine):
             await self._stores.release(job.to_ended())

@@ -28,9 +28,9 @@ class Outcome:
     """The terminal status of *delivery*. `result_json` is spliced into the report as it was computed or remembered.
 
     `error` is the exception behind a status other than `completed`; a `dead_reason` sends the delivery to DEAD as well.
-    `run_ms` is None when nothing ran, `waited_ms` the part of it in which the run waited for another task's value;
-    `saved_ms` is the computing time that a served answer spared; `age_ms` is its age; `near` is set where it answers a
-    neighbouring question.
+    `place` is where it is in the author's code. `run_ms` is None when nothing ran, `waited_ms` the part of it in which
+    the run waited for another task's value; `saved_ms` is the computing time that a served answer spared; `age_ms` is
+    its age; `near` is set where it answers a neighbouring question.
     """
 
     delivery: Delivery
@@ -47,6 +47,7 @@ class Outcome:
     waited_ms: int = 0
     result_json: bytes | None = None
     error: BaseException | None = None
+    place: str | None = None
     usage: Usage | None = None
     dead_reason: str | None = None
     saved_ms: int = 0

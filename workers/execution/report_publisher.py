@@ -31,7 +31,6 @@ from tasklore.workers.execution.acknowledger import Acknowledger
 from tasklore.workers.execution.outcome import Outcome
 from tasklore.workers.execution.tracing import note_outcome
 from tasklore.workers.middleware import Hooks, Middleware, notify
-from tasklore.workers.user_code import describe_place
 
 log = structlog.get_logger(__name__)
 
@@ -179,7 +178,6 @@ class ReportPublisher:
     async def _put_into_dead(self, outcome: Outcome, engine: PullEngine) -> bool:
         """Return whether DEAD has the delivery of *outcome*; when not, it is handed back."""
         reason = outcome.dead_reason or "gave_up"
-        place = describe_place(outcome.error) if outcome.error is not None else None
         letter = dead_letter(
             outcome.delivery,
             reason=reason,
@@ -192,7 +190,7 @@ class ReportPublisher:
             queued_ms=outcome.queued_ms,
             run_ms=outcome.run_ms,
             usage=outcome.usage,
-            place=place,
+            place=outcome.place,
         )
         task_id = outcome.assignment.task_id
         # Not its words, which may be a person's: the report and the dead letter have them.
@@ -203,7 +201,7 @@ class ReportPublisher:
             task_id=task_id,
             reason=reason,
             error=type(outcome.error).__name__,
-            place=place,
+            place=outcome.place,
             more=f"tasklore dlq show {task_id}",
         )
         try:

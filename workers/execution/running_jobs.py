@@ -182,15 +182,17 @@ class RunningJob:
                     f"the deadline passed while {self.job.task.name} ran; allow more time"
                 ) from error
             raise
-        except asyncio.CancelledError:
+        except asyncio.CancelledError as error:
             task = asyncio.current_task()
             if task is None or not task.cancelling():
                 # Only the run was cancelled.
+                if self._end is not None:
+                    raise self._end from None
                 msg = (
                     f"{self.job.task.name} raised CancelledError although it was not "
                     "cancelled; catch the error where your code cancels something"
                 )
-                raise self._end or TaskloreError(msg) from None
+                raise TaskloreError(msg) from error
             run.cancel()
             raise
         finally:
