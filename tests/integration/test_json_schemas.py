@@ -103,11 +103,15 @@ class Heart:
             await asyncio.sleep(BEAT_S)
             self._beats += 1
 
-    def demand_alive(self) -> None:
-        """Assert that it came round all the while."""
+    def is_alive(self) -> bool:
+        """Return whether it came round all the while."""
         self._beating.cancel()
         due = (time.monotonic() - self._began) / BEAT_S
-        assert self._beats >= int(due * SHARE), (self._beats, due)
+        return self._beats >= int(due * SHARE)
+
+    def demand_alive(self) -> None:
+        """Assert that it came round all the while."""
+        assert self.is_alive(), self._beats
 
 
 def memory_of(pid: int | str = "self", which: str = "VmRSS") -> int:
