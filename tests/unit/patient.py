@@ -116,6 +116,8 @@ def healthy_nats(**changes: Any) -> NatsFacts:
         consumers={
             "TASKS": [consumer()],
             "REPORTS": [consumer("SupervisorAgent", "REPORTS")],
+            "TURNS": [consumer("turns-0", "TURNS")],
+            "FACTS": [consumer("facts-0", "FACTS")],
         },
         cards=(card(),),
         workers=(worker(),),

@@ -16,7 +16,7 @@ from tasklore.commands.render.screen import (
     printable,
     say,
 )
-from tasklore.commands.render.words import duration
+from tasklore.commands.render.words import duration, one_line
 from tasklore.contracts.analysis.document import (
     AnalysisDocument,
     problems_in,
@@ -24,6 +24,10 @@ from tasklore.contracts.analysis.document import (
 )
 from tasklore.contracts.analysis.pieces import UNJUDGED
 from tasklore.memory.rendering.prompt_context import within
+
+#: Characters of one cause why sections went by rules, and of all of them.
+_CAUSE = 200
+_CAUSES = 400
 
 SECTIONS = (
     Column[SectionStep]("section", lambda one: one.name, whole=True),
@@ -84,7 +88,10 @@ def print_overview(document: AnalysisDocument) -> None:
 
 
 def counts_text(document: AnalysisDocument | None, sections: Sequence[str] = ()) -> str:
-    """Return the status of an analysis and its counts of agents: "fresh: 9 of 10 agents ok, 1 skipped"."""
+    """Return the status of an analysis and its counts of agents: "fresh: 9 of 10 agents ok, 1 skipped".
+
+    Sections that went by rules, as a model that is configured did not answer, are none that are ok.
+    """
     waiting = at_work(document, sections)
     if document is None:
         return f"0 of {waiting} agents ok, {waiting} at work"
@@ -94,12 +101,23 @@ def counts_text(document: AnalysisDocument | None, sections: Sequence[str] = ())
         "skipped": meta.agents_skipped or 0,
         "at work": waiting,
     }
-    counts["by rules, as no model answered"] = sum(
-        isinstance(one, dict) and str(one.get("note") or "").startswith(f"{UNJUDGED};")
+    causes = [
+        note.removeprefix(UNJUDGED).lstrip("; ")
         for _, one in document.sections()
-    )
+        if isinstance(one, dict)
+        and (note := str(one.get("note") or "")).startswith(f"{UNJUDGED};")
+    ]
     others = "".join(f", {count} {word}" for word, count in counts.items() if count)
-    return f"{meta.status}: {meta.agents_ok} of {meta.agents_run + waiting} agents ok{others}"
+    judged = max(0, meta.agents_ok - len(causes))
+    run = meta.agents_run + waiting
+    if not causes:
+        return f"{meta.status}: {judged} of {run} agents ok{others}"
+    # Mostly one model answers for all of them.
+    why = "; ".join(dict.fromkeys(one_line(cause, _CAUSE) for cause in causes))
+    return (
+        f"{meta.status}: {judged} of {run} agents ok by a model, {len(causes)} by rules"
+        f"{others} ({one_line(why, _CAUSES)})"
+    )
 
 
 def at_work(document: AnalysisDocument | None, sections: Sequence[str]) -> int:

@@ -73,6 +73,7 @@ def check_work(nats: NatsFacts, settings: Settings) -> Iterator[Diagnosis]:
             "nats.consumers",
             f"{count_of(durable, 'durable consumer')} of {join_names(streams)}",
         )
+    yield from _check_memory(nats)
     yield from _check_reports(nats, settings)
     if isinstance(nats.workers, Unanswered) or isinstance(nats.cards, Unanswered):
         if nats.stream(subjects.bucket_stream(subjects.WORKERS_BUCKET)) is not None:
@@ -85,6 +86,40 @@ def check_work(nats: NatsFacts, settings: Settings) -> Iterator[Diagnosis]:
         return
     yield from _check_agents(nats, nats.workers, nats.cards)
     yield from _check_conflicts(nats.workers)
+
+
+def _check_memory(nats: NatsFacts) -> Iterator[Diagnosis]:
+    """Say whether what people say is heard and remembered, by the consumers of both streams."""
+    if any(
+        isinstance(nats.consumers.get(stream), Unanswered) or not nats.stream(stream)
+        for stream in (subjects.TURNS, subjects.FACTS)
+    ):
+        return
+    unread = [
+        (name, int((nats.stream(stream) or {}).get("state", {}).get("messages", 0)))
+        for name, stream in (("turns", subjects.TURNS), ("facts", subjects.FACTS))
+        if not any(one.get("num_waiting") for one in nats.consumers_of(stream))
+    ]
+    if not unread:
+        return
+    names = " and ".join(name for name, _ in unread)
+    kept = "heard" if unread[0][0] == "turns" else "written into documents"
+    found = (
+        f"memory is off: no worker listens to {names}, so what people say is not {kept}"
+    )
+    waiting = [
+        count_of(number, f"{name[:-1]} waits", f"{name} wait")
+        for name, number in unread
+        if number
+    ]
+    if waiting:
+        found = f"{found}; {' and '.join(waiting)}"
+    yield Diagnosis(
+        check="nats.memory",
+        mark="warning" if waiting else "note",
+        found=found,
+        cure="`tasklore worker switchboard memory` starts them; without memory nothing is needed",
+    )
 
 
 def check_processes(facts: Facts) -> Iterator[Diagnosis]:

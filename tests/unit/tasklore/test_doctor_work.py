@@ -278,3 +278,25 @@ def test_a_mistyped_variable_is_a_warning() -> None:
         "settings.unknown"
     ]
     assert (finding.mark, finding.cure) == ("warning", "write TASKLORE_DURABILITY")
+
+
+def test_memory_that_nobody_keeps_is_said_and_a_warning_once_something_waits() -> None:
+    """No worker listens: a note, as that may be meant; turns that wait for one are no plan."""
+
+    def memory_of(waiting: int, *read: str) -> Any:
+        changed = streams()
+        changed["TURNS"]["state"]["messages"] = waiting
+        heard = {name: [consumer(f"{name}-0", name)] for name in read}
+        facts = system(streams=changed, consumers=heard)
+        return [one for one in findings(facts) if one.check == "nats.memory"]
+
+    assert memory_of(3, "TURNS", "FACTS") == []
+    [off] = memory_of(0)
+    assert (off.mark, "no worker listens to turns and facts" in off.found) == (
+        "note",
+        True,
+    )
+    [unheard] = memory_of(94)
+    assert (unheard.mark, unheard.found.endswith("94 turns wait")) == ("warning", True)
+    [unwritten] = memory_of(0, "TURNS")
+    assert "listens to facts, so what people say is not written" in unwritten.found

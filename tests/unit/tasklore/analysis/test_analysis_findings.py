@@ -2,11 +2,13 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import JsonValue
 
 from tasklore.commands.analysis.findings import DONE, WAITING, section_steps, step_of
+from tasklore.commands.analysis.views import counts_text
 from tasklore.contracts.analysis.document import read_document
 from tasklore.contracts.analysis.pieces import UNJUDGED
 from tasklore.contracts.analysis.roster import ROSTER
@@ -124,3 +126,18 @@ def test_the_page_lists_the_agents() -> None:
         ([seat.section], [seat.agent_id], [seat.group], list(seat.after))
         for seat in ROSTER
     ]
+
+
+def test_a_section_that_went_by_rules_for_want_of_an_answer_is_none_that_is_ok() -> (
+    None
+):
+    """The line says how many, and why, in the provider's words; by choice it says nothing."""
+    body: Any = EXAMPLE.body()
+    assert counts_text(EXAMPLE) == "fresh: 10 of 10 agents ok"
+    why = "own did not answer: LlmRejected: 'own': model 'own' not found"
+    for section in ("knowledge", "plot_threads"):
+        body["background"][section] |= {"by": "rules", "note": f"{UNJUDGED}; {why}"}
+    body["background"]["relationship"] |= {"by": "rules", "note": UNJUDGED}
+    line = counts_text(read_document(body))
+    told = "fresh: 8 of 10 agents ok by a model, 2 by rules"
+    assert line == f"{told} ({why})"
