@@ -99,13 +99,9 @@ def describe_place(error: BaseException, function: Callable[..., Any]) -> str:
     One stands as 'trip.py, line 14, in share_trip: "return 1 / 0"', with the whole path. An error that stands for
     another one, such as for an exit, passed the lines of that one.
     """
-    shown = _own_frames(error)
-    cause = error.__cause__
-    if cause is not None and not isinstance(cause, Exception):
-        shown = shown or _own_frames(cause)
     lines = [
         f'{one.filename}, line {one.lineno}, in {one.name}: "{one.line}"'
-        for one in shown[-_MOST_FRAMES:] or [_definition_of(function)]
+        for one in _own_frames(error)[-_MOST_FRAMES:] or [_definition_of(function)]
     ]
     return " > ".join(lines).encode(errors="replace").decode()
 

@@ -258,7 +258,8 @@ async def keep_schedule(
     """Keep *schedule*, with *dry_run* only check it; return it with its first tick.
 
     Raises:
-        Refused: 422, it cannot be kept; 409, its id is taken, or there are too many.
+        OwnerFull: there are too many.
+        Refused: 422, it cannot be kept; 409, its id is taken.
     """
     try:
         return (

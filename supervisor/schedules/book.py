@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import structlog
 
-from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.errors import InvalidInput, OwnerFull
 from tasklore.contracts.identifiers import new_id
 from tasklore.memory.schedules.store import (
     MOST,
@@ -139,7 +139,8 @@ class ScheduleBook:
 
         Raises:
             Unusable: it cannot be kept.
-            TakenId: its id is taken by another one, or there are too many.
+            TakenId: its id is taken by another one.
+            OwnerFull: there are too many.
             MemoryUnavailable: the store does not answer.
         """
         state = self.check(schedule)
@@ -155,7 +156,7 @@ class ScheduleBook:
             )
         # Those of no user have no bound but that of all.
         full = _FULL[-2 if done == -1 and not schedule.user_id else done]
-        raise TakenId(
+        raise OwnerFull(
             f"there are {full} already; remove one that is not needed any more"
         )
 

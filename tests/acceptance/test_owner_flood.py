@@ -146,8 +146,7 @@ async def send_schedule(flood: Flood, number: int) -> tuple[int, bool]:
         "every": 86_400 * 7,
     }
     answer = await flood.post("/v1/schedules", body)
-    assert answer.status in (201, 422, 429), answer
-    assert answer.status != 422 or "schedules" in answer.body["detail"], answer
+    assert answer.status in (201, 429), answer
     return 1, answer.status == 201
 
 
@@ -200,7 +199,7 @@ KINDS: dict[str, Make] = {
     "runs at NATS": run_at_nats,
 }
 #: How often each is asked for among a hundred.
-WEIGHTS = (30, 20, 16, 2, 15, 2, 5, 8, 2)
+WEIGHTS = (28, 20, 16, 4, 15, 2, 5, 8, 2)
 
 
 async def flood_with(flood: Flood, number: int) -> None:

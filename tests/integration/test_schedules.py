@@ -233,7 +233,7 @@ async def test_a_schedule_of_another_user_is_not_there(
             await add(stand, headers["bob"], every=3600, id=f"bob{number}")
         ).status == 201
     refused = await add(stand, headers["bob"], every=3600)
-    assert refused.status == 409
+    assert refused.status == 429
     assert "100 schedules of this user" in refused.body["detail"]
     first = (
         await ask(stand.url, "GET", "/v1/schedules?limit=60", None, headers["bob"])

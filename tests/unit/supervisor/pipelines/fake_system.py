@@ -9,10 +9,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from tasklore.contracts.callers import Caller
 from tasklore.contracts.errors import (
     InvalidInput,
     MessageTooLarge,
     NotAccepted,
+    OwnerFull,
     PhaseReplaced,
 )
 from tasklore.contracts.messages import (
@@ -27,6 +29,7 @@ from tasklore.contracts.messages import (
     Usage,
 )
 from tasklore.contracts.pipelines import Input, Phase, Pipeline
+from tasklore.memory.holdings.store import Thing
 from tasklore.memory.sessions.pipeline_records import (
     EndState,
     NewRun,
@@ -146,6 +149,24 @@ class LinkedRuns(FakePipelineRuns):
         self.calls[name] += 1
         if (happen := self.before.pop(name, None)) is not None:
             happen()
+
+
+class FullBounds(OwnerBounds):
+    """Bounds that everybody has met; `counted` are the kinds of what was counted all the same."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.counted: list[str] = []
+
+    async def demand(
+        self, caller: Caller | None, user_id: str | None, *things: Thing
+    ) -> None:
+        raise OwnerFull("you keep too much")
+
+    async def count(
+        self, caller: Caller | None, user_id: str | None, *things: Thing
+    ) -> None:
+        self.counted += [one.kind for one in things]
 
 
 class FakeWorkers:

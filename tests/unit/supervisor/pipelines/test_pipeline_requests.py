@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from tasklore.contracts.errors import MemoryUnavailable
+from tasklore.contracts.errors import MemoryUnavailable, OwnerFull
 from tasklore.contracts.messages import PipelineRequest
 from tasklore.contracts.pipelines import Input
 from tasklore.memory.sessions.pipeline_records import PhaseState
 from tests.unit.supervisor.pipelines.fake_system import (
     TOOK_MS,
     FakeSystem,
+    FullBounds,
     a_chain,
     a_phase,
     a_pipeline,
@@ -284,3 +285,20 @@ async def test_an_internal_error_is_answered(tmp_path: Path) -> None:
     with capture_logs():
         reply = await system.ask("resume")
     assert (reply.kind, "log" in reply.text) == ("refused", True)
+
+
+async def test_a_run_beyond_the_bounds_of_its_owner_is_refused_at_doors_alone(
+    tmp_path: Path,
+) -> None:
+    """One at a door is not made; one of a schedule or a task, which was accepted before, is counted and runs."""
+    system = FakeSystem(tmp_path, echo=echo)
+    system.workers.bounds = full = FullBounds()
+    declared = a_chain("one").model_dump(mode="json", exclude_defaults=True)
+    request = PipelineRequest(action="run", session_id="s1", pipeline=declared)
+    reply = await system.requests.answer_bytes(request.model_dump_json().encode())
+    assert (reply.kind, reply.text) == ("refused", "you keep too much")
+    with pytest.raises(OwnerFull):
+        await system.requests.answer(request, from_door=True)
+    assert await system.runs.read("s1") is None
+    assert (await system.requests.answer(request)).kind == "accepted"
+    assert full.counted == ["runs"]

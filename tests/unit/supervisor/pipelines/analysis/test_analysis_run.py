@@ -20,6 +20,7 @@ from tests.unit.supervisor.pipelines.analysis.fake_system import (
     FakeSystem,
     cards,
 )
+from tests.unit.supervisor.pipelines.fake_system import FullBounds
 from tests.unit.supervisor.reports import report_on
 from tests.virtual_time import elapsed_s, in_virtual_time
 
@@ -798,3 +799,14 @@ async def test_another_supervisor_goes_on_with_the_same_tasks() -> None:
     assert (document.meta.agents_ok, document.meta.status) == (10, "fresh")
     assert set(system.workers.ran.values()) == {1}
     assert len(system.workers.ids_of(KNOWLEDGE)) == 1
+
+
+@in_virtual_time
+async def test_a_response_beyond_the_bounds_of_its_owner_is_not_stored() -> None:
+    system = FakeSystem(every(0.2))
+    system.workers.bounds = FullBounds()
+    async with system.supervisor() as supervisor:
+        reply = await supervisor.ask()
+    assert (reply.kind, reply.text) == ("refused", "you keep too much")
+    assert await system.stories.response(STORY, 1) is None
+    assert not system.workers.assigned
