@@ -190,6 +190,14 @@ def test_a_question_is_asked_computed_and_remembered(guests: Guests) -> None:
     assert memory["outcome"] == "hit", memory
 
 
+def test_a_supervisor_may_count_what_a_user_and_a_task_keep(guests: Guests) -> None:
+    """Words at a door, a task, and its end: all three are counted where roles are enforced."""
+    words = "limit 60k, spent 42000: how is my budget?"
+    done = guests.run("operator", "ask", "--user", "kim", words)
+    assert done.returncode == 0, done.stderr
+    assert "holdings_away" not in guests.answering.log()
+
+
 def test_what_a_person_tells_is_kept_read_and_forgotten(guests: Guests) -> None:
     """The switchboard finds the fact, the memory worker keeps it, the operator reads it and has it forgotten."""
     told = guests.run(
