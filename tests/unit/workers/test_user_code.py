@@ -15,15 +15,13 @@ def leave() -> None:
 
 
 def test_an_error_of_ours_is_told_by_the_line_that_caused_it() -> None:
-    """As where a task would end the whole process; without a cause it has no place."""
+    """As where a task would end the whole process; without a cause by where the task is defined."""
     ours = TaskloreError("raised SystemExit(3), which is no Exception")
-    assert describe_place(ours) is None
+    assert describe_place(ours, leave).endswith('in leave: "def leave() -> None:"')
     with pytest.raises(SystemExit) as raised:
         leave()
     ours.__cause__ = raised.value
-    place = describe_place(ours)
-    assert place is not None
-    assert place.endswith('in leave: "sys.exit(3)"')
+    assert describe_place(ours, leave).endswith('in leave: "sys.exit(3)"')
 
 
 def test_a_cause_in_a_library_is_no_line_of_the_author() -> None:
@@ -31,4 +29,4 @@ def test_a_cause_in_a_library_is_no_line_of_the_author() -> None:
         TypeAdapter(int).validate_python("no number")
     ours = TaskloreError("the result does not fit")
     ours.__cause__ = raised.value.with_traceback(raised.tb.tb_next)
-    assert describe_place(ours) is None
+    assert describe_place(ours, leave).endswith('in leave: "def leave() -> None:"')
