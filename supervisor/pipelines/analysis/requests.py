@@ -108,10 +108,10 @@ class AnalysisRequests:
                 request.story_id, response, keep=self._parts.keep, hold_ms=_HOLD_MS
             )
         pending = PendingRequest(
-            "immediate" if request.until == "immediate" else None,
-            request.refresh,
-            request.text,
-            request.caller,
+            group="immediate" if request.until == "immediate" else None,
+            refresh=request.refresh,
+            text=request.text,
+            caller=request.caller,
         )
         self._desk.request(*key, pending)
         wait_s = request.wait_ms / 1000 if self._held < HELD else 0.0
