@@ -344,6 +344,7 @@ class _Server(ThreadingHTTPServer):
 #: Of chat completions and the Responses API of OpenAI, of Anthropic and of Gemini.
 _PATHS = (
     "/v1/chat/completions",
+    "/v1/embeddings",
     "/v1/responses",
     "/v1/messages",
     "/v1beta/models/",

@@ -24,6 +24,13 @@ def doctor(
             help="Also end with 1 for warnings, and for what could not be told.",
         ),
     ] = False,
+    models: Annotated[
+        bool,
+        Option(
+            "--models",
+            help="Ask each model of the settings one small question, and say which roles it answers.",
+        ),
+    ] = False,
     as_json: Json = False,
 ) -> int:
     """Examine the servers and flag what is unsafe, with the cure.
@@ -36,4 +43,6 @@ def doctor(
     """
     from tasklore.commands.doctor.examination import print_examination
 
-    return run(print_examination(monitor, strict=strict, as_json=as_json))
+    return run(
+        print_examination(monitor, strict=strict, asks_models=models, as_json=as_json)
+    )

@@ -42,14 +42,26 @@ from tasklore.runtime.variables import unknown_variables
 MOST_PROCESSES = 64
 
 
-async def print_examination(monitor: str | None, *, strict: bool, as_json: bool) -> int:
-    """Examine the system of this environment, print the findings, and return the exit code."""
+async def print_examination(
+    monitor: str | None, *, strict: bool, asks_models: bool = False, as_json: bool
+) -> int:
+    """Examine the system of this environment, print the findings, and return the exit code.
+
+    With *asks_models* its models are asked instead of its servers, which need not run.
+    """
     # Complaints of the libraries arrive as findings.
     logs.configure("error")
     settings = Settings.load(nats_monitor_url=monitor)
-    endpoints, monitor_source = find_system(settings)
-    async with patience("examining the servers"):
-        report = await examine(endpoints, settings, monitor_source)
+    if asks_models:
+        from tasklore.commands.doctor.model_checks import ask_models
+
+        async with patience("asking the models"):
+            answers = [one async for one in ask_models(settings)]
+        report = Report(answers, "unknown", {})
+    else:
+        endpoints, monitor_source = find_system(settings)
+        async with patience("examining the servers"):
+            report = await examine(endpoints, settings, monitor_source)
     if as_json:
         print_json(report.document(strict=strict))
     else:

@@ -29,6 +29,7 @@ _GROUPS = {
     "redis": "Redis or Valkey",
     "processes": "Supervisor and workers",
     "settings": "Settings",
+    "models": "Models",
 }
 
 
@@ -78,9 +79,10 @@ class Report:
                         f"cure: {printable(finding.cure)}", width, " " * _MARGIN, "dim"
                     )
             yield ""
-        yield from _fold(
-            f"Durability: {self.durability} - {MEANINGS[self.durability]}.", width
-        )
+        if self.addresses:
+            yield from _fold(
+                f"Durability: {self.durability} - {MEANINGS[self.durability]}.", width
+            )
         counts = self._counts()
         many = {"ok": "ok", "unknown": "unknown"}
         said = [

@@ -1,0 +1,80 @@
+"""Asks each model that the settings name one small question, for `tasklore doctor --models`: who answers which role."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from tasklore import workers
+from tasklore.commands.doctor.rules import Diagnosis, ok
+from tasklore.commands.render.words import join_names
+from tasklore.contracts.errors import LlmError, LlmNotConfigured
+from tasklore.runtime.models.dialects import dialect_of
+from tasklore.runtime.models.llm import Llm, describe
+from tasklore.runtime.models.settings import OPENAI_URL, LlmRole, LlmSettings
+from tasklore.runtime.servers.endpoints import masked_url
+from tasklore.runtime.settings import Settings
+from tasklore.workers.agent_files import CONFIG, llm_settings_of, load_agent_files
+
+_CHECK = "models.answers"
+_SYSTEM = "Repeat the word in quotes. Nothing else is asked."
+_WORD = "lantern"
+#: Roles that one line names.
+_MOST_ROLES = 30
+
+
+class Echo(BaseModel):
+    """The answer to the question that tries a model."""
+
+    reasoning: str
+    word: str
+
+
+def settings_of_roles(settings: Settings) -> LlmSettings:
+    """Return the models of all roles that are shipped or named in *settings*, as a worker that serves them has them."""
+    folders = sorted(
+        file.parent for file in Path(workers.__file__).parent.rglob(CONFIG)
+    )
+    files = [load_agent_files(one, settings.agent_files) for one in folders]
+    return llm_settings_of(settings, files)
+
+
+async def ask_models(settings: Settings) -> AsyncIterator[Diagnosis]:
+    """Yield a finding for each model of the *settings*: the roles it answers and how it was asked, or why not."""
+    llm_settings = settings_of_roles(settings)
+    models: dict[tuple[str, str], list[str]] = {}
+    for name, role in llm_settings.roles.items():
+        models.setdefault((role.provider, role.model), []).append(name)
+    async with Llm(llm_settings.model_copy(update={"max_attempts": 1})) as llm:
+        for (_, model), roles in models.items():
+            yield await _ask(llm, model, sorted(roles))
+
+
+async def _ask(llm: Llm, model: str, roles: list[str]) -> Diagnosis:
+    role = llm.role(roles[0])
+    names = join_names(roles, _MOST_ROLES)
+    if role.provider != "openai":
+        found = f"{model} of {role.provider} was not asked: it answers agents with tools alone ({names})"
+        return Diagnosis(check=_CHECK, mark="note", found=found)
+    address = llm.settings.base_url or OPENAI_URL
+    try:
+        reply = await llm.ask(roles[0], Echo, system=_SYSTEM, user=f'"{_WORD}"')
+    except LlmNotConfigured as error:
+        return Diagnosis(check=_CHECK, mark="note", found=f"no model is asked: {error}")
+    except LlmError as error:
+        return Diagnosis(
+            check=_CHECK,
+            mark="problem",
+            found=f"{model} at {masked_url(address)} does not answer, for {names}: {describe(error)}",
+            cure="see docs/guide/use-your-own-model.md; until it answers these roles go on by rules, or wait",
+        )
+    said = _describe_form(address, role)
+    is_heard = _WORD in reply.value.word.lower()
+    note = "" if is_heard else "; it did not repeat one word, so expect little of it"
+    return ok(_CHECK, f"{model} answers {names} (asked with {said}){note}")
+
+
+def _describe_form(address: str, role: LlmRole) -> str:
+    """Return how the model of *role* was asked."""
+    host = "/".join(address.split("/", 3)[:3])
+    return str(dialect_of(host, role.model)) or "json_schema"
