@@ -138,6 +138,18 @@ class Dialect:
         )
         return self._plainer(words, said, is_vague=is_vague)
 
+    def after(self, body: Mapping[str, Any], usage: object) -> "Dialect":
+        """Return the dialect after a reply to *body* with *usage*: a server may pass over what it does not know.
+
+        Ollama and LM Studio do so with `max_completion_tokens`; an answer with more tokens than it may have shows it.
+        """
+        bound = self.spell(body).get("max_completion_tokens")
+        counts = usage if isinstance(usage, Mapping) else {}
+        written = counts.get("completion_tokens")
+        if isinstance(bound, int) and isinstance(written, int) and written > bound:
+            return replace(self, is_old=True)
+        return self
+
     def _without_bound(self, bound: str, words: str) -> "Dialect | None":
         """Return a dialect that calls the *bound* of an answer otherwise, or has none; None where its value is bad."""
         if any(word in words for word in _OF_VALUE):

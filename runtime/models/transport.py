@@ -78,8 +78,13 @@ class DialectClient(openai.DefaultAsyncHttpxClient):
             )
             response = await _understand(response, body, is_bare=self._is_bare)
             if response.status_code < 400:
-                if dialect != known:
-                    remember(address, model, dialect, words)
+                heard = dialect.after(body, _usage_in(response))
+                if heard != known:
+                    passed_over = "it passed over max_completion_tokens"
+                    is_refusal = heard == dialect
+                    remember(
+                        address, model, heard, words if is_refusal else passed_over
+                    )
                 break
             refusal = (await response.aread()).decode("utf-8", "replace")
             other = dialect.without(response.status_code, refusal, body)
@@ -96,6 +101,13 @@ def _body_of(request: Request) -> dict[str, Any] | None:
         return None
     body = json.loads(request.content)
     return body if isinstance(body, dict) else None
+
+
+def _usage_in(response: Response) -> object:
+    """Return the counts of a whole reply in OpenAI's form; None for a stream, which is read by its reader."""
+    if not response.headers.get("content-type", "").startswith(_JSON):
+        return None
+    return json.loads(response.content).get("usage")
 
 
 def _key_of(request: Request) -> str:

@@ -587,7 +587,9 @@ async def test_tokens_that_nobody_counted_are_marked_as_estimated(
     agent = pydantic_ai.Agent(RoleModel("chat"), name="clerk")
     found = []
     for reply in (completion(), completion(usage=None)):
-        async with ScriptedLlm(lambda _asked, said=reply: sent(said)) as model:
+        canned = sent(reply)
+        async with ScriptedLlm() as model:
+            model.queue(canned, canned)
             async with Llm(settings_of(model)) as llm:
                 kit = kit_of(agent, llm, streams=streams)
                 report = await kit.run("ask", {"prompt": "hi"})
@@ -599,3 +601,21 @@ async def test_tokens_that_nobody_counted_are_marked_as_estimated(
     whole = asked.usage.input_tokens + asked.usage.output_tokens
     assert found == [(0, 0), (guessed, whole)]
     assert min(guessed, whole) > 0
+
+
+async def test_a_bound_that_a_server_passes_over_is_said_in_its_old_name() -> None:
+    """It refuses nothing: an answer with more tokens than it may have is what tells."""
+    async with ScriptedLlm() as model, Llm(own(model)) as llm:
+        model.queue(
+            saying(TEXT, output_tokens=2_048),
+            saying(TEXT, output_tokens=2_049),
+            saying(TEXT, output_tokens=9_000),
+        )
+        for _ in range(3):
+            await llm.ask("default", Colour, system="Name it.", user="grass")
+        bounds = [asked.body.keys() & {"max_tokens"} for asked in model.requests]
+        address = model.base_url.removesuffix("/v1")
+    assert bounds == [set(), set(), {"max_tokens"}]
+    [known] = [one for one in known_dialects() if address in one]
+    assert "asked with max_tokens" in known
+    assert "passed over" in known
