@@ -11,6 +11,7 @@ from tasklore.contracts.errors import ConfigurationError
 from tasklore.contracts.identifiers import checked_name, user_token
 from tasklore.contracts.pipelines import PIPELINE_AGENT
 from tasklore.memory import keys
+from tasklore.memory.budgets.store import WAITING
 from tasklore.runtime.messaging.signatures import is_signed
 
 #: The supervisor id of the deployment.
@@ -349,7 +350,8 @@ def _supervisor() -> Role:
 
 #: What calls to models reserve and take: whoever makes them counts. By which limits they go, they only read.
 _SPENT = tuple(
-    keys.budget(part) for part in ("calls", "leases", "account*", "book:*", "tree:*")
+    keys.budget(part)
+    for part in ("calls", "leases", "account*", "book:*", "tree:*", *WAITING)
 )
 _LIMITS = keys.budget("limits")
 #: Where it is noted what of a document was shown: whoever reads documents writes here.

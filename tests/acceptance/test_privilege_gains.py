@@ -21,6 +21,7 @@ from tasklore.contracts import subjects
 from tasklore.contracts.admission.waits import WaitAnswer
 from tasklore.contracts.identifiers import user_token
 from tasklore.memory import keys
+from tasklore.memory.budgets.store import WAITING
 from tasklore.runtime.access import inbox_prefix
 from tests.acceptance.as_role import spoken, subjects_of, trying, valkey_as
 from tests.acceptance.guarded import Guarded, guarded
@@ -128,6 +129,7 @@ PROFITS: dict[str, tuple[tuple[str, str], ...]] = {
     "schedules": (("x", json.dumps({"id": "x", "caller": BOSS})),),
     "webhooks": (("x", json.dumps({"url": "https://mallory", "caller": BOSS})),),
     "request": (("x", '{"state": "done"}'),),
+    "holdings": (("x", "0"),),
     "budget": (("limits", '{"limits": []}'), ("s", "0"), ("x", "0")),
     "flights": (("x", "tl:flight:{OtherAgent}:x"),),
 }
@@ -145,6 +147,7 @@ _BUDGETS = {
         ("account", "x"),
         ("book", "2026-01-01"),
         ("tree", "x"),
+        *((one,) for one in WAITING),
     ),
 }
 
@@ -178,6 +181,8 @@ def _samples(spelled: str) -> Iterator[Resource]:
     if kind == "budget":
         for name, places in _BUDGETS.items():
             yield from (Resource(keys.budget(*one), kind, name) for one in places)
+    elif kind == "holdings":
+        yield from (Resource(key, kind, kind) for key in keys.HOLDINGS)
     elif kind == "webhooks":
         yield from (Resource(key, kind, kind) for key in keys.WEBHOOKS)
     elif "{Agent}" in spelled:
