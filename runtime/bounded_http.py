@@ -27,15 +27,16 @@ def bound_responses(
     *,
     values: int | None = None,
     most_s: float | None = None,
+    has_news: bool = False,
 ) -> None:
     """Let each response to *client* end with a ReadError behind its first *most* bytes, also where they came packed.
 
     With *values*, also behind so many values of JSON: each may cost its reader some 10 us and 1 KB. One that goes on
     for longer than *most_s* seconds ends with a ReadTimeout, however often something of it comes.
 
-    A stream that is opened by GET goes on for days, and nobody waits for it: it is read slowly instead, and the reader
-    of its events bounds each of them. A client that is not asynchronous is read in a thread of its own, by its deadline
-    for each read.
+    With *has_news* a stream that is opened by GET goes on for days, and nobody waits for it: it is read slowly instead,
+    and the reader of its events bounds each of them. A client that is not asynchronous is read in a thread of its own,
+    by its deadline for each read.
     """
     import httpx2
 
@@ -49,7 +50,7 @@ def bound_responses(
 
     async def bound(response: "httpx2.Response") -> None:
         packing = _take_packing(response)
-        if response.request.method == "GET":
+        if has_news and response.request.method == "GET":
             response.stream = _bound_news(response.stream, packing)
         else:
             room = _Room(most, values)

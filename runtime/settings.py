@@ -113,8 +113,8 @@ class Settings(BaseSettings):
     """Size of DEAD; beyond it the oldest dead letter is dropped, before its 30 days."""
     output_max_bytes: int = Field(default=512 * 1024**2, ge=1024**2)
     """Size of OUTPUT, where tasks emit; beyond it the oldest output is dropped, before its hour."""
-    kept_max_bytes: int = Field(default=1024**3, ge=1024**2)
-    """Bytes of Redis in which owners keep ended tasks, words, turns and runs; one beyond its part is refused more."""
+    kept_max_bytes: int | None = Field(default=None, ge=1024**2)
+    """Bytes of Redis of which owners have parts for ended tasks, words, turns and runs; `none` is its `maxmemory`."""
 
     supervisor_id: str = Field(default="SupervisorAgent", pattern=NAME_PATTERN)
     """The id under which requests are answered and reports read; systems that share a NATS need different ones."""

@@ -209,10 +209,9 @@ def make_owner_bounds(redis: Redis, settings: Settings) -> OwnerBounds:
     """Return the bounds of owners; where neither keys nor roles are required, everybody is the deployment itself."""
     if settings.api_keys_file is None and settings.role is None:
         return OwnerBounds()
-    most: dict[Store, int] = {
-        "queue": settings.tasks_max_bytes,
-        "store": settings.kept_max_bytes,
-    }
+    most: dict[Store, int] = {"queue": settings.tasks_max_bytes}
+    if settings.kept_max_bytes is not None:
+        most["store"] = settings.kept_max_bytes
     keep = timedelta(days=settings.ledger_keep_days)
     breaker = Breaker()
     return OwnerBounds(Holdings(redis, most, results_keep=keep, breaker=breaker))

@@ -2,9 +2,11 @@
 
 Every kind that an owner can make grow is a row of `KINDS`: in which store it lies, for how long, and what keeping one
 costs beside its own bytes, so that a bound of bytes is one of numbers too. An owner may keep as much as is left free of
-the owners' part of a store: one alone has half of it, and a newcomer always finds room.
+the owners' part of a store: one alone has three quarters of it, and a newcomer always finds room.
 """
 
+import re
+import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Literal, NamedTuple
@@ -33,7 +35,11 @@ Kind = Literal[
 #: The part of a store that all owners have; the rest is a reserve for the deployment.
 OWNERS_PART = 0.8
 #: The part of what others leave of that which one owner may have.
-OWNER_PART = 0.5
+OWNER_PART = 0.75
+#: Seconds between two looks at how much the server may use, and what stands for a server that has no bound.
+_ASK_S = 60.0
+_MAXMEMORY = re.compile(rb"^maxmemory:(\d+)", re.MULTILINE)
+_UNBOUNDED = 1 << 53
 #: How many things are looked at in one step: some milliseconds.
 _PAGE = 500
 _MS = timedelta(milliseconds=1)
@@ -101,7 +107,8 @@ class Holdings:
 
     Args:
         client: A client that does not decode responses.
-        most: The bytes of each store.
+        most: The bytes of each store; without those of `store` it has what the server may use (`maxmemory`), and no
+            bound where that has none.
         results_keep: How long an ended task is known.
         breaker: When given, a frozen server costs one deadline a rest.
     """
@@ -117,6 +124,8 @@ class Holdings:
     ) -> None:
         self._batch = CommandBatch(client, deadline_s, breaker)
         self._most = most
+        self._server_bytes = _UNBOUNDED
+        self._asked_at = float("-inf")
         self._results_keep = results_keep
 
     async def take(
@@ -132,7 +141,7 @@ class Holdings:
             OWNERS_PART,
             OWNER_PART,
             self._most["queue"],
-            self._most["store"],
+            await self._store_bytes(),
         ]
         for thing in things:
             kind = KINDS[thing.kind]
@@ -152,6 +161,18 @@ class Holdings:
         kinds = await self.kept(owner)
         own = {name: kinds[name] for name in kinds if KINDS[name].store == store}
         return NoRoom(store, found[1], found[2], own)
+
+    async def _store_bytes(self) -> int:
+        """Return the bytes of `store`; those of the server are asked for once a minute."""
+        if "store" in self._most:
+            return self._most["store"]
+        now = time.monotonic()
+        if now - self._asked_at >= _ASK_S:
+            info = (await self._batch.run([("INFO", "memory")]))[0]
+            found = _MAXMEMORY.search(info)
+            self._server_bytes = int(found[1]) if found else 0
+            self._asked_at = now
+        return self._server_bytes or _UNBOUNDED
 
     async def end_tasks(self, ended: Sequence[EndedTask]) -> int:
         """Count *ended* tasks no longer as such, but their results; return how many of them were counted."""

@@ -46,6 +46,10 @@ _ADJUSTED = ("ack_wait", "max_ack_pending")
 _ADJUSTABLE_STREAM = {"max_bytes"}
 
 
+#: Bytes of each stream of words where no setting bounds what owners keep.
+_WORDS_BYTES = 1024**3
+
+
 @dataclass(frozen=True, slots=True)
 class Sizes:
     """Limits of backlog: bytes of waiting tasks, dead letters, output and words, copies of each stream in a cluster."""
@@ -54,7 +58,7 @@ class Sizes:
     replicas: int = 1
     dead_max_bytes: int = 256 * 1024**2
     output_max_bytes: int = 512 * 1024**2
-    kept_max_bytes: int = 1024**3
+    words_max_bytes: int = _WORDS_BYTES
 
     @classmethod
     def of(cls, settings: "Settings") -> "Sizes":
@@ -64,7 +68,7 @@ class Sizes:
             replicas=settings.replicas,
             dead_max_bytes=settings.dead_max_bytes,
             output_max_bytes=settings.output_max_bytes,
-            kept_max_bytes=settings.kept_max_bytes,
+            words_max_bytes=settings.kept_max_bytes or _WORDS_BYTES,
         )
 
 
@@ -361,7 +365,7 @@ def _words(name: str, subject_list: list[str], sizes: Sizes) -> dict[str, Any]:
     return _stream(name, subject_list, sizes) | {
         "retention": "workqueue",
         "max_age": 7 * _DAY,
-        "max_bytes": sizes.kept_max_bytes,
+        "max_bytes": sizes.words_max_bytes,
     }
 
 

@@ -28,10 +28,10 @@ SWEPT_WITHIN_S = 2.0
 #: Owners of which it is remembered when that was.
 _MOST_SWEPT = 10_000
 _MIB = 1024**2
-#: The settings that bound each store.
+#: What bounds each store.
 _SETTINGS = {
     "queue": "TASKLORE_TASKS_MAX_BYTES",
-    "store": "TASKLORE_KEPT_MAX_BYTES",
+    "store": "TASKLORE_KEPT_MAX_BYTES (where it is not set, `maxmemory` of Valkey)",
 }
 #: What the memory had to do with a result that is remembered from now on.
 _STORED = {"miss", "refreshed"}

@@ -246,7 +246,7 @@ async def used_memory(redis: Redis) -> int:
 
 @pytest.mark.parametrize(
     ("number", "most"),
-    [(1_500, 4 * MIB), pytest.param(100_000, 64 * MIB, marks=pytest.mark.long)],
+    [(1_500, 8 * MIB // 3), pytest.param(100_000, 64 * MIB, marks=pytest.mark.long)],
 )
 async def test_one_key_fills_neither_server_and_others_go_on(
     own_house: House, tmp_path: Path, number: int, most: int

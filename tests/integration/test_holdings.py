@@ -18,6 +18,8 @@ from tasklore.memory.holdings.store import (
     Thing,
 )
 from tasklore.memory.ledger.ledger import Ledger
+from tasklore.runtime.servers import valkey
+from tasklore.runtime.servers.embedded import EmbeddedServers
 from tests.servers import PATIENCE_S
 
 KIB = 1024
@@ -45,11 +47,29 @@ async def fill(holdings: Holdings, owner: str, first: int = 0) -> NoRoom:
     raise AssertionError("it was never refused")
 
 
-async def test_one_owner_alone_has_half_of_the_owners_part(holdings: Holdings) -> None:
+async def test_one_owner_alone_has_three_quarters_of_the_owners_part(
+    holdings: Holdings,
+) -> None:
     refused = await fill(holdings, "ana")
     alone = int(OWNER_PART * OWNERS_PART * MOST["queue"])
-    assert refused == NoRoom("queue", 400 * KIB, alone, {"tasks": 400 * KIB})
-    assert await holdings.totals() == {"queue": 400 * KIB, "store": 40 * ASIDE}
+    assert refused == NoRoom("queue", 600 * KIB, alone, {"tasks": 600 * KIB})
+    assert await holdings.totals() == {"queue": 600 * KIB, "store": 60 * ASIDE}
+
+
+async def test_a_store_without_bytes_of_its_own_has_those_of_the_server(
+    own_servers: EmbeddedServers,
+) -> None:
+    """A server without a bound bounds nobody."""
+    async with valkey.connect(own_servers.redis_url) as client:
+        words = [Thing("words", 10 * KIB * KIB)]
+        for maxmemory, is_refused in (("0", False), ("20mb", True), ("80mb", False)):
+            await client.config_set("maxmemory", maxmemory)
+            holdings = Holdings(client, {"queue": KIB}, deadline_s=PATIENCE_S)
+            refused = await holdings.take("ana", words, may_refuse=True)
+            assert (refused is not None) == is_refused
+            if refused is not None:
+                may = int(OWNER_PART * OWNERS_PART * 20 * KIB * KIB)
+                assert (refused.store, refused.most) == ("store", may)
 
 
 async def test_every_newcomer_finds_room_and_the_reserve_is_never_touched(
@@ -83,7 +103,7 @@ async def test_open_tasks_have_room_set_aside_for_their_results(
 
 
 async def test_things_are_taken_together_or_not_at_all(holdings: Holdings) -> None:
-    both = [Thing("words", 10), Thing("turns", 900 * KIB)]
+    both = [Thing("words", 10), Thing("turns", 1300 * KIB)]
     refused = await holdings.take("ana", both, may_refuse=True)
     assert refused is not None
     assert refused.store == "store"

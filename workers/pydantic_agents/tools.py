@@ -219,5 +219,11 @@ def _make_client(*, most_s: float, **options: Any) -> Any:
 
     options.pop("follow_redirects", None)
     client = create_mcp_http_client(**options)
-    bound_responses(client, _MOST_BYTES, values=mcp_relay.MOST_VALUES, most_s=most_s)
+    bound_responses(
+        client,
+        _MOST_BYTES,
+        values=mcp_relay.MOST_VALUES,
+        most_s=most_s,
+        has_news=True,
+    )
     return client

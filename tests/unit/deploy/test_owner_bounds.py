@@ -72,8 +72,8 @@ def test_the_table_of_kinds_is_that_of_the_holdings() -> None:
         else:
             assert name == "tasks"
     assert f"{KINDS['tasks'].aside:,} bytes are set aside" in the_part()
-    assert (OWNERS_PART, OWNER_PART) == (4 / 5, 1 / 2)
-    assert "40 % of the store alone" in the_part()
+    assert (OWNERS_PART, OWNER_PART) == (4 / 5, 3 / 4)
+    assert "60 % of the store alone" in the_part()
 
 
 def test_every_key_and_every_stream_has_a_row() -> None:

@@ -30,7 +30,12 @@ class Pieces(httpx2.AsyncByteStream):
 
 
 async def fetch(
-    body: bytes, packing: str = "", *, size: int = 4_096, method: str = "POST"
+    body: bytes,
+    packing: str = "",
+    *,
+    size: int = 4_096,
+    method: str = "POST",
+    has_news: bool = False,
 ) -> bytes:
     """Return what a bounded client makes of *body*."""
 
@@ -39,7 +44,7 @@ async def fetch(
         return httpx2.Response(200, headers=headers, stream=Pieces(body, size))
 
     async with httpx2.AsyncClient(transport=httpx2.MockTransport(answer)) as client:
-        bound_responses(client, MOST, values=VALUES)
+        bound_responses(client, MOST, values=VALUES, has_news=has_news)
         response = await client.request(method, "http://outside.test/")
         return response.content
 
@@ -99,5 +104,8 @@ async def test_a_stream_of_news_is_read_slowly(monkeypatch: pytest.MonkeyPatch) 
         slept.append(seconds)
 
     monkeypatch.setattr(asyncio, "sleep", note)
-    assert await fetch(b"d" * 2 * MOST, method="GET") == b"d" * 2 * MOST
+    body = b"d" * 2 * MOST
+    assert await fetch(body, method="GET", has_news=True) == body
+    with pytest.raises(httpx2.ReadError, match="more than"):
+        await fetch(body, method="GET")
     assert sum(slept) == pytest.approx(256)
