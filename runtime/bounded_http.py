@@ -193,11 +193,13 @@ async def _read_until(
     pieces = aiter(stream)
     while True:
         try:
-            async with asyncio.timeout_at(ends_at):
+            async with asyncio.timeout_at(ends_at) as clock:
                 piece = await anext(pieces)
         except StopAsyncIteration:
             return
         except TimeoutError as error:
+            if not clock.expired():
+                raise
             raise httpx2.ReadTimeout(
                 f"the response goes on for more than {most_s:g} s"
             ) from error

@@ -6,6 +6,7 @@ counted is kept as it is; nothing is made up. Nothing here does I/O.
 """
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from uuid import uuid4
@@ -71,6 +72,8 @@ _ENDS = {
     ),
 }
 _END_OF = {said: end for end, names in _ENDS.items() for said in (end, *names)}
+#: Blank lines and comments before a reply; what they take is given back by none.
+_COMMENTS = re.compile(r"(?:[\ufeff \t\r\n]|:[^\n]*(?:\n|\Z))*+")
 #: Fields of a message in which servers hand out what a model thought.
 THOUGHTS = ("reasoning_content", "reasoning")
 
@@ -167,7 +170,9 @@ class PartReader:
             self._places[index] = place
             known = {"id": part.get("id"), "name": name, "arguments": ""}
             self._calls.append(known)
-        elif name == known["name"]:
+        elif name and known["name"] is None:
+            known["name"] = name
+        elif name and name == known["name"]:
             # Said again with each part; a reader would join them.
             del part["function"]["name"]
         known["arguments"] += part["function"]["arguments"]
@@ -364,7 +369,5 @@ def bare(completion: Mapping[str, Any]) -> dict[str, Any]:
 
 def _without_comments(text: str) -> str:
     """Return *text* without the blank lines and comments that keep a connection alive before a reply."""
-    text = text.lstrip("\ufeff \t\r\n")
-    while text.startswith(":"):
-        text = text.partition("\n")[2].lstrip("\ufeff \t\r\n")
-    return text
+    comments = _COMMENTS.match(text)
+    return text if comments is None else text[comments.end() :]

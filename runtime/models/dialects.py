@@ -66,7 +66,7 @@ _STREAM_ONLY = re.compile(
     re.DOTALL,
 )
 _NO_STREAM = re.compile(
-    r"\b(not|un|n't)\W?(supported?|allowed|available|implemented|permitted)\b",
+    r"(?:\bnot\W|n't\W|\bun)(?:support(?:s|ed)?|allowed|available|implemented|permitted)\b",
     re.DOTALL,
 )
 #: Characters of a refusal that are looked through.

@@ -15,8 +15,9 @@ class EventReader:
     """
 
     def __init__(self) -> None:
-        self._rest = b""
-        self._data = ""
+        #: Pieces of the line that has not ended, and lines of the event that has not.
+        self._line: list[bytes] = []
+        self._data: list[str] = []
         #: The first line that is no part of an event, "" without one.
         self.stray = ""
 
@@ -26,33 +27,45 @@ class EventReader:
         Raises:
             LlmUnavailable: an event ends in the middle of its data.
         """
-        *lines, self._rest = (self._rest + piece).replace(b"\r\n", b"\n").split(b"\n")
+        self._line.append(piece)
+        if b"\n" not in piece:
+            return []
+        *lines, rest = b"".join(self._line).split(b"\n")
+        self._line = [rest]
         return [data for line in lines for data in self._take(line)]
 
     def end(self) -> list[str]:
         """Return the data of an event that nothing follows; raises as `feed`."""
-        rest = self._rest
-        self._rest = b""
+        rest = b"".join(self._line)
+        self._line = []
         return [*self._take(rest), *self._take(b"")]
 
     def _take(self, line: bytes) -> list[str]:
         text = line.decode("utf-8", "replace").strip("\ufeff\r")
         if not text.strip():
-            if self._data:
-                raise LlmUnavailable(
-                    f"an event of the stream is no JSON: {words_of(self._data)}"
-                )
-            return []
+            return self._end_event()
         if text.startswith("data:"):
-            self._data += text.removeprefix("data:").strip()
+            self._data.append(text.removeprefix("data:").strip())
         elif text.startswith("{") and not self._data:
-            self._data = text.strip()
-        elif not text.startswith((":", "event:", "id:", "retry:")):
-            self.stray = self.stray or words_of(text)
+            self._data.append(text.strip())
+        else:
+            if not text.startswith((":", "event:", "id:", "retry:")):
+                self.stray = self.stray or words_of(text)
+            return []
+        # Most events have one line, and some servers leave out the blank one behind it.
+        if len(self._data) == 1 and _is_event(self._data[0]):
+            return [self._data.pop()]
+        return []
+
+    def _end_event(self) -> list[str]:
         if not self._data:
             return []
-        if self._data != DONE and not is_whole(self._data):
-            return []
-        data = self._data
-        self._data = ""
+        data = "".join(self._data)
+        self._data.clear()
+        if not _is_event(data):
+            raise LlmUnavailable(f"an event of the stream is no JSON: {words_of(data)}")
         return [data]
+
+
+def _is_event(data: str) -> bool:
+    return data == DONE or is_whole(data)

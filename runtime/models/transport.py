@@ -182,11 +182,13 @@ def _join(raw: bytes, model: str) -> dict[str, Any]:
     events = EventReader()
     parts = PartReader(model)
     chunks: list[dict[str, Any]] = []
+    is_done = False
     for data in [*events.feed(raw), *events.end()]:
         if data == DONE:
+            is_done = True
             break
         chunks += parts.read(_read_event(data))
-    if not parts.has_ended:
+    if not (is_done and parts.has_begun) and not parts.has_ended:
         raise _NoCompletion(NO_COMPLETION, "the stream broke off before its end")
     return join_parts(chunks, model)
 
@@ -237,11 +239,13 @@ class _Parts(httpx2.AsyncByteStream):
         """Return the data of the next events, none at the end; signs of life are no event, and give no more time."""
         wait_s = self._response.request.extensions.get("timeout", {}).get("read")
         try:
-            async with asyncio.timeout(wait_s):
+            async with asyncio.timeout(wait_s) as clock:
                 async for piece in pieces:
                     if found := self._reader.feed(piece):
                         return found
         except TimeoutError as error:
+            if not clock.expired():
+                raise
             msg = f"{self._model!r} sent no part of its answer for {wait_s:g} s"
             raise LlmTimeout(msg) from error
         return []

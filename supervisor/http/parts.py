@@ -139,9 +139,10 @@ class ApiParts:
     grace_s: float = 30.0
     heartbeat_s: float = 15.0
 
-    def knows(self, name: str) -> bool:
-        """Return whether the key called *name* is still there, or none are required."""
-        return self.keys is None or self.keys.named(name) is not None
+    def digest_of_key(self, name: str) -> str | None:
+        """Return the digest of the key that is called *name* now, None where there is none or none are required."""
+        entry = None if self.keys is None else self.keys.named(name)
+        return None if entry is None else entry.sha256
 
     def share(self, whole: int) -> int:
         """Return how many of *whole* one caller may have: all of them where everybody is the same caller."""

@@ -111,9 +111,8 @@ class Send(Later):
         if not isinstance(call, dict):
             return body
         if unknown := call.keys() - {"name", "parameters"}:
-            raise ValueError(
-                f"task has {', '.join(sorted(map(str, unknown)))}; give it `name` and `parameters` alone"
-            )
+            named = ", ".join(str(name)[:100] for name in sorted(unknown)[:3])
+            raise ValueError(f"task has {named}; give it `name` and `parameters` alone")
         if "parameters" in body and "parameters" in call:
             raise ValueError("give `parameters` once, in `task` or beside it")
         flat = {"parameters": call["parameters"]} if "parameters" in call else {}
@@ -250,7 +249,7 @@ async def send_task(
     place = task_place(caller, assignment.task_id)
     # A repeat of what was accepted takes no room, and is answered however much its sender keeps.
     if task.is_bounded and (task.chosen is None or not await is_known(parts, place)):
-        beside = len(callback.model_dump_json()) if callback is not None else 0
+        beside = len(callback.model_dump_json().encode()) if callback else 0
         await parts.dispatch.demand_room(assignment, beside)
     record = RequestRecord(
         digest=digest_of(

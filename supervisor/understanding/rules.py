@@ -122,15 +122,33 @@ class RuleInterpreter:
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="read")
 
     def router(self, catalogue: Catalogue) -> Router:
-        """Return the prepared tasks of *catalogue*, made once for each while its whole is the latest."""
+        """Return the prepared tasks of *catalogue*, made once for each while its whole is the latest.
+
+        It is made outside the lock, in which nothing waits: two threads may make the same one, of which one is kept.
+        """
+        router = self._find_router(catalogue)
+        if router is None:
+            router = Router(catalogue)
+            with self._indexing:
+                if self._whole is catalogue.whole:
+                    router = self._routers.setdefault(catalogue, router)
+        return router
+
+    def _find_router(self, catalogue: Catalogue) -> Router | None:
+        """Return the prepared tasks that are kept, as the last ones used; there is room for one more then."""
         with self._indexing:
-            if self._whole is not catalogue.whole:
-                self._whole = catalogue.whole
+            whole = catalogue.whole
+            if self._whole is not whole:
+                self._whole = whole
                 self._routers.clear()
-            router = self._routers.pop(catalogue, None) or Router(catalogue)
-            self._routers[catalogue] = router
-            if len(self._routers) > _MOST_ROUTERS:
-                del self._routers[next(iter(self._routers))]
+            router = self._routers.pop(catalogue, None)
+            if router is not None:
+                self._routers[catalogue] = router
+            elif len(self._routers) >= _MOST_ROUTERS:
+                # Whoever asks about one part after the other takes the whole from nobody.
+                del self._routers[
+                    next(one for one in self._routers if one is not whole)
+                ]
             return router
 
     async def interpret(

@@ -95,15 +95,11 @@ class RetryPolicy:
 
 @dataclass(frozen=True, slots=True)
 class RetryDecision:
-    """Either `pause_s` until the next run, or the terminal `status`; a `dead_reason` keeps the delivery in DEAD.
-
-    A run that has to wait for a model whose provider is away, `waits_for`, is taken back from the attempts.
-    """
+    """Either `pause_s` until the next run, or the terminal `status`; a `dead_reason` keeps the delivery in DEAD."""
 
     status: Status = "failed"
     pause_s: float | None = None
     dead_reason: str | None = None
-    waits_for: str | None = None
 
 
 def is_programming_error(error: BaseException, task: "Task | None") -> bool:
@@ -148,9 +144,9 @@ def decide_retry(
     if is_final or is_programming_error(error, task):
         return RetryDecision(dead_reason="gave_up" if is_final else "code_error")
     if isinstance(error, LlmError) and error.away_s is not None:
-        # It waits for its provider as long as its deadline allows, and expires then.
+        # Its run is taken back from the attempts; how long it waits in all is up to the caller.
         wait_s = error.away_s if left_s is None else min(error.away_s, left_s)
-        return RetryDecision(pause_s=wait_s, waits_for=error.model)
+        return RetryDecision(pause_s=wait_s)
     if isinstance(error, MemoryUnavailable) and excused < MOST_EXCUSED:
         # No task dies of an outage of ours, however long it is, and none spins through it.
         longest_s = min(OUTAGE_PAUSE_S, 2.0 ** min(attempt + excused, 20))

@@ -401,11 +401,13 @@ class _Request(_Unit):
         ) as sent:
             self._task_run.sent = sent
             try:
-                async with asyncio.timeout(self._limit_s):
+                async with asyncio.timeout(self._limit_s) as clock:
                     payload = cast("dict[str, Any]", await super().run(None))
             except (ModelAPIError, UnexpectedModelBehavior) as error:
                 raise classify(error) from error
             except TimeoutError as error:
+                if not clock.expired():
+                    raise
                 msg = f"{self._model!r} did not answer within {self._limit_s:.3g} s"
                 raise LlmTimeout(msg) from error
             sent.base_url = payload.get("provider_url")

@@ -11,7 +11,7 @@ from tasklore.supervisor.http.problems import Fault
 #: of UTF-8 too, bodies in UTF-16 (which have zeros), and a number that is too large for it as infinity.
 _SUSPECT = re.compile(
     rb"\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]|\x00"
-    rb"|NaN|Infinity|[0-9][eE]\+?[0-9]{3}|(?<![0-9])[0-9]{309}"
+    rb"|NaN|Infinity|[0-9][eE]\+?[0-9]{3}|(?<![0-9])[0-9]{209}"
 )
 _HALF = re.compile("[\ud800-\udfff]")
 #: Characters of the place that a fault names.

@@ -171,7 +171,7 @@ def routes(parts: ApiParts) -> APIRouter:
         caller: Annotated[Caller, _ASKING],
     ) -> Answered:
         await read_task(parts, caller, task_id)
-        size = len(body.model_dump_json())
+        size = len(body.model_dump_json().encode())
         await parts.dispatch.bounds.demand(caller, None, Thing("signals", size))
         try:
             sent = await parts.answers.signal(

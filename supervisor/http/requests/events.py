@@ -50,6 +50,7 @@ class EventStream(StreamingResponse):
         )
         self._parts = parts
         self._name = name
+        self._key = parts.digest_of_key(name)
         self._events = events
 
     @classmethod
@@ -83,7 +84,7 @@ class EventStream(StreamingResponse):
     async def stream_response(self, send: Send) -> None:
         """Send every event, each within its time: a client that does not read would be waited for forever.
 
-        The stream of a key that was removed ends behind the next event, a heartbeat at the latest.
+        The stream of a key that was removed, or made anew, ends behind the next event, a heartbeat at the latest.
         """
         try:
             with self._parts.life.streaming(self._name):
@@ -104,7 +105,7 @@ class EventStream(StreamingResponse):
                                     "more_body": True,
                                 }
                             )
-                        if not self._parts.knows(self._name):
+                        if self._parts.digest_of_key(self._name) != self._key:
                             break
                     await send(
                         {"type": "http.response.body", "body": b"", "more_body": False}

@@ -256,10 +256,8 @@ def away(away_s: float) -> LlmUnavailable:
 
 def test_a_run_that_found_its_model_away_is_none_and_ends_with_the_deadline() -> None:
     """However many attempts there were: it waits for its provider, and expires."""
-    assert decide(away(3.0), attempt=5) == RetryDecision(pause_s=3.0, waits_for="m")
-    assert decide(away(3.0), attempt=5, left_s=2.0) == RetryDecision(
-        pause_s=2.0, waits_for="m"
-    )
+    assert decide(away(3.0), attempt=5) == RetryDecision(pause_s=3.0)
+    assert decide(away(3.0), attempt=5, left_s=2.0) == RetryDecision(pause_s=2.0)
     assert decide(LlmUnavailable("503"), attempt=5) == RetryDecision(
         dead_reason="attempts"
     )
