@@ -45,20 +45,18 @@ _ADJUSTED = ("ack_wait", "max_ack_pending")
 #: Changes of a stream that follow a setting and cost nothing that lies in it but what no longer fits.
 _ADJUSTABLE_STREAM = {"max_bytes"}
 
-
-#: Bytes of each stream of words where no setting bounds what owners keep.
+#: Bytes of each stream of words, which lie there until they are read.
 _WORDS_BYTES = 1024**3
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Limits of backlog: bytes of waiting tasks, dead letters, output and words, copies of each stream in a cluster."""
+    """Limits of backlog: bytes of waiting tasks, dead letters and output, copies of each stream in a cluster."""
 
     tasks_max_bytes: int = 1024**3
     replicas: int = 1
     dead_max_bytes: int = 256 * 1024**2
     output_max_bytes: int = 512 * 1024**2
-    words_max_bytes: int = _WORDS_BYTES
 
     @classmethod
     def of(cls, settings: "Settings") -> "Sizes":
@@ -68,7 +66,6 @@ class Sizes:
             replicas=settings.replicas,
             dead_max_bytes=settings.dead_max_bytes,
             output_max_bytes=settings.output_max_bytes,
-            words_max_bytes=settings.kept_max_bytes or _WORDS_BYTES,
         )
 
 
@@ -361,11 +358,10 @@ def _stream(name: str, subject_list: list[str], sizes: Sizes) -> dict[str, Any]:
 
 
 def _words(name: str, subject_list: list[str], sizes: Sizes) -> dict[str, Any]:
-    """Return a stream of words; owners are refused at the doors long before it is full."""
     return _stream(name, subject_list, sizes) | {
         "retention": "workqueue",
         "max_age": 7 * _DAY,
-        "max_bytes": sizes.words_max_bytes,
+        "max_bytes": _WORDS_BYTES,
     }
 
 

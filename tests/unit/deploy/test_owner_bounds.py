@@ -3,11 +3,13 @@
 import re
 from pathlib import Path
 
+from tasklore.contracts import subjects
 from tasklore.memory import keys
 from tasklore.memory.holdings.store import KINDS, OWNER_PART, OWNERS_PART
 from tasklore.memory.schedules import store as schedules
 from tasklore.memory.webhooks import outbox as webhooks
 from tasklore.runtime.messaging.streams import Sizes, stream_configurations
+from tasklore.runtime.settings import Settings
 from tasklore.supervisor.schedules.book import MOST_BYTES, MOST_PIPELINE_BYTES
 from tasklore.supervisor.webhooks.events import MOST_BYTES as MOST_WEBHOOK_BYTES
 
@@ -86,6 +88,18 @@ def test_every_key_and_every_stream_has_a_row() -> None:
     }
     assert the_names("keys of Valkey | bounded by") == known
     assert the_names("streams | bounded by") == streams
+
+
+def test_the_streams_of_words_have_a_gibibyte_each_however_much_redis_may_keep() -> (
+    None
+):
+    """Their bytes are of NATS; the pages say how many."""
+    for kept in (1024**2, 64 * 1024**3):
+        made = stream_configurations(Sizes.of(Settings(kept_max_bytes=kept)))
+        sizes = {one["name"]: one.get("max_bytes") for one in made}
+        names = (subjects.TURNS, subjects.FACTS, subjects.MESSAGES)
+        assert [sizes[name] for name in names] == [1024**3] * 3
+    assert "each has 1 GiB and refuses new" in the_part()
 
 
 def test_the_page_on_security_names_tests_that_there_are() -> None:
