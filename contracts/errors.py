@@ -71,7 +71,7 @@ class QueueFull(NotAccepted):
 
 
 class OwnerFull(QueueFull):
-    """An owner keeps as much as it may, and nothing more was stored: let some of it end, or raise the bound."""
+    """An owner keeps as much as it may, and nothing more was stored; the message says what makes room."""
 
 
 class NotPermitted(TaskloreError):

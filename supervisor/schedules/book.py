@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import structlog
 
-from tasklore.contracts.errors import InvalidInput, OwnerFull
+from tasklore.contracts.errors import InvalidInput, OwnerFull, QueueFull
 from tasklore.contracts.identifiers import new_id
 from tasklore.memory.schedules.store import (
     MOST,
@@ -54,7 +54,7 @@ class Unusable(InvalidInput):
 
 
 class TakenId(InvalidInput):
-    """There is a schedule of that id already, or there are too many."""
+    """There is a schedule of that id already, or others change it all the time."""
 
 
 class ScheduleChange(NamedTuple):
@@ -140,7 +140,8 @@ class ScheduleBook:
         Raises:
             Unusable: it cannot be kept.
             TakenId: its id is taken by another one.
-            OwnerFull: there are too many.
+            OwnerFull: its user or its maker has too many.
+            QueueFull: there are too many of all.
             MemoryUnavailable: the store does not answer.
         """
         state = self.check(schedule)
@@ -155,10 +156,10 @@ class ScheduleBook:
                 f"there is another schedule {schedule.id!r}; choose another id, or remove that one first"
             )
         # Those of no user have no bound but that of all.
-        full = _FULL[-2 if done == -1 and not schedule.user_id else done]
-        raise OwnerFull(
-            f"there are {full} already; remove one that is not needed any more"
-        )
+        is_of_all = done == -2 or (done == -1 and not schedule.user_id)
+        full = _FULL[-2 if is_of_all else done]
+        error = QueueFull if is_of_all else OwnerFull
+        raise error(f"there are {full} already; remove one that is not needed any more")
 
     async def set_paused(
         self, schedule_id: str, by: str, *, paused: bool
@@ -235,7 +236,7 @@ class ScheduleBook:
                     await self._change(
                         schedule_id, {"timing": schedule.timing, "anchor": now}, "code"
                     )
-            except InvalidInput as error:
+            except (InvalidInput, QueueFull) as error:
                 log.warning(
                     "declared_schedule_refused",
                     schedule=schedule.target,

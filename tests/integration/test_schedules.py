@@ -13,7 +13,9 @@ from redis.asyncio import Redis
 
 from tasklore.contracts import subjects
 from tasklore.contracts.admission.schedules import Timing
+from tasklore.contracts.errors import OwnerFull, QueueFull
 from tasklore.contracts.messages import TaskAssignment
+from tasklore.memory.schedules import store
 from tasklore.memory.schedules.store import (
     MOST_OF_USER,
     Schedule,
@@ -341,6 +343,32 @@ async def test_schedules_in_code_come_and_go_with_the_card_and_stay_paused(
     assert await book.store.list(declared=True) == []
 
 
+async def test_a_full_book_is_no_owners_fault_and_stops_no_ticks(
+    redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that stands in the code of an agent is left out and logged, and the desk goes on with the others."""
+    monkeypatch.setattr(store, "MOST", 1)
+    card = CARD.model_copy(
+        update={
+            "tasks": (
+                CARD.tasks[0].model_copy(update={"schedule": Timing(every_s=600)}),
+            )
+        }
+    )
+    catalogue = Catalogue([card])
+    book = ScheduleBook(
+        ScheduleStore(redis, "S", deadline_s=PATIENCE_S), lambda: catalogue, lambda: NOW
+    )
+    fields = {"anchor": NOW, "created_at": NOW, "changed_at": NOW, **BODY}
+    first = Schedule(id="first", timing=Timing(at=NOW + timedelta(seconds=3)), **fields)
+    await book.add(first)
+    with pytest.raises(QueueFull, match="remove one") as refused:
+        await book.add(first.model_copy(update={"id": "second"}))
+    assert not isinstance(refused.value, OwnerFull)
+    desk = ScheduleDesk(book, FakeMaker(catalogue))  # type: ignore[arg-type]  # a double
+    assert list(await desk.due(10)) == ["first"]
+
+
 async def test_forgetting_a_user_removes_their_schedules_of_every_supervisor(
     redis: Redis,
 ) -> None:
@@ -348,10 +376,10 @@ async def test_forgetting_a_user_removes_their_schedules_of_every_supervisor(
     stores = [
         ScheduleStore(redis, name, deadline_s=PATIENCE_S) for name in ("One", "Two")
     ]
-    for store in stores:
+    for one in stores:
         for name, user in (("a", "ann"), ("b", "bob"), ("c", None)):
             stamps = {"anchor": NOW, "created_at": NOW, "changed_at": NOW}
-            await store.put(
+            await one.put(
                 Schedule(id=name, timing=Timing(every_s=60), user_id=user, **stamps),
                 State(NOW),
                 NOW,
@@ -362,7 +390,7 @@ async def test_forgetting_a_user_removes_their_schedules_of_every_supervisor(
         await owned.count("ann"),
         await owned.count("bob"),
     ) == (2, 0, 2)
-    assert [len(await store.list()) for store in stores] == [2, 2]
+    assert [len(await one.list()) for one in stores] == [2, 2]
 
 
 async def test_a_state_survives_its_spelling() -> None:
