@@ -147,7 +147,8 @@ class SharedConnection:
     @property
     def is_congested(self) -> bool:
         """Whether commands wait in this process because the server does not read them: send no more this way."""
-        return self._pipeline is not None and self._pipeline.is_congested
+        pipeline = self._pipeline
+        return pipeline is not None and pipeline.is_open and pipeline.is_congested
 
     async def exchange(self, count: int, packed: bytes) -> list[Any]:
         """Return the replies to the *count* commands that *packed* holds, errors of the server among them.

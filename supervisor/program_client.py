@@ -150,14 +150,14 @@ class Asker:
         """Return the report of *assignment*, and see to it meanwhile that it is stored."""
         pause_s = _STORED_AGAIN_S
         left_s = _KNOWN_S
-        while left_s > pause_s:
+        while left_s > 0:
             await asyncio.wait([awaited], timeout=pause_s)
             if awaited.done():
                 break
             with contextlib.suppress(NotAccepted):
                 await self._store(assignment)
             left_s -= pause_s
-            pause_s *= 2
+            pause_s = min(2 * pause_s, left_s)
         return await awaited
 
     async def tell(

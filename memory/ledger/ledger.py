@@ -30,7 +30,7 @@ from tasklore.memory.command_batch import Command, CommandBatch, as_mapping
 from tasklore.memory.ledger import scripts
 from tasklore.memory.ledger.runs import (
     Beginning,
-    Called,
+    Woken,
     CancelOutcome,
     CancelRequest,
     Ended,
@@ -214,20 +214,20 @@ class Ledger:
             [("FCALL", scripts.PARK, 1, keys.task(run.task_id), *parked)]
         )
 
-    async def call(
+    async def wake(
         self, task_id: str, generation: int
-    ) -> Called | Literal["running", "ended"]:
+    ) -> Woken | Literal["running", "ended"]:
         """Let a task that waits for its next run be due at once; "running" is one that does not wait, or not yet.
 
         Raises:
             MemoryUnavailable: the ledger did not answer in time.
         """
-        command = ("FCALL", scripts.CALL, 1, keys.task(task_id), generation)
+        command = ("FCALL", scripts.WAKE, 1, keys.task(task_id), generation)
         found = (await self._batch.run([command]))[0]
         if isinstance(found, int):
             return "ended" if found < 0 else "running"
         attempts, assignment, trace = found
-        return Called(
+        return Woken(
             number_in(attempts) or 0, assignment, trace.decode(errors="replace")
         )
 

@@ -83,7 +83,7 @@ class OpenTasks:
         step_s: float = STEP_S,
     ) -> None:
         self._keep_ms = keep // timedelta(milliseconds=1)
-        self._batch = CommandBatch(client, step_s)
+        self._batch = CommandBatch(client, step_s, has_large_replies=True)
 
     async def read(self) -> AsyncIterator[list[OpenTask]]:
         """Yield open tasks in small batches; one that is open from the beginning to the end is never left out.

@@ -57,8 +57,8 @@ class Suspect(NamedTuple):
     is_news: bool = False
 
 
-class Called(NamedTuple):
-    """A task that waited is due now: its *attempts* so far, its *assignment* and *trace*, for its next run."""
+class Woken(NamedTuple):
+    """A task that waited is due now, by a wake-up: its *attempts* so far, its *assignment* and *trace*, for its next run."""
 
     attempts: int
     assignment: bytes

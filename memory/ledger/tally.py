@@ -8,7 +8,6 @@ Of many supervisors one adds them up, and the others read its sums.
 """
 
 import asyncio
-import secrets
 from collections import Counter
 from typing import Annotated, NamedTuple
 
@@ -69,8 +68,7 @@ class Tally:
         Raises:
             MemoryUnavailable: the ledger did not answer in time.
         """
-        token = secrets.token_hex(8)
-        lease: Command = ("SET", keys.end_sums_lease(), token, "NX", "PX", _LEASE_MS)
+        lease: Command = ("SET", keys.end_sums_lease(), "1", "NX", "PX", _LEASE_MS)
         while True:
             kept, left_ms = await self._batch.run(
                 [("GET", keys.end_sums()), ("PTTL", keys.end_sums())]
@@ -81,12 +79,9 @@ class Tally:
                 break
             await asyncio.sleep(_PAUSE_S)
         ended = await self.read()
-        await self._batch.run(
-            [
-                ("SET", keys.end_sums(), _SUMS.dump_json(ended), "PX", SHARED_MS),
-                ("DEL", keys.end_sums_lease()),
-            ]
-        )
+        # The lease lapses by itself: it may be that of the next process by now, and the sums stop the others.
+        kept_sums = ("SET", keys.end_sums(), _SUMS.dump_json(ended), "PX", SHARED_MS)
+        await self._batch.run([kept_sums])
         return Sums(ended, 0.0)
 
 

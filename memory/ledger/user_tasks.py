@@ -30,7 +30,7 @@ class UserTasks:
     """Finds and removes what the ledger has of a user. MemoryUnavailable after `step_s` for each step."""
 
     def __init__(self, client: Redis, *, step_s: float = STEP_S) -> None:
-        self._batch = CommandBatch(client, step_s)
+        self._batch = CommandBatch(client, step_s, has_large_replies=True)
 
     async def read(
         self, token: str, is_theirs: Callable[[bytes], bool]

@@ -16,7 +16,7 @@ from redis.asyncio import Redis
 
 from tasklore.contracts import subjects
 from tasklore.contracts.admission.waits import Kind, Wait, WaitAnswer, WaitRefusal
-from tasklore.contracts.errors import InvalidInput
+from tasklore.contracts.errors import InvalidInput, MemoryUnavailable
 from tasklore.memory import keys
 from tasklore.memory.breaker import Breaker
 from tasklore.memory.command_batch import CommandBatch
@@ -150,9 +150,13 @@ class Waits:
             if earlier is not None:
                 return earlier
             found = (await self._batch.run([command]))[0]
-            if found[0] == 0:
-                # Another one came between; an unreadable one fails here as a damaged store.
-                return _read_answer(found[1]) or answer
+            if found[0] == 0 and found[1] != body.encode():
+                earlier = _read_answer(found[1])
+                if earlier is None:
+                    raise MemoryUnavailable(
+                        "another writer puts what is no answer in the place of answers; try again"
+                    )
+                return earlier
         if found[0] in (0, 1):
             return None
         why = {-1: "there is no such task or question", -2: "the task has ended"}
@@ -187,7 +191,7 @@ class Waits:
         if why is None:
             return answer
         log.warning(
-            "forged_answer",
+            "answer_set_aside",
             task_id=task_id,
             slot=slot,
             why=why,
@@ -196,7 +200,7 @@ class Waits:
         refusal = WaitRefusal(
             by=answer.by[:_MOST_NAME] if answer else "",
             at=datetime.now(UTC),
-            # Of what is no answer the door is not known: only runs write answers without one.
+            # Of what cannot be read no door is known; runs themselves say `time` for an end without an answer.
             door=answer.door if answer else "time",
             why=why,
         )

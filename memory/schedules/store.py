@@ -122,7 +122,7 @@ class ScheduleStore:
     def __init__(
         self, client: Redis, supervisor_id: str, *, deadline_s: float = 1.0
     ) -> None:
-        self._batch = CommandBatch(client, deadline_s)
+        self._batch = CommandBatch(client, deadline_s, has_large_replies=True)
         self._keys = keys.schedules(supervisor_id)
 
     async def put(

@@ -74,7 +74,7 @@ class PipelineRuns:
         deadline_s: float = 1.0,
         new_token: Callable[[], str] = lambda: secrets.token_hex(8),
     ) -> None:
-        self._batch = CommandBatch(client, deadline_s)
+        self._batch = CommandBatch(client, deadline_s, has_large_replies=True)
         self._new_token = new_token
 
     async def create(self, new: NewRun) -> bool:
@@ -111,10 +111,17 @@ class PipelineRuns:
             *_words({phase: _json(dict(marks)) for phase, marks in new.seen.items()}),
         )
         # Listed first: a session that nobody can find would be worse than a listed one that is not there.
-        is_made = bool((await self._batch.run([*commands, made]))[-1])
-        if is_made and new.state == "running":
+        if new.state != "running":
+            return bool((await self._batch.run([*commands, made]))[-1])
+        # So is its maker: a run whose maker is not known would be that of whoever its session names.
+        commands.append(_noting(new.session_id, new.caller, new.user_id, is_new=True))
+        *_, is_noted, is_made = await self._batch.run([*commands, made])
+        if is_made and not is_noted:
+            # What was noted is left from a run that an earlier version ended.
             await self._batch.run([_noting(new.session_id, new.caller, new.user_id)])
-        return is_made
+        elif is_noted and not is_made:
+            await self._batch.run([_dropping(new.session_id)])
+        return bool(is_made)
 
     async def read(self, session_id: str) -> RunRecord | None:
         """Return the run, None when there is no such session, its time is over, or no pipeline runs in it.
@@ -302,9 +309,9 @@ class PipelineRuns:
 
         It is refused while somebody drives the run, unless the *fence* of that lease is given, and when the run is not
         the *expected_run* any more. What these phases corrected is seen again, what they write still is refused. With
-        *restart* it runs again, its number one more, and is due at once. *inputs* take the place of those kept, and
-        *declared* that of the declaration, *caller* that of
-        whose its tasks are: *why* then also names the phases that are new, and those that are gone.
+        *restart* it runs again, its number one more, and is due at once. *inputs* take the place of those kept,
+        *declared* that of the declaration, and *caller* that of the one whom its tasks are for. With *declared*, *why*
+        also names the phases that are new, and those that are gone.
 
         Raises:
             UnknownSession: there is none, its time to live is over, or no pipeline runs in it.
@@ -450,10 +457,19 @@ def _script(sha: str, session_id: str, *words: str | bytes | int) -> Command:
     return ("FCALL", sha, 10, *keys.session(session_id), keys.run(session_id), *words)
 
 
-def _noting(session_id: str, caller: Caller | None, user_id: str | None) -> Command:
-    """Return what notes who asked for a run, and for which user: tasks of the run can write its session."""
+def _noting(
+    session_id: str,
+    caller: Caller | None,
+    user_id: str | None,
+    *,
+    is_new: bool = False,
+) -> Command:
+    """Return what notes who asked for a run, and for which user: tasks of the run can write its session.
+
+    With *is_new* one that is noted already stays.
+    """
     maker = _Maker(caller=caller, user_id=user_id).model_dump_json()
-    return ("HSET", keys.run_makers(), session_id, maker)
+    return ("HSETNX" if is_new else "HSET", keys.run_makers(), session_id, maker)
 
 
 def _reading(session_id: str) -> Command:

@@ -98,7 +98,7 @@ class SessionCache:
         deadline_s: float = 1.0,
         new_token: Callable[[], str] = lambda: secrets.token_hex(8),
     ) -> None:
-        self._batch = CommandBatch(client, deadline_s)
+        self._batch = CommandBatch(client, deadline_s, has_large_replies=True)
         self._list = SessionList(self._batch)
         self._max_bytes = max_value_bytes
         self._new_token = new_token

@@ -30,6 +30,10 @@ class StoreStage:
             client, max_value_bytes=max_value_bytes, deadline_s=60.0
         )
 
+    async def count_stored(self, session_id: str = SESSION) -> int:
+        """Return how many entries lie there, those that have expired among them: each has a head and a body."""
+        return await self.client.hlen(keys.session(session_id).entries) // 2
+
     async def put_state(self, state: State, session_id: str = SESSION) -> None:
         """Let the pipeline of a session be in *state*; its next update renews its time to live, or takes it."""
         of = keys.session(session_id)
@@ -63,6 +67,10 @@ class FakeStage:
 
     def __init__(self, *, max_value_bytes: int = 16 * 1024 * 1024) -> None:
         self.cache = FakeSessions(max_value_bytes=max_value_bytes)
+
+    async def count_stored(self, session_id: str = SESSION) -> int:
+        """Return how many entries lie there, those that have expired among them: each has a head and a body."""
+        return await self.client.hlen(keys.session(session_id).entries) // 2
 
     async def put_state(self, state: State, session_id: str = SESSION) -> None:
         """Let the pipeline of a session be in *state*."""

@@ -46,7 +46,7 @@ class Pipelines:
 
     asked: list[PipelineRequest] = field(default_factory=list)
 
-    async def answer(
+    async def take_up(
         self, request: PipelineRequest, *, from_door: bool = False
     ) -> PipelineReply:
         self.asked.append(request)
@@ -95,7 +95,7 @@ async def keyed(
     ) as stand:
         stand.service.gate.set()
         # The ticks of the stand refuse pipelines, whose requests are looked at here.
-        object.__setattr__(stand.parts.ticks, "pipelines", pipelines.answer)
+        object.__setattr__(stand.parts.ticks, "pipelines", pipelines.take_up)
         ledger = Ledger(redis, deadline_s=PATIENCE_S)
         yield Keyed(stand, {"Authorization": f"Bearer {key}"}, pipelines, ledger)
 

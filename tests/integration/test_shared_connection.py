@@ -184,6 +184,36 @@ async def test_a_silent_connection_is_given_up_and_another_opened(
     assert opened == 2
 
 
+async def test_a_connection_that_was_given_up_with_much_unsent_is_opened_again(
+    own_servers: EmbeddedServers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Small batches go over connections of their own while commands wait in this process, and share one afterwards."""
+    monkeypatch.setattr(shared_connection, "SILENT_S", 0.1)
+    async with (
+        valkey.connect(
+            own_servers.redis_url, name="stalled", deadline_s=PATIENCE_S
+        ) as client,
+        valkey.connect(own_servers.redis_url) as other,
+    ):
+        hasty = CommandBatch(client, 0.2)
+        await hasty.run(numbered(0))
+        own_servers.valkey.pause()
+        body = "x" * 15_000
+        late = await asyncio.gather(
+            *(hasty.run([("ECHO", body)]) for _ in range(2_000)), return_exceptions=True
+        )
+        assert {type(outcome) for outcome in late} == {MemoryUnavailable}
+        own_servers.valkey.resume()
+        patient = CommandBatch(client, PATIENCE_S)
+        await patient.run(numbered(1))
+        opened = await count_connections(other, "stalled")
+        found = await asyncio.gather(
+            *(patient.run(numbered(number)) for number in range(100))
+        )
+        assert found == [replies(number) for number in range(100)]
+        assert await count_connections(other, "stalled") == opened
+
+
 @pytest.mark.parametrize(
     "said",
     [b"what is this\r\n", b"$5\r\nhello\r\n$5\r\nhello\r\n"],
