@@ -30,7 +30,7 @@ from tasklore.contracts.messages import (
 from tasklore.memory.breaker import Breaker
 from tasklore.memory.budgets.governor import Governor
 from tasklore.memory.budgets.store import Budgets
-from tasklore.memory.budgets.waiting_calls import WaitingCalls
+from tasklore.memory.budgets.waiting_tasks import WaitingTasks
 from tasklore.memory.conversations.conversation import Conversations
 from tasklore.memory.functions import offer_functions
 from tasklore.memory.ledger.ledger import Ledger
@@ -58,9 +58,9 @@ from tasklore.runtime.servers import valkey
 from tasklore.runtime.settings import Settings
 from tasklore.supervisor.admission.desk import AdmissionDesk
 from tasklore.supervisor.admission.gate import open_gate
+from tasklore.supervisor.admission.limit_waker import LimitWaker
 from tasklore.supervisor.admission.owner_bounds import OwnerBounds
 from tasklore.supervisor.admission.room import Room
-from tasklore.supervisor.admission.waking_desk import WakingDesk
 from tasklore.supervisor.approvals.desk import WaitDesk
 from tasklore.supervisor.approvals.requests import answer_bytes
 from tasklore.supervisor.cancellation import Canceller
@@ -154,7 +154,7 @@ class _Parts:
     delivering: Delivering
     waiting: WaitDesk
     admission: AdmissionDesk
-    waking: WakingDesk
+    waking: LimitWaker
     webhooks: Webhooks | None
     watches: tuple[Watcher, ...]
     api: "HttpServer | None"
@@ -433,7 +433,7 @@ class Supervisor:
             delivering=delivering,
             waiting=waiting,
             admission=admission,
-            waking=WakingDesk(WaitingCalls(redis), ledger, outbox),
+            waking=LimitWaker(WaitingTasks(redis), ledger, outbox),
             webhooks=webhooks,
             watches=watches,
             api=api,

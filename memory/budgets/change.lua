@@ -1,4 +1,4 @@
--- Stores other limits, unless somebody changed them meanwhile; `wake` then calls those that they leave room for.
+-- Stores other limits, unless somebody changed them meanwhile; `wake` then wakes those that they leave room for.
 -- KEYS: limits, their history, accounts; waiters, lined, freed: see wake
 -- ARGV: now_ms or nothing, the version that was read, "" for whatever stands there; limits as JSON, who, when, how many
 --   versions stay

@@ -299,7 +299,7 @@ class Governor:
                 if account.refills_in_s is None
                 else int(account.refills_in_s * 1000) + 1
             )
-            # Who asks for no task is not called once a budget has room, and holds up no one who is.
+            # Who asks for no task is not woken once a budget has room, and holds up no one who is.
             waits = int(
                 account.at_limit == "park"
                 and (bool(call.payer.run) or kind_of(account) != "c")

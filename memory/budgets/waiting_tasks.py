@@ -1,4 +1,4 @@
-"""Tasks that wait for room under a limit, called as soon as there is some: by a change, a refund or another day."""
+"""Tasks that wait for room under a limit, woken as soon as there is some: by a change, a refund or another day."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -15,7 +15,7 @@ from tasklore.memory.command_batch import Command, CommandBatch
 _DEADLINE_S = 1.0
 
 
-class WaitingCalls:
+class WaitingTasks:
     """Says which tasks may ask a model now that found no room before; methods may raise MemoryUnavailable.
 
     *now* is the clock that says which day it is, in UTC.
@@ -33,31 +33,31 @@ class WaitingCalls:
         self._version: bytes | None = None
         self._limits = Limits()
 
-    async def call(self, most: int) -> list[str]:
+    async def wake(self, most: int) -> list[str]:
         """Return up to *most* tasks, "id:generation", as many as there is room for, in the order of their turns.
 
         Whoever is returned is not so again for ten seconds, in which it is to ask. One that does so without finding
         room waits on.
         """
         while True:
-            called = (await self._batch.run([self._command(most)]))[0]
-            if called is not None:
-                return [one.decode() for one in called]
+            woken = (await self._batch.run([self._command(most)]))[0]
+            if woken is not None:
+                return [one.decode() for one in woken]
             self._version, self._limits = await read_stored(self._batch)
 
-    async def not_called(self, task: str) -> None:
-        """Let *task* be called again at once: it was not waiting yet."""
-        await self._settle(task, 0)
+    async def wake_again(self, task: str) -> None:
+        """Let *task* be woken again at once: its wake-up did not reach it."""
+        await self._settle_wake(task, 0)
 
     async def forget(self, task: str) -> None:
-        """Call *task* no more: it runs no more."""
-        await self._settle(task, 1)
+        """Wake *task* no more: it runs no more."""
+        await self._settle_wake(task, 1)
 
-    async def _settle(self, task: str, is_over: int) -> None:
+    async def _settle_wake(self, task: str, is_over: int) -> None:
         waiters, looks, _, freed = (keys.budget(one) for one in WAITING)
         places = waiters, looks, freed
         await self._batch.run(
-            [("FCALL", scripts.UNCALL, len(places), *places, "", task, is_over)]
+            [("FCALL", scripts.SETTLE_WAKE, len(places), *places, "", task, is_over)]
         )
 
     def _command(self, most: int) -> Command:

@@ -1,19 +1,19 @@
--- Finds the tasks that wait for room in accounts which have it now: as many as there is room for, in their order.
+-- Wakes the tasks that wait for room in accounts which have it now: as many as there is room for, in their order.
 -- A waiter is a task and its generation: `waiters` has by each `needs`, accounts and how much of each, `at`, the ms when
---   it found no room, and when it was `called` since; `looks` when it looks by itself, in ms.
+--   it found no room, and when it was `woken` since; `looks` when it looks by itself, in ms.
 -- KEYS: limits, waiters, looks; lined: accounts with a queue; freed: waiters whose limit is gone or covers others, by turn
--- ARGV: now_ms or nothing, version of the limits, how many are called at most, then for each limit on calls: name, kind,
+-- ARGV: now_ms or nothing, version of the limits, how many are woken at most, then for each limit on calls: name, kind,
 --   amount, window
--- Returns: nil: the limits are of another version; else those that are called
+-- Returns: nil: the limits are of another version; else those that are woken
 -- include clock
 -- include accounts
 if (redis.call('HGET', KEYS[1], 'version') or '0') ~= ARGV[2] then return false end
--- Ms after which one that was called and did not come is called again, by which it looks by itself, and after which one
+-- Ms after which one that was woken and did not come is woken again, by which it looks by itself, and after which one
 --   that looks no more is forgotten.
 local AGAIN, SOON, GONE = 10000, 1000, 15 * MINUTE
 -- Waiters of one account that are looked at, once.
 local PAGE = 1000
-local limits, rooms, called = {}, {}, {}
+local limits, rooms, woken = {}, {}, {}
 for i = 4, #ARGV, 4 do limits[ARGV[i]] = {kind = ARGV[i + 1], amount = tonumber(ARGV[i + 2]), window = ARGV[i + 3]} end
 local function limit_of(key) return limits[string.match(key, ':account:([^;]+)')] end
 local function room(key)
@@ -35,7 +35,7 @@ end
 local function take(record)
   for _, need in ipairs(record.needs) do rooms[need[1]] = room(need[1]) - tonumber(need[2]) end
 end
--- include forget
+-- include waiters
 for _, waiter in ipairs(redis.call('ZRANGEBYSCORE', KEYS[3], '-inf', text(now - GONE), 'LIMIT', 0, 100)) do
   forget(waiter, KEYS[2], KEYS[3], KEYS[5])
 end
@@ -45,7 +45,7 @@ local function look(waiter, line)
   if not stored or not looks then return true end
   local record = cjson.decode(stored)
   if looks + AGAIN < now then return true end
-  if looks <= now + SOON or record.called and record.called + AGAIN > now then
+  if looks <= now + SOON or record.woken and record.woken + AGAIN > now then
     -- It is on its way: those behind it are not to take its room.
     take(record)
     return true
@@ -57,15 +57,15 @@ local function look(waiter, line)
   for _, need in ipairs(record.needs) do
     redis.call('ZADD', need[1] .. ':queue', 'XX', text(now), waiter)
   end
-  record.called = now
+  record.woken = now
   redis.call('HSET', KEYS[2], waiter, cjson.encode(record))
-  called[#called + 1] = waiter
+  woken[#woken + 1] = waiter
   return true
 end
 local most = tonumber(ARGV[3])
 local function walk(waiters, line)
   for _, waiter in ipairs(waiters) do
-    if #called >= most or not look(waiter, line) then return end
+    if #woken >= most or not look(waiter, line) then return end
   end
 end
 walk(redis.call('ZRANGE', KEYS[5], 0, PAGE - 1), nil)
@@ -79,4 +79,4 @@ for _, key in ipairs(redis.call('SMEMBERS', KEYS[4])) do
     walk(redis.call('ZRANGEBYSCORE', queue, '-inf', till, 'LIMIT', 0, PAGE), key)
   end
 end
-return called
+return woken

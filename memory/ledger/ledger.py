@@ -30,7 +30,6 @@ from tasklore.memory.command_batch import Command, CommandBatch, as_mapping
 from tasklore.memory.ledger import scripts
 from tasklore.memory.ledger.runs import (
     Beginning,
-    Woken,
     CancelOutcome,
     CancelRequest,
     Ended,
@@ -40,6 +39,7 @@ from tasklore.memory.ledger.runs import (
     Past,
     Run,
     Suspect,
+    Woken,
 )
 
 #: Children of one task that are listed: as many as one `map` calls.

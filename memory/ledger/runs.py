@@ -58,7 +58,7 @@ class Suspect(NamedTuple):
 
 
 class Woken(NamedTuple):
-    """A task that waited is due now, by a wake-up: its *attempts* so far, its *assignment* and *trace*, for its next run."""
+    """A task that waited is due now: its *attempts* so far, its *assignment* and *trace*, for its next run."""
 
     attempts: int
     assignment: bytes

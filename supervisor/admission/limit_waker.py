@@ -1,4 +1,4 @@
-"""The desk that wakes tasks which wait for room under a limit, as soon as there is some.
+"""The loop that wakes tasks which wait for room under a limit, as soon as there is some.
 
 It looks twice a second for accounts that have room and tasks that wait for it: whatever made the room, a change of the
 limits by any door, a refund or another day, is found there.
@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from tasklore.contracts.errors import MessageTooLarge, NotAccepted
 from tasklore.contracts.messages import TaskAssignment
-from tasklore.memory.budgets.waiting_calls import WaitingCalls
+from tasklore.memory.budgets.waiting_tasks import WaitingTasks
 from tasklore.memory.ledger.ledger import Ledger
 from tasklore.runtime.lease_loop import LeaseLoop, NotYet
 from tasklore.runtime.messaging.outbox import Outbox
@@ -30,15 +30,15 @@ _LEASE_S = 10.0
 _AGAIN_S = 1.0
 
 
-class WakingDesk(LeaseLoop[str, str]):
+class LimitWaker(LeaseLoop[str, str]):
     """Wakes tasks that wait for room under a limit, in this process; its keys are "id:generation"."""
 
     # A task that is woken twice runs once.
     is_exclusive: ClassVar[bool] = False
 
-    def __init__(self, calls: WaitingCalls, ledger: Ledger, outbox: Outbox) -> None:
+    def __init__(self, waiting: WaitingTasks, ledger: Ledger, outbox: Outbox) -> None:
         super().__init__("wake-up", at_once=_AT_ONCE, lease_s=_LEASE_S)
-        self._calls = calls
+        self._waiting = waiting
         self._ledger = ledger
         self._outbox = outbox
         self._looked_at = 0.0
@@ -48,7 +48,7 @@ class WakingDesk(LeaseLoop[str, str]):
         if time.monotonic() - self._looked_at < _LOOKS_APART_S:
             return ()
         self._looked_at = time.monotonic()
-        return await self._calls.call(min(limit, _AT_ONCE - self.busy))
+        return await self._waiting.wake(min(limit, _AT_ONCE - self.busy))
 
     async def claim(self, key: str) -> str:
         """Return *key*, which no other process is told of."""
@@ -57,12 +57,12 @@ class WakingDesk(LeaseLoop[str, str]):
     async def work(self, key: str, lease: str) -> float:  # noqa: ARG002 - as the loop calls it
         """Let one task run now, unless it has not come to wait yet, or runs no more."""
         task_id, _, number = key.rpartition(":")
-        found = await self._ledger.call(task_id, generation := int(number))
+        found = await self._ledger.wake(task_id, generation := int(number))
         if found == "running":
-            await self._calls.not_called(key)
+            await self._waiting.wake_again(key)
             return 0.0
         if found == "ended":
-            await self._calls.forget(key)
+            await self._waiting.forget(key)
             return 0.0
         try:
             assignment = TaskAssignment.model_validate_json(found.assignment)
@@ -94,4 +94,4 @@ class WakingDesk(LeaseLoop[str, str]):
         return lease is not None
 
     async def give_back(self, lease: str) -> None:
-        """Do nothing: one that does not come is called again."""
+        """Do nothing: one that does not come is woken again."""

@@ -1,4 +1,4 @@
-"""Tasks that found no room under a limit: as many are called as there is room for, whatever makes it."""
+"""Tasks that found no room under a limit: as many are woken as there is room for, whatever makes it."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -12,7 +12,7 @@ from tasklore.memory import keys
 from tasklore.memory.budgets.governor import Governor
 from tasklore.memory.budgets.overview import read_accounts
 from tasklore.memory.budgets.store import Budgets
-from tasklore.memory.budgets.waiting_calls import WaitingCalls
+from tasklore.memory.budgets.waiting_tasks import WaitingTasks
 from tasklore.memory.functions import load_functions
 from tests.integration.test_governor import call, price
 
@@ -52,14 +52,14 @@ async def asks(redis: Redis, task: str, **payer: Any) -> Any:
 
 
 async def fill(redis: Redis, tasks: int, room: int = 2, **payer: Any) -> list[str]:
-    """Let *tasks* ask in turn, of which *room* may; return those that wait, as they are called."""
+    """Let *tasks* ask in turn, of which *room* may; return those that wait, as they are woken."""
     found = [await asks(redis, f"t{number}", **payer) for number in range(tasks)]
     assert sum(one is not None for one in found) == room
     return [f"t{number}:1" for number in range(room, tasks)]
 
 
 @pytest.mark.parametrize(
-    ("limit", "raised", "called"),
+    ("limit", "raised", "woken"),
     [
         (DAY, {"requests": 5}, 3),
         ({**DAY, "every": "month"}, {"requests": 3}, 1),
@@ -73,44 +73,44 @@ async def fill(redis: Redis, tasks: int, room: int = 2, **payer: Any) -> list[st
         (DAY, {"requests": 2, "tenant": "zeta"}, 6),
     ],
 )
-async def test_a_raise_calls_as_many_as_it_lets_through(
-    redis: Redis, limit: dict[str, Any], raised: dict[str, Any], called: int
+async def test_a_raise_wakes_as_many_as_it_lets_through(
+    redis: Redis, limit: dict[str, Any], raised: dict[str, Any], woken: int
 ) -> None:
     """In their order, each once; the others go on waiting, and are counted."""
     limit = {name: value for name, value in limit.items() if value is not None}
     payer = {"tenant": "acme", "agent": "Reader"}
     await declare(redis, limit)
     waiting = await fill(redis, 8, **payer)
-    calls = WaitingCalls(redis)
-    assert await calls.call(100) == []
+    waiting_tasks = WaitingTasks(redis)
+    assert await waiting_tasks.wake(100) == []
     declared = await declare(redis, limit | raised)
-    assert await calls.call(100) == waiting[:called]
-    assert await calls.call(100) == []
+    assert await waiting_tasks.wake(100) == waiting[:woken]
+    assert await waiting_tasks.wake(100) == []
     accounts = await read_accounts(Budgets(redis), declared, datetime.now(UTC))
     if raised.get("tenant") is None:
         assert [one.waiting for one in accounts] == [len(waiting)]
-    for task in waiting[:called]:
+    for task in waiting[:woken]:
         assert await asks(redis, task.partition(":")[0], **payer) is not None
-    assert await calls.call(100) == []
+    assert await waiting_tasks.wake(100) == []
     accounts = await read_accounts(Budgets(redis), declared, datetime.now(UTC))
     if raised.get("tenant") is None:
-        assert [one.waiting for one in accounts] == [len(waiting) - called]
+        assert [one.waiting for one in accounts] == [len(waiting) - woken]
 
 
-async def test_a_removal_calls_all_a_bounded_number_at_a_time(redis: Redis) -> None:
+async def test_a_removal_wakes_all_a_bounded_number_at_a_time(redis: Redis) -> None:
     """Those that another limit holds back wait on."""
     agent = {"name": "agent", "agent": "Slow", "requests": 1, "every": "day"}
     await declare(redis, DAY, agent)
     waiting = await fill(redis, 9, tenant="acme", agent="Fast")
     await asks(redis, "slow", agent="Slow")
     await declare(redis, agent)
-    calls = WaitingCalls(redis)
-    called = await calls.call(5)
-    assert called == waiting[:5]
-    assert await calls.call(5) == [*waiting[5:], "slow:1"]
+    waiting_tasks = WaitingTasks(redis)
+    woken = await waiting_tasks.wake(5)
+    assert woken == waiting[:5]
+    assert await waiting_tasks.wake(5) == [*waiting[5:], "slow:1"]
 
 
-async def test_what_another_limit_holds_back_is_not_called(redis: Redis) -> None:
+async def test_what_another_limit_holds_back_is_not_woken(redis: Redis) -> None:
     """Nor does it keep those behind it from the room that it cannot take."""
     await declare(redis, DAY, {**DAY, "name": "each", "tenant": "*", "requests": 1})
     assert await asks(redis, "a0", tenant="a") is not None
@@ -122,45 +122,45 @@ async def test_what_another_limit_holds_back_is_not_called(redis: Redis) -> None
         {**DAY, "requests": 9},
         {**DAY, "name": "each", "tenant": "*", "requests": 1},
     )
-    assert await WaitingCalls(redis).call(9) == ["c1:1"]
+    assert await WaitingTasks(redis).wake(9) == ["c1:1"]
 
 
-async def test_a_refund_calls_those_that_it_leaves_room_for(redis: Redis) -> None:
+async def test_a_refund_wakes_those_that_it_leaves_room_for(redis: Redis) -> None:
     """What calls of a dead worker may have cost is given back once they are settled."""
     await declare(redis, {"name": "day", "tokens": 300, "every": "day"})
     account = keys.budget("account", "day")
     window = f"{datetime.now(UTC):%Y-%m-%d}"
     await redis.hset(account, mapping={"u": 290, "win": window})
     waiting = await fill(redis, 4, room=0)
-    calls = WaitingCalls(redis)
-    assert await calls.call(9) == []
+    waiting_tasks = WaitingTasks(redis)
+    assert await waiting_tasks.wake(9) == []
     await redis.hset(account, "u", 30)
-    assert await calls.call(9) == waiting[:2]
+    assert await waiting_tasks.wake(9) == waiting[:2]
 
 
-async def test_another_day_calls_as_many_as_it_lets_through(redis: Redis) -> None:
+async def test_another_day_wakes_as_many_as_it_lets_through(redis: Redis) -> None:
     """With the turn of the period."""
     await declare(redis, DAY)
     waiting = await fill(redis, 6)
     clock = Clock()
-    calls = WaitingCalls(redis, now=clock.now)
-    assert await calls.call(9) == []
+    waiting_tasks = WaitingTasks(redis, now=clock.now)
+    assert await waiting_tasks.wake(9) == []
     clock.at += timedelta(days=1)
-    assert await calls.call(9) == waiting[:2]
+    assert await waiting_tasks.wake(9) == waiting[:2]
 
 
-async def test_one_that_was_called_before_it_waited_is_called_again(
+async def test_one_that_was_woken_before_it_waited_is_woken_again(
     redis: Redis,
 ) -> None:
     """Its worker notes that it waits a little after it was refused."""
     await declare(redis, DAY)
     waiting = await fill(redis, 3)
     await declare(redis, {**DAY, "requests": 3})
-    calls = WaitingCalls(redis)
-    assert await calls.call(9) == waiting
-    assert await calls.call(9) == []
-    await calls.not_called(waiting[0])
-    assert await calls.call(9) == waiting
+    waiting_tasks = WaitingTasks(redis)
+    assert await waiting_tasks.wake(9) == waiting
+    assert await waiting_tasks.wake(9) == []
+    await waiting_tasks.wake_again(waiting[0])
+    assert await waiting_tasks.wake(9) == waiting
 
 
 async def test_one_that_looks_no_more_is_forgotten(redis: Redis) -> None:
@@ -168,7 +168,7 @@ async def test_one_that_looks_no_more_is_forgotten(redis: Redis) -> None:
     declared = await declare(redis, DAY)
     waiting = await fill(redis, 3)
     await redis.zadd(keys.budget("looks"), {waiting[0]: 1})
-    assert await WaitingCalls(redis).call(9) == []
+    assert await WaitingTasks(redis).wake(9) == []
     accounts = await read_accounts(Budgets(redis), declared, datetime.now(UTC))
     assert [one.waiting for one in accounts] == [0]
     assert await redis.exists(*(keys.budget(one) for one in ("waiters", "looks"))) == 0
