@@ -15,6 +15,9 @@ _DIGEST = 8
 #: Parts of a schema that help to choose and fill it but change neither what is accepted nor what is meant.
 _PROSE = frozenset({"title", "description", "examples", "cues"})
 
+#: Parts that workers of earlier versions leave out, and do without: they take an amount in any currency.
+_NEWER = frozenset({"any_currency"})
+
 #: Parts of a schema whose keys are names that somebody chose, such as a parameter called `title`.
 _NAMED = frozenset({"properties", "$defs", "patternProperties", "dependentSchemas"})
 
@@ -90,14 +93,14 @@ def _contract_of(task: TaskCard) -> list[Any]:
 
 
 def _bare(schema: Any) -> Any:
-    """Return *schema* without its prose."""
+    """Return *schema* without its prose, and without what a worker of 0.2 beside this one leaves out."""
     if isinstance(schema, list):
         return [_bare(item) for item in schema]
     if not isinstance(schema, Mapping):
         return schema
     bare: dict[str, Any] = {}
     for word, part in schema.items():
-        if word in _PROSE:
+        if word in _PROSE or word in _NEWER:
             continue
         if word in _NAMED and isinstance(part, Mapping):
             bare[word] = {name: _bare(inner) for name, inner in part.items()}
